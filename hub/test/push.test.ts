@@ -41,6 +41,23 @@ describe.skipIf(!hasPostgres)("pushing", () => {
     expect(Number(n)).toBe([...chunksOf(more)].length)
   })
 
+  test("a title is told as the last revision has it, also where a hub that does not keep titles wrote that one", async () => {
+    const { team, tenant, sender } = await hub()
+    const ref = { owner: "ann", source: "claude_code" as const, id: "a" }
+    const titled = async (text: string) => {
+      const title = { text, from: "person" as const }
+      await push(sender, headNamed("a", [], { title }), [])
+      return openTenantHistory(team.db, tenant).titles([ref, { ...ref, id: "nothing" }])
+    }
+    expect(await titled("first")).toEqual(["first", ""])
+    await team.asOwner("create table kept as select title from hub.conversation")
+    expect(await titled("second")).toEqual(["second", ""])
+    await team.asOwner("update hub.conversation set title = (select title from kept), title_rev = rev - 1")
+    expect(await openTenantHistory(team.db, tenant).titles([ref])).toEqual(["second"])
+    await team.asOwner("update hub.conversation set title_rev = rev")
+    expect(await openTenantHistory(team.db, tenant).titles([ref])).toEqual(["first"])
+  })
+
   test("who has no token, or one that may not push, is refused; a member who left is refused at once", async () => {
     const { team, ann, url, token } = await hub()
     const plan = { project: KEY, conversations: [] }

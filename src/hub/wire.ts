@@ -113,9 +113,21 @@ function packChunk(lines: string[]): WireChunk {
 
 /** Throws where the bytes are not what was packed, or too many. Whoever is sent them checks the hash. */
 export function unpackChunk(data: Uint8Array): { hash: string; messages: WireMessage[] } {
-  const plain = zstdDecompressSync(data, { maxOutputLength: MAX_CHUNK_PLAIN })
-  const lines = plain.toString("utf8").split("\n")
-  return { hash: sha256(plain), messages: lines.map((line) => JSON.parse(line) as WireMessage) }
+  const plain = unpacked(data)
+  return { hash: sha256(plain), messages: linesIn(plain).map((line) => JSON.parse(line) as WireMessage) }
+}
+
+/** A message on each line, in the order in which they were packed: reading one need not read the others. Throws as `unpackChunk`. */
+export function chunkLines(data: Uint8Array): string[] {
+  return linesIn(unpacked(data))
+}
+
+function unpacked(data: Uint8Array): Buffer {
+  return zstdDecompressSync(data, { maxOutputLength: MAX_CHUNK_PLAIN })
+}
+
+function linesIn(plain: Buffer): string[] {
+  return plain.toString("utf8").split("\n")
 }
 
 export function pushDigest(head: WireHead, visibility: string, chunks: readonly string[]): string {

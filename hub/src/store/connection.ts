@@ -100,12 +100,18 @@ function set<T>(settings: Record<string, string>, work: (query: Query) => Promis
   }
 }
 
+/**
+ * The walls make a plan cost more than what most statements do, and PostgreSQL would plan those that take a list anew each time:
+ * it believes that a plan for few names is worth it.
+ */
+const BEGIN = "begin; set local plan_cache_mode = force_generic_plan"
+
 /** What a transaction sets ends with it, so that a pooler between us may give the connection to anybody next. */
 async function inTransaction<T>(pool: pg.Pool, prepared: boolean, work: (query: Query) => Promise<T>): Promise<T> {
   const client = await pool.connect()
   let broken: unknown
   try {
-    await client.query("begin")
+    await client.query(BEGIN)
     const query: Query = async (text, values) =>
       (await client.query({ ...(prepared && { name: statementName(text) }), text, values })).rows
     const result = await work(query)

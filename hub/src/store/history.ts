@@ -1,5 +1,6 @@
 import type { HistoryReader } from "../../../src/store/history/store.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
+import type { TenantKey } from "./keyring.ts"
 import { beginReading, openHubHistory, type ReaderOptions, type Transaction } from "./reader.ts"
 import { MEMBER_SCOPE, SHARD_SCOPE, TENANT_SCOPE } from "./scope.ts"
 import { tenantKeyOf } from "./tenant.ts"
@@ -29,11 +30,29 @@ export function openTenantHistory(db: Database, tenant: number): HistoryReader {
   })
 }
 
-/** What one shard of a tenant has. */
+/**
+ * What one shard of a tenant has, for who follows its changes. Each statement is a transaction, so that none is long; which conversations
+ * there are, and their heads, is read once for each batch of changes.
+ */
 export function openShardHistory(db: Database, tenant: number, shard: number): HistoryReader {
-  return openHubHistory((work) => db.asIndex(tenant, async (query) => work(await reading(db, query)), shard), {
-    scope: SHARD_SCOPE,
-  })
+  const query: Query = (text, values) => db.asIndex(tenant, (ask) => ask(text, values), shard)
+  let key: Promise<TenantKey> | undefined
+  let batch: Transaction | undefined
+  const history = openHubHistory(
+    async (work) => {
+      key ??= tenantKeyOf(db, query)
+      batch ??= beginReading(query, await key)
+      return work({ ...batch, chunks: new Map() })
+    },
+    { scope: SHARD_SCOPE },
+  )
+  return {
+    ...history,
+    changes: (after, limit) => {
+      batch = undefined
+      return history.changes(after, limit)
+    },
+  }
 }
 
 async function reading(db: Database, query: Query): Promise<Transaction> {

@@ -604,4 +604,12 @@ create function hub.shard_arrived(of_tenant int, of_shard int, at_node text) ret
 revoke execute on function hub.shard_arrived from public;
 grant execute on function hub.shard_arrived to dex_hub_index;
 `,
+  `
+/** The title by itself, sealed as the head is, which has all of it: a search weighs many titles and reads few heads. */
+alter table hub.conversation add column title bytea,
+  /** Whose title that is: a hub that does not know the column leaves it behind. */
+  add column title_rev bigint;
+alter table hub.conversation alter column title set storage external;
+`,
+  { alone: "create index concurrently if not exists project_grant_of_member on hub.project_grant (tenant, member)" },
 ]

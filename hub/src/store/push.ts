@@ -107,6 +107,7 @@ export async function commitPush(db: Database, viewer: Viewer, request: CommitRe
     const facts = chunks.flatMap((chunk) => chunk.facts)
     const times = facts.flatMap(({ at }) => at ?? []).sort((a, b) => a - b)
     const sealed = sealJson(key, sealedHead(head, chunks), `${ABOUT.head} ${one.id}`)
+    const title = seal(key, Buffer.from(head.title?.text ?? ""), `${ABOUT.title} ${one.id}`)
     await query("delete from hub.chunk where conversation = $1 and hash <> all ($2)", [
       one.id,
       chunks.map(({ hash }) => hash),
@@ -117,7 +118,7 @@ export async function commitPush(db: Database, viewer: Viewer, request: CommitRe
       ...[head.models, head.message_count, head.copied_count, commitsIn(facts), head.superseded],
       ...[head.estimated_tokens, head.text_bytes, head.started_at ?? null, head.ended_at ?? null],
       ...[times[0] ?? null, times.at(-1) ?? null, head.redaction_version, sealed],
-      Math.min(REDACTION_VERSION, ...chunks.map(({ scanned }) => scanned)),
+      ...[Math.min(REDACTION_VERSION, ...chunks.map(({ scanned }) => scanned)), title],
     ])
     await query("insert into hub.change (tenant, seq, conversation, deleted) values ($1, $2, $3, false)", [
       viewer.tenant,
@@ -186,7 +187,7 @@ const LOCK_CONVERSATION =
 const COMMIT = `update hub.conversation set project = $2, visibility = $3, rev = $4, digest = $5, seq = $6, kind = $7,
   parent_id = $8, models = $9, message_count = $10, copied_count = $11, commit_count = $12, superseded = $13,
   estimated_tokens = $14, text_bytes = $15, started_at = $16, ended_at = $17, first_at = $18, last_at = $19,
-  redaction_version = $20, head = $21, scanned = $22,
+  redaction_version = $20, head = $21, scanned = $22, title = $23, title_rev = $4,
   stored_bytes = (select coalesce(sum(k.bytes), 0) from hub.chunk k where k.tenant = conversation.tenant and k.conversation = $1),
   quarantined_at = null, quarantined_by = null, received_at = now() where id = $1`
 

@@ -1,7 +1,7 @@
 import { isAbsolute } from "node:path"
 import type { Effect, Kind } from "../../../src/core/conversation.ts"
 import { formatRef, type Ref, type RefQuery } from "../../../src/core/ref.ts"
-import { unpackChunk, type WireMessage } from "../../../src/hub/wire.ts"
+import { chunkLines, type WireMessage } from "../../../src/hub/wire.ts"
 import type {
   CommitRow,
   ConversationRow,
@@ -24,7 +24,9 @@ export type Transaction = {
   tenant: TenantKey
   rows: Map<string, Row>
   heads: Map<number, SealedHead>
-  chunks: Map<string, WireMessage[]>
+  /** A message on each line. */
+  chunks: Map<string, string[]>
+  projects?: Promise<{ key: string }[]>
 }
 export type Reading = <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>
 
@@ -64,8 +66,9 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
       reading(async ({ query }) => {
         const id = await historyId(query)
         const [of, from] = after?.split("@") ?? [id, "0"]
-        if (of !== id || Number(from) > (await seqOf(query)))
-          return { changes: [], token: `${id}@0`, more: true, rebuild: true }
+        const last = await seqOf(query)
+        if (of !== id || Number(from) > last) return { changes: [], token: `${id}@0`, more: true, rebuild: true }
+        if (Number(from) === last) return { changes: [], token: `${id}@${last}`, more: false, rebuild: false }
         const rows = await query<Partial<Named> & { conversation: number; seq: number; deleted: boolean }>(
           sql.CHANGES,
           [Number(from), limit],
@@ -95,9 +98,9 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
       }),
     titles: (refs) =>
       reading(async (within) => {
-        const rows = await named(sql, within, refs, self)
-        const titles = new Map(rows.map((row) => [row.place, headOf(row, within).title?.text]))
-        return refs.map((_, i) => titles.get(i) ?? "")
+        const rows = await within.query<TitleRow>(sql.TITLES, columnsOf(refs, self))
+        const titles = new Map(rows.map((row) => [nameOf(row), titleOf(row, within)]))
+        return refs.map((ref) => titles.get(keyOf(ref, self)) ?? "")
       }),
     list: (filter) =>
       reading(async (within) => {
@@ -128,7 +131,10 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
       reading(async (within) => {
         const rows = await named(sql, within, refs, self)
         const wanted = rows.flatMap(({ place, ...row }) =>
-          hashesOf(headOf(row, within), ({ number }) => number === refs[place]!.number).map((hash) => ({ row, hash })),
+          placesOf(headOf(row, within), ({ number }) => number === refs[place]!.number).map(({ hash }) => ({
+            row,
+            hash,
+          })),
         )
         await readChunks(within, wanted)
       }),
@@ -246,9 +252,10 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
     collections: async () => [],
     documentsIn: async () => ({ documents: 0, sections: 0, estimated_tokens: 0 }),
     projects: () =>
-      reading(async ({ query }) =>
-        (await query<{ key: string }>(sql.PROJECTS)).map(({ key }) => ({ path: key, private: false })),
-      ),
+      reading(async (within) => {
+        within.projects ??= within.query<{ key: string }>(sql.PROJECTS)
+        return (await within.projects).map(({ key }) => ({ path: key, private: false }))
+      }),
     busiestProjects: (limit) =>
       reading(async ({ query }) =>
         (await query<{ key: string }>(sql.BUSIEST, [limit])).map(({ key }) => ({ path: key, private: false })),
@@ -333,18 +340,24 @@ async function named(
   refs: Ref[],
   self: string | undefined,
 ): Promise<(Row & { place: number })[]> {
-  const keys = refs.map(({ owner = self ?? "", source, id }) => formatRef({ owner, source, id }))
+  const keys = refs.map((ref) => keyOf(ref, self))
   const asked = refs.filter((_, i) => !rows.has(keys[i]!))
-  if (asked.length > 0) {
-    const columns = [
-      asked.map(({ owner }) => owner ?? self ?? ""),
-      asked.map(({ source }) => source),
-      asked.map(({ id }) => id),
-    ]
-    for (const row of await query<Row>(sql.NAMED, columns))
-      rows.set(formatRef({ owner: row.owner, source: row.source, id: row.native_id }), row)
-  }
+  if (asked.length > 0)
+    for (const row of await query<Row>(sql.NAMED, columnsOf(asked, self))) rows.set(nameOf(row), row)
   return keys.flatMap((key, i) => (rows.has(key) ? [{ ...rows.get(key)!, place: i }] : []))
+}
+
+/** How a row is named, and how it is asked for. */
+function nameOf({ owner, source, native_id }: Named): string {
+  return formatRef({ owner, source, id: native_id })
+}
+function keyOf({ owner, source, id }: Ref, self: string | undefined): string {
+  return formatRef({ owner: owner ?? self ?? "", source, id })
+}
+
+/** Owners, sources and ids, as the statements take them. */
+function columnsOf(refs: readonly Ref[], self: string | undefined): string[][] {
+  return [refs.map(({ owner }) => owner ?? self ?? ""), refs.map(({ source }) => source), refs.map(({ id }) => id)]
 }
 
 async function resolved(
@@ -365,9 +378,7 @@ function listValues(filter: ListFilter, self: string | undefined): unknown[] {
     ...[filter.inside ?? null, filter.project ?? null, filter.source ?? null],
     ...[filter.from ?? null, filter.to ?? null, filter.in_project ?? null],
     ...(conversation ? [conversation.owner ?? self ?? "", conversation.source, conversation.id] : [null, null, null]),
-    ...(among
-      ? [among.map(({ owner }) => owner ?? self ?? ""), among.map(({ source }) => source), among.map(({ id }) => id)]
-      : [null, null, null]),
+    ...(among ? columnsOf(among, self) : [null, null, null]),
   ]
 }
 
@@ -375,6 +386,14 @@ function headOf({ id, head, wrapped }: Row, { tenant, heads }: Transaction): Sea
   const known = heads.get(id) ?? unsealJson<SealedHead>(tenant.conversationKey(wrapped), head, `${ABOUT.head} ${id}`)
   heads.set(id, known)
   return known
+}
+
+type TitleRow = Named & Pick<Row, "id" | "wrapped"> & ({ title: Buffer; head: null } | { title: null; head: Buffer })
+
+function titleOf(row: TitleRow, within: Transaction): string {
+  const key = within.tenant.conversationKey(row.wrapped)
+  if (row.title !== null) return unseal(key, row.title, `${ABOUT.title} ${row.id}`).toString("utf8")
+  return unsealJson<SealedHead>(key, row.head, `${ABOUT.head} ${row.id}`).title?.text ?? ""
 }
 
 function toRow(row: Row, ref: Ref, { title, git_branch, agent_version, parent, fork_of, usage }: SealedHead) {
@@ -407,21 +426,29 @@ function toRow(row: Row, ref: Ref, { title, git_branch, agent_version, parent, f
 async function messagesOf(within: Transaction, row: Row, numbers: number[] | undefined): Promise<StoredMessage[]> {
   const wanted = numbers && new Set(numbers)
   const isWanted = ({ number }: { number: number }) => wanted?.has(number) ?? true
-  const hashes = hashesOf(headOf(row, within), isWanted)
+  const places = placesOf(headOf(row, within), isWanted)
   await readChunks(
     within,
-    hashes.map((hash) => ({ row, hash })),
+    places.map(({ hash }) => ({ row, hash })),
   )
-  return hashes
-    .flatMap((hash) => within.chunks.get(chunkName(row.id, hash)) ?? [])
-    .filter(isWanted)
-    .map(({ version: _, ...message }: WireMessage): StoredMessage => message)
+  return places.flatMap(({ hash, line }) => {
+    const text = within.chunks.get(chunkName(row.id, hash))?.[line]
+    if (text === undefined) return []
+    const { version: _, ...message } = JSON.parse(text) as WireMessage
+    return [message satisfies StoredMessage]
+  })
 }
 
-/** Which of its chunks hold a message that is wanted. */
-function hashesOf({ messages, chunks }: SealedHead, isWanted: (message: { number: number }) => boolean): string[] {
-  const places = messages.filter(([number]) => isWanted({ number })).map(([, , , chunk]) => chunk)
-  return [...new Set(places)].map((place) => chunks[place]!)
+/** In which of its chunks, and on which line, the messages are that are wanted. */
+function placesOf(
+  { messages, chunks }: SealedHead,
+  isWanted: (message: { number: number }) => boolean,
+): { hash: string; line: number }[] {
+  const lines = chunks.map(() => 0)
+  return messages.flatMap(([number, , , chunk]) => {
+    const line = lines[chunk]!++
+    return isWanted({ number }) ? [{ hash: chunks[chunk]!, line }] : []
+  })
 }
 
 function chunkName(conversation: number, hash: string): string {
@@ -432,18 +459,23 @@ const CHUNKS = `select conversation, hash, data from hub.chunk
   where (conversation, hash) in (select * from unnest($1::bigint[], $2::bytea[]))`
 
 async function readChunks({ query, tenant, chunks }: Transaction, wanted: { row: Row; hash: string }[]): Promise<void> {
-  const missing = wanted.filter(({ row, hash }) => !chunks.has(chunkName(row.id, hash)))
-  if (missing.length === 0) return
-  const keys = new Map(missing.map(({ row }) => [row.id, tenant.conversationKey(row.wrapped)]))
+  const missing = new Map(
+    wanted
+      .map(({ row, hash }) => ({ row, hash, name: chunkName(row.id, hash) }))
+      .filter(({ name }) => !chunks.has(name))
+      .map((one) => [one.name, one]),
+  )
+  if (missing.size === 0) return
+  const rows = new Map([...missing.values()].map(({ row }) => [row.id, row]))
   const stored = await query<{ conversation: number; hash: Buffer; data: Buffer }>(CHUNKS, [
-    missing.map(({ row }) => row.id),
-    missing.map(({ hash }) => Buffer.from(hash, "hex")),
+    [...missing.values()].map(({ row }) => row.id),
+    [...missing.values()].map(({ hash }) => Buffer.from(hash, "hex")),
   ])
-  for (const { conversation, hash, data } of stored)
-    chunks.set(
-      chunkName(conversation, hash.toString("hex")),
-      unpackChunk(unseal(keys.get(conversation)!, data, `${ABOUT.chunk} ${conversation}`)).messages,
-    )
+  for (const { conversation, hash, data } of stored) {
+    const key = tenant.conversationKey(rows.get(conversation)!.wrapped)
+    const packed = unseal(key, data, `${ABOUT.chunk} ${conversation}`)
+    chunks.set(chunkName(conversation, hash.toString("hex")), chunkLines(packed))
+  }
 }
 
 /** What the messages of these conversations did, in order. */

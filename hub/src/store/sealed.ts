@@ -59,4 +59,4 @@ export function unsealJson<T>(key: Buffer, sealed: Uint8Array, about: string): T
 }
 
 /** What each sealed piece belongs to. */
-export const ABOUT = { head: "head", facts: "facts", chunk: "chunk" } as const
+export const ABOUT = { head: "head", title: "title", facts: "facts", chunk: "chunk" } as const

@@ -13,17 +13,28 @@ export function statementsIn(SCOPE: string) {
     join hub.project p on p.tenant = c.tenant and p.id = c.project
     join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id`
   const ALL = `select ${COLUMNS} from ${FROM} where c.rev > 0 order by c.id`
-  /** $1 owners, $2 sources, $3 ids. */
-  const NAMED = `select ${COLUMNS} from unnest($1::text[], $2::text[], $3::text[]) as one (owner, source, native_id)
-    join ${FROM} on m.name = one.owner and c.source = one.source and c.native_id = one.native_id where c.rev > 0`
+  /** $1 owners, $2 sources, $3 ids: each is looked up by itself, however many conversations there are. */
+  const AMONG = `unnest($1::text[], $2::text[], $3::text[]) as one (owner, source, native_id)
+    join hub.member m on m.tenant = ${TENANT} and m.name = one.owner
+    cross join lateral (select * from ${VISIBLE} visible where tenant = m.tenant and author = m.id and source = one.source
+      and native_id = one.native_id and rev > 0 limit 1) c
+    join hub.project p on p.tenant = c.tenant and p.id = c.project
+    join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id`
+  const NAMED = `select ${COLUMNS} from ${AMONG}`
+  /** The head only where it alone has the title. */
+  const TITLES = `select c.id, m.name as owner, c.source, c.native_id, k.wrapped, case when c.title_rev = c.rev then c.title end as title,
+    case when c.title_rev = c.rev then null else c.head end as head from ${AMONG}`
   const RESOLVED = `select ${COLUMNS} from ${FROM} where c.rev > 0 and starts_with(c.native_id, $1)
     and ($2::text is null or c.source = $2) and ($3::text is null or m.name = $3) order by c.id limit 200`
-  const CHANGES = `select ch.conversation, ch.seq, ch.deleted, c.owner, c.source, c.native_id from hub.change ch
-    left join (select c.id, m.name as owner, c.source, c.native_id from ${VISIBLE} c
-      join hub.member m on m.tenant = c.tenant and m.id = c.author where c.rev > 0) c on c.id = ch.conversation
-    where ch.tenant = ${TENANT} and ch.seq > $1 and not exists (select from hub.change later
-      where later.tenant = ch.tenant and later.conversation = ch.conversation and later.seq > ch.seq)
-    order by ch.seq limit $2`
+  /** The last change of each conversation, and how it is named where it is still there. $1 after, $2 at the most. */
+  const CHANGES = `select ch.conversation, ch.seq, ch.deleted, c.owner, c.source, c.native_id from (
+      select * from hub.change ch where ch.tenant = ${TENANT} and ch.seq > $1 and not exists (select from hub.change later
+        where later.tenant = ch.tenant and later.conversation = ch.conversation and later.seq > ch.seq)
+      order by ch.seq limit $2) ch
+    left join lateral (select m.name as owner, c.source, c.native_id from ${VISIBLE} c
+      join hub.member m on m.tenant = c.tenant and m.id = c.author
+      where c.tenant = ch.tenant and c.id = ch.conversation and c.rev > 0 limit 1) c on true
+    order by ch.seq`
   /** A private one is listed only to who asks from inside its project, as on a laptop. */
   const IS_LISTED = `c.rev > 0 and c.kind <> 'document' and (c.visibility <> 'private' or p.key = $1)
     and ($2::text is null or position(lower($2) in lower(p.key)) > 0)
@@ -67,6 +78,7 @@ export function statementsIn(SCOPE: string) {
   return {
     ALL,
     NAMED,
+    TITLES,
     RESOLVED,
     CHANGES,
     LISTED,
