@@ -51,18 +51,15 @@ export function openDatabase({ app, index, masterKey, connections = 8, prepared 
   const keys = openKeyring(masterKey)
   return {
     as: ({ tenant, member, role }, work) =>
-      inTransaction(pools.app, prepared, async (query) => {
-        const [begun] = await query<{ is_theirs: boolean }>(BEGIN_AS, [tenant, member, role])
-        if (!begun!.is_theirs) throw new HubProblem(401, "unauthorized", "Your access to this hub has ended.")
+      inTransaction(pools.app, prepared, filled(BEGIN_AS, [tenant, member, role]), async (query, opened) => {
+        if (!opened?.is_theirs) throw new HubProblem(401, "unauthorized", "Your access to this hub has ended.")
         return work(query)
       }),
-    asIndex: (tenant, work, shard) =>
-      inTransaction(
-        pools.index,
-        prepared,
-        set({ "hub.tenant": String(tenant), ...(shard !== undefined && { "hub.shard": String(shard) }) }, work),
-      ),
-    asNobody: (settings, work) => inTransaction(pools.app, prepared, set(settings, work)),
+    asIndex: (tenant, work, shard) => {
+      const settings = { "hub.tenant": String(tenant), ...(shard !== undefined && { "hub.shard": String(shard) }) }
+      return inTransaction(pools.index, prepared, setting(settings), work)
+    },
+    asNobody: (settings, work) => inTransaction(pools.app, prepared, setting(settings), work),
     keys,
     pools: () => ({ app: stateOf(pools.app), index: stateOf(pools.index) }),
     close: async () => void (await Promise.all([pools.app.end(), pools.index.end()])),
@@ -91,13 +88,16 @@ function statementName(text: string): string {
 
 /** The transaction is theirs from then on; false where they have left. */
 export const BEGIN_AS = "select hub.begin_as($1, $2, $3) as is_theirs"
-const SET = "select set_config(name, value, true) from unnest($1::text[], $2::text[]) as setting (name, value)"
 
-function set<T>(settings: Record<string, string>, work: (query: Query) => Promise<T>) {
-  return async (query: Query): Promise<T> => {
-    await query(SET, [Object.keys(settings), Object.values(settings)])
-    return work(query)
-  }
+/** Sent with `begin`, as text, so that it is no request of its own. */
+function setting(settings: Record<string, string>): string {
+  return Object.entries(settings)
+    .map((one) => filled("select set_config($1, $2, true)", one))
+    .join("; ")
+}
+
+function filled(text: string, values: readonly (string | number)[]): string {
+  return text.replaceAll(/\$(\d)/g, (_, n: string) => pg.escapeLiteral(String(values[Number(n) - 1])))
 }
 
 /**
@@ -106,15 +106,24 @@ function set<T>(settings: Record<string, string>, work: (query: Query) => Promis
  */
 const BEGIN = "begin; set local plan_cache_mode = force_generic_plan"
 
-/** What a transaction sets ends with it, so that a pooler between us may give the connection to anybody next. */
-async function inTransaction<T>(pool: pg.Pool, prepared: boolean, work: (query: Query) => Promise<T>): Promise<T> {
+/**
+ * What a transaction sets ends with it, so that a pooler between us may give the connection to anybody next. `opening` is what it
+ * begins with, and `work` is told the last row of that.
+ */
+async function inTransaction<T>(
+  pool: pg.Pool,
+  prepared: boolean,
+  opening: string,
+  work: (query: Query, opened: { is_theirs?: boolean } | undefined) => Promise<T>,
+): Promise<T> {
   const client = await pool.connect()
   let broken: unknown
   try {
-    await client.query(BEGIN)
+    // Several statements have several results.
+    const results = (await client.query(`${BEGIN}; ${opening}`)) as unknown as pg.QueryResult[]
     const query: Query = async (text, values) =>
       (await client.query({ ...(prepared && { name: statementName(text) }), text, values })).rows
-    const result = await work(query)
+    const result = await work(query, results.at(-1)!.rows[0])
     await client.query("commit")
     return result
   } catch (error) {

@@ -3,7 +3,8 @@ import { type Scope, tokenHash } from "./people.ts"
 
 export type Identity = { viewer: Viewer; tenant: string; scopes: Scope[] }
 
-const HOLDER = `select t.tenant, t.member, t.scopes, m.role, m.name, tenant.slug
+const HOLDER = `select t.tenant, t.member, t.scopes, m.role, m.name, tenant.slug,
+    t.last_used_at is null or t.last_used_at < now() - interval '1 day' as is_first_today
   from hub.token t join hub.member m on m.tenant = t.tenant and m.id = t.member join hub.tenant on tenant.id = t.tenant
   where t.hash = $1 and t.revoked_at is null and (t.expires_at is null or t.expires_at > now()) and m.disabled_at is null`
 
@@ -18,14 +19,12 @@ export async function identify(db: Database, token: string): Promise<Identity | 
       role: MemberRole
       name: string
       slug: string
+      is_first_today: boolean
     }>(HOLDER, [hash])
     if (!row) return undefined
-    await query(USED, [hash])
+    // Asking is not to cost a write each time.
+    if (row.is_first_today) await query("update hub.token set last_used_at = now() where hash = $1", [hash])
     const { tenant, member, role, name, scopes, slug } = row
     return { viewer: { tenant, member, role, name }, tenant: slug, scopes }
   })
 }
-
-/** Written once a day at the most: asking is not to cost a write each time. */
-const USED = `update hub.token set last_used_at = now()
-  where hash = $1 and (last_used_at is null or last_used_at < now() - interval '1 day')`
