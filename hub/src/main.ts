@@ -110,6 +110,8 @@ const COMMANDS: Commands = {
 async function serve(): Promise<void> {
   const settings = settingsFrom(process.env)
   const db = openDatabase(settings)
+  // Whoever read the log has gone, or its disk is full: lines are lost, and people are still answered.
+  process.stdout.on("error", () => {})
   const log = (event: Record<string, unknown>) =>
     process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...event })}\n`)
   const folder = mkdtempSync(join(tmpdir(), "dex-hub-"))

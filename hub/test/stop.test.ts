@@ -105,6 +105,18 @@ describe.skipIf(!hasPostgres)("a hub that is stopped", () => {
     expect(await ended(server)).toEqual([0, null])
   })
 
+  test("answers after whoever read its log has gone, and ends as always", { timeout: LONGEST_MS }, async () => {
+    const { server } = await hub("0")
+    const { stdout } = server.child
+    const closed = once(stdout!, "close")
+    stdout!.destroy()
+    await closed
+    // Each of them is a line of the log.
+    for (let i = 0; i < 3; i++) expect((await request(server.url, undefined, "GET", "/healthz")).status).toBe(200)
+    server.child.kill("SIGTERM")
+    expect(await ended(server)).toEqual([0, null])
+  })
+
   test("ends at once at the second signal", { timeout: LONGEST_MS }, async () => {
     const { server } = await hub("600")
     server.child.kill("SIGTERM")
