@@ -1,5 +1,6 @@
 import { Hono } from "hono"
 import { describe, expect, onTestFinished, test, vi } from "vitest"
+import { DEX, dex } from "../../test/support/dex.ts"
 import { tempDir } from "../../test/support/temp.ts"
 import { serveApp } from "../src/http/serve.ts"
 import { createAnswers } from "../src/shards/answer.ts"
@@ -108,6 +109,21 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     expect(await found()).toMatchObject({ total: 1, shards: { searched: 1, of: 2 } })
     two.child.kill("SIGCONT")
     await expect.poll(found, SOON).toMatchObject({ total: 3 })
+  })
+
+  test("dex ask says that a shard did not answer", { timeout: LONGEST_MS }, async () => {
+    const { team, token, give } = await twoShards()
+    const main = await startNode(team, "main")
+    const two = await startNode(team, "two")
+    await give(0, "main")
+    await give(1, "two")
+    await expect.poll(() => searchAt(main, token, { query: "quokka" }).catch(String), SOON).toMatchObject({ total: 3 })
+    const home = tempDir()
+    expect(await dex(home, ["hub", "login", main.url, "--token-stdin"], {}, DEX, token)).toMatchObject({ code: 0 })
+    const ask = async () => JSON.parse((await dex(home, ["ask", "where does it sleep", "--team", "--json"])).stdout)
+    expect((await ask()).note ?? "").not.toContain("shards")
+    await two.kill()
+    expect((await ask()).note).toContain("Searched 1 of 2 shards; the others did not answer.")
   })
 
   test("the second wall holds where another node forgets the first", async () => {

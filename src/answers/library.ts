@@ -1,6 +1,7 @@
 import type { Ref } from "../core/ref.ts"
 import type { Dex } from "../tools/context.ts"
 import { knownCollections } from "../tools/docs/collections.ts"
+import { shardsNote } from "../tools/search/notes.ts"
 import type { AnswerScope } from "./answer-scope.ts"
 import { answerCandidates } from "./candidates.ts"
 import { type Answering, chosen, rankStatements } from "./extract.ts"
@@ -29,10 +30,18 @@ const MOST_SKIPPED = 3 * MOST_FOUND
 export async function openLibrary(
   dex: Dex,
   scope: AnswerScope,
-  source: PassageSource = ownHistory(dex, scope),
+  of: PassageSource = ownHistory(dex, scope),
 ): Promise<PassageLibrary> {
   const passages = createPassages()
   const notRead = new Set<string>()
+  const source: PassageSource = {
+    ...of,
+    find: async (wanted) => {
+      const answer = await of.find(wanted)
+      if (answer.shards) notRead.add(shardsNote(answer.shards))
+      return answer
+    },
+  }
   if (scope.collections) await knownCollections(dex, scope.collections)
   return {
     passages,

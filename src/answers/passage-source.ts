@@ -3,7 +3,9 @@ import { collectionOf, parseRef, type Ref } from "../core/ref.ts"
 import { wordWeights } from "../search/floor.ts"
 import { parseQuery } from "../search/query.ts"
 import { isReachable } from "../search/scope.ts"
+import { leftOut, type SearchOutcome } from "../search/search.ts"
 import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
+import type { SearchIndex } from "../store/index/search-index.ts"
 import type { Dex } from "../tools/context.ts"
 import { withSubsections } from "../tools/docs/sections.ts"
 import { resolveRef } from "../tools/resolve.ts"
@@ -20,6 +22,8 @@ export type FoundMessages = {
   /** How much each of the question's words tells. */
   weights: number[]
   notes: string[]
+  /** Where some of a hub's search shards did not answer. */
+  shards?: SearchOutcome["shards"]
 }
 
 /** Where passages are looked for: the history of this machine, or a team's. */
@@ -45,7 +49,9 @@ export function ownHistory(dex: Dex, scope: AnswerScope): PassageSource {
         const [message] = await store.messages(row.ref, [message_index])
         if (message) found.push({ row, message, score: score_final })
       }
-      return { found, isLast: results.length < wanted.limit, weights: await weightsOf(dex, wanted.query), notes }
+      const index = await dex.index()
+      const weights = await weightsOf(index, wanted.query)
+      return { found, isLast: results.length < wanted.limit, weights, notes, ...(index && leftOut(index)) }
     },
     async read(ref) {
       if (!parseRef(ref))
@@ -63,9 +69,8 @@ export function ownHistory(dex: Dex, scope: AnswerScope): PassageSource {
   }
 }
 
-async function weightsOf(dex: Dex, asked: string): Promise<number[]> {
+async function weightsOf(index: SearchIndex | undefined, asked: string): Promise<number[]> {
   const query = parseQuery(asked)
-  const index = await dex.index()
   return index ? wordWeights(index, query) : query.words.map(() => 1)
 }
 

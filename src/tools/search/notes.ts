@@ -26,10 +26,7 @@ export function notesOn(
     )
   else if (!outcome.index_is_current)
     notes.push("The search index is behind: the newest messages may be missing. `dex sync` updates it.")
-  if (outcome.shards)
-    notes.push(
-      `Searched ${outcome.shards.searched} of ${outcome.shards.of} shards; the others did not answer. Search again in a moment.`,
-    )
+  if (outcome.shards) notes.push(shardsNote(outcome.shards))
   if (hits.length === 0 && outcome.skipped.some((row) => row.reason === "floor"))
     notes.push("The nearest results match too little of the question to be shown. `dex trace` shows them.")
   if (outcome.matched === "some" && hits.length > 0)
@@ -51,4 +48,9 @@ export function notesOn(
   if (outcome.hidden_private > 0)
     notes.push(`${grouped(outcome.hidden_private)} matches in private projects, not shown.`)
   return notes
+}
+
+/** For a person whose answer lacks what some of a hub's search shards have. */
+export function shardsNote({ searched, of }: NonNullable<SearchOutcome["shards"]>): string {
+  return `Searched ${searched} of ${of} shards; the others did not answer. Try again in a moment.`
 }
