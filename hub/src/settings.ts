@@ -17,7 +17,13 @@ export type Settings = {
   /** For how long requests are still taken after a signal, so that a proxy has time to see that it should ask elsewhere. */
   drainSeconds: number
   prepared: boolean
-  limits: { pushesPerMinute: number; readsPerMinute: number; atOnce: number }
+  limits: {
+    pushesPerMinute: number
+    readsPerMinute: number
+    atOnce: number
+    loginsPerMinute: number
+    loginsAtOnce: number
+  }
   /** A shard with so many messages takes no further project. */
   shardMessages: number
   /** This hub among those that share the shards. Without an address the others cannot ask it. */
@@ -60,6 +66,8 @@ export function settingsFrom(env: Environment): Settings {
       pushesPerMinute: numberFrom(env, "DEX_HUB_PUSHES_PER_MINUTE", 6_000),
       readsPerMinute: numberFrom(env, "DEX_HUB_READS_PER_MINUTE", 1_200),
       atOnce: numberFrom(env, "DEX_HUB_AT_ONCE", 16),
+      loginsPerMinute: numberFrom(env, "DEX_HUB_LOGINS_PER_MINUTE", 60),
+      loginsAtOnce: numberFrom(env, "DEX_HUB_LOGINS_AT_ONCE", 16),
     },
     shardMessages: numberFrom(env, "DEX_HUB_SHARD_MESSAGES", SHARD_MESSAGES),
     node: nodeFrom(env),

@@ -1,35 +1,39 @@
-import { Hono } from "hono"
+import { Hono, type MiddlewareHandler } from "hono"
 import { describe, expect, test } from "vitest"
 import { openHub } from "../../src/hub/client.ts"
-import { limitRequests } from "../src/http/limits.ts"
+import { limitLogins, limitRequests, type RequestLimits } from "../src/http/limits.ts"
 import { migrate } from "../src/store/migrate.ts"
 import { MIGRATIONS } from "../src/store/migrations.ts"
 import { headNamed, saying } from "./support/laptop.ts"
-import { hubWithPeople } from "./support/people.ts"
+import { HUB_URL, hubWithPeople } from "./support/people.ts"
 import { hasPostgres } from "./support/postgres.ts"
+import { CLIENT, startProvider } from "./support/provider.ts"
 import { NotTaken, pushOver } from "./support/push-over.ts"
 import { hubEnv, request, startHub } from "./support/server.ts"
 import { API } from "./support/share.ts"
 
-describe("requests with one token", () => {
-  function limited(limits: { pushesPerMinute: number; readsPerMinute: number; atOnce: number }) {
-    const clock = { now: 1_000_000 }
-    const held: (() => void)[] = []
-    const app = new Hono().use(limitRequests(limits, () => clock.now)).all("*", async (c) => {
-      if (c.req.path === "/v1/slow") await new Promise<void>((resolve) => held.push(resolve))
-      return c.body(null, 204)
-    })
-    app.onError((error, c) =>
-      c.text(error.message, (error as unknown as { status: 429 }).status, {
-        "Retry-After": String((error as unknown as { afterSeconds: number }).afterSeconds),
-      }),
-    )
-    const ask = async (token: string, path: string) => {
-      const response = await app.request(path, { headers: { authorization: `Bearer ${token}` } })
-      return [response.status, response.headers.get("retry-after")]
-    }
-    return { ask, clock, held }
+/** An app behind a limit, with a clock of its own; `/v1/slow` answers once it is let go. */
+function behind(limit: (now: () => number) => MiddlewareHandler) {
+  const clock = { now: 1_000_000 }
+  const held: (() => void)[] = []
+  const app = new Hono().use(limit(() => clock.now)).all("*", async (c) => {
+    if (c.req.path === "/v1/slow") await new Promise<void>((resolve) => held.push(resolve))
+    return c.body(null, 204)
+  })
+  app.onError((error, c) =>
+    c.text(error.message, (error as unknown as { status: 429 }).status, {
+      "Retry-After": String((error as unknown as { afterSeconds: number }).afterSeconds),
+    }),
+  )
+  const ask = async (token: string, path: string) => {
+    const response = await app.request(path, { headers: { authorization: `Bearer ${token}` } })
+    return [response.status, response.headers.get("retry-after")]
   }
+  return { ask, clock, held }
+}
+
+describe("requests with one token", () => {
+  const limited = (limits: RequestLimits) => behind((now) => limitRequests(limits, now))
 
   test("have a limit a minute, pushes and reads apart, which fills up again little by little", async () => {
     const { ask, clock } = limited({ pushesPerMinute: 6, readsPerMinute: 2, atOnce: 0 })
@@ -60,7 +64,52 @@ describe("requests with one token", () => {
   })
 })
 
+describe("logins", () => {
+  test("have a limit a minute for everybody together, whatever token they send", async () => {
+    const { ask, clock } = behind((now) => limitLogins({ loginsPerMinute: 2, loginsAtOnce: 0 }, now))
+    for (const who of ["a", "b"]) expect(await ask(who, "/")).toEqual([204, null])
+    for (const who of ["a", "c"]) expect(await ask(who, "/")).toEqual([429, "30"])
+    clock.now += 30_000
+    expect(await ask("c", "/")).toEqual([204, null])
+    expect(await ask("d", "/")).toEqual([429, "30"])
+  })
+
+  test("are limited at once, and 0 is no limit", async () => {
+    const { ask, held } = behind((now) => limitLogins({ loginsPerMinute: 0, loginsAtOnce: 2 }, now))
+    const slow = [ask("a", "/v1/slow"), ask("b", "/v1/slow")]
+    await expect.poll(() => held.length).toBe(2)
+    expect(await ask("c", "/")).toEqual([429, "1"])
+    for (const release of held) release()
+    await Promise.all(slow)
+    for (let i = 0; i < 50; i++) expect(await ask("c", "/")).toEqual([204, null])
+  })
+})
+
 describe.skipIf(!hasPostgres)("a hub's limits", () => {
+  test("whoever begins logins in a loop is refused, and the identity provider is not asked", async () => {
+    const { team, tokens } = await hubWithPeople()
+    const provider = await startProvider({})
+    const { url } = await startHub(
+      hubEnv(team, {
+        DEX_HUB_URL: HUB_URL,
+        DEX_HUB_OIDC_ISSUER: provider.issuer,
+        DEX_HUB_OIDC_CLIENT_ID: CLIENT,
+        DEX_HUB_LOGINS_PER_MINUTE: "1",
+      }),
+    )
+    const begin = () => request(url, undefined, "POST", "/v1/login/device")
+    expect((await begin()).status).toBe(200)
+    const refused = await begin()
+    expect(refused).toMatchObject({
+      status: 429,
+      body: { error: { code: "too_many", message: expect.stringContaining("More than 1 logins a minute") } },
+    })
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0)
+    expect(provider.asked.device).toBe(1)
+    expect((await request(url, undefined, "GET", "/v1/login")).status).toBe(200)
+    expect((await request(url, tokens.ann, "GET", "/v1/me")).status).toBe(200)
+  })
+
   test("a client that asks too often is told when to come back, and does", { timeout: 60_000 }, async () => {
     const { team, tokens } = await hubWithPeople()
     const { url } = await startHub(hubEnv(team, { DEX_HUB_READS_PER_MINUTE: "60" }))

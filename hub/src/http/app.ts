@@ -20,7 +20,7 @@ import { createQuotas } from "../store/quota.ts"
 import { receiptsOf } from "../store/receipts.ts"
 import { ownTokens, revokeOwnToken } from "../store/tokens.ts"
 import { auditedAsk } from "./audited.ts"
-import { limitRequests, type RequestLimits } from "./limits.ts"
+import { type LoginLimits, limitLogins, limitRequests, type RequestLimits } from "./limits.ts"
 import { createTeamMcp } from "./mcp.ts"
 import type { NodeRoutes } from "./nodes.ts"
 import { frontPage, PAGE_HEADERS } from "./page.ts"
@@ -35,7 +35,7 @@ export type HubParts = {
   /** Told after something was deleted. Says when PostgreSQL's files are to be without its key; absent where nobody sees to it. */
   forgot?(): Date
   ready?: Readiness
-  limits?: RequestLimits
+  limits?: RequestLimits & LoginLimits
   /** A shard with so many messages takes no further project. */
   shardMessages?: number
   /** Absent where no identity provider is set. */
@@ -117,6 +117,7 @@ export function createHubApp({
   })
   if (login) {
     const { devices, settings, holderOf } = login
+    if (limits) app.use("/v1/login/device", limitLogins(limits))
     app.post("/v1/login/device", async (c) => c.json(await devices.begin()))
     app.post("/v1/login/device/token", json, async (c) => c.json(await devices.ask((await jsonOf<Asked>(c)).login)))
     app.get("/.well-known/oauth-protected-resource/mcp", (c) => c.json(resourceMetadata(settings)))

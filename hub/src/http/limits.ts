@@ -5,54 +5,90 @@ import { HubProblem } from "../store/problem.ts"
 /** For each token and each hub: kept in memory, so that asking costs no write. 0 is no limit. */
 export type RequestLimits = { pushesPerMinute: number; readsPerMinute: number; atOnce: number }
 
-type Kind = "push" | "read"
-type Bucket = { left: Record<Kind, number>; at: number; running: number }
+/** For each hub and everybody together: who begins a login has no token to count by. 0 is no limit. */
+export type LoginLimits = { loginsPerMinute: number; loginsAtOnce: number }
 
 const MINUTE_MS = 60_000
 /** More than this many are looked through for those that nobody uses. */
 const MANY = 10_000
 const PUSHES = /^\/v1\/(push|conversations|consents)\//
 
-/**
- * Lets so many requests a minute through, and so many at once. A token may use a minute's worth in one go; then it fills up again little
- * by little. Throws a HubProblem (429) that says when to come back.
- */
+/** Lets so many requests of a token through a minute, and so many at once. Throws a HubProblem (429) that says when to come back. */
 export function limitRequests(limits: RequestLimits, now: () => number = Date.now) {
   const rates = { push: limits.pushesPerMinute, read: limits.readsPerMinute }
-  const buckets = new Map<string, Bucket>()
-  const bucketOf = (key: string): Bucket => {
-    const bucket = buckets.get(key) ?? { left: { ...rates }, at: now(), running: 0 }
-    const passed = Math.max(0, now() - bucket.at) / MINUTE_MS
-    for (const kind of ["push", "read"] as const)
-      bucket.left[kind] = Math.min(rates[kind], bucket.left[kind] + passed * rates[kind])
-    bucket.at = now()
-    buckets.set(key, bucket)
-    return bucket
+  const tokens = new Map<string, { push: Bucket; read: Bucket; use: Use; usedAt: number }>()
+  const known = (key: string) => {
+    const token = tokens.get(key) ?? {
+      push: createBucket(rates.push, now),
+      read: createBucket(rates.read, now),
+      use: { running: 0 },
+      usedAt: 0,
+    }
+    token.usedAt = now()
+    tokens.set(key, token)
+    return token
   }
   const removeUnused = () => {
-    for (const [key, { at, running }] of buckets) if (running === 0 && now() - at > MINUTE_MS) buckets.delete(key)
+    for (const [key, { usedAt, use }] of tokens) if (use.running === 0 && now() - usedAt > MINUTE_MS) tokens.delete(key)
   }
   return async (c: Context, next: () => Promise<void>) => {
-    if (buckets.size > MANY) removeUnused()
+    if (tokens.size > MANY) removeUnused()
     const kind = PUSHES.test(c.req.path) ? "push" : "read"
-    const bucket = bucketOf(tokenHash(c.req.header("authorization") ?? "").toString("hex"))
-    if (limits.atOnce > 0 && bucket.running >= limits.atOnce)
-      throw tooMany(`This token has ${limits.atOnce} requests under way. Wait for one of them.`, 1)
-    if (rates[kind] > 0) {
-      const missing = 1 - bucket.left[kind]
-      if (missing > 0)
-        throw tooMany(
-          `More than ${rates[kind]} requests a minute to ${kind} with this token.`,
-          Math.ceil((missing * 60) / rates[kind]),
-        )
-      bucket.left[kind]--
-    }
-    bucket.running++
-    try {
-      await next()
-    } finally {
-      bucket.running--
-    }
+    const { use, [kind]: bucket } = known(tokenHash(c.req.header("authorization") ?? "").toString("hex"))
+    await within(next, use, bucket, {
+      atOnce: limits.atOnce,
+      busy: `This token has ${limits.atOnce} requests under way. Wait for one of them.`,
+      often: `More than ${rates[kind]} requests a minute to ${kind} with this token.`,
+    })
+  }
+}
+
+/** The same for logins that are begun, of everybody together: each of them asks the identity provider. */
+export function limitLogins({ loginsPerMinute, loginsAtOnce }: LoginLimits, now: () => number = Date.now) {
+  const use = { running: 0 }
+  const bucket = createBucket(loginsPerMinute, now)
+  return (_: Context, next: () => Promise<void>) =>
+    within(next, use, bucket, {
+      atOnce: loginsAtOnce,
+      busy: "Too many people are starting to log in at once. Try again in a moment.",
+      often: `More than ${loginsPerMinute} logins a minute were started on this hub. Try again in a minute.`,
+    })
+}
+
+type Use = { running: number }
+
+async function within(
+  work: () => Promise<void>,
+  use: Use,
+  bucket: Bucket,
+  { atOnce, busy, often }: { atOnce: number; busy: string; often: string },
+): Promise<void> {
+  if (atOnce > 0 && use.running >= atOnce) throw tooMany(busy, 1)
+  const seconds = bucket.take()
+  if (seconds > 0) throw tooMany(often, seconds)
+  use.running++
+  try {
+    await work()
+  } finally {
+    use.running--
+  }
+}
+
+/** Says 0, or that there is none left for so many seconds. */
+type Bucket = { take(): number }
+
+/** A minute's worth may be used in one go; then it fills up again little by little. */
+function createBucket(perMinute: number, now: () => number): Bucket {
+  let [left, at] = [perMinute, now()]
+  return {
+    take: () => {
+      if (perMinute === 0) return 0
+      left = Math.min(perMinute, left + (Math.max(0, now() - at) / MINUTE_MS) * perMinute)
+      at = now()
+      if (left < 1) return Math.ceil(((1 - left) * 60) / perMinute)
+      left--
+      return 0
+    },
   }
 }
 

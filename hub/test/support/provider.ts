@@ -49,8 +49,9 @@ export async function startProvider(people: Record<string, Claims>, { codeSecond
       },
     },
   })
-  const asked = { token: 0, slowDowns: 0 }
+  const asked = { device: 0, token: 0, slowDowns: 0 }
   provider.use(async (ctx, next) => {
+    if (ctx.path === "/device/auth") asked.device++
     if (ctx.path === "/token") asked.token++
     if (ctx.path !== "/token" || asked.slowDowns === 0) return next()
     asked.slowDowns--
