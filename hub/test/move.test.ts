@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs"
 import { describe, expect, test } from "vitest"
 import { shardFolder } from "../src/shards/files.ts"
+import type { AuditLine } from "../src/store/audit.ts"
 import { headNamed, saying } from "./support/laptop.ts"
 import { asOperator, type FoundByNode, nodeEnv, searchAt, startNode } from "./support/nodes.ts"
 import { hasPostgres } from "./support/postgres.ts"
@@ -78,6 +79,33 @@ describe.skipIf(!hasPostgres)("dex-hub shard move", () => {
     await two.kill()
     expect(await found(main)).toBe(taken.length)
     for (const { log } of [main, two]) expect(log.join()).not.toContain('"error"')
+  })
+
+  test("is in the audit log of the tenant whose shard it is, and so is a move that is called off", async () => {
+    const team = await newTeam()
+    await newTenant(team, "acme")
+    await newTenant(team, "other")
+    await team.asOwner("insert into hub.node (name, url) values ('main', 'http://main'), ('two', 'http://two')")
+    await team.asOwner("update hub.shard set node = 'main'")
+    const env = hubEnv(team)
+    const move = (node: string, code = 0) => asOperator(env, ["shard", "move", "acme/0", node], code)
+    const moves = async (tenant: string) =>
+      (await asOperator(env, ["audit", "--tenant", tenant]))
+        .split("\n")
+        .filter((line) => line.includes('"shard_move"'))
+        .map((line) => JSON.parse(line) as AuditLine)
+    // It is there, so nothing is changed; and what is refused is no move.
+    await move("main")
+    await move("three", 1)
+    expect(await moves("acme")).toEqual([])
+    await move("two")
+    await move("main")
+    const line = { at: expect.any(String), member: null, action: "shard_move", target: "acme/0" }
+    expect(await moves("acme")).toEqual([
+      { ...line, detail: { from: "main", to: "two" } },
+      { ...line, detail: { from: "main", to: "main" } },
+    ])
+    expect(await moves("other")).toEqual([])
   })
 
   test("who wrote a line is asked of the node that has the shard; one that dies meanwhile changes nothing", {

@@ -23,6 +23,7 @@ export type AuditAction =
   | "member_disable"
   | "member_export"
   | "break_glass"
+  | "shard_move"
 
 /** `about` is the member whom it was done to. */
 export type AuditEntry = { action: AuditAction; target?: string; about?: number; detail?: object }

@@ -1,3 +1,4 @@
+import { recordAudit } from "./audit.ts"
 import type { Query } from "./connection.ts"
 import { SILENT_S } from "./shards.ts"
 
@@ -28,7 +29,7 @@ export async function listShards(query: Query): Promise<ListedShard[]> {
 }
 
 /** By a tenant's name, or its number, as \`dex-hub check\` says it. */
-const NAMED = `select s.tenant, s.id as shard, s.node from hub.shard s join hub.tenant t on t.id = s.tenant
+const NAMED = `select s.tenant, t.slug, s.id as shard, s.node, s.moving_to from hub.shard s join hub.tenant t on t.id = s.tenant
   where (t.slug = $1 or t.id::text = $1) and s.id::text = $2 order by t.slug = $1 desc limit 1`
 const NODE = "select url, extract(epoch from now() - seen_at)::int as silent_s from hub.node where name = $1"
 const MOVE = "update hub.shard set moving_to = $3, moving_since = now() where tenant = $1 and id = $2"
@@ -43,8 +44,14 @@ export async function moveShard(
   const [, tenant, id] = /^(.+)\/(\d{1,9})$/.exec(named) ?? []
   const [shard] = tenant === undefined ? [] : await query<NamedShard>(NAMED, [tenant, id])
   if (!shard) throw new Error(`There is no shard ${JSON.stringify(named)}. \`dex-hub shard list\` shows them: acme/0.`)
+  const record = () => {
+    const target = `${shard.slug}/${shard.shard}`
+    const detail = { from: shard.node, to: node }
+    return recordAudit(query, { tenant: shard.tenant }, { action: "shard_move", target, detail })
+  }
   if (shard.node === node) {
     await query(STAY, [shard.tenant, shard.shard])
+    if (shard.moving_to !== null) await record()
     return { from: node, stays: true }
   }
   const [found] = await query<{ url: string | null; silent_s: number }>(NODE, [node])
@@ -53,7 +60,8 @@ export async function moveShard(
   if (found.silent_s > SILENT_S)
     throw new Error(`${node} was last heard of ${found.silent_s} seconds ago. Start it, then move the shard again.`)
   await query(MOVE, [shard.tenant, shard.shard, node])
+  await record()
   return { from: shard.node, stays: false }
 }
 
-type NamedShard = { tenant: number; shard: number; node: string | null }
+type NamedShard = { tenant: number; slug: string; shard: number; node: string | null; moving_to: string | null }
