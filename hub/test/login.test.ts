@@ -40,6 +40,45 @@ describe.skipIf(!hasPostgres)("logging in with an identity provider", () => {
     ])
   })
 
+  test("makes whom the operator added with the same verified address that member, and nobody else", async () => {
+    const people = {
+      "sub-1": verified("Ann.Lee@example.com"),
+      "sub-2": verified("ann.lee@example.com"),
+      typed: { email: "kim@example.com", email_verified: false },
+      left: verified("left@example.com"),
+      two: verified("two@example.com"),
+      robot: verified("robot@example.com"),
+    }
+    const { team, operator, tokenOf, me } = await hubWithLogin(people)
+    const add = async (name: string, email: string, role = "member") => {
+      const added = await operator("member", "add", name, "--tenant", "acme", "--role", role, "--email", email)
+      expect(added).toMatchObject({ code: 0 })
+      return added.stdout.trim().split("\n").at(-1)!
+    }
+    const nameOf = async (token: string) => ((await me(token)) as { member: { name: string } }).member.name
+    const first = await add("lee", "ann.lee@example.com", "admin")
+    await operator("grant", "lee", API, "--tenant", "acme", "--level", "read")
+    expect(await me(await tokenOf("sub-1"))).toMatchObject({
+      member: { name: "lee", role: "admin" },
+      scopes: ["push", "read", "admin"],
+      projects: [{ key: API, level: "read" }],
+    })
+    expect([await nameOf(first), await nameOf(await tokenOf("sub-1"))]).toEqual(["lee", "lee"])
+    // Somebody else of the provider, though of the same address.
+    expect(await nameOf(await tokenOf("sub-2"))).toBe("ann.lee")
+
+    await add("left", "left@example.com")
+    await operator("member", "disable", "left", "--tenant", "acme")
+    for (const name of ["two", "zwei"]) await add(name, "two@example.com")
+    await add("robot", "robot@example.com", "service")
+    for (const who of ["left", "two", "robot"]) expect(await nameOf(await tokenOf(who))).toBe(`${who}-2`)
+    await add("kim", "kim@example.com")
+    expect(await operator("tenant", "oidc", "acme", "--everyone")).toMatchObject({ code: 0 })
+    expect(await nameOf(await tokenOf("typed"))).not.toBe("kim")
+    const found = "select target, detail->>'about' as about from hub.audit where detail->>'found_by' = 'email'"
+    expect(await team.asOwner(found)).toEqual([{ target: "login", about: "lee" }])
+  })
+
   test("refuses who has left, who is of another domain, and whose address nobody verified", async () => {
     const people = {
       gus: verified("gus@example.com"),

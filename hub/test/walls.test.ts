@@ -11,7 +11,7 @@ import { setProvider } from "../src/store/groups.ts"
 import { openTenantHistory, openViewerHistory } from "../src/store/history.ts"
 import { identify } from "../src/store/identity.ts"
 import { identifySubject, logInPerson } from "../src/store/logins.ts"
-import { addToken } from "../src/store/people.ts"
+import { addMember, addToken } from "../src/store/people.ts"
 import { forgetPushed, planPush } from "../src/store/push.ts"
 import { AUDIT_SCOPE, NOTICE_SCOPE, TOKEN_SCOPE } from "../src/store/scope.ts"
 import { headOf, newLaptop, pushOne, wireMessages } from "./support/laptop.ts"
@@ -369,6 +369,13 @@ describe.skipIf(!hasPostgres)("walls", () => {
     const ofAcme = await identify(team.db, await logInPerson(team.db, { ...person, issuer: one }, 1))
     const ofBolt = await identify(team.db, await logInPerson(team.db, { ...person, issuer: two }, 1))
     expect([ofAcme, ofBolt]).toMatchObject([{ tenant: "acme" }, { tenant: "bolt" }])
+    // Whom the operator added with this address is of another tenant.
+    await addMember(team.asOwner, { tenant: bolt, name: "kim", role: "admin", email: "kim@one.test" })
+    const kim = { issuer: one, subject: "2", name: "kim", email: "kim@one.test", groups: [] }
+    expect(await identify(team.db, await logInPerson(team.db, kim, 1))).toMatchObject({
+      tenant: "acme",
+      viewer: { role: "member" },
+    })
     const other = logInPerson(team.db, { ...person, issuer: "https://three.test" }, 1)
     await expect(other).rejects.toMatchObject({ status: 403 })
     expect(await identifySubject(team.db, one, "1")).toEqual({ ...ofAcme, scopes: ["read"] })
