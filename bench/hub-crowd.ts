@@ -7,21 +7,27 @@ import { type Outgoing, pushOne } from "./hub-start.ts"
 // Many people at once: some search while others push. Each thing begins when it is due, whether or not the one before has
 // ended, and its time counts from there: who waits for a slow hub is not left out of the figures.
 
-const PEOPLE = 50
-const PUSHERS = 20
-const SEARCHES_EACH_SECOND = 10
-const PUSHES_EACH_SECOND = 4
+/** `searches` and `pushes` are for each second, of all together. */
+export type CrowdSize = { people: number; pushers: number; searches: number; pushes: number }
+export const CROWD: CrowdSize = { people: 50, pushers: 20, searches: 10, pushes: 4 }
+/** A busy minute of theirs. */
+export const TEAM_OF_TEN: CrowdSize = { people: 10, pushers: 4, searches: 2, pushes: 1 }
 
 export type CrowdTimes = { searches: number[]; pushes: number[]; errors: string[] }
 
 /** Members who may read and push to all of these projects. */
-export async function addCrowd(owner: string, address: string, projects: Iterable<string>): Promise<HubClient[]> {
+export async function addCrowd(
+  owner: string,
+  address: string,
+  { people: count }: CrowdSize,
+  projects: Iterable<string>,
+): Promise<HubClient[]> {
   const keys = [...projects]
   return asOwner(owner, async (query) => {
     const tenant = await tenantNamed(query, "bench")
     const people: HubClient[] = []
-    for (let i = 0; i < PEOPLE; i++) {
-      const member = await addMember(query, { tenant, name: `person${i}`, role: "member" })
+    for (let i = 0; i < count; i++) {
+      const member = await addMember(query, { tenant, name: `person${i}of${count}`, role: "member" })
       for (const key of keys) await grantProject(query, { tenant, member, key, level: "write" })
       const scopes = ["push" as const, "read" as const]
       people.push(
@@ -35,9 +41,10 @@ export async function addCrowd(owner: string, address: string, projects: Iterabl
 /** `seconds` of everybody's day. What is pushed are conversations that the hub has, under new ids. */
 export async function crowd(
   people: HubClient[],
+  size: CrowdSize,
   { seconds, questions, ready }: { seconds: number; questions: string[]; ready: Outgoing[] },
 ): Promise<CrowdTimes> {
-  const pushers = people.slice(0, PUSHERS)
+  const pushers = people.slice(0, size.pushers)
   for (const hub of pushers)
     for (const project of new Set(ready.map((one) => one.project))) await hub.consent(project, ["said"])
   const times: CrowdTimes = { searches: [], pushes: [], errors: [] }
@@ -56,16 +63,19 @@ export async function crowd(
     }
   }
   await Promise.all([
-    every(SEARCHES_EACH_SECOND, times.searches, (i) =>
+    every(size.searches, times.searches, (i) =>
       people[i % people.length]!.ask("search", {
         query: questions[i % questions.length]!,
         by: "conversation",
         limit: 10,
       }),
     ),
-    every(PUSHES_EACH_SECOND, times.pushes, (i) => {
+    every(size.pushes, times.pushes, (i) => {
       const one = ready[i % ready.length]!
-      return pushOne(pushers[i % pushers.length]!, { ...one, head: { ...one.head, id: `${one.head.id}-again${i}` } })
+      return pushOne(pushers[i % pushers.length]!, {
+        ...one,
+        head: { ...one.head, id: `${one.head.id}-again${i}of${size.people}` },
+      })
     }),
   ])
   await Promise.all(under)

@@ -21,7 +21,14 @@ const SOURCES = join(import.meta.dirname, "../hub/src/main.ts")
 /** As operators run it: `npm run build --workspace hub` makes it. */
 export const BUILT_HUB = join(import.meta.dirname, "../hub/dist/dex-hub.js")
 
-export type StartedHub = { hub: HubClient; owner: string; data: string; server: ChildProcess }
+export type StartedHub = {
+  hub: HubClient
+  owner: string
+  data: string
+  server: ChildProcess
+  /** Another process in its place, once it has ended. */
+  again(): Promise<{ child: ChildProcess; address: string }>
+}
 
 /**
  * One tenant with one member, ann, whose client is given back. `home`: a folder for its files; `more`: settings; `program`:
@@ -45,16 +52,18 @@ export async function startHub(
     return addToken(query, { tenant, member, kind: "personal", scopes: ["push", "read"], name: "bench" })
   })
   const data = join(home, "shards")
-  const { child, address } = await startServer(program, {
-    ...process.env,
-    DEX_HUB_DATABASE_URL: url("dex_hub_app", "hub"),
-    DEX_HUB_INDEX_URL: url("dex_hub_index", "hub"),
-    DEX_HUB_MASTER_KEY_FILE: key,
-    DEX_HUB_DATA: data,
-    DEX_HUB_PORT: "0",
-    ...more,
-  })
-  return { hub: openHub({ address, token }), owner, data, server: child }
+  const start = () =>
+    startServer(program, {
+      ...process.env,
+      DEX_HUB_DATABASE_URL: url("dex_hub_app", "hub"),
+      DEX_HUB_INDEX_URL: url("dex_hub_index", "hub"),
+      DEX_HUB_MASTER_KEY_FILE: key,
+      DEX_HUB_DATA: data,
+      DEX_HUB_PORT: "0",
+      ...more,
+    })
+  const { child, address } = await start()
+  return { hub: openHub({ address, token }), owner, data, server: child, again: start }
 }
 
 async function startServer(

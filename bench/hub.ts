@@ -1,5 +1,5 @@
 // npm run bench:hub [-- messages]: a hub with PostgreSQL as it is installed, and its pushers, on this machine alone.
-import { execFileSync } from "node:child_process"
+import { type ChildProcess, execFileSync } from "node:child_process"
 import { once } from "node:events"
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { loadavg, tmpdir } from "node:os"
@@ -11,7 +11,7 @@ import { chunksOf, type WireHead, type WireMessage } from "../src/hub/wire.ts"
 import { openStore } from "../src/store/history/sqlite-history.ts"
 import { search } from "../src/tools/search/search.ts"
 import { generateCorpus, generator, makeVocabulary } from "./corpus.ts"
-import { addCrowd, crowd } from "./hub-crowd.ts"
+import { addCrowd, CROWD, type CrowdSize, crowd, TEAM_OF_TEN } from "./hub-crowd.ts"
 import { BUILT_HUB, type Outgoing, outgoing, pushOne, startHub } from "./hub-start.ts"
 import { DEX, machine, percentile, printTable, type Row, sizeOf } from "./measure.ts"
 import { ordinaryWords } from "./search.ts"
@@ -35,14 +35,12 @@ execFileSync(process.execPath, [DEX, "sync"], { env, stdio: "ignore" })
 const laptop = createDex({ env, cwd: home, version: "0" })
 const store = openStore(join(home, ".dex/history.db"))
 
-const { hub, owner, data, server } = await startHub(home, { ...SMALL, ...NO_LIMITS }, BUILT_HUB)
+const { hub, owner, data, server, again } = await startHub(home, { ...SMALL, ...NO_LIMITS }, BUILT_HUB)
 
 const rows = await benchHub()
 printTable(`A hub of ${messages.toLocaleString("en")} messages (load ${loadavg()[0]!.toFixed(1)} at the end)`, rows)
-server.kill("SIGTERM")
 store.close()
 laptop.close()
-await once(server, "exit")
 rmSync(home, { recursive: true })
 process.exit(0)
 
@@ -72,13 +70,22 @@ async function benchHub(): Promise<Row[]> {
     { bytes: string },
   ]
   const disk = { postgres: Number(bytes) / textBytes, shard: sizeOf(file) / textBytes }
-  const people = await addCrowd(owner, hub.address, projects)
   const random = generator(7)
   const questions = Array.from({ length: 200 }, (_, i) => chosenFrom(words, 1 + (i % 4), random))
-  const { searches, pushes, errors } = await crowd(people, { seconds: CROWD_SECONDS, questions, ready })
-  if (errors.length > 0) console.log(`errors of the crowd: ${[...new Set(errors)].join("; ")}`)
-  const peak = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))?.[1]) / 1000
+  const crowdAt = async (address: string, size: CrowdSize) => {
+    const people = await addCrowd(owner, address, size, projects)
+    const times = await crowd(people, size, { seconds: CROWD_SECONDS, questions, ready })
+    if (times.errors.length > 0) console.log(`errors of ${size.people}: ${[...new Set(times.errors)].join("; ")}`)
+    return times
+  }
+  const { searches, pushes, errors } = await crowdAt(hub.address, CROWD)
+  const peak = mostMemory(server)
   const postgres = postgresMemory()
+  await ended(server)
+  const { child, address } = await again()
+  const ten = await crowdAt(address, TEAM_OF_TEN)
+  const small = mostMemory(child)
+  await ended(child)
   return [
     row("push, messages/s accepted", messages / accepted, "", 5_000, ""),
     row("messages/s searchable", messages / searchable, "", 3_000, ""),
@@ -99,10 +106,17 @@ async function benchHub(): Promise<Row[]> {
       1.2,
       "",
     ),
-    rowBelow(`search, ${people.length} people, 10 a second, p95`, percentile(searches, 0.95), "", 1_000, "ms"),
+    rowBelow(`search, ${CROWD.people} people, 10 a second, p95`, percentile(searches, 0.95), "", 1_000, "ms"),
     rowBelow("push of a conversation meanwhile, 4 a second, p95", percentile(pushes, 0.95), "", 5_000, "ms"),
     rowBelow("errors of the crowd", errors.length, `of ${searches.length + pushes.length}`, 0, ""),
-    rowBelow("hub's memory, most", peak, "", 300, "MB"),
+    rowBelow(
+      `search, a team of ${TEAM_OF_TEN.people}, 2 a second, p95`,
+      percentile(ten.searches, 0.95),
+      "",
+      1_000,
+      "ms",
+    ),
+    rowBelow("hub's memory with that team, most", small, `${peak.toFixed(0)} MB with all of the above`, 300, "MB"),
     rowBelow("PostgreSQL's memory at the end", postgres, "", 512, "MB"),
   ]
 
@@ -148,6 +162,16 @@ async function benchHub(): Promise<Row[]> {
 
 function chosenFrom(words: string[], count: number, random: () => number): string {
   return Array.from({ length: count }, () => words[Math.floor(random() * words.length)]!).join(" ")
+}
+
+async function ended(server: ChildProcess): Promise<void> {
+  server.kill("SIGTERM")
+  await once(server, "exit")
+}
+
+/** In MB, since it was started. */
+function mostMemory({ pid }: ChildProcess): number {
+  return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1000
 }
 
 /** In MB. What its processes share is counted once. */

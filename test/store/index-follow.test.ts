@@ -54,3 +54,22 @@ test("a conversation that took a forgotten one's number is indexed, and nothing 
   expect(await found("quokka")).toBe(2)
   expect(await found("zebra")).toBe(0)
 })
+
+test("who may hold little text at once indexes the same, fewer conversations at a time", async () => {
+  const folder = tempDir()
+  const store = openStore(join(folder, "history.db"))
+  const index = openIndex(join(folder, INDEX_FILE))
+  onTestFinished(() => {
+    store.close()
+    index.close()
+  })
+  const ids = Array.from({ length: 40 }, (_, i) => `c${i}`)
+  for (const id of ids)
+    await store.writeUnit(unit(id, [conversation(id, [said(`${id}1`, `quokka ${"x ".repeat(500)}`)])]))
+  const steps: number[] = []
+  await index.follow(store, { mostBytes: 5_000, onProgress: (indexed) => steps.push(indexed) })
+  expect((await index.count({ match: [{ words: "quokka" }] })).total).toBe(ids.length)
+  const taken = steps.map((indexed, i) => indexed - (steps[i - 1] ?? 0))
+  expect(taken[0]).toBeLessThan(ids.length)
+  expect(Math.max(...taken.slice(1))).toBeLessThanOrEqual(5)
+})

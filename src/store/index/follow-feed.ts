@@ -24,9 +24,13 @@ export type FollowOptions = {
   onProgress?: (indexed: number) => void
   /** Messages that were written just now and need not be read again, by ref and number. */
   recent?: (ref: Ref) => Map<number, StoredMessage> | undefined
+  /** About so much text is held at once: of long conversations fewer are taken together. */
+  mostBytes?: number
 }
 
 const BATCH = 64
+/** Of conversations whose length nobody knows yet. */
+const FIRST_BATCH = 8
 /** More files than this tell nothing more of what a conversation was about. */
 const CARD_FILES = 40
 
@@ -47,8 +51,9 @@ export async function followFeed(
     const forgotten = tokenOf(db) === undefined ? await store.forgotten() : 0
     inTransaction(db, () => savePurged(db, forgotten))
   }
+  let batch = options.mostBytes === undefined ? BATCH : FIRST_BATCH
   for (;;) {
-    const feed = await store.changes(tokenOf(db), BATCH)
+    const feed = await store.changes(tokenOf(db), batch)
     if (feed.rebuild) return "rebuild"
     if (feed.changes.length > 0) {
       const { deleteVectors } = await import("./vectors.ts")
@@ -69,6 +74,7 @@ export async function followFeed(
       })
       indexed += feed.changes.length
       options.onProgress?.(indexed)
+      if (options.mostBytes !== undefined) batch = nextBatch(loaded, options.mostBytes)
     } else saveTokenIfNew(db, feed.token)
     if (!feed.more) {
       await readUnread(db, store, options.deadline)
@@ -76,6 +82,12 @@ export async function followFeed(
     }
     if (options.deadline !== undefined && Date.now() > options.deadline) return { indexed, complete: false }
   }
+}
+
+/** As many as would have been enough text just now. */
+function nextBatch(loaded: Loaded[], mostBytes: number): number {
+  const bytes = loaded.reduce((sum, { row }) => sum + (row?.text_bytes ?? 0), 1)
+  return Math.max(1, Math.min(BATCH, Math.floor((loaded.length * mostBytes) / bytes)))
 }
 
 type Known = { id: number; tags: string; card: string | null; docs: Map<number, { id: number; version: number }> }
