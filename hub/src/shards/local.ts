@@ -2,6 +2,7 @@ import type { IndexScope } from "../../../src/store/index/index-scope.ts"
 import { scopedIndex } from "../../../src/store/index/scoped.ts"
 import { readIndex, type SearchIndex } from "../../../src/store/index/search-index.ts"
 import type { Knowledge } from "../../../src/store/knowledge/knowledge.ts"
+import { createRecent } from "../recent.ts"
 import { fileIdentity, type ShardName, shardFile } from "./files.ts"
 import { linesFile, readShardLines } from "./lines.ts"
 
@@ -16,8 +17,10 @@ export type ShardScope = {
   names?: ReadonlySet<string> | readonly string[]
 }
 
-/** Scopes that are remembered: one for each member and shard, of each thread that asks. */
-const MOST_SCOPES = 2_000
+/** Conversations in the scopes that are remembered, of all members and shards together. About 16 MB. */
+const MOST_SCOPED = 2_000_000
+
+type KeptScope = { version: number; index: SearchIndex; followed: string | undefined; scope: IndexScope }
 
 /** So often is looked whether a file is gone: as long as somebody has it open, its place on the disk is not free. */
 const SWEEP_MS = 10_000
@@ -26,10 +29,7 @@ const SWEEP_MS = 10_000
 export function openLocalShards(data: string) {
   const indexes = openedFiles<SearchIndex>()
   const derived = openedFiles<Knowledge>()
-  const scopes = new Map<
-    string,
-    { version: number; index: SearchIndex; followed: string | undefined; scope: IndexScope }
-  >()
+  const scopes = createRecent<KeptScope>(MOST_SCOPED, ({ scope }) => scope.ids.length + scope.others.length + 1)
   const indexOf = (name: ShardName): SearchIndex | undefined => {
     const path = shardFile(data, name)
     return indexes.at(path, () => {
@@ -53,9 +53,7 @@ export function openLocalShards(data: string) {
         return scopedIndex(index, known.scope)
       if (!wanted.names) return "scope"
       const scope = await index.scope(new Set(wanted.names))
-      scopes.delete(key)
       scopes.set(key, { version: wanted.version, index, followed, scope })
-      if (scopes.size > MOST_SCOPES) scopes.delete(scopes.keys().next().value!)
       return scopedIndex(index, scope)
     },
     /** Who wrote which line. Undefined while nothing was derived. */

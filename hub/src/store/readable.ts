@@ -1,3 +1,4 @@
+import { createRecent } from "../recent.ts"
 import type { Database, Viewer } from "./connection.ts"
 import { MEMBER_SCOPE, TENANT } from "./scope.ts"
 
@@ -18,9 +19,14 @@ const ALL = `select id, ${SHARD} from hub.conversation where ${MEMBER_SCOPE}`
 const AMONG = `select id, ${SHARD} from hub.conversation where ${MEMBER_SCOPE} and id = any ($1)`
 const CHANGED = `select distinct conversation as id from hub.change where tenant = ${TENANT} and seq > $1`
 
+/** Names of conversations that are kept, of all members together: each may have all of a tenant's. About 30 MB. */
+const MOST_NAMES = 500_000
+
 /** Remembers what each member may read, and looks only at what changed since. */
 export function createReadable(db: Database): (viewer: Viewer) => Promise<Readable> {
-  const kept = new Map<string, Kept>()
+  const kept = createRecent<Kept>(MOST_NAMES, ({ shards }) =>
+    shards.values().reduce((sum, names) => sum + names.size, 1),
+  )
   let versions = 0
   return async (viewer) => {
     const key = `${viewer.tenant} ${viewer.member}`

@@ -1,0 +1,31 @@
+/** What was used last, up to a size. */
+export type Recent<T> = { get(key: string): T | undefined; set(key: string, value: T): void }
+
+/** `sizeOf`: of a value when it is set. What was not used for longest goes first; the last one that was set always stays. */
+export function createRecent<T>(most: number, sizeOf: (value: T) => number): Recent<T> {
+  const kept = new Map<string, { value: T; size: number }>()
+  let total = 0
+  const remove = (key: string) => {
+    total -= kept.get(key)?.size ?? 0
+    kept.delete(key)
+  }
+  return {
+    get: (key) => {
+      const one = kept.get(key)
+      if (!one) return undefined
+      kept.delete(key)
+      kept.set(key, one)
+      return one.value
+    },
+    set: (key, value) => {
+      const size = sizeOf(value)
+      remove(key)
+      kept.set(key, { value, size })
+      total += size
+      for (const oldest of kept.keys()) {
+        if (total <= most || oldest === key) break
+        remove(oldest)
+      }
+    },
+  }
+}
