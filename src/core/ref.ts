@@ -40,6 +40,11 @@ export function parseWholeRef(text: string): Ref | undefined {
   return source === undefined || id === undefined ? undefined : { ...rest, source, id }
 }
 
+/** Whose it is, where it is of a team: `ann` of ann/claude_code:1f3c. */
+export function ownerIn(text: string): string | undefined {
+  return parseWholeRef(text)?.owner
+}
+
 /** The ref of the whole conversation that has this message or section. */
 export function wholeOf({ owner, source, id }: Ref): Ref {
   return { ...(owner !== undefined && { owner }), source, id }

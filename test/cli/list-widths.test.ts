@@ -37,6 +37,7 @@ test.each([
   ["with short ids", apart],
   ["with ids that begin alike", alike],
   ["of several agents and projects", mixed],
+  ["of a team", apart.map((one, i) => ({ ...one, id: `${["ann", "bartholomew"][i]}/${one.id}` }))],
 ])("rows %s have a title of 30 columns at the least, and fit, at every width", (_, rows) => {
   for (let columns = 60; columns <= 200; columns++) {
     const terminal = { columns, color: false, interactive: true }
@@ -64,4 +65,12 @@ test("a row of a pipe is one line, with its title, also where ids are long", asy
   const { stdout } = await dex(home, ["list"])
   expect(stdout.trimEnd().split("\n")).toHaveLength(2)
   for (const line of stdout.trimEnd().split("\n")) expect(line).toMatch(/Refresh token race in the mob.*1111111[12]/)
+})
+
+test.each([80, 140])("a team's rows say who did it, in %i columns, and one's own do not", (columns) => {
+  const terminal = { columns, color: false, interactive: true }
+  const drawn = (rows: object[]) =>
+    printList(told(rows), { terminal, numbered: true, home: "/home/dev" }).lines.join("\n")
+  expect(drawn([{ ...apart[0], id: `ann/${apart[0]!.id}` }])).toMatch(/\bann\b/)
+  expect(drawn(apart)).not.toMatch(/\bann\b/)
 })

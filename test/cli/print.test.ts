@@ -278,6 +278,13 @@ describe("search on a terminal", () => {
     }
   })
 
+  test("what a colleague did is said to be theirs, also where the ref is not shown", () => {
+    const results = [{ ...hit, id: `ann/${hit.id}` }, hit]
+    const heads = printSearch({ ...output, results }, context, {}, NOW).lines.filter((line) => /^ \d/.test(line))
+    expect(heads[0]).toContain("ann \u00b7 2d \u00b7 claude_code \u00b7 api")
+    expect(heads[1]).not.toContain("ann")
+  })
+
   test("a text without spaces is cut where the line ends", () => {
     const snippet = `\u2026**\u4ee4\u724c**${"\u5728\u4e24\u4e2a\u8bf7\u6c42\u4e2d".repeat(30)}`
     const { lines } = printSearch({ ...output, results: [{ ...hit, snippet }] }, context, {}, NOW)

@@ -1,4 +1,5 @@
 import { formatCount } from "../../core/format.ts"
+import { ownerIn } from "../../core/ref.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safeLine, widthOf } from "../../render/terminal.ts"
 import { many, projectName, when } from "../../render/words.ts"
@@ -51,6 +52,7 @@ function columnsOf(rows: Row[], terminal: PrintContext["terminal"]): Columns {
   const length = [8, 12, 16, 24].find((n) => new Set(ids.map((id) => id.slice(0, n))).size === ids.length) ?? 36
   const id = (row: Row) => nativeId(row).slice(0, length)
   const facts: ((row: Row) => string)[] = [
+    ownerOf,
     id,
     ...(differ((row) => row.source) ? [(row: Row) => row.source] : []),
     ...(differ((row) => projectName(row.project)) ? [(row: Row) => clip(projectName(safeLine(row.project)), 14)] : []),
@@ -80,11 +82,18 @@ function rowLines(row: Row, number: number, columns: Columns, terminal: PrintCon
   const titled = (columns: number) => clip(safeLine(row.title), columns - kind.length) + kind
   if (columns.lines === 2) {
     const project = projectName(safeLine(row.project))
-    const facts = [columns.id(row), row.source, project, sizeOf(row), workOf(row)].filter((fact) => fact !== "")
+    const facts = [ownerOf(row), columns.id(row), row.source, project, sizeOf(row), workOf(row)].filter(
+      (fact) => fact !== "",
+    )
     return [head + titled(room), `     ${paint(terminal, "dim", clip(facts.join(" · "), terminal.columns - 5))}`]
   }
   const title = Math.max(columns.titleWidth, Math.min(columns.longest, room - columns.rightWidth))
   return [`${head}${padEnd(titled(title), title)}${paint(terminal, "dim", columns.right(row).trimEnd())}`]
+}
+
+/** Who did it, in a team's list. */
+function ownerOf(row: Row): string {
+  return safeLine(ownerIn(row.id) ?? "")
 }
 
 function kindOf(row: Row): string {

@@ -1,5 +1,5 @@
 import { formatCount } from "../../core/format.ts"
-import { hitRef } from "../../core/ref.ts"
+import { hitRef, ownerIn } from "../../core/ref.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, type Terminal, widthOf, wrap } from "../../render/terminal.ts"
 import { age, many, projectName, when } from "../../render/words.ts"
@@ -88,7 +88,7 @@ const NARROW = 72
 function row(hit: Hit, number: number, terminal: Terminal, now: number): string[] {
   const isNarrow = terminal.columns < NARROW
   const facts = clip(
-    [age(hit.date, now), hit.source, projectName(safeLine(hit.project)), ...marksOf(hit)].join(" · "),
+    [...whose(hit), age(hit.date, now), hit.source, projectName(safeLine(hit.project)), ...marksOf(hit)].join(" · "),
     isNarrow ? terminal.columns - INDENT.length : Math.floor(terminal.columns / 2),
   )
   const room = terminal.columns - INDENT.length - (isNarrow ? 0 : widthOf(facts) + 2)
@@ -101,6 +101,12 @@ function row(hit: Hit, number: number, terminal: Terminal, now: number): string[
     ...(hit.snippet === "" ? [] : [INDENT + highlight(oneLine(hit.snippet, terminal), terminal)]),
     ...sumLines(hit, terminal),
   ]
+}
+
+/** Of a team, who did it is the first thing to know. */
+function whose({ id }: Hit): string[] {
+  const owner = ownerIn(id)
+  return owner === undefined ? [] : [safeLine(owner)]
 }
 
 /** As much around the first marked word as a line has room for. Stars take none where they become a colour. */
