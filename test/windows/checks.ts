@@ -80,17 +80,29 @@ type Start = {
 }
 
 function start(program: string, args: string[], more: Start = {}): Run {
-  const { status, stdout, stderr, error } = spawnSync(program, args, {
-    env: environment(more.env),
-    cwd: more.cwd ?? home,
-    encoding: "utf8",
-    input: more.input ?? "",
-    timeout: 60_000,
-    maxBuffer: 64 << 20,
-    windowsVerbatimArguments: more.asTyped ?? false,
-  })
+  const run = () =>
+    spawnSync(program, args, {
+      env: environment(more.env),
+      cwd: more.cwd ?? home,
+      encoding: "utf8",
+      input: more.input ?? "",
+      timeout: 60_000,
+      maxBuffer: 64 << 20,
+      windowsVerbatimArguments: more.asTyped ?? false,
+    })
+  let ended = run()
+  // On a busy machine Wine now and then makes no process at all, so nothing of ours ran: once more, and it is said.
+  if (codeOf(ended.error) === "UNKNOWN" && ended.pid === 0) {
+    console.log(`AGAIN   Wine made no process for ${args.join(" ")}`)
+    ended = run()
+  }
+  const { status, stdout, stderr, error } = ended
   if (error) throw error
   return { code: status, stdout, stderr }
+}
+
+function codeOf(error: Error | undefined): string | undefined {
+  return (error as NodeJS.ErrnoException | undefined)?.code
 }
 
 function dex(args: string[], more: Start = {}): Run {
