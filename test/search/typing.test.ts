@@ -1,12 +1,8 @@
-import { join } from "node:path"
-import { expect, onTestFinished, test } from "vitest"
-import { INDEX_FILE } from "../../src/core/formats.ts"
+import { expect, test } from "vitest"
 import { searchAsTyped, type TypedQuery, type TypedRead } from "../../src/search/typing.ts"
-import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { ConversationWrite } from "../../src/store/history/store.ts"
-import { openIndex } from "../../src/store/index/search-index.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
-import { tempDir } from "../support/temp.ts"
+import { newHistory } from "../support/indexed.ts"
 
 const DAY = 86_400_000
 const START = 1_760_000_000_000
@@ -14,13 +10,7 @@ const START = 1_760_000_000_000
 type Talk = { id: string; user: string; agent?: string; more?: Partial<ConversationWrite>; source?: "codex" }
 
 async function world(talks: Talk[]) {
-  const folder = tempDir()
-  const store = openStore(join(folder, "history.db"))
-  const index = openIndex(join(folder, INDEX_FILE))
-  onTestFinished(() => {
-    store.close()
-    index.close()
-  })
+  const { store, index } = newHistory()
   for (const [n, { id, user, agent = "Noted.", more = {}, source }] of talks.entries()) {
     const at = START + n * DAY
     const messages = [said(`${id}1`, user, { at }), said(`${id}2`, agent, { role: "assistant", at: at + 1 })]

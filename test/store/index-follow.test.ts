@@ -1,11 +1,12 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { expect, onTestFinished, test } from "vitest"
+import { expect, test } from "vitest"
 import { INDEX_FILE } from "../../src/core/formats.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
 import { claudeSession } from "../support/home.ts"
+import { newHistory } from "../support/indexed.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex } from "../support/warm.ts"
 
@@ -36,13 +37,7 @@ test("where forgetting was stopped, the next sync takes its words out of every f
 })
 
 test("a conversation that took a forgotten one's number is indexed, and nothing of the other is", async () => {
-  const folder = tempDir()
-  const store = openStore(join(folder, "history.db"))
-  const index = openIndex(join(folder, INDEX_FILE))
-  onTestFinished(() => {
-    store.close()
-    index.close()
-  })
+  const { store, index } = newHistory()
   const write = (id: string, word: string) =>
     store.writeUnit(unit(id, [conversation(id, [said("1", `${word} one`), said("2", `${word} two`)])]))
   const found = async (word: string) => (await index.count({ match: [{ words: word }] })).total
@@ -56,13 +51,7 @@ test("a conversation that took a forgotten one's number is indexed, and nothing 
 })
 
 test("who may hold little text at once indexes the same, fewer conversations at a time", async () => {
-  const folder = tempDir()
-  const store = openStore(join(folder, "history.db"))
-  const index = openIndex(join(folder, INDEX_FILE))
-  onTestFinished(() => {
-    store.close()
-    index.close()
-  })
+  const { store, index } = newHistory()
   const ids = Array.from({ length: 40 }, (_, i) => `c${i}`)
   for (const id of ids)
     await store.writeUnit(unit(id, [conversation(id, [said(`${id}1`, `quokka ${"x ".repeat(500)}`)])]))

@@ -1,20 +1,10 @@
-import { join } from "node:path"
-import { expect, onTestFinished, test } from "vitest"
-import { INDEX_FILE } from "../../src/core/formats.ts"
-import { openStore } from "../../src/store/history/sqlite-history.ts"
+import { expect, test } from "vitest"
 import { scopedIndex } from "../../src/store/index/scoped.ts"
-import { openIndex } from "../../src/store/index/search-index.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
-import { tempDir } from "../support/temp.ts"
+import { newHistory } from "../support/indexed.ts"
 
 async function indexed(...ids: string[]) {
-  const folder = tempDir()
-  const store = openStore(join(folder, "history.db"))
-  const index = openIndex(join(folder, INDEX_FILE))
-  onTestFinished(() => {
-    store.close()
-    index.close()
-  })
+  const { store, index } = newHistory()
   const write = async (...written: string[]) => {
     for (const id of written) await store.writeUnit(unit(id, [conversation(id, [said(`${id}1`, `quokka ${id}`)])]))
     await index.follow(store)
