@@ -17,7 +17,7 @@ export type ShardScope = {
   names?: ReadonlySet<string> | readonly string[]
 }
 
-/** Conversations in the scopes that are remembered, of all members and shards together. About 16 MB. */
+/** Conversations in the scopes that are remembered, of all members and shards together. */
 const MOST_SCOPED = 2_000_000
 
 type KeptScope = { version: number; index: SearchIndex; followed: string | undefined; scope: IndexScope }

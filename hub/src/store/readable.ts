@@ -19,7 +19,7 @@ const ALL = `select id, ${SHARD} from hub.conversation where ${MEMBER_SCOPE}`
 const AMONG = `select id, ${SHARD} from hub.conversation where ${MEMBER_SCOPE} and id = any ($1)`
 const CHANGED = `select distinct conversation as id from hub.change where tenant = ${TENANT} and seq > $1`
 
-/** Names of conversations that are kept, of all members together: each may have all of a tenant's. About 30 MB. */
+/** Names of conversations that are kept, of all members together: each may have all of a tenant's. */
 const MOST_NAMES = 500_000
 
 /** Remembers what each member may read, and looks only at what changed since. */

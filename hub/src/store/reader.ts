@@ -466,10 +466,11 @@ async function readChunks({ query, tenant, chunks }: Transaction, wanted: { row:
       .map((one) => [one.name, one]),
   )
   if (missing.size === 0) return
-  const rows = new Map([...missing.values()].map(({ row }) => [row.id, row]))
+  const asked = [...missing.values()]
+  const rows = new Map(asked.map(({ row }) => [row.id, row]))
   const stored = await query<{ conversation: number; hash: Buffer; data: Buffer }>(CHUNKS, [
-    [...missing.values()].map(({ row }) => row.id),
-    [...missing.values()].map(({ hash }) => Buffer.from(hash, "hex")),
+    asked.map(({ row }) => row.id),
+    asked.map(({ hash }) => Buffer.from(hash, "hex")),
   ])
   for (const { conversation, hash, data } of stored) {
     const key = tenant.conversationKey(rows.get(conversation)!.wrapped)
