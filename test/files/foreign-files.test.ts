@@ -1,20 +1,17 @@
-import { execFileSync, spawnSync } from "node:child_process"
+import { execFileSync } from "node:child_process"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { describe, expect, test } from "vitest"
-import { DEX } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { OBSTACLES, type Obstacle, obstruct } from "../support/obstacles.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex } from "../support/warm.ts"
 
-/** Far more than any of these takes, on a machine that is busy with something else; a pipe would be waited at for ever. */
-const IN_TIME_MS = 100_000
-
-function run(home: string, args: string[], cwd = home) {
-  const env = { PATH: process.env.PATH ?? "", HOME: home, TZ: "UTC", NO_COLOR: "1" }
-  const done = spawnSync(process.execPath, [DEX, ...args], { env, cwd, encoding: "utf8", timeout: IN_TIME_MS })
-  expect({ args, ended: done.signal === null && !/should not happen/.test(done.stderr) }).toEqual({ args, ended: true })
-  return { code: done.status, stdout: done.stdout, stderr: done.stderr }
+/** Where it waits at a pipe, the process that runs many is ended, and says at which command line. */
+async function run(home: string, args: string[], cwd = home) {
+  const done = await warmDex(home, args, {}, cwd)
+  expect({ args, ended: !/should not happen/.test(done.stderr) }).toEqual({ args, ended: true })
+  return done
 }
 
 function put(home: string, path: string, content: string | object | object[]): void {
@@ -131,7 +128,7 @@ const NO_FILE = /not a regular file|a symbolic link, not followed/
 const TOO_LARGE = /larger than \d+ [kM]B|over the limit|not readable as (?:a database|zstd)/
 
 describe.skipIf(process.platform === "win32").each(Object.keys(OBSTACLES) as Obstacle[])("%s", (obstacle) => {
-  test("in the place of any file is met without waiting: everything else is read, and it is said", () => {
+  test("in the place of any file is met without waiting: everything else is read, and it is said", async () => {
     const home = tempDir()
     everyAgent(home)
     const { unreadable, skipped, silent } = filesOf(home)
@@ -142,13 +139,13 @@ describe.skipIf(process.platform === "win32").each(Object.keys(OBSTACLES) as Obs
     const expected = unreadable.filter(isEnough)
     for (const path of [...expected, ...Object.keys(skipped), ...silent]) obstruct(path, obstacle)
 
-    const report = JSON.parse(run(home, ["sync", "--json"]).stdout.trim().split("\n").at(-1)!) as {
+    const report = JSON.parse((await run(home, ["sync", "--json"])).stdout.trim().split("\n").at(-1)!) as {
       complete: boolean
       unreadable: { path: string; reason: string }[]
     }
     expect(report.complete).toBe(true)
     const sources = (
-      JSON.parse(run(home, ["sources", "--json"]).stdout) as {
+      JSON.parse((await run(home, ["sources", "--json"])).stdout) as {
         sources: { source: string; skipped: Record<string, number>; unreadable: { path: string; reason: string }[] }[]
       }
     ).sources
@@ -171,28 +168,28 @@ describe.skipIf(process.platform === "win32").each(Object.keys(OBSTACLES) as Obs
         expect(skips.filter(([why]) => why.startsWith(word) && reason.test(why)).length).toBeGreaterThan(0)
     }
 
-    const found = JSON.parse(run(home, ["search", "zebrafinch", "--json", "--limit", "30"]).stdout) as {
+    const found = JSON.parse((await run(home, ["search", "zebrafinch", "--json", "--limit", "30"])).stdout) as {
       results: { id: string }[]
     }
     expect([...new Set(found.results.map(({ id }) => id.split(":")[0]!))].sort()).toEqual(AGENTS_FOUND)
     for (const name of PROJECTS) {
       const cwd = join(home, "code", name)
-      const { conversations } = JSON.parse(run(home, ["list", "--json"], cwd).stdout) as {
+      const { conversations } = JSON.parse((await run(home, ["list", "--json"], cwd)).stdout) as {
         conversations: { project: string }[]
       }
       expect(conversations.map(({ project }) => project)).toContain(name === "worktree" ? join(home, "code/main") : cwd)
-      expect(run(home, ["search", "zebrafinch"], cwd).code).toBe(0)
-      expect(run(home, ["suggest", "--json"], cwd).code).not.toBe(2)
+      expect((await run(home, ["search", "zebrafinch"], cwd)).code).toBe(0)
+      expect((await run(home, ["suggest", "--json"], cwd)).code).not.toBe(2)
     }
-    run(home, ["doctor"])
+    await run(home, ["doctor"])
   }, 600_000)
 
-  test("in the place of an agent's settings, of a document or of a package is refused in words", () => {
+  test("in the place of an agent's settings, of a document or of a package is refused in words", async () => {
     const home = tempDir()
     obstruct(join(home, ".claude.json"), obstacle)
     obstruct(join(home, ".claude/settings.json"), obstacle)
     const isHuge = obstacle === "a file of a gigabyte"
-    const install = run(home, ["install", "claude", "--yes"])
+    const install = await run(home, ["install", "claude", "--yes"])
     expect(install.code).not.toBe(0)
     expect((install.stdout + install.stderr).replaceAll(/\s+/g, " ")).toMatch(
       isHuge ? /is larger than 64 MB/ : /is not a regular file/,
@@ -200,23 +197,26 @@ describe.skipIf(process.platform === "win32").each(Object.keys(OBSTACLES) as Obs
     put(home, "docs/good.md", "# Birds\n\nThe zebrafinch sings.\n")
     obstruct(join(home, "docs/bad.md"), obstacle)
     obstruct(join(home, "node_modules/pkg/package.json"), obstacle)
-    expect(run(home, ["docs", "add", join(home, "docs")]).code).toBe(0)
-    expect(run(home, ["search", "zebrafinch"]).code).toBe(0)
-    expect(run(home, ["docs", "add", "npm:pkg"]).stderr).toMatch(/not installed/)
+    expect((await run(home, ["docs", "add", join(home, "docs")])).code).toBe(0)
+    expect((await run(home, ["search", "zebrafinch"])).code).toBe(0)
+    expect((await run(home, ["docs", "add", "npm:pkg"])).stderr).toMatch(/not installed/)
   })
 })
 
-test.skipIf(process.platform === "win32")("a pipe in the place of a -wal, -shm or -journal is not waited at", () => {
-  for (const suffix of ["-wal", "-shm", "-journal"]) {
-    const home = tempDir()
-    const path = join(home, OPENCODE, "opencode.db")
-    mkdirSync(dirname(path), { recursive: true })
-    writeFileSync(path, "")
-    if (suffix === "-shm") writeFileSync(`${path}-wal`, "x".repeat(100))
-    execFileSync("mkfifo", [path + suffix])
-    const report = JSON.parse(run(home, ["sync", "--json"]).stdout.trim().split("\n").at(-1)!) as {
-      unreadable: { path: string; reason: string }[]
+test.skipIf(process.platform === "win32")(
+  "a pipe in the place of a -wal, -shm or -journal is not waited at",
+  async () => {
+    for (const suffix of ["-wal", "-shm", "-journal"]) {
+      const home = tempDir()
+      const path = join(home, OPENCODE, "opencode.db")
+      mkdirSync(dirname(path), { recursive: true })
+      writeFileSync(path, "")
+      if (suffix === "-shm") writeFileSync(`${path}-wal`, "x".repeat(100))
+      execFileSync("mkfifo", [path + suffix])
+      const report = JSON.parse((await run(home, ["sync", "--json"])).stdout.trim().split("\n").at(-1)!) as {
+        unreadable: { path: string; reason: string }[]
+      }
+      expect(report.unreadable).toEqual([{ source: "opencode", path, reason: `its ${suffix} is not a regular file` }])
     }
-    expect(report.unreadable).toEqual([{ source: "opencode", path, reason: `its ${suffix} is not a regular file` }])
-  }
-})
+  },
+)

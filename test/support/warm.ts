@@ -9,6 +9,9 @@ export type Ended = Run & { code: number }
 /** They end the process, or talk through it. */
 const ALONE = ["hook", "mcp", "serve", "--version"]
 
+/** Far more than any command takes on a busy machine: what waits for ever must not keep all that come after it waiting. */
+const HANGS_MS = 100_000
+
 let running: Promise<ChildProcess> | undefined
 let last: Promise<unknown> = Promise.resolve()
 
@@ -45,10 +48,12 @@ async function runNext(line: CommandLine): Promise<Run> {
   const answered = once(child, "message", { signal: ended.signal })
   child.channel!.ref()
   child.send(line)
+  const hangs = setTimeout(() => child.kill("SIGKILL"), HANGS_MS)
   try {
     const [run] = (await Promise.race([answered, exited])) as [Ended]
     return run
   } finally {
+    clearTimeout(hangs)
     exited.catch(() => {})
     answered.catch(() => {})
     ended.abort()
