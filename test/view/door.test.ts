@@ -10,16 +10,17 @@ import { enterRunning } from "../../src/view/serve-view.ts"
 import { environment } from "../support/dex.ts"
 import { syncedOnce } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
-import { served, visit } from "./served.ts"
+import { served, visit, visitOnce } from "./served.ts"
 
 const home = syncedOnce()
+const visitor = visitOnce(home)
 
 /** Every path that there is, with something in place of its names. */
 const paths = [...pages, ...actions].map(({ path }) => path.replaceAll(/:\w+/g, "1"))
 
 describe("the door of the view", () => {
   test("no route gives a byte of what there is without the cookie", async () => {
-    const { base } = await visit(home)
+    const { base } = visitor()
     const closed = await (await fetch(`${base}/`)).text()
     expect(closed).toContain("dex view")
     for (const path of [...paths, "/assets/x", "/changes", "/no/such"])
@@ -38,7 +39,7 @@ describe("the door of the view", () => {
   })
 
   test("a code lets one browser in, once", async () => {
-    const { view } = await visit(home)
+    const { view } = visitor()
     const address = view.enter("find?q=x")
     const first = await fetch(address, { redirect: "manual" })
     expect(first.status).toBe(303)
@@ -49,7 +50,7 @@ describe("the door of the view", () => {
   })
 
   test("after the door one stays inside", async () => {
-    const { view, base } = await visit(home)
+    const { view, base } = visitor()
     for (const to of ["//evil.example/", "https://evil.example/", "\\\\evil.example", "..//x", "javascript:alert(1)"]) {
       const answer = await fetch(`${view.enter("")}&to=${encodeURIComponent(to)}`, { redirect: "manual" })
       const location = new URL(answer.headers.get("location")!, base)
@@ -59,7 +60,7 @@ describe("the door of the view", () => {
   })
 
   test("every answer forbids scripts, frames and requests of others", async () => {
-    const { get } = await visit(home)
+    const { get } = visitor()
     for (const path of ["/", "/no/such"]) {
       const { headers } = await get(path)
       expect(headers.get("content-security-policy")).toBe(
@@ -71,7 +72,7 @@ describe("the door of the view", () => {
   })
 
   test("another Host, another Origin, or a page of another server is refused, cookie or not", async () => {
-    const { get, base } = await visit(home)
+    const { get, base } = visitor()
     expect((await get("/")).status).toBe(200)
     const foreign: Record<string, string>[] = [
       { origin: "http://evil.example" },
@@ -92,7 +93,7 @@ describe("the door of the view", () => {
   })
 
   test("what changes something needs the page's token as well", async () => {
-    const { base, cookie, get } = await visit(home)
+    const { base, cookie, get } = visitor()
     const page = await (await get("/")).text()
     expect(page).toMatch(/<meta name="dex-token" content="[\w-]{43}">/)
     for (const { path } of actions)
@@ -129,7 +130,7 @@ describe("the door of the view", () => {
   })
 
   test("a second `dex view` gets in through the one that runs", async () => {
-    const { base } = await visit(home)
+    const { base } = visitor()
     const address = await enterRunning(dexHome(environment(home, {})), "")
     expect(address).toMatch(/\/enter\?code=/)
     expect((await fetch(address!, { redirect: "manual" })).status).toBe(303)

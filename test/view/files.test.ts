@@ -4,20 +4,15 @@ import { beforeAll, describe, expect, test } from "vitest"
 import { makeRepository } from "../support/repository.ts"
 import { sharedTempDir, tempDir } from "../support/temp.ts"
 import { warmDex } from "../support/warm.ts"
-import { type Visitor, visit } from "./served.ts"
+import { type Visitor, visit, visitOnce } from "./served.ts"
 import { fillShop, MENDED, QUOKKAS, refTo, SECRET, type Shop, WOMBATS } from "./shop.ts"
 
 const home = sharedTempDir()
 let shop: Shop
-let visitor: Visitor
 beforeAll(async () => {
-  let stop = async () => {}
   shop = await fillShop(home)
-  visitor = await visit(home, home, (end) => {
-    stop = end
-  })
-  return () => stop()
 })
+const visitor = visitOnce(home)
 
 type Seen = { status: number; text: string }
 
@@ -31,7 +26,7 @@ async function see({ get, log }: Visitor, path: string, query: Record<string, st
 }
 
 const file = async (path: string, more: Record<string, string> = {}) =>
-  see(visitor, "/file", { project: shop.folder, path, ...more })
+  see(visitor(), "/file", { project: shop.folder, path, ...more })
 
 describe("a file", () => {
   test("shows whose each line is, as blame answers it", async () => {
@@ -107,16 +102,16 @@ describe("a file", () => {
       const all = [...text.matchAll(/ id="L(\d+)"/g)].map(([, line]) => Number(line))
       return [all[0], all.at(-1), all.length]
     }
-    const first = await see(visitor, "/file", place)
+    const first = await see(visitor(), "/file", place)
     expect(numbers(first)).toEqual([1, 1_000, 1_000])
     expect(first.text).toMatch(/rel="next" href="[^"]*from=1001" data-part="[^"]*\/file\/part\?[^"]*from=1001"/)
     expect(first.text).not.toContain('rel="prev"')
-    const part = await see(visitor, "/file/part", { ...place, from: "1001" })
+    const part = await see(visitor(), "/file/part", { ...place, from: "1001" })
     expect(numbers(part)).toEqual([1_001, 2_000, 1_000])
     expect(part.text).toMatch(/^<section class="part"/)
-    expect(numbers(await see(visitor, "/file", { ...place, at: "2400" }))).toEqual([2_001, 2_500, 500])
+    expect(numbers(await see(visitor(), "/file", { ...place, at: "2400" }))).toEqual([2_001, 2_500, 500])
     for (const from of ["-1", "x", "999999999999"])
-      expect((await see(visitor, "/file", { ...place, from })).status).toBe(200)
+      expect((await see(visitor(), "/file", { ...place, from })).status).toBe(200)
   })
 })
 
@@ -136,17 +131,17 @@ describe("nothing outside the project is shown", () => {
     ".git/config",
   ])("%j", async (path) => {
     for (const more of [{}, { rev: "HEAD" }] as Record<string, string>[]) {
-      const { status, text } = await see(visitor, "/file", { project: shop.folder, path, ...more })
+      const { status, text } = await see(visitor(), "/file", { project: shop.folder, path, ...more })
       expect([status, text]).toEqual([404, expect.stringContaining("<h1>Not shown</h1>")])
     }
     const whole = join(shop.other, "secret.txt")
-    expect((await see(visitor, "/file", { project: shop.folder, path: whole })).status).toBe(404)
+    expect((await see(visitor(), "/file", { project: shop.folder, path: whole })).status).toBe(404)
   })
 
   test("only projects that dex knows", async () => {
     for (const project of [shop.other, `${shop.folder}/`, `${shop.folder}/../other`, "/", ""]) {
-      expect((await see(visitor, "/file", { project, path: "secret.txt" })).status).toBe(404)
-      expect((await see(visitor, "/commit", { project, commit: shop.commits.own })).status).toBe(404)
+      expect((await see(visitor(), "/file", { project, path: "secret.txt" })).status).toBe(404)
+      expect((await see(visitor(), "/commit", { project, commit: shop.commits.own })).status).toBe(404)
     }
   })
 
@@ -163,7 +158,7 @@ describe("nothing outside the project is shown", () => {
     const failed = (JSON.parse(stdout) as { fixes: { failed_ref: string }[] }).fixes[0]!.failed_ref
     asked.push([`/fix/${encodeURIComponent(failed)}`, {}])
     for (const [path, query] of asked) {
-      const answer = await visitor.get(`${path}?${new URLSearchParams(query)}`)
+      const answer = await visitor().get(`${path}?${new URLSearchParams(query)}`)
       const text = await answer.text()
       expect([path, answer.status]).toEqual([path, 404])
       expect(text.replaceAll("walrus.ts", "")).not.toContain("walrus")
@@ -179,7 +174,7 @@ describe("nothing outside the project is shown", () => {
 
 describe("a commit", () => {
   test("says why it was made, and whose its lines are", async () => {
-    const { status, text } = await see(visitor, "/commit", {
+    const { status, text } = await see(visitor(), "/commit", {
       project: shop.folder,
       commit: shop.commits.quokkas.slice(0, 8),
     })
@@ -189,14 +184,14 @@ describe("a commit", () => {
     expect(text).toContain("Add the quokka table")
     expect(text).toContain('aria-label="12 lines: 12 proved, 0 likely, 0 unknown"')
     expect(text.match(/<div class="ln proved">/g)).toHaveLength(12)
-    const own = await see(visitor, "/commit", { project: shop.folder, commit: shop.commits.own })
+    const own = await see(visitor(), "/commit", { project: shop.folder, commit: shop.commits.own })
     expect(own.text).toContain("No conversation that dex has read is known to have written it.")
     expect(own.text).toContain("// &lt;img src=x onerror=alert(1)&gt;")
   })
 
   test("is named by its number alone", async () => {
     for (const commit of ["HEAD", "main", "HEAD~1..HEAD", "--output=x", "", "ffffffffffff"])
-      expect((await see(visitor, "/commit", { project: shop.folder, commit })).status).toBe(404)
+      expect((await see(visitor(), "/commit", { project: shop.folder, commit })).status).toBe(404)
   })
 })
 
@@ -206,22 +201,22 @@ test("a decision has what it took back and what took it back, and the message th
   const told = (JSON.parse(stdout) as { decisions: Told[] }).decisions
   const earlier = told.find(({ superseded_by }) => superseded_by)!
   const later = earlier.superseded_by!.ref
-  const first = await see(visitor, `/decision/${encodeURIComponent(earlier.ref)}`)
+  const first = await see(visitor(), `/decision/${encodeURIComponent(earlier.ref)}`)
   expect(first.text).toContain("telemetry should be enabled by default for quokkas")
   expect(first.text).toMatch(/<h2>Taken back by<\/h2>.*we want telemetry disabled by default for quokkas/s)
   expect(first.text).toContain(`/decision/${encodeURIComponent(later)}`)
   expect(first.text).toMatch(/<article class="message person"/)
   expect(first.text).toContain("path=src%2Fzoo.ts")
-  const second = await see(visitor, `/decision/${encodeURIComponent(later)}`)
+  const second = await see(visitor(), `/decision/${encodeURIComponent(later)}`)
   expect(second.text).toMatch(/<h2>It took back<\/h2>.*telemetry should be enabled by default for quokkas/s)
   expect(second.text).toContain(encodeURIComponent(refTo(WOMBATS)))
-  expect((await see(visitor, `/decision/${encodeURIComponent(`${refTo(WOMBATS)}#99`)}`)).status).toBe(404)
+  expect((await see(visitor(), `/decision/${encodeURIComponent(`${refTo(WOMBATS)}#99`)}`)).status).toBe(404)
 })
 
 test("a fix has the error, the edit and the run that passed", async () => {
   const { stdout } = await warmDex(home, ["fix", "quokka.refresh is not a function", "--json"], {}, shop.folder)
   const [fix] = (JSON.parse(stdout) as { fixes: { failed_ref: string; ref: string }[] }).fixes
-  const { status, text } = await see(visitor, `/fix/${encodeURIComponent(fix!.failed_ref)}`)
+  const { status, text } = await see(visitor(), `/fix/${encodeURIComponent(fix!.failed_ref)}`)
   expect(status).toBe(200)
   expect(text).toContain("<h1>TypeError: quokka.refresh is not a function &lt;i&gt;</h1>")
   expect(text).toContain("quokka.run()&lt;u&gt;")
@@ -229,8 +224,8 @@ test("a fix has the error, the edit and the run that passed", async () => {
     const [whole, number] = ref.split("#")
     expect(text).toContain(`/c/${encodeURIComponent(whole!)}?at=${number}#m${number}`)
   }
-  expect((await see(visitor, `/fix/${encodeURIComponent(refTo(MENDED))}`)).status).toBe(404)
-  expect((await see(visitor, "/fix/nothing")).status).toBe(404)
+  expect((await see(visitor(), `/fix/${encodeURIComponent(refTo(MENDED))}`)).status).toBe(404)
+  expect((await see(visitor(), "/fix/nothing")).status).toBe(404)
 })
 
 test("without a history a file has its lines, and every page says what to do", async () => {
@@ -239,13 +234,13 @@ test("without a history a file has its lines, and every page says what to do", a
   writeFileSync(join(folder, "a.ts"), "export const a = 1\n")
   git("add", "-A")
   git("commit", "-q", "-m", "start")
-  const visitor = await visit(empty, folder)
-  const page = await see(visitor, "/file", { project: folder, path: "a.ts" })
+  const newcomer = await visit(empty, folder)
+  const page = await see(newcomer, "/file", { project: folder, path: "a.ts" })
   expect(page.text).toContain("1 unknown")
-  const commit = await see(visitor, "/commit", { project: folder, commit: git("rev-parse", "HEAD") })
+  const commit = await see(newcomer, "/commit", { project: folder, commit: git("rev-parse", "HEAD") })
   for (const { text } of [page, commit]) expect(text).toContain("dex sync")
   for (const path of ["/decision/claude_code%3Ax%231", "/fix/claude_code%3Ax%231"]) {
-    const { status, text } = await see(visitor, path)
+    const { status, text } = await see(newcomer, path)
     expect([status, text]).toEqual([404, expect.stringContaining("dex sync")])
   }
 })

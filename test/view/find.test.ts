@@ -3,7 +3,7 @@ import { claudeSession } from "../support/home.ts"
 import { synced, syncedOnce } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex } from "../support/warm.ts"
-import { visit } from "./served.ts"
+import { visit, visitOnce } from "./served.ts"
 
 const EVIL = `<img src=x onerror=alert(1)> </script><svg onload=alert(2)> zebra \u202egnp.exe "quoted" 'and' &amp;`
 
@@ -25,8 +25,10 @@ const home = syncedOnce((home) => {
     })
 })
 
+const visitor = visitOnce(home)
+
 async function page(path: string): Promise<string> {
-  const { get, log } = await visit(home)
+  const { get, log } = visitor()
   const answer = await get(path)
   expect([path, answer.status, log]).toEqual([path, 200, []])
   return answer.text()
@@ -140,8 +142,7 @@ describe("finding", () => {
     expect(text).toContain("Nothing found.")
     expect(text).toMatch(/href="[^"]*\?q=xylophone\+quagga">Search everything</)
     expect(text).toMatch(/href="[^"]*\?q=quagga&amp;project=web">quagga</)
-    const { get } = await visit(home)
-    expect((await get("/find?from=never")).status).toBe(400)
+    expect((await visitor().get("/find?from=never")).status).toBe(400)
   })
 
   test("hostile text stays text, in rows, in the question and in what it is narrowed to", async () => {

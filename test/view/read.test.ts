@@ -1,9 +1,10 @@
 import { expect, test } from "vitest"
 import { synced, syncedOnce } from "../support/synced.ts"
 import { warmDex } from "../support/warm.ts"
-import { visit } from "./served.ts"
+import { visit, visitOnce } from "./served.ts"
 
 const home = syncedOnce()
+const visitor = visitOnce(home)
 
 async function newest(): Promise<{ id: string; title: string }> {
   const { stdout } = await warmDex(home, ["list", "--json"])
@@ -11,7 +12,7 @@ async function newest(): Promise<{ id: string; title: string }> {
 }
 
 test("a conversation is read as a page", async () => {
-  const { get, log } = await visit(home)
+  const { get, log } = visitor()
   const { id, title } = await newest()
   const answer = await get(`/c/${encodeURIComponent(id)}`)
   const page = await answer.text()
@@ -34,7 +35,7 @@ test.each([
   "export.html",
   "export.md",
 ])("its %s has an address", async (rest) => {
-  const { get, log } = await visit(home)
+  const { get, log } = visitor()
   const { id } = await newest()
   const answer = await get(`/c/${encodeURIComponent(id)}/${rest}`)
   expect([answer.status, log]).toEqual([200, []])
@@ -42,7 +43,7 @@ test.each([
 })
 
 test("what there is not is said, with 404", async () => {
-  const { get } = await visit(home)
+  const { get } = visitor()
   const { id } = await newest()
   for (const path of ["/c/claude_code:nosuch", `/c/${encodeURIComponent(id)}?at=99999`, "/nothing"]) {
     const answer = await get(path)

@@ -1,4 +1,4 @@
-import { onTestFinished } from "vitest"
+import { beforeAll, onTestFinished } from "vitest"
 import { type ServedView, serveView } from "../../src/view/serve-view.ts"
 import { environment } from "../support/dex.ts"
 
@@ -37,4 +37,17 @@ export async function visit(home: string, cwd = home, ends?: Ends): Promise<Visi
   const get: Visitor["get"] = (path, headers) =>
     fetch(`${base}${path}`, { headers: { cookie, connection: "close", ...headers }, redirect: "manual" })
   return { view, base, cookie, log, get }
+}
+
+/** One visitor for all tests of a file that only look; for the top of the file, below what fills the home. */
+export function visitOnce(home: string): () => Visitor {
+  let visitor: Visitor
+  beforeAll(async () => {
+    let stop = async () => {}
+    visitor = await visit(home, home, (end) => {
+      stop = end
+    })
+    return () => stop()
+  })
+  return () => visitor
 }
