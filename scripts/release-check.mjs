@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { problemsOfPackage } from "./package-contents.mjs"
+import { gitIn, problemsOfChangelog, problemsOfTag } from "./release-version.mjs"
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url))
 const { tag } = parseArgs({ options: { tag: { type: "string" } } }).values
@@ -16,8 +17,8 @@ const { version } = manifest
 const CHECKS = {
   "the working tree is clean": cleanTree,
   "every file has the version of package.json": sameVersion,
-  "CHANGELOG.md has a section for this version": changelogSection,
-  "the tag is right": rightTag,
+  "CHANGELOG.md has a section for this version": () => problemsOfChangelog(read("CHANGELOG.md"), version),
+  "the tag is right": () => problemsOfTag(ROOT, version, tag),
   "package.json names the repository": namedRepository,
   "dependencies are pinned": pinnedDependencies,
   "docs/reference.md is current": currentReference,
@@ -37,7 +38,7 @@ console.log(
 process.exit(failed === 0 ? 0 : 1)
 
 function cleanTree() {
-  const changed = git("status", "--porcelain")
+  const changed = gitIn(ROOT, "status", "--porcelain")
     .split("\n")
     .filter((line) => line !== "")
   return changed.length === 0 ? [] : [`Commit or remove: ${changed.map((line) => line.slice(3)).join(", ")}`]
@@ -56,33 +57,6 @@ function sameVersion() {
   })
   if (others.length > 0) problems.push(`Another version is in ${others.join(", ")}. Run: npm run plugins`)
   return problems
-}
-
-function changelogSection() {
-  const [, ...sections] = read("CHANGELOG.md").split(/^## /m)
-  const parsed = sections.map((section) => ({
-    title: /^\[([^\]]+)\]/.exec(section)?.[1],
-    entries: section.split("\n").filter((line) => line.startsWith("- ")).length,
-  }))
-  const unreleased = parsed.find(({ title }) => title === "Unreleased")
-  const newest = parsed.find(({ title }) => title !== "Unreleased")
-  if (newest?.title !== version)
-    return [`Its newest version is ${newest?.title}, package.json has ${version}. Add the heading ## [${version}].`]
-  if (newest.entries === 0) return [`The section of ${version} is empty.`]
-  if (unreleased && unreleased.entries > 0)
-    return [`[Unreleased] is not empty (entries: ${unreleased.entries}). Move them to the section of the new version.`]
-  return []
-}
-
-function rightTag() {
-  const expected = `v${version}`
-  const tagged = git("tag", "--list", expected) === "" ? undefined : git("rev-parse", `${expected}^{commit}`)
-  if (tag === undefined)
-    return tagged === undefined
-      ? []
-      : [`${expected} exists already. Choose the next version: npm version --no-git-tag-version`]
-  if (tag !== expected) return [`The tag is ${tag}, but package.json has ${version}. Tag the right commit.`]
-  return tagged === git("rev-parse", "HEAD") ? [] : [`${tag} is not the commit that is checked out.`]
 }
 
 /** npm refuses a package with provenance whose repository is not the one that it was built in. */
@@ -131,8 +105,4 @@ function filesBelow(folder) {
 
 function read(file) {
   return readFileSync(join(ROOT, file), "utf8")
-}
-
-function git(...args) {
-  return execFileSync("git", args, { cwd: ROOT, encoding: "utf8" }).trimEnd()
 }

@@ -2,14 +2,14 @@ import { execFileSync, spawnSync } from "node:child_process"
 import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect, test } from "vitest"
-import { makeRepository, type Repository } from "../support/repository.ts"
-import { tempDir } from "../support/temp.ts"
+import { problemsOfChangelog, problemsOfTag } from "../../scripts/release-version.mjs"
+import { makeRepository } from "../support/repository.ts"
+import { sharedTempDir } from "../support/temp.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
 
 /** A copy of this repository, as it is on disk, that is ready to be released as the version it has. */
-function readyCopy(): Repository & { edit: (file: string, change: (text: string) => string) => void } {
-  const folder = join(tempDir(), "copy")
+function readyCopy(folder: string) {
   const listed = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", ":!test", ":!eval", ":!e2e"]
   const files = execFileSync("git", listed, { cwd: ROOT, encoding: "utf8" }).split("\0").filter(Boolean)
   for (const file of files) {
@@ -17,9 +17,9 @@ function readyCopy(): Repository & { edit: (file: string, change: (text: string)
     cpSync(join(ROOT, file), join(folder, file))
   }
   symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"), "dir")
-  const edit = (file: string, change: (text: string) => string) =>
-    writeFileSync(join(folder, file), change(readFileSync(join(folder, file), "utf8")))
-  const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string }
+  const read = (file: string) => readFileSync(join(folder, file), "utf8")
+  const edit = (file: string, change: (text: string) => string) => writeFileSync(join(folder, file), change(read(file)))
+  const { version } = JSON.parse(read("package.json")) as { version: string }
   edit("package.json", withField("repository", { type: "git", url: "git+https://github.com/example/example.git" }))
   edit(
     "CHANGELOG.md",
@@ -28,19 +28,20 @@ function readyCopy(): Repository & { edit: (file: string, change: (text: string)
   // A link is no folder to git: the line with a slash does not cover it.
   edit(".gitignore", (text) => `${text}node_modules\n`)
   const repository = makeRepository(folder)
-  repository.git("init", "-q")
   repository.git("add", "--all")
   repository.git("commit", "-qm", "release")
-  return { ...repository, edit }
+  return { ...repository, read, edit }
 }
 
 const withField = (name: string, value: unknown) => (text: string) =>
   `${JSON.stringify({ ...(JSON.parse(text) as object), [name]: value }, undefined, 2)}\n`
 
+const copy = readyCopy(sharedTempDir())
+
 /** What the check prints, and the names of the checks that failed. */
-function check({ folder }: Repository, ...args: string[]) {
+function check(...args: string[]) {
   const { status, stdout, stderr } = spawnSync(process.execPath, ["scripts/release-check.mjs", ...args], {
-    cwd: folder,
+    cwd: copy.folder,
     encoding: "utf8",
   })
   const failed = [...stdout.matchAll(/^failed +(.+)$/gm)].map(([, what]) => what)
@@ -48,31 +49,34 @@ function check({ folder }: Repository, ...args: string[]) {
 }
 
 test("a commit that is ready can be released: before its tag exists, and as the commit that its tag names", () => {
-  const copy = readyCopy()
-  const { version } = JSON.parse(readFileSync(join(copy.folder, "package.json"), "utf8")) as { version: string }
-  const before = check(copy)
-  expect(before.text).toContain(`dexctx ${version} can be released.`)
-  expect(before).toMatchObject({ status: 0, failed: [] })
+  const { version } = JSON.parse(copy.read("package.json")) as { version: string }
+  const tag = `v${version}`
+  expect(problemsOfTag(copy.folder, version, undefined)).toEqual([])
+  copy.git("tag", "-a", "-m", "release", tag)
+  const ready = check("--tag", tag)
+  expect(ready.text).toContain(`dexctx ${version} can be released.`)
+  expect(ready).toMatchObject({ status: 0, failed: [] })
   expect(copy.git("status", "--porcelain")).toBe("")
+  // Where node_modules is a link, the licences of what is bundled travel with it too.
+  const licences = "dist/THIRD_PARTY_LICENSES.txt"
+  expect(copy.read(licences)).toBe(readFileSync(join(ROOT, licences), "utf8"))
 
-  copy.git("tag", "-a", "-m", "release", `v${version}`)
-  expect(check(copy, "--tag", `v${version}`)).toMatchObject({ status: 0, failed: [] })
   copy.edit("CHANGELOG.md", (text) => text.replace("## [Unreleased]\n", "## [Unreleased]\n\n- Not released.\n"))
   copy.git("commit", "-qam", "later")
-  const later = check(copy, "--tag", `v${version}`)
-  expect(later.failed).toEqual(["CHANGELOG.md has a section for this version", "the tag is right"])
-  expect(later.text).toContain("[Unreleased] is not empty (entries: 1)")
+  expect(problemsOfTag(copy.folder, version, tag)).toEqual([`${tag} is not the commit that is checked out.`])
+  expect(problemsOfChangelog(copy.read("CHANGELOG.md"), version)).toEqual([
+    expect.stringContaining("[Unreleased] is not empty (entries: 1)"),
+  ])
 })
 
 test("every problem of a commit that is not ready is listed, with what to do", () => {
-  const copy = readyCopy()
   copy.git("tag", "v9.9.9")
   const fields = { version: "9.9.9", repository: undefined, files: ["dist", "docs/words.md"] }
   for (const [name, value] of Object.entries(fields)) copy.edit("package.json", withField(name, value))
   copy.edit("package.json", (text) => text.replace('"vitest": "', '"vitest": "^'))
   copy.edit("docs/reference.md", (text) => `${text}Something else.\n`)
   rmSync(join(copy.folder, "LICENSE"))
-  const { status, failed, text } = check(copy)
+  const { status, failed, text } = check()
   expect(status).toBe(1)
   expect(failed).toEqual([
     "the working tree is clean",
