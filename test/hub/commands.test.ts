@@ -7,6 +7,7 @@ import { DEX, dex, type Run } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { standInHub, TOKEN } from "../support/stand-in-hub.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex } from "../support/warm.ts"
 
 const KEY = "github.com/acme/api"
 const A = "aaaaaaaa-1111-4222-8333-444444444444"
@@ -29,7 +30,8 @@ async function laptop() {
   session(A, ["walrus one"])
   session(B, ["walrus two"])
   session("cccccccc-1111-4222-8333-444444444444", ["of another project"], join(home, "other"))
-  const run = (args: string[], input = "", cwd = project): Promise<Run> => dex(home, args, {}, DEX, input, cwd)
+  const run = (args: string[], input = "", cwd = project): Promise<Run> =>
+    input === "" ? warmDex(home, args, {}, cwd) : dex(home, args, {}, DEX, input, cwd)
   const json = async (args: string[], input = "") => {
     const { code, stdout, stderr } = await run([...args, "--json"], input)
     if (code !== 0) throw new Error(`dex ${args.join(" ")}: ${code} ${stderr}`)
@@ -221,8 +223,8 @@ test("a backup has what is held back, and never the token; doctor looks at both 
   expect(await run(["backup", backup])).toMatchObject({ code: 0 })
   expect(readFileSync(backup).includes(TOKEN)).toBe(false)
   const other = tempDir()
-  expect(await dex(other, ["restore", backup])).toMatchObject({ code: 0 })
-  expect(JSON.parse((await dex(other, ["hub", "hold", "--json"])).stdout)).toEqual({ held })
+  expect(await warmDex(other, ["restore", backup])).toMatchObject({ code: 0 })
+  expect(JSON.parse((await warmDex(other, ["hub", "hold", "--json"])).stdout)).toEqual({ held })
 
   writeFileSync(join(home, ".dex", "hub.db"), "not a database, and longer than its first page".repeat(200))
   const { checks } = JSON.parse((await run(["doctor", "--json"])).stdout) as {
