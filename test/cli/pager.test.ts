@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { describe, expect, onTestFinished, test, vi } from "vitest"
+import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest"
 import { readArguments } from "../../src/cli/args.ts"
 import { commands } from "../../src/cli/commands.ts"
 import { lessCharset, pagerCommand, readPaged } from "../../src/cli/pager.ts"
@@ -10,14 +10,13 @@ import { claudeSession } from "../support/home.ts"
 import { syncedOnce } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
 
+const PASTED = ["```", ...Array(40).fill("what was pasted ".repeat(6)), "```"].join("\n")
 const HOME = syncedOnce((at) =>
   claudeSession(at, {
     id: "77777777-7777-4777-8777-777777777777",
     start: "2026-11-01T00:00:00Z",
     // More than a pipe holds.
-    turns: Array.from({ length: 100 }, (_, i) => ({
-      user: `question ${i} of many${i < 50 ? "" : `\n\n${"and what was pasted ".repeat(200)}`}`,
-    })),
+    turns: Array.from({ length: 100 }, (_, i) => ({ user: `question ${i} of many${i < 75 ? "" : `\n\n${PASTED}`}` })),
   }),
 )
 const FIRST = "question 0 of many"
@@ -28,8 +27,13 @@ const PROMPT = /:(\x1b\[K)?$/
 const isWithout = (run: unknown): run is undefined => run === undefined
 
 describe("dex show on a terminal", () => {
+  let inLess: ReturnType<typeof onTerminal>
+  beforeAll(() => {
+    inLess = onTerminal(HOME, ["show", "77777777"], [[PROMPT, "q"]])
+  })
+
   test("is read in less, which is left with q", async () => {
-    const run = await onTerminal(HOME, ["show", "77777777"], [[PROMPT, "q"]])
+    const run = await inLess
     if (isWithout(run)) return
     expect(run.code).toBe(0)
     expect(run.screen).toContain(FIRST)
@@ -88,13 +92,13 @@ describe("dex show on a terminal", () => {
   })
 
   test("has no colours with NO_COLOR, in less too", async () => {
-    const run = await onTerminal(HOME, ["show", "77777777"], [[PROMPT, "q"]])
+    const run = await inLess
     if (isWithout(run)) return
     expect(run.screen).not.toMatch(/\x1b\[3\dm/)
   })
 
   test("letters beyond ASCII are letters in less, though no locale is set", async () => {
-    const run = await onTerminal(HOME, ["show", "77777777"], [[PROMPT, "q"]])
+    const run = await inLess
     if (isWithout(run)) return
     expect(run.screen).toContain(`│ ${FIRST}`)
     expect(run.screen).not.toContain("<E2>")
