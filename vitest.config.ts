@@ -7,6 +7,8 @@ const TIMING = ["test/**/*.timing.test.ts", "test/torture/{genuine,hooks,load,me
 /** The campaigns, each a few minutes of work: two at a time. */
 const TORTURE = "test/torture/*.test.ts"
 
+const IN_MEMORY = "test/support/in-memory.ts"
+
 /** Far more than anything takes: a limit ends a test that hangs, and never one that is slow on a busy machine. */
 const HANGS_MS = 300_000
 
@@ -29,6 +31,7 @@ export default defineConfig({
           name: "test",
           include: ["test/**/*.test.ts"],
           exclude: [...TIMING, TORTURE],
+          globalSetup: [IN_MEMORY],
           // A process takes one file after another: no file leaves anything behind that another would meet.
           isolate: false,
           // Most wait for a process or a screen much of the time.
@@ -42,6 +45,7 @@ export default defineConfig({
           ...common,
           name: "hub",
           include: ["hub/test/**/*.test.ts"],
+          globalSetup: [IN_MEMORY],
           isolate: false,
           maxWorkers: Math.max(3, availableParallelism()),
           sequence: { groupOrder: 0 },

@@ -95,7 +95,8 @@ describe.skipIf(!hasTmux)("a shell", () => {
     await screen.keys("Tab", "Tab")
     await screen.shows(HOSTILE)
     if (name !== "bash") await screen.shows(TITLE.slice(0, 40))
-    await screen.keys("C-c")
+    // A key, not a signal: it waits until the shell has done what the keys before it asked for.
+    await screen.keys("C-u")
     await screen.keys("clear; echo end", "Enter")
     await screen.shows(/^end$/m)
     for (const folder of [home, join(home, "code", FOLDER)]) expect(existsSync(join(folder, "hit"))).toBe(false)

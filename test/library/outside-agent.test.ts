@@ -43,7 +43,7 @@ test("an agent that the user's settings name is read, found, resumed and checked
   expect((await dex(home, ["handover", "notebook:monday"])).stdout).toContain("Notebook")
   expect((await dex(home, ["sources"])).stdout).toContain("notebook")
   const { stdout } = await dex(home, ["doctor"])
-  expect(stdout).toMatch(/Notebook \(notebook\) from .*agent\.mjs/)
+  expect(stdout).toMatch(/Notebook \(notebook\) from\s+\S+agent\.mjs/)
   expect(stdout).toContain("readable by you only")
   writeFileSync(join(home, ".dex", "config.json"), "{}", { mode: 0o600 })
   expect((await dex(home, ["show", "notebook:monday"])).stdout).toContain("axolotl:v2")
