@@ -288,6 +288,9 @@ describe("false redactions", () => {
   /** What a package's own tests hold is made to be taken for a secret. */
   const isTest = (file: string) => /\/(?:tests?|__tests__|fixtures|\.[^/]+)\/|\.test\./.test(file)
 
+  /** The same files, in an order in which neighbours are of different folders: a part of them shows what all are like. */
+  const fromAllOver = (files: string[]) => files.map((_, at) => files[(at * 7919) % files.length]!)
+
   test("at most 0.1 per MB of source code, documentation and lockfiles", () => {
     const roots = [
       join(root, "{package-lock.json,node_modules/**/*.{js,ts,json,md,map}}"),
@@ -296,8 +299,8 @@ describe("false redactions", () => {
     const found: string[] = []
     let bytes = 0
     for (const pattern of roots) {
-      const until = bytes + 15e6
-      for (const file of globSync(pattern)) {
+      const until = bytes + 5e6
+      for (const file of fromAllOver(globSync(pattern))) {
         if (bytes > until) break
         const stat = statSync(file, { throwIfNoEntry: false })
         if (!stat?.isFile() || stat.size > 2e6 || isTest(file)) continue
