@@ -2,12 +2,11 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { beforeAll, describe, expect, test } from "vitest"
 import { estimateTokens } from "../../src/core/tokens.ts"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { inTurn, modelServer } from "../support/model-server.ts"
 import { sharedTempDir } from "../support/temp.ts"
-import { syncHome } from "../support/warm.ts"
-import { connect } from "./client.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
+import { connect, connectOnce } from "./client.ts"
 
 const home = sharedTempDir()
 
@@ -32,8 +31,10 @@ beforeAll(async () => {
 const question = { query: "why is the flaky hook test flaky", use_case: "fixing it" }
 
 describe.each(["2025-11-25", "2026-07-28"])("agent mode in protocol %s", (era) => {
+  const spoken = connectOnce(home, { era, args: ["mcp", "agent"] })
+
   test("offers one tool, within 400 tokens, and nothing else", async () => {
-    const client = await connect(home, { era, args: ["mcp", "agent"] })
+    const client = spoken()
     const { result } = await client.request("tools/list")
     const tools = result!.tools as { name: string; description: string; inputSchema: object }[]
     expect(tools.map(({ name }) => name)).toEqual(["ask_documents"])
@@ -45,7 +46,7 @@ describe.each(["2025-11-25", "2026-07-28"])("agent mode in protocol %s", (era) =
   })
 
   test("answers with quotes without a model, within 600 tokens", async () => {
-    const client = await connect(home, { era, args: ["mcp", "agent"] })
+    const client = spoken()
     const { structuredContent } = await client.call("ask_documents", question)
     expect(structuredContent).toMatchObject({ extractive: true, confidence: expect.any(String) })
     expect(estimateTokens(JSON.stringify(structuredContent))).toBeLessThanOrEqual(600)

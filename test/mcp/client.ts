@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process"
-import { onTestFinished } from "vitest"
+import { beforeAll, onTestFinished } from "vitest"
 import { DEX } from "../support/dex.ts"
 
 export type Reply = {
@@ -36,16 +36,34 @@ export const MODERN = {
 type ConnectOptions = { era?: string; cwd?: string; env?: Record<string, string>; args?: string[] }
 
 /** A real server as a child process, spoken to in lines of JSON-RPC. */
-export async function connect(
+export async function connect(home: string, options: ConnectOptions = {}): Promise<Client> {
+  return start(home, options, onTestFinished)
+}
+
+/** One such server for all tests of a file or group that leave it as it is; for the top of it, after its home is made. */
+export function connectOnce(home: string, options: ConnectOptions = {}): () => Client {
+  let client: Client | undefined
+  beforeAll(async () => {
+    let end = () => {}
+    client = await start(home, options, (kill) => {
+      end = kill
+    })
+    return end
+  })
+  return () => client!
+}
+
+async function start(
   home: string,
-  { era = "2025-11-25", cwd = home, env = {}, args = ["serve"] }: ConnectOptions = {},
+  { era = "2025-11-25", cwd = home, env = {}, args = ["serve"] }: ConnectOptions,
+  atEnd: (end: () => void) => void,
 ): Promise<Client> {
   const child = spawn(process.execPath, [DEX, ...args], {
     cwd,
     env: { PATH: process.env.PATH ?? "", HOME: home, TZ: "UTC", ...env },
     stdio: ["pipe", "pipe", "pipe"],
   })
-  onTestFinished(() => void child.kill("SIGKILL"))
+  atEnd(() => void child.kill("SIGKILL"))
   const lines: string[] = []
   const waiting = new Map<string | number | null, (line: string) => void>()
   let stderr = ""

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { Agent, type IncomingMessage, request } from "node:http"
 import { join } from "node:path"
-import { onTestFinished } from "vitest"
+import { beforeAll, onTestFinished } from "vitest"
 import { DEX } from "../support/dex.ts"
 import { MODERN, type Reply, type Result } from "./client.ts"
 
@@ -23,21 +23,37 @@ export type Served = {
 
 export const tokenFile = (home: string) => join(home, ".dex", "http-token")
 
+type ServeOptions = { args?: string[]; stdin?: "pipe" | "ignore"; env?: Record<string, string> }
+
 /** A real `dex serve --port 0` as a child process. Its stdin is an ended pipe unless said otherwise. */
-export async function serveHttp(
+export async function serveHttp(home: string, options: ServeOptions = {}): Promise<Served> {
+  return start(home, options, onTestFinished)
+}
+
+/** One such server for all tests of a file that leave it as it is; for the top of the file, after its home is made. */
+export function serveHttpOnce(home: string, options: ServeOptions = {}): () => Served {
+  let served: Served | undefined
+  beforeAll(async () => {
+    const ends: (() => void)[] = []
+    served = await start(home, options, (end) => void ends.push(end))
+    return () => {
+      for (const end of ends) end()
+    }
+  })
+  return () => served!
+}
+
+async function start(
   home: string,
-  {
-    args = [],
-    stdin = "pipe",
-    env = {},
-  }: { args?: string[]; stdin?: "pipe" | "ignore"; env?: Record<string, string> } = {},
+  { args = [], stdin = "pipe", env = {} }: ServeOptions,
+  atEnd: (end: () => void) => void,
 ): Promise<Served> {
   const child = spawn(process.execPath, [DEX, "serve", "--port", "0", ...args], {
     cwd: home,
     env: { PATH: process.env.PATH ?? "", HOME: home, TZ: "UTC", ...env },
     stdio: [stdin, "pipe", "pipe"],
   })
-  onTestFinished(() => void child.kill("SIGKILL"))
+  atEnd(() => void child.kill("SIGKILL"))
   child.stdin?.end()
   let stdout = ""
   let stderr = ""
@@ -55,7 +71,7 @@ export async function serveHttp(
   })
   const token = readFileSync(tokenFile(home), "utf8").trim()
   const agent = new Agent({ keepAlive: true, maxSockets: 16 })
-  onTestFinished(() => agent.destroy())
+  atEnd(() => agent.destroy())
   const bare = ({ method = "GET", path = "/mcp", headers = {}, body }: Ask) =>
     new Promise<Answer>((resolve, reject) => {
       const sent = request(

@@ -1,7 +1,9 @@
 import { connect, type Socket } from "node:net"
 import { expect, onTestFinished, test } from "vitest"
-import { synced } from "../support/synced.ts"
-import { connectHttp, serveHttp } from "./http-client.ts"
+import { syncedOnce } from "../support/synced.ts"
+import { connectHttp, serveHttpOnce } from "./http-client.ts"
+
+const shared = serveHttpOnce(syncedOnce())
 
 /** So many connections at once, each with these first bytes; and how many of them the server has closed. */
 async function crowd(port: number, count: number, bytes: string): Promise<{ closed(): number }> {
@@ -33,7 +35,7 @@ test.each([
   ["headers that never end", "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Slow: "],
   ["requests without a token, kept open", "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n\r\n"],
 ])("however many strangers come with %s, the owner is answered", async (_, bytes) => {
-  const served = await serveHttp(await synced())
+  const served = shared()
   const before = await connectHttp(served, "2025-11-25")
   const stream = served.ask({ path: "/suggestions", headers: { accept: "text/event-stream" } })
   expect((await stream).status).toBe(200)
@@ -48,7 +50,7 @@ test.each([
 })
 
 test("a connection that says nothing is closed within seconds", async () => {
-  const served = await serveHttp(await synced())
+  const served = shared()
   const strangers = await crowd(served.port, 3, "")
   await expect.poll(strangers.closed).toBe(3)
 })

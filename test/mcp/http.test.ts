@@ -1,19 +1,23 @@
 import { request } from "node:http"
 import { describe, expect, test } from "vitest"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
-import { synced } from "../support/synced.ts"
+import { syncedOnce } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex } from "../support/warm.ts"
 import { connect } from "./client.ts"
-import { connectHttp, JSON_POST, type Served, serveHttp } from "./http-client.ts"
+import { connectHttp, JSON_POST, type Served, serveHttp, serveHttpOnce } from "./http-client.ts"
 
 const ERAS = ["2025-06-18", "2025-11-25", "2026-07-28"]
 const LONGEST = 1 << 20
 
+/** Those who ask over HTTP are not in the session that the server was started from, so all of this holds with one. */
+const SESSION = { CLAUDE_CODE_SESSION_ID: "11111111-1111-4111-8111-111111111111" }
+const home = syncedOnce()
+const shared = serveHttpOnce(home, { env: SESSION })
+
 describe.each(ERAS)("over HTTP in protocol %s", (era) => {
   test("has the tools of stdio, and answers as stdio and the command line do", async () => {
-    const home = await synced()
-    const served = await serveHttp(home)
+    const served = shared()
     const client = await connectHttp(served, era)
     const stdio = await connect(home, { era })
     expect((await client.request("tools/list")).result).toEqual((await stdio.request("tools/list")).result)
@@ -32,15 +36,15 @@ describe.each(ERAS)("over HTTP in protocol %s", (era) => {
   })
 
   test("finds what was written since", async () => {
-    const home = await synced()
-    const client = await connectHttp(await serveHttp(home), era)
+    const client = await connectHttp(shared(), era)
     await client.call("dex_stats")
+    const word = `xylophone${ERAS.indexOf(era)}`
     claudeSession(home, {
-      id: "99999999-9999-4999-8999-999999999999",
+      id: `${era.replaceAll("-", "")}-9999-4999-8999-999999999999`,
       start: "2026-11-12T10:00:00Z",
-      turns: [{ user: "The xylophone is out of tune" }],
+      turns: [{ user: `The ${word} is out of tune` }],
     })
-    const total = async () => (await client.call("dex_search", { query: "xylophone" })).structuredContent?.total
+    const total = async () => (await client.call("dex_search", { query: word })).structuredContent?.total
     await expect.poll(total, { interval: 300 }).toBe(1)
   })
 })
@@ -51,17 +55,15 @@ function textIn(result: { content?: unknown }): string {
 }
 
 test("whoever asks is not in the session that the server was started from", async () => {
-  const home = await synced()
-  const env = { CLAUDE_CODE_SESSION_ID: "11111111-1111-4111-8111-111111111111" }
   const timeline = { id: "current" }
-  const stdio = await connect(home, { env })
+  const stdio = await connect(home, { env: SESSION })
   expect((await stdio.call("dex_timeline", timeline)).isError).toBeUndefined()
-  const client = await connectHttp(await serveHttp(home, { env }), "2026-07-28")
+  const client = await connectHttp(shared(), "2026-07-28")
   expect((await client.call("dex_timeline", timeline)).isError).toBe(true)
 })
 
 test("a session lives until it is ended, and an unknown one is to begin anew", async () => {
-  const served = await serveHttp(tempDir())
+  const served = shared()
   const client = await connectHttp(served, "2025-11-25")
   const other = await connectHttp(served, "2025-11-25")
   expect(client.session).toMatch(/^[\x21-\x7e]{20,}$/)
@@ -104,7 +106,7 @@ async function begun(served: Served): Promise<void> {
 }
 
 test("refuses a body that is too long, said or not, and what is no message, and goes on", async () => {
-  const served = await serveHttp(tempDir())
+  const served = shared()
   const post = (body: string, headers: Record<string, string> = {}) =>
     served.ask({ method: "POST", headers: { ...JSON_POST, ...headers }, body }).then(({ status }) => status)
   expect(await post("x".repeat(LONGEST + 1))).toBe(413)
@@ -129,8 +131,7 @@ test("refuses a body that is too long, said or not, and what is no message, and 
 })
 
 test("a client that hangs up in the middle, of its question or of its answer, harms nobody", async () => {
-  const home = await synced()
-  const served = await serveHttp(home)
+  const served = shared()
   const client = await connectHttp(served, "2025-11-25")
   const body = JSON.stringify({
     jsonrpc: "2.0",

@@ -1,8 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { dex } from "../support/dex.ts"
-import { smallHome } from "../support/home.ts"
+import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
 import { connect } from "./client.ts"
 
@@ -10,10 +9,7 @@ const call = (id: number, name: string, input: object) =>
   JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: input } })
 
 test("a cancelled call is not answered, and the next one is", async () => {
-  const home = tempDir()
-  smallHome(home)
-  await dex(home, ["sync"])
-  const client = await connect(home)
+  const client = await connect(await synced())
   await client.call("dex_stats")
   const cancel = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 41 } }
   for (let i = 0; i < 5; i++) client.send(`${call(41, "dex_search", { query: "token" })}\n${JSON.stringify(cancel)}`)

@@ -1,11 +1,11 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { loadsOf, writeLocalModel } from "../support/local-model.ts"
 import { isAlive } from "../support/processes.ts"
 import { tempDir } from "../support/temp.ts"
+import { syncHome } from "../support/warm.ts"
 import { connect } from "./client.ts"
 
 const SYNONYMS = { people: "customers", thrown: "signed", off: "out", unexpectedly: "random" }
@@ -24,7 +24,7 @@ test("servers have the history embedded behind their answers, and share one proc
     start: "2026-11-03T10:00:00Z",
     turns: [{ user: "Customers get signed out at random" }, { assistant: "Two requests rotate the same token." }],
   })
-  await dex(home, ["sync"])
+  await syncHome(home)
   const dexDir = join(home, ".dex")
   writeLocalModel(dexDir, { synonyms: SYNONYMS })
   writeFileSync(join(dexDir, "config.json"), '{ "embed.provider": "local", "embed.timeout_ms": 5000 }\n', {

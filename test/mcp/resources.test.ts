@@ -1,12 +1,12 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
-import { describe, expect, test } from "vitest"
+import { beforeAll, describe, expect, test } from "vitest"
 import { estimateTokens } from "../../src/core/tokens.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
-import { synced } from "../support/synced.ts"
-import { tempDir } from "../support/temp.ts"
+import { syncedOnce } from "../support/synced.ts"
+import { sharedTempDir, tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
-import { type Client, connect } from "./client.ts"
+import { type Client, connect, connectOnce } from "./client.ts"
 
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
 const RECIPES = ["digest", "evaluation", "preferences", "rules"]
@@ -27,9 +27,14 @@ async function readText(client: Client, uri: string): Promise<string> {
 /** Up to what changes from call to call. */
 const said = (text: string) => text.replace(/\nfresh_as_of: .*$/, "")
 
+const home = syncedOnce()
+const spokenIn = Object.fromEntries(ERAS.map((era) => [era, connectOnce(home, { era })]))
+
 describe.each(ERAS)("in protocol %s", (era) => {
+  const spoken = spokenIn[era]!
+
   test("lists conversations, newest first, and reads each as dex_get tells it", async () => {
-    const client = await connect(await synced(), { era })
+    const client = spoken()
     const { result } = await client.request("resources/list")
     const resources = result!.resources as Resource[]
     expect(result!.nextCursor).toBeUndefined()
@@ -49,7 +54,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
   })
 
   test("reads around a message, by a prefix, and whether or not the ref is encoded", async () => {
-    const client = await connect(await synced(), { era })
+    const client = spoken()
     const around = await readText(client, uriOf(`${AUTH}#7`))
     expect(around).toMatch(/^#7 assistant \(agent\) .*\n {2}I put a mutex/m)
     expect([...around.matchAll(/^#(\d+) /gm)].map(([, n]) => Number(n))).toEqual([5, 6, 7, 8, 9])
@@ -60,7 +65,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
   })
 
   test("what cannot be read is an error that says what to do", async () => {
-    const client = await connect(await synced(), { era })
+    const client = spoken()
     const cases: [string, RegExp][] = [
       ["dex://conversation/zzzz", /^No conversation "zzzz" was found. `dex_list` shows/],
       [uriOf(`${AUTH}#99`), /^There is no message 99 in this conversation; the last one is 10/],
@@ -80,7 +85,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
   })
 
   test("prompts name tools that there are, in few words", async () => {
-    const client = await connect(tempDir(), { era })
+    const client = spoken()
     const { result } = await client.request("prompts/list")
     const prompts = result!.prompts as { name: string; arguments: { name: string; required: boolean }[] }[]
     expect(prompts.map(({ name }) => name)).toEqual(["recall", "hand_over", "today", ...RECIPES])
@@ -119,7 +124,7 @@ test("where nothing is kept, nothing is listed", async () => {
 })
 
 test("calls that a prompt spells out are taken", async () => {
-  const client = await connect(await synced())
+  const client = spokenIn["2025-11-25"]!()
   for (const [name, input] of [
     ["hand_over", { ref: AUTH }],
     ["today", {}],
@@ -134,13 +139,12 @@ test("calls that a prompt spells out are taken", async () => {
 test("a list has pages and an end, each conversation once, and a long one is read in pieces", async () => {
   const home = tempDir()
   const ids = Array.from({ length: 530 }, (_, i) => `${String(i).padStart(8, "0")}-1111-4111-8111-111111111111`)
+  const long = Array.from({ length: 90 }, (_, n) => ({ user: `turn ${n} ${"hay and straw ".repeat(40)}` }))
   for (const [i, id] of ids.entries())
     claudeSession(home, {
       id,
       start: new Date(Date.UTC(2026, 0, 1) + i * 3_600_000).toISOString(),
-      turns: Array.from({ length: i === 529 ? 90 : 1 }, (_, n) => ({
-        user: `turn ${n} ${"hay and straw ".repeat(40)}`,
-      })),
+      turns: i < 529 ? [{ user: "turn" }] : long,
     })
   await syncHome(home)
   const client = await connect(home)
@@ -173,27 +177,32 @@ test("a list has pages and an end, each conversation once, and a long one is rea
   expect(read).toEqual(Array.from({ length: 90 }, (_, i) => i + 1))
 })
 
-test.each(ERAS)("in protocol %s, a private project is listed and read only from inside itself", async (era) => {
-  const home = tempDir()
+describe("a private project", () => {
+  const home = sharedTempDir()
   const project = join(home, "secret")
-  mkdirSync(join(project, ".git"), { recursive: true })
-  smallHome(home)
-  claudeSession(home, {
-    id: "44444444-4444-4444-8444-444444444444",
-    cwd: project,
-    start: "2026-11-05T10:00:00Z",
-    title: "The zeppelin plan",
-    turns: [{ user: "Where does the zeppelin land?" }],
+  beforeAll(async () => {
+    mkdirSync(join(project, ".git"), { recursive: true })
+    smallHome(home)
+    claudeSession(home, {
+      id: "44444444-4444-4444-8444-444444444444",
+      cwd: project,
+      start: "2026-11-05T10:00:00Z",
+      title: "The zeppelin plan",
+      turns: [{ user: "Where does the zeppelin land?" }],
+    })
+    await syncHome(home)
+    expect(await dex(home, ["private", project])).toMatchObject({ code: 0 })
   })
-  await syncHome(home)
-  expect(await dex(home, ["private", project])).toMatchObject({ code: 0 })
-  const uri = uriOf("claude_code:44444444-4444-4444-8444-444444444444")
-  const outside = await connect(home, { era })
-  expect(JSON.stringify(await outside.request("resources/list"))).not.toMatch(/zeppelin|4444/)
-  const refused = await outside.request("resources/read", { uri })
-  expect(refused.error?.message).toMatch(/private project/)
-  expect(JSON.stringify(refused)).not.toMatch(/zeppelin/)
-  const inside = await connect(home, { era, cwd: project })
-  expect(JSON.stringify(await inside.request("resources/list"))).toMatch(/The zeppelin plan/)
-  expect(await readText(inside, uri)).toMatch(/Where does the zeppelin land/)
+
+  test.each(ERAS)("in protocol %s is listed and read only from inside itself", async (era) => {
+    const uri = uriOf("claude_code:44444444-4444-4444-8444-444444444444")
+    const outside = await connect(home, { era })
+    expect(JSON.stringify(await outside.request("resources/list"))).not.toMatch(/zeppelin|4444/)
+    const refused = await outside.request("resources/read", { uri })
+    expect(refused.error?.message).toMatch(/private project/)
+    expect(JSON.stringify(refused)).not.toMatch(/zeppelin/)
+    const inside = await connect(home, { era, cwd: project })
+    expect(JSON.stringify(await inside.request("resources/list"))).toMatch(/The zeppelin plan/)
+    expect(await readText(inside, uri)).toMatch(/Where does the zeppelin land/)
+  })
 })

@@ -4,10 +4,10 @@ import { describe, expect, test } from "vitest"
 import { INDEX_FILE } from "../../src/core/formats.ts"
 import { estimateTokens } from "../../src/core/tokens.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
-import { synced } from "../support/synced.ts"
+import { synced, syncedOnce } from "../support/synced.ts"
 import { tempDir, treeHash } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
-import { type Client, connect, type Result } from "./client.ts"
+import { type Client, connect, connectOnce, type Result } from "./client.ts"
 
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
 const ERAS = ["2025-06-18", "2025-11-25", "2026-07-28"]
@@ -21,10 +21,24 @@ type Definition = {
   _meta: object
 }
 
+/** What the agents' files were before anything read them. */
+let before: unknown
+const home = syncedOnce((at) => {
+  claudeSession(at, {
+    id: "88888888-8888-4888-8888-888888888888",
+    start: "2026-11-04T10:00:00Z",
+    turns: [{ user: "A token\u200bwith\u2028odd\u202esigns \u001b[31m" }],
+  })
+  before = treeHash(join(at, ".claude"))
+})
+const spokenIn = Object.fromEntries(ERAS.map((era) => [era, connectOnce(home, { era })]))
+const shared = spokenIn["2025-11-25"]!
+
 describe.each(ERAS)("in protocol %s", (era) => {
+  const spoken = spokenIn[era]!
+
   test("tells its tools within 2,000 tokens, all to be loaded at once, and which of them write", async () => {
-    const client = await connect(tempDir(), { era })
-    const { result } = await client.request("tools/list")
+    const { result } = await spoken().request("tools/list")
     const tools = result!.tools as Definition[]
     expect(tools.map(({ name }) => name)).toEqual([
       "dex_search",
@@ -51,15 +65,6 @@ describe.each(ERAS)("in protocol %s", (era) => {
   })
 
   test("answers with the same bytes as the command line, and changes none of the agents' files", async () => {
-    const home = await synced((at) =>
-      claudeSession(at, {
-        id: "88888888-8888-4888-8888-888888888888",
-        start: "2026-11-04T10:00:00Z",
-        turns: [{ user: "A token\u200bwith\u2028odd\u202esigns \u001b[31m" }],
-      }),
-    )
-    const before = treeHash(join(home, ".claude"))
-    const client = await connect(home, { era })
     const same: [string, object, string[]][] = [
       ["dex_search", { query: "refresh token" }, ["search", "refresh token"]],
       ["dex_search", { query: "token", by: "message", limit: 2 }, ["search", "token", "--by", "message", "-l", "2"]],
@@ -74,7 +79,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
       ["dex_stats", {}, ["stats"]],
     ]
     for (const [name, input, args] of same) {
-      const line = await client.rawCall(name, input)
+      const line = await spoken().rawCall(name, input)
       const { stdout } = await dex(home, [...args, "--json"])
       expect(stdout.length).toBeGreaterThan(50)
       expect(line).toContain(`"structuredContent":${stdout.trimEnd()}`)
@@ -83,7 +88,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
   })
 
   test("says what is wrong in an answer, so that a model can mend it", async () => {
-    const client = await connect(await synced(), { era })
+    const client = spoken()
     const cases: [string, object, RegExp][] = [
       ["dex_search", {}, /^A search needs words, or at least a file, project/],
       ["dex_search", { query: "x", limit: "many" }, /^limit must be a whole number/],
@@ -109,8 +114,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
 const textOf = (result: Result) => result.content[0]!.text
 
 test("introduces itself with how it is used", async () => {
-  const client = await connect(tempDir())
-  const { result } = await client.request("initialize", {
+  const { result } = await shared().request("initialize", {
     protocolVersion: "2025-11-25",
     capabilities: {},
     clientInfo: { name: "test", version: "1" },
@@ -122,7 +126,7 @@ test("introduces itself with how it is used", async () => {
 })
 
 test("the text of an answer leads on with calls that work, and what they take", async () => {
-  const client = await connect(await synced())
+  const client = shared()
   const follow = async (text: string): Promise<Result> => {
     const [, name, input] = /next: [^{]*?(dex_\w+) (\{.*?\})(?:[; ]|$)/m.exec(text)!
     return client.call(name!, JSON.parse(input!))
@@ -186,17 +190,35 @@ test("a private project is answered only from inside itself", async () => {
   expect(JSON.stringify(await client.call("dex_list", {}))).not.toMatch(/Refresh token race/)
 })
 
-test("a conversation that is written while the server runs is found, and the answer says as of when", async () => {
-  const home = await synced()
-  const client = await connect(home)
-  await client.call("dex_stats")
-  claudeSession(home, {
-    id: "99999999-1111-4111-8111-111111111111",
-    start: "2026-11-12T10:00:00Z",
-    turns: [{ user: "Why does the zeppelin leak?" }],
+describe("a server that goes on running", () => {
+  const home = syncedOnce()
+  const running = connectOnce(home)
+  const write = (id: string, user: string) => {
+    claudeSession(home, { id: `${id}-1111-4111-8111-111111111111`, start: "2026-11-12T10:00:00Z", turns: [{ user }] })
+    return Date.now()
+  }
+  const mutex = async () => (await running().call("dex_search", { query: "mutex" })).structuredContent
+
+  test("finds a conversation that is written meanwhile, and the answer says as of when", async () => {
+    await running().call("dex_stats")
+    const written = write("99999999", "Why does the zeppelin leak?")
+    expect(await firstFresh(running(), written, "zeppelin")).toBe(1)
   })
-  const written = Date.now()
-  expect(await firstFresh(client, written, "zeppelin")).toBe(1)
+
+  test("goes on with a new index that took the old one's place", async () => {
+    expect((await mutex())?.total).toBe(1)
+    for (const end of ["", "-wal", "-shm"]) rmSync(join(home, ".dex", `${INDEX_FILE}${end}`), { force: true })
+    const written = write("aaaaaaaa", "Why does the airship leak?")
+    expect(await firstFresh(running(), written, "airship")).toBe(1)
+    expect((await mutex())?.total).toBe(1)
+  })
+
+  test("tells nothing of a conversation once it is forgotten", async () => {
+    expect((await mutex())?.total).toBe(1)
+    expect(await dex(home, ["forget", AUTH, "--yes"])).toMatchObject({ code: 0 })
+    expect(await mutex()).toMatchObject({ results: [] })
+    expect(await running().call("dex_get", { ids: [AUTH] })).toMatchObject({ isError: true })
+  })
 })
 
 /** What a search finds as soon as it says that all that was written before is known. */
@@ -210,9 +232,8 @@ async function firstFresh(client: Client, written: number, query: string): Promi
 }
 
 test("knows the session that a client tells with its call", async () => {
-  const client = await connect(await synced())
   const stats = async (_meta: object) => {
-    const { result } = await client.request("tools/call", { name: "dex_stats", arguments: {}, _meta })
+    const { result } = await shared().request("tools/call", { name: "dex_stats", arguments: {}, _meta })
     return result!.structuredContent!.session_id
   }
   expect(await stats({ "x-codex-turn-metadata": { thread_id: "t-1" } })).toBe("codex:t-1")
@@ -225,27 +246,4 @@ test("where nothing was ever read, the first answer already knows something", as
   smallHome(home)
   const client = await connect(home)
   expect((await client.call("dex_search", { query: "mutex" })).structuredContent).toMatchObject({ total: 1 })
-})
-
-test("goes on with a new index that took the old one's place", async () => {
-  const home = await synced()
-  const client = await connect(home)
-  expect((await client.call("dex_search", { query: "mutex" })).structuredContent?.total).toBe(1)
-  for (const end of ["", "-wal", "-shm"]) rmSync(join(home, ".dex", `${INDEX_FILE}${end}`), { force: true })
-  claudeSession(home, {
-    id: "99999999-1111-4111-8111-111111111111",
-    start: "2026-11-12T10:00:00Z",
-    turns: [{ user: "Why does the zeppelin leak?" }],
-  })
-  expect(await firstFresh(client, Date.now(), "zeppelin")).toBe(1)
-  expect((await client.call("dex_search", { query: "mutex" })).structuredContent?.total).toBe(1)
-})
-
-test("a forgotten conversation is gone from the next answer", async () => {
-  const home = await synced()
-  const client = await connect(home)
-  expect((await client.call("dex_search", { query: "mutex" })).structuredContent?.total).toBe(1)
-  expect(await dex(home, ["forget", AUTH, "--yes"])).toMatchObject({ code: 0 })
-  expect((await client.call("dex_search", { query: "mutex" })).structuredContent).toMatchObject({ results: [] })
-  expect(await client.call("dex_get", { ids: [AUTH] })).toMatchObject({ isError: true })
 })

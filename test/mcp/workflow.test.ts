@@ -1,15 +1,12 @@
 import { expect, test } from "vitest"
 import { estimateTokens } from "../../src/core/tokens.ts"
 import { INSTRUCTIONS } from "../../src/mcp/definitions.ts"
-import { smallHome } from "../support/home.ts"
-import { tempDir } from "../support/temp.ts"
-import { warmDex as dex, syncHome } from "../support/warm.ts"
+import { synced } from "../support/synced.ts"
+import { warmDex as dex } from "../support/warm.ts"
 import { connect } from "./client.ts"
 
 test("what the guide and the instructions name is there: tools over MCP, commands in a shell", async () => {
-  const home = tempDir()
-  smallHome(home)
-  await syncHome(home)
+  const home = await synced()
   const client = await connect(home)
   const tools = ((await client.request("tools/list")).result!.tools as { name: string }[]).map(({ name }) => name)
   const guide = (await client.call("dex_guide")).content[0]!.text

@@ -27,6 +27,15 @@ export async function warmDex(
   cwd = home,
 ): Promise<Run> {
   if (ALONE.includes(args[0]!)) throw new Error(`dex ${args[0]} needs a process of its own`)
+  return inTurn(home, args, env, cwd)
+}
+
+/** The same for a command line that is refused before it would need a process of its own: not refused, it ends as one that hangs. */
+export function refusedDex(home: string, args: string[]): Promise<Run> {
+  return inTurn(home, args, {}, home)
+}
+
+async function inTurn(home: string, args: string[], env: Record<string, string>, cwd: string): Promise<Run> {
   const run = last.then(() => runNext({ args, env: environment(home, env), cwd }))
   last = run.catch(() => {})
   return run
