@@ -3,8 +3,8 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "n
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { changeService, plistText, type ServiceContext, unitText } from "../../src/integrations/watch-service.ts"
-import { dex } from "../support/dex.ts"
 import { tempDir, treeHash } from "../support/temp.ts"
+import { warmDex as dex } from "../support/warm.ts"
 import { onTerminal } from "./terminal.ts"
 
 /** A home with programs of the given names on its PATH that write down what they are asked and exit as told. */

@@ -6,6 +6,7 @@ import type { OutsideAgent } from "../../src/agents/outside-agent.ts"
 import { contractOf } from "../../src/testing/contract.ts"
 import { dex } from "../support/dex.ts"
 import { sharedTempDir, tempDir } from "../support/temp.ts"
+import { warmDex } from "../support/warm.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
 const PACKAGE = join(import.meta.dirname, "outside-agent")
@@ -28,26 +29,26 @@ for (const { name, run } of contractOf(await agent.connector(), FIXTURES)) test(
 
 test("an agent that the user's settings name is read, found, resumed and checked like any other", async () => {
   const home = homeWith({ agents: "dex-agent-notebook" })
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
-  const found = JSON.parse((await dex(home, ["search", "axolotl keys", "--json"])).stdout)
+  expect(await warmDex(home, ["sync"])).toMatchObject({ code: 0 })
+  const found = JSON.parse((await warmDex(home, ["search", "axolotl keys", "--json"])).stdout)
   expect(found.results).toMatchObject([
     { id: "notebook:monday", title: expect.stringContaining("axolotl cache"), source: "notebook" },
   ])
   for (const filter of [["--source", "notebook"], ["source:notebook"]])
-    expect((await dex(home, ["search", "axolotl", ...filter, "--json"])).stdout).toContain("notebook:monday")
-  expect(JSON.parse((await dex(home, ["resume", "notebook:monday", "--json"])).stdout).command).toEqual([
+    expect((await warmDex(home, ["search", "axolotl", ...filter, "--json"])).stdout).toContain("notebook:monday")
+  expect(JSON.parse((await warmDex(home, ["resume", "notebook:monday", "--json"])).stdout).command).toEqual([
     "notebook",
     "--continue",
     "monday",
   ])
-  expect((await dex(home, ["handover", "notebook:monday"])).stdout).toContain("Notebook")
-  expect((await dex(home, ["sources"])).stdout).toContain("notebook")
-  const { stdout } = await dex(home, ["doctor"])
+  expect((await warmDex(home, ["handover", "notebook:monday"])).stdout).toContain("Notebook")
+  expect((await warmDex(home, ["sources"])).stdout).toContain("notebook")
+  const { stdout } = await warmDex(home, ["doctor"])
   expect(stdout).toMatch(/Notebook \(notebook\) from\s+\S+agent\.mjs/)
   expect(stdout).toContain("readable by you only")
   writeFileSync(join(home, ".dex", "config.json"), "{}", { mode: 0o600 })
-  expect((await dex(home, ["show", "notebook:monday"])).stdout).toContain("axolotl:v2")
-  const refused = await dex(home, ["list", "--source", "notebook"])
+  expect((await warmDex(home, ["show", "notebook:monday"])).stdout).toContain("axolotl:v2")
+  const refused = await warmDex(home, ["list", "--source", "notebook"])
   expect([refused.code, refused.stderr]).toEqual([
     2,
     expect.stringContaining('No agent is called "notebook". There are: claude_code'),
@@ -68,9 +69,9 @@ test("an agent that cannot be loaded, or takes all memory, is named and stops no
   expect(reasons[module("broken.mjs")]).toBe("dex itself has an agent called codex")
   expect(Object.values(reasons)).toContain("no folder is set")
   expect(reasons[join(home, ".notebook", "sessions", "monday.jsonl")]).toMatch(/too large to read/)
-  expect((await dex(home, ["search", "axolotl", "--json"])).stdout).toContain("notebook:monday")
-  expect(await dex(home, ["sources"])).toMatchObject({ code: 0 })
-  const { stdout } = await dex(home, ["doctor"])
+  expect((await warmDex(home, ["search", "axolotl", "--json"])).stdout).toContain("notebook:monday")
+  expect(await warmDex(home, ["sources"])).toMatchObject({ code: 0 })
+  const { stdout } = await warmDex(home, ["doctor"])
   expect(stdout).toContain("no-such-package cannot be loaded")
 })
 
@@ -80,9 +81,9 @@ test("a project cannot bring an agent, and neither can a variable of its shell",
   mkdirSync(join(project, ".git"), { recursive: true })
   writeFileSync(join(project, ".dex.json"), JSON.stringify({ agents: "dex-agent-notebook" }))
   const env = { DEX_AGENTS: "dex-agent-notebook" }
-  await dex(home, ["sync"], env, undefined, "", project)
-  const listed = await dex(home, ["list", "--all", "--json"], env, undefined, "", project)
+  await warmDex(home, ["sync"], env, project)
+  const listed = await warmDex(home, ["list", "--all", "--json"], env, project)
   expect(listed.stdout).not.toContain("notebook")
-  const config = await dex(home, ["config", "list"], env, undefined, "", project)
+  const config = await warmDex(home, ["config", "list"], env, project)
   expect(config.stdout + config.stderr).toMatch(/DEX_AGENTS: what agents names is run/)
 })

@@ -1,8 +1,8 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex } from "../support/warm.ts"
 
 const FILES = ["src/token.ts", "src/session.ts"]
 
@@ -21,6 +21,6 @@ export function projectWithPast() {
       start: `2026-11-0${i}T10:00:00Z`,
       turns: [{ user: "Let tokens live for an hour" }, ...FILES.map(edit)],
     })
-  const run = (args: string[]) => dex(home, args, {}, undefined, "", project)
+  const run = (args: string[]) => warmDex(home, args, {}, project)
   return { home, project, edit, run }
 }

@@ -7,9 +7,8 @@ import { optIn } from "../../src/config/projects.ts"
 import { syncProjectCode } from "../../src/ingest/project-code.ts"
 import { tellOfFiles, tellOfMessages } from "../../src/tools/subscriptions/tell-subscribers.ts"
 import { receiver } from "../deliver/receiver.ts"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
-import { syncHome } from "../support/warm.ts"
+import { syncHome, warmDex } from "../support/warm.ts"
 import { projectWithPast } from "./project-with-past.ts"
 import { startWatch } from "./watching.ts"
 
@@ -26,7 +25,7 @@ test("a file that is changed while dex watch runs tells a webhook what was done 
     response.writeHead(204).end()
     heard(body)
   })
-  await dex(home, ["config", "set", "deliver.allow_hosts", host])
+  await warmDex(home, ["config", "set", "deliver.allow_hosts", host])
   expect(
     await inProject(["subscribe", "src/**", "--url", url, "--min-relevance", "0", "--cooldown-ms", "0"]),
   ).toMatchObject({ code: 0 })
