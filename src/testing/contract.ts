@@ -225,7 +225,7 @@ async function grow(connector: Connector, unit: Unit, content: Buffer, after?: C
 
 /** Offsets to stop at: around line ends, and inside lines and characters. At most about forty. */
 function cuts(content: Buffer): number[] {
-  const step = Math.max(1, Math.floor(content.length / 30))
+  const step = Math.max(1, Math.floor(content.length / 20))
   const offsets = new Set<number>([0])
   for (let at = step; at < content.length; at += step) {
     offsets.add(at)

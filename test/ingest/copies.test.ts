@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process"
 import { once } from "node:events"
 import { copyFileSync, existsSync, mkdirSync, readdirSync, statSync, utimesSync, watch, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { setTimeout } from "node:timers/promises"
@@ -63,8 +64,8 @@ function below(folder: string): { path: string; others: number }[] {
   })
 }
 
-/** Node keeps its compiled code in the temporary folder too. */
-const ownTemp = (dir: string) => ({ TMPDIR: dir, NODE_DISABLE_COMPILE_CACHE: "1" })
+/** Node would keep its compiled code in the temporary folder too. */
+const ownTemp = (dir: string) => ({ TMPDIR: dir, NODE_COMPILE_CACHE: join(tmpdir(), "compiled") })
 
 const kept = async (home: string, env = {}) =>
   (JSON.parse((await dex(home, ["stats", "--json"], env)).stdout) as { total_conversations: number })
