@@ -10,7 +10,7 @@ import { childrenOf, isAlive } from "../support/processes.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex } from "../support/warm.ts"
 import { line, SESSION, session } from "./growing-session.ts"
-import { startWatch } from "./watching.ts"
+import { type RunningWatch, startWatch } from "./watching.ts"
 
 function repository(home: string, name: string): string {
   const folder = join(home, "code", name)
@@ -19,7 +19,19 @@ function repository(home: string, name: string): string {
   return folder
 }
 
-test("a message is found by another process soon after it was written", async () => {
+/** With a message that just came: everything is closed, nobody is left. */
+async function endsBy(signal: "SIGINT" | "SIGTERM" | "SIGHUP", watch: RunningWatch, file: string): Promise<void> {
+  const children = childrenOf(watch.child.pid!)
+  appendFileSync(file, line("just before the end"))
+  watch.child.kill(signal)
+  expect(await watch.exited).toEqual({ code: 0, signal: null })
+  expect(watch.all("stopped").length).toBe(1)
+  expect(children.length).toBeGreaterThan(0)
+  expect(children.filter(isAlive)).toEqual([])
+  expect(watch.stderr()).not.toMatch(/error|assert|fatal/i)
+}
+
+test("a message is found by another process soon after it was written, and SIGINT ends it", async () => {
   const home = tempDir()
   smallHome(home)
   const file = session(home)
@@ -29,9 +41,10 @@ test("a message is found by another process soon after it was written", async ()
   expect(await watch.next("looked")).toMatchObject({ source: "claude_code", messages: 1, conversations: 1 })
   const found = await warmDex(home, ["search", "quokka", "--json"])
   expect(JSON.parse(found.stdout).total).toBe(1)
+  await endsBy("SIGINT", watch, file)
 })
 
-test("an agent whose folder comes later is seen, and a session in a new project of it", async () => {
+test("an agent whose folder comes later is seen, and a session in a new project of it; SIGHUP ends it", async () => {
   const home = tempDir()
   const watch = await startWatch(home)
   expect(watch.all("looked")[0]!.messages).toBe(0)
@@ -42,8 +55,10 @@ test("an agent whose folder comes later is seen, and a session in a new project 
     return sum
   }
   expect(await seen(11)).toBeGreaterThanOrEqual(11)
-  claudeSession(home, { id: SESSION, cwd: "/new/project", start: "2026-11-12T09:00:00Z", turns: [{ user: "hello" }] })
+  const start = "2026-11-12T09:00:00Z"
+  const file = claudeSession(home, { id: SESSION, cwd: "/new/project", start, turns: [{ user: "hello" }] })
   expect((await watch.next("looked", ({ messages }) => messages > 0)).messages).toBe(1)
+  await endsBy("SIGHUP", watch, file)
 })
 
 test("its own files never wake it, though they lie in a project that is watched", async () => {
@@ -159,9 +174,9 @@ test("a second one says that one runs, ends with 0, and its project is watched b
   expect((await watch.next("watching")).projects).toEqual([first])
 })
 
-test("status says whether one runs, and what it read", async () => {
+test("status says whether one runs, and what it read, until SIGTERM ends it", async () => {
   const home = tempDir()
-  session(home)
+  const file = session(home)
   expect(await warmDex(home, ["watch", "--status"])).toMatchObject({ code: 1, stdout: "" })
   const watch = await startWatch(home)
   const status = JSON.parse((await warmDex(home, ["watch", "--status", "--json"])).stdout)
@@ -171,8 +186,7 @@ test("status says whether one runs, and what it read", async () => {
   })
   expect(Date.parse(status.state.last_look)).toBeGreaterThan(Date.parse(status.state.since))
   expect((await warmDex(home, ["watch", "--status"])).stdout).toMatch(/^running since .*\n1 new message, the last at/)
-  watch.child.kill("SIGTERM")
-  await watch.exited
+  await endsBy("SIGTERM", watch, file)
   expect(JSON.parse((await warmDex(home, ["watch", "--status", "--json"])).stdout)).toEqual({ running: false })
 })
 
@@ -189,22 +203,6 @@ test("kill -9 leaves no lock and no process", async () => {
   // It sees the end of its parent by itself; by now it had the time of a whole start.
   expect(isAlive(reader!)).toBe(false)
 })
-
-test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
-  "%s ends it: everything is closed, nobody is left",
-  async (signal) => {
-    const home = tempDir()
-    const file = session(home)
-    const watch = await startWatch(home)
-    const children = childrenOf(watch.child.pid!)
-    appendFileSync(file, line("just before the end"))
-    watch.child.kill(signal)
-    expect(await watch.exited).toEqual({ code: 0, signal: null })
-    expect(watch.all("stopped").length).toBe(1)
-    expect(children.filter(isAlive)).toEqual([])
-    expect(watch.stderr()).not.toMatch(/error|assert|fatal/i)
-  },
-)
 
 test("where the system watches no more folders it says so, and looks every few seconds instead", async () => {
   const limited = ["unshare", "-Ur", "sh", "-c", 'echo 2 > /proc/sys/user/max_inotify_watches && exec "$@"', "sh"]
