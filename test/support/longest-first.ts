@@ -11,7 +11,6 @@ export const LONGEST = [
   "cli/picker/picker.test.ts",
   "integrations/install.test.ts",
   "ingest/copies.test.ts",
-  "view/home-browser.test.ts",
   "files/foreign-files.test.ts",
   "mcp/http-crowd.test.ts",
   "cli/local-model.test.ts",

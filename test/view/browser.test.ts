@@ -7,13 +7,15 @@ import { beforeAll, describe, expect, onTestFinished, test } from "vitest"
 import { makeDemo } from "../../demo/history.ts"
 import { pages } from "../../src/view/pages.ts"
 import { jsonl, putSession, SESSION, writer } from "../support/claude-code.ts"
+import { claudeSession } from "../support/home.ts"
+import { synced } from "../support/synced.ts"
 import { sharedTempDir, tempDir } from "../support/temp.ts"
 import { syncHome, warmDex } from "../support/warm.ts"
 import { chromiumHere, type Looking, useBrowser } from "./browser.ts"
 import { addressesFor, NO_PAGES } from "./every-page.ts"
 import { HOSTILE_REF, hostileHome, WORD } from "./hostile-home.ts"
 import { BEYOND, DONE_TO_PAGE, FAULTS } from "./in-page.ts"
-import { served } from "./served.ts"
+import { served, visitOnce } from "./served.ts"
 
 const look = useBrowser()
 const quiet = (_: string) => {}
@@ -21,49 +23,82 @@ const looked = chromiumHere === undefined ? describe.skip : describe
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 
-/** What axe finds serious or worse on the page that is open. */
-async function faultsOn({ page }: Looking): Promise<string[]> {
-  await page.evaluate(AXE)
-  return page.evaluate(FAULTS)
-}
+const home = sharedTempDir()
+let addresses: string[] = []
+beforeAll(async () => {
+  const project = makeDemo(home)
+  await syncHome(home)
+  await warmDex(home, ["usage"])
+  addresses = await addressesFor(home, project)
+})
+const visitor = visitOnce(home)
 
-/** How far the page goes beyond the screen at its side, and the element that does. */
-async function beyondScreen({ page }: Looking): Promise<string> {
-  return page.evaluate(BEYOND)
+test("every page has an address that is looked at", () => {
+  const shown = pages.filter(({ path }) => !NO_PAGES.includes(path))
+  const patterns = shown.map(
+    ({ path }) => [path, new RegExp(`^${path.replaceAll(/:\w+/g, "[^/?]+").replaceAll(".", "\\.")}(\\?.*)?$`)] as const,
+  )
+  expect(patterns.filter(([, pattern]) => !addresses.some((one) => pattern.test(one))).map(([path]) => path)).toEqual(
+    [],
+  )
+})
+
+const WIDE = { width: 1400, height: 900, colorScheme: "light" } as const
+const PHONE = { width: 375, height: 800, colorScheme: "dark" } as const
+const ZOOMED = { width: 700, height: 450, colorScheme: "light" } as const // 1,400 pixels at 200 %
+
+/** What is wrong with the page that is open, on each screen: no script asks how large it is, so a page is loaded once for all. */
+async function wrongOn({ page }: Looking): Promise<string[]> {
+  const wrong: string[] = []
+  await page.evaluate(AXE)
+  for (const { width, height, colorScheme } of [WIDE, PHONE, ZOOMED]) {
+    await page.setViewportSize({ width, height })
+    await page.emulateMedia({ colorScheme })
+    const beyond = await page.evaluate<string>(BEYOND)
+    // Zoomed in, a page has the colours and the elements that it has on a wide screen.
+    const faults = width === ZOOMED.width ? [] : await page.evaluate<string[]>(FAULTS)
+    for (const one of beyond === "" ? faults : [beyond, ...faults])
+      wrong.push(`${width} pixels, ${colorScheme}: ${one}`)
+  }
+  return wrong
 }
 
 looked("every page of a demo history", () => {
-  const home = sharedTempDir()
-  let project = ""
-  beforeAll(async () => {
-    project = makeDemo(home)
-    await syncHome(home)
-  })
-
-  test.each([
-    { width: 1400, height: 900, colorScheme: "light" as const },
-    { width: 375, height: 800, colorScheme: "dark" as const },
-    { width: 700, height: 450, colorScheme: "light" as const }, // 1,400 pixels at 200 %
-  ])("has no serious fault and stays within a screen of $width pixels, $colorScheme", async (screen) => {
-    const { width, height, colorScheme } = screen
-    const view = await served(home, quiet)
-    const looking = await look(view.enter(""), { viewport: { width, height }, colorScheme })
-    for (const address of await addressesFor(home, project)) {
-      await looking.page.goto(`${view.url.replace(/\/$/, "")}${address}`)
-      expect([address, await beyondScreen(looking)]).toEqual([address, ""])
-      // Zoomed in, a page has the colours and the elements that it has on a wide screen.
-      if (width !== 700) expect([address, await faultsOn(looking)]).toEqual([address, []])
+  test("has no serious fault and stays within the screen: wide and light, a dark phone, zoomed in", async () => {
+    const { view, base } = visitor()
+    const looking = await look(view.enter(""))
+    for (const address of addresses.filter((one) => one !== "/")) {
+      await looking.page.goto(`${base}${address}`)
+      expect([address, await wrongOn(looking)]).toEqual([address, []])
     }
     expect(looking.errors).toEqual([])
-    const own = view.url.replace(/\/$/, "")
-    expect(looking.requests.filter((url) => !url.startsWith(own))).toEqual([])
+    expect(looking.requests.filter((url) => !url.startsWith(base))).toEqual([])
+  })
+
+  test("what takes longer on the first one comes; then it has no fault either and stays within the screen", async () => {
+    const { view, base } = visitor()
+    const looking = await look(view.enter(""), { viewport: WIDE })
+    const { page, errors, requests } = looking
+    await page.locator("table.projects").waitFor() // the last of them
+    expect(await page.locator("h2").allTextContents()).toEqual([
+      "Tokens by day",
+      "Newest",
+      "Left open",
+      "Deleted soon",
+      "Money and tokens",
+      "Projects",
+    ])
+    for (const closed of await page.locator("details > summary").all()) await closed.click()
+    expect(await wrongOn(looking)).toEqual([])
+    expect(errors).toEqual([])
+    expect(requests.filter((url) => !url.startsWith(base))).toEqual([])
   })
 
   test("reading works without JavaScript", async () => {
-    const view = await served(home, quiet)
+    const { view, base } = visitor()
     const { page } = await look(view.enter(""), { javaScriptEnabled: false })
-    for (const address of await addressesFor(home, project)) {
-      const answer = await page.goto(`${view.url.replace(/\/$/, "")}${address}`)
+    for (const address of addresses) {
+      const answer = await page.goto(`${base}${address}`)
       expect([address, answer?.status()]).toEqual([address, 200])
       expect([address, (await page.locator("main").innerText()).length > 20]).toEqual([address, true])
     }
@@ -72,8 +107,7 @@ looked("every page of a demo history", () => {
   test("everything on the reading page is reached by keys", async () => {
     const { conversations } = JSON.parse((await warmDex(home, ["list", "--json", "-n", "2"])).stdout)
     const { id } = conversations[1]
-    const view = await served(home, quiet)
-    const { page } = await look(view.enter(`c/${encodeURIComponent(id)}`))
+    const { page } = await look(visitor().view.enter(`c/${encodeURIComponent(id)}`))
     const focused = () => page.evaluate("document.activeElement?.id")
     await page.keyboard.press("n")
     expect(await focused()).toBe("m1")
@@ -130,7 +164,7 @@ looked(`${HOSTILE} hostile messages`, () => {
       if (answer?.status() === 404) continue
       const found = await looking.page.evaluate(DONE_TO_PAGE)
       expect([address, found]).toEqual([address, { pwned: undefined, scripts: 1, foreign: 0, handlers: 0, links: 0 }])
-      expect([address, await beyondScreen(looking)]).toEqual([address, ""])
+      expect([address, await looking.page.evaluate(BEYOND)]).toEqual([address, ""])
     }
     expect(looking.dialogs).toEqual([])
     expect(looking.requests.filter((url) => !url.startsWith(base))).toEqual([])
@@ -194,16 +228,23 @@ looked("other servers and other pages", () => {
   })
 })
 
-test("every page has an address that is looked at", async () => {
-  const own = tempDir()
-  const project = makeDemo(own)
-  await syncHome(own)
-  const addresses = await addressesFor(own, project)
-  const shown = pages.filter(({ path }) => !NO_PAGES.includes(path))
-  const patterns = shown.map(
-    ({ path }) => [path, new RegExp(`^${path.replaceAll(/:\w+/g, "[^/?]+").replaceAll(".", "\\.")}(\\?.*)?$`)] as const,
-  )
-  expect(patterns.filter(([, pattern]) => !addresses.some((one) => pattern.test(one))).map(([path]) => path)).toEqual(
-    [],
-  )
+looked("home", () => {
+  test("its newest follow, and who stands on a row stays on it", async () => {
+    const own = await synced()
+    const view = await served(own, quiet)
+    const { page } = await look(view.enter(""))
+    await page.locator("table.projects").waitFor() // the last of what takes longer
+    const rows = page.locator(".newest .row")
+    await rows.first().focus()
+    await page.keyboard.press("j")
+    const title = await rows.nth(1).locator("a").textContent()
+    claudeSession(own, {
+      id: "99999999-9999-4999-8999-999999999999",
+      start: new Date().toISOString(),
+      title: "It was just written",
+      turns: [{ user: "Hello", assistant: "Yes?" }],
+    })
+    await page.getByText("It was just written").waitFor()
+    expect(await page.evaluate("document.activeElement.querySelector('a')?.textContent")).toBe(title)
+  })
 })

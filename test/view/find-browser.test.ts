@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest"
 import { claudeSession } from "../support/home.ts"
 import { synced, syncedOnce } from "../support/synced.ts"
 import { chromiumHere, useBrowser } from "./browser.ts"
-import { served } from "./served.ts"
+import { served, visitOnce } from "./served.ts"
 
 const home = syncedOnce((home) =>
   claudeSession(home, {
@@ -15,6 +15,7 @@ const home = syncedOnce((home) =>
 )
 
 const look = useBrowser()
+const visitor = visitOnce(home)
 
 /** What should stand on one line, and does not. */
 const BROKEN = `[...document.querySelectorAll(".why[open] th, .why[open] .number, .row .line > :not([title])")]
@@ -26,10 +27,7 @@ const BROKEN = `[...document.querySelectorAll(".why[open] th, .why[open] .number
   .map((one) => one.textContent)`
 
 describe.skipIf(chromiumHere === undefined)("finding in a browser", () => {
-  async function open(path: string) {
-    const view = await served(home, () => {})
-    return look(view.enter(path))
-  }
+  const open = (path: string, options?: Parameters<typeof look>[1]) => look(visitor().view.enter(path), options)
 
   const titles = (page: Page) => page.locator(".row a.title")
 
@@ -91,8 +89,7 @@ describe.skipIf(chromiumHere === undefined)("finding in a browser", () => {
   })
 
   test("no number is broken on a phone, nor a name beside it", async () => {
-    const view = await served(home, () => {})
-    const { page } = await look(view.enter("find?q=token"))
+    const { page } = await open("find?q=token")
     await page.locator(".why summary").first().click()
     for (let width = 320; width <= 420; width += 4) {
       await page.setViewportSize({ width, height: 800 })
@@ -116,8 +113,7 @@ describe.skipIf(chromiumHere === undefined)("finding in a browser", () => {
   })
 
   test("without JavaScript it searches, narrows and comes back", async () => {
-    const view = await served(home, () => {})
-    const { page } = await look(view.enter("find"), { javaScriptEnabled: false })
+    const { page } = await open("find", { javaScriptEnabled: false })
     await page.locator("svg.months a").last().click()
     await page.locator(".chips").waitFor()
     await page.locator(".search input[name=q]").fill("token")
