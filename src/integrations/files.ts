@@ -51,16 +51,19 @@ export function expectWritable(path: string): void {
   }
 }
 
-/**
- * Writes the whole text or nothing. A link stays a link, a file keeps its mode. Returns the folders that had to be made,
- * outermost first.
- */
-export function writeText(path: string, text: string, executable = false): string[] {
-  return attempt("cannot be written", () => {
-    const real = realPath(path)
-    const folders = ancestors(real)
+/** The folders that writing there will make, outermost first. */
+export function foldersToMake(path: string): string[] {
+  return attempt("cannot be written", () =>
+    ancestors(realPath(path))
       .filter((folder) => !existsSync(folder))
-      .reverse()
+      .reverse(),
+  )
+}
+
+/** Writes the whole text or nothing. A link stays a link, a file keeps its mode. */
+export function writeText(path: string, text: string, executable = false): void {
+  attempt("cannot be written", () => {
+    const real = realPath(path)
     mkdirSync(dirname(real), { recursive: true, mode: 0o700 })
     const mode = existsSync(real) ? statSync(real).mode & 0o777 : executable ? 0o755 : 0o600
     const beside = `${real}.${process.pid}.dex-new`
@@ -78,7 +81,6 @@ export function writeText(path: string, text: string, executable = false): strin
     } finally {
       rmSync(beside, { force: true })
     }
-    return folders
   })
 }
 

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import type { Addition } from "../agents/kit/wiring.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { DexError, messageOf } from "../core/error.ts"
@@ -79,8 +79,11 @@ export function writeRecord(file: string, record: Record): void {
 
 /** Throws a DexError where it cannot be written: an agent's file is not changed unless it is known how to change it back. */
 function write(file: string, whole: Whole): void {
+  const text = `${JSON.stringify({ version: 1, ...whole }, undefined, 2)}\n`
+  // Installing again changes little, and every write waits for the disk.
+  if (existsSync(file) && readFileSync(file, "utf8") === text) return
   try {
-    writeText(file, `${JSON.stringify({ version: 1, ...whole }, undefined, 2)}\n`)
+    writeText(file, text)
   } catch (error) {
     if (!(error instanceof EditProblem)) throw error
     throw new DexError("integrations", `${file} ${error.message}. Make room there, then run this again.`, {

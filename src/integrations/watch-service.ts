@@ -4,7 +4,7 @@ import { userInfo } from "node:os"
 import { join } from "node:path"
 import type { Machine } from "../agents/kit/connector.ts"
 import { DexError, messageOf } from "../core/error.ts"
-import { readEditable, removeFile, sha256, writeText } from "./files.ts"
+import { foldersToMake, readEditable, removeFile, sha256, writeText } from "./files.ts"
 import type { Program } from "./launcher.ts"
 
 // `dex watch` as a service of the user's own: one file, told to systemd or launchd.
@@ -43,7 +43,8 @@ function install(context: ServiceContext, yes: boolean): ServiceChange {
   if (!yes) return { service, asked: true }
   if (change !== "none") {
     const known = readRecord(context)
-    const made = writeText(path, content)
+    const made = foldersToMake(path)
+    writeText(path, content)
     record(context, { path, sha256: sha256(content), made_folders: known?.made_folders ?? made })
   }
   try {

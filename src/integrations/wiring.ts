@@ -8,7 +8,7 @@ import { redactText } from "../redact/redact.ts"
 import { absentProgram, isInstalled, loadWirings, namedAgents } from "./agents.ts"
 import { unifiedDiff } from "./diff.ts"
 import { EditProblem } from "./edit.ts"
-import { keepBackup, readEditable, removeFile, sha256, writeText } from "./files.ts"
+import { foldersToMake, keepBackup, readEditable, removeFile, sha256, writeText } from "./files.ts"
 import { binOf, launcherFiles, type Program } from "./launcher.ts"
 import { type FilePlan, planAdding, planRemoving } from "./plan.ts"
 import { hooksChoice, noteHooksChoice, type Record, readRecord, wasAskedForPrivate, writeRecord } from "./record.ts"
@@ -145,7 +145,7 @@ function carryOut(context: WiringContext, plans: FilePlan[], yes: boolean): Pick
   return { files: plans.map((plan) => (asked ? described(plan) : done(context, plan))), asked }
 }
 
-/** The record knows of each file before it is written: a crash in between leaves nothing that uninstall cannot find. */
+/** The record knows of each file, and of the folders for it, before it is written: a crash in between leaves nothing that uninstall cannot find. */
 function done(context: WiringContext, plan: FilePlan): FileChange {
   const change = described(plan)
   if (change.change === "problem") return change
@@ -163,21 +163,17 @@ function done(context: WiringContext, plan: FilePlan): FileChange {
         : undefined
     if (plan.added) {
       const kept = backup ?? known?.backup
+      const toMake = plan.after === plan.before ? [] : foldersToMake(plan.path)
       record[plan.path] = {
         ...plan.added,
-        made_folders: known?.made_folders ?? [],
+        made_folders:
+          toMake.length > 0
+            ? toMake.filter((folder) => !`${context.dexHome}${sep}`.startsWith(folder + sep))
+            : (known?.made_folders ?? []),
         ...(kept !== undefined && { backup: kept }),
       }
       writeRecord(file, record)
-      if (plan.after !== plan.before) {
-        const folders = writeText(plan.path, plan.after!, plan.executable)
-        if (folders.length > 0) {
-          record[plan.path]!.made_folders = folders.filter(
-            (folder) => !`${context.dexHome}${sep}`.startsWith(folder + sep),
-          )
-          writeRecord(file, record)
-        }
-      }
+      if (plan.after !== plan.before) writeText(plan.path, plan.after!, plan.executable)
     } else {
       if (plan.after === undefined) removeFile(plan.path, known?.made_folders ?? [])
       else if (plan.after !== plan.before) writeText(plan.path, plan.after)
