@@ -1,15 +1,14 @@
 import { appendFileSync } from "node:fs"
-import { describe, expect, test } from "vitest"
+import { beforeAll, describe, expect, test } from "vitest"
 import { call, jsonl, putSession, SESSION, writer } from "../support/claude-code.ts"
-import { tempDir } from "../support/temp.ts"
+import { sharedTempDir, tempDir } from "../support/temp.ts"
 import { syncHome } from "../support/warm.ts"
 import { type Visitor, visit } from "./served.ts"
 
 const PATH = `/c/${encodeURIComponent(`claude_code:${SESSION}`)}`
 
 /** Turns of a prompt, a call, its result and an answer. Calls of the turns in `apart` are answered many turns later. */
-async function conversationOf(turns: number, apart: number[] = []): Promise<string> {
-  const home = tempDir()
+async function conversationOf(home: string, turns: number, apart: number[] = []): Promise<void> {
   const told = writer()
   const open: number[] = []
   const answered = (turn: number) => told.result(`call${turn}`, `Output ${turn}.`)
@@ -23,7 +22,6 @@ async function conversationOf(turns: number, apart: number[] = []): Promise<stri
   }
   putSession(home, told.records)
   await syncHome(home)
-  return home
 }
 
 /** The whole conversation, as a browser gets it: the page, and part after part. */
@@ -47,11 +45,19 @@ function countsOf(text: string, what: RegExp): number[] {
 }
 
 describe("a conversation of 1,600 messages", () => {
+  const plain = sharedTempDir()
+  const spread = sharedTempDir()
+  const far = [5, 90, 399]
+  beforeAll(async () => {
+    await conversationOf(plain, 400)
+    await conversationOf(spread, 400, far)
+  })
+
   test.each([
-    ["", []],
-    [", with answers far from their calls", [5, 90, 399]],
-  ])("has each message and each output once%s", async (_, apart) => {
-    const visitor = await visit(await conversationOf(400, apart))
+    ["", plain, []],
+    [", with answers far from their calls", spread, far],
+  ])("has each message and each output once%s", async (_, home, apart) => {
+    const visitor = await visit(home)
     const text = await wholeText(visitor)
     const once = Array.from({ length: 400 }, () => 1)
     expect(countsOf(text, /<p>Prompt (\d+)\.<\/p>/g)).toEqual(once)
@@ -62,7 +68,7 @@ describe("a conversation of 1,600 messages", () => {
   })
 
   test("is shown before all of it is read; outline and facts come after", async () => {
-    const { get } = await visit(await conversationOf(400))
+    const { get } = await visit(plain)
     const early = await (await get(PATH)).text()
     expect(early).toContain("Prompt 0.")
     expect(early).toContain("Output 0.")
