@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writ
 import { delimiter, dirname, join } from "node:path"
 import { expect, test } from "vitest"
 import { programOf } from "../../src/render/program.ts"
-import { DEX, type Run } from "../support/dex.ts"
+import { DEX, dex, type Run } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -30,16 +30,16 @@ function projectWithDex(): string {
 }
 
 /** The real npx, offline, with the Node that runs this test. */
-function npx(home: string, project: string, args: string[], path: string[] = []): Promise<Run> {
+function npx(home: string, project: string, args: string[]): Promise<Run> {
   const env = {
-    PATH: [dirname(process.execPath), ...path, process.env.PATH ?? ""].join(delimiter),
+    PATH: [dirname(process.execPath), process.env.PATH ?? ""].join(delimiter),
     HOME: home,
     TZ: "UTC",
     NO_COLOR: "1",
     npm_config_update_notifier: "false",
   }
   return new Promise((resolve) => {
-    execFile("npx", ["--offline", "dexctx", ...args], { env, cwd: project }, (error, stdout, stderr) =>
+    execFile("npx", ["--offline", ...args], { env, cwd: project }, (error, stdout, stderr) =>
       resolve({ code: error ? (typeof error.code === "number" ? error.code : null) : 0, stdout, stderr }),
     )
   })
@@ -58,23 +58,27 @@ test.skipIf(process.platform === "win32")(
       title: "Why does dex search find nothing",
       turns: [{ user: "Why does dex search find nothing?" }, { assistant: "Nothing was read yet." }],
     })
-    const first = await npx(home, project, [])
+    const first = await npx(home, project, ["dexctx"])
     expect(first.stdout).toMatch(/^ {2}npx dexctx show \S+$/m)
     expect(first.stdout).toMatch(/^ {2}npx dexctx list$/m)
     expect(first.stdout).toContain("Why does dex search find nothing")
     const [, ref] = /^ {2}npx dexctx show (\S+)$/m.exec(first.stdout)!
-    expect((await npx(home, project, ["show", ref!])).stdout).toContain("Nothing was read yet.")
+    expect((await npx(home, project, ["dexctx", "show", ref!])).stdout).toContain("Nothing was read yet.")
 
-    const list = await npx(home, project, ["list"])
+    // npx takes four times as long as dex: the others are started with the environment that it gives to programs.
+    const { stdout } = await npx(home, project, ["-c", "node -p 'JSON.stringify(process.env)'"])
+    const script = join(project, "node_modules", ".bin", "dex")
+    const started = (args: string[]) => dex(home, args, JSON.parse(stdout), script, "", project)
+    const list = await started(["list"])
     expect(list.stdout).toContain("Why does dex search find nothing")
     expect(list.stderr).toContain("Read one: npx dexctx show ")
-    expect((await npx(home, project, ["show", "nosuch"])).stderr).toContain("`npx dexctx list` shows what there is")
-    expect((await npx(home, project, ["help"])).stdout).toMatch(/^npx dexctx help all /m)
-    expect((await npx(home, project, ["search", "--help"])).stdout).toContain("Example: npx dexctx search")
+    expect((await started(["show", "nosuch"])).stderr).toContain("`npx dexctx list` shows what there is")
+    expect((await started(["help"])).stdout).toMatch(/^npx dexctx help all /m)
+    expect((await started(["search", "--help"])).stdout).toContain("Example: npx dexctx search")
     const index = readdirSync(join(home, ".dex")).filter((name) => name.startsWith("index-"))
     for (const name of index) rmSync(join(home, ".dex", name))
-    expect((await npx(home, project, ["doctor"])).stdout).toContain("→ npx dexctx sync")
-    const json = await npx(home, project, ["doctor", "--json"])
+    expect((await started(["doctor"])).stdout).toContain("→ npx dexctx sync")
+    const json = await started(["doctor", "--json"])
     expect(json.stdout).toContain('"mend":"dex sync"')
   },
 )
