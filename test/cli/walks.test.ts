@@ -28,7 +28,7 @@ const WALKS: Record<string, Walk> = {
       { keys: ["r", "e", "f", "r", "e", "s", "h"], until: /❯ refresh +1\n/, preview: "I put a mutex" },
       { keys: ["Tab"], until: /\(END\)/ },
       { keys: ["q"], until: /❯ refresh +1\n/, preview: "I put a mutex" },
-      { keys: ["Escape"], until: /type to search/, preview: "Amounts were floats" },
+      { keys: ["Escape"], until: /type to search +4\n/, preview: "Amounts were floats" },
     ],
   },
   "delete one": {

@@ -1,6 +1,7 @@
-import { execFile, execFileSync } from "node:child_process"
+import { execFile, execFileSync, spawn } from "node:child_process"
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { createInterface } from "node:readline"
 import { promisify } from "node:util"
 import { expect, onTestFinished } from "vitest"
 import { DEX } from "./dex.ts"
@@ -37,11 +38,13 @@ type ScreenOptions = {
   cwd?: string
   /** With its arguments. */
   shell?: string[]
+  /** Takes what closes it, where it is for more than one test. */
+  ended?: (close: () => Promise<void>) => void
 }
 
 /** A shell on a terminal of this test's own, in which `dex` is dex. `bin` in the home comes first on its PATH. */
 export async function openScreen(home: string, options: ScreenOptions): Promise<TmuxScreen> {
-  const { columns, rows, cwd = home, shell = ["bash", "--norc", "--noprofile", "-i"] } = options
+  const { columns, rows, cwd = home, shell = ["bash", "--norc", "--noprofile", "-i"], ended = onTestFinished } = options
   program(home, "dex", `exec '${process.execPath}' '${DEX}' "$@"`)
   const env = {
     HOME: home,
@@ -54,14 +57,14 @@ export async function openScreen(home: string, options: ScreenOptions): Promise<
     ...options.env,
   }
   const socket = join(home, "tmux")
-  const tmux = async (...args: string[]) => (await run("tmux", ["-S", socket, "-f", "/dev/null", ...args])).stdout
   const words = ["env", "-i", ...Object.entries(env).map(([name, value]) => `${name}=${value}`), ...shell]
   await run(
     "tmux",
     ["-S", socket, "-f", "/dev/null", "new-session", "-d", "-x", `${columns}`, "-y", `${rows}`, "--", ...words],
     { cwd, env: { PATH: process.env.PATH ?? "", LANG: "C.UTF-8" } },
   )
-  onTestFinished(async () => void (await tmux("kill-server").catch(() => {})))
+  const { tmux, close } = control(socket)
+  ended(close)
   const text = async (...more: string[]) => (await tmux("capture-pane", "-p", ...more)).trimEnd()
   const screen: TmuxScreen = {
     keys: async (...names) => void (await tmux("send-keys", "--", ...names)),
@@ -77,6 +80,57 @@ export async function openScreen(home: string, options: ScreenOptions): Promise<
   }
   await screen.shows(/[$%>#]/)
   return screen
+}
+
+/**
+ * Sends commands to the terminal's server, and returns what each printed. All go through one client: a process for each look
+ * at a screen would cost more than what is looked at.
+ */
+function control(socket: string) {
+  const client = spawn("tmux", ["-S", socket, "-u", "-C", "attach", "-f", "ignore-size,no-output"], {
+    stdio: ["pipe", "pipe", "ignore"],
+  })
+  const waiting: { resolve: (printed: string) => void; reject: (error: Error) => void }[] = []
+  let printed: string[] | undefined
+  let block = ""
+  let isAttached = false
+  createInterface({ input: client.stdout }).on("line", (line) => {
+    const [word, ...rest] = line.split(" ")
+    if (printed === undefined) {
+      if (word !== "%begin") return
+      printed = []
+      block = rest.join(" ")
+    } else if ((word !== "%end" && word !== "%error") || rest.join(" ") !== block) printed.push(line)
+    else {
+      const text = printed.map((one) => `${one}\n`).join("")
+      printed = undefined
+      // The first is what attaching printed.
+      if (!isAttached) isAttached = true
+      else if (word === "%end") waiting.shift()?.resolve(text)
+      else waiting.shift()?.reject(new Error(`tmux: ${text}`))
+    }
+  })
+  client.stdin.on("error", () => {}) // "close" follows
+  const gone = new Promise<void>((resolve) => client.once("close", resolve))
+  gone.then(() => {
+    for (const { reject } of waiting) reject(new Error("The terminal has ended"))
+  })
+  const tmux = (...args: string[]) =>
+    new Promise<string>((resolve, reject) => {
+      if (client.exitCode !== null) return reject(new Error("The terminal has ended"))
+      waiting.push({ resolve, reject })
+      client.stdin.write(`${args.map(quoted).join(" ")}\n`)
+    })
+  const close = async () => {
+    tmux("kill-server").catch(() => {})
+    await gone
+  }
+  return { tmux, close }
+}
+
+function quoted(word: string): string {
+  const escaped = word.replaceAll(/[\\"$]/g, "\\$&")
+  return `"${escaped.replaceAll(/[\x00-\x1f\x7f]/g, (sign) => `\\${sign.charCodeAt(0).toString(8).padStart(3, "0")}`)}"`
 }
 
 /** A program on the PATH of the shells that are opened for this home. */

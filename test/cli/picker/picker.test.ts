@@ -1,11 +1,11 @@
 import { execFileSync } from "node:child_process"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { describe, expect, test } from "vitest"
+import { afterAll, beforeEach, describe, expect, test } from "vitest"
 import { openSuggestions } from "../../../src/store/suggestions/suggestions.ts"
 import { dex } from "../../support/dex.ts"
 import { claudeSession } from "../../support/home.ts"
-import { tempDir } from "../../support/temp.ts"
+import { sharedTempDir, tempDir } from "../../support/temp.ts"
 import { canRun, hasTmux, openScreen, program, type TmuxScreen } from "../../support/tmux.ts"
 import { syncHome } from "../../support/warm.ts"
 import { daysAgo, pickerHome, RACE } from "./home.ts"
@@ -14,14 +14,13 @@ import { daysAgo, pickerHome, RACE } from "./home.ts"
 
 if (!hasTmux) console.log("NOT RUN: there is no tmux here, so the picker is not driven by real keys")
 
-async function readHome(): Promise<string> {
-  const home = tempDir()
+async function readHome(home = tempDir()): Promise<string> {
   pickerHome(home)
   await syncHome(home)
   return home
 }
 
-const MODES = `echo "modes: $(stty -a | tr ' ;' '\\n\\n' | grep -x -e '-*icanon' -e '-*echo' -e '-*isig' | tr '\\n' ' ')"`
+const MODES = `echo "modes\${1:+ $1}: $(stty -a | tr ' ;' '\\n\\n' | grep -x -e '-*icanon' -e '-*echo' -e '-*isig' | tr '\\n' ' ')"`
 
 type Opened = {
   home?: string
@@ -31,6 +30,7 @@ type Opened = {
   cwd?: string
   line?: string
   shell?: string[]
+  ended?: (close: () => Promise<void>) => void
 }
 
 /** A terminal on which the picker has been opened, and has looked for what is new. */
@@ -61,15 +61,26 @@ async function below(screen: TmuxScreen, part: string): Promise<number[]> {
 }
 
 /** The terminal is as it was: the shell's own screen, lines that are edited, a cursor, no pasting in brackets. */
-async function isRestored(screen: TmuxScreen): Promise<void> {
+async function isRestored(screen: TmuxScreen, turn = 1): Promise<void> {
   await expect.poll(() => screen.tmux("display", "-p", "#{alternate_on} #{cursor_flag}")).toBe("0 1\n")
-  await screen.keys("modes", "Enter")
-  await screen.shows(/^modes: isig icanon echo$/m)
+  await screen.keys(`modes ${turn}`, "Enter")
+  await screen.shows(new RegExp(`^modes ${turn}: isig icanon echo$`, "m"))
 }
 
-describe.skipIf(!hasTmux)("the picker's screen", () => {
+describe.skipIf(!hasTmux)("a picker that stays open", () => {
+  const home = sharedTempDir()
+  let screen: TmuxScreen
+  let close = async () => {}
+
+  beforeEach(async () => {
+    if (screen) await screen.keys("C-u", "Home")
+    else screen = (await opened({ home: await readHome(home), ended: (end) => (close = end) })).screen
+    await expect.poll(async () => selected(await screen.shows(/type to search .* 4\n/))).toBe(NEWEST_FIRST[0])
+  })
+
+  afterAll(() => close())
+
   test("80 columns: the list alone", async () => {
-    const { screen } = await opened()
     expect(await screen.text()).toMatchInlineSnapshot(`
       "❯ type to search                                                               4
       ────────────────────────────────────────────────────────────────────────────────
@@ -98,6 +109,54 @@ describe.skipIf(!hasTmux)("the picker's screen", () => {
     `)
   })
 
+  test("keys move, and edit the line", async () => {
+    await screen.keys("Down", "C-n", "C-j", "C-p")
+    await expect.poll(async () => selected(await screen.text())).toBe(NEWEST_FIRST[2])
+    await screen.type("zzz race")
+    await screen.keys("C-a", "M-d", "C-e", "C-h")
+    await screen.shows(/^❯ {2}rac /m)
+    await screen.keys("C-u")
+    await screen.shows("type to search")
+  })
+
+  test("half a word of a title is enough", async () => {
+    await screen.type("callba loo")
+    expect(selected(await screen.shows(/^❯ callba loo .* \d+$/m))).toBe("OAuth callback loops")
+  })
+
+  test("Tab reads it in less, and leaving less comes back to the row", async () => {
+    if (!canRun("less", "--version")) return console.log("NOT RUN: there is no less here")
+    await screen.keys("Down", "Tab")
+    await screen.shows("Its state parameter was dropped.")
+    await screen.keys("q")
+    const text = await screen.shows(/4\n─/)
+    expect(selected(text)).toBe("OAuth callback loops")
+  })
+
+  test("copies the command to the clipboard", async () => {
+    await screen.tmux("set", "-g", "set-clipboard", "on")
+    await screen.keys("End", "M-c")
+    await screen.shows("Sent to the clipboard")
+    await expect.poll(() => screen.tmux("show-buffer")).toBe(`dex resume claude_code:${RACE}\n`)
+  })
+
+  test("what is pasted is text, whatever it holds", async () => {
+    await screen.tmux("set-buffer", "refresh\ntoken\u0003\u001b")
+    await screen.tmux("paste-buffer", "-p")
+    expect(selected(await screen.shows(/^❯ refresh token /m))).toBeDefined()
+    await expect.poll(async () => selected(await screen.text())).toBe("Refresh token race")
+  })
+
+  test("a search process that dies is started again", async () => {
+    const [lookUp] = await below(screen, "look-up-process")
+    process.kill(lookUp!, "SIGKILL")
+    await screen.type("logged out")
+    await screen.shows(/^❯ logged out .* 1$/m)
+    expect(await below(screen, "look-up-process")).not.toContain(lookUp)
+  })
+})
+
+describe.skipIf(!hasTmux)("the picker's screen", () => {
   test("140 columns: a preview beside it", async () => {
     const { screen } = await opened({ columns: 140, rows: 40 })
     await screen.keys("End")
@@ -146,7 +205,7 @@ describe.skipIf(!hasTmux)("the picker's screen", () => {
     `)
   })
 
-  test("40 columns", async () => {
+  test("40 columns, and it follows the size of the terminal", async () => {
     const { screen } = await opened({ columns: 40, rows: 12 })
     expect(await screen.text()).toMatchInlineSnapshot(`
       "❯ type to search                       4
@@ -176,10 +235,7 @@ describe.skipIf(!hasTmux)("the picker's screen", () => {
         Enter        resume in its own agent
       ────────────────────────────────────────"
     `)
-  })
-
-  test("follows the size of the terminal", async () => {
-    const { screen } = await opened()
+    await screen.keys("Escape")
     await screen.tmux("resize-window", "-x", "100", "-y", "20")
     expect(await screen.shows("An invoice of three thirds")).toMatch(/┬/)
     await screen.tmux("resize-window", "-x", "50", "-y", "10")
@@ -196,17 +252,6 @@ describe.skipIf(!hasTmux)("the picker's screen", () => {
 })
 
 describe.skipIf(!hasTmux)("keys", () => {
-  test("move, and edit the line", async () => {
-    const { screen } = await opened()
-    await screen.keys("Down", "C-n", "C-j", "C-p")
-    await expect.poll(async () => selected(await screen.text())).toBe(NEWEST_FIRST[2])
-    await screen.type("zzz race")
-    await screen.keys("C-a", "M-d", "C-e", "C-h")
-    await screen.shows(/^❯ {2}rac /m)
-    await screen.keys("C-u")
-    await screen.shows("type to search")
-  })
-
   test("typing finds by what was said, and Enter resumes it in its folder", async () => {
     const home = await readHome()
     program(home, "claude", 'echo "claude $* in $PWD"; modes')
@@ -218,12 +263,6 @@ describe.skipIf(!hasTmux)("keys", () => {
     const text = await screen.shows(/^modes: isig icanon echo$/m)
     expect(text).toContain(`claude --resume ${RACE} in ${join(home, "code", "api")}`)
     expect(await screen.tmux("display", "-p", "#{alternate_on}")).toBe("0\n")
-  })
-
-  test("half a word of a title is enough", async () => {
-    const { screen } = await opened()
-    await screen.type("callba loo")
-    expect(selected(await screen.shows(/^❯ callba loo .* \d+$/m))).toBe("OAuth callback loops")
   })
 
   test("what cannot be resumed is said, and can be handed over", async () => {
@@ -241,16 +280,6 @@ describe.skipIf(!hasTmux)("keys", () => {
     await screen.keys("Escape", "Down", "M-h", "1")
     await screen.shows(`codex in ${join(home, "code", "web")}: `)
     await isRestored(screen)
-  })
-
-  test("Tab reads it in less, and leaving less comes back to the row", async () => {
-    if (!canRun("less", "--version")) return console.log("NOT RUN: there is no less here")
-    const { screen } = await opened()
-    await screen.keys("Down", "Tab")
-    await screen.shows("Its state parameter was dropped.")
-    await screen.keys("q")
-    const text = await screen.shows(/4\n─/)
-    expect(selected(text)).toBe("OAuth callback loops")
   })
 
   test("Tab on a match opens less at that message", async () => {
@@ -272,17 +301,13 @@ describe.skipIf(!hasTmux)("keys", () => {
     expect(await screen.shows("the needle is here")).not.toContain("question 28")
   })
 
-  test("Tab with a pager that does not wait asks for a key", async () => {
-    const { screen } = await opened({ env: { PAGER: "head -5" } })
+  test("filters narrow the list; Tab with a pager that does not wait asks for a key", async () => {
+    const home = await readHome()
+    const { screen } = await opened({ home, cwd: join(home, "code", "web"), env: { PAGER: "head -5" } })
     await screen.keys("Tab")
     await screen.shows("Press any key to go back")
     await screen.keys("x")
     expect(await screen.shows(/4\n─/)).toContain("type to search")
-  })
-
-  test("filters narrow the list: this project, and the last days", async () => {
-    const home = await readHome()
-    const { screen } = await opened({ home, cwd: join(home, "code", "web") })
     await screen.keys("M-p")
     const here = await screen.shows(/this project {2}2\n/)
     expect(here).toContain("OAuth")
@@ -292,27 +317,10 @@ describe.skipIf(!hasTmux)("keys", () => {
     await screen.keys("M-p", "C-o", "t", "C-o", "t", "M-a")
     await screen.shows(/claude {2}4\n/)
   })
-
-  test("copies the command to the clipboard", async () => {
-    const { screen } = await opened()
-    await screen.tmux("set", "-g", "set-clipboard", "on")
-    await screen.keys("End", "M-c")
-    await screen.shows("Sent to the clipboard")
-    await expect.poll(() => screen.tmux("show-buffer")).toBe(`dex resume claude_code:${RACE}`)
-  })
-
-  test("what is pasted is text, whatever it holds", async () => {
-    const { screen } = await opened()
-    await screen.tmux("set-buffer", "refresh\ntoken\u0003\u001b")
-    await screen.tmux("paste-buffer", "-p")
-    expect(selected(await screen.shows(/^❯ refresh token /m))).toBeDefined()
-    await expect.poll(async () => selected(await screen.text())).toBe("Refresh token race")
-  })
 })
 
 describe.skipIf(!hasTmux)("leaving", () => {
   test.each([
-    ["^C", ["C-c"]],
     ["^D on an empty line", ["C-d"]],
     ["Escape", ["Escape"]],
     ["Escape twice, with words", ["x", "Escape", "Escape"]],
@@ -354,7 +362,7 @@ describe.skipIf(!hasTmux)("leaving", () => {
     await screen.keys("fg", "Enter")
     expect(selected(await screen.shows(/^❯ token .* 1$/m))).toBe("Refresh token race")
     await screen.keys("C-c")
-    await isRestored(screen)
+    await isRestored(screen, 2)
   })
 })
 
@@ -372,15 +380,6 @@ describe.skipIf(!hasTmux)("behind it", () => {
     await screen.shows("2 new messages, read in")
     const text = await screen.shows("The newest of all")
     expect(selected(text)).toBe("Invoices round half a cent")
-  })
-
-  test("a search process that dies is started again", async () => {
-    const { screen } = await opened()
-    const [lookUp] = await below(screen, "look-up-process")
-    process.kill(lookUp!, "SIGKILL")
-    await screen.type("logged out")
-    await screen.shows(/^❯ logged out .* 1$/m)
-    expect(await below(screen, "look-up-process")).not.toContain(lookUp)
   })
 })
 
