@@ -16,9 +16,9 @@ import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { openSqlite } from "../../src/store/sqlite/engine.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { call, putSession, SESSION, type Writer, writer } from "../support/claude-code.ts"
-import { DEX, dex, type Run } from "../support/dex.ts"
+import { DEX, type Run } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
-import { syncHome } from "../support/warm.ts"
+import { syncHome, warmDex } from "../support/warm.ts"
 
 const ERROR = "TypeError: quokkaword is not a function"
 
@@ -36,7 +36,7 @@ async function solvedHome(home: string, learn = true): Promise<string> {
   run(session, "c2", "12 passed", false)
   putSession(home, session.records)
   await syncHome(home)
-  if (learn) expect(await dex(home, ["fix", ERROR])).toMatchObject({ code: 0 })
+  if (learn) expect(await warmDex(home, ["fix", ERROR])).toMatchObject({ code: 0 })
   return home
 }
 
@@ -142,7 +142,7 @@ test("what is kept of a moment holds no secret", async () => {
 test("every switch turns it off", async () => {
   expect(await hook(home, failed("q1"), { ...SPEAK, DEX_QUIET: "1" })).toEqual(SILENT)
   expect(await hook(home, failed("q2"), { ...SPEAK, DEX_PROACTIVE_ENABLED: "false" })).toEqual(SILENT)
-  const mute = async (...words: string[]) => expect(await dex(home, ["mute", ...words])).toMatchObject({ code: 0 })
+  const mute = async (...words: string[]) => expect(await warmDex(home, ["mute", ...words])).toMatchObject({ code: 0 })
   for (const what of ["fix", "/home/dev/proj"]) {
     await mute(what)
     expect(await hook(home, failed(`muted ${what}`)), what).toEqual(SILENT)

@@ -3,10 +3,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync,
 import { join } from "node:path"
 import { beforeAll, expect, test } from "vitest"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
-import { dex, type Run } from "../support/dex.ts"
+import type { Run } from "../support/dex.ts"
 import { failedWith, homeThatSolved, readsUnknown } from "../support/solved.ts"
 import { itemOf, suggestionOf } from "../support/suggestions.ts"
 import { sharedTempDir, tempDir } from "../support/temp.ts"
+import { warmDex } from "../support/warm.ts"
 
 const home = sharedTempDir()
 beforeAll(() => homeThatSolved(home, 3))
@@ -120,7 +121,7 @@ test("where there is no history, nothing is said and nothing is made", async () 
 
 test("dex forget forgets it too", async () => {
   await foundLate("forgotten", 0)
-  const { code } = await dex(home, ["forget", "claude_code:00000000-aaaa-4aaa-8aaa-aaaaaaaaaaaa", "--yes"])
+  const { code } = await warmDex(home, ["forget", "claude_code:00000000-aaaa-4aaa-8aaa-aaaaaaaaaaaa", "--yes"])
   expect(code).toBe(0)
   expect(existsSync(late())).toBe(false)
 })
