@@ -62,7 +62,9 @@ async function below(screen: TmuxScreen, part: string): Promise<number[]> {
 
 /** The terminal is as it was: the shell's own screen, lines that are edited, a cursor, no pasting in brackets. */
 async function isRestored(screen: TmuxScreen, turn = 1): Promise<void> {
-  await expect.poll(() => screen.tmux("display", "-p", "#{alternate_on} #{cursor_flag}")).toBe("0 1\n")
+  // The shell must have its terminal back: what is typed before that is read, and lost, by who is leaving.
+  const state = "#{alternate_on} #{cursor_flag} #{pane_current_command}"
+  await expect.poll(() => screen.tmux("display", "-p", state)).toMatch(/^0 1 (ba|da)?sh\n$/)
   await screen.keys(`modes ${turn}`, "Enter")
   await screen.shows(new RegExp(`^modes ${turn}: isig icanon echo$`, "m"))
 }
