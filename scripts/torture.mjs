@@ -27,7 +27,6 @@ const CAMPAIGNS = {
     file: "test/torture/protocol.test.ts",
     env: { DEX_MCP_FUZZ: "50000", DEX_MCP_SEED: String(Date.now() % 2 ** 31) },
   },
-  guard: { file: "test/mcp/http-guard.test.ts", env: { DEX_FOREIGN_TOKENS: "9" } },
   caps: { file: "test/answers/ask.test.ts", env: { DEX_LOOPS: "100" } },
   push: { file: "test/torture/push.test.ts", env: { DEX_PASSAGES: "72" } },
   webhooks: {

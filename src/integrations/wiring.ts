@@ -145,7 +145,10 @@ function carryOut(context: WiringContext, plans: FilePlan[], yes: boolean): Pick
   return { files: plans.map((plan) => (asked ? described(plan) : done(context, plan))), asked }
 }
 
-/** The record knows of each file, and of the folders for it, before it is written: a crash in between leaves nothing that uninstall cannot find. */
+/**
+ * The record knows of each file, and of the folders for it, before it is written: a crash in between leaves nothing that
+ * uninstall cannot find.
+ */
 function done(context: WiringContext, plan: FilePlan): FileChange {
   const change = described(plan)
   if (change.change === "problem") return change
