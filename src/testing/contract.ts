@@ -223,9 +223,9 @@ async function grow(connector: Connector, unit: Unit, content: Buffer, after?: C
   return { mode: reading.mode, records, cursor: reading.end().cursor }
 }
 
-/** Offsets to stop at: around line ends, and inside lines and characters. At most about forty. */
+/** Offsets to stop at: around line ends, and inside lines and characters. At most about sixty. */
 function cuts(content: Buffer): number[] {
-  const step = Math.max(1, Math.floor(content.length / 20))
+  const step = Math.max(1, Math.floor(content.length / 30))
   const offsets = new Set<number>([0])
   for (let at = step; at < content.length; at += step) {
     offsets.add(at)
