@@ -3,16 +3,19 @@ import { chmodSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:
 import { join } from "node:path"
 
 /** More than the folders of all tests hold at one time. */
-const ROOM = 2 << 30
+const ROOM = 2e9
 
 /**
  * Puts the folders of tests in memory, where Linux has room for them: tests write and remove tens of thousands of small
  * files, and on a disk each of those takes longer. A TMPDIR that is set stays.
  */
 export default function setup(): (() => void) | undefined {
-  if (process.env.TMPDIR !== undefined) return
+  if (process.platform !== "linux" || process.env.TMPDIR !== undefined) return
   const folder = folderInMemory()
-  if (folder === undefined) return
+  if (folder === undefined)
+    return void console.log(
+      "The tests take longer: their folders are on the disk, as /dev/shm has no room or runs no program.",
+    )
   process.env.TMPDIR = folder
   return () => {
     delete process.env.TMPDIR
@@ -26,7 +29,7 @@ function folderInMemory(): string | undefined {
     if (bavail * bsize < ROOM) return undefined
     const folder = mkdtempSync("/dev/shm/dex-tests-")
     chmodSync(folder, 0o711) // some tests read as another user
-    // Tests start programs in their folders, and containers like to forbid that in memory.
+    // Tests start programs in their folders, and some containers forbid that in memory.
     const program = join(folder, "program")
     writeFileSync(program, "#!/bin/sh\n", { mode: 0o755 })
     try {
@@ -37,6 +40,6 @@ function folderInMemory(): string | undefined {
       return undefined
     }
   } catch {
-    return undefined // not Linux, or no such place
+    return undefined // there is no such place, or it may not be written to
   }
 }
