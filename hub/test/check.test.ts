@@ -2,6 +2,7 @@ import { execFile } from "node:child_process"
 import { chmodSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, onTestFinished, test } from "vitest"
+import { smallDisk } from "../../test/support/small-disk.ts"
 import { tempDir } from "../../test/support/temp.ts"
 import { hasPostgres, newDatabase } from "./support/postgres.ts"
 import { hubEnv } from "./support/server.ts"
@@ -72,6 +73,14 @@ describe.skipIf(!hasPostgres)("dex-hub check", () => {
     await make(team, env)
     const { code, said } = await check(env)
     expect(problems(said)).toEqual([expect.stringMatching(expected)])
+    expect(code).toBe(1)
+  })
+
+  test("finds a disk that is nearly full", async ({ skip }) => {
+    const disk = smallDisk(100 << 10)
+    if (!disk) return skip()
+    const { code, said } = await check(hubEnv(await checkedTeam(), { DEX_HUB_DATA: disk }))
+    expect(problems(said).join()).toContain(`${disk} has 0.1 GB left. Make room, or set DEX_HUB_DATA.`)
     expect(code).toBe(1)
   })
 

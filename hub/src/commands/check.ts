@@ -12,7 +12,7 @@ type Finding = { what: string; problems: string[] }
 
 /** A shard is behind for a moment after every push. */
 const FAR_BEHIND = 1_000
-const LEAST_FREE_BYTES = 2 << 30
+const LEAST_FREE_BYTES = 2e9
 
 export const checkCommands: Commands = {
   check: async () => {
