@@ -192,6 +192,9 @@ const qwenCode: Agent = {
         privacy: { usageStatisticsEnabled: false },
         telemetry: { enabled: false },
         general: { enableAutoUpdate: false },
+        // As in its own terminal. With -p it would take a command for done at its exit, before it has read what the command said: a busy machine
+        // loses that (2 of 72).
+        tools: { shell: { enableInteractiveShell: true } },
       },
       null,
       2,

@@ -3,17 +3,17 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
 
-// All tests of these projects; then the files in which one failed, alone. What fails both times is broken. What passes alone is a test that
-// a busy machine can fail: it is named, to be mended, and does not hide the others.
+// All tests that these arguments of vitest choose; then the files in which one failed, alone. What fails both times is broken. What passes
+// alone is a test that a busy machine can fail: it is named, to be mended, and does not hide the others.
 
 /** More than this is no accident. */
 const MOST_FILES = 5
 
 const folder = mkdtempSync(join(tmpdir(), "dex-results-"))
 const results = join(folder, "results.json")
-const projects = process.argv.slice(2).flatMap((name) => ["--project", name])
+const chosen = process.argv.slice(2)
 const vitest = (...args) =>
-  spawnSync(process.execPath, ["scripts/run.mjs", "vitest", "run", ...projects, ...args], { stdio: "inherit" }).status
+  spawnSync(process.execPath, ["scripts/run.mjs", "vitest", "run", ...chosen, ...args], { stdio: "inherit" }).status
 
 process.exitCode = vitest("--reporter=default", "--reporter=json", `--outputFile.json=${results}`)
 if (process.exitCode !== 0) again(failedFiles())

@@ -1,5 +1,4 @@
-// Runs the tests with the real agents: installs what package-lock.json pins if it is not there yet, then all *.test.*
-// files beside this one. Arguments go to vitest: npm run e2e -- inspector
+// Installs the real agents that package-lock.json pins, if they are not there yet.
 import { spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
@@ -11,17 +10,14 @@ const here = fileURLToPath(new URL(".", import.meta.url))
 /** The two that put their native program in place by a script of their own. No other script is run. */
 const INSTALL_SCRIPTS = ["@anthropic-ai/claude-code/install.cjs", "opencode-ai/postinstall.mjs"]
 
-install()
-const vitest = [join(here, "../scripts/run.mjs"), "vitest", "run", "--config", join(here, "vitest.config.ts")]
-process.exit(run(process.execPath, [...vitest, ...process.argv.slice(2)]))
+const modules = join(here, "node_modules")
+const stamp = join(modules, ".installed")
+const lock = createHash("sha256")
+  .update(readFileSync(join(here, "package-lock.json")))
+  .digest("hex")
+if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== lock) install()
 
 function install() {
-  const modules = join(here, "node_modules")
-  const stamp = join(modules, ".installed")
-  const lock = createHash("sha256")
-    .update(readFileSync(join(here, "package-lock.json")))
-    .digest("hex")
-  if (existsSync(stamp) && readFileSync(stamp, "utf8") === lock) return
   // Not `npm ci`: it refuses a lock without the programs for other platforms, and a registry may not have them all.
   orStop(run("npm", ["install", "--no-save", "--ignore-scripts"]), "The agents could not be installed.")
   for (const script of INSTALL_SCRIPTS)
