@@ -4,6 +4,7 @@ import { digest } from "../answers/digest.ts"
 import { map } from "../answers/map.ts"
 import { rules } from "../answers/rules.ts"
 import { why } from "../answers/why.ts"
+import { isSharing } from "../config/hub.ts"
 import { backup, importHistory, restore } from "../tools/backup/backup.ts"
 import { blame } from "../tools/blame/blame.ts"
 import { config } from "../tools/config/config.ts"
@@ -53,7 +54,9 @@ const agreed = async <I extends object>(input: I): Promise<I> => {
 const WHAT_WAS_ANSWERED = { keeps: "What was answered is kept; " }
 
 /** What is shared follows what was read and what was deleted. */
-const pushBehind = async (dex: Dex) => (await import("../tools/hub/push-behind.ts")).pushBehind(dex)
+const pushBehind = async (dex: Dex) => {
+  if (isSharing(dex.home)) (await import("../tools/hub/push-behind.ts")).pushBehind(dex)
+}
 
 /** Every command that is a tool, in the order in which help shows it below its group, with how a terminal shows what it answers. */
 export const commands: readonly Command[] = [

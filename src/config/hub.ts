@@ -58,6 +58,16 @@ export function readHub(home: Pick<Home, "dir">): HubChoices {
   }
 }
 
+/** Whether there is a hub, and something that is shared with it. Never throws. */
+export function isSharing(home: Pick<Home, "dir">): boolean {
+  try {
+    const { address, token, consents } = readHub(home)
+    return address !== undefined && token !== undefined && consents.length > 0
+  } catch {
+    return false // `dex hub status` says what is wrong with the file
+  }
+}
+
 export function writeHub(home: Pick<Home, "dir">, choices: HubChoices): void {
   replaceFile(hubFile(home), `${JSON.stringify(choices, undefined, 2)}\n`)
 }

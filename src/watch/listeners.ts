@@ -72,8 +72,8 @@ const SENDS_MS = 10_000
 
 /** What the user shares with a hub. Where the hub cannot be reached, `dex hub status` says so, and nothing else does. */
 async function sendShared(dex: Dex): Promise<void> {
-  const { isSharing } = await import("../tools/hub/sharing.ts")
-  if (!isSharing(dex)) return
+  const { isSharing } = await import("../config/hub.ts")
+  if (!isSharing(dex.home)) return
   const { pushNow } = await import("../tools/hub/push-now.ts")
   const { isHubError } = await import("../hub/client.ts")
   await pushNow(dex, { byItself: true, maxMs: SENDS_MS }).catch((error: unknown) => {

@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest"
 import { readArguments } from "../../src/cli/args.ts"
 import { commands } from "../../src/cli/commands.ts"
 import { everyCommand } from "../../src/cli/other-commands.ts"
+import { TYPED_AFTER_DEX } from "../../src/cli/print/as-typed.ts"
 import { dex as dexAlone } from "../support/dex.ts"
 import { smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
@@ -48,6 +49,11 @@ describe("names that people try", () => {
   test("a name is one command's only", () => {
     const names = everyCommand().flatMap(({ name, aliases = [] }) => [name, ...aliases])
     expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([])
+  })
+
+  test("each of them is known where a line is printed as it is typed", () => {
+    const names = everyCommand().flatMap(({ name, aliases = [] }) => [name, ...aliases])
+    expect([...TYPED_AFTER_DEX].sort()).toEqual([...names, "--plain"].sort())
   })
 
   test("every shell completes them, and the options after them", async () => {

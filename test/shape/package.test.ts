@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import { packagesIn } from "../../scripts/licences.mjs"
 import { problemsOfPackage } from "../../scripts/package-contents.mjs"
+import { otherCommands } from "../../src/cli/other-commands.ts"
 import { tempDir } from "../support/temp.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
@@ -69,6 +70,15 @@ test("reading commands start without the modules of Node that take milliseconds 
     const heavy = ["crypto", "http", "https", "net", "tls", "worker_threads", "readline", "child_process"]
     expect([file, loaded.map(([, name]) => name!).filter((name) => heavy.includes(name))]).toEqual([file, []])
   }
+})
+
+test("the list of commands is in the first file only: whatever is loaded after it does not declare them all again", () => {
+  const { summary } = otherCommands[0]!
+  const files = readdirSync(join(ROOT, "dist"), { recursive: true }).map(String)
+  const having = files.filter(
+    (file) => file.endsWith(".js") && readFileSync(join(ROOT, "dist", file), "utf8").includes(summary),
+  )
+  expect(having).toEqual(["main.js"])
 })
 
 test("the package holds the program, nothing of the workshop, and works installed without any install script", () => {

@@ -1,14 +1,14 @@
 import { spawn } from "node:child_process"
 import type { Dex } from "../context.ts"
-import { isSharing, pushedOf } from "./sharing.ts"
+import { pushedOf } from "./sharing.ts"
 
 /**
- * Starts `dex hub push` as a process of its own, which goes on when this one has ended, where something is shared and the
- * hub is not to be left alone just now. Whoever synced does not wait for it. Never throws.
+ * Starts `dex hub push` as a process of its own, which goes on when this one has ended, where the hub is not to be left
+ * alone just now. Whoever synced does not wait for it. Never throws.
  */
 export function pushBehind(dex: Pick<Dex, "home" | "machine" | "now">): boolean {
   const [script] = process.argv.slice(1)
-  if (script === undefined || !isSharing(dex)) return false
+  if (script === undefined) return false
   try {
     const pushed = pushedOf(dex)
     const { retry_at } = pushed.health()

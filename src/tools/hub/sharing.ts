@@ -1,5 +1,5 @@
 import { userInfo } from "node:os"
-import { type Consent, type HubChoices, hubState, readHub } from "../../config/hub.ts"
+import { type Consent, type HubChoices, hubState } from "../../config/hub.ts"
 import { loadSettings } from "../../config/load.ts"
 import { isSamePath } from "../../core/path-key.ts"
 import { lookAt } from "../../files/look-at.ts"
@@ -37,16 +37,6 @@ export function isAllowed(dex: Dex, project: string): boolean {
 
 export function pushedOf(dex: Pick<Dex, "home">): Pushed {
   return openPushed(hubState(dex.home))
-}
-
-/** Whether there is a hub, and something that is shared with it. Never throws. */
-export function isSharing(dex: Pick<Dex, "home">): boolean {
-  try {
-    const { address, token, consents } = readHub(dex.home)
-    return address !== undefined && token !== undefined && consents.length > 0
-  } catch {
-    return false // `dex hub status` says what is wrong with the file
-  }
 }
 
 function rulesOf(dex: Dex, projectFolders: (project: string) => Promise<string[]>): PushParts["rulesFor"] {
