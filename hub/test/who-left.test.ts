@@ -2,6 +2,8 @@ import { describe, expect, test } from "vitest"
 import { modelServer } from "../../test/support/model-server.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { REF, whoLeft } from "./support/queue.ts"
+import { share } from "./support/share.ts"
+import { inShard, newProject } from "./support/team.ts"
 
 const QUESTION = "where should we store the queue"
 
@@ -39,7 +41,7 @@ describe.skipIf(!hasPostgres)("what somebody knew who left", () => {
   }, 240_000)
 
   test("is found by dex blame and dex why, with their name, and by nobody who was granted nothing", async () => {
-    const { hub, bob, cy, commit } = await whoLeft()
+    const { team, tenant, hub, bob, cy, commit } = await whoLeft()
     const blame = (who: typeof bob, ...args: string[]) => who.run(["blame", ...args])
     // Bob's own machine knows nothing of it, and says where to ask next.
     const here = await blame(bob, "src/queue.ts:3")
@@ -74,6 +76,19 @@ describe.skipIf(!hasPostgres)("what somebody knew who left", () => {
     )
     expect(prose.answer).toMatchObject({ text: expect.stringMatching(/^The queue is stored in Postgres \[\d+\]\.$/) })
     expect(prose.answer.sources).toMatchObject([{ ref: `${REF}#2` }])
+
+    // A part of what his team shares is on a node that is gone.
+    await newProject(team, tenant, "git.test/acme/web", { own: [bob.who] })
+    await inShard(team, tenant, 1, ["git.test/acme/web"])
+    await share(team, bob.who, "b", ["the queue of the web"], { project: "git.test/acme/web" })
+    await team.asOwner("update hub.shard set node = 'gone' where id = 1")
+    const searching = await modelServer((_, turn) =>
+      turn === 0
+        ? [{ calls: [{ id: "c1", name: "search", arguments: JSON.stringify({ query: "queue" }) }] }]
+        : [{ text: "It is not said." }],
+    )
+    const missing = await bob.run(["why", commit, "--team", "--json"], { DEX_LLM_PROVIDER: searching.url })
+    expect(JSON.parse(missing.stdout).notes).toContainEqual(expect.stringContaining("Searched 1 of 2 shards"))
 
     for (const args of [
       ["blame", "src/queue.ts"],

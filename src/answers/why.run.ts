@@ -186,6 +186,6 @@ async function asProse(
       const passage = library.passages.get(n)
       return passage ? [{ n, ref: passage.ref }] : []
     }),
-    notes: done.stopped === undefined ? [] : [`Stopped early: ${done.stopped}.`],
+    notes: [...(done.stopped === undefined ? [] : [`Stopped early: ${done.stopped}.`]), ...library.notRead],
   }
 }

@@ -46,7 +46,7 @@ export async function whoLeft(env: Record<string, string> = {}) {
     execFileSync("git", ["clone", "-q", repository.folder, join(other, "code/api")])
     execFileSync("git", ["remote", "set-url", "origin", REMOTE], { cwd: join(other, "code/api") })
     await login(other, who)
-    return { home: other, folder: join(other, "code/api"), run: laptop(other) }
+    return { who, home: other, folder: join(other, "code/api"), run: laptop(other) }
   }
   const people = { bob: await cloned(bob), cy: await cloned(cy) }
   await team.asOwner(
