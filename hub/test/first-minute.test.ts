@@ -33,11 +33,11 @@ function replaced(block: string, other: Record<string, string>): string {
 }
 
 /** Types these answers when their question is on the screen. */
-async function onTerminal(home: string, path: string, block: string, answers: [RegExp, string][] = []) {
-  const env = { PATH: path, HOME: home, TZ: "UTC", NO_COLOR: "1", PAGER: "cat", TERM: "xterm", COLUMNS: "200" }
+async function onTerminal(home: string, path: string, block: string, answers: [RegExp, string][] = [], columns = 200) {
+  const env = { PATH: path, HOME: home, TZ: "UTC", NO_COLOR: "1", PAGER: "cat", TERM: "xterm", COLUMNS: `${columns}` }
   const child = spawn(
     "script",
-    ["-qefc", `stty cols 200 rows 50; bash -ec '${block.replaceAll("'", "'\\''")}'`, "/dev/null"],
+    ["-qefc", `stty cols ${columns} rows 50; bash -ec '${block.replaceAll("'", "'\\''")}'`, "/dev/null"],
     { cwd: home, env },
   )
   onTestFinished(() => void child.kill("SIGKILL"))
@@ -121,7 +121,9 @@ describe.skipIf(!hasPostgres || process.platform !== "linux")("docs/hub.md", () 
     expect(shared).toContain("The mutex is released too early.") // the preview
     expect(shared).toContain("github.com/acme/api")
 
-    await onTerminal(bob, path, logIn.split("\n")[0]!, [[/Your token for the hub/, bobs]])
+    const narrow = await onTerminal(bob, path, logIn.split("\n")[0]!, [[/Your token for the hub/, bobs]], 80)
+    const [told] = /The hub has [\s\S]+?inside a project\./.exec(narrow)!
+    expect(told.split("\r\n").map((line) => line.length > 80)).toEqual([false, false])
     const grant = setUp.split("\n").filter((line) => line.startsWith("export"))
     execFileSync("bash", ["-ec", [...grant, blockWith("dex-hub grant")].join("\n")], {
       cwd: operator,

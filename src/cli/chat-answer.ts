@@ -1,9 +1,9 @@
 import { NO_MODEL } from "../answers/ask.run.ts"
 import type { startChat, Turn } from "../answers/chat.run.ts"
 import type { Step } from "../answers/loop.ts"
-import { clip, paint, safe, safeLine, type Terminal, terminalOf, widthOf, wrap } from "../render/terminal.ts"
-import { asTyped } from "./print/as-typed.ts"
+import { clip, paint, safe, safeLine, type Terminal, terminalOf, widthOf } from "../render/terminal.ts"
 import { notesOf, printAsk, sourceLines } from "./print/ask.ts"
+import { say } from "./say.ts"
 
 export type Started = Awaited<ReturnType<typeof startChat>>
 type How = { signal: AbortSignal; verbose: boolean; saysNoModel: boolean }
@@ -49,19 +49,13 @@ function showRest(turn: Turn, isShown: boolean, saysNoModel: boolean, terminal: 
       `This chat is long: its first ${turn.forgot === 1 ? "question is" : `${turn.forgot} questions are`} no longer sent to the model. /clear starts over.`,
     )
   if (lines.length > 0 && notes.length > 0) process.stderr.write("\n")
-  for (const one of notes) note(one)
+  if (notes.length > 0) say(...notes)
 }
 
 function withoutNoModel(turn: Turn): Turn {
   const { note: said, ...rest } = turn
   const others = said?.replace(NO_MODEL, "").trim()
   return others ? { ...rest, note: others } : rest
-}
-
-/** What is not a result. */
-export function note(text: string): void {
-  const terminal = terminalOf(process.stderr, process.env)
-  process.stderr.write(`${wrap(asTyped(safe(text), terminal), terminal.columns).join("\n")}\n`)
 }
 
 function showStep({ call, outcome }: Step): void {

@@ -6,8 +6,9 @@ import { padEnd, safe, safeLine, terminalOf } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
 import { describeCollections } from "../tools/docs/collections.ts"
 import { isHere } from "../tools/resolve.ts"
-import { note, type Started } from "./chat-answer.ts"
+import type { Started } from "./chat-answer.ts"
 import { sourceLines } from "./print/ask.ts"
+import { say } from "./say.ts"
 
 export type Talk = {
   dex: Dex
@@ -44,7 +45,7 @@ export function isCommand(line: string): boolean {
 export async function runChatCommand(line: string, talk: Talk): Promise<"leave" | undefined> {
   const [, name, words] = /^(\S+)\s*(.*)$/s.exec(line)!
   const command = commands[name!.toLowerCase()]
-  if (!command) note(`There is no ${name}. /help lists what there is.`)
+  if (!command) say(`There is no ${name}. /help lists what there is.`)
   return (await command?.run(talk, words!)) ?? undefined
 }
 
@@ -65,13 +66,13 @@ async function showCollections({ dex, input }: Talk): Promise<void> {
   )
   for (const { name, documents, sections } of looked)
     process.stdout.write(`  ${safeLine(name)}: ${documents} documents, ${sections} sections\n`)
-  if (looked.length === 0) note("No documents are looked at. `dex docs add <folder>` adds some.")
-  if (!input.collections) note("Past conversations are looked at too.")
+  if (looked.length === 0) say("No documents are looked at. `dex docs add <folder>` adds some.")
+  if (!input.collections) say("Past conversations are looked at too.")
 }
 
 async function changeUseCase({ started: { chat }, ask }: Talk, words: string): Promise<void> {
   const now = chat.useCase()
-  if (words === "") note(now === undefined ? "No use case is set." : `Now: ${now}`)
+  if (words === "") say(now === undefined ? "No use case is set." : `Now: ${now}`)
   const said = words || (await ask("New use case (Enter keeps it): "))?.trim()
   if (said) chat.setUseCase(said)
 }
@@ -79,18 +80,18 @@ async function changeUseCase({ started: { chat }, ask }: Talk, words: string): P
 function clear({ started: { chat, kept } }: Talk): void {
   chat.clear()
   kept.cleared()
-  note("Starting over. What was said so far is kept in the file.")
+  say("Starting over. What was said so far is kept in the file.")
 }
 
 function toggleVerbose(talk: Talk): void {
   talk.verbose = !talk.verbose
-  note(talk.verbose ? "Every step is shown from now on." : "Steps are no longer shown.")
+  say(talk.verbose ? "Every step is shown from now on." : "Steps are no longer shown.")
 }
 
 function showSources({ said }: Talk): void {
   const sources = new Map(said.flatMap(({ turn }) => turn.sources.map((source) => [source.n, source] as const)))
   if (sources.size === 0) {
-    note("Nothing was cited yet.")
+    say("Nothing was cited yet.")
     return
   }
   const sorted = [...sources.values()].sort((a, b) => a.n - b.n)
@@ -99,16 +100,16 @@ function showSources({ said }: Talk): void {
 
 function save({ dex, started, said }: Talk, words: string): void {
   if (said.length === 0) {
-    note("Nothing was said yet.")
+    say("Nothing was said yet.")
     return
   }
   const file = resolve(dex.cwd, words || `dex-chat-${started.kept.id() ?? "answers"}.md`)
   try {
     writeFileSync(file, markdownOf(said), { flag: "wx" })
-    note(`Written to ${file}.`)
+    say(`Written to ${file}.`)
   } catch (error) {
     const isThere = (error as NodeJS.ErrnoException).code === "EEXIST"
-    note(
+    say(
       isThere
         ? `${file} exists already and was not changed. Give another name: /save other.md`
         : `It could not be written: ${messageOf(error)}`,

@@ -9,7 +9,8 @@ import { DexError } from "../core/error.ts"
 import { redactText } from "../redact/redact.ts"
 import { shortPath } from "../render/words.ts"
 import type { Dex } from "../tools/context.ts"
-import { HOW_TO_SET_UP, note } from "./chat-answer.ts"
+import { HOW_TO_SET_UP } from "./chat-answer.ts"
+import { say } from "./say.ts"
 
 /**
  * Opens the real OpenCode with dex's tools and nothing else. Everything that it writes goes into this chat's folder: the
@@ -38,7 +39,7 @@ export async function openCode(dex: Dex, input: ChatInput): Promise<number> {
   const config = join(folder, "opencode.json")
   writeFileSync(config, `${JSON.stringify(configFor(dex, llm), undefined, 2)}\n`, { mode: 0o600 })
   describe(dex, folder, input, llm, startedAt)
-  note(
+  say(
     "OpenCode answers here, with dex's tools. Its sentences are not checked against their sources, as dex's own chat does.",
   )
   const [cache, tmp] = [own("cache"), own("tmp")]
@@ -72,7 +73,7 @@ export async function openCode(dex: Dex, input: ChatInput): Promise<number> {
     )
   }
   describe(dex, folder, input, llm, startedAt)
-  note(`This chat is kept in ${shortPath(folder, dex.machine.home)}, in OpenCode's own form; dex does not search it.`)
+  say(`This chat is kept in ${shortPath(folder, dex.machine.home)}, in OpenCode's own form; dex does not search it.`)
   return ended.code
 }
 

@@ -5,8 +5,9 @@ import { paint, terminalOf } from "../render/terminal.ts"
 import { shortPath } from "../render/words.ts"
 import type { Dex } from "../tools/context.ts"
 import { historyNote } from "../tools/unread.ts"
-import { answerOn, HOW_TO_SET_UP, note, type Started, stoppable } from "./chat-answer.ts"
+import { answerOn, HOW_TO_SET_UP, type Started, stoppable } from "./chat-answer.ts"
 import { COMMANDS, isCommand, runChatCommand, type Talk } from "./chat-commands.ts"
+import { say } from "./say.ts"
 
 /** Question after question, on a terminal, until the person leaves. */
 export async function talk(dex: Dex, started: Started, input: ChatInput): Promise<number> {
@@ -27,10 +28,10 @@ export async function talk(dex: Dex, started: Started, input: ChatInput): Promis
     ask: (question) => lines.next(question),
   }
   try {
-    note("Questions to your history and documents. /help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves.")
-    if (!started.model) note(`No model is set up, so the answers are quotes. ${HOW_TO_SET_UP}`)
+    say("Questions to your history and documents. /help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves.")
+    if (!started.model) say(`No model is set up, so the answers are quotes. ${HOW_TO_SET_UP}`)
     const unread = await historyNote(dex, { found: false })
-    if (unread !== undefined) note(unread)
+    if (unread !== undefined) say(unread)
     let next = input.query
     for (;;) {
       const line = (next ?? (await lines.next(you)))?.trim()
@@ -52,8 +53,8 @@ export async function talk(dex: Dex, started: Started, input: ChatInput): Promis
     process.stdout.write("\n")
     const folder = started.kept.folder()
     const problem = started.kept.problem()
-    if (folder !== undefined) note(`This chat is kept in ${shortPath(folder, dex.machine.home)}.`)
-    if (problem !== undefined) note(`This chat could not be kept: ${problem}`)
+    if (folder !== undefined) say(`This chat is kept in ${shortPath(folder, dex.machine.home)}.`)
+    if (problem !== undefined) say(`This chat could not be kept: ${problem}`)
   }
 }
 
@@ -63,7 +64,7 @@ async function answered(started: Started, question: string, verbose: boolean): P
     return await stoppable((signal) => answerOn(started, question, { signal, verbose, saysNoModel: false }))
   } catch (error) {
     if (!isDexError(error)) throw error
-    note(error.message)
+    say(error.message)
     return undefined
   }
 }
@@ -94,7 +95,7 @@ function linesOf(reader: Interface) {
     else {
       isArmed = true
       process.stdout.write("\n")
-      note("Ctrl-C again leaves, and so does Ctrl-D.")
+      say("Ctrl-C again leaves, and so does Ctrl-D.")
       reader.prompt()
     }
   })

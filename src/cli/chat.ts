@@ -5,7 +5,8 @@ import { VERSION } from "../app/version.ts"
 import { DexError } from "../core/error.ts"
 import { historyNote } from "../tools/unread.ts"
 import { agreeToAgent } from "./agree-to-agent.ts"
-import { answerOn, HOW_TO_SET_UP, note, stoppable } from "./chat-answer.ts"
+import { answerOn, HOW_TO_SET_UP, stoppable } from "./chat-answer.ts"
+import { say } from "./say.ts"
 
 /** Asks one question, or goes on until the person leaves. Returns the exit code. */
 export async function chatCommand(input: ChatInput): Promise<number> {
@@ -27,10 +28,10 @@ export async function chatCommand(input: ChatInput): Promise<number> {
       answerOn(started, input.query!, { signal, verbose: input.verbose === true, saysNoModel: true }),
     )
     const unread = await historyNote(dex, { found: turn.sources.length > 0 })
-    if (unread !== undefined) note(unread)
-    if (!started.model) note(HOW_TO_SET_UP)
+    if (unread !== undefined) say(unread)
+    if (!started.model) say(HOW_TO_SET_UP)
     const problem = started.kept.problem()
-    if (problem !== undefined) note(`This chat could not be kept: ${problem}`)
+    if (problem !== undefined) say(`This chat could not be kept: ${problem}`)
     if (turn.sources.length > 0)
       saveListing(
         dex.home.dir,

@@ -7,6 +7,7 @@ import { visibleIn } from "../render/visible.ts"
 import { many } from "../render/words.ts"
 import { deviceLogin, loginMethods } from "../tools/hub/device-login.ts"
 import { logIn } from "../tools/hub/login.ts"
+import { say } from "./say.ts"
 
 const MOST_BYTES = 64 << 10
 
@@ -28,11 +29,9 @@ export async function hubLogin([address, ...more]: string[], flags: LoginFlags, 
     process.stdout.write(`Logged in to ${safeLine(found.address)} as ${safeLine(member)} (${safeLine(tenant)}).\n`)
     const shared = no_longer_shared.length
     if (shared > 0)
-      process.stderr.write(
-        `${many(shared, "project was", "projects were")} shared with another hub, and not with this one.\n`,
-      )
-    process.stderr.write(
-      `The hub has ${many(projects.length, "project")} for you. Nothing is shared by logging in: run \`dex hub share\` inside a project.\n`,
+      say(`${many(shared, "project was", "projects were")} shared with another hub, and not with this one.`)
+    say(
+      `The hub has ${many(projects.length, "project")} for you. Nothing is shared by logging in: run \`dex hub share\` inside a project.`,
     )
   }
   return 0
@@ -53,10 +52,14 @@ async function tokenByBrowser(address: string): Promise<string> {
     return await deviceLogin(address, {
       signal: stop.signal,
       wait: (ms, signal) => setTimeout(ms, undefined, { signal }),
-      show: ({ user_code, verification_uri, verification_uri_complete }) =>
-        void process.stderr.write(
-          `Open ${safeLine(verification_uri_complete ?? verification_uri)}\nand check that it shows this code: ${safeLine(user_code)}\nWaiting for you to agree there. Ctrl-C ends this; --paste asks for a token or an invitation instead.\n`,
-        ),
+      show: ({ user_code, verification_uri, verification_uri_complete }) => {
+        // Whole, so that it can be clicked and copied.
+        process.stderr.write(`Open ${safeLine(verification_uri_complete ?? verification_uri)}\n`)
+        say(
+          `and check that it shows this code: ${safeLine(user_code)}`,
+          "Waiting for you to agree there. Ctrl-C ends this; --paste asks for a token or an invitation instead.",
+        )
+      },
     })
   } catch (error) {
     if (stop.signal.aborted) throw new DexError("cancelled", "Nothing was changed.", { cause: error })

@@ -4,12 +4,12 @@ import { runTool } from "../app/run.ts"
 import { VERSION } from "../app/version.ts"
 import type { SyncProgress } from "../ingest/sync-types.ts"
 import { toJson } from "../render/json.ts"
-import { safe, terminalOf, wrap } from "../render/terminal.ts"
+import { safe, terminalOf } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
 import type { Command, Face } from "./command.ts"
-import { asTyped } from "./print/as-typed.ts"
 import type { PrintContext, Printed, ReadPage } from "./print/printer.ts"
 import { printedError } from "./print/words.ts"
+import { say } from "./say.ts"
 
 /** Runs a declared command: what it asks, what it prints, and how it ends. Returns the exit code. */
 export async function runCommand(
@@ -110,9 +110,8 @@ function show({ lines, notes }: Printed): void {
 
 function showNotes(notes: string[] | undefined, areBelow: boolean): void {
   if (!notes?.length) return
-  const terminal = terminalOf(process.stderr, process.env)
-  const wrapped = notes.flatMap((note) => wrap(asTyped(safe(note), terminal), terminal.columns))
-  process.stderr.write(`${areBelow ? "\n" : ""}${wrapped.join("\n")}\n`)
+  if (areBelow) process.stderr.write("\n")
+  say(...notes)
 }
 
 type ProgressView = { show(progress: SyncProgress): void; stop(): void }
