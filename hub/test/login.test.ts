@@ -49,7 +49,7 @@ describe.skipIf(!hasPostgres)("logging in with an identity provider", () => {
       two: verified("two@example.com"),
       robot: verified("robot@example.com"),
     }
-    const { team, operator, tokenOf, me } = await hubWithLogin(people)
+    const { team, operator, logIn, tokenOf, me } = await hubWithLogin(people)
     const add = async (name: string, email: string, role = "member") => {
       const added = await operator("member", "add", name, "--tenant", "acme", "--role", role, "--email", email)
       expect(added).toMatchObject({ code: 0 })
@@ -69,14 +69,17 @@ describe.skipIf(!hasPostgres)("logging in with an identity provider", () => {
 
     await add("left", "left@example.com")
     await operator("member", "disable", "left", "--tenant", "acme")
+    expect(await logIn("left")).toMatchObject({ status: 403, body: { error: { code: "login" } } })
+    await add("back", "left@example.com")
+    expect(await nameOf(await tokenOf("left"))).toBe("back")
     for (const name of ["two", "zwei"]) await add(name, "two@example.com")
     await add("robot", "robot@example.com", "service")
-    for (const who of ["left", "two", "robot"]) expect(await nameOf(await tokenOf(who))).toBe(`${who}-2`)
+    for (const who of ["two", "robot"]) expect(await nameOf(await tokenOf(who))).toBe(`${who}-2`)
     await add("kim", "kim@example.com")
     expect(await operator("tenant", "oidc", "acme", "--everyone")).toMatchObject({ code: 0 })
     expect(await nameOf(await tokenOf("typed"))).not.toBe("kim")
     const found = "select target, detail->>'about' as about from hub.audit where detail->>'found_by' = 'email'"
-    expect(await team.asOwner(found)).toEqual([{ target: "login", about: "lee" }])
+    expect(await team.asOwner(found)).toEqual(["lee", "back"].map((about) => ({ target: "login", about })))
   })
 
   test("refuses who has left, who is of another domain, and whose address nobody verified", async () => {

@@ -657,4 +657,51 @@ declare provider hub.identity_provider; who hub.member; is_by_email bool := fals
   return 'in';
 end $$;
 `,
+  `
+/**
+ * As before, but whom the operator disabled before they ever logged in is refused, and does not become somebody new: until a member who is
+ * not disabled has their address.
+ */
+create or replace function hub.log_in(of_issuer text, of_subject text, of_email text, of_display text, wanted_name text, of_groups text[],
+  token_hash bytea, token_days int) returns text language plpgsql security definer set search_path = '' as $$
+declare provider hub.identity_provider; who hub.member; is_by_email bool := false; tries int := 0; token_scopes text[]; begin
+  -- One login of a tenant at a time, so that two of one new person make one member.
+  select * into provider from hub.identity_provider p where p.issuer = of_issuer for update;
+  if not found then return 'no_tenant'; end if;
+  if provider.email_domain is not null
+    and right(lower(coalesce(of_email, '')), length(provider.email_domain) + 1) <> '@' || provider.email_domain then return 'domain'; end if;
+  if provider.required_group is not null and not provider.required_group = any (of_groups) then return 'group'; end if;
+  select * into who from hub.member m where m.tenant = provider.tenant and m.subject = of_issuer || ' ' || of_subject;
+  if who.disabled_at is not null then return 'left'; end if;
+  if who.id is null then
+    -- Two of one address are left alone: nobody can say which of them it is.
+    update hub.member m set subject = of_issuer || ' ' || of_subject where m.tenant = provider.tenant and m.subject is null and m.id = (
+      select min(o.id) from hub.member o where o.tenant = provider.tenant and o.subject is null and o.disabled_at is null
+        and o.role <> 'service' and lower(o.email) = lower(of_email) having count(*) = 1) returning * into who;
+    is_by_email := who.id is not null;
+    if who.id is null and (select bool_and(o.disabled_at is not null) from hub.member o where o.tenant = provider.tenant and o.subject is null
+      and o.role <> 'service' and lower(o.email) = lower(of_email)) then return 'left'; end if;
+  end if;
+  while who.id is null loop
+    tries := tries + 1;
+    if tries > 1000 then raise exception 'no name is free'; end if;
+    insert into hub.member (tenant, subject, name, role) values (provider.tenant, of_issuer || ' ' || of_subject,
+      case tries when 1 then wanted_name else wanted_name || '-' || tries end, 'member') on conflict do nothing returning * into who;
+    if who.id is not null then
+      insert into hub.audit (tenant, member, action, target, detail)
+        values (who.tenant, who.id, 'member_add', who.name, jsonb_build_object('role', 'member'));
+    end if;
+  end loop;
+  update hub.member m set email = of_email, display = of_display, groups = of_groups where m.tenant = who.tenant and m.id = who.id;
+  perform hub.apply_groups(who.tenant, who.id);
+  select m.role into who.role from hub.member m where m.tenant = who.tenant and m.id = who.id;
+  token_scopes := case who.role when 'admin' then '{push,read,admin}' when 'member' then '{push,read}' else '{read}' end;
+  insert into hub.token (hash, tenant, member, kind, scopes, name, expires_at)
+    values (token_hash, who.tenant, who.id, 'device', token_scopes, 'login', now() + make_interval(days => token_days));
+  insert into hub.audit (tenant, member, action, target, detail)
+    values (who.tenant, who.id, 'login', 'login', jsonb_build_object('about', who.name, 'kind', 'device', 'scopes', token_scopes)
+      || case when is_by_email then '{"found_by": "email"}'::jsonb else '{}' end);
+  return 'in';
+end $$;
+`,
 ]
