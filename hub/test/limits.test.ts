@@ -163,6 +163,11 @@ describe.skipIf(!hasPostgres)("a hub's limits", () => {
     client.close()
     expect(await team.asOwner("select from hub.conversation where native_id in ('b', 'x')")).toEqual([])
     expect(await operator("member", "quota", "ann", "none", "--tenant", "acme")).toMatchObject({ code: 0 })
+    expect(await team.asOwner("select member, detail from hub.audit where action = 'quota' order by id")).toEqual([
+      { member: null, detail: { about: "ann", bytes: 100 } },
+      { member: null, detail: { bytes: 2e9 } },
+      { member: null, detail: { about: "ann", bytes: "none" } },
+    ])
   })
 
   test("what was pushed before it was counted is counted by the migration", async () => {

@@ -47,6 +47,12 @@ describe.skipIf(!hasPostgres)("a project that keeps conversations for 30 days", 
     expect(lines.filter(({ action }) => action === "retention").map(({ detail }) => detail)).toEqual(
       expect.arrayContaining([{ conversations: ["ann/claude_code:old"] }, { conversations: ["bob/claude_code:left"] }]),
     )
+    await setRetention(team.asOwner, tenant, KEY, undefined)
+    const kept = (await auditForOperator(team.asOwner, { tenant })).filter(({ action }) => action === "keep")
+    expect(kept).toMatchObject([
+      { member: null, target: KEY, detail: { days: 30 } },
+      { member: null, target: KEY, detail: { days: "forever" } },
+    ])
     const conversations = [{ source: "claude_code", id: "old", digest: "0".repeat(64), chunks: [] }]
     expect(await planPush(team.db, ann, { project: KEY, conversations })).toEqual([{ state: "gone" }])
   })

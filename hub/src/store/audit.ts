@@ -24,6 +24,8 @@ export type AuditAction =
   | "member_export"
   | "break_glass"
   | "shard_move"
+  | "quota"
+  | "keep"
 
 /** `about` is the member whom it was done to. */
 export type AuditEntry = { action: AuditAction; target?: string; about?: number; detail?: object }

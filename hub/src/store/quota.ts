@@ -1,4 +1,5 @@
 import { megabytes } from "../../../src/render/words.ts"
+import { recordAudit } from "./audit.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
 import { HubProblem } from "./problem.ts"
 import { TENANT, TENANT_SCOPE } from "./scope.ts"
@@ -83,6 +84,7 @@ export async function setTenantQuota(query: Query, tenant: number, bytes: number
        else settings || jsonb_build_object('quota_bytes', $2::bigint) end where id = $1`,
     [tenant, bytes ?? null],
   )
+  await recordAudit(query, { tenant }, { action: "quota", detail: { bytes: bytes ?? "none" } })
 }
 
 export async function setMemberQuota(
@@ -92,4 +94,5 @@ export async function setMemberQuota(
   bytes: number | undefined,
 ): Promise<void> {
   await query("update hub.member set quota_bytes = $3 where tenant = $1 and id = $2", [tenant, member, bytes ?? null])
+  await recordAudit(query, { tenant }, { action: "quota", about: member, detail: { bytes: bytes ?? "none" } })
 }

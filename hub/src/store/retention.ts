@@ -1,3 +1,4 @@
+import { recordAudit } from "./audit.ts"
 import type { Query, Viewer } from "./connection.ts"
 import type { Keyring } from "./keyring.ts"
 import { asOwner } from "./owner.ts"
@@ -43,4 +44,5 @@ export async function setRetention(query: Query, tenant: number, key: string, da
     ...[tenant, key, days ?? null],
   ])
   if (rows.length === 0) throw new Error(`There is no project ${JSON.stringify(key)}. Somebody shares one first.`)
+  await recordAudit(query, { tenant }, { action: "keep", target: key, detail: { days: days ?? "forever" } })
 }
