@@ -273,7 +273,7 @@ export async function bundle({ outdir, version, plugins = [] }) {
  */
 async function inPieces(options) {
   const { metafile } = await build({ ...options, metafile: true, write: false })
-  return build({ ...options, metafile: true, plugins: [...(options.plugins ?? []), loadTogether(sharedIn(metafile))] })
+  return build({ ...options, metafile: true, plugins: [loadTogether(sharedIn(metafile)), ...(options.plugins ?? [])] })
 }
 
 /**
