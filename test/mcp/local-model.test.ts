@@ -5,10 +5,11 @@ import { claudeSession } from "../support/home.ts"
 import { loadsOf, writeLocalModel } from "../support/local-model.ts"
 import { isAlive } from "../support/processes.ts"
 import { tempDir } from "../support/temp.ts"
-import { syncHome } from "../support/warm.ts"
+import { syncHome, warmDex } from "../support/warm.ts"
 import { connect } from "./client.ts"
 
 const SYNONYMS = { people: "customers", thrown: "signed", off: "out", unexpectedly: "random" }
+const QUERY = "people thrown off unexpectedly"
 const WANTED = "claude_code:11111111-1111-4111-8111-111111111111"
 
 test("servers have the history embedded behind their answers, and share one process that holds the model", async () => {
@@ -30,17 +31,19 @@ test("servers have the history embedded behind their answers, and share one proc
   writeFileSync(join(dexDir, "config.json"), '{ "embed.provider": "local", "embed.timeout_ms": 5000 }\n', {
     mode: 0o600,
   })
+  // Asked before there is a server: one embeds as soon as it runs.
+  const before = await warmDex(home, ["search", QUERY, "--json"])
+  expect(JSON.parse(before.stdout)).toMatchObject({
+    mode: "lexical",
+    degraded: [expect.stringMatching(/No message has a vector/)],
+  })
   const servers = await Promise.all([1, 2, 3].map(() => connect(home)))
-  const search = async (server: (typeof servers)[number]) =>
-    (await server.call("dex_search", { query: "people thrown off unexpectedly" })).structuredContent as {
-      mode: string
-      degraded?: string[]
-      results: { id: string }[]
-    }
-  const before = await search(servers[0]!)
-  expect(before).toMatchObject({ mode: "lexical", degraded: [expect.stringMatching(/No message has a vector/)] })
-  for (const server of servers) await expect.poll(async () => (await search(server)).degraded).toBeUndefined()
-  for (const server of servers) expect((await search(server)).results[0]?.id).toBe(WANTED)
+  const search = async (server: (typeof servers)[number]) => {
+    const { structuredContent } = await server.call("dex_search", { query: QUERY })
+    const { degraded, results } = structuredContent as { degraded?: string[]; results: { id: string }[] }
+    return { degraded, first: results[0]?.id }
+  }
+  for (const server of servers) await expect.poll(() => search(server)).toEqual({ degraded: undefined, first: WANTED })
   // One embeds and ends, the other answers searches.
   expect(loadsOf(dexDir).length).toBe(2)
   expect(loadsOf(dexDir).some(isAlive)).toBe(true)
