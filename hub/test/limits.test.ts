@@ -86,7 +86,7 @@ describe("logins", () => {
 })
 
 describe.skipIf(!hasPostgres)("a hub's limits", () => {
-  test("whoever begins logins in a loop is refused, and the identity provider is not asked", async () => {
+  test("whoever begins logins or tries codes in a loop is refused, and the identity provider is not asked", async () => {
     const { team, tokens } = await hubWithPeople()
     const provider = await startProvider({})
     const { url } = await startHub(
@@ -106,6 +106,8 @@ describe.skipIf(!hasPostgres)("a hub's limits", () => {
     })
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0)
     expect(provider.asked.device).toBe(1)
+    const invite = () => request(url, undefined, "POST", "/v1/login/invitation", { code: "guessed" })
+    expect([(await invite()).status, (await invite()).status]).toEqual([403, 429])
     expect((await request(url, undefined, "GET", "/v1/login")).status).toBe(200)
     expect((await request(url, tokens.ann, "GET", "/v1/me")).status).toBe(200)
   })

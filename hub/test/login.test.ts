@@ -132,6 +132,16 @@ describe.skipIf(!hasPostgres)("logging in with an identity provider", () => {
     expect(hub.log.join("\n")).toContain('"event":"identity_provider"')
   })
 
+  test("asks the provider about one login only so often, whoever is impatient", async () => {
+    const { provider, begin, ask } = await hubWithLogin({})
+    const [begun, other] = [await begin(), await begin()]
+    const answers = await Promise.all(Array.from({ length: 50 }, () => ask(begun)))
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200))
+    expect(answers.map(({ body }) => body)).toContainEqual({ state: "slow_down" })
+    expect(provider.asked.token).toBeLessThan(50)
+    expect((await ask(other)).body).toEqual({ state: "waiting" })
+  })
+
   test("says that a code which nobody typed has expired", async () => {
     const { begin, ask } = await hubWithLogin({}, { codeSeconds: 1 })
     const begun = await begin()

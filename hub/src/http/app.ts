@@ -111,6 +111,7 @@ export function createHubApp({
     app.post("/internal/lines", asked.lines)
   }
   app.get("/v1/login", (c) => c.json({ methods: [...(login ? ["device"] : []), "token", "invitation"] }))
+  if (limits) app.use("/v1/login/invitation", limitLogins(limits))
   app.post("/v1/login/invitation", json, async (c) => {
     const { code } = await jsonOf<{ code?: unknown }>(c)
     return c.json({ token: await redeemInvitation(db, String(code)) })

@@ -1,4 +1,5 @@
 import type { Context } from "hono"
+import { type Bucket, createBucket } from "../bucket.ts"
 import { tokenHash } from "../store/people.ts"
 import { HubProblem } from "../store/problem.ts"
 
@@ -43,7 +44,7 @@ export function limitRequests(limits: RequestLimits, now: () => number = Date.no
   }
 }
 
-/** The same for logins that are begun, of everybody together: each of them asks the identity provider. */
+/** The same for logins, of everybody together. Each that is begun asks the identity provider, each invitation the database. */
 export function limitLogins({ loginsPerMinute, loginsAtOnce }: LoginLimits, now: () => number = Date.now) {
   const use = { running: 0 }
   const bucket = createBucket(loginsPerMinute, now)
@@ -71,24 +72,6 @@ async function within(
     await work()
   } finally {
     use.running--
-  }
-}
-
-/** Says 0, or that there is none left for so many seconds. */
-type Bucket = { take(): number }
-
-/** A minute's worth may be used in one go; then it fills up again little by little. */
-function createBucket(perMinute: number, now: () => number): Bucket {
-  let [left, at] = [perMinute, now()]
-  return {
-    take: () => {
-      if (perMinute === 0) return 0
-      left = Math.min(perMinute, left + (Math.max(0, now() - at) / MINUTE_MS) * perMinute)
-      at = now()
-      if (left < 1) return Math.ceil(((1 - left) * 60) / perMinute)
-      left--
-      return 0
-    },
   }
 }
 

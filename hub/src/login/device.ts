@@ -1,3 +1,5 @@
+import { type Bucket, createBucket } from "../bucket.ts"
+import { createRecent } from "../recent.ts"
 import type { OidcSettings } from "../settings.ts"
 import type { Database } from "../store/connection.ts"
 import { seal, sealedName, unseal } from "../store/keys.ts"
@@ -10,10 +12,20 @@ import { expired, type Provider } from "./provider.ts"
 type Parts = { db: Database; provider: Provider; settings: OidcSettings; masterKey: Buffer; now?: () => number }
 
 const ABOUT = "device login"
+/** Of one login: dex asks every five seconds. */
+const ASKS_PER_MINUTE = 30
+/** As many logins as begin in two hours. */
+const MOST_LOGINS = 10_000
 
-/** Nothing is kept between the two calls: who waits brings what the provider gave, sealed, to whichever node they reach. */
+/** Nothing that is needed is kept between the two calls: who waits brings what the provider gave, sealed, to whichever node they reach. */
 export function createDeviceLogins({ db, provider, settings, masterKey, now = Date.now }: Parts): DeviceLogins {
   const key = sealedName(masterKey, ABOUT)
+  const asks = createRecent<Bucket>(MOST_LOGINS, () => 1)
+  const isTooOften = (code: string) => {
+    const bucket = asks.get(code) ?? createBucket(ASKS_PER_MINUTE, now)
+    asks.set(code, bucket)
+    return bucket.take() > 0
+  }
   return {
     begin: async () => {
       const { code, userCode, address, addressWithCode, seconds, interval } = await provider.beginDevice()
@@ -30,6 +42,7 @@ export function createDeviceLogins({ db, provider, settings, masterKey, now = Da
     ask: async (login) => {
       const { code, until } = opened(key, login)
       if (until < now()) throw expired()
+      if (isTooOften(code)) return { state: "slow_down" }
       const answer = await provider.askDevice(code)
       if (answer.state !== "done") return answer
       return { state: "done", token: await logInPerson(db, personIn(settings.issuer, answer.claims), settings.days) }
