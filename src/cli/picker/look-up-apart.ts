@@ -31,14 +31,16 @@ export type LookUpProcess = {
   close(): void
 }
 
+type Asked = { question: LookUpQuestion; answered: (answer: LookUpAnswer) => void }
+
 /**
  * Looks things up in a process of its own, one after the other, so that drawing never waits. Started with the first
- * question; one that died is started again with the next.
+ * question. One that died is started again, and is asked what the other one did not answer.
  */
 export function startLookUp(): LookUpProcess {
   let child: ChildProcess | undefined
-  let asking: { id: number; answered: (answer: LookUpAnswer) => void } | undefined
-  const waiting = new Map<LookUpQuestion["type"], { question: LookUpQuestion; answered: (a: LookUpAnswer) => void }>()
+  let asking: (Asked & { isAgain: boolean }) | undefined
+  const waiting = new Map<LookUpQuestion["type"], Asked>()
   let id = 0
   const end = (answer: LookUpAnswer) => {
     const { answered } = asking!
@@ -49,23 +51,28 @@ export function startLookUp(): LookUpProcess {
   const started = () => {
     if (child) return child
     const one = fork(processFile(), { stdio: ["ignore", "ignore", "ignore", "ipc"], execArgv: [] })
-    one.on("message", (answer: LookUp) => answer.id === asking?.id && end(answer))
+    one.on("message", (answer: LookUp) => answer.id === id && asking && end(answer))
     const gone = () => {
       if (child !== one) return
       child = undefined
-      if (asking) end({ problem: "The process that searches ended early." })
+      // What two of them did not survive is not asked a third time.
+      if (asking?.isAgain) end({ problem: "The process that searches ended early." })
+      else if (asking) send({ ...asking, isAgain: true })
     }
     one.on("error", gone)
     one.on("exit", gone)
     child = one
     return one
   }
+  const send = (asked: Asked & { isAgain: boolean }) => {
+    asking = asked
+    started().send({ id: ++id, question: asked.question }, () => {})
+  }
   const askNext = () => {
     const [next] = waiting.values()
     if (asking || next === undefined) return
     waiting.delete(next.question.type)
-    asking = { id: ++id, answered: next.answered }
-    started().send({ id, question: next.question }, () => {})
+    send({ ...next, isAgain: false })
   }
   return {
     ask: (question, answered) => {

@@ -46,6 +46,7 @@ export function createRowFinder(
     const query = { text, filter, limit: MOST_FOUND }
     let typed: FoundRows = { rows: [], hasMore: false, note: "" }
     let ranked: FoundRows | undefined
+    let problem: string | undefined
     const showRanked = (found: FoundRows) => {
       const isFirst = !isRefresh && ranked === undefined && typed.rows.length === 0
       ranked = found
@@ -55,12 +56,16 @@ export function createRowFinder(
       typed = found
       // Two processes answer, and either may be first.
       if (ranked) showRanked(ranked)
+      else if (problem !== undefined) showProblem(problem)
       // That there are none says nothing yet: the full search knows what was meant.
       else if (!isRefresh && found.rows.length > 0) onFound(found, { isFirst: true, isLast: false })
     }
     // What was found already stays, in the order of time.
-    const showProblem = (note: string) =>
-      typed.rows.length > 0 ? onFound({ ...typed, note }, { isFirst: false, isLast: true }) : onProblem(note)
+    const showProblem = (note: string) => {
+      problem = note
+      if (typed.rows.length > 0) onFound({ ...typed, note }, { isFirst: false, isLast: true })
+      else onProblem(note)
+    }
     typing.ask({ type: "typed", query, isAgain: isRefresh }, whileNewest(showTyped))
     const rank = () => ranking.ask({ type: "ranked", query }, whileNewest(showRanked, showProblem))
     pause = setTimeout(rank, isRefresh ? 0 : PAUSE_MS)

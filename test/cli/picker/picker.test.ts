@@ -156,6 +156,17 @@ describe.skipIf(!hasTmux)("a picker that stays open", () => {
     await screen.shows(/^❯ logged out .* 1$/m)
     expect(await below(screen, "look-up-process")).not.toContain(lookUp)
   })
+
+  test("what a search process was asked when it died is asked again", async () => {
+    const lookUps = await below(screen, "look-up-process")
+    for (const pid of lookUps) process.kill(pid, "SIGSTOP")
+    await screen.keys("Enter", "Down")
+    // By now Enter has asked whether it can be resumed.
+    await expect.poll(async () => selected(await screen.text())).toBe(NEWEST_FIRST[1])
+    for (const pid of lookUps) process.kill(pid, "SIGKILL")
+    expect(await screen.shows("It cannot be resumed")).toContain("claude is not installed")
+    await screen.keys("Escape")
+  })
 })
 
 describe.skipIf(!hasTmux)("the picker's screen", () => {

@@ -61,6 +61,14 @@ test("where the ranking fails, what was found stays, and the reason is said", as
   expect(shown.at(-1)).toEqual({ refs: ["a"], note: "The process that searches ended early.", isLast: true })
 })
 
+test("where the ranking fails first, nothing better follows what is found then", async () => {
+  const { asked, shown } = await searching()
+  asked.ranked!({ problem: "The process that searches ended early." })
+  expect(shown.at(-1)).toEqual({ refs: [], note: "The process that searches ended early.", isLast: true })
+  asked.typed!({ found: rows("a") })
+  expect(shown.at(-1)).toEqual({ refs: ["a"], note: "The process that searches ended early.", isLast: true })
+})
+
 test("answers for words that are no longer there are dropped", async () => {
   const { find, asked, shown } = finder()
   find("tok", { here: false })
