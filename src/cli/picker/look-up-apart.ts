@@ -31,7 +31,7 @@ export type LookUpProcess = {
   close(): void
 }
 
-type Asked = { question: LookUpQuestion; answered: (answer: LookUpAnswer) => void }
+type OpenQuestion = { question: LookUpQuestion; answered: (answer: LookUpAnswer) => void }
 
 /**
  * Looks things up in a process of its own, one after the other, so that drawing never waits. Started with the first
@@ -39,8 +39,8 @@ type Asked = { question: LookUpQuestion; answered: (answer: LookUpAnswer) => voi
  */
 export function startLookUp(): LookUpProcess {
   let child: ChildProcess | undefined
-  let asking: (Asked & { isAgain: boolean }) | undefined
-  const waiting = new Map<LookUpQuestion["type"], Asked>()
+  let asking: (OpenQuestion & { isAgain: boolean }) | undefined
+  const waiting = new Map<LookUpQuestion["type"], OpenQuestion>()
   let id = 0
   const end = (answer: LookUpAnswer) => {
     const { answered } = asking!
@@ -64,7 +64,7 @@ export function startLookUp(): LookUpProcess {
     child = one
     return one
   }
-  const send = (asked: Asked & { isAgain: boolean }) => {
+  const send = (asked: OpenQuestion & { isAgain: boolean }) => {
     asking = asked
     started().send({ id: ++id, question: asked.question }, () => {})
   }
