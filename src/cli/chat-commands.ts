@@ -80,7 +80,7 @@ async function changeUseCase({ started: { chat }, ask }: Talk, words: string): P
 function clear({ started: { chat, kept } }: Talk): void {
   chat.clear()
   kept.cleared()
-  say("Starting over. What was said so far is kept in the file.")
+  say("Starting over. The questions and answers so far are still kept.")
 }
 
 function toggleVerbose(talk: Talk): void {
@@ -100,7 +100,7 @@ function showSources({ said }: Talk): void {
 
 function save({ dex, started, said }: Talk, words: string): void {
   if (said.length === 0) {
-    say("Nothing was said yet.")
+    say("There is nothing to save yet.")
     return
   }
   const file = resolve(dex.cwd, words || `dex-chat-${started.kept.id() ?? "answers"}.md`)

@@ -14,7 +14,7 @@ type Parts = { db: Database; provider: Provider; settings: OidcSettings; masterK
 const ABOUT = "device login"
 /** Of one login: dex asks every five seconds. */
 const ASKS_PER_MINUTE = 30
-/** As many logins as begin in two hours. */
+/** More than begin in two hours. */
 const MOST_LOGINS = 10_000
 
 /** Nothing that is needed is kept between the two calls: who waits brings what the provider gave, sealed, to whichever node they reach. */

@@ -3,8 +3,8 @@ import type { Dex } from "../context.ts"
 import { pushedOf } from "./sharing.ts"
 
 /**
- * Starts `dex hub push` as a process of its own, which goes on when this one has ended, where the hub is not to be left
- * alone just now. Whoever synced does not wait for it. Never throws.
+ * For who shares something: starts `dex hub push` as a process of its own, which goes on when this one has ended, unless it
+ * is too early to try again. Whoever synced does not wait for it. Never throws.
  */
 export function pushBehind(dex: Pick<Dex, "home" | "machine" | "now">): boolean {
   const [script] = process.argv.slice(1)

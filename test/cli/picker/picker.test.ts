@@ -156,17 +156,6 @@ describe.skipIf(!hasTmux)("a picker that stays open", () => {
     await screen.shows(/^❯ logged out .* 1$/m)
     expect(await below(screen, "look-up-process")).not.toContain(lookUp)
   })
-
-  test("what a search process was asked when it died is asked again", async () => {
-    const lookUps = await below(screen, "look-up-process")
-    for (const pid of lookUps) process.kill(pid, "SIGSTOP")
-    await screen.keys("Enter", "Down")
-    // By now Enter has asked whether it can be resumed.
-    await expect.poll(async () => selected(await screen.text())).toBe(NEWEST_FIRST[1])
-    for (const pid of lookUps) process.kill(pid, "SIGKILL")
-    expect(await screen.shows("It cannot be resumed")).toContain("claude is not installed")
-    await screen.keys("Escape")
-  })
 })
 
 describe.skipIf(!hasTmux)("the picker's screen", () => {
@@ -276,6 +265,19 @@ describe.skipIf(!hasTmux)("keys", () => {
     const text = await screen.shows(/^modes: isig icanon echo$/m)
     expect(text).toContain(`claude --resume ${RACE} in ${join(home, "code", "api")}`)
     expect(await screen.tmux("display", "-p", "#{alternate_on}")).toBe("0\n")
+  })
+
+  test("what a search process was asked when it died is asked again", async () => {
+    const home = await readHome()
+    program(home, "claude", 'echo "claude $*"')
+    const { screen } = await opened({ home })
+    const lookUps = await below(screen, "look-up-process")
+    for (const pid of lookUps) process.kill(pid, "SIGSTOP")
+    await screen.keys("Enter", "Down")
+    // By now Enter has asked whether it can be resumed.
+    await expect.poll(async () => selected(await screen.text())).toBe(NEWEST_FIRST[1])
+    for (const pid of lookUps) process.kill(pid, "SIGKILL")
+    await screen.shows("claude --resume 44444444-4444-4444-8444-444444444444")
   })
 
   test("what cannot be resumed is said, and can be handed over", async () => {
