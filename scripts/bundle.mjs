@@ -28,7 +28,7 @@ const COLD = [
   "src/app/sync-behind.ts",
   "src/cli/agree-to-agent.ts",
   "src/cli/ask-key.ts",
-  "src/cli/chat.ts",
+  "src/cli/chat/chat.ts",
   "src/cli/choose-wiring.ts",
   "src/cli/complete-values.ts",
   "src/cli/completions.ts",

@@ -3,7 +3,7 @@ import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 import { decisionShape } from "../tools/decisions/decisions.ts"
 import { fromField, projectField, toField } from "../tools/fields.ts"
-import { PERIODS } from "./digest-period.ts"
+import { PERIODS } from "./digest/period.ts"
 import { costFields, mapOutput } from "./map-fields.ts"
 
 export const digest = defineTool({

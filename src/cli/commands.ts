@@ -145,7 +145,7 @@ export const commands: readonly Command[] = [
   }),
   command(chat, {
     asksAll: true,
-    instead: async (input, json) => (json ? undefined : (await import("./chat.ts")).chatCommand(input)),
+    instead: async (input, json) => (json ? undefined : (await import("./chat/chat.ts")).chatCommand(input)),
     view: async () => (await import("./print/ask.ts")).printAsk,
   }),
   command(map, {

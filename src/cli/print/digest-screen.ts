@@ -1,4 +1,4 @@
-import type { ProjectFacts } from "../../answers/digest-facts.ts"
+import type { ProjectFacts } from "../../answers/digest/facts.ts"
 import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
 import { many, shortPath } from "../../render/words.ts"
 

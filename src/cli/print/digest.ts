@@ -1,6 +1,6 @@
+import type { ProjectFacts } from "../../answers/digest/facts.ts"
+import { factsPage } from "../../answers/digest/page.ts"
 import type { digest } from "../../answers/digest.ts"
-import type { ProjectFacts } from "../../answers/digest-facts.ts"
-import { factsPage } from "../../answers/digest-page.ts"
 import { markdownOf } from "../../answers/map/markdown.ts"
 import { localDay } from "../../core/dates.ts"
 import { listed } from "../../core/format.ts"

@@ -1,12 +1,12 @@
-import { type ChatInput, startChat } from "../answers/chat.run.ts"
-import { createDex } from "../app/dex.ts"
-import { saveListing } from "../app/listing.ts"
-import { VERSION } from "../app/version.ts"
-import { DexError } from "../core/error.ts"
-import { historyNote } from "../tools/unread.ts"
-import { agreeToAgent } from "./agree-to-agent.ts"
-import { answerOn, HOW_TO_SET_UP, stoppable } from "./chat-answer.ts"
-import { say } from "./say.ts"
+import { type ChatInput, startChat } from "../../answers/chat.run.ts"
+import { createDex } from "../../app/dex.ts"
+import { saveListing } from "../../app/listing.ts"
+import { VERSION } from "../../app/version.ts"
+import { DexError } from "../../core/error.ts"
+import { historyNote } from "../../tools/unread.ts"
+import { agreeToAgent } from "../agree-to-agent.ts"
+import { say } from "../say.ts"
+import { answerOn, HOW_TO_SET_UP, stoppable } from "./answer.ts"
 
 /** Asks one question, or goes on until the person leaves. Returns the exit code. */
 export async function chatCommand(input: ChatInput): Promise<number> {
@@ -23,7 +23,7 @@ export async function chatCommand(input: ChatInput): Promise<number> {
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
   try {
     const started = await startChat(dex, input)
-    if (goesOn) return await (await import("./chat-talk.ts")).talk(dex, started, input)
+    if (goesOn) return await (await import("./talk.ts")).talk(dex, started, input)
     const turn = await stoppable((signal) =>
       answerOn(started, input.query!, { signal, verbose: input.verbose === true, saysNoModel: true }),
     )
@@ -47,7 +47,7 @@ export async function chatCommand(input: ChatInput): Promise<number> {
 async function openCodeChat(input: ChatInput): Promise<number> {
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
   try {
-    return await (await import("./chat-opencode.ts")).openCode(dex, input)
+    return await (await import("./opencode.ts")).openCode(dex, input)
   } finally {
     dex.close()
   }

@@ -1,14 +1,14 @@
 import { writeFileSync } from "node:fs"
 import { resolve } from "node:path"
-import type { ChatInput, Turn } from "../answers/chat.run.ts"
-import { messageOf } from "../core/error.ts"
-import { padEnd, safe, safeLine, terminalOf } from "../render/terminal.ts"
-import type { Dex } from "../tools/context.ts"
-import { describeCollections } from "../tools/docs/collections.ts"
-import { isHere } from "../tools/resolve.ts"
-import type { Started } from "./chat-answer.ts"
-import { sourceLines } from "./print/ask.ts"
-import { say } from "./say.ts"
+import type { ChatInput, Turn } from "../../answers/chat.run.ts"
+import { messageOf } from "../../core/error.ts"
+import { padEnd, safe, safeLine, terminalOf } from "../../render/terminal.ts"
+import type { Dex } from "../../tools/context.ts"
+import { describeCollections } from "../../tools/docs/collections.ts"
+import { isHere } from "../../tools/resolve.ts"
+import { sourceLines } from "../print/ask.ts"
+import { say } from "../say.ts"
+import type { Started } from "./answer.ts"
 
 export type Talk = {
   dex: Dex

@@ -1,10 +1,10 @@
-import type { Effect } from "../core/conversation.ts"
-import { formatRef } from "../core/ref.ts"
-import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
-import { pathBelow } from "../suggest/paths.ts"
-import type { Dex } from "../tools/context.ts"
-import { decisionsWithin, type ListedDecision } from "./digest-decisions.ts"
-import { leftOpen, type OpenCheck } from "./left-open.ts"
+import type { Effect } from "../../core/conversation.ts"
+import { formatRef } from "../../core/ref.ts"
+import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
+import { pathBelow } from "../../suggest/paths.ts"
+import type { Dex } from "../../tools/context.ts"
+import { leftOpen, type OpenCheck } from "../left-open.ts"
+import { decisionsWithin, type ListedDecision } from "./decisions.ts"
 
 /** What was done in a project, told from the records alone. */
 export type ProjectFacts = {

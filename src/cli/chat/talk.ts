@@ -1,13 +1,13 @@
 import { createInterface, type Interface } from "node:readline"
-import type { ChatInput, Turn } from "../answers/chat.run.ts"
-import { isDexError } from "../core/error.ts"
-import { paint, terminalOf } from "../render/terminal.ts"
-import { shortPath } from "../render/words.ts"
-import type { Dex } from "../tools/context.ts"
-import { historyNote } from "../tools/unread.ts"
-import { answerOn, HOW_TO_SET_UP, type Started, stoppable } from "./chat-answer.ts"
-import { COMMANDS, isCommand, runChatCommand, type Talk } from "./chat-commands.ts"
-import { say } from "./say.ts"
+import type { ChatInput, Turn } from "../../answers/chat.run.ts"
+import { isDexError } from "../../core/error.ts"
+import { paint, terminalOf } from "../../render/terminal.ts"
+import { shortPath } from "../../render/words.ts"
+import type { Dex } from "../../tools/context.ts"
+import { historyNote } from "../../tools/unread.ts"
+import { say } from "../say.ts"
+import { answerOn, HOW_TO_SET_UP, type Started, stoppable } from "./answer.ts"
+import { COMMANDS, isCommand, runChatCommand, type Talk } from "./commands.ts"
 
 /** Question after question, on a terminal, until the person leaves. */
 export async function talk(dex: Dex, started: Started, input: ChatInput): Promise<number> {

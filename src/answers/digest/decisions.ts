@@ -1,8 +1,8 @@
-import type { Infer } from "../core/schema.ts"
-import type { Dex } from "../tools/context.ts"
-import type { decisionShape } from "../tools/decisions/decisions.ts"
-import { listedDecision } from "../tools/decisions/run.ts"
-import { learnedIfQuick } from "../tools/learned.ts"
+import type { Infer } from "../../core/schema.ts"
+import type { Dex } from "../../tools/context.ts"
+import type { decisionShape } from "../../tools/decisions/decisions.ts"
+import { listedDecision } from "../../tools/decisions/run.ts"
+import { learnedIfQuick } from "../../tools/learned.ts"
 
 export type ListedDecision = Infer<typeof decisionShape>
 

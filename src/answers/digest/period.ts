@@ -1,5 +1,5 @@
-import { DAY_MS, localDay, parseDate } from "../core/dates.ts"
-import { DexError } from "../core/error.ts"
+import { DAY_MS, localDay, parseDate } from "../../core/dates.ts"
+import { DexError } from "../../core/error.ts"
 
 export const PERIODS = ["today", "yesterday", "week"] as const
 export type PeriodInput = { period?: (typeof PERIODS)[number]; from?: string; to?: string }

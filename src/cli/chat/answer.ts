@@ -1,9 +1,9 @@
-import { NO_MODEL } from "../answers/ask.run.ts"
-import type { startChat, Turn } from "../answers/chat.run.ts"
-import type { Step } from "../answers/loop.ts"
-import { clip, paint, safe, safeLine, type Terminal, terminalOf, widthOf } from "../render/terminal.ts"
-import { notesOf, printAsk, sourceLines } from "./print/ask.ts"
-import { say } from "./say.ts"
+import { NO_MODEL } from "../../answers/ask.run.ts"
+import type { startChat, Turn } from "../../answers/chat.run.ts"
+import type { Step } from "../../answers/loop.ts"
+import { clip, paint, safe, safeLine, type Terminal, terminalOf, widthOf } from "../../render/terminal.ts"
+import { notesOf, printAsk, sourceLines } from "../print/ask.ts"
+import { say } from "../say.ts"
 
 export type Started = Awaited<ReturnType<typeof startChat>>
 type How = { signal: AbortSignal; verbose: boolean; saysNoModel: boolean }

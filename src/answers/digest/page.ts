@@ -1,5 +1,5 @@
-import { safeLine } from "../render/terminal.ts"
-import type { ProjectFacts } from "./digest-facts.ts"
+import { safeLine } from "../../render/terminal.ts"
+import type { ProjectFacts } from "./facts.ts"
 
 const COMMAND_CHARS = 100
 
