@@ -27,6 +27,13 @@ const said = (name: string, ...argv: string[]): string => {
   }
 }
 
+test("every command that is declared for agents is offered to agents", () => {
+  const declared = commands.flatMap(({ tool }) => (tool.mcp ? [tool.mcp.name] : []))
+  expect(offered.map(({ mcp }) => mcp.name).sort()).toEqual(declared.sort())
+  const known = new Set(commands.map(({ tool }) => tool.name))
+  expect(tools.filter(({ name }) => !known.has(name)).map(({ name }) => name)).toEqual([])
+})
+
 describe("dex --help", () => {
   test("fits a screen of 24 rows and 80 columns, with the line to type on", async () => {
     const shown = shortHelp(everything, { ...NARROW, columns: 80 })

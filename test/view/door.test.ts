@@ -27,6 +27,8 @@ describe("the door of the view", () => {
         ["GET", undefined],
         ["GET", "dex_view="],
         ["GET", "dex_view=wrong"],
+        // As long as the right one.
+        ["GET", `dex_view=${"A".repeat(43)}`],
         ["POST", undefined],
         ["POST", "dex_view=wrong"],
         ["DELETE", undefined],
