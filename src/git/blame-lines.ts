@@ -33,10 +33,14 @@ export async function blameLines(folder: string, path: string, options: BlameOpt
   const { rev, from, to, moves, copies, signal } = options
   const args = [
     ...["-c", "core.quotePath=false", "blame", "--porcelain", "--encoding=UTF-8", "--no-progress"],
+    // Both name a program in the repository's own settings.
+    ...["--no-textconv", "--no-ext-diff"],
     ...(moves ? ["-M"] : []),
     ...(copies ? ["-C"] : []),
     ...(from === undefined ? [] : ["-L", `${from},${to ?? from}`]),
   ]
+  // Only what is not committed goes through the filters of the working tree.
+  const settings = rev === undefined ? await withoutFilters(folder, signal) : {}
   const where = [...(rev === undefined ? [] : [rev]), "--", path]
   const ignored = lookAt(join(folder, IGNORED_REVS))
   const skips = ignored !== undefined && ignored !== "unknown" && ignored.isFile()
@@ -44,19 +48,44 @@ export async function blameLines(folder: string, path: string, options: BlameOpt
     folder,
     [...args, ...(skips ? ["--ignore-revs-file", IGNORED_REVS] : []), ...where],
     signal,
+    settings,
   )
   // A list that git cannot read is no reason to answer nothing.
-  const read = first.end.code !== 0 && skips ? await outputOf(folder, [...args, ...where], signal) : first
+  const read = first.end.code !== 0 && skips ? await outputOf(folder, [...args, ...where], signal, settings) : first
   if (read.end.code !== 0) throw notBlamed(path, read.end)
   return linesIn(read.text)
 }
 
-async function outputOf(folder: string, args: string[], signal: AbortSignal | undefined) {
+/** The filters that a repository's settings name, each switched off: git would run them on a file that it reads. */
+async function withoutFilters(folder: string, signal: AbortSignal | undefined): Promise<Record<string, string>> {
+  const { text, end } = await outputOf(
+    folder,
+    ["config", "--null", "--name-only", "--get-regexp", "^filter\\."],
+    signal,
+  )
+  if (end.stopped !== undefined)
+    throw new DexError("git_failed", "git could not tell which filters the repository has.")
+  const names = text.split("\0").flatMap((key) => /^filter\.(.*)\.[^.]+$/s.exec(key)?.[1] ?? [])
+  return Object.fromEntries(
+    [...new Set(names)].flatMap((name) => [
+      ...["clean", "smudge", "process"].map((kind) => [`filter.${name}.${kind}`, ""]),
+      [`filter.${name}.required`, "false"],
+    ]),
+  )
+}
+
+async function outputOf(
+  folder: string,
+  args: string[],
+  signal: AbortSignal | undefined,
+  settings: Record<string, string> = {},
+) {
   const chunks: Buffer[] = []
   const end = await runGit(args, {
     ...LIMITS,
     folder,
     signal,
+    settings,
     readsOnly: true,
     onOutput: (one) => void chunks.push(one),
   })

@@ -14,6 +14,8 @@ export type RunOptions = {
   readsOnly?: boolean
   /** Folders that a search for the repository does not leave upwards. */
   ceiling?: string
+  /** Settings that no file can change. Given in the environment, since `-c` cannot name a section with an equals sign in it. */
+  settings?: Readonly<Record<string, string>>
   /** What it reads from its standard input; nothing where absent. */
   input?: string
   onOutput: (bytes: Buffer) => void
@@ -92,7 +94,7 @@ export function runGit(args: string[], options: RunOptions): Promise<RunEnd> {
   })
 }
 
-function environment({ readsOnly, ceiling }: RunOptions): Record<string, string | undefined> {
+function environment({ readsOnly, ceiling, settings = {} }: RunOptions): Record<string, string | undefined> {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("GIT_") || KEPT.test(name))
   return {
     ...Object.fromEntries(inherited),
@@ -104,5 +106,15 @@ function environment({ readsOnly, ceiling }: RunOptions): Record<string, string 
         { GIT_ALLOW_PROTOCOL: "none", GIT_NO_LAZY_FETCH: "1", GIT_OPTIONAL_LOCKS: "0", GIT_NO_REPLACE_OBJECTS: "1" }
       : { GIT_ALLOW_PROTOCOL: "https:ssh:file" }),
     ...(ceiling !== undefined && { GIT_CEILING_DIRECTORIES: ceiling }),
+    ...settingsInEnvironment(settings),
   }
+}
+
+function settingsInEnvironment(settings: Readonly<Record<string, string>>): Record<string, string> {
+  const all = Object.entries(settings)
+  const pairs = all.flatMap(([name, value], i) => [
+    [`GIT_CONFIG_KEY_${i}`, name],
+    [`GIT_CONFIG_VALUE_${i}`, value],
+  ])
+  return Object.fromEntries([["GIT_CONFIG_COUNT", String(all.length)], ...pairs])
 }

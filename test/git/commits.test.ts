@@ -1,7 +1,9 @@
 import { execFileSync, spawnSync } from "node:child_process"
-import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
+import { blameLines } from "../../src/git/blame-lines.ts"
+import { countTouched, readCommitDiffs, readCommitHeads } from "../../src/git/commit-diffs.ts"
 import { commitMarks } from "../../src/git/commit-marks.ts"
 import { readCommits } from "../../src/git/commits.ts"
 import { listGitFiles } from "../../src/git/list-files.ts"
@@ -164,6 +166,8 @@ describe("a repository that somebody made to harm", () => {
     "diff.bait.command": bait,
     "diff.bait.textconv": bait,
     "filter.bait.clean": bait,
+    "filter.a=b.c.clean": bait,
+    "filter.a=b.c.required": "true",
     "filter.bait.smudge": bait,
     "filter.bait.process": bait,
     "gpg.program": bait,
@@ -186,7 +190,11 @@ describe("a repository that somebody made to harm", () => {
     const bait = join(dir, "bait")
     writeFileSync(bait, `#!/bin/sh\necho "$0 $*" >> ${sprung}\n`)
     chmodSync(bait, 0o755)
-    write(repository, { "a.bait": LINES, ".gitattributes": "* diff=bait filter=bait\n" }, "one")
+    write(
+      repository,
+      { "a.bait": LINES, ".gitattributes": "* diff=bait filter=bait\nc.bait filter=a=b.c\n", "c.bait": LINES },
+      "one",
+    )
     repository.git("mv", "a.bait", "b.bait")
     write(repository, { "b.bait": `${LINES}more\n` }, "two")
     // A signed commit, so that there is something to verify.
@@ -215,9 +223,31 @@ describe("a repository that somebody made to harm", () => {
     expect(existsSync(sprung), `git ended with ${plain.status ?? plain.signal}: ${plain.stderr}`).toBe(true)
   })
 
+  test("nor when the changes of its commits or the lines of a file are read", async () => {
+    const { repository, sprung } = baited((bait) => `ext::${bait}`)
+    const [two, one] = ["HEAD~1", "HEAD~2"].map((name) => repository.git("rev-parse", name))
+    const { commits } = await readCommitDiffs(repository.folder, [two!, one!])
+    expect(commits.map(({ subject, files }) => [subject, files.length])).toEqual([
+      ["two", 1],
+      ["one", 3],
+    ])
+    expect(await readCommitHeads(repository.folder, [two!, one!])).toHaveLength(2)
+    expect((await countTouched(repository.folder, [one!])).get(one!)).toBe(3)
+    await blameLines(repository.folder, "b.bait", { rev: two! }).catch((e) => console.log(String(e)))
+    expect(existsSync(sprung)).toBe(false)
+    for (const words of [
+      ["log", "-p", "--ext-diff"],
+      ["blame", "b.bait"],
+    ]) {
+      rmSync(sprung, { force: true })
+      const plain = spawnSync("git", ["-C", repository.folder, ...words], { encoding: "utf8" })
+      expect(existsSync(sprung), `git ${words[0]} ended with ${plain.status}: ${plain.stderr}`).toBe(true)
+    }
+  })
+
   test("nor when its files are listed, or it is asked which of them it ignores", async () => {
     const { repository, sprung } = baited((bait) => `ext::${bait}`)
-    expect(await listGitFiles(repository.folder)).toEqual([".gitattributes", "b.bait"])
+    expect(await listGitFiles(repository.folder)).toEqual([".gitattributes", "b.bait", "c.bait"])
     await skippedFolders(repository.folder)
     expect(await ignoredFiles(repository.folder, ["b.bait"])).toEqual(new Set())
     expect(existsSync(sprung)).toBe(false)
