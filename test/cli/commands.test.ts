@@ -87,6 +87,7 @@ describe("dex search", () => {
     const run = await warmDex(home, ["search", "refresh token race"])
     expect(run.code).toBe(0)
     expect(run.stdout).toContain("Refresh token race")
+    expect((await warmDex(home, ["search", "mutex"])).stdout).toMatch(/\S.*\*\*mutex\*\*.*\S/)
     const found = await json(home, ["search", "mutex"])
     expect(found).toMatchObject({ total: 1, matched: "all", mode: "lexical" })
     expect(found.results[0]).toMatchObject({
@@ -493,9 +494,16 @@ describe("the command line", () => {
 
   test("keeps its files to their owner", async () => {
     const home = await synced()
-    expect(statSync(join(home, ".dex")).mode & 0o777).toBe(0o700)
-    for (const file of readdirSync(join(home, ".dex")))
-      expect([file, statSync(join(home, ".dex", file)).mode & 0o777]).toEqual([file, 0o600])
+    for (const words of [["list"], ["search", "mutex"], ["fix", "mutex"], ["note", "quokka"], ["suggest"], ["usage"]])
+      await warmDex(home, words)
+    await warmDex(home, ["backup", join(home, ".dex", "backup.db")])
+    const dex = join(home, ".dex")
+    const modes = ["", ...readdirSync(dex, { recursive: true, encoding: "utf8" })].map((name) => {
+      const found = statSync(join(dex, name))
+      return [name, (found.mode & 0o777).toString(8), found.isDirectory() ? "700" : "600"]
+    })
+    expect(modes.map(([name]) => name)).toEqual(expect.arrayContaining(["history.db", "suggest.db"]))
+    expect(modes.filter(([, mode, wanted]) => mode !== wanted)).toEqual([])
   })
 
   test("lets nothing from a transcript steer the terminal, in text or in JSON", async () => {
