@@ -355,6 +355,147 @@ describe("what a session says", () => {
   })
 })
 
+describe("version 2", () => {
+  const fresh = () => homeOf(join(fixtures, "2.0-fresh")).then((home) => conversationsOf(opencodeConnector, home))
+  const upgraded = () => homeOf(join(fixtures, "2.0-upgraded")).then((home) => conversationsOf(opencodeConnector, home))
+  const upgradedSession = async (id: string) => (await upgraded()).get(id)!
+  const said = (conversation: Conversation) =>
+    conversation.messages.map((message) => message.parts.map((part) => part.text).join(" | "))
+
+  test("a database that has only the newer tables is read, and one of another channel beside it", async () => {
+    const conversations = await fresh()
+    expect([...conversations.keys()].sort()).toEqual(["ses_branch", "ses_fork", "ses_fresh", "ses_reverted"])
+    const first = conversations.get("ses_fresh")!
+    expect(first).toMatchObject({ title: { text: "Why the queue stalls" }, agent_version: "2.0.3" })
+    expect(first.messages.map(({ role, parts }) => `${role} ${parts.map(({ type }) => type).join()}`)).toEqual([
+      "user text,text,image",
+      "assistant thinking,tool_call,tool_result,text",
+      "system summary",
+      "user text",
+      "assistant tool_call",
+    ])
+    expect(first.messages[0]!.parts.map(({ origin }) => origin)).toEqual(["person", "injected", "person"])
+    expect(first.messages[0]!.effects).toEqual([
+      { type: "file", path: "/home/dev/queue/worker.ts", action: "mentioned" },
+    ])
+  })
+
+  test("a fork says what it is a fork of, and pays for its own answers only", async () => {
+    const fork = (await fresh()).get("ses_fork")!
+    expect(fork.fork_of).toBe("ses_fresh")
+    expect(fork.messages.map(({ usage }) => usage?.input)).toEqual([undefined, undefined, undefined, 10])
+  })
+
+  test("what was reverted is marked as abandoned", async () => {
+    const messages = (await fresh()).get("ses_reverted")!.messages
+    expect(messages.map((message) => message.abandoned ?? false)).toEqual([false, false, true, true])
+  })
+
+  test("a session of an upgraded database that was not touched since says all that it said before", async () => {
+    const conversation = await upgradedSession("ses_upgraded")
+    expect(said(conversation)).toEqual([
+      "Why is the disk full? | [Attachment unavailable after migration: notes.md (text/plain)]",
+      '{"command":"df -h"} | /dev/sda1 97% | Old logs.',
+      "Delete old logs",
+      "The disk was full of logs.",
+    ])
+    const [prompt, answer] = conversation.messages
+    expect(prompt!.parts.map(({ origin }) => origin)).toEqual(["person", "injected"])
+    expect(prompt!.effects).toEqual([{ type: "file", path: "/home/dev/queue/notes.md", action: "mentioned" }])
+    expect(answer!.usage).toMatchObject({ input: 310, output: 22 })
+    expect(conversation.messages.at(-1)).toMatchObject({ key: "msg_u5", usage: { input: 10 } })
+    expect(conversation.messages.some(({ abandoned }) => abandoned)).toBe(false)
+  })
+
+  test("a session that went on after the upgrade is read from the newer table, each message once", async () => {
+    const conversation = await upgradedSession("ses_continued")
+    expect(conversation.title?.text).toBe("New title")
+    expect(conversation.messages.map(({ key }) => key)).toEqual([
+      ...["msg_c1", "msg_c2", "msg_c2:error", "msg_c3", "msg_c4", "msg_c4:error"],
+    ])
+    expect(said(conversation).slice(1)).toEqual([
+      "None. Add one on created_at.",
+      "APIError: overloaded",
+      "Asked in the new program: is it faster now?",
+      "Ten times.",
+      "stopped by the user",
+    ])
+  })
+
+  test("what an older program wrote after the upgrade is read, too, in the order of time", async () => {
+    const conversation = await upgradedSession("ses_rolled_back")
+    expect(said(conversation)).toEqual([
+      "Before the upgrade",
+      "Back in the old program",
+      "The old program answers",
+      "And in the new program again",
+    ])
+    expect(conversation.messages.some(({ abandoned }) => abandoned)).toBe(false)
+    expect(said(await upgradedSession("ses_old_again"))).toEqual(["The old program is back and asks something new"])
+  })
+
+  test("a session without rows in the newer table is read from the older ones", async () => {
+    expect(said(await upgradedSession("ses_empty_v2"))).toEqual(["The upgrade was interrupted before this one"])
+  })
+
+  test("turns that were taken back in 2.x, and that the older tables still have, are marked as abandoned", async () => {
+    const { messages } = await upgradedSession("ses_taken_back")
+    expect(messages.map(({ key, abandoned }) => [key, abandoned ?? false])).toEqual([
+      ["msg_t1", false],
+      ["msg_t2", true],
+      ["msg_t3", false],
+    ])
+  })
+
+  test("what was deleted in 2.x does not come back from the older tables or the beta's database", async () => {
+    const conversations = await upgraded()
+    expect(conversations.has("ses_deleted")).toBe(false)
+    expect(conversations.has("ses_beta_deleted")).toBe(false)
+    expect(conversations.has("ses_beta")).toBe(true)
+    expect(conversations.has("ses_beta_later")).toBe(true)
+  })
+
+  test("without a note that the upgrade was completed, nothing counts as deleted", async () => {
+    const home = await homeOf(join(fixtures, "2.0-upgraded"))
+    const db = new DatabaseSync(join(folderOf(home), "opencode.db"))
+    db.exec(`update kv set value = '{"phase":"sessions","cursor":"ses_new"}'`)
+    db.close()
+    const conversations = await conversationsOf(opencodeConnector, home)
+    expect(conversations.has("ses_deleted")).toBe(true)
+    expect(conversations.has("ses_beta_deleted")).toBe(true)
+    expect(conversations.get("ses_taken_back")!.messages.some(({ abandoned }) => abandoned)).toBe(false)
+  })
+
+  test("a beta's database that the upgrade could not import keeps its sessions", async () => {
+    const home = await homeOf(join(fixtures, "2.0-upgraded"))
+    const db = new DatabaseSync(join(folderOf(home), "opencode-next.db"))
+    db.exec("alter table session rename to session_v2")
+    db.close()
+    expect((await conversationsOf(opencodeConnector, home)).has("ses_beta_deleted")).toBe(true)
+  })
+
+  test("a row of the newer table that is rewritten in place moves the stamp of its session and of no other", async () => {
+    const home = await homeOf(join(fixtures, "2.0-upgraded"))
+    const stamps = async () => new Map((await unitsOf(opencodeConnector, home)).map((unit) => [unit.key, unit.stamp]))
+    const before = await stamps()
+    const db = new DatabaseSync(join(folderOf(home), "opencode.db"))
+    db.exec("update session_message set time_updated = time_updated + 1 where id = 'msg_c4'")
+    db.close()
+    const moved = [...(await stamps())].filter(([key, stamp]) => before.get(key) !== stamp).map(([key]) => key)
+    expect(moved).toEqual(["db:ses_continued"])
+  })
+
+  test("signatures, share links, image bytes and the copy of recent messages are not kept", async () => {
+    for (const fixture of ["2.0-fresh", "2.0-upgraded"]) {
+      const home = await homeOf(join(fixtures, fixture))
+      const records = []
+      for (const unit of await unitsOf(opencodeConnector, home))
+        records.push(...(await recordsOf(opencodeConnector, unit)))
+      expect(JSON.stringify(records)).not.toMatch(/MUST-NOT|RECENT-COPY|secret-link|iVBORw0KGgo/)
+    }
+  })
+})
+
 test("reads the recorded OpenCode databases without an exception or an unknown type", async () => {
   const home = await homeOf(join(fixtures, "1.18.33-tools-and-subagent"))
   const conversations = await conversationsOf(opencodeConnector, home)

@@ -1,23 +1,24 @@
 import { basename, dirname, join } from "node:path"
 import type { RawRecord } from "../../core/record.ts"
-import { number, parseObject, string } from "../../core/record.ts"
+import { parseObject, string } from "../../core/record.ts"
 import { lookAt } from "../../files/look-at.ts"
 import type { Connector, Cursor, Reading, Scratch, Seen, Skipped, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { type DatabaseSession, readingOfRows, unitsOfDatabase } from "../kit/database-units.ts"
 import { entriesOf } from "../kit/folder.ts"
-import { columnsOf, type ForeignDatabase, type ForeignRow, withFoundDatabase } from "../kit/foreign-sqlite.ts"
+import { columnsOf, type ForeignDatabase, withForeignDatabase, withFoundDatabase } from "../kit/foreign-sqlite.ts"
+import { rowsOfSession, sessionsIn, UNIT_PREFIX, upgradeOf, wasDeleted } from "./database.ts"
 import { parseOpencode } from "./parse.ts"
 import { OPENCODE_DATABASE, opencodeRoots } from "./roots.ts"
 import { stripOpencode } from "./strip.ts"
 import { rowsOfTree, sessionsOfTrees } from "./tree.ts"
 
 /**
- * OpenCode. Since 1.2 a database; before that a tree of JSON files, which stays on disk and is not always imported, so
- * both are read and the database wins where it has the same session.
+ * OpenCode. Since 1.2 a database, with other tables since 2.0; before that a tree of JSON files, which stays on disk and is
+ * not always imported, so both are read and the database wins where it has the same session.
  */
 export const opencodeConnector: Connector = {
   source: "opencode",
-  version: 4,
+  version: 5,
   roots: opencodeRoots,
   discover,
   watched,
@@ -46,11 +47,36 @@ function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Unit 
     yield* unitsOfDatabase(root, sessionsIn, seen, scratch)
     return
   }
-  for (const entry of entriesOf(root, (problem) => problems.push(problem))) {
-    if (OPENCODE_DATABASE.test(entry.name)) yield* unitsOfDatabase(join(root, entry.name), sessionsIn, seen, scratch)
+  const names = entriesOf(root, (problem) => problems.push(problem)).map(({ name }) => name)
+  const databases = names.filter((name) => OPENCODE_DATABASE.test(name))
+  for (const name of databases) {
+    const into = databases.find((other) => name === other.replace(/\.db$/, "-next.db"))
+    const sessions =
+      into === undefined ? sessionsIn : (db: ForeignDatabase) => notImported(db, join(root, into), scratch)
+    yield* unitsOfDatabase(join(root, name), sessions, seen, scratch)
   }
   yield* sessionsOfTrees(root, (problem) => problems.push(problem))
   yield* problems
+}
+
+/**
+ * The sessions of the beta's database. The upgrade to 2.0 copies them to the main one, if it can read it, and leaves it as it is: a
+ * session that was deleted in the main one since does not come back from here.
+ */
+function notImported(db: ForeignDatabase, into: string, scratch: Scratch | undefined): DatabaseSession[] {
+  const found = sessionsIn(db)
+  const isImportable = ["project", "session", "session_message"].every((table) => columnsOf(db, table).size > 0)
+  const upgrade = isImportable && attempted(() => withForeignDatabase(into, upgradeOf, scratch))
+  return upgrade ? found.filter((session) => !wasDeleted(upgrade, session)) : found
+}
+
+/** Undefined where it fails: the main database is reported by itself. */
+function attempted<T>(work: () => T): T | undefined {
+  try {
+    return work()
+  } catch {
+    return undefined
+  }
 }
 
 function isFile(path: string): boolean {
@@ -58,46 +84,11 @@ function isFile(path: string): boolean {
   return found !== undefined && found !== "unknown" && found.isFile()
 }
 
-function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
-  if (!columnsOf(db, "session").has("id"))
-    throw new Error("no session table: not a database of OpenCode, or a new kind")
-  const content = new Map<unknown, string[]>()
-  const bytes = new Map<unknown, number>()
-  const touched = new Map<unknown, number>()
-  for (const table of ["message", "part", "session_message"] as const) {
-    if (!columnsOf(db, table).has("session_id")) continue
-    for (const row of db.iterate(CONTENT_OF[table])) {
-      content.set(row.id, [...(content.get(row.id) ?? []), `${row.count},${row.updated},${row.bytes}`])
-      bytes.set(row.id, (bytes.get(row.id) ?? 0) + (number(row.bytes) ?? 0))
-      touched.set(row.id, Math.max(touched.get(row.id) ?? 0, number(row.updated) ?? 0))
-    }
-  }
-  return db.all("select id, time_created, time_updated from session").map((row) => {
-    const modifiedAt = Math.max(number(row.time_updated) ?? 0, touched.get(row.id) ?? 0)
-    const bornAt = number(row.time_created)
-    return {
-      key: `db:${row.id}`,
-      stamp: [row.time_updated, ...(content.get(row.id) ?? [])].join(":"),
-      bytes: bytes.get(row.id) ?? 0,
-      modifiedAt,
-      ...(bornAt !== undefined && { bornAt }),
-    }
-  })
-}
-
-/** octet_length reads a row's header only, where length would read the text. */
-const CONTENT_OF = {
-  message: `select session_id as id, count(*) as count, max(time_updated) as updated, sum(octet_length(data)) as bytes
-    from message group by session_id`,
-  part: `select session_id as id, count(*) as count, max(time_updated) as updated, sum(octet_length(data)) as bytes
-    from part group by session_id`,
-  session_message: `select session_id as id, count(*) as count, max(time_updated) as updated,
-    sum(octet_length(data)) as bytes from session_message group by session_id`,
-}
-
 function read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading {
   const skipped: Skipped[] = []
-  const rows = unit.key.startsWith("db:") ? rowsOfDatabase(unit, scratch) : rowsOfTree(unit, skipped)
+  const rows = unit.key.startsWith(UNIT_PREFIX)
+    ? withFoundDatabase(unit.path, (db) => rowsOfSession(db, unit.key.slice(UNIT_PREFIX.length)), scratch)
+    : rowsOfTree(unit, skipped)
   const whole: RawRecord[] = []
   for (const row of rows) {
     const parsed = withData(row)
@@ -105,54 +96,6 @@ function read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading {
     else skipped.push({ reason: "damaged JSON", where: `${row.table} ${row.id}` })
   }
   return readingOfRows(whole, stripOpencode, skipped, after)
-}
-
-/** Named one by one: other columns hold secrets (share links), permissions and copies of whole files. */
-const SESSION_COLUMNS = [
-  ...["id", "project_id", "parent_id", "slug", "directory", "title", "version", "agent", "model", "revert"],
-  ...["time_created", "time_updated", "time_archived"],
-]
-
-function rowsOfDatabase(unit: Unit, scratch: Scratch | undefined): RawRecord[] {
-  const id = unit.key.slice("db:".length)
-  const read = (db: ForeignDatabase): RawRecord[] => {
-    const has = columnsOf(db, "session")
-    const columns = SESSION_COLUMNS.filter((name) => has.has(name)).join(", ")
-    const [session] = db.all(`select ${columns} from session where id = ?`, id)
-    if (!session) return []
-    const rows = [tagged("session", session)]
-    if (columnsOf(db, "project").has("worktree")) {
-      const projects = db.all("select id, worktree, vcs, name from project where id = ?", String(session.project_id))
-      rows.push(...projects.map((row) => tagged("project", row)))
-    }
-    const messages = db.all(
-      "select id, session_id, time_created, time_updated, data from message where session_id = ? order by time_created, id",
-      id,
-    )
-    rows.push(...messages.map((row) => tagged("message", row)))
-    const parts = db.all("select id, message_id, session_id, data from part where session_id = ? order by id", id)
-    rows.push(...parts.map((row) => tagged("part", row)))
-    if (messages.length === 0) rows.push(...eventRows(db, id))
-    return rows
-  }
-  return withFoundDatabase(unit.path, read, scratch)
-}
-
-/** The tables that are to replace message and part; filled instead of them by some builds, beside them by none. */
-function eventRows(db: ForeignDatabase, id: string): RawRecord[] {
-  const has = columnsOf(db, "session_message")
-  if (!has.has("data")) return []
-  const rows = has.has("seq")
-    ? db.all("select id, type, seq, time_created, data from session_message where session_id = ? order by seq", id)
-    : db.all(
-        "select id, type, time_created, data from session_message where session_id = ? order by time_created, id",
-        id,
-      )
-  return rows.map((row, index) => ({ seq: index, ...tagged("session_message", row) }))
-}
-
-function tagged(table: string, row: ForeignRow): RawRecord {
-  return { table, ...row }
 }
 
 function withData(row: RawRecord): RawRecord | undefined {

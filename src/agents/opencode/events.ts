@@ -2,10 +2,26 @@ import type { Message, Origin, Part } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { number, record, records, string, time } from "../../core/record.ts"
 import { commandEffect, commitEffects } from "../kit/effects.ts"
-import { errorMessageOf, fileParts, type PartsAndEffects, toolParts, usageIn } from "./parts.ts"
+import {
+  errorMessageOf,
+  errorNotice,
+  fileParts,
+  type PartsAndEffects,
+  promptWithoutQuotes,
+  toolParts,
+  usageIn,
+} from "./parts.ts"
 
-/** A row of `session_message`, the table that is to replace `message` and `part`. Undefined where it says nothing. */
-export function eventMessage(row: RawRecord, asked: Origin, count: (type: string) => void): Message | undefined {
+/** What a row of `session_message` says, which replaces `message` and `part` since 2.0, and what went wrong in it. */
+export function eventMessages(row: RawRecord, asked: Origin, count: (type: string) => void): Message[] {
+  const message = eventMessage(row, asked, count)
+  const error = row.type === "assistant" ? record(row.data)?.error : undefined
+  const text = error === undefined || error === null ? "" : errorMessageOf(error)
+  const at = time(row.time_created)
+  return [...(message ? [message] : []), ...(text ? [errorNotice(String(row.id), text, at)] : [])]
+}
+
+function eventMessage(row: RawRecord, asked: Origin, count: (type: string) => void): Message | undefined {
   const key = string(row.id)
   const data = record(row.data)
   if (key === undefined || !data) return undefined
@@ -15,8 +31,11 @@ export function eventMessage(row: RawRecord, asked: Origin, count: (type: string
   switch (row.type) {
     case "user": {
       const files = records(data.files).map((file) => fileParts(file, asked))
-      const parts: Part[] = text === undefined ? [] : [{ type: "text", text, origin: asked }]
-      return whole({ ...base, role: "user" }, [{ parts }, ...files])
+      const skills = records(data.skills).flatMap((skill): Part[] => {
+        const text = string(skill.text)
+        return text === undefined ? [] : [{ type: "text", text, origin: "injected" }]
+      })
+      return whole({ ...base, role: "user" }, [{ parts: promptParts(text ?? "", asked) }, { parts: skills }, ...files])
     }
     case "synthetic":
     case "skill":
@@ -33,14 +52,12 @@ export function eventMessage(row: RawRecord, asked: Origin, count: (type: string
       const told = records(data.content).map((part, index) => assistantPart(part, `${key}:${index}`, count))
       const model = string(record(data.model)?.id) ?? string(record(data.model)?.modelID)
       const usage = usageIn([data])
-      const error = data.error === undefined ? "" : errorMessageOf(data.error)
-      if (error) told.push({ parts: [{ type: "text", text: error, origin: "agent" }] })
       return whole({ ...base, role: "assistant", ...(model && { model }), ...(usage && { usage }) }, told)
     }
     case "compaction": {
       const summary = string(data.summary)
       const usage = usageIn([data])
-      if (summary === undefined) return undefined
+      if (!summary) return undefined
       return {
         ...base,
         role: "system",
@@ -57,6 +74,16 @@ export function eventMessage(row: RawRecord, asked: Origin, count: (type: string
       count(`session_message ${String(row.type)}`)
       return undefined
   }
+}
+
+/** What the upgrade to 2.0 wrote into the prompt in place of a file. */
+const UNAVAILABLE = /(?:^|\n\n)(\[Attachment unavailable after migration: [^\n]*\])/g
+
+function promptParts(text: string, asked: Origin): Part[] {
+  const missing = [...text.matchAll(UNAVAILABLE)].map(([, note]) => note!)
+  const typed = promptWithoutQuotes(missing.length > 0 ? text.replaceAll(UNAVAILABLE, "") : text)
+  const parts: Part[] = typed.trim() === "" ? [] : [{ type: "text", text: typed, origin: asked }]
+  return [...parts, ...missing.map((note): Part => ({ type: "text", text: note, origin: "injected" }))]
 }
 
 function assistantPart(part: RawRecord, id: string, count: (type: string) => void): PartsAndEffects {

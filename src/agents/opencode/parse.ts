@@ -2,11 +2,11 @@ import { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Effect, Message, Origin, Part, Role } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { number, record, string, time } from "../../core/record.ts"
-import type { Usage } from "../../core/usage.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
 import { fileEffect } from "../kit/effects.ts"
-import { eventMessage } from "./events.ts"
-import { fileParts, type PartsAndEffects, toolParts, usageIn } from "./parts.ts"
+import { eventMessages } from "./events.ts"
+import { joinGenerations, type RowMessages } from "./generations.ts"
+import { errorNotice, fileParts, opencodeUsage, type PartsAndEffects, promptWithoutQuotes, toolParts } from "./parts.ts"
 
 const AUTHORITY = { database: 10, files: 8 }
 
@@ -34,28 +34,30 @@ export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed
   const about = session[0] ?? {}
   const parentId = string(about.parent_id)
   const asked: Origin = parentId ? "agent" : "person"
+  const older = messageRows.sort(byTimeThenId).flatMap((row): RowMessages[] => {
+    const id = string(row.id)
+    const data = record(row.data)
+    if (id === undefined || !data) return []
+    const parts = (partsOf.get(id) ?? []).sort(byId)
+    return [{ id, row, parts, messages: [...messagesOf(id, row, data, parts, asked, count)] }]
+  })
+  const newer = eventRows
+    .sort((a, b) => (number(a.seq) ?? 0) - (number(b.seq) ?? 0))
+    .map((row): RowMessages => ({ id: String(row.id), row, messages: eventMessages(row, asked, count) }))
   const messages: Message[] = []
   const abandonedFrom = revertedFrom(about)
   let abandoned = false
-  for (const row of messageRows.sort(byTimeThenId)) {
-    const id = string(row.id)
-    const data = record(row.data)
-    if (id === undefined || !data) continue
-    const isTarget = id === abandonedFrom?.message
+  for (const told of joinGenerations(older, newer, time(about.upgraded_at))) {
+    const isTarget = told.id === abandonedFrom?.message
     if (isTarget && !abandonedFrom.keepsMessage) abandoned = true
-    const parts = (partsOf.get(id) ?? []).sort(byId)
-    for (const message of messagesOf(id, row, data, parts, asked, count)) {
-      messages.push({ ...message, ...(abandoned && { abandoned }), ...(isCopied(data, about) && { usage: undefined }) })
-    }
+    const isCopy = isCopied(record(told.row.data) ?? {}, about)
+    for (const message of told.messages)
+      messages.push({ ...message, ...(abandoned && { abandoned }), ...(isCopy && { usage: undefined }) })
     if (isTarget) abandoned = true
-  }
-  for (const row of eventRows.sort((a, b) => (number(a.seq) ?? 0) - (number(b.seq) ?? 0))) {
-    const message = eventMessage(row, asked, count)
-    if (message) messages.push(message)
   }
   if (messages.length === 0) return { conversations: [], unknown: unknown.all() }
 
-  const ends = messageRows.flatMap((row) => time(record(record(row.data)?.time)?.completed) ?? [])
+  const ends = [...messageRows, ...eventRows].flatMap((row) => time(record(record(row.data)?.time)?.completed) ?? [])
   const times = [...ends, ...messages.flatMap((message) => message.at ?? [])]
   const conversation: Conversation = {
     id: string(about.id) ?? unit.key.slice(unit.key.indexOf(":") + 1),
@@ -64,6 +66,7 @@ export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed
     cwds: cwdsOf(about, messageRows, eventRows, projects),
     agent_version: string(about.version),
     ...(parentId && { parent: { id: parentId } }),
+    ...(string(about.fork_session_id) && { fork_of: string(about.fork_session_id) }),
     started_at: time(about.time_created) ?? times.reduce<number | undefined>(earlier, undefined),
     ended_at: times.reduce<number | undefined>(later, undefined) ?? time(about.time_updated),
     messages,
@@ -115,12 +118,8 @@ function* messagesOf(
   if (error) {
     const said = string(record(error.data)?.message) ?? string(error.message)
     const text = [string(error.name), said].filter((word) => word !== undefined).join(": ")
-    if (text) yield notice(`${id}:error`, text, at)
+    if (text) yield errorNotice(id, text, at)
   }
-}
-
-function notice(key: string, text: string, at: number | undefined): Message {
-  return { key, role: "system", ...(at !== undefined && { at }), parts: [{ type: "text", text, origin: "agent" }] }
 }
 
 /** Undefined for a type that is not known. */
@@ -137,7 +136,7 @@ function partsOfPart(
       if (text === undefined || text.trim() === "") return { parts: [] }
       if (part.synthetic === true || part.ignored === true)
         return { parts: [{ type: "text", text, origin: "injected" }] }
-      if (role === "user") return { parts: [{ type: "text", text: unquoted(text), origin: asked }] }
+      if (role === "user") return { parts: [{ type: "text", text: promptWithoutQuotes(text), origin: asked }] }
       return {
         parts: [isSummary ? { type: "summary", text, origin: "agent" } : { type: "text", text, origin: "agent" }],
       }
@@ -169,25 +168,10 @@ function partsOfPart(
   }
 }
 
-/** `opencode run "fix it"` stores the argument with quotes around it, where it has a space in it. */
-function unquoted(text: string): string {
-  const quoted = /^"((?:[^"]|(?<=\\)")*)"\s*$/s.exec(text)?.[1]
-  return quoted?.includes(" ") ? quoted.replaceAll('\\"', '"') : text
-}
-
 /** A fork copies messages under new names, with the times they had: what they cost was paid in the one it copies. */
 function isCopied(data: RawRecord, session: RawRecord): boolean {
   const [said, began] = [time(record(data.time)?.created), time(session.time_created)]
   return said !== undefined && began !== undefined && said < began
-}
-
-/** A message's own tokens are those of its last step; where it took several, the steps are added up. */
-function opencodeUsage(assistant: RawRecord, partRows: RawRecord[]): Usage | undefined {
-  const steps = partRows.flatMap((row) => {
-    const part = record(row.data)
-    return part?.type === "step-finish" && record(part.tokens) ? [part] : []
-  })
-  return usageIn(steps.length > 0 ? steps : [assistant])
 }
 
 /** A step's patch lists files that its own tool calls have named already. */

@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url"
 import { CONTEXT_TAG } from "../../core/context-tag.ts"
-import type { Effect, Hunk, Origin, Part } from "../../core/conversation.ts"
+import type { Effect, Hunk, Message, Origin, Part } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { number, record, records, string } from "../../core/record.ts"
 import { addRequest, type Usage } from "../../core/usage.ts"
@@ -146,10 +146,12 @@ function editsOf(metadata: RawRecord): unknown[] {
 
 /** An image as a description of itself; another file as a mention. */
 export function fileParts(file: RawRecord, origin: Origin): PartsAndEffects {
-  const address = file.url ?? file.uri
-  const digest = record(address)
+  const address = file.url ?? file.uri ?? record(file.source)?.uri
+  const digest = record(file.data) ?? record(address)
   const mime = string(file.mime) ?? string(digest?.media_type)
-  if (digest) {
+  // Since 2.0 the bytes of a file of the project are there, too.
+  const isNamed = typeof address === "string" && mime?.startsWith("image/") !== true
+  if (digest && !isNamed) {
     const name = string(file.filename) ?? string(file.name) ?? ""
     const sha256 = string(digest.sha256)
     const bytes = number(digest.bytes)
@@ -179,6 +181,15 @@ function pathOfUrl(url: string | undefined): string | undefined {
   }
 }
 
+/** A message's own tokens are those of its last step; where it took several, the steps are added up. */
+export function opencodeUsage(assistant: RawRecord, partRows: RawRecord[]): Usage | undefined {
+  const steps = partRows.flatMap((row) => {
+    const part = record(row.data)
+    return part?.type === "step-finish" && record(part.tokens) ? [part] : []
+  })
+  return usageIn(steps.length > 0 ? steps : [assistant])
+}
+
 export function usageIn(counted: RawRecord[]): Usage | undefined {
   const usage = counted.map(stepUsage).reduce<Usage | undefined>(addRequest, undefined)
   return usage && Object.values(usage).some((amount) => Number(amount) > 0) ? usage : undefined
@@ -200,6 +211,12 @@ function stepUsage({ tokens, cost }: RawRecord): Usage {
   }
 }
 
+/** `opencode run "fix it"` stores the argument with quotes around it, where it has a space in it. */
+export function promptWithoutQuotes(text: string): string {
+  const quoted = /^"((?:[^"]|(?<=\\)")*)"\s*$/s.exec(text)?.[1]
+  return quoted?.includes(" ") ? quoted.replaceAll('\\"', '"') : text
+}
+
 /** The input as the agent wrote it; a call that is still being written has a piece of text. */
 function inputText(input: unknown): string {
   return typeof input === "string" ? input : JSON.stringify(input ?? {})
@@ -208,6 +225,12 @@ function inputText(input: unknown): string {
 function textOrJson(value: unknown): string {
   if (typeof value === "string") return value
   return value === undefined || value === null ? "" : JSON.stringify(value)
+}
+
+/** What went wrong in a message, as a message of its own. */
+export function errorNotice(id: string, text: string, at: number | undefined): Message {
+  const parts: Part[] = [{ type: "text", text, origin: "agent" }]
+  return { key: `${id}:error`, role: "system", ...(at !== undefined && { at }), parts }
 }
 
 export function errorMessageOf(error: unknown): string {

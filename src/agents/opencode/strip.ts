@@ -1,6 +1,6 @@
 import type { RawRecord } from "../../core/record.ts"
 import { array, isRecord, record, string } from "../../core/record.ts"
-import { digestOfDataUri, withoutBulk } from "../kit/kept-text.ts"
+import { digestOf, digestOfDataUri, withoutBulk } from "../kit/kept-text.ts"
 
 /** A row without what nobody needs twice: provider signatures, copies of whole files, editor diagnostics, image bytes. */
 export function stripOpencode(row: RawRecord): RawRecord {
@@ -47,8 +47,14 @@ function withoutCopies({ before: _, after: __, oldContent: ___, newContent: ____
   return rest
 }
 
-/** A message of the newer tables: its parts are inside it. */
-function stripEvent({ native: _, providerState: __, providerContext: ___, ...rest }: RawRecord): RawRecord {
+/** A message of the newer tables: its parts are inside it. `recent` of a compaction repeats the messages before it. */
+function stripEvent({
+  native: _,
+  providerState: __,
+  providerContext: ___,
+  recent: ____,
+  ...rest
+}: RawRecord): RawRecord {
   return {
     ...rest,
     ...(Array.isArray(rest.files) && { files: withoutBytesAll(rest.files) }),
@@ -72,6 +78,8 @@ function withoutBytesAll(values: unknown): unknown[] {
 }
 
 function withoutBytes(file: RawRecord): RawRecord {
+  if (typeof file.data === "string")
+    return { ...file, data: digestOf(Buffer.from(file.data, "base64"), string(file.mime)) }
   for (const field of ["url", "uri"]) {
     const address = string(file[field])
     const digest = address === undefined ? undefined : digestOfDataUri(address)

@@ -1,0 +1,128 @@
+import { number, parseObject, type RawRecord, string } from "../../core/record.ts"
+import { type DatabaseSession, taggedRows } from "../kit/database-units.ts"
+import { columnsOf, type ForeignDatabase } from "../kit/foreign-sqlite.ts"
+
+// OpenCode's database. Since 2.0 its sessions are in `session_v2` and their messages in `session_message`. The upgrade copies
+// what was in `session`, `message` and `part` under the same ids, and leaves those tables as they are.
+
+/** All that were ever there: in the versions until 1.18, in 2.0, and in Kilo, which was made from 1.x. */
+export const OPENCODE_TABLES = [
+  ...["session", "message", "part", "session_v2", "session_message", "project", "kv"],
+  ...["account", "account_state", "control_account", "credential", "permission", "session_share"],
+  ...["event", "event_sequence", "session_entry", "session_input", "session_inbox", "session_pending", "todo"],
+  ...["session_context_epoch", "instruction_blob", "instruction_entry", "instruction_state"],
+  ...["project_directory", "workspace", "worktree", "data_migration", "migration", "__drizzle_migrations"],
+]
+
+/** What the upgrade to 2.0 has noted: when it was completed, and which sessions the newer table has. */
+export type Upgrade = { completedAt: number; sessions: ReadonlySet<unknown> }
+
+/** Undefined in a database that was not upgraded, or not all of it yet. */
+export function upgradeOf(db: ForeignDatabase): Upgrade | undefined {
+  if (!columnsOf(db, "kv").has("time_updated") || !columnsOf(db, "session_v2").has("id")) return undefined
+  const [state] = db.all("select value, time_updated from kv where key = 'migration.v1-v2'")
+  const completedAt = number(state?.time_updated)
+  if (completedAt === undefined || parseObject(string(state?.value) ?? "")?.phase !== "completed") return undefined
+  return { completedAt, sessions: new Set(db.all("select id from session_v2").map(({ id }) => id)) }
+}
+
+/** A session that was there at the upgrade, and is not in the newer table, was deleted in 2.x. */
+export function wasDeleted({ completedAt, sessions }: Upgrade, { key, modifiedAt }: DatabaseSession): boolean {
+  return modifiedAt <= completedAt && !sessions.has(key.slice(UNIT_PREFIX.length))
+}
+
+export const UNIT_PREFIX = "db:"
+
+export function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
+  const tables = (["session", "session_v2"] as const).filter((table) => columnsOf(db, table).has("id"))
+  if (tables.length === 0) throw new Error("no session table: not a database of OpenCode, or a new kind")
+  const sessions = new Map<unknown, Required<DatabaseSession>>()
+  for (const table of tables) {
+    for (const row of db.iterate(SESSIONS_OF[table])) {
+      const before = sessions.get(row.id)
+      const bornAt = number(row.time_created) ?? Number.POSITIVE_INFINITY
+      sessions.set(row.id, {
+        key: `${UNIT_PREFIX}${row.id}`,
+        stamp: before ? `${before.stamp}:${row.time_updated}` : String(row.time_updated),
+        bytes: 0,
+        modifiedAt: Math.max(number(row.time_updated) ?? 0, before?.modifiedAt ?? 0),
+        bornAt: Math.min(bornAt, before?.bornAt ?? bornAt),
+      })
+    }
+  }
+  for (const table of ["message", "part", "session_message"] as const) {
+    if (!columnsOf(db, table).has("session_id")) continue
+    for (const row of db.iterate(CONTENT_OF[table])) {
+      const session = sessions.get(row.id)
+      if (!session) continue
+      session.stamp += `:${row.count},${row.updated},${row.bytes}`
+      session.bytes += number(row.bytes) ?? 0
+      session.modifiedAt = Math.max(session.modifiedAt, number(row.updated) ?? 0)
+    }
+  }
+  const upgrade = tables.length === 2 ? upgradeOf(db) : undefined
+  const found = [...sessions.values()].map(({ bornAt, ...session }) => ({
+    ...session,
+    ...(Number.isFinite(bornAt) && { bornAt }),
+  }))
+  return upgrade ? found.filter((session) => !wasDeleted(upgrade, session)) : found
+}
+
+const SESSIONS_OF = {
+  session: "select id, time_created, time_updated from session",
+  session_v2: "select id, time_created, time_updated from session_v2",
+}
+
+/** octet_length reads a row's header only, where length would read the text. */
+const CONTENT_OF = {
+  message: `select session_id as id, count(*) as count, max(time_updated) as updated, sum(octet_length(data)) as bytes
+    from message group by session_id`,
+  part: `select session_id as id, count(*) as count, max(time_updated) as updated, sum(octet_length(data)) as bytes
+    from part group by session_id`,
+  session_message: `select session_id as id, count(*) as count, max(time_updated) as updated,
+    sum(octet_length(data)) as bytes from session_message group by session_id`,
+}
+
+/** Named one by one: other columns hold secrets (share links), permissions and copies of whole files. */
+const SESSION_COLUMNS = [
+  ...["id", "project_id", "parent_id", "fork_session_id", "slug", "directory", "title", "version", "agent", "model"],
+  ...["revert", "time_created", "time_updated", "time_archived"],
+]
+const MESSAGE_COLUMNS = ["id", "session_id", "time_created", "time_updated", "data"]
+
+/** The rows of one session, of both generations. */
+export function rowsOfSession(db: ForeignDatabase, id: string): RawRecord[] {
+  const mine = "where session_id = ?"
+  const hasSeq = columnsOf(db, "session_message").has("seq")
+  const newer = taggedRows(
+    db,
+    "session_message",
+    ["id", "type", "seq", "time_created", "data"],
+    hasSeq ? `${mine} order by seq` : `${mine} order by time_created, id`,
+    id,
+  ).map((row, index) => ({ seq: index, ...row }))
+  const session = sessionRow(db, id, newer.length > 0)
+  if (!session) return []
+  return [
+    session,
+    ...taggedRows(db, "project", ["id", "worktree", "vcs", "name"], "where id = ?", String(session.project_id)),
+    ...taggedRows(db, "message", MESSAGE_COLUMNS, `${mine} order by time_created, id`, id),
+    ...taggedRows(db, "part", ["id", "message_id", "session_id", "data"], `${mine} order by id`, id),
+    ...newer,
+  ]
+}
+
+/** One record for both tables, so that an upgrade changes it and does not replace it. */
+function sessionRow(db: ForeignDatabase, id: string, isNewer: boolean): RawRecord | undefined {
+  const [older] = taggedRows(db, "session", SESSION_COLUMNS, "where id = ?", id)
+  const [newer] = taggedRows(db, "session_v2", SESSION_COLUMNS, "where id = ?", id)
+  if (!newer || !(isNewer || !older)) return older
+  const completedAt = upgradeOf(db)?.completedAt
+  return {
+    ...older,
+    ...Object.fromEntries(Object.entries(newer).filter(([, value]) => value !== null)),
+    table: "session",
+    revert: newer.revert ?? null, // the upgrade takes no revert along
+    ...(completedAt !== undefined && { upgraded_at: completedAt }),
+  }
+}
