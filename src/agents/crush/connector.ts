@@ -25,6 +25,7 @@ export const crushConnector: Connector = {
   read,
   parse: parseCrush,
   identify: (raw) => `${raw.table}:${raw.id}`,
+  tables: ["sessions", "messages", "files", "read_files", "goose_db_version"],
 }
 
 type Project = { path: string; database: string }

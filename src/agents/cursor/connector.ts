@@ -29,6 +29,7 @@ export const cursorConnector: Connector = {
   },
   parse: (records, unit) => (unit.key.startsWith("ide:") ? parseIde(records) : parseTurns(records, unit)),
   identify,
+  tables: ["ItemTable", "cursorDiskKV"],
 }
 
 function watched(root: string): Watched[] {

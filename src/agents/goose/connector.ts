@@ -31,6 +31,7 @@ export const gooseConnector: Connector = {
   read,
   parse: parseGoose,
   identify: (raw) => (raw.table === undefined ? undefined : `${raw.table}:${raw.id}`),
+  tables: ["sessions", "messages", "schema_version"],
 }
 
 function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {

@@ -31,6 +31,11 @@ export const hermesConnector: Connector = {
   read,
   parse: parseHermes,
   identify: (raw) => (raw.table === undefined ? undefined : `${raw.table}:${raw.id}`),
+  tables: [
+    ...["sessions", "messages", "system_prompts", "session_model_usage", "schema_version", "state_meta"],
+    ...["gateway_routing", "gateway_hygiene_state", "gateway_heartbeats", "conversation_generations"],
+    ...["compression_locks", "session_turn_leases", "async_delegations"],
+  ],
 }
 
 function watched(root: string): Watched[] {

@@ -33,6 +33,9 @@ export const kiroConnector: Connector = {
   read,
   parse: parseKiro,
   identify,
+  tables: [
+    ...["conversations", "conversations_v2", "history", "state", "auth_kv", "migrations", "extracted_kas_versions"],
+  ],
 }
 
 const DATABASE = "data.sqlite3"

@@ -24,6 +24,8 @@ export type Connector = {
    * a unit, its records only make sense together.
    */
   conversationOf?(unitKey: string): ((record: RawRecord) => string | undefined) | undefined
+  /** The tables of its databases that dex knows, whether it reads them or not. `dex doctor` names the others. */
+  tables?: readonly string[]
   /** Brought by the user: read in a thread of its own limits, however little there is. */
   isOutside?: boolean
   /** Names a record across rewrites of its file. Where absent, a record is its own content. */

@@ -69,6 +69,12 @@ export function columnsOf(db: ForeignDatabase, table: string): Set<string> {
   return new Set(db.all("select name from pragma_table_info(?)", table).map((row) => String(row.name)))
 }
 
+/** Neither views, nor what an extension keeps for a table of its own (an index of words), nor SQLite's own tables. */
+export function tablesOf(db: ForeignDatabase): string[] {
+  const sql = "select name from pragma_table_list where schema = 'main' and type = 'table' and name not glob 'sqlite_*'"
+  return db.all(sql).map((row) => String(row.name))
+}
+
 function read<T>(file: string, use: (db: ForeignDatabase) => T, scratch: string | undefined): T {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     if (attempt > 0) pause(PAUSE_MS)

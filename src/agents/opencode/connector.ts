@@ -6,7 +6,7 @@ import type { Connector, Cursor, Reading, Scratch, Seen, Skipped, Unit, Unreadab
 import { type DatabaseSession, readingOfRows, unitsOfDatabase } from "../kit/database-units.ts"
 import { entriesOf } from "../kit/folder.ts"
 import { columnsOf, type ForeignDatabase, withForeignDatabase, withFoundDatabase } from "../kit/foreign-sqlite.ts"
-import { rowsOfSession, sessionsIn, UNIT_PREFIX, upgradeOf, wasDeleted } from "./database.ts"
+import { OPENCODE_TABLES, rowsOfSession, sessionsIn, UNIT_PREFIX, upgradeOf, wasDeleted } from "./database.ts"
 import { parseOpencode } from "./parse.ts"
 import { OPENCODE_DATABASE, opencodeRoots } from "./roots.ts"
 import { stripOpencode } from "./strip.ts"
@@ -25,6 +25,7 @@ export const opencodeConnector: Connector = {
   read,
   parse: parseOpencode,
   identify: (raw) => `${string(raw.table)}:${string(raw.id)}`,
+  tables: OPENCODE_TABLES,
 }
 
 /** In the older trees every message has a folder for its parts; the message's own file changes with them. */

@@ -25,6 +25,7 @@ export const zedConnector: Connector = {
   read,
   parse: parseZed,
   identify: (raw) => `${raw.table}:${raw.id}`,
+  tables: ["threads"],
 }
 
 function threadsIn(db: ForeignDatabase): DatabaseSession[] {

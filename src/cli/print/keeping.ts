@@ -146,6 +146,8 @@ function foundLines(source: SourceFound, terminal: PrintContext["terminal"], hom
     ...countLines("unknown types", source.unknown),
     ...countLines("redacted", source.redactions),
   )
+  for (const { path, tables } of source.unknown_tables ?? [])
+    lines.push(...countLines(`tables of ${shortPath(safeLine(path), home)} that dex does not read, rows`, tables))
   for (const file of source.unreadable.slice(0, 10))
     lines.push(`  unreadable: ${shortPath(safeLine(file.path), home)} (${safeLine(file.reason)})`)
   if (source.unreadable.length > 10)

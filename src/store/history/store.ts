@@ -342,6 +342,8 @@ export type SourceReport = {
   unknown: Record<string, number>
   redactions: Record<string, number>
   unreadable: UnreadableFile[]
+  /** Databases that hold many conversations, by their paths, if there are any. */
+  databases?: string[]
   last_at?: number
 }
 

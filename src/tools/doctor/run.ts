@@ -2,6 +2,7 @@ import { accessSync, constants, existsSync, readdirSync, statSync } from "node:f
 import { join } from "node:path"
 import { agentOf, isOwn, agents as known } from "../../agents/index.ts"
 import { type Roots, rootsInHome } from "../../agents/kit/every-root.ts"
+import { MOST_ROWS, type UnknownTables } from "../../agents/kit/unknown-tables.ts"
 import { hubFile, hubState, readHub } from "../../config/hub.ts"
 import { isoDate } from "../../core/dates.ts"
 import { isDexError, messageOf } from "../../core/error.ts"
@@ -19,6 +20,7 @@ import type { Dex } from "../context.ts"
 import { deletionsAhead, sayDeletions } from "../deletions.ts"
 import { sayConversations } from "../kinds.ts"
 import { databaseBytes } from "../stats/run.ts"
+import { unknownTablesOf } from "../unknown-tables-of.ts"
 import { isSyncing } from "../unread.ts"
 import { meaning } from "./local-model.ts"
 import type { Repaired } from "./repair.ts"
@@ -330,7 +332,9 @@ function utcMinute(at: number): string {
 
 async function sources(dex: Dex): Promise<Check[]> {
   if (!existsSync(dex.home.history)) return []
-  return (await (await dex.store()).sourceReport()).map((report) => {
+  const reports = await (await dex.store()).sourceReport()
+  const unknownIn = await unknownTablesOf(dex, reports)
+  return reports.map((report) => {
     const skipped = sum(report.skipped)
     const unknown = sum(report.unknown)
     const parts = [sayConversations(report.kinds)]
@@ -342,8 +346,11 @@ async function sources(dex: Dex): Promise<Check[]> {
       parts.push(
         `${report.unreadable.length} unreadable: ${report.unreadable[0]!.path} (${report.unreadable[0]!.reason})`,
       )
-    const troubled = skipped + unknown + report.unreadable.length > 0
-    const isNewer = unknown > 0 && skipped + report.unreadable.length === 0
+    const tables = unknownIn.get(report.source) ?? []
+    parts.push(...tables.map(sayUnknownTables))
+    const newer = unknown + tables.length
+    const troubled = skipped + newer + report.unreadable.length > 0
+    const isNewer = newer > 0 && skipped + report.unreadable.length === 0
     return {
       name: report.source,
       status: troubled ? "note" : "ok",
@@ -361,6 +368,19 @@ function sayUnknown(name: string, unknown: Record<string, number>): string {
   const named = types.slice(0, TYPES_NAMED).map(([type, count]) => `${type} (${grouped(count)})`)
   const more = types.length > TYPES_NAMED ? `, and ${types.length - TYPES_NAMED} more` : ""
   return `${name} wrote records of types that this dex does not know, as a newer version of it may: ${named.join(", ")}${more}. They are kept, and a dex that knows them reads them without the agent's files`
+}
+
+/** As OpenCode 2 did, a newer version may keep its conversations in other tables than this dex reads. */
+function sayUnknownTables({ path, tables }: UnknownTables): string {
+  const all = Object.entries(tables).sort(([, a], [, b]) => b - a)
+  const named = all.slice(0, TYPES_NAMED).map(([name, rows]) => `${name} (${sayRows(rows)})`)
+  const more = all.length > TYPES_NAMED ? `, and ${all.length - TYPES_NAMED} more` : ""
+  const count = `${all.length} ${all.length === 1 ? "table" : "tables"}`
+  return `${path} has ${count} that this dex does not know and does not read: ${named.join(", ")}${more}`
+}
+
+function sayRows(rows: number): string {
+  return `${grouped(rows)}${rows === MOST_ROWS ? " or more" : ""} ${rows === 1 ? "row" : "rows"}`
 }
 
 /** What is found in the homes that `sources.extra_roots` names. */

@@ -7,10 +7,12 @@ import type { SourceId } from "../../core/conversation.ts"
 import { isoDate } from "../../core/dates.ts"
 import { lookAt } from "../../files/look-at.ts"
 import type { Dex } from "../context.ts"
+import { unknownTablesOf } from "../unknown-tables-of.ts"
 
 export async function run(dex: Dex) {
   const store = await dex.store()
   const reports = new Map((await store.sourceReport()).map((report) => [report.source, report]))
+  const tables = await unknownTablesOf(dex, [...reports.values()])
   return {
     sources: (await readAgents(dex)).map(({ source, name, basis, roots }) => {
       const report = reports.get(source)
@@ -32,6 +34,7 @@ export async function run(dex: Dex) {
         unknown: report?.unknown ?? {},
         redactions: report?.redactions ?? {},
         unreadable: report?.unreadable ?? [],
+        ...(tables.has(source) && { unknown_tables: tables.get(source)! }),
       }
     }),
     unread: unreadOn(dex.machine),

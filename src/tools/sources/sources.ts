@@ -29,6 +29,12 @@ export const sources = defineTool({
         unknown: mapOf(integer(), "Record types that dex does not know, by type. They are kept."),
         redactions: mapOf(integer(), "Secrets removed, by rule."),
         unreadable: listOf(object({ path: text(), reason: text() })),
+        unknown_tables: optional(
+          listOf(
+            object({ path: text(), tables: mapOf(integer(), "Rows, by table; 10,000 if there are more.") }),
+            "Databases with tables that dex does not know, and so does not read.",
+          ),
+        ),
       }),
     ),
     unread: listOf(

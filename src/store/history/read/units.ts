@@ -134,6 +134,7 @@ export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
       for (const [type, n] of counts(unit.unknown)) unknown.add(type, n)
       for (const [rule, n] of counts(unit.redactions)) redactions.add(rule, n)
     }
+    const databases = [...knownContainers(db, source).keys()].sort()
     return [
       {
         source,
@@ -145,6 +146,7 @@ export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
         unknown: unknown.all(),
         redactions: redactions.all(),
         unreadable: unreadableFiles,
+        ...(databases.length > 0 && { databases }),
       },
     ]
   })

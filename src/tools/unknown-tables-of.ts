@@ -1,0 +1,17 @@
+import { loadConnector } from "../agents/connectors.ts"
+import { type UnknownTables, unknownTables } from "../agents/kit/unknown-tables.ts"
+import type { SourceId } from "../core/conversation.ts"
+import type { SourceReport } from "../store/history/store.ts"
+import type { Dex } from "./context.ts"
+
+/** Which of the databases that were read have tables that dex does not know. Loads only what reads these. */
+export async function unknownTablesOf(dex: Dex, reports: SourceReport[]): Promise<Map<SourceId, UnknownTables[]>> {
+  const found = new Map<SourceId, UnknownTables[]>()
+  for (const { source, databases = [] } of reports) {
+    if (databases.length === 0) continue
+    const known = (await loadConnector(source, [], dex.home.dir))?.tables
+    const unknown = known ? databases.flatMap((path) => unknownTables(path, known) ?? []) : []
+    if (unknown.length > 0) found.set(source, unknown)
+  }
+  return found
+}
