@@ -219,11 +219,12 @@ function parseRecords(
   context: ReadContext,
 ) {
   const name = { key: nativeKey(unit.key), path: unit.shownPath ?? unit.path }
-  const now = connector.parse(live, name)
+  const rejoined = left.length > 0 ? connector.rejoin?.(left, live) : undefined
+  const now = connector.parse(rejoined ?? live, name)
   const conversations = new Map(
     now.conversations.map((conversation) => [conversation.id, withTitle(withoutRepeats(conversation))]),
   )
-  if (left.length > 0) {
+  if (left.length > 0 && !rejoined) {
     for (const old of connector.parse(left, name).conversations) {
       const current = conversations.get(old.id)
       const byKey = new Map(current?.messages.map((message) => [message.key, message]))

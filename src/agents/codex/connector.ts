@@ -12,6 +12,7 @@ import { readJsonFile } from "../kit/json-file.ts"
 import { readJsonl } from "../kit/jsonl.ts"
 import { unitOfFile } from "../kit/unit-of-file.ts"
 import { decompressZstd } from "../kit/zstd.ts"
+import { rejoinRollout } from "./compaction.ts"
 import { parseRollout } from "./parse.ts"
 import { codexRoots } from "./roots.ts"
 import { stripRecord } from "./strip.ts"
@@ -19,12 +20,13 @@ import { stripRecord } from "./strip.ts"
 /** Codex CLI, its IDE extension and its app: one rollout file for each thread, names and lineage in a database beside. */
 export const codexConnector: Connector = {
   source: "codex",
-  version: 5,
+  version: 6,
   roots: codexRoots,
   discover,
   watched,
   read,
   parse: parseRollout,
+  rejoin: rejoinRollout,
   identify,
 }
 

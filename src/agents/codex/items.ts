@@ -70,7 +70,7 @@ export function takeItem(rollout: Rollout, payload: RawRecord, at?: number, ordi
 }
 
 function takeMessage(rollout: Rollout, payload: RawRecord, at?: number, ordinal?: number): void {
-  const content = typeof payload.content === "string" ? [{ text: payload.content }] : records(payload.content)
+  const content = contentOf(payload)
   if (payload.role === "assistant") {
     const parts = content.flatMap((piece) => contentParts(piece, wholeText, "agent"))
     addMessage(rollout, "assistant", parts, { payload, at, kind: "reply" })
@@ -82,18 +82,28 @@ function takeMessage(rollout: Rollout, payload: RawRecord, at?: number, ordinal?
     return
   }
   const speaker = speakerOf(rollout, payload, ordinal)
+  const parts = messageParts(rollout, payload, ordinal)
+  if (rollout.cwds.length === 0) noteFolder(rollout, parts)
+  const startsTurn = parts.some(({ origin }) => origin === speaker)
+  addMessage(rollout, "user", parts, { payload, at, kind: startsTurn ? "prompt" : undefined, startsTurn })
+}
+
+function contentOf({ content }: RawRecord): RawRecord[] {
+  return typeof content === "string" ? [{ text: content }] : records(content)
+}
+
+/** What a message of the user's turn says: what was typed, and what was put around it. */
+export function messageParts(rollout: Rollout, payload: RawRecord, ordinal?: number): Part[] {
+  const speaker = speakerOf(rollout, payload, ordinal)
   const about = record(payload.internal_chat_message_metadata_passthrough)
   const kinds = array(about?.content_item_kinds)
   const notes = array(about?.content_item_metadata)
-  const parts = content.flatMap((piece, i) => {
+  return contentOf(payload).flatMap((piece, i) => {
     const kind = string(kinds[i])
     if (kind === undefined || kind === "unknown") return contentParts(piece, splitPrompt, speaker)
     const typed = kind.startsWith("user.") || record(record(notes[i])?.provenance)?.type === "user"
     return contentParts(piece, typed ? splitRequest : allInjected, typed ? speaker : "injected")
   })
-  if (rollout.cwds.length === 0) noteFolder(rollout, parts)
-  const startsTurn = parts.some(({ origin }) => origin === speaker)
-  addMessage(rollout, "user", parts, { payload, at, kind: startsTurn ? "prompt" : undefined, startsTurn })
 }
 
 /** The oldest files name the working directory only in the text that was put before the first prompt. */

@@ -1,12 +1,13 @@
 import type { Conversation, Kind, Title } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
-import { number, record, records, string, time } from "../../core/record.ts"
+import { number, record, string, time } from "../../core/record.ts"
 import { addRequest } from "../../core/usage.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
 import { settleCall } from "./calls.ts"
+import { takeCompacted, withoutCopies } from "./compaction.ts"
 import { takeEvent } from "./events.ts"
 import { letterParts, takeItem } from "./items.ts"
-import { codexUsage, itemsText, withText } from "./parts.ts"
+import { codexUsage, withText } from "./parts.ts"
 import {
   addCwd,
   addMessage,
@@ -16,7 +17,6 @@ import {
   isSubagentThread,
   newRollout,
   type Rollout,
-  wasSaid,
 } from "./rollout.ts"
 
 /**
@@ -42,6 +42,7 @@ function take(rollout: Rollout, line: RawRecord): void {
   rollout.lastAt = at ?? rollout.lastAt
   const payload = record(line.payload)
   if (line.type === "dex-thread") rollout.thread = line
+  else if (line.type === "dex-cut") rollout.isCut = true
   else if (!payload) takeBare(rollout, line, at)
   else {
     switch (line.type) {
@@ -91,15 +92,6 @@ function takeMeta(rollout: Rollout, meta: RawRecord): void {
   if (meta.id === rollout.meta.id) addCwd(rollout, meta.cwd)
 }
 
-/** The summary that stands for all before it. A remote compaction tells it only in the history that goes on. */
-function takeCompacted(rollout: Rollout, payload: RawRecord, at?: number): void {
-  const message = string(payload.message)
-  const kept = itemsText(records(payload.replacement_history).at(-1)?.content).trim()
-  const text = message ?? string(kept)
-  if (text === undefined || (message === undefined && wasSaid(rollout, text))) return
-  addMessage(rollout, "system", [{ type: "summary", text, origin: "agent" }], { payload, at })
-}
-
 /** Leaves out what events told again, and marks the turns that were rolled back. */
 function settleDrafts(rollout: Rollout): Draft[] {
   const told = new Set(rollout.entries.flatMap((entry) => ("message" in entry && !entry.isStandIn ? entry.kind : [])))
@@ -108,7 +100,7 @@ function settleDrafts(rollout: Rollout): Draft[] {
     if ("turns" in entry) rollBack(drafts, entry.turns)
     else if (!entry.isStandIn || !told.has(entry.kind)) drafts.push(entry)
   }
-  return drafts
+  return withoutCopies(drafts)
 }
 
 /** Codex counts a turn from each prompt; with fewer prompts than turns, everything since the first is taken back. */

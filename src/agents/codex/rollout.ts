@@ -21,6 +21,8 @@ export type Rollout = {
   lastAt: number | undefined
   lastReply: Message | undefined
   lastTotal: RawRecord | undefined
+  /** A compaction has removed records from the file. */
+  isCut: boolean
   sawTokenCount: boolean
   usageRecords: { message: Message; usage: Usage }[]
   cwds: string[]
@@ -31,7 +33,8 @@ export type Rollout = {
   unknown: Map<string, number>
 }
 
-export type Draft = { message: Message; startsTurn: boolean; kind?: DraftKind; isStandIn: boolean }
+/** `repeat`: a prompt that a compaction has copied, and which of those that say the same in it. */
+export type Draft = { message: Message; startsTurn: boolean; kind?: DraftKind; isStandIn: boolean; repeat?: number }
 export type Rollback = { turns: number }
 
 /** Events tell some messages again. A stand-in is shown where no response item in the file tells one of its kind. */
@@ -49,6 +52,7 @@ export function newRollout(unit: UnitName): Rollout {
     lastAt: undefined,
     lastReply: undefined,
     lastTotal: undefined,
+    isCut: false,
     sawTokenCount: false,
     usageRecords: [],
     cwds: [],
@@ -97,6 +101,15 @@ function keyOf(rollout: Rollout, content: string, payload: RawRecord): string | 
   const times = rollout.repeats.get(stem) ?? 0
   rollout.repeats.set(stem, times + 1)
   return `${stem}:${times}`
+}
+
+/** As keyOf, for a copy: it takes no key from what the rollout itself says. */
+export function historyKey(rollout: Rollout, payload: RawRecord, content: string): string {
+  const id = string(payload.id)
+  if (id !== undefined && GLOBAL_ID.test(id)) return id
+  const turn = turnOf(payload)
+  const place = turn !== undefined && GLOBAL_ID.test(turn) ? turn : (rollout.scope ?? idOf(rollout))
+  return `${place}:kept:${content}`
 }
 
 /** Long enough to be random: `call_0`, as some local models number their calls, is not. */

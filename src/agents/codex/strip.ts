@@ -114,12 +114,14 @@ function stripChanges(changes: unknown): RawRecord {
   )
 }
 
-/** The history that goes on after a compaction is a copy; it is needed only where no message tells the summary. */
+/** Of the history that goes on after a compaction the prompts are kept, and whether it ends with something encrypted. */
 function stripCompacted(payload: RawRecord): RawRecord {
   const { replacement_history: history, ...rest } = payload
-  if (string(payload.message)) return rest
-  const told = records(history).filter((item) => item.type === "message" && item.role === "user")
-  return { ...rest, replacement_history: told.slice(-1).map(stripItem) }
+  if (!Array.isArray(history)) return rest
+  const told = records(history).filter(
+    ({ type, role }) => type === "compaction" || (type === "message" && role === "user"),
+  )
+  return { ...rest, replacement_history: told.map(stripItem) }
 }
 
 function without(value: RawRecord, fields: readonly string[]): RawRecord {

@@ -28,6 +28,12 @@ export type Connector = {
   tables?: readonly string[]
   /** Brought by the user: read in a thread of its own limits, however little there is. */
   isOutside?: boolean
+  /**
+   * Where an agent cuts its own file short and only adds a summary of what was there (a compaction): the records that it
+   * dropped and those that it has now, in the order of the conversation, all of which still belongs to it. Undefined where `now`
+   * is no such file; what it dropped is superseded then.
+   */
+  rejoin?(dropped: RawRecord[], now: RawRecord[]): RawRecord[] | undefined
   /** Names a record across rewrites of its file. Where absent, a record is its own content. */
   identify?(record: RawRecord): string | undefined
 }
