@@ -234,7 +234,7 @@ function parseRecords(
       conversations.set(
         old.id,
         current
-          ? { ...current, messages: [...current.messages, ...superseded] }
+          ? { ...current, messages: inOrder(current.messages, superseded) }
           : withTitle({ ...old, messages: superseded }),
       )
     }
@@ -247,6 +247,18 @@ function parseRecords(
     conversations: told.map((conversation) => withProject(withTimes(conversation, unit), context)),
     unknown: now.unknown,
   }
+}
+
+/** What the source no longer has stands where it was said, as far as times tell; what has none follows all that has. */
+function inOrder(now: MessageWrite[], superseded: MessageWrite[]): MessageWrite[] {
+  const timed = superseded.filter(({ at }) => at !== undefined)
+  const joined: MessageWrite[] = []
+  let next = 0
+  for (const message of now) {
+    while (message.at !== undefined && next < timed.length && timed[next]!.at! < message.at) joined.push(timed[next++]!)
+    joined.push(message)
+  }
+  return [...joined, ...timed.slice(next), ...superseded.filter(({ at }) => at === undefined)]
 }
 
 /**
