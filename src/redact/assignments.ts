@@ -1,5 +1,7 @@
+import { findApart, isNameCode } from "./apart.ts"
 import { isCutAt } from "./cut.ts"
-import type { Span } from "./rules.ts"
+import type { Rereads, Span } from "./rules.ts"
+import { ruleFor, SECRET_WORD, type SecretKind, secretKind } from "./secret-names.ts"
 import { LATIN_WORDS, latinPassword, SEED_WORDS, seedPhrase } from "./spoken.ts"
 import { isGenerated, isPassword, isPlaceholder, looksRandom } from "./values.ts"
 
@@ -7,19 +9,20 @@ import { isGenerated, isPassword, isPlaceholder, looksRandom } from "./values.ts
 // in environment dumps, JSON (also escaped), YAML, TOML, .npmrc, .netrc, connection strings, queries and code.
 
 const WORDS =
-  "pass(?:word|wd|phrase|code)?|pwd|secret|token|key|cred(?:ential)?s?|auth(?:orization)?|cookie|jwt|bearer|basic"
+  "pass(?:word|wd|phrase|code)?|pwd|psk|secret|token|key|cred(?:ential)?s?|auth(?:orization)?|cookie|crumb|jwt|bearer|basic"
 
 /**
  * A word of a secret's name, the rest of the name, and what stands between a name and its value: a colon or an equals
  * sign, `is`, or the space behind a flag, a scheme of the Authorization header or the `password` of .netrc.
  */
 const NAMED = new RegExp(
-  `(?:${WORDS}|${LATIN_WORDS}|${SEED_WORDS})[\\w.-]{0,30}(?:[\\\\"'\`\\])]{0,10}[ \\t\\u00a0]{0,3}(?:=>|:=|={1,3}|\\?\\?=|:(?!:)|%3[AD])|[ \\t]+(?:is|was|lautet|ist|est|es):?[ \\t]|(?=[ \\t])(?<=-[\\w-]{0,60}|bearer|basic|password|passwd)[ \\t]+)`,
+  `(?:${WORDS}|${LATIN_WORDS}|${SEED_WORDS})[\\w.-]{0,30}(?:[\\\\"'\`\\])*]{0,10}[ \\t\\u00a0]{0,3}(?:=>|:=|={1,3}|\\?\\?=|:(?!:)|%3[AD])|(?:[ \\t]+(?:is|was|lautet|ist|est|es)|['\u2019]s):?[ \\t]|(?=[ \\t])(?<=-[\\w-]{0,60}|bearer|basic|password|passwd)[ \\t]+)`,
   "iy",
 )
 
 /** `names` as `hintsOf` tells them. */
 export function findAssignments(text: string, names: readonly number[], spans: Span[]): void {
+  const rereads: Rereads = { left: 2 * text.length + 4_000 }
   let next = 0
   let cookiesEnd = 0
   let lastName = ""
@@ -28,7 +31,10 @@ export function findAssignments(text: string, names: readonly number[], spans: S
     if (at < next) continue
     NAMED.lastIndex = at
     const hit = NAMED.exec(text)
-    if (!hit) continue
+    if (!hit) {
+      next = Math.max(next, findApart(text, at, spans, rereads))
+      continue
+    }
     next = NAMED.lastIndex
     const spoken = seedPhrase(text, hit) ?? latinPassword(text, hit)
     if (spoken) {
@@ -45,8 +51,13 @@ export function findAssignments(text: string, names: readonly number[], spans: S
       cookiesEnd = findCookies(text, name.valueAt, spans)
       continue
     }
-    const span = isSpaced(name.separator) ? spaced(text, name, kind) : kind && assigned(text, name, kind)
-    if (!span) continue
+    const span = isSpaced(name.separator)
+      ? spaced(text, name, kind)
+      : assigned(text, name, kind ?? kindInQuery(text, name))
+    if (!span) {
+      if (isSpaced(name.separator)) next = Math.max(next, findApart(text, at, spans, rereads))
+      continue
+    }
     spans.push(span)
     if (span.end > name.valueAt) next = span.end
   }
@@ -59,34 +70,7 @@ function isSpaced(separator: string): boolean {
 }
 
 function isProse(separator: string): boolean {
-  return /^[ \t]+(?:is|was|lautet|ist|est|es)/i.test(separator)
-}
-
-export type SecretKind = "password" | "token" | "auth" | "cookie"
-
-/** What a field's or variable's name says about its value. */
-export function secretKind(name: string): SecretKind | undefined {
-  if (name.length > 120 || !SECRET_WORD.test(name)) return undefined
-  const words = name
-    .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
-    .replace(/([A-Z])([A-Z][a-z])/g, "$1 $2")
-    .toLowerCase()
-    .split(/[^a-z0-9]+/)
-    .filter((word) => word !== "")
-  let at = words.length - 1
-  while (at > 0 && AFTER.has(words[at]!.replace(/\d+$/, "")) && !isSecretWord(words, at)) at--
-  const word = words[at]?.replace(/\d+$/, "")
-  if (word === undefined || words.some((w) => NOT_SECRET.has(w))) return undefined
-  if (words.some((w) => COUNTED.has(w)) && !isSecretOf(words, at)) return undefined
-  if (PASSWORD.test(word)) return "password"
-  if (word === "authorization") return "auth"
-  if (word === "auth") return words.length <= 2 ? "auth" : undefined
-  if (word === "cookie") return "cookie"
-  if (TOKEN.test(word)) return "token"
-  if (word === "key" && at > 0 && KEY_OF.has(words[at - 1]!)) return "token"
-  if (word === "key" && /^[A-Z][A-Z0-9_]+_KEY(?:_[A-Z0-9]+)?$/.test(name)) return "token"
-  if ((word === "id" || word === "session") && /session/.test(name.toLowerCase())) return undefined
-  return undefined
+  return /^(?:[ \t]+(?:is|was|lautet|ist|est|es)|['\u2019]s)/i.test(separator)
 }
 
 /** Whether a value that stands alone under such a name must go. */
@@ -96,52 +80,6 @@ export function isSecretValue(value: string, kind: SecretKind): boolean {
   if (kind === "auth") return isAuth(value)
   if (kind === "cookie") return cookieSpans(value, 0, value.length).length > 0
   return isGenerated(value)
-}
-
-export function ruleFor(kind: SecretKind): string {
-  return { password: "password", token: "secret", auth: "authorization", cookie: "cookie" }[kind]
-}
-
-const SECRET_WORD = /pass|pwd|pw$|secret|token|key|cred|auth|cookie|jwt|bearer|dsn/i
-const PASSWORD =
-  /^pw$|^pass$|password$|passwd$|passwort$|kennwort$|passphrase$|passcode$|pwd$|^(?:db|pg|my|sql|user|root|admin|smtp|mail|ssh|ftp)pass$/
-const TOKEN =
-  /(?:secret|token|apikey|accesskey|secretkey|authkey|privatekey|accountkey|sharedkey|signingkey)s?$|^(?:credentials?|creds?|jwt|bearer|pat)$/
-/** `api_key` is a secret, `cache_key`, `primary_key`, `public_key` are not. */
-const KEY_OF = new Set(
-  "api access secret private auth encryption encrypt signing sign account master service admin ssh deploy app application consumer shared storage jwt hmac aes webhook client server subscription license crypto cipher decryption integration ingest write project role anon functions host function system".split(
-    " ",
-  ),
-)
-/** What may follow the telling word without changing what the value is. */
-const AFTER = new Set(
-  "value prod production dev development staging stage live test base key string data plain raw main primary secondary default old new current backup local id hex b64 base64 env secret token password header".split(
-    " ",
-  ),
-)
-/** Words that make a token something else: a place in a list, a piece of text. `CURSOR_API_KEY` is a secret all the same. */
-const COUNTED = new Set(
-  "page next previous continuation cursor cancel cancellation pagination stop eos bos pad unk mask special design tokenizer input output prompt completion".split(
-    " ",
-  ),
-)
-const NOT_SECRET = new Set(
-  "public max min num count limit total usage length size type regex pattern path file url uri endpoint arn name field label prefix suffix expires expiry ttl placeholder hint error message description title count hash digest algorithm checksum fingerprint index keyword keywords column sort primarykey foreign cache partition id_token_hint".split(
-    " ",
-  ),
-)
-
-/** `api key`, `auth token`, `client secret`: said by two words, whatever stands before them. */
-function isSecretOf(words: string[], at: number): boolean {
-  const word = words[at]!
-  if (at === 0) return /^(?:api|auth|access|secret|private)(?:key|token)$/.test(word)
-  if (word === "secret" || PASSWORD.test(word)) return true
-  return KEY_OF.has(words[at - 1]!) && (word === "key" || word === "token")
-}
-
-function isSecretWord(words: string[], at: number): boolean {
-  const word = words[at]!.replace(/\d+$/, "")
-  return PASSWORD.test(word) || TOKEN.test(word) || (word === "key" && at > 0 && KEY_OF.has(words[at - 1]!))
 }
 
 /** The whole name that a word was found in. Escapes (`\nAPI_KEY`) do not belong to it. */
@@ -155,20 +93,18 @@ function nameAt(text: string, hit: RegExpExecArray): Name {
   return { name: text.slice(start, end), start, separator: text.slice(end, valueAt), valueAt }
 }
 
-function isNameCode(code: number): boolean {
-  return (
-    (code >= 97 && code <= 122) ||
-    (code >= 65 && code <= 90) ||
-    (code >= 45 && code <= 57 && code !== 47) ||
-    code === 95
-  )
-}
-
 function isMarked(value: string): boolean {
   return value.includes("[REDACTED")
 }
 
-function assigned(text: string, { name, separator, valueAt }: Name, kind: SecretKind): Span | undefined {
+/** `?key=…`: so short a name says something only in an address. */
+function kindInQuery(text: string, { name, start, separator }: Name): SecretKind | undefined {
+  const isQuery = name === "key" && separator === "=" && (text[start - 1] === "?" || text[start - 1] === "&")
+  return isQuery ? "token" : undefined
+}
+
+function assigned(text: string, { name, separator, valueAt }: Name, kind: SecretKind | undefined): Span | undefined {
+  if (!kind) return undefined
   if (kind === "auth") return authSpan(text, valueAt)
   if (name === "PASS" && separator === ":") return undefined // a test's result
   const environment = isEnvironment(name, separator)
@@ -187,7 +123,7 @@ function judge(
   const content = text.slice(value.start, value.end)
   if (isMarked(content)) return undefined
   const isSecret = kind === "password" ? isPassword(content, sure) : isGenerated(content, value.quoted)
-  if (!isSecret && !(looksRandom(content, 10) && /^[\w+/-]+$/.test(content) && isCutAt(text, value.end)))
+  if (!isSecret && !(/^[\w+/-]+$/.test(content) && isCutAt(text, value.end) && looksRandom(content, 10)))
     return undefined
   const rest = content.length >= MAX_BARE - 2 ? REST : kind === "password" && !value.quoted ? SIGNS : undefined
   if (rest) rest.lastIndex = value.end
@@ -216,6 +152,8 @@ function valueSpan(
 ): { start: number; end: number; quoted: boolean } | undefined {
   let at = from
   while (at < from + 8 && (text[at] === " " || text[at] === "\t")) at++
+  // `**Password:** …`
+  if (text[at] === "*" && text[at + 1] === "*" && text[at + 2] === " ") at += 3
   if (/[bBrRfFuU@$]/.test(text[at] ?? "") && /["']/.test(text[at + 1] ?? "")) at++
   let quote = at
   while (quote < at + 8 && text[quote] === "\\") quote++
@@ -300,13 +238,23 @@ function isAuth(value: string): boolean {
 }
 
 const AUTH_VALUE =
-  /[ \t]{0,4}\\{0,8}["'`]?(?:(?:basic|bearer|token|bot|key|apikey|api-key)[ \t]{1,3})?([A-Za-z0-9._~+/=:-]{8,1024})/iy
+  /[ \t]{0,4}\\{0,8}["'`]?(?:(?:basic|bearer|token|bot|key|apikey|api-key|ssws)[ \t]{1,3})?([A-Za-z0-9._~+/=:-]{8,1024})/iy
+/** `auth=("user", "password")`, and what proves a password in digest authentication. */
+const AUTH_PAIR = /[ \t]{0,4}\(\s{0,8}["'][^"'\n\\]{1,80}["'],\s{0,8}["']([^"'\s\\]{6,256})(?=["']\s{0,4}\))/iy
+const DIGEST = /[ \t]{0,4}\\{0,8}["'`]?Digest [^\n]{0,600}?\bresponse=\\{0,8}"?([0-9a-f]{32,64})/iy
 
 function authSpan(text: string, at: number): Span | undefined {
-  AUTH_VALUE.lastIndex = at
-  const match = AUTH_VALUE.exec(text)
-  if (!match || !(isBasic(match[1]!) || isGenerated(match[1]!))) return undefined
-  return { start: AUTH_VALUE.lastIndex - match[1]!.length, end: AUTH_VALUE.lastIndex, rule: "authorization" }
+  for (const pattern of [AUTH_VALUE, AUTH_PAIR, DIGEST]) {
+    pattern.lastIndex = at
+    const value = pattern.exec(text)?.[1]
+    if (value === undefined) continue
+    const isSecret =
+      pattern === AUTH_VALUE ? isBasic(value) || isGenerated(value) : pattern === DIGEST || isPassword(value, false)
+    if (isSecret && !isMarked(value)) {
+      return { start: pattern.lastIndex - value.length, end: pattern.lastIndex, rule: "authorization" }
+    }
+  }
+  return undefined
 }
 
 const COOKIE_LINE = /[ \t]{0,4}(?:\\{0,8}["'`])?([\w.~!#$%&*+^|-]{1,80}=[^\n\r"'\\`]{1,4096})/y

@@ -7,6 +7,7 @@ export function findBlocks(text: string, spans: Span[]): void {
   findPrivate(text, spans)
   if (text.includes("PRIVATE KEY")) findPem(text, spans)
   if (text.includes("Private-Lines")) findPutty(text, spans)
+  if (text.includes("OpenVPN Static key")) findStaticKeys(text, spans)
 }
 
 const TAG = /(?:<|\\+u003c|&lt;)(\/?)private(?:\s+[\w-]+\s*=[^<>\n]{0,200}|\s*)(?:>|\\+u003e|&gt;)/gi
@@ -165,5 +166,16 @@ function findPutty(text: string, spans: Span[]): void {
     const start = header.index + header[0].length
     const end = keyLinesEnd(text, start)
     if (end > start) spans.push({ start, end, rule: PRIVATE_KEY })
+  }
+}
+
+/** Lines of hexadecimal digits, with whatever a listing puts before them. */
+const STATIC_KEY =
+  /-----BEGIN OpenVPN Static key V1-----((?:(?:\r?\n|\\{1,8}n)[^A-Za-z0-9\n\\]{0,12}(?:\d{1,5}[^A-Za-z0-9\n\\]{1,4})?[0-9a-f]{8,64}){1,32})/g
+
+function findStaticKeys(text: string, spans: Span[]): void {
+  for (const key of text.matchAll(STATIC_KEY)) {
+    const end = key.index + key[0].length
+    spans.push({ start: end - key[1]!.length, end, rule: PRIVATE_KEY })
   }
 }

@@ -1,32 +1,83 @@
 import type { Span } from "./rules.ts"
-import { isPlaceholder } from "./values.ts"
+import { isPlaceholder, looksRandom } from "./values.ts"
 
-// Passwords that commands take as short flags: `curl -u user:password`, `mysql -pPassword`, `sshpass -p password`.
+// Passwords that commands take as short flags or from a pipe: `curl -u user:password`, `mysql -pPassword`,
+// `sshpass -p password`, `echo password | sudo -S`.
 
-/** Stands before the flag. */
-const COMMAND = /curl |sshpass |mysql(?:dump|admin)? |redis-cli |docker login /g
-const FLAGS: { command: string; flag: RegExp }[] = [
-  { command: "curl", flag: /\s(?:-u|--user|-U|--proxy-user)[ =]?\\*["']?([^\s:"'\\]{1,100}):([^\s"'`\\]{3,200})/ },
-  { command: "sshpass", flag: /^sshpass -p ?\\*["']?([^\s"'`\\]{3,200})/ },
-  { command: "mysql", flag: /\s-p\\*["']?([^\s"'\\-][^\s"'`\\]{3,200})/ },
-  { command: "redis-cli", flag: /\s-a \\*["']?([^\s"'`\\]{4,200})/ },
-  { command: "docker", flag: /\s-p \\*["']?([^\s"'`\\]{4,200})/ },
+/** A command, and its flag with the password, from the space before it on. */
+const FLAGS: { command: string; flag: RegExp; cookie?: true }[] = [
+  flag("curl", "(?:-u|--user|-U|--proxy-user)[ =]?", "[^\\s:\"'\\\\]{1,100}:", 3),
+  { ...flag("curl", "-b ?", "[\\w.-]{3,30}=", 16), cookie: true },
+  flag("sshpass", "-p ?", "", 3),
+  flag("mysql(?:dump|admin)?", "-p", "(?=[^\\s-])"),
+  flag("redis-cli", "-a "),
+  flag("(?:docker|podman|az) login", "-p "),
+  flag("mongo(?:sh|dump|restore|export|import)?", "-p "),
+  flag("psexec(?:\\.exe)?", "-p "),
+  flag("(?:un)?zip", "-P ?"),
+  flag("7z", "-p"),
+  flag("ldap[a-z]{3,8}", "-w ?"),
+  flag("smbclient", "-U ?", "[^\\s%\"']{1,80}%"),
 ]
-const MAX_COMMAND = 256
 
-export function findCommands(text: string, spans: Span[]): void {
-  COMMAND.lastIndex = 0
-  for (let hit = COMMAND.exec(text); hit; hit = COMMAND.exec(text)) {
-    const near = text.slice(hit.index, hit.index + MAX_COMMAND)
-    const end = near.search(/[\n;|&]|\\n/)
-    const line = end === -1 ? near : near.slice(0, end)
-    const rule = FLAGS.find(({ command }) => line.startsWith(command))
-    const match = rule?.flag.exec(line)
-    const password = match?.[match.length - 1]
-    if (!match || !password || isShown(password)) continue
-    const stop = hit.index + match.index + match[0].length
-    spans.push({ start: stop - password.length, end: stop, rule: "password" })
+function flag(command: string, name: string, user = "", minLength = 4): (typeof FLAGS)[number] {
+  return {
+    command,
+    flag: new RegExp(`\\s${name}\\\\{0,8}["']?${user}([^\\s"'\`\\\\]{${minLength},200})`, "y"),
   }
+}
+
+const COMMAND = new RegExp(`(?<![\\w.-])(?:${[...new Set(FLAGS.map(({ command }) => command))].join("|")}) `, "i")
+const flagsOf = FLAGS.map((one) => ({ ...one, command: new RegExp(`^${one.command} $`, "i") }))
+
+/** How far before its flag a command may begin. */
+const MAX_COMMAND = 160
+
+/** `flags` as `hintsOf` tells them. */
+export function findCommands(text: string, flags: readonly number[], spans: Span[]): void {
+  for (const at of flags) {
+    const piped = text.startsWith("sudo -S", at) ? pipedSpan(text, at) : undefined
+    if (piped) spans.push(piped)
+    if (!VALUE_FOLLOWS.test(text.slice(at + 2, at + 10))) continue
+    const name = COMMAND.exec(text.slice(commandStart(text, at), at + 1))?.[0]
+    if (name === undefined) continue
+    for (const { command, flag, cookie } of flagsOf) {
+      if (!command.test(name)) continue
+      flag.lastIndex = at
+      const password = flag.exec(text)?.[1]
+      if (password === undefined || isShown(password) || (cookie && !looksRandom(password, 16))) continue
+      spans.push({
+        start: flag.lastIndex - password.length,
+        end: flag.lastIndex,
+        rule: cookie ? "cookie" : "password",
+      })
+    }
+  }
+}
+
+/** Not another flag. */
+const VALUE_FOLLOWS = /^\S\S|^\S \\{0,8}["']?[^\s-]/
+
+/** Where the command begins, at the earliest, to which what stands at `at` belongs. */
+function commandStart(text: string, at: number): number {
+  let start = at
+  while (start > 0 && start > at - MAX_COMMAND && !ENDS_COMMAND[text.charCodeAt(start - 1)]) start--
+  return start
+}
+
+const ENDS_COMMAND = new Uint8Array(1 << 16)
+for (const sign of "\n;|&") ENDS_COMMAND[sign.charCodeAt(0)] = 1
+
+const PIPED =
+  /(?:echo|printf)(?: -n)? \\*["']?(?:[\w.-]{1,40}:)?([^\s"'`\\$|:]{4,100})(?:\\n)?\\*["']?[ \t]{0,3}\|[ \t]{0,3}$/
+
+/** What is piped into the command that begins at `at`, which takes a password from there. */
+export function pipedSpan(text: string, at: number): Span | undefined {
+  const from = Math.max(0, at - 200)
+  const match = PIPED.exec(text.slice(from, at))
+  if (!match || isShown(match[1]!)) return undefined
+  const start = from + match.index + match[0].lastIndexOf(match[1]!)
+  return { start, end: start + match[1]!.length, rule: "password" }
 }
 
 function isShown(password: string): boolean {

@@ -8,18 +8,24 @@ export type Hints = {
   slashes: readonly number[]
   privates: boolean
   addresses: boolean
-  shortFlags: boolean
+  /** Where a flag begins that may bring a password, with the space before it, or a command that reads one. */
+  flags: readonly number[]
   ampersands: boolean
   percents: boolean
   /** There may be colours whose escape character is gone. */
   brackets: boolean
+  keyTypes: boolean
+  /** A line as .pgpass has them. */
+  ports: boolean
+  /** A letter is written as an escape. */
+  escapes: boolean
   /** Something beyond Latin letters and common signs: hidden characters, escapes, or another script. */
   wide: boolean
 }
 
 /** How a secret's name begins, in small letters. `redact-assignments.ts` and `redact-spoken.ts` read on from there. */
 const NAME_STARTS =
-  "pass pwd secret token key cred auth cookie jwt bearer basic kennwort contrase mdp clave senha mnemonic seed recovery backup"
+  "pass|pwd|psk|secret|securestring|token|key|cred|crumb|auth|cookie|jwt|bearer|basic|kennwort|contrase|mdp|clave|senha|mnemonic|seed|recovery|backup|login(|ied by "
 
 // Five bits for a character that matters, the others for what its presence says.
 const SPACE = 27
@@ -51,27 +57,38 @@ for (const [from, to] of [
   KIND.fill(WIDE_BIT, from, to + 1)
 }
 
-const NAME = 1
-const SPACED_SLASH = 2
-const PRIVATE = 3
-const ADDRESS = 4
-const SHORT_FLAG = 5
-const LONG_FLAG = 6
+const SPACED_SLASH = 1
+const PRIVATE = 2
+const ADDRESS = 3
+const SHORT_FLAG = 4
+const LONG_FLAG = 5
+const COMMAND = 6
+const COOKIE_FLAG = 7
+const KEY_TYPE = 8
+const PORT = 9
+const ESCAPE = 10
+/** This and everything above: a name, of the words at this place less `NAME`. */
+const NAME = 11
 
 /** Indexed by three characters of five bits each: what they may be the beginning of. */
 const MEANING = new Uint8Array(1 << 15)
-const starts = new Map<number, string[]>()
-for (const start of NAME_STARTS.split(" ")) {
+const nameStarts: string[][] = []
+for (const start of NAME_STARTS.split("|")) {
   const three = code3(start)
-  MEANING[three] = NAME
-  starts.set(three, [...(starts.get(three) ?? []), start])
+  if (MEANING[three] === 0) MEANING[three] = NAME + nameStarts.push([]) - 1
+  nameStarts[MEANING[three]! - NAME]!.push(start)
 }
 MEANING[code3(" / ")] = SPACED_SLASH
-MEANING[code3("vat")] = PRIVATE
+for (const block of ["vat", "vpn"]) MEANING[code3(block)] = PRIVATE
 MEANING[code3("://")] = ADDRESS
 for (let any = 0; any < 32; any++) MEANING[(COLON << 10) | (BACKSLASH << 5) | any] = ADDRESS
-for (const flag of [" -u", " -p", " -a"]) MEANING[code3(flag)] = SHORT_FLAG
+for (const flag of [" -u", " -p", " -a", " -w"]) MEANING[code3(flag)] = SHORT_FLAG
 MEANING[code3(" --")] = LONG_FLAG
+MEANING[code3(" -b")] = COOKIE_FLAG
+MEANING[code3("sud")] = COMMAND
+MEANING[code3("kty")] = KEY_TYPE
+MEANING[COLON << 10] = PORT
+MEANING[code3("\\u0")] = ESCAPE
 
 function code3(three: string): number {
   return [0, 1, 2].reduce((code, i) => (code << 5) | (KIND[three.charCodeAt(i)]! & 31), 0)
@@ -81,21 +98,26 @@ const NONE: readonly number[] = []
 
 const PRIVATE_BIT = 512
 const ADDRESS_BIT = 1024
-const SHORT_FLAG_BIT = 2048
+const KEY_TYPE_BIT = 2048
+const PORT_BIT = 4096
+const ESCAPE_BIT = 8192
 
 /** For texts without names: most are, and none of them needs an answer of its own. */
-const NAMELESS = Array.from({ length: 1 << 7 }, (_, bits) => toHints(bits << 5, NONE, NONE))
+const NAMELESS = Array.from({ length: 1 << 9 }, (_, bits) => toHints(bits << 5, NONE, NONE, NONE))
 
-function toHints(seen: number, names: readonly number[], slashes: readonly number[]): Hints {
+function toHints(seen: number, names: readonly number[], slashes: readonly number[], flags: readonly number[]): Hints {
   return {
     names,
     slashes,
+    flags,
     privates: (seen & PRIVATE_BIT) !== 0,
     addresses: (seen & ADDRESS_BIT) !== 0,
-    shortFlags: (seen & SHORT_FLAG_BIT) !== 0,
     ampersands: (seen & AMPERSAND_BIT) !== 0,
     percents: (seen & PERCENT_BIT) !== 0,
     brackets: (seen & BRACKET_BIT) !== 0,
+    keyTypes: (seen & KEY_TYPE_BIT) !== 0,
+    ports: (seen & PORT_BIT) !== 0,
+    escapes: (seen & ESCAPE_BIT) !== 0,
     wide: (seen & WIDE_BIT) !== 0,
   }
 }
@@ -103,6 +125,7 @@ function toHints(seen: number, names: readonly number[], slashes: readonly numbe
 export function hintsOf(text: string): Hints {
   let names = NONE as number[]
   let slashes = NONE as number[]
+  let flags = NONE as number[]
   let seen = 0
   let three = 0
   const length = text.length
@@ -112,8 +135,8 @@ export function hintsOf(text: string): Hints {
     three = ((three << 5) | (kind & 31)) & 0x7fff
     const meaning = MEANING[three]!
     if (meaning === 0) continue
-    if (meaning === NAME) {
-      if (!isNameStart(text, i + 1, starts.get(three)!)) continue
+    if (meaning >= NAME) {
+      if (!isNameStart(text, i + 1, nameStarts[meaning - NAME]!)) continue
       if (names === NONE) names = []
       names.push(i - 2)
     } else if (meaning === SPACED_SLASH) {
@@ -121,9 +144,17 @@ export function hintsOf(text: string): Hints {
       slashes.push(i - 1)
     } else if (meaning === PRIVATE) seen |= PRIVATE_BIT
     else if (meaning === ADDRESS) seen |= ADDRESS_BIT
-    else if (meaning === SHORT_FLAG || isUserFlag(text, i + 1)) seen |= SHORT_FLAG_BIT
+    else if (meaning === KEY_TYPE) seen |= /["'\\]/.test(text[i + 1] ?? "") ? KEY_TYPE_BIT : 0
+    else if (meaning === PORT) seen |= isPort(text, i - 1) ? PORT_BIT : 0
+    else if (meaning === ESCAPE) seen |= isLetterEscape(text, i) ? ESCAPE_BIT : 0
+    else if (isCommandHint(meaning, text, i + 1)) {
+      if (flags === NONE) flags = []
+      flags.push(i - 2)
+    }
   }
-  return names === NONE && slashes === NONE ? NAMELESS[seen >> 5]! : toHints(seen, names, slashes)
+  return names === NONE && slashes === NONE && flags === NONE
+    ? NAMELESS[seen >> 5]!
+    : toHints(seen, names, slashes, flags)
 }
 
 /** Whether one of the words goes on behind its first three letters. */
@@ -134,6 +165,32 @@ function isNameStart(text: string, from: number, words: string[]): boolean {
     if (i === word.length) return true
   }
   return false
+}
+
+function isCommandHint(meaning: number, text: string, at: number): boolean {
+  if (meaning === LONG_FLAG) return isUserFlag(text, at)
+  if (meaning === COOKIE_FLAG) return COOKIE.test(text.slice(at, at + 40))
+  return meaning === SHORT_FLAG || text.startsWith("o -S", at)
+}
+
+const COOKIE = /^ ?\\*["']?[\w.-]{3,30}=/
+
+/** `5432:database:user:`, as .pgpass has it behind the host. Most of what begins like it is a time or a line's number. */
+function isPort(text: string, at: number): boolean {
+  if (!isDigit(text.charCodeAt(at)) || !isDigit(text.charCodeAt(at + 3))) return false
+  PGPASS.lastIndex = at
+  return PGPASS.test(text)
+}
+
+const PGPASS = /\d{4,5}:[\w.*-]{1,63}:[\w.*-]{1,63}:[^\s:]/y
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57
+}
+
+/** A letter as an escape, `\u0061`: the text goes on with its second zero. */
+function isLetterEscape(text: string, at: number): boolean {
+  return text.startsWith("00", at) && "4567".includes(text[at + 2] ?? " ")
 }
 
 /** `--user` or `--proxy-user`. */

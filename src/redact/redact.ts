@@ -1,13 +1,15 @@
 import type { RawRecord } from "../core/record.ts"
-import { findAssignments, isSecretValue, ruleFor, secretKind } from "./assignments.ts"
+import { findAssignments, isSecretValue } from "./assignments.ts"
 import { findBlocks } from "./blocks.ts"
 import { findCommands } from "./commands.ts"
 import { type Hints, hintsOf } from "./hints.ts"
+import { findJwks, JWK_FIELDS } from "./manifests.ts"
 import { EDGE_RULES, PRIVATE, PRIVATE_KEY, RUN_RULES, type Span, TOKEN_RULES, WEBHOOK_RULES } from "./rules.ts"
+import { ruleFor, secretKind } from "./secret-names.ts"
 import { findLogins, findWidePasswords } from "./spoken.ts"
 import { findTokens } from "./tokens.ts"
-import { findSignatures, findUrls } from "./urls.ts"
-import { seenView, type TextView, unwrappedView } from "./view.ts"
+import { findPgpass, findSignatures, findUrls } from "./urls.ts"
+import { decodedView, foldedView, seenView, type TextView, unwrappedView } from "./view.ts"
 
 /**
  * Replaces every secret in a text by `[REDACTED:rule]`. `key` is the JSON field or variable name that the text was
@@ -52,6 +54,10 @@ function findSpans(text: string, key: string | undefined): Span[] {
   const hints = look(text, key, found)
   const seen = hints.wide || hints.brackets ? seenView(text, hints.wide) : undefined
   if (seen) lookThrough(seen, look, key, found)
+  const folded = hints.wide ? foldedView(text) : undefined
+  if (folded) lookThrough(folded, look, key, found)
+  const decoded = hints.escapes ? decodedView(text) : undefined
+  if (decoded) lookThrough(decoded, look, key, found)
   return found.length === 0 ? found : join(withoutMarked(text, found))
 }
 
@@ -75,10 +81,12 @@ function scan(text: string, key: string | undefined, found: Span[]): { hints: Hi
   const wraps = text.length < 20 ? [] : findTokens(text, found, key !== undefined && ID_FIELD.test(key))
   if (hints.addresses || (hints.percents && has(text, "%2F%2F"))) findUrls(text, found)
   if (hints.ampersands) findSignatures(text, found)
-  if (hints.shortFlags) findCommands(text, found)
+  if (hints.flags.length > 0) findCommands(text, hints.flags, found)
   if (hints.names.length > 0) findAssignments(text, hints.names, found)
   if (hints.slashes.length > 0) findLogins(text, hints.slashes, found)
   if (hints.wide) findWidePasswords(text, found)
+  if (hints.keyTypes) findJwks(text, found)
+  if (hints.ports) findPgpass(text, found)
   const whole = ofField(text, key)
   if (whole) found.push(whole)
   return { hints, wraps }
@@ -197,11 +205,14 @@ function redactList(list: unknown[], key: string | undefined, redactions: Record
 
 function redactObject(object: RawRecord, redactions: Record<string, number>): RawRecord {
   const named = nameInside(object)
+  const isKey = typeof object.kty === "string"
   let renamed = false
   for (const key in object) {
     const value = object[key]
     if (typeof value === "string" || (typeof value === "object" && value !== null)) {
-      const clean = redactValue(value, named !== undefined && key === "value" ? named : key, redactions)
+      const name =
+        named !== undefined && VALUE_KEY.test(key) ? named : isKey && JWK_FIELDS.has(key) ? "private_key" : key
+      const clean = redactValue(value, name, redactions)
       if (clean !== value) set(object, key, clean)
     }
     if (key.length >= MIN_KEY && !PLAIN_KEY.test(key) && redact(key, KEY, undefined) !== key) renamed = true
@@ -216,12 +227,17 @@ const PLAIN_KEY = /^[A-Za-z_]{1,36}$/
 /** A key is judged like an id: many objects are kept by one. */
 const KEY = "id"
 
-/** `{ "name": "DB_PASSWORD", "value": "…" }`, as containers and CI systems list their environment. */
+/**
+ * `{ "name": "DB_PASSWORD", "value": "…" }`, as containers and CI systems list their environment, and with capital
+ * letters as AWS lists parameters.
+ */
 function nameInside(object: RawRecord): string | undefined {
-  if (typeof object.value !== "string") return undefined
-  const name = object.name ?? object.key ?? object.variable
+  if (typeof (object.value ?? object.Value ?? object.ParameterValue) !== "string") return undefined
+  const name = object.name ?? object.key ?? object.variable ?? object.Name ?? object.Key ?? object.ParameterKey
   return typeof name === "string" ? name : undefined
 }
+
+const VALUE_KEY = /^(?:[vV]alue|ParameterValue)$/
 
 function withCleanKeys(object: RawRecord, redactions: Record<string, number>): RawRecord {
   const clean: RawRecord = {}

@@ -1,6 +1,9 @@
 /** What a scanner found: the half-open range of the text that must go, and the rule that says so. */
 export type Span = { start: number; end: number; rule: string }
 
+/** How many characters may still be read a second time: hostile text could ask for the same rows again and again. */
+export type Rereads = { left: number }
+
 /**
  * A token that names its issuer. `keys` are the pieces that are searched for, at least three characters each; `token`
  * is then matched where one was found (`back` characters before it), so its cost is bounded by the token and never by
@@ -16,6 +19,8 @@ export type TokenRule = {
   boundary?: true
   /** The key says little: what follows must also look random. */
   random?: true
+  /** The key counts only inside base64; other scanners find it as it is. */
+  encodedOnly?: true
 }
 
 export const PRIVATE = "private"
@@ -359,6 +364,51 @@ export const TOKEN_RULES: TokenRule[] = [
     boundary: true,
   },
   { name: "lob-key", keys: "live_ test_", token: /(?:live|test)_[0-9a-f]{35}(?![0-9a-z])/y, boundary: true },
+  { name: "adafruit-key", keys: "aio_", token: /aio_[A-Za-z0-9]{28}(?![A-Za-z0-9])/y, boundary: true },
+  {
+    name: "amazon-mws-token",
+    keys: "amzn.mws.",
+    token: /amzn\.mws\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/y,
+    boundary: true,
+  },
+  {
+    name: "defined-networking-key",
+    keys: "dnkey-",
+    token: /dnkey-[a-z0-9_=-]{26}-[a-z0-9_=-]{52}/y,
+    boundary: true,
+  },
+  { name: "frameio-token", keys: "fio-u-", token: /fio-u-[A-Za-z0-9_=-]{64}/y, boundary: true },
+  {
+    name: "stackhawk-key",
+    keys: "hawk.",
+    token: /hawk\.[A-Za-z0-9_-]{20}\.[A-Za-z0-9_-]{20}(?![A-Za-z0-9_-])/y,
+    boundary: true,
+    random: true,
+  },
+  {
+    name: "wakatime-key",
+    keys: "waka_",
+    token: /waka_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/y,
+    boundary: true,
+  },
+  {
+    name: "wallet-key",
+    keys: "xprv yprv zprv tprv",
+    token: /[xyzt]prv[A-Za-z0-9]{100,112}(?![A-Za-z0-9])/y,
+    boundary: true,
+    random: true,
+  },
+  {
+    name: "encoded-secret",
+    keys: "PASSWORD= _SECRET= _TOKEN= API_KEY= SECRET_KEY= password= api_key= password:",
+    token: /[A-Za-z_]{5,12}[=:] ?["']?[^\s"']{8,512}/y,
+    encodedOnly: true,
+  },
+  {
+    name: "private-key",
+    keys: "2d2d2d2d2d424547494e20",
+    token: /(?:2d){5}424547494e20(?:[0-9a-f]{2}){0,24}?50524956415445204b4559[0-9a-f]{20,20000}/y,
+  },
   {
     name: "private-key",
     keys: "b3BlbnNzaC1rZXktdjE MIIEvQIBADANBgkqhkiG9w0BAQEFAASC MIIEvgIBADANBgkqhkiG9w0BAQEFAASC MIIEvwIBADANBgkqhkiG9w0BAQEFAASC MIIEowIBAAKCAQEA MIIEpAIBAAKCAQEA MIIEpQIBAAKCAQEA MIIJQgIBADANBgkqhkiG9w0BAQEFAASC MIIJQwIBADANBgkqhkiG9w0BAQEFAASC MIIJKAIBAAKCAgEA MIIJKQIBAAKCAgEA MIIJKgIBAAKCAgEA MHcCAQEEI MC4CAQAwBQYDK2VwBCIEI",

@@ -18,7 +18,7 @@ function isMotDePasse(text: string, hit: RegExpExecArray): boolean {
 
 /** Russian, Chinese, Japanese and Korean names, and what stands between one and its value, if anything does. */
 const WIDE =
-  /(?:пароль|пароля|密码|密碼|口令|パスワード|パスフレーズ|暗証番号|비밀번호|암호)[^\S\n]{0,3}(?:[:：=＝]|是|为|為|は|이|는|это|[-–—](?=\s))?/gi
+  /(?:парол[ья](?:[^\S\n][а-яё]{1,12}){0,3}(?=[^\S\n]{0,3}[:：=—–-])|пароль|пароля|密码|密碼|口令|パスワード|パスフレーズ|暗証番号|비밀번호|암호)[^\S\n]{0,3}(?:[:：=＝]|是|为|為|は|이|는|это|[-–—](?=\s))?/gi
 
 /** For texts with such characters; others pay nothing. */
 export function findWidePasswords(text: string, spans: Span[]): void {

@@ -172,6 +172,7 @@ function matchRules(
   const keys = begun.filter(({ key }) => text.startsWith(key, at))
   if (keys.length === 0) return undefined
   for (const { key, rule, encoded } of keys) {
+    if (rule.encodedOnly && encoded === undefined) continue
     if (encoded !== undefined) {
       const span = matchEncoded(text, at, rule, encoded, seen)
       if (span) return span
@@ -197,7 +198,7 @@ function matchCut(text: string, at: number, runStop: number, keys: Key[]): Span 
   let end = runStop
   while (text[end - 1] === ".") end--
   for (const { key, rule, encoded } of keys) {
-    if (encoded !== undefined || rule.back || (rule.boundary && !isBoundary(text, at))) continue
+    if (encoded !== undefined || rule.encodedOnly || rule.back || (rule.boundary && !isBoundary(text, at))) continue
     const isWeak = rule.boundary || rule.random || key.length < 4
     if (isWeak && !isCutAt(text, runStop)) continue
     const body = text.slice(at + key.length, end)
@@ -310,7 +311,7 @@ function matchFolded(text: string, at: number, keys: Key[]): Span | undefined {
   }
   if (pieces.length < 2) return undefined
   for (const { key, rule, encoded } of keys) {
-    if (encoded !== undefined || rule.back || (rule.boundary && !isBoundary(text, at))) continue
+    if (encoded !== undefined || rule.encodedOnly || rule.back || (rule.boundary && !isBoundary(text, at))) continue
     const stop = matchEnd(rule.token, joined, 0)
     if (stop === -1 || !isReal(rule, key, joined.slice(0, stop))) continue
     if (!looksRandom(joined.slice(0, stop), MIN_PIECE)) continue

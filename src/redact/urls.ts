@@ -1,6 +1,6 @@
 import { isCutAt } from "./cut.ts"
 import { type Span, WEBHOOK_RULES } from "./rules.ts"
-import { isPlaceholder, looksRandom } from "./values.ts"
+import { isPassword, isPlaceholder, looksRandom } from "./values.ts"
 
 // Passwords inside addresses: `scheme://user:password@host`, and addresses that are passwords themselves.
 
@@ -8,6 +8,8 @@ const SCHEME = /:(?:\\*\/){2}|%3A%2F%2F/gi
 const USER_INFO = /([^\s:@/?#"'`<>\\,()[\]|]{0,256}):([^\s/"'`<>\\]{0,256})@(?=[\w.[%$-])/y
 const USER_INFO_ENCODED = /([\w.~-]{0,64})(?:%3A|:)((?:[\w.~!*-]|%(?!40)[0-9A-F]{2}){1,64})(?:%40|@)(?=[\w.-])/iy
 /** A user and the beginning of a password, before the text was cut. */
+/** A password with a slash in it; a path has one too, so it must look random. */
+const USER_INFO_SLASH = /[\w.~-]{1,64}:([^\s/"'`<>\\@]{2,64}\/[^\s"'`<>\\@]{2,64})@(?=[\w.-]+(?:[:/\s"'`]|$))/y
 const CUT_INFO = /[\w.~%-]{0,64}:([A-Za-z0-9_~!*%+-]{10,256})(?![\w:/@])/y
 const TOKEN_ONLY = /([A-Za-z0-9_-]{16,256})@(?=[\w.-]+)/y
 /** What documentation writes in a password's place. A user's own name is the local database's default. */
@@ -45,6 +47,12 @@ function findUserInfo(text: string, at: number, encoded: boolean): Span | undefi
   if (cut && isCutAt(text, CUT_INFO.lastIndex) && looksRandom(cut[1]!, 10)) {
     return { start: CUT_INFO.lastIndex - cut[1]!.length, end: CUT_INFO.lastIndex, rule: "url-password" }
   }
+  USER_INFO_SLASH.lastIndex = at
+  const slashed = encoded ? null : USER_INFO_SLASH.exec(text)
+  if (slashed && !/^\d{1,5}\//.test(slashed[1]!) && looksRandom(slashed[1]!, 10)) {
+    const end = USER_INFO_SLASH.lastIndex - 1
+    return { start: end - slashed[1]!.length, end, rule: "url-password" }
+  }
   TOKEN_ONLY.lastIndex = at
   const token = TOKEN_ONLY.exec(text)
   if (token && looksRandom(token[1]!, 16)) return { start: at, end: at + token[1]!.length, rule: "url-token" }
@@ -81,5 +89,16 @@ export function findSignatures(text: string, spans: Span[]): void {
   for (const match of text.matchAll(SIGNATURE)) {
     const end = match.index + match[0].length
     if (looksRandom(match[1]!, 20)) spans.push({ start: end - match[1]!.length, end, rule: "url-signature" })
+  }
+}
+
+const PGPASS =
+  /(?<![\w.*:-])[\w.*-]{1,80}:\d{4,5}:(?=[^:]{0,62}[a-z*])[\w.*-]{1,63}:(?=[^:]{0,62}[a-z])[\w.*-]{1,63}:((?:[^\s:"'`\\]|\\[:\\]){4,128})(?=\s|$|["'`]|\\n)/gi
+
+/** `host:port:database:user:password`, a line of .pgpass. */
+export function findPgpass(text: string, spans: Span[]): void {
+  for (const match of text.matchAll(PGPASS)) {
+    const end = match.index + match[0].length
+    if (isPassword(match[1]!, true)) spans.push({ start: end - match[1]!.length, end, rule: "password" })
   }
 }

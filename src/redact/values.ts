@@ -114,6 +114,7 @@ const CODE =
 
 /** A generated value: an API key, a token, a session id. A quoted one may hold any signs. */
 export function isGenerated(value: string, quoted = false): boolean {
+  if (!hasManyCharacters(value)) return false
   if (UUID.test(value)) return !isPlaceholder(value)
   if (!looksRandom(value, 16) && !isStrewn(value)) return false
   if (/\s/.test(value) || isPlaceholder(value)) return false
@@ -158,6 +159,14 @@ const PASSWORD_WORDS =
 
 const MAX_PASSWORD = 128
 
+/** Letters that change between small and capital nearly every time, as in no name that is made of words. */
+function hasScatteredCase(value: string): boolean {
+  if (value.length < 10 || !/^[A-Za-z]+$/.test(value)) return false
+  let changes = 0
+  for (let i = 1; i < value.length; i++) if ((value.charCodeAt(i) ^ value.charCodeAt(i - 1)) & 32) changes++
+  return changes >= value.length * 0.45
+}
+
 /**
  * A password that a person may have chosen. `sure` where nothing but the password can stand there (an environment
  * variable, a field of its own); elsewhere, as in code, it must not read like a name.
@@ -173,6 +182,7 @@ export function isPassword(value: string, sure: boolean): boolean {
   const digits = /\d/.test(value)
   const symbols = /[!@#$%^&*+=?~]/.test(value)
   if (!letters) return digits && value.length >= 10 && sure
+  if (hasScatteredCase(value)) return true
   if (sure) return digits || symbols || value.length >= 14
   return (digits && symbols) || (digits && !/^[A-Za-z]+_?\d{1,2}$|^[a-z]+(?:[-_][a-z0-9]+)+$/i.test(value))
 }

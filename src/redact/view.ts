@@ -38,21 +38,50 @@ export function unwrappedView(text: string, newlines: readonly number[]): TextVi
   )
 }
 
+/** Letters of other scripts that look like Latin ones, and the Latin ones. */
+const LOOK_ALIKE = Object.fromEntries(
+  [..."аеорсухіѕјһԁгАВЕКМНОРСТХαορνΑΒΕΗΙΚΜΝΟΡΤΧ"].map((c, i) => [c, "aeopcyxisjhdrABEKMHOPCTXaopvABEHIKMNOPTX"[i]!]),
+)
+const ALIKE = `[${Object.keys(LOOK_ALIKE).join("")}]`
+/** Two scripts in one word, or letters as wide as Chinese ones. */
+const MIXED = new RegExp(`[A-Za-z_]${ALIKE}|${ALIKE}[A-Za-z_]|[\uff21-\uff5a]{3}`)
+const FOLDED = new RegExp(`${ALIKE}|[\uff01-\uff5e]`, "g")
+
+/** The text with its look-alikes as Latin letters; undefined if no word is written with them. */
+export function foldedView(text: string): TextView | undefined {
+  if (!MIXED.test(text)) return undefined
+  const folded = text.replace(FOLDED, (c) => LOOK_ALIKE[c] ?? String.fromCharCode(c.charCodeAt(0) - 0xfee0))
+  return { text: folded, inText: (span) => span }
+}
+
+const LETTER_ESCAPE = /\\{1,8}u00([4-7][0-9a-f])/gi
+
+/** The text with letters that are written as escapes (`\u0061`) as they are read; undefined if there are none. */
+export function decodedView(text: string): TextView | undefined {
+  const escapes = Array.from(text.matchAll(LETTER_ESCAPE), (match) => ({
+    start: match.index,
+    end: match.index + match[0].length,
+    letter: String.fromCharCode(Number.parseInt(match[1]!, 16)),
+  }))
+  return escapes.length === 0 ? undefined : without(text, escapes)
+}
+
 function matchesOf(text: string, pattern: RegExp): { start: number; end: number }[] {
   return Array.from(text.matchAll(pattern), (match) => ({ start: match.index, end: match.index + match[0].length }))
 }
 
-function without(text: string, left: { start: number; end: number }[]): TextView {
+/** A letter takes the place of what is left out, if there is one. */
+function without(text: string, left: { start: number; end: number; letter?: string }[]): TextView {
   const pieces: string[] = []
   /** Where in the view something was left out, and how many characters of the text were left out up to there. */
   const at: number[] = []
   const gone: number[] = []
   let from = 0
   let removed = 0
-  for (const { start, end } of left) {
-    pieces.push(text.slice(from, start))
-    at.push(start - removed)
-    removed += end - start
+  for (const { start, end, letter = "" } of left) {
+    pieces.push(text.slice(from, start), letter)
+    at.push(start - removed + letter.length)
+    removed += end - start - letter.length
     gone.push(removed)
     from = end
   }

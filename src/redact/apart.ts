@@ -1,0 +1,79 @@
+import { pipedSpan } from "./commands.ts"
+import { formsAfter } from "./forms.ts"
+import { findManifest } from "./manifests.ts"
+import type { Rereads, Span } from "./rules.ts"
+import { ruleFor, type SecretKind, secretKind } from "./secret-names.ts"
+import { findColumn } from "./tables.ts"
+import { isGenerated, isPassword } from "./values.ts"
+
+// Secrets whose name and value are not joined by a colon or an equals sign: `name: DB_PASSWORD` above `value: …`,
+// `<password>…</password>`, `.setPassword("…")`, `define('DB_PASSWORD', '…')`, a cell beside its name, `ENV API_TOKEN …`.
+
+/** The longest text before a name that a form asks for. */
+const MAX_BEFORE = 300
+const MAX_NAME = 60
+
+/**
+ * Looks for the value of a name that begins at `at` and that no sign joins to one. Returns where the value ends, or 0
+ * if there is none.
+ */
+export function findApart(text: string, at: number, spans: Span[], rereads: Rereads): number {
+  let end = at
+  while (end < at + MAX_NAME && isNameCode(text.charCodeAt(end))) end++
+  const forms = formsAfter(text.charCodeAt(end))
+  if (!forms && end < text.length) return 0
+  if (isProse(text, at, end)) return 0
+  let start = at
+  while (start > at - MAX_NAME && start > 0 && isNameCode(text.charCodeAt(start - 1))) start--
+  const name = text.slice(start, end)
+  let before: string | undefined
+  for (const { after, before: wanted, name: shape, kind: known, sure, strong } of forms ?? []) {
+    if (shape && !shape.test(name)) continue
+    after.lastIndex = end
+    const match = after.exec(text)
+    if (!match) continue
+    before ??= text.slice(Math.max(0, start - MAX_BEFORE), start)
+    if (wanted && !wanted.test(before)) continue
+    const kind = known ?? secretKind(name)
+    if (!kind) continue
+    const [from, to] = match.indices!.find((place, i) => i > 0 && place)!
+    const value = text.slice(from, to).replace(/[.,;:!?)]+$/, "")
+    if (!isSecret(value, kind, sure === true) || (strong && !isStrong(value))) continue
+    spans.push({ start: from, end: from + value.length, rule: ruleFor(kind) })
+    return to
+  }
+  const piped = name === "chpasswd" ? pipedSpan(text, start) : undefined
+  if (piped) spans.push(piped)
+  if (name === "Secret" && findManifest(text, start, rereads, spans)) return end
+  findColumn(text, start, end, rereads, spans)
+  return 0
+}
+
+/** A word of a sentence: one space and a letter follow it. Quickly told, since most names are one. */
+function isProse(text: string, at: number, end: number): boolean {
+  const next = text.charCodeAt(end + 1) | 32
+  if (text.charCodeAt(end) !== 32 || next < 97 || next > 122 || text.charCodeAt(at) < 97) return false
+  return !TAKES_WORD.test(text.slice(at, end))
+}
+
+/** Names, or their ends, whose value follows after a single space. */
+const TAKES_WORD = /^(?:pass(?:word|wd|phrase)?|keygen|ied|pass)$/
+
+function isSecret(value: string, kind: SecretKind, sure: boolean): boolean {
+  if (value.includes("[REDACTED")) return false
+  if (kind === "password") return isPassword(value, sure)
+  return kind === "token" && isGenerated(value)
+}
+
+function isStrong(value: string): boolean {
+  return /[A-Za-z]/.test(value) && /\d/.test(value) && /[!@#$%^&*?+]/.test(value) && !/[/=({[]/.test(value)
+}
+
+export function isNameCode(code: number): boolean {
+  return (
+    (code >= 97 && code <= 122) ||
+    (code >= 65 && code <= 90) ||
+    (code >= 45 && code <= 57 && code !== 47) ||
+    code === 95
+  )
+}

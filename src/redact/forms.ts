@@ -1,0 +1,114 @@
+import type { SecretKind } from "./secret-names.ts"
+
+// The forms in which a name and its value are written without a colon or an equals sign between them. Every repetition
+// is bounded, so what a form costs does not depend on the text.
+
+/** A quote, also one that is escaped in a string, and white space, also as an escape. */
+const Q = "\\\\{0,8}[\"'`]"
+const B = "(?:\\s|\\\\{1,8}[nrt])"
+const QUOTED = `${Q}([^"'\`\\s\\\\<>]{6,256})${Q}`
+const BARE = "([^\\s\"'`|<>\\\\,;]{6,256})"
+const ELEMENT = "([^<>\\s]{6,256})"
+/** Another field between a name and its value. */
+const FIELD = `(?:${Q})?[\\w-]{1,30}(?:${Q})?[ \\t]{0,3}[:=][ \\t]{0,3}(?:${Q})?[\\w./-]{0,40}(?:${Q})?${B}{0,40}(?:,${B}{0,40})?`
+
+export type Form = {
+  /** Matches the text before the name. */
+  before?: RegExp
+  /** Matches the last part of the name. */
+  name?: RegExp
+  /** Matches what follows the name; its groups are the value, of which one takes part. */
+  after: RegExp
+  /** Nothing but a secret can be written there. */
+  sure?: true
+  /** What the value is if the name does not say so. */
+  kind?: SecretKind
+  /** Nothing around it says that a value follows, so it must have letters, digits and signs. */
+  strong?: true
+}
+
+const form = (after: string, rest: Omit<Form, "after"> = {}): Form => ({ after: new RegExp(after, "iyd"), ...rest })
+
+const NAME_FIELD =
+  /(?:name|key|variable|parameter|field)\\{0,8}["'`]?[ \t]{0,3}[:=][ \t]{0,3}\\{0,8}["'`]?(?:\/?[\w.-]{1,40}\/){0,6}$/i
+const MARKUP_NAME = /(?:name|key|id)=\\{0,8}["']$/i
+
+const NAME_AND_VALUE = form(
+  `(?:${Q})?${B}{0,40}(?:,${B}{0,40})?(?:${FIELD}){0,3}?(?:${Q})?(?:Parameter)?value(?:${Q})?[ \\t]{0,3}[:=][ \\t]{0,3}(?:${QUOTED}|${BARE})`,
+  { before: NAME_FIELD, sure: true },
+)
+const CELL = form(`\`?[ \\t]{0,60}\\|[ \\t]{0,60}\`?${BARE}\`?[ \\t]{0,80}(?:\\||\\r?\\n|$)`, {
+  before: /(?:^|[|\n])[ \t]{0,60}`?$/,
+})
+const LOGIN = form(`\\(${B}{0,8}${Q}[^"'\\n\\\\]{1,80}${Q},${B}{0,8}${QUOTED}${B}{0,4}\\)`, {
+  name: /(?:Credentials?|Auth|^login|\.login)$/,
+  kind: "password",
+})
+
+/** By the character that follows the name. */
+const FORMS: Record<string, Form[]> = {
+  quote: [
+    form(`${Q}${B}{0,4},${B}{0,8}${QUOTED}`, { before: /["'`]$/ }),
+    NAME_AND_VALUE,
+    CELL,
+    form(`${Q}[^<>\\n]{0,60}>${ELEMENT}<`, { before: MARKUP_NAME }),
+    form(`${Q}(?:\\r?\\n|\\\\{1,8}r\\\\{1,8}n){2}${BARE}`, { before: MARKUP_NAME, sure: true }),
+    form(`${Q} ?\\{[^{}]{0,300}?\\bdefault${B}{0,20}=${B}{0,20}${QUOTED}`, { before: /variable \\{0,8}["']$/ }),
+  ],
+  newline: [NAME_AND_VALUE],
+  ",": [NAME_AND_VALUE],
+  "|": [CELL],
+  ">": [form(`>${ELEMENT}</`, { before: /<(?:[\w-]{1,20}:)?$/ })],
+  "<": [form(`</key>${B}{0,40}<string>${ELEMENT}</`, { before: /<key>$/ })],
+  "(": [
+    form(`\\(${B}{0,8}${QUOTED}${B}{0,4}[,)]`, {
+      name: /(?:^|\.)set[A-Z_]\w*$|\.(?:with_?)?(?:(?:db|user|admin|client|api|access|auth|secret|private|refresh|bearer|bot|proxy|database)_?)*(?:password|passwd|passphrase|secret|token|key)$/i,
+    }),
+    LOGIN,
+  ],
+  $: [
+    form("\\$(?:production|sandbox)\\$[a-z0-9]{12,20}\\$([0-9a-f]{32})", {
+      name: /access_token$/,
+      kind: "token",
+      sure: true,
+    }),
+  ],
+  space: [
+    CELL,
+    form(`[ \\t]{1,4}${BARE}[ \\t]{0,80}(?:\\r?\\n|$|\\\\{1,8}[nr])`, {
+      before: /(?:^|[\n;&"'`]|\\n)[ \t]{0,8}(?:ENV|ARG|setenv|setx|set -g?x|export)[ \t]{1,4}$/,
+      sure: true,
+    }),
+    form(`[ \\t]{1,8}${BARE}[ \\t]{0,80}(?:\\r?\\n|$|\\\\{1,8}[nr])`, {
+      name: /^requirepass$|^masterauth$/,
+      kind: "password",
+      sure: true,
+    }),
+    form(
+      `[ \\t]{1,3}-[a-zA-Z]{0,4}b[a-zA-Z]{0,4}[ \\t]{1,3}\\S{1,80}[ \\t]{1,3}\\S{1,80}[ \\t]{1,3}(?:${QUOTED}|${BARE})`,
+      {
+        name: /^htpasswd$/,
+        kind: "password",
+        sure: true,
+      },
+    ),
+    form(`[^\\n;|&]{0,160}? -[NP] ?(?:${QUOTED}|${BARE})`, { name: /^ssh-keygen$/, kind: "password", sure: true }),
+    form(`[ \\t]{1,3}(?:--body|-b)[ =](?:${QUOTED}|${BARE})`, { before: /secret set $/, kind: "token" }),
+    form(`[ \\t]{4,60}${BARE}[ \\t]{0,80}(?:\\r?\\n|$)`, { before: /(?:^|\n)[ \t]{0,8}$/ }),
+    form(`[ \\t]{1,2}${QUOTED}`, { name: /^ConvertTo-SecureString$/i, kind: "password" }),
+    form(`[ \\t]{1,8}BY[ \\t]{1,8}${QUOTED}`, { name: /^identified$/i, kind: "password" }),
+    form(`[ \\t]{1,8}${QUOTED}`, { name: /^\w*passw(?:or)?d$/i, kind: "password" }),
+    form(`[ \\t]{1,2}(?:${QUOTED}|${BARE})`, { name: /^pass(?:word|wd|phrase)?$/i, kind: "password", strong: true }),
+  ],
+}
+
+const formsOf = new Map<number, Form[]>()
+for (const [sign, forms] of Object.entries(FORMS)) {
+  const signs = { quote: "\"'`\\", newline: "\n\r", space: " \t" }[sign] ?? sign
+  for (const c of signs) formsOf.set(c.charCodeAt(0), forms)
+}
+
+/** The forms that begin with this character, behind a name. */
+export function formsAfter(code: number): readonly Form[] | undefined {
+  return formsOf.get(code)
+}

@@ -1,0 +1,69 @@
+import { Buffer } from "node:buffer"
+import type { Rereads, Span } from "./rules.ts"
+import { isGenerated, isPassword, isPlaceholder } from "./values.ts"
+
+// Documents that say what they are: every value of a Kubernetes `kind: Secret` is secret, and some fields of a JSON Web
+// Key are, whatever their names.
+
+const KIND = /kind\\{0,8}["'`]?[ \t]{0,3}:[ \t]{0,3}\\{0,8}["'`]?$/
+const MAX_MANIFEST = 4_000
+const DOCUMENT_END = /(?:\n|\\n)---|(?:\n|\\n)kind:/
+const DATA = /(?:^|[\n,{ "'`]|\\n|\\["'`])(data|stringData)\\{0,8}["'`]?[ \t]{0,3}:[ \t]{0,3}(\{|\r?\n|\\n)/g
+const ENTRY =
+  /(?:[ \t]{1,20}|[ \t]{0,20}\\{0,8}["'`])[\w.-]{1,80}\\{0,8}["'`]?[ \t]{0,3}:[ \t]{0,3}\\{0,8}["'`]?([^\s"'`\\,{}]{1,4096})?\\{0,8}["'`]?,?[ \t]{0,8}(?:\r?\n|\\n|(?=["'`\\]|\}|$))/y
+
+/** Takes the values of the Kubernetes secret whose `kind` names it here. False if this is no such document. */
+export function findManifest(text: string, at: number, rereads: Rereads, spans: Span[]): boolean {
+  if (rereads.left <= 0 || !KIND.test(text.slice(Math.max(0, at - 24), at))) return false
+  const ahead = text.slice(at, at + MAX_MANIFEST)
+  const end = at + (DOCUMENT_END.exec(ahead)?.index ?? ahead.length)
+  const behind = text.slice(Math.max(0, at - MAX_MANIFEST), at)
+  const start = at - behind.length + Math.max(behind.lastIndexOf("\n---"), 0)
+  const document = text.slice(start, end)
+  rereads.left -= document.length
+  for (const data of document.matchAll(DATA)) {
+    ENTRY.lastIndex = data.index + data[0].length
+    for (let entry = ENTRY.exec(document); entry; entry = ENTRY.exec(document)) {
+      const value = entry[1]
+      if (!value || !isSecretEntry(value, data[1] === "data")) continue
+      const from = start + entry.index + entry[0].lastIndexOf(value)
+      spans.push({ start: from, end: from + value.length, rule: "secret" })
+    }
+  }
+  return true
+}
+
+/** What is not is a key as bytes. */
+const READABLE = /^[\t\n\r -~]*$/
+
+function isSecretEntry(value: string, isBase64: boolean): boolean {
+  if (value.length < 4 || isPlaceholder(value)) return false
+  const plain =
+    isBase64 && /^[A-Za-z0-9+/]+={0,2}$/.test(value) ? Buffer.from(value, "base64").toString("latin1") : value
+  return plain.length > 40 || !READABLE.test(plain) || isPassword(plain.trim(), true) || isGenerated(plain.trim())
+}
+
+const KEY_TYPE = /\\{0,8}["']kty\\{0,8}["']/g
+const MAX_JWK = 4_000
+const SECRET_FIELD =
+  /["'](?:d|p|q|dp|dq|qi|k)\\{0,8}["'][ \t\r\n]{0,8}:[ \t\r\n]{0,8}\\{0,8}["']([A-Za-z0-9_-]{16,1400})(?=\\{0,8}["'])/g
+/** The fields of a JSON Web Key that are not public. */
+export const JWK_FIELDS: ReadonlySet<string> = new Set(["d", "p", "q", "dp", "dq", "qi", "k"])
+
+/** Takes the private fields of JSON Web Keys. Such a key is one flat object. */
+export function findJwks(text: string, spans: Span[]): void {
+  let last = 0
+  for (const type of text.matchAll(KEY_TYPE)) {
+    if (type.index < last) continue
+    const from = Math.max(last, type.index - MAX_JWK)
+    const start = Math.max(from, text.slice(from, type.index).lastIndexOf("{") + from)
+    const ahead = text.slice(type.index, type.index + MAX_JWK)
+    const close = ahead.indexOf("}")
+    last = type.index + (close === -1 ? ahead.length : close)
+    const key = text.slice(start, last)
+    for (const field of key.matchAll(SECRET_FIELD)) {
+      const end = start + field.index + field[0].length
+      spans.push({ start: end - field[1]!.length, end, rule: "private-key" })
+    }
+  }
+}

@@ -1,0 +1,75 @@
+// Which names say that the value beside them is a secret: `DB_PASSWORD`, `apiKey`, `client-secret`, and not `cacheKey`,
+// `max_tokens` or `public_key`.
+
+export type SecretKind = "password" | "token" | "auth" | "cookie"
+
+/** What a field's or variable's name says about its value. */
+export function secretKind(name: string): SecretKind | undefined {
+  if (name.length > 120 || !SECRET_WORD.test(name)) return undefined
+  const words = name
+    .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
+    .replace(/([A-Z])([A-Z][a-z])/g, "$1 $2")
+    .toLowerCase()
+    .split(/[^a-z0-9]+/)
+    .filter((word) => word !== "")
+  let at = words.length - 1
+  while (at > 0 && AFTER.has(words[at]!.replace(/\d+$/, "")) && !isSecretWord(words, at)) at--
+  const word = words[at]?.replace(/\d+$/, "")
+  if (word === undefined || words.some((w) => NOT_SECRET.has(w))) return undefined
+  if (words.some((w) => COUNTED.has(w)) && !isSecretOf(words, at)) return undefined
+  if (PASSWORD.test(word)) return "password"
+  if (word === "authorization") return "auth"
+  if (word === "auth") return words.length <= 2 ? "auth" : undefined
+  if (word === "cookie") return "cookie"
+  if (TOKEN.test(word)) return "token"
+  if (word === "key" && at > 0 && KEY_OF.has(words[at - 1]!)) return "token"
+  if (word === "key" && /^[A-Z][A-Z0-9_]+_KEY(?:_[A-Z0-9]+)?$/.test(name)) return "token"
+  if ((word === "id" || word === "session") && /session/.test(name.toLowerCase())) return undefined
+  return undefined
+}
+
+export function ruleFor(kind: SecretKind): string {
+  return { password: "password", token: "secret", auth: "authorization", cookie: "cookie" }[kind]
+}
+
+export const SECRET_WORD = /pass|pwd|pw$|psk|secret|token|key|cred|auth|cookie|crumb|jwt|bearer|dsn/i
+const PASSWORD =
+  /^pw$|^pass$|^psk$|password$|passwd$|passwort$|kennwort$|passphrase$|passcode$|pwd$|^(?:db|pg|my|sql|user|root|admin|smtp|mail|ssh|ftp|require|store|key)pass$/
+const TOKEN =
+  /(?:secret|token|apikey|accesskey|secretkey|authkey|privatekey|accountkey|sharedkey|signingkey)s?$|^(?:credentials?|creds?|crumb|jwt|bearer|pat)$/
+/** `api_key` is a secret, `cache_key`, `primary_key`, `public_key` are not. */
+const KEY_OF = new Set(
+  "api access secret private preshared auth encryption encrypt signing sign account master service admin ssh deploy app application consumer shared storage jwt hmac aes webhook client server subscription license crypto cipher decryption integration ingest write project role anon functions host function system".split(
+    " ",
+  ),
+)
+/** What may follow the telling word without changing what the value is. */
+const AFTER = new Set(
+  "value prod production dev development staging stage live test base key string data plain raw main primary secondary default old new current backup local id hex b64 base64 env secret token password header".split(
+    " ",
+  ),
+)
+/** Words that make a token something else: a place in a list, a piece of text. `CURSOR_API_KEY` is a secret all the same. */
+const COUNTED = new Set(
+  "page next previous continuation cursor cancel cancellation pagination stop eos bos pad unk mask special design tokenizer input output prompt completion".split(
+    " ",
+  ),
+)
+const NOT_SECRET = new Set(
+  "public max min num count limit total usage length size type regex pattern path file url uri endpoint arn name field label prefix suffix expires expiry ttl placeholder hint error message description title count hash digest algorithm checksum fingerprint index keyword keywords column sort primarykey foreign cache partition id_token_hint".split(
+    " ",
+  ),
+)
+
+/** `api key`, `auth token`, `client secret`: said by two words, whatever stands before them. */
+function isSecretOf(words: string[], at: number): boolean {
+  const word = words[at]!
+  if (at === 0) return /^(?:api|auth|access|secret|private)(?:key|token)$/.test(word)
+  if (word === "secret" || PASSWORD.test(word)) return true
+  return KEY_OF.has(words[at - 1]!) && (word === "key" || word === "token")
+}
+
+function isSecretWord(words: string[], at: number): boolean {
+  const word = words[at]!.replace(/\d+$/, "")
+  return PASSWORD.test(word) || TOKEN.test(word) || (word === "key" && at > 0 && KEY_OF.has(words[at - 1]!))
+}

@@ -1,0 +1,79 @@
+import type { Rereads, Span } from "./rules.ts"
+import { ruleFor, secretKind } from "./secret-names.ts"
+import { isGenerated, isPassword } from "./values.ts"
+
+// Secrets in a column whose head names them: psql, mysql, Markdown and CSV.
+
+const MAX_LINE = 400
+const MAX_ROWS = 100
+const RULER = /^[ \t]*[|+]?[ \t]*:?-{2,}[-+|: \t]*$/
+const CSV_HEAD = /^[\w. "'-]{1,60}(?:,[\w. "'-]{1,60}){1,40}$/
+
+/** Takes every secret of the column whose head is the name from `start` to `end`. */
+export function findColumn(text: string, start: number, end: number, rereads: Rereads, spans: Span[]): void {
+  const separator = separatorBeside(text, start, end)
+  if (!separator || rereads.left <= 0) return
+  const headStart = lineStart(text, start)
+  const headEnd = lineEnd(text, end)
+  if (headStart === -1 || headEnd === -1 || headEnd === text.length) return
+  const head = text.slice(headStart, headEnd)
+  const cells = head.split(separator)
+  const column = head.slice(0, start - headStart).split(separator).length - 1
+  if (trimmed(cells[column]!) !== text.slice(start, end)) return
+  let at = headEnd + 1
+  const nextEnd = lineEnd(text, at)
+  if (nextEnd === -1) return
+  const isRuled = RULER.test(text.slice(at, nextEnd).trimEnd())
+  if (separator === "," ? !CSV_HEAD.test(head.trimEnd()) : !isRuled) return
+  const kind = secretKind(text.slice(start, end))
+  if (kind !== "password" && kind !== "token") return
+  if (isRuled) at = nextEnd + 1
+  for (let row = 0; row < MAX_ROWS && at < text.length && rereads.left > 0; row++) {
+    const stop = lineEnd(text, at)
+    if (stop === -1) return
+    const line = text.slice(at, stop)
+    rereads.left -= line.length + 1
+    const found = line.split(separator)
+    if (found.length !== cells.length) return
+    const value = trimmed(found[column]!)
+    const isSecret = kind === "password" ? isPassword(value, false) : isGenerated(value)
+    if (isSecret && !value.includes("[REDACTED")) {
+      const from =
+        at + found.slice(0, column).join(separator).length + (column > 0 ? 1 : 0) + found[column]!.indexOf(value)
+      spans.push({ start: from, end: from + value.length, rule: ruleFor(kind) })
+    }
+    at = stop + 1
+  }
+}
+
+/** What divides the cells of the row that the name is in; undefined if the name is not a cell. */
+function separatorBeside(text: string, start: number, end: number): "|" | "," | undefined {
+  let after = end
+  while (after < end + 60 && isPadding(text[after])) after++
+  let before = start
+  while (before > start - 60 && isPadding(text[before - 1])) before--
+  const next = text[after] ?? "\n"
+  const last = text[before - 1] ?? "\n"
+  if (next !== "|" && next !== "," && next !== "\n" && next !== "\r") return undefined
+  if (last === "|" || last === ",") return next === last || next === "\n" || next === "\r" ? last : undefined
+  return last === "\n" && (next === "|" || next === ",") ? next : undefined
+}
+
+function isPadding(c: string | undefined): boolean {
+  return c === " " || c === "\t" || c === "`" || c === '"' || c === "*"
+}
+
+function trimmed(cell: string): string {
+  return cell.replace(/^[\s`"*]+|[\s`"*]+$/g, "")
+}
+
+function lineStart(text: string, from: number): number {
+  for (let at = from; at >= from - MAX_LINE; at--) if (at === 0 || text[at - 1] === "\n") return at
+  return -1
+}
+
+function lineEnd(text: string, from: number): number {
+  for (let at = from; at <= from + MAX_LINE; at++)
+    if (at >= text.length || text[at] === "\n") return Math.min(at, text.length)
+  return -1
+}
