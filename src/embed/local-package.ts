@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { integer, object, readAs, type Schema, text } from "../core/schema.ts"
 import { readText } from "../files/read-file.ts"
 
@@ -25,8 +25,12 @@ export function localFolder(dexDir: string): string {
  * it: their vectors differ a little, so it is a part of the id.
  */
 export function localPackage(dexDir: string): LocalPackage | undefined {
-  const modules = join(localFolder(dexDir), "node_modules")
-  const folder = join(modules, LOCAL_PACKAGE)
+  return packageIn(join(localFolder(dexDir), "node_modules", LOCAL_PACKAGE))
+}
+
+/** The same for a package in any folder. */
+export function packageIn(folder: string): LocalPackage | undefined {
+  const modules = dirname(folder)
   const entry = join(folder, "dist", "index.js")
   const manifest = readManifest(join(folder, "package.json"))
   if (!manifest || !existsSync(entry)) return undefined

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process"
-import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { beforeAll, expect, onTestFinished, test } from "vitest"
 import { claudeSession } from "../support/home.ts"
@@ -62,6 +62,14 @@ function packed(folder: string, more: (folder: string) => void = () => {}): { DE
   return { DEX_LOCAL_MODEL_PACKAGE: join(folder, file.trim()) }
 }
 
+function put(folder: string, name: string, text: string): void {
+  writeFileSync(join(folder, name), text)
+}
+
+function manifestWith(folder: string, more: object): string {
+  return JSON.stringify({ ...JSON.parse(readFileSync(join(folder, "package.json"), "utf8")), ...more })
+}
+
 /** Those that hold the model, which nothing else ends. */
 function endHelpers(): void {
   for (const pid of readFileSync(join(LOADS, "loads"), "utf8").trim().split("\n").map(Number))
@@ -109,13 +117,51 @@ test("after a yes the model is installed and the history embedded, and a search 
   )
 })
 
-test("a model that is not the published one is not used, and nothing of it stays", async () => {
-  const other = packed(tempDir(), (folder) => writeFileSync(join(folder, "dist/model.onnx"), "other weights"))
+/** Code that notes in a file that it was run. */
+const noting = (file: string) =>
+  `import { writeFileSync } from "node:fs"; writeFileSync(${JSON.stringify(file)}, "run")\n`
+
+test.each<[string, (folder: string, mark: string) => void, RegExp]>([
+  [
+    "whose code is another",
+    (folder, mark) => put(folder, "dist/index.js", noting(mark)),
+    /SHA-512|is missing|other file/,
+  ],
+  ["with another file", (folder, mark) => put(folder, "dist/more.js", noting(mark)), /SHA-512|another file/],
+  ["with another model", (folder) => put(folder, "dist/model.onnx", "other weights"), /SHA-512|another file/],
+  ["that lacks a file", (folder) => rmSync(join(folder, "dist"), { recursive: true }), /not the local model/],
+  ["with another manifest", (folder) => put(folder, "package.json", manifestWith(folder, { x: 1 })), /published/],
+])("a package %s is not used, nothing of it is run and nothing stays", async (_, change, why) => {
+  const mark = join(tempDir(), "mark")
+  const other = packed(tempDir(), (folder) => change(folder, mark))
   const run = await warmDex(HOME, [...SET, "--yes"], other)
   expect(run.code).toBe(2)
-  expect(run.stderr).toMatch(/not the one that was published: its SHA-256 is/)
-  expect(existsSync(join(HOME, ".dex", "embed-local"))).toBe(false)
+  expect(run.stderr).toMatch(/is not the one that was published|not the local model/)
+  expect(run.stderr).toMatch(why)
+  expect(existsSync(mark)).toBe(false)
+  expect(readdirSync(join(HOME, ".dex")).filter((name) => name.startsWith("embed-local"))).toEqual([])
   expect((await warmDex(HOME, ["config", "get", "embed.provider"])).stdout).toBe("none\n")
+})
+
+test("a stand-in that no test has named is refused: the variable of the package is no way around the check", async () => {
+  const run = await warmDex(HOME, [...SET, "--yes"], { ...env, STAND_IN_FILES: "[]" })
+  expect(run.code).toBe(2)
+  expect(run.stderr).toMatch(/is not the one that was published/)
+})
+
+test("what else npm put beside the package does not get into dex's folder", async () => {
+  const home = tempDir()
+  await readHistory(home)
+  onTestFinished(endHelpers)
+  mkdirSync(join(home, ".dex/embed-local/node_modules/own"), { recursive: true })
+  writeFileSync(join(home, ".dex/embed-local/package.json"), '{ "dependencies": { "own": "1.0.0" } }')
+  expect(await warmDex(home, [...SET, "--yes"], env)).toMatchObject({ code: 0 })
+  const folder = join(home, ".dex/embed-local")
+  expect(readdirSync(join(folder, "node_modules")).sort()).toEqual(["dexctx-embed-local", "own"])
+  expect(JSON.parse(readFileSync(join(folder, "package.json"), "utf8"))).toEqual({
+    private: true,
+    dependencies: { own: "1.0.0", "dexctx-embed-local": "1.0.0" },
+  })
 })
 
 test.skipIf(process.platform === "win32")("without npm it says what is missing", async () => {

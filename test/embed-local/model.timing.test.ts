@@ -20,7 +20,8 @@ function installed(): string {
   const dexDir = tempDir()
   const modules = join(localFolder(dexDir), "node_modules")
   mkdirSync(modules, { recursive: true, mode: 0o700 })
-  cpSync(PACKAGE, join(modules, "dexctx-embed-local"), { recursive: true })
+  for (const name of ["package.json", "dist"])
+    cpSync(join(PACKAGE, name), join(modules, "dexctx-embed-local", name), { recursive: true })
   return dexDir
 }
 

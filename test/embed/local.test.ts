@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { askHelper, type Helper, helperNow } from "../../src/embed/ask-helper.ts"
@@ -39,6 +39,15 @@ test("embeds documents in a process of its own, which it starts and waits for", 
   expect(cosine(race, token)).toBeGreaterThan(cosine(race, theme) + 0.2)
   expect(loadsOf(dexDir)).toHaveLength(1)
   expect(loadsOf(dexDir)[0]).not.toBe(process.pid)
+})
+
+test("a package that was changed after it was installed is not loaded, and whoever asks is told why", async () => {
+  const dexDir = installed()
+  const { entry } = localPackage(dexDir)!
+  writeFileSync(entry, `${readFileSync(entry, "utf8")}\n// changed\n`)
+  const embedder = await opened(dexDir)
+  await expect(embedder.embed(["a"], { role: "document" })).rejects.toThrow(/not the one that was published/)
+  expect(loadsOf(dexDir)).toEqual([])
 })
 
 test("a search that finds no process goes on without it and says so; the next one has a vector", async () => {

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { beforeAll, onTestFinished } from "vitest"
-import { DEX } from "../support/dex.ts"
+import { DEX, environment } from "../support/dex.ts"
 
 export type Reply = {
   id: string | number | null
@@ -60,7 +60,7 @@ async function start(
 ): Promise<Client> {
   const child = spawn(process.execPath, [DEX, ...args], {
     cwd,
-    env: { PATH: process.env.PATH ?? "", HOME: home, TZ: "UTC", ...env },
+    env: environment(home, env),
     stdio: ["pipe", "pipe", "pipe"],
   })
   atEnd(() => void child.kill("SIGKILL"))

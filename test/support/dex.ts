@@ -44,5 +44,11 @@ export function startDex(
 
 /** Nothing of the machine's own agents may leak in: only what a process needs to start. */
 export function environment(home: string, more: Record<string, string>): Record<string, string> {
-  return { PATH: process.env.PATH ?? "", HOME: home, TZ: "UTC", NO_COLOR: "1", ...more }
+  const { PATH = "", STAND_IN_FILES, NODE_OPTIONS = "" } = process.env
+  return {
+    ...{ PATH, HOME: home, TZ: "UTC", NO_COLOR: "1" },
+    // A stand-in for the local model that this test has made.
+    ...(STAND_IN_FILES !== undefined && { STAND_IN_FILES, NODE_OPTIONS }),
+    ...more,
+  }
 }

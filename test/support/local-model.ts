@@ -1,5 +1,7 @@
+import { hash } from "node:crypto"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { pathToFileURL } from "node:url"
 import { onTestFinished } from "vitest"
 import { LOCAL_PACKAGE, localFolder } from "../../src/embed/local-package.ts"
 import { isAlive } from "./processes.ts"
@@ -24,6 +26,19 @@ export function writePackage(folder: string, notes: string, model: Model = {}): 
     JSON.stringify({ name: LOCAL_PACKAGE, version, type: "module", files: ["dist"], dex }),
   )
   writeFileSync(join(folder, "dist/index.js"), codeOf(join(notes, "loads"), broken, synonyms))
+  pin(folder)
+}
+
+/** The processes that this one starts from now on take the package as it is now for a published one. */
+function pin(folder: string): void {
+  const files = ["package.json", "dist/index.js"].map((name) => [
+    name,
+    hash("sha512", readFileSync(join(folder, name)), "base64"),
+  ])
+  const known = JSON.parse(process.env.STAND_IN_FILES ?? "[]") as object[]
+  process.env.STAND_IN_FILES = JSON.stringify([...known, Object.fromEntries(files)])
+  const loader = pathToFileURL(join(import.meta.dirname, "pin-stand-in.ts")).href
+  if (!process.env.NODE_OPTIONS?.includes(loader)) process.env.NODE_OPTIONS = `--import=${loader}`
 }
 
 /** The processes that have loaded the model, in order. */

@@ -1,4 +1,5 @@
 import { fileURLToPath } from "node:url"
+import { pinStandIns } from "./pin-stand-in.ts"
 import type { CommandLine, Ended } from "./warm.ts"
 
 // Runs one command line of the built program after another. Each has the environment, the folder and the output of its own,
@@ -20,6 +21,7 @@ process.on("message", async ({ args, env, cwd }: CommandLine) => {
   said = { stdout: "", stderr: "" }
   for (const name of Object.keys(process.env)) delete process.env[name]
   Object.assign(process.env, env)
+  pinStandIns()
   process.chdir(cwd)
   process.argv.splice(2, Number.POSITIVE_INFINITY, ...args)
   process.exitCode = 13 // as Node ends what waits for nothing

@@ -1,6 +1,16 @@
 import { execFileSync } from "node:child_process"
 import { createHash } from "node:crypto"
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs"
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -61,7 +71,14 @@ try {
     checked(join(runtime, name), sum)
     cpSync(join(runtime, name), join(DIST, name))
   }
-  const shared = { bundle: true, format: "esm", platform: "node", target: "node22", legalComments: "inline" }
+  const shared = {
+    absWorkingDir: PACKAGE,
+    bundle: true,
+    format: "esm",
+    platform: "node",
+    target: "node22",
+    legalComments: "inline",
+  }
   await build({
     ...shared,
     minify: true,
@@ -72,10 +89,33 @@ try {
 } finally {
   rmSync(work, { recursive: true, force: true })
 }
+writeSums()
 const bytes = ["model.onnx", "ort-wasm-simd-threaded.wasm", "ort.mjs", "vocab.txt"].map(
   (name) => statSync(join(DIST, name)).size,
 )
 console.log(`dist: ${(bytes.reduce((sum, one) => sum + one, 0) / 1e6).toFixed(1)} MB`)
+
+/** What dex compares an installed package with, before it runs anything of it: the files that are run or read. */
+function writeSums() {
+  const names = ["package.json", ...readdirSync(DIST).map((name) => `dist/${name}`)].sort()
+  const rows = names.map((name) => {
+    const sum = createHash("sha512")
+      .update(readFileSync(join(PACKAGE, name)))
+      .digest("base64")
+    return `  "${name}":\n    "${sum}",\n`
+  })
+  const { version } = JSON.parse(readFileSync(join(PACKAGE, "package.json"), "utf8"))
+  const text = `// Written by packages/embed-local/scripts/build.mjs.
+
+/** The version of dexctx-embed-local that belongs to this dex. */
+export const LOCAL_VERSION = "${version}"
+
+/** Its files and their SHA-512. */
+export const LOCAL_FILES: Readonly<Record<string, string>> = {
+${rows.join("")}}
+`
+  writeFileSync(join(PACKAGE, "../../src/embed/local-files.ts"), text)
+}
 
 /** The files of a package from the registry (all, where none are named), in a folder of their own. */
 function unpack(name, files) {

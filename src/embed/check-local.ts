@@ -1,0 +1,47 @@
+import { hash } from "node:crypto"
+import { readdirSync } from "node:fs"
+import { dirname, join, relative, sep } from "node:path"
+import { DexError } from "../core/error.ts"
+import { readBytes } from "../files/read-file.ts"
+import { LOCAL_FILES } from "./local-files.ts"
+
+type FileSums = Readonly<Record<string, string>>
+
+/**
+ * Tests put the checksums of a package of their own here. Only code that already runs in this process can, so no
+ * environment variable and no file can make dex run another package.
+ */
+const OTHERS = Symbol.for("dexctx.localModelFiles")
+
+const MOST_BYTES = 256 << 20
+/** They are never run, and may change without a new package. */
+const NOT_RUN = new Set(["README.md", "NOTICE", "LICENSE"])
+
+/**
+ * Throws unless every file of the installed package is the one that was published with this version of dex, none is
+ * missing and there is no other. To be called before anything of the package is imported. `entry`: its `dist/index.js`.
+ */
+export function checkLocalFiles(entry: string): void {
+  const folder = dirname(dirname(entry))
+  const others = (globalThis as { [OTHERS]?: FileSums[] })[OTHERS] ?? []
+  const reason = wrongIn(folder, LOCAL_FILES)
+  if (reason === undefined || others.some((sums) => wrongIn(folder, sums) === undefined)) return
+  throw new DexError(
+    "embed_package",
+    `The local model's package is not the one that was published: ${reason}. It was not used. Install it again: dex config set embed.provider local`,
+  )
+}
+
+function wrongIn(folder: string, sums: FileSums): string | undefined {
+  const found = readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => !entry.isDirectory())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join("/"))
+  const extra = found.find((name) => !Object.hasOwn(sums, name) && !NOT_RUN.has(name))
+  if (extra !== undefined) return `it has another file, ${extra}`
+  for (const [name, sum] of Object.entries(sums)) {
+    if (!found.includes(name)) return `${name} is missing`
+    if (hash("sha512", readBytes(join(folder, name), MOST_BYTES), "base64") !== sum)
+      return `the SHA-512 of ${name} is wrong`
+  }
+  return undefined
+}

@@ -1,0 +1,17 @@
+// Written by packages/embed-local/scripts/build.mjs.
+
+/** The version of dexctx-embed-local that belongs to this dex. */
+export const LOCAL_VERSION = "0.1.0"
+
+/** Its files and their SHA-512. */
+export const LOCAL_FILES: Readonly<Record<string, string>> = {
+  "dist/index.js": "JNDAnA34o/1U5OgSQlIGsKyJJDAdRcF6nMWYiqxY7VV+96tQnfZLTrG/oYaYolDZv5l8q5x2hQFLNPWjurf6+g==",
+  "dist/model.onnx": "KvQn5hnN7U5C/z5wtZmlxhvkVpSXVbJI+dKrRD4f4fSj7+A/4uJm2AKxGKpyLg7QNCAhW8ZpBb6jW8T6IObtRg==",
+  "dist/ort-wasm-simd-threaded.mjs":
+    "IboQh0Pwb+2CvUlaEljlBVLJWlFfGUCxCquU6kjywgW+qj9+DZtJYSU9pueGY4A4vT2W5rQ8Zt4CNNIDL8Kf1g==",
+  "dist/ort-wasm-simd-threaded.wasm":
+    "Gt7e1iIDIZ/PXEhM/OVleqWHVom0kEI/hs8cod0crXcV9jDGM39B23HuQnlOOgDOC3x4k5pxIgtdgzaL9up3MA==",
+  "dist/ort.mjs": "KZmk34ebjnd3RlIrwNA9LcoCfH3AnLmJRNPPLxKaj3B9YqPxyr8ChrAyKk5DfMMFzT2iYQWgZ5cA+3kY4C2cyg==",
+  "dist/vocab.txt": "9R8Gquf1gKiJmPb38ktSSVyNPSif29whIxwF86iWV4MHTZXBe4GRhvmmO2IigOigURBaIWHNDRU/pX23oKup+Q==",
+  "package.json": "wZC0fnEXCNwaveRTbECVU6E2Qq3QGtkSHDnDW4oh+/ChDGO4rWiDaYqVe3iuc448r93ACyVuALyLLK9152nH+w==",
+}
