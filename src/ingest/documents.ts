@@ -1,9 +1,10 @@
 import { messageOf } from "../core/error.ts"
 import { listDocuments } from "../documents/files.ts"
+import { redactName } from "../redact/name.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import type { Collection, HistoryWriter, UnitMark } from "../store/history/store.ts"
 import { openDocumentReader } from "./document-reader.ts"
-import { DOCUMENTS_VERSION, type DocumentOrder, documentStampOf, keptName } from "./read-document.ts"
+import { DOCUMENTS_VERSION, type DocumentOrder, documentKey, documentStampOf, keptName } from "./read-document.ts"
 
 export type CollectionReport = {
   name: string
@@ -30,8 +31,10 @@ export async function syncCollection(
     messageOf(error),
   )
   if (typeof listed === "string") return notThere(store, collection, listed)
-  const files = listed.files.filter(({ path }) => collection.only === undefined || path === collection.only)
-  const skipped = collection.only === undefined ? [...listed.skipped] : []
+  const { only } = collection
+  const files = listed.files.filter(({ path }) => only === undefined || path === only || keptName(path) === only)
+  const skipped = listed.skipped.map(({ path, reason }) => ({ path: keptName(path), reason }))
+  if (only !== undefined) skipped.length = 0
   const known = await store.knownUnits("docs")
   const report: CollectionReport = {
     name: collection.name,
@@ -41,7 +44,12 @@ export async function syncCollection(
     skipped,
     complete: true,
   }
-  const orders = files.flatMap((file) => orderFor(collection, file, known.get(`${collection.name}/${file.path}`)))
+  // First: an older version kept a document under its name with the secret in it, and it is stored again below.
+  const present = new Set(files.map(({ path }) => documentKey(collection, path)))
+  const prefix = `${collection.name}/`
+  const gone = [...known.keys()].filter((key) => key.startsWith(prefix) && !present.has(key))
+  report.removed = await store.removeDocuments(gone)
+  const orders = files.flatMap((file) => orderFor(collection, file, known.get(documentKey(collection, file.path))))
   const reader = openDocumentReader(orders.reduce((sum, { file }) => sum + file.size, 0))
   const read = (order: DocumentOrder | undefined) => {
     const reading = order && reader.read(order)
@@ -69,17 +77,13 @@ export async function syncCollection(
   } finally {
     await reader.close()
   }
-  const present = new Set(files.map(({ path }) => `${collection.name}/${path}`))
-  const prefix = `${collection.name}/`
-  const gone = [...known.keys()].filter((key) => key.startsWith(prefix) && !present.has(key))
-  report.removed = await store.removeDocuments(gone)
   return report
 }
 
 /** A folder that cannot be read now may come back: nothing is taken out. */
 async function notThere(store: HistoryWriter, { name, root }: Collection, reason: string): Promise<CollectionReport> {
   const { documents } = await store.documentsIn(name)
-  return { name, documents, changed: 0, removed: 0, skipped: [{ path: root, reason }], complete: false }
+  return { name, documents, changed: 0, removed: 0, skipped: [{ path: redactName(root), reason }], complete: false }
 }
 
 /** [] where nothing can have changed. */

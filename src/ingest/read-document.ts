@@ -32,14 +32,13 @@ async function writeOf(collection: Collection, file: DocumentFile, text: string,
   const raw = await parseDocument(text, formatOf(file.path) ?? "text")
   const { record, redactions } = redactRecord({ title: raw.title, sections: raw.sections })
   const parsed = { ...raw, ...(record as Pick<ParsedDocument, "title" | "sections">) }
-  const key = `${collection.name}/${file.path}`
   const name = keptName(file.path)
-  const id = `${collection.name}/${name}`
+  const id = documentKey(collection, file.path)
   const at = Math.round(file.modified_at)
   const messages = messagesOf(id, parsed, collection)
   return {
     source: "docs",
-    unit: { key, path: join(collection.root, file.path), stamp, bornAt: at, modifiedAt: at },
+    unit: { key: id, path: join(collection.root, name), stamp, bornAt: at, modifiedAt: at },
     seen: true,
     cursor: "",
     connector_version: DOCUMENTS_VERSION,
@@ -68,6 +67,11 @@ async function writeOf(collection: Collection, file: DocumentFile, text: string,
     unknown: {},
     redactions,
   }
+}
+
+/** What a document is stored under. */
+export function documentKey({ name }: Collection, path: string): string {
+  return `${name}/${keptName(path)}`
 }
 
 /** Two documents whose names differ by a secret only are still two. */

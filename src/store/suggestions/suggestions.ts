@@ -3,7 +3,7 @@ import { DAY_MS } from "../../core/dates.ts"
 import { messageOf } from "../../core/error.ts"
 import { isSamePath } from "../../core/path-key.ts"
 import { formatRef, parseWholeRef, type Ref, wholeOf } from "../../core/ref.ts"
-import type { Item, ItemKind, Moment, Status, Subscription, Suggestion } from "../../core/suggestion.ts"
+import type { Item, ItemKind, Moment, Pattern, Status, Subscription, Suggestion } from "../../core/suggestion.ts"
 import { type Db, emptyLog, explained, inTransaction, openDatabase } from "../sqlite/database.ts"
 import { type Metrics, metricsOf } from "./metrics.ts"
 import { SUGGESTION_MIGRATIONS } from "./migrations.ts"
@@ -284,7 +284,18 @@ function redactAgain(db: Db, redact: SuggestionsOptions["redact"] = (text) => te
     setItem.run(redact(key), clean, suggestion, number)
     touched.add(suggestion)
   }
+  redactPatterns(db, redact)
   return touched.size
+}
+
+function redactPatterns(db: Db, redact: (text: string) => string): void {
+  const rows = db.prepare("select id, patterns from subscription").all() as { id: string; patterns: string }[]
+  const set = db.prepare("update subscription set patterns = ? where id = ?")
+  for (const { id, patterns } of rows) {
+    const known = JSON.parse(patterns) as Pattern[]
+    const clean = JSON.stringify(known.map((one) => ({ ...one, pattern: redact(one.pattern) })))
+    if (clean !== patterns) set.run(clean, id)
+  }
 }
 
 type ItemText = { suggestion: number; number: number; key: string; body: string }

@@ -1,8 +1,9 @@
 import { DAY_MS } from "../../core/dates.ts"
 import { type Item, type Moment, newSuggestionId, type Pattern } from "../../core/suggestion.ts"
+import { mayHoldSecret } from "../../redact/may-hold-secret.ts"
 import type { SaveResult, Suggestions } from "../../store/suggestions/suggestions.ts"
 import { withRedactedNames } from "../redacted-moment.ts"
-import { matching, type Trigger } from "./matching.ts"
+import { type Match, matching, type Trigger } from "./matching.ts"
 
 export type TriggerParts = {
   suggestions: Suggestions
@@ -20,7 +21,7 @@ export type SubscriptionNotice = { subscription: string; suggestion: string; ite
  */
 export async function tell(parts: TriggerParts, trigger: Trigger): Promise<SubscriptionNotice[]> {
   const { suggestions, suggest, clock } = parts
-  const matched = matching(suggestions.subscriptions(trigger.project), trigger)
+  const matched = await matchingByEitherName(suggestions, trigger)
   if (matched.length === 0) return []
   const found = new Map<string | undefined, { moment: Moment; items: Item[]; latency_ms: number }>()
   const findFor = async ({ type, pattern }: Pattern) => {
@@ -50,6 +51,22 @@ export async function tell(parts: TriggerParts, trigger: Trigger): Promise<Subsc
     told.push({ subscription: subscription.id, suggestion: id, items: wanted.length, kept })
   }
   return told
+}
+
+/** A pattern is kept without the secrets in it, so names are also compared as they are kept. */
+async function matchingByEitherName(suggestions: Suggestions, trigger: Trigger): Promise<Match[]> {
+  const all = suggestions.subscriptions(trigger.project)
+  const matched = matching(all, trigger)
+  if (![trigger.file ?? "", ...(trigger.symbols ?? [])].some(mayHoldSecret)) return matched
+  const { redactName } = await import("../../redact/name.ts")
+  const { file, symbols } = trigger
+  const kept = {
+    ...trigger,
+    ...(file && { file: redactName(file) }),
+    ...(symbols && { symbols: symbols.map(redactName) }),
+  }
+  const others = all.filter(({ id }) => !matched.some(({ subscription }) => subscription.id === id))
+  return [...matched, ...matching(others, kept)]
 }
 
 /** The same thing is not told twice a day. */

@@ -39,24 +39,39 @@ function one(words: string[], question: string): string {
 
 async function add(dex: Dex, spec: string, input: DocsInput) {
   const store = await dex.storeToWrite()
+  const { redactName } = await import("../../redact/name.ts")
+  if (/^[a-z][a-z0-9+.-]*:\/\/|^[\w.-]+@/i.test(spec) && redactName(spec) !== spec)
+    throw new DexError(
+      "secret_in_address",
+      "The address holds a password or token, and dex would store it in plain text. Use ssh, or let git's credential helper keep it.",
+    )
+  if (input.name !== undefined && redactName(input.name) !== input.name)
+    throw new DexError("bad_name", "The collection's name holds a secret. Choose another one with --name.")
   const origin = await resolveOrigin(spec, { cwd: dex.cwd, cacheDir: repositoriesOf(dex), copyRepository })
-  const name = input.name ?? origin.name
+  // A folder can be named after a secret: its path is needed to read it, and shown nowhere.
+  const name =
+    input.name ??
+    redactName(origin.name)
+      .replace(/[[\]:]+/g, "-")
+      .replace(/^[.-]+|[.-]+$/g, "")
   if (!NAME.test(name))
     throw new DexError(
       "bad_name",
       `"${name}" cannot be a collection's name: letters, digits, dots, dashes. Choose one: dex docs add ${spec} --name docs`,
     )
   const before = (await store.collections()).find((collection) => collection.name === name)
-  if (before && (before.root !== origin.root || before.only !== origin.only))
+  const { keptName } = await import("../../ingest/read-document.ts")
+  const only = origin.only === undefined ? undefined : keptName(origin.only)
+  if (before && (before.root !== origin.root || (before.only !== origin.only && before.only !== only)))
     throw new DexError(
       "name_taken",
       `"${name}" is already the collection of ${before.origin}. Choose another name: dex docs add ${spec} --name ${name}-2`,
     )
-  const { kind, root, only, version } = origin
+  const { kind, root, version } = origin
   const collection: Collection = {
     name,
     kind,
-    origin: spec,
+    origin: redactName(spec),
     root,
     ...(only !== undefined && { only }),
     ...(version !== undefined && { version }),

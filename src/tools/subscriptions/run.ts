@@ -36,11 +36,12 @@ export async function runSubscribe(dex: Dex, input: SubscribeInput) {
       `There are ${MOST_SUBSCRIPTIONS} subscriptions, which is the limit. \`dex subscriptions --all\` lists them.`,
     )
   const session = currentSession(dex)
+  const { redactName } = await import("../../redact/name.ts")
   const subscription: Subscription = {
     id: randomBytes(4).toString("hex"),
     project,
     ...(session !== undefined && { session }),
-    patterns,
+    patterns: patterns.map((one) => ({ ...one, pattern: redactName(one.pattern) })),
     deliver,
     ...(input.url !== undefined && { url: input.url }),
     min_relevance: input.min_relevance,
@@ -52,7 +53,7 @@ export async function runSubscribe(dex: Dex, input: SubscribeInput) {
   const secret = deliver === "webhook" ? newSecret() : undefined
   kept.subscribe(subscription, secret)
   return {
-    ...listedSubscription(subscription),
+    ...listedSubscription(subscription, redactName),
     ...(secret !== undefined && { secret }),
     notes: [howToHear(subscription)],
   }
@@ -65,9 +66,10 @@ export async function runSubscriptions(dex: Dex, input: { all?: boolean; send?: 
   const all = kept.subscriptions(input.all ? undefined : dex.project)
   const shown: Subscription[] = []
   for (const one of all) if (isHere(dex, one.project) || !(await isPrivate(dex, one.project))) shown.push(one)
+  const { redactName } = await import("../../redact/name.ts")
   const elsewhere = kept.subscriptions().length - shown.length
   return {
-    subscriptions: shown.map(listedSubscription),
+    subscriptions: shown.map((one) => listedSubscription(one, redactName)),
     outbox: kept.outbox(),
     ...(sent && { sent }),
     ...(retried !== undefined && { retried }),
@@ -131,10 +133,15 @@ function patternOf(text: string, priority: number): Pattern {
   return { type: known, pattern: rest!.trim(), priority }
 }
 
-function listedSubscription({ patterns, last_triggered_at, created_at: _, ...subscription }: Subscription) {
+/** Without secrets: the address of a webhook can be one. */
+function listedSubscription(
+  { patterns, last_triggered_at, created_at: _, url, ...subscription }: Subscription,
+  redact: (text: string) => string,
+) {
   return {
     ...subscription,
-    patterns: patterns.map(({ type, pattern }) => `${type}:${pattern}`),
+    ...(url !== undefined && { url: redact(url) }),
+    patterns: patterns.map(({ type, pattern }) => `${type}:${redact(pattern)}`),
     priority: Math.max(...patterns.map(({ priority }) => priority)),
     ...(last_triggered_at !== undefined && { last_triggered: isoDate(last_triggered_at) }),
   }
