@@ -164,8 +164,8 @@ function table(rows: Row[]): string {
   return lines.join("\n")
 }
 
-function silenceLine({ half, falseSilence, silence, curve, n }: SilenceRow): string {
+function silenceLine({ half, falseSilence, silence, curve, auc, n }: SilenceRow): string {
   const percent = (value: number) => `${(value * 100).toFixed(0)} %`
   const points = curve.map((point) => `${percent(point.falseSilence)} → ${percent(point.silence)}`)
-  return `silence, ${half} (${n.answered} answered, ${n.without} not): as it is ${percent(falseSilence)} → ${percent(silence)}; ${points.join(", ")}`
+  return `silence, ${half} (${n.answered} answered, ${n.without} not): as it is ${percent(falseSilence)} → ${percent(silence)}; ${points.join(", ")}; AUC ${auc.toFixed(3)}`
 }

@@ -14,6 +14,8 @@ export type SilenceRow = {
   silence: number
   /** Silence on questions without an answer, for each rate of silence on questions that have one. */
   curve: { falseSilence: number; silence: number }[]
+  /** How often a question with an answer is covered better than one without: 0.5 is chance. */
+  auc: number
   n: { answered: number; without: number }
 }
 
@@ -68,6 +70,15 @@ function rowOf(half: Half, asked: Asked[]): SilenceRow {
         silence: share(without, (one) => one.coverage < threshold),
       }
     }),
+    auc: areaUnderCurve(
+      answered.map((one) => one.coverage),
+      without.map((one) => one.coverage),
+    ),
     n: { answered: answered.length, without: without.length },
   }
+}
+
+function areaUnderCurve(higher: number[], lower: number[]): number {
+  const wins = higher.flatMap((a) => lower.map((b) => (a > b ? 1 : a === b ? 0.5 : 0)))
+  return wins.reduce<number>((sum, win) => sum + win, 0) / wins.length
 }

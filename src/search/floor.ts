@@ -6,6 +6,11 @@ import type { Query } from "./query.ts"
 
 /** Below this, even the best message is about something else. Fitted on the tune half; see docs/retrieval.md. */
 const FLOOR = 0.27
+/**
+ * No message repeats a quarter of a bug report of fifty words, so a longer question needs only a share of what this many of
+ * its rarest words weigh. The longest question that the floor was fitted on has 14.
+ */
+const MOST_WEIGHED = 14
 /** Of one or two words, one is worth showing. */
 const LEAST_WORDS = 3
 
@@ -17,8 +22,21 @@ export async function wordWeights(index: SearchIndex, { words }: Query): Promise
 }
 
 export function coverage(weights: readonly number[], holds: readonly boolean[]): number {
-  const total = weights.reduce((sum, weight) => sum + weight, 0)
-  return total === 0 ? 1 : weights.reduce((sum, weight, i) => sum + (holds[i] ? weight : 0), 0) / total
+  return shareHeld(weights, holds, sum(weights))
+}
+
+/** What is compared with the floor: the coverage, except that a long question is measured by its rarest words only. */
+export function coverageOfRarest(weights: readonly number[], holds: readonly boolean[]): number {
+  const rarest = weights.toSorted((a, b) => b - a).slice(0, MOST_WEIGHED)
+  return Math.min(1, shareHeld(weights, holds, sum(rarest)))
+}
+
+function shareHeld(weights: readonly number[], holds: readonly boolean[], total: number): number {
+  return total === 0 ? 1 : sum(weights.filter((_, i) => holds[i])) / total
+}
+
+function sum(weights: readonly number[]): number {
+  return weights.reduce((total, weight) => total + weight, 0)
 }
 
 export function isBelowFloor({ words, required }: Query, best: number): boolean {

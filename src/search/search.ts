@@ -4,7 +4,7 @@ import { formatRef, type Ref } from "../core/ref.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import { matchTexts } from "../store/index/snippets.ts"
-import { coverage, isBelowFloor, wordWeights } from "./floor.ts"
+import { coverage, coverageOfRarest, isBelowFloor, wordWeights } from "./floor.ts"
 import type { RankEvidence } from "./fuse.ts"
 import type { Meaning } from "./hybrid.ts"
 import { passageIn, type ShownPassage } from "./passage.ts"
@@ -86,7 +86,7 @@ export type SearchOutcome = {
   hidden_private: number
   /** Where the index is made of several and some of them did not answer. */
   shards?: { searched: number; of: number }
-  /** How much of what was asked the best of the messages holds, from 0 to 1. */
+  /** How much of what was asked, or of a long question's rarest words, the best message contains: from 0 to 1. */
   coverage?: number
   /** How the work was bounded, where the words are very common. */
   plan?: Plan
@@ -266,7 +266,7 @@ async function present(
 ) {
   const shown = await readRows(store, rows, input)
   const { looks, read, skipped } = shown
-  const best = looks.reduce((most, { holds }) => Math.max(most, coverage(weights, holds)), 0)
+  const best = looks.reduce((most, { holds }) => Math.max(most, coverageOfRarest(weights, holds)), 0)
   const matched = looks.some(({ holds }) => holds.every(Boolean)) ? ("all" as const) : ("some" as const)
   const done = { silent: false, matched, coverage: best }
   if (read.length === 0 || !isBelowFloor(input.query, best))
