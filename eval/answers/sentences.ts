@@ -11,20 +11,13 @@ import type { Project } from "./project.ts"
 
 // What a model writes, checked against what it cites: sentences that are true of their passages, and the same with one thing changed.
 
-type Written = { id: string; sentence: string; cites: { ref?: string; document?: string; heading?: string }[] }
+export type Written = { id: string; sentence: string; cites: { ref?: string; document?: string; heading?: string }[] }
 
 const CHANGED = 1_000
 
 export async function sentenceFigures(project: Project) {
   const written = linesOf<Written>("sentences.jsonl")
   const cited = await passagesOf(project, written)
-  const isKept = (sentence: string, passages: Passage[]) => {
-    const marks = passages.map((_, i) => `[${i + 1}]`).join("")
-    const code = sentence.indexOf("\n```")
-    const answer = code === -1 ? `${sentence} ${marks}` : `${sentence.slice(0, code)} ${marks}${sentence.slice(code)}`
-    const { dropped } = checkCitations(answer, (n) => passages[n - 1])
-    return Object.values(dropped).every((count) => count === 0)
-  }
   const kept = written.filter(({ id, sentence }) => isKept(sentence, cited.get(id)!)).length
   const changed = changedSentences(written, cited)
   const through = changed.filter(({ id, sentence }) => isKept(sentence, cited.get(id)!)).length
@@ -34,7 +27,16 @@ export async function sentenceFigures(project: Project) {
   }
 }
 
-async function passagesOf(project: Project, written: Written[]): Promise<Map<string, Passage[]>> {
+/** Whether the check lets a sentence through that cites these passages. */
+export function isKept(sentence: string, passages: Passage[]): boolean {
+  const marks = passages.map((_, i) => `[${i + 1}]`).join("")
+  const code = sentence.indexOf("\n```")
+  const answer = code === -1 ? `${sentence} ${marks}` : `${sentence.slice(0, code)} ${marks}${sentence.slice(code)}`
+  const { dropped } = checkCitations(answer, (n) => passages[n - 1])
+  return Object.values(dropped).every((count) => count === 0)
+}
+
+export async function passagesOf(project: Project, written: Written[]): Promise<Map<string, Passage[]>> {
   const home = await openGenuineHome()
   const all = new Map<string, Passage[]>()
   for (const { id, cites } of written) {

@@ -9,7 +9,7 @@ import { safe } from "../render/terminal.ts"
 import { parseQuery } from "../search/query.ts"
 import type { Dex } from "../tools/context.ts"
 import { type CheckedAnswer, type Cited, checkCitations } from "./cited.ts"
-import { answersNothing, confidenceOf, evidenceOf, probabilityOf } from "./confidence.ts"
+import { answersNothing, atMostMedium, confidenceOf, evidenceOf, probabilityOf } from "./confidence.ts"
 import { type Answering, quoted } from "./extract.ts"
 import { openLibrary, type PassageLibrary } from "./library.ts"
 import { type Caps, DEFAULT_CAPS, type LoopResult, runLoop, type Step } from "./loop.ts"
@@ -109,7 +109,13 @@ export async function answerOf(
     return finish(input, library, [], statements, { extractive: false, notes: [], used })
   const notes = [...stopped, ...dropped]
   if (checked.kept.length > 0)
-    return finish(input, library, checked.kept, statements, { extractive: false, partial, notes, used })
+    return finish(input, library, checked.kept, statements, {
+      extractive: false,
+      partial,
+      doubtful: dropped.length > 0,
+      notes,
+      used,
+    })
   return answerFrom(input, library, statements, {
     extractive: true,
     partial,
@@ -139,6 +145,8 @@ export async function answerFrom(input: AnswerRequest, library: PassageLibrary, 
 type Rest = {
   extractive: boolean
   partial?: boolean
+  /** A part of what the model wrote did not hold, so the rest is not sure either. */
+  doubtful?: boolean
   notes: string[]
   used?: ReturnType<typeof usedBy>
 }
@@ -171,12 +179,12 @@ export async function finish(
         : []),
     ]
     const evidence = evidenceOf(statements)
+    const confidence = confidenceOf(evidence, parseQuery(input.query).words.length)
     const probability = sentences.length === 0 ? 0 : Number(probabilityOf(evidence).toFixed(2))
     return {
       answer: sentences.length === 0 ? NOT_FOUND : sentences.map(({ text }) => text).join(rest.extractive ? "\n" : " "),
       sources: sources.map(describe),
-      confidence:
-        sentences.length === 0 ? ("none" as const) : confidenceOf(evidence, parseQuery(input.query).words.length),
+      confidence: sentences.length === 0 ? ("none" as const) : rest.doubtful ? atMostMedium(confidence) : confidence,
       probability,
       extractive: rest.extractive,
       ...(rest.partial && { partial: true }),
@@ -223,6 +231,8 @@ function droppedNotes({ dropped }: CheckedAnswer): string[] {
     wrong_quote: "with a quotation that is in no source",
     foreign_link: "with a link that is in no source",
     unsupported: "with a name, path, number or command that is in no source",
+    unrelated: "about something else than its source",
+    contradicted: "that its source seems to contradict",
   }
   return Object.entries(dropped).flatMap(([reason, count]) =>
     count > 0

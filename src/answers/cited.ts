@@ -1,6 +1,7 @@
 import { isoDate } from "../core/dates.ts"
 import type { Passage } from "./passages.ts"
 import { unsupportedIn } from "./specifics.ts"
+import { faultInWords } from "./support.ts"
 
 /** A piece of an answer that stands on what was read, with the numbers it cites. */
 export type Cited = { text: string; numbers: number[] }
@@ -10,13 +11,15 @@ export type CheckedAnswer = {
   /** How many sentences were taken out, by why. */
   dropped: Record<DropReason, number>
 }
-export type DropReason = "no_source" | "wrong_quote" | "foreign_link" | "unsupported"
+export type DropReason = "no_source" | "wrong_quote" | "foreign_link" | "unsupported" | "unrelated" | "contradicted"
 
 export const NONE_DROPPED: Record<DropReason, number> = {
   no_source: 0,
   wrong_quote: 0,
   foreign_link: 0,
   unsupported: 0,
+  unrelated: 0,
+  contradicted: 0,
 }
 
 const MARKS = /\[(\d{1,3})\]/g
@@ -25,17 +28,19 @@ const LINK = /\b(?:https?|ftp|file|data|javascript):[^\s<>)\]}"'`]+|\bwww\.[^\s<
 
 /**
  * Keeps of an answer what it can show a source for: every sentence must cite a passage that was read, hold no quotation
- * that is not in what it cites, no link that is not there either, and no name, path, number, command or code. Code belongs to the
- * sentence before it.
+ * that is not in what it cites, no link that is not there either, and no name, path, number, command or code. Its words must be
+ * about the same, and must not say the opposite. Code belongs to the sentence before it.
  */
 export function checkCitations(answer: string, passage: (n: number) => Passage | undefined): CheckedAnswer {
   const checked: CheckedAnswer = { kept: [], dropped: { ...NONE_DROPPED } }
   let before: Cited | undefined
-  for (const piece of piecesOf(answer)) {
+  const pieces = piecesOf(answer)
+  for (const [i, piece] of pieces.entries()) {
     const own = [...piece.text.matchAll(MARKS)].map((match) => Number(match[1])).filter((n) => passage(n) !== undefined)
     const numbers = piece.isCode && own.length === 0 ? (before?.numbers ?? []) : [...new Set(own)]
     const sources = numbers.flatMap((n) => passage(n) ?? [])
-    const reason = faultOf(piece.text, sources)
+    const code = pieces[i + 1]?.isCode && leadsOn(piece.text) ? pieces[i + 1]!.text : ""
+    const reason = faultOf(piece, code, sources)
     if (reason) {
       checked.dropped[reason]++
       before = undefined
@@ -47,12 +52,15 @@ export function checkCitations(answer: string, passage: (n: number) => Passage |
   return checked
 }
 
-function faultOf(text: string, sources: Passage[]): DropReason | undefined {
+/** A sentence that leads to code says little by itself, so its words are checked together with the code's. */
+function faultOf({ text, isCode }: Piece, code: string, sources: Passage[]): DropReason | undefined {
   if (sources.length === 0) return "no_source"
   const quotes = [...text.matchAll(QUOTE)].map((match) => match[1] ?? match[2]!)
   if (!quotes.every((quote) => sources.some((source) => holdsQuote(source.text, quote)))) return "wrong_quote"
   if (!linksIn(text).every((link) => sources.some((source) => source.text.includes(link)))) return "foreign_link"
-  return unsupportedIn(text, sources.map(evidenceIn)) === undefined ? undefined : "unsupported"
+  const evidence = sources.map(evidenceIn)
+  if (unsupportedIn(text, evidence) !== undefined) return "unsupported"
+  return isCode ? undefined : faultInWords(`${text}\n${code}`, evidence)
 }
 
 function evidenceIn({ text, title, ref, at }: Passage) {
@@ -92,7 +100,8 @@ const CLOSED_CODE = /^```[^\n]*\n[\s\S]*?^```[ \t]*$(?=[\s\S])/gm
 
 /**
  * How much of an answer that is still being written can change no more: whatever follows, the sentences up to there stay
- * as they are. Code that is not closed yet, and a full stop whose number may still come, are not settled.
+ * as they are. Code that is not closed yet, the line before it or before what may become code, and a full stop whose number
+ * may still come, are not settled.
  */
 export function settledLength(text: string): number {
   const closed = [...text.matchAll(CLOSED_CODE)].at(-1)
@@ -100,10 +109,17 @@ export function settledLength(text: string): number {
   const open = text.slice(from).search(/^```/m)
   const prose = open === -1 ? text.slice(from) : text.slice(from, from + open)
   const line = prose.lastIndexOf("\n") + 1
+  const last = prose.slice(0, line).trimEnd()
+  if (/^[ \t]*`{0,2}$/.test(prose.slice(line)) && leadsOn(last)) return from + last.lastIndexOf("\n") + 1
   const ends = [...prose.slice(line).matchAll(new RegExp(BETWEEN_SENTENCES, "g"))]
     .map((gap) => line + gap.index + gap[0].length)
     .filter((at) => !/^\[\d{0,3}$/.test(prose.slice(at)))
   return from + Math.max(line, ...ends)
+}
+
+/** Whether the sentence is not over: code may follow that belongs to it. */
+function leadsOn(text: string): boolean {
+  return /[^.!?]$/.test(text.replace(MARKS, "").trimEnd())
 }
 
 /** Sentences, list items and fenced code. Marks that follow a full stop belong to the sentence before it. */

@@ -46,3 +46,7 @@ export function confidenceOf(evidence: AnswerEvidence, words: number): Confidenc
   if (probability >= HIGH && words >= LEAST_WORDS) return "high"
   return probability >= MEDIUM ? "medium" : "low"
 }
+
+export function atMostMedium(confidence: Confidence): Confidence {
+  return confidence === "high" ? "medium" : confidence
+}

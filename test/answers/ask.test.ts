@@ -135,6 +135,18 @@ test("what a model makes up is left out and counted", async () => {
   expect(output.note).toMatch(/2 sentences without a source .*1 sentence with a quotation .*1 sentence with a link/)
 })
 
+test("a sentence about something else than its source is left out, and confidence is not high", async () => {
+  const query = "why does the flaky hook test bind to port 8080"
+  const sure = await ask({ query }, inTurn([{ text: "Port 8080 was taken by another test [1]." }]))
+  expect(sure.output.confidence).toBe("high")
+  const { output } = await ask(
+    { query },
+    inTurn([{ text: "Port 8080 was taken by another test [1]. The moon is made of cheese [1]." }]),
+  )
+  expect(output).toMatchObject({ answer: "Port 8080 was taken by another test [1].", confidence: "medium" })
+  expect(output.note).toContain("1 sentence about something else than its source left out.")
+})
+
 test("an answer of which nothing holds gives quotes instead", async () => {
   const { output } = await ask({}, inTurn([{ text: "It is the moon. Trust me." }]))
   expect(output).toMatchObject({ extractive: true, note: expect.stringContaining("could not be verified") })

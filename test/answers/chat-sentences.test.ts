@@ -99,7 +99,7 @@ test("a sentence is shown as soon as the next one begins, and not while its numb
 test("code is shown when it is closed, with the sentence that it belongs to", () => {
   const { said } = shown(["Bind it [1]:\n", "```ts\nlisten(0). Then\n", "```", "\nIt is made up.\n"])
   expect(said).toEqual([
-    { text: "Bind it [1]:", after: 1 },
+    { text: "Bind it [1]:", after: 4 },
     { text: "```ts\nlisten(0). Then\n```", after: 4 },
   ])
 })

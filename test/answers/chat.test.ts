@@ -187,7 +187,7 @@ describe("questions that follow one another", () => {
 
   test("the model sees the earlier exchange, and what it stood on; a passage keeps its number", async () => {
     const { ask, asked } = await chatWith(
-      inTurn([{ text: "Port 8080 was taken [1]. It is a lie." }], [{ text: "Because two tests chose it [1]." }]),
+      inTurn([{ text: "Port 8080 was taken [1]. It is a lie." }], [{ text: "Another test has taken it [1]." }]),
     )
     await ask(QUESTION)
     const second = await ask("zebra")

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { checkCitations, NONE_DROPPED } from "../../src/answers/cited.ts"
+import { type CheckedAnswer, checkCitations, NONE_DROPPED } from "../../src/answers/cited.ts"
 import type { Passage } from "../../src/answers/passages.ts"
 
 const passages = [
@@ -66,6 +66,50 @@ test("a name, a path, a number, a flag or code must stand in what is cited, as a
     "Set HOOK_PORT first.",
   ])
     expect(checkCitations(`${wrong.slice(0, -1)} [1][2].`, passage).dropped.unsupported, wrong).toBe(1)
+})
+
+test("a sentence must be about what it cites", () => {
+  for (const sentence of [
+    "The moon is made of cheese [1].",
+    "They number invoices per year [1].",
+    "The hook test was flaky because the port was taken [2].",
+  ])
+    expect(checkCitations(sentence, passage).dropped.unrelated, sentence).toBe(1)
+  expect(kept("Since its port was already taken, the test of the hook was flaky [1].")).toHaveLength(1)
+})
+
+test("a sentence must not say the opposite of what it cites", () => {
+  const says = (text: string): CheckedAnswer =>
+    checkCitations(text, () => ({
+      ...passages[0]!,
+      text: "The cleanup job deletes stale branches every night. It does not touch tags. Retries were removed.",
+    }))
+  for (const right of [
+    "Stale branches are deleted every night by the cleanup job [1].",
+    "The cleanup job doesn't touch tags [1].",
+    "Tags are not touched by the cleanup job [1].",
+    "The retries were removed [1].",
+  ])
+    expect(says(right).kept, right).toHaveLength(1)
+  for (const wrong of [
+    "The cleanup job does not delete stale branches every night [1].",
+    "The cleanup job no longer deletes stale branches [1].",
+    "The cleanup job touches tags [1].",
+    "The retries were not removed [1].",
+  ])
+    expect(says(wrong).dropped.contradicted, wrong).toBe(1)
+})
+
+test("text without spaces is compared by its characters", () => {
+  const says = (text: string) =>
+    checkCitations(text, () => ({ ...passages[0]!, text: "テストはポート番号が使用中なので失敗した。" }))
+  expect(says("ポート番号が使用中なのでテストは失敗した [1]").kept).toHaveLength(1)
+  expect(says("月はチーズでできている [1]").dropped.unrelated).toBe(1)
+})
+
+test("a sentence that leads to code is checked together with it", () => {
+  expect(kept("To free it, do this [1]:\n```\nbind to port 0\n```")).toHaveLength(2)
+  expect(kept("The moon is made of cheese and of several other kinds of milk [1]:\n```\nport 0\n```")).toEqual([])
 })
 
 test("code belongs to the sentence before it, and goes with it", () => {

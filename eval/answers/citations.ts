@@ -1,0 +1,59 @@
+import { Absent } from "../set.ts"
+import { linesOf } from "./labels.ts"
+import { genuineProject } from "./project.ts"
+import { isKept, passagesOf, type Written } from "./sentences.ts"
+
+// How many true, negated and wrongly cited sentences the check of a model's answer lets through.
+//   npm run eval:citations
+
+/** Each sentence is cited to the passages of the one so many places later. */
+const OFFSETS = [77, 31, 123]
+
+const FLIPS: [RegExp, string][] = [
+  [/ (does|do|is|are|was|were|can|must|should|will|has|have) not /, " $1 "],
+  [/ never /, " always "],
+  [/ cannot /, " can "],
+  [/ no longer /, " still "],
+  [/ (is|are|was|were|can|must|should|will) /, " $1 not "],
+  [/ only /, " not only "],
+  [/ now /, " no longer "],
+]
+
+try {
+  const written = linesOf<Written>("sentences.jsonl")
+  const cited = await passagesOf(genuineProject(), written)
+  const row = (name: string, sentences: { sentence: string; cites: string }[]) => {
+    const through = sentences.filter(({ sentence, cites }) => isKept(sentence, cited.get(cites)!)).length
+    console.log(
+      `${name}: ${through} of ${sentences.length} get through (${((100 * through) / sentences.length).toFixed(1)} %)`,
+    )
+  }
+  row(
+    "true",
+    written.map(({ id, sentence }) => ({ sentence, cites: id })),
+  )
+  row(
+    "negated",
+    written.flatMap(({ id, sentence }) => flipped(sentence).map((flip) => ({ sentence: flip, cites: id }))),
+  )
+  for (const offset of OFFSETS) {
+    const other = (i: number) => written[(i + offset) % written.length]!.id
+    row(
+      `cited to other passages (${offset} later), without their code`,
+      written.map(({ sentence }, i) => ({ sentence: sentence.replaceAll(/`[^`]*`/g, "it"), cites: other(i) })),
+    )
+    row(
+      `cited to other passages (${offset} later), as they are`,
+      written.map(({ sentence }, i) => ({ sentence, cites: other(i) })),
+    )
+  }
+} catch (error) {
+  if (!(error instanceof Absent)) throw error
+  console.error(`NOT RUN: ${error.message}. Set DEX_BENCH_DIR and DEX_CORPUS_DIR to the folders that contain the sets.`)
+  process.exitCode = 1
+}
+
+function flipped(sentence: string): string[] {
+  const flip = FLIPS.find(([from]) => from.test(sentence))
+  return flip ? [sentence.replace(...flip)] : []
+}

@@ -1,0 +1,156 @@
+import { cjkRuns, isStopword, pairsOfCharacters, splitIdentifier } from "../core/words.ts"
+import { type Evidence, specificsIn } from "./specifics.ts"
+
+// Whether a sentence is about what its sources say, by its words alone. Names, numbers and code are checked in specifics.ts.
+
+/** This share of a sentence's words must occur close together in what it cites. */
+const LEAST_SHARE = 0.45
+/** Close together: within so many words, not counting stopwords. */
+const WINDOW = 100
+
+/** What a negation applies to: the first two words that follow it. */
+const SCOPE = 2
+/** A negation applies to a word at most so many words later. */
+const REACH = 3
+/** The same for two neighbouring words, which an affirmative sentence repeats. */
+const PAIR_REACH = 2
+/** A clause of which the sources contain less than this says it in other words, so its polarity cannot be compared. */
+const COMPARABLE = 0.4
+
+const FILLERS = new Set(
+  (
+    "now only also used use uses one just still already same every each any all some such other another instead rather while " +
+    "because since both never nothing none nor cannot without nobody neither longer"
+  ).split(" "),
+)
+const NEGATION = /^(?:not|never|no|none|nothing|nobody|neither|nor|cannot|without)$/
+/** Words by which a source says that something is not, or is no longer, so. */
+const NEGATIVE =
+  /^(?:not|never|no|none|nothing|nobody|neither|nor|cannot|without|instead|unless|unknown|false|(?:skip|disabl|remov|avoid|miss|bypass|prevent|ignor|lack)\p{L}*)$/u
+const CONTRACTED = /\b(do|does|did|is|are|was|were|wo|would|could|should|has|have|had|must|need)n['’]t\b/gi
+const UNABLE = /\bcan['’]t\b/gi
+const BETWEEN_CLAUSES = /[,;:.!?](?:\s|$)|\n|\s(?:and|but|because|since|so|when|if|while|which|who|that|as)\s/
+const BETWEEN_STATEMENTS = /(?<=[.!?;])\s+|\n+|\s[—–]\s|;/
+
+/** Undefined if the sources support the sentence, as far as its words can tell. */
+export function faultInWords(sentence: string, sources: Evidence[]): "unrelated" | "contradicted" | undefined {
+  const prose = sentence.replaceAll(/\[\d{1,3}\]/g, " ")
+  if (!isAbout(prose, sources)) return "unrelated"
+  const statements = sources.flatMap(({ text }) => text.split(BETWEEN_STATEMENTS)).map(wordsIn)
+  const clauses = prose.split(BETWEEN_CLAUSES).map(wordsIn)
+  const known = new Set(sources.flatMap(({ text, title }) => stemsIn(`${text} ${title}`)))
+  const isRight = (clause: string[]) =>
+    negationsIn(clause).every((at) => isNegatedThere(clause, at, known, statements)) &&
+    (clause.some((word) => NEGATIVE.test(word)) || !isOnlyNegatedThere(clause, statements))
+  return clauses.every(isRight) ? undefined : "contradicted"
+}
+
+function isAbout(sentence: string, sources: Evidence[]): boolean {
+  const wanted = new Set(stemsIn(sentence))
+  const found = new Set<string>()
+  for (const { text, title, ref, date } of sources)
+    for (const stem of [...densest(stemsIn(text), wanted), ...stemsIn(`${title} ${ref} ${date ?? ""}`)])
+      if (wanted.has(stem)) found.add(stem)
+  // Numbers and code were found to the letter, so each of them counts as one more word. Abbreviations are too common for that.
+  const exact = new Set(
+    specificsIn(sentence).flatMap(({ wanted, isCode }) =>
+      /\d/.test(wanted) || (isCode && !/^[A-Z]+s?$/.test(wanted)) ? wanted : [],
+    ),
+  )
+  return found.size + exact.size >= LEAST_SHARE * (wanted.size + exact.size)
+}
+
+/** The part of a text in which most of the wanted words occur. */
+function densest(stems: string[], wanted: Set<string>): string[] {
+  const counts = new Map<string, number>()
+  let [most, end] = [0, 0]
+  for (const [i, stem] of stems.entries()) {
+    if (wanted.has(stem)) counts.set(stem, (counts.get(stem) ?? 0) + 1)
+    const left = stems[i - WINDOW]
+    if (left !== undefined && wanted.has(left)) {
+      if (counts.get(left) === 1) counts.delete(left)
+      else counts.set(left, counts.get(left)! - 1)
+    }
+    if (counts.size > most) [most, end] = [counts.size, i + 1]
+  }
+  return stems.slice(Math.max(0, end - WINDOW), end)
+}
+
+/** Where a clause says "not", "never" or "no longer". What cannot be done is often said as an error, so "cannot" is not compared. */
+function negationsIn(clause: string[]): number[] {
+  return clause.flatMap((word, i) =>
+    /^(?:not|never)$/.test(word) || (word === "no" && clause[i + 1] === "longer") ? [i] : [],
+  )
+}
+
+/** Whether the sources negate what the clause negates. True as well if the clause is in words that cannot be compared. */
+function isNegatedThere(clause: string[], at: number, known: Set<string>, statements: string[][]): boolean {
+  const stems = [...new Set(stemsOf(clause))]
+  if (stems.filter((stem) => known.has(stem)).length < COMPARABLE * stems.length) return true
+  const after = clause
+    .slice(at + 1)
+    .filter(isTelling)
+    .slice(0, SCOPE)
+  const scope = after.length > 0 ? after : clause.slice(0, at).filter(isTelling).slice(-SCOPE)
+  const scopeStems = stemsOf(scope)
+  const isMeant =
+    clause[at + 1] === "only" ? isOnly : (word: string) => isTelling(word) && scopeStems.includes(stemOf(word))
+  // "Not removed" is the opposite of "removed": a negative word does not negate itself.
+  const negation = scope.some((word) => NEGATIVE.test(word)) ? NEGATION : NEGATIVE
+  return statements.some((words) =>
+    words.some(
+      (word, i) => isMeant(word) && words.slice(Math.max(0, i - REACH), i).some((before) => negation.test(before)),
+    ),
+  )
+}
+
+function isOnly(word: string): boolean {
+  return word === "only" || word === "just"
+}
+
+/** Whether the sources contain two neighbouring words of an affirmative clause, but only after "not" or "never". */
+function isOnlyNegatedThere(clause: string[], statements: string[][]): boolean {
+  const stems = stemsOf(clause)
+  const wanted = new Set(stems.slice(1).map((stem, i) => `${stems[i]} ${stem}`))
+  const [negated, affirmed] = [new Set<string>(), new Set<string>()]
+  for (const words of statements) {
+    const telling = words.flatMap((word, at) => (isTelling(word) ? [{ stem: stemOf(word), at }] : []))
+    for (const [i, { stem, at }] of telling.entries()) {
+      const pair = `${stem} ${telling[i + 1]?.stem}`
+      if (!wanted.has(pair)) continue
+      const isNegated = words.slice(Math.max(0, at - PAIR_REACH), at).some((word) => /^(?:not|never)$/.test(word))
+      ;(isNegated ? negated : affirmed).add(pair)
+    }
+  }
+  return [...negated].some((pair) => !affirmed.has(pair))
+}
+
+function stemsIn(text: string): string[] {
+  return stemsOf(wordsIn(text))
+}
+
+function stemsOf(words: string[]): string[] {
+  return words.filter(isTelling).map(stemOf)
+}
+
+function wordsIn(text: string): string[] {
+  const plain = text
+    .replaceAll(CONTRACTED, "$1 not")
+    .replaceAll(UNABLE, "cannot")
+    .replaceAll(/(\d),(?=\d{3}\b)/g, "$1")
+  return (plain.match(/[\p{L}\p{N}\p{M}]+/gu) ?? []).flatMap((word) => {
+    const runs = cjkRuns(word)
+    if (runs.length > 0) return runs.flatMap((run) => pairsOfCharacters(run).split(" "))
+    return (splitIdentifier(word) ?? word).toLowerCase().split(" ")
+  })
+}
+
+function isTelling(word: string): boolean {
+  return /\p{L}{3}|\p{N}{2}|[^\p{ASCII}]/u.test(word) && !isStopword(word) && !FILLERS.has(word)
+}
+
+/** Coarse, so that other forms of a word count as the same. */
+function stemOf(word: string): string {
+  const singular = word.length > 3 ? word.replace(/ies$/, "y").replace(/(?<!s)s$/, "") : word
+  return singular.replace(/y$/, "i").slice(0, 5)
+}
