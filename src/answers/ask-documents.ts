@@ -3,7 +3,7 @@ import { listOf, object, optional, text } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 import { whereField } from "../tools/team.ts"
-import { ANSWER_TOKENS, askOutput, scopeField } from "./ask.ts"
+import { ANSWER_TOKENS, askOutput, scopeField, traced } from "./ask.ts"
 
 /** What whoever started agent mode allows; a caller may narrow it and never widen it. */
 export type AgentBounds = { collections?: string[]; noGlobal?: boolean; model?: string }
@@ -27,6 +27,7 @@ export function askDocuments({ collections, noGlobal, model }: AgentBounds) {
       description:
         "Answers a question from this developer's past conversations with coding agents and from their documents. Searches and reads by itself; returns only a short answer with its sources. Use it when something may have been decided, solved or documented before.",
     },
+    trace: { command: "ask" },
     run: async (dex: Dex, input) => {
       const outside = input.collections?.find((name) => collections && !collections.includes(name))
       if (outside !== undefined)
@@ -36,13 +37,14 @@ export function askDocuments({ collections, noGlobal, model }: AgentBounds) {
         )
       const chosen = input.collections ?? collections
       const { run } = await import("./ask.run.ts")
-      return run(dex, {
+      const output = await run(dex, {
         ...input,
         ...(chosen && { collections: chosen }),
         ...(noGlobal && { no_global: true }),
         ...(model !== undefined && { model }),
         max_tokens: ANSWER_TOKENS,
       })
+      return traced(dex, output)
     },
   })
 }

@@ -1,4 +1,15 @@
-import { choice, decimal, flag, integer, listOf, object, optional, text, withDefault } from "../core/schema.ts"
+import {
+  choice,
+  decimal,
+  flag,
+  type Infer,
+  integer,
+  listOf,
+  object,
+  optional,
+  text,
+  withDefault,
+} from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 import { TEAM_FLAG, whereField } from "../tools/team.ts"
@@ -65,6 +76,24 @@ export const ask = defineTool({
     short: { u: "use_case", c: "collections" },
     example: 'dex ask "how do we retry failed webhooks" --use-case "adding a new one"',
   },
-  run: async (dex: Dex, input) => (await import("./ask.run.ts")).run(dex, input),
+  trace: { command: "ask" },
+  run: async (dex: Dex, input) => traced(dex, await (await import("./ask.run.ts")).run(dex, input)),
   found: (output) => output.sources.length > 0,
 })
+
+/** Says what an answer rests on, and nothing that it says, in place of what its searches told the trace. */
+export function traced<Output extends Infer<typeof askOutput>>(dex: Dex, output: Output): Output {
+  dex.trace?.({
+    mode: output.extractive ? "quotes" : "model",
+    ranking: output.sources.map(({ ref, title }, i) => ({
+      rank: i + 1,
+      ref,
+      score_final: 0,
+      terms: [],
+      summary: title,
+    })),
+    skipped: [],
+    skipped_total: 0,
+  })
+  return output
+}

@@ -28,7 +28,7 @@ export type Trace = {
   error?: { code: string; message: string }
 }
 
-export const TRACE_COMMANDS = ["search", "timeline", "get", "scan", "read", "reindex", "gc"] as const
+export const TRACE_COMMANDS = ["search", "timeline", "get", "scan", "read", "ask", "suggest", "reindex", "gc"] as const
 export type TraceCommand = (typeof TRACE_COMMANDS)[number]
 
 export type TraceInputs = {

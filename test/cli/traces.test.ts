@@ -278,6 +278,41 @@ describe("dex traces and dex trace", () => {
     })
   })
 
+  test("an answer and a suggestion leave traces, redacted, which are forgotten with what they rest on", async () => {
+    const DECIDED = "claude_code:66666666-6666-4666-8666-666666666666"
+    let cwd = ""
+    const home = await synced((dir) => {
+      cwd = join(dir, "acme")
+      mkdirSync(join(cwd, "src"), { recursive: true })
+      const input = { file_path: join(cwd, "src/auth.ts"), old_string: "refresh()", new_string: "refresh(lock)" }
+      const user = "the wombat token should always expire within the hour of its region, see src/auth.ts"
+      const turns = [{ user }, { tool: { name: "Edit", input, output: "updated" } }]
+      claudeSession(dir, { id: DECIDED.split(":")[1]!, cwd, start: "2026-11-04T10:00:00Z", turns })
+    })
+    const secret = `ghp_${"A1b2C3d4E5".repeat(4).slice(0, 36)}`
+    const answer = await json(home, ["ask", "why does the second request wait for the refresh", "--use-case", secret])
+    const asked = await newest(home)
+    expect(asked).toMatchObject({ command: "ask", mode: "quotes", args: { use_case: "[REDACTED:github-token]" } })
+    expect(asked.ranking.map(({ ref }: { ref: string }) => ref)).toEqual(
+      answer.sources.map(({ ref }: { ref: string }) => ref),
+    )
+    expect(JSON.stringify(asked)).toContain(AUTH)
+    // The first one in a project learns from its conversations.
+    for (let i = 0; i < 2; i++) await json(home, ["suggest", "--project", cwd, "--file", join(cwd, "src/auth.ts")])
+    const suggested = await newest(home)
+    expect(suggested).toMatchObject({ command: "suggest", args: { project_id: cwd } })
+    expect(JSON.stringify(suggested.ranking)).toContain(DECIDED)
+    expect(suggested.ranking.every(addsUp)).toBe(true)
+    expect((await dex(home, ["traces"])).stdout).toMatch(/ask .*source[\s\S]*suggest .*hit/)
+    expect((await dex(home, ["trace", suggested.trace_id, "--replay"])).stderr).toContain("cannot be replayed")
+    expect(bytesOf(home)).not.toContain(secret)
+    for (const ref of [AUTH, DECIDED]) expect((await dex(home, ["forget", ref, "--yes"])).code).toBe(0)
+    const left = (await json(home, ["traces"])).traces.map(({ command }: { command: string }) => command)
+    expect(left).not.toContain("ask")
+    expect(left).not.toContain("suggest")
+    expect(bytesOf(home, "traces")).not.toMatch(/11111111-1111|66666666-6666/)
+  })
+
   test("forgetting a conversation takes its traces out of every file, and leaves the others", async () => {
     const home = await synced()
     await dex(home, ["search", "mutex"])

@@ -42,7 +42,8 @@ function lineFor(line: Line, terminal: Terminal): string {
 
 function countOf(line: Line): string {
   if (line.error !== undefined) return "error"
-  if (line.command === "search") return many(line.hits, "hit")
+  if (line.command === "search" || line.command === "suggest") return many(line.hits, "hit")
+  if (line.command === "ask") return many(line.hits, "source")
   return line.messages === undefined ? "" : `${grouped(line.messages)} msg`
 }
 
@@ -58,7 +59,8 @@ export function printTrace(output: TraceOutput, context: PrintContext): Printed 
   }
   const notes = [...output.notes]
   if (!output.adds_up) notes.push("The parts of a score do not add up to it. That is a bug in dex: please report it.")
-  if (!replay && trace.error === undefined && trace.ranking.length > 0)
+  const canReplay = trace.command !== "ask" && trace.command !== "suggest"
+  if (!replay && canReplay && trace.error === undefined && trace.ranking.length > 0)
     notes.push(`Run it again and see what changed: dex trace ${trace.trace_id.slice(0, SHORT_ID)} --replay`)
   return { lines, notes }
 }

@@ -61,6 +61,22 @@ export const suggest = defineTool({
     description:
       "What is known of a file you are about to edit, or a command that failed: fixes, decisions, related files.",
   },
+  trace: {
+    command: "suggest",
+    // A title may quote a message, and what names no conversation could not be forgotten with it.
+    facts: (_, { suggestions }) => ({
+      inputs: { candidates: suggestions.length },
+      ranking: suggestions
+        .filter(({ ref }) => ref !== undefined)
+        .map(({ kind, ref, relevance }, i) => ({
+          rank: i + 1,
+          ref: ref!,
+          score_final: relevance,
+          terms: [{ name: "relevance", value: relevance }],
+          summary: kind,
+        })),
+    }),
+  },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
   found: (output) => output.suggestions.length > 0 || (output.waiting?.length ?? 0) > 0,
 })

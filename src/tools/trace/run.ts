@@ -38,7 +38,7 @@ async function theTrace(dex: Dex, id: string | undefined): Promise<Trace> {
     throw new DexError(
       "not_found",
       id === undefined
-        ? "There are no traces yet. Every search, show and reindex leaves one, unless the setting traces is off."
+        ? "There are no traces yet. Every search, show, ask, suggest and reindex leaves one, unless the setting traces is off."
         : `No trace "${id}" was found. \`dex traces\` lists them; the oldest are deleted when their files are full.`,
     )
   if (id !== undefined && second) {
@@ -70,6 +70,11 @@ async function projectOf(dex: Dex, ref: string): Promise<string | undefined> {
 
 /** The same tool with the same words, in the same place and at the same time of the clock; on what there is now. */
 async function runAgain(dex: Dex, trace: Trace, notes: string[]): Promise<Replay> {
+  if (["ask", "suggest"].includes(trace.command))
+    throw new DexError(
+      "no_replay",
+      `A trace of ${trace.command} cannot be replayed. Run \`dex ${trace.command}\` again instead.`,
+    )
   const tool = tools.find((candidate) => candidate.trace?.command === trace.command) as
     | (typeof tools)[number]
     | undefined
