@@ -8,7 +8,7 @@ const NEEDED = [
 ]
 const ALLOWED = /^(dist\/|recipes\/|README\.md$|CHANGELOG\.md$|LICENSE$|package\.json$)/
 /** A little more than it has: whoever makes it grow notices, and says why. */
-const MOST_BYTES = 1_540_000
+const MOST_BYTES = 1_580_000
 
 /**
  * What is wrong with a package, as `npm pack --json` describes it: the program is in it, nothing else of the repository is,

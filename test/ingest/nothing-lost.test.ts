@@ -69,20 +69,25 @@ function touch(path: string, at: string): void {
 }
 
 describe("the folder an agent works in", () => {
-  test.each([
-    [".dex"],
-    [".dex/chat-sessions/2026-11-03-abc"],
-  ])("an agent that goes into dex's own folder keeps its conversation: %s", async (folder) => {
-    const home = tempDir()
-    const path = claudeSession(home, { id: SESSION, start: "2026-11-03T10:00:00Z", turns: [{ user: "zebrafinch" }] })
-    await sync(home)
-    const record = JSON.parse(readFileSync(path, "utf8").trim())
-    const later = { ...record, uuid: "22222222", cwd: join(home, folder), message: { role: "user", content: "quokka" } }
-    appendFileSync(path, `${JSON.stringify(later)}\n`)
-    await sync(home)
-    expect(await words(home)).toEqual(["zebrafinch", "quokka"])
-    expect(await found(home, "zebrafinch")).toBe(1)
-  })
+  test.each([[".dex"], [".dex/chat-sessions/2026-11-03-abc"]])(
+    "an agent that goes into dex's own folder keeps its conversation: %s",
+    async (folder) => {
+      const home = tempDir()
+      const path = claudeSession(home, { id: SESSION, start: "2026-11-03T10:00:00Z", turns: [{ user: "zebrafinch" }] })
+      await sync(home)
+      const record = JSON.parse(readFileSync(path, "utf8").trim())
+      const later = {
+        ...record,
+        uuid: "22222222",
+        cwd: join(home, folder),
+        message: { role: "user", content: "quokka" },
+      }
+      appendFileSync(path, `${JSON.stringify(later)}\n`)
+      await sync(home)
+      expect(await words(home)).toEqual(["zebrafinch", "quokka"])
+      expect(await found(home, "zebrafinch")).toBe(1)
+    },
+  )
 
   test("a conversation that a person began in dex's folder is kept, and an agent that dex started there is not", async () => {
     const home = tempDir()
