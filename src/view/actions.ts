@@ -4,7 +4,6 @@ import { many } from "../render/words.ts"
 import type { Dex } from "../tools/context.ts"
 import { forget, makePrivate } from "../tools/forget/forget.ts"
 import { notes } from "../tools/note/note.ts"
-import { feedback } from "../tools/suggestions/suggestions.ts"
 import type { Addresses } from "./address.ts"
 import { message } from "./layout.ts"
 import { askTool, inProject, type ViewPage } from "./page.ts"
@@ -27,7 +26,6 @@ export const actions: readonly Action[] = [
   { path: "/do/forget", run: forgetAction },
   { path: "/do/private", run: privateAction },
   { path: "/do/note", run: noteAction },
-  { path: "/do/feedback", run: feedbackAction },
 ]
 
 /** Asks first: what is forgotten is gone for good. */
@@ -52,15 +50,17 @@ async function forgetAction({ dex, form, to, actionToken }: Changing): Promise<V
   return { title: "Delete permanently?", body }
 }
 
-async function privateAction({ dex, form }: Changing): Promise<ViewPage> {
+async function privateAction({ dex, form, to, actionToken }: Changing): Promise<ViewPage> {
   const project = given(form, "project")
   const off = form.get("off") === "yes"
   await askTool(dex, makePrivate, { project, ...(off && { off }) })
-  const title = off ? "No longer private" : "Private"
-  const text = off
-    ? `${project} is shown everywhere again.`
-    : `${project} is from now on shown only where dex is asked inside that folder.`
-  return { title, body: message(title, text) }
+  if (off) {
+    const title = "No longer private"
+    return { title, body: message(title, `${project} is shown everywhere again.`) }
+  }
+  const undo = actionForm(to.to("do/private"), actionToken, { project, off: "yes" }, html`<button>Undo</button>`)
+  const body = html`<section class="notice"><h1>Private</h1><p>From now on dex shows ${project} only if you ask inside that folder.</p>${undo}</section>`
+  return { title: "Private", body }
 }
 
 async function noteAction({ dex, form, to }: Changing): Promise<ViewPage | { next: string }> {
@@ -70,12 +70,6 @@ async function noteAction({ dex, form, to }: Changing): Promise<ViewPage | { nex
   return ref === null
     ? { title: "Kept", body: message("Kept", "The note is kept for this project.") }
     : { next: to.read(ref) }
-}
-
-async function feedbackAction({ dex, form }: Changing): Promise<ViewPage> {
-  const verdict = form.get("verdict") === "used" ? "used" : "dismissed"
-  const { note } = await askTool(dex, feedback, { id: given(form, "id"), verdict })
-  return { title: "Noted", body: message("Noted", note) }
 }
 
 function given(form: URLSearchParams, name: string): string {

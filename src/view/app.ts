@@ -29,7 +29,8 @@ const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 const ALWAYS = {
   "Content-Security-Policy": POLICY,
-  "Referrer-Policy": "no-referrer",
+  // Not `no-referrer`: with it a browser sends `Origin: null` with the view's own forms, and they are refused as foreign.
+  "Referrer-Policy": "same-origin",
   "X-DNS-Prefetch-Control": "off",
   "Cross-Origin-Opener-Policy": "same-origin",
   "Cross-Origin-Resource-Policy": "same-origin",

@@ -6,6 +6,7 @@ const TESTS = join(import.meta.dirname, "..")
 /** The files that take longest, or wait longest, whatever their size. One that starts last keeps the other workers idle. */
 export const LONGEST = [
   "view/browser.test.ts",
+  "view/buttons.test.ts",
   "watch/watch.test.ts",
   "cli/picker/picker.test.ts",
   "shape/release.test.ts",

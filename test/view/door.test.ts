@@ -67,7 +67,7 @@ describe("the door of the view", () => {
       expect(headers.get("content-security-policy")).toBe(
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
       )
-      expect(headers.get("referrer-policy")).toBe("no-referrer")
+      expect(headers.get("referrer-policy")).toBe("same-origin")
       expect(headers.get("x-content-type-options")).toBe("nosniff")
     }
   })
