@@ -81,7 +81,7 @@ function svgOf(screen: string): string {
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="The picker of dex: conversations that match the typed words, with a preview of the first">`,
     `<rect width="100%" height="100%" rx="8" fill="${BACKGROUND}"/>`,
-    `<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14" xml:space="preserve">`,
+    `<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14">`,
     ...texts,
     "</g></svg>",
     "",
@@ -93,15 +93,30 @@ function lineTexts(line: string, y: number): string[] {
   return runsOf(line).flatMap(({ text, look }) => {
     const x = MARGIN + column * CELL
     const width = widthOf(text) * CELL
+    const start = column
     column += widthOf(text)
-    if (text.trim() === "" && !look.reverse) return []
     const [colour, behind] = look.reverse ? [BACKGROUND, look.colour] : [look.colour, ""]
     const style = `${look.bold ? ' font-weight="bold"' : ""}${look.dim ? ' opacity="0.6"' : ""}`
     return [
       ...(behind === "" ? [] : [`<rect x="${x}" y="${y - 13}" width="${width}" height="${LINE}" fill="${behind}"/>`]),
-      `<text x="${x.toFixed(1)}" y="${y}" textLength="${width.toFixed(1)}" fill="${colour}"${style}>${escaped(text)}</text>`,
+      ...piecesOf(text).map((piece) => {
+        const left = MARGIN + (start + piece.column) * CELL
+        const length = widthOf(piece.text) * CELL
+        return `<text x="${left.toFixed(1)}" y="${y}" textLength="${length.toFixed(1)}" fill="${colour}"${style}>${escaped(piece.text)}</text>`
+      }),
     ]
   })
+}
+
+/**
+ * What stands between two spaces or more. Browsers leave out spaces at the ends of a text and all but one between words, and then
+ * stretch what is left to the given length; a piece has none that could be left out.
+ */
+function piecesOf(text: string): { text: string; column: number }[] {
+  return [...text.matchAll(/\S+(?: \S+)*/g)].map((found) => ({
+    text: found[0],
+    column: widthOf(text.slice(0, found.index)),
+  }))
 }
 
 /** A line in pieces that look alike. */

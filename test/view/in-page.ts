@@ -28,3 +28,30 @@ export const DONE_TO_PAGE = `(() => {
     links: [...document.querySelectorAll("a")].filter((link) => !/^https?:$/.test(protocolOf(link))).length,
   }
 })()`
+
+/**
+ * The words of a drawing: as they are written in each of its texts, as the places of their letters show them, and the lines that
+ * a person reads. A gap of more than half a letter is a space.
+ */
+export const DRAWN = `(() => {
+  const lettersOf = (text) => {
+    const all = text.getNumberOfChars()
+    // A browser that does not keep spaces has no place for those that it leaves out.
+    const shown = all === text.textContent.length ? text.textContent : text.textContent.replace(/\\s+/g, " ").trim()
+    return [...shown].slice(0, all).map((letter, i) => {
+      const { x, y, width } = text.getExtentOfChar(i)
+      return { letter, x, y: Math.round(y), end: x + width, width }
+    }).filter(({ letter }) => letter.trim() !== "")
+  }
+  const read = (letters) => letters.map(({ letter, x }, i) => {
+    const before = letters[i - 1]
+    return (before && x - before.end > before.width / 2 ? " " : "") + letter
+  }).join("")
+  const texts = [...document.querySelectorAll("text")].map((text) => ({ written: text.textContent, letters: lettersOf(text) }))
+  const lines = Object.values(Object.groupBy(texts.flatMap(({ letters }) => letters), ({ y }) => y))
+  return {
+    written: texts.map(({ written }) => written.trim().replace(/\\s+/g, " ")),
+    drawn: texts.map(({ letters }) => read(letters)),
+    lines: lines.map((line) => read(line.toSorted((a, b) => a.x - b.x))),
+  }
+})()`
