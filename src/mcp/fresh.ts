@@ -26,10 +26,13 @@ const RECENT_MS = 1_000
 const HEAP = { maxYoungGenerationSizeMb: 6 }
 /** One process makes vectors for at most a minute, so asking for another sooner is of no use. */
 const EMBED_EVERY_MS = 60_000
-const STILL_LEARNING = "dex is still learning: this is what is known so far. Ask again in a moment."
+export const STILL_LEARNING = "dex is still learning: this is what is known so far. Ask again in a moment."
 
-/** Looks for what is new in a thread of its own, one look at a time, so that answers never wait behind it. */
-export function createFreshness(start: ThreadStart, log: (line: string) => void): Freshness {
+/**
+ * Looks for what is new in a thread of its own, one look at a time, so that answers never wait behind it. Calls `onLearned` each
+ * time that it has learned, or failed to.
+ */
+export function createFreshness(start: ThreadStart, log: (line: string) => void, onLearned = () => {}): Freshness {
   let worker: Worker | undefined
   let settle = (_: ThreadAnswer) => {}
   let last: Promise<unknown> = Promise.resolve()
@@ -94,6 +97,7 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void)
   const learn = (also: AlsoRead) => {
     learning = ask({ type: "learn", also }).then((answer) => {
       learning = undefined
+      onLearned()
       if (answer.type === "failed") return [`What is new could not be learned: ${answer.problem}`]
       return answer.type === "learned" ? answer.notes : []
     })

@@ -65,7 +65,7 @@ export async function learnInAnyCase(dex: Dex): Promise<void> {
 export const LEFT_TO_ANOTHER = "Another dex is learning right now: this is what is known so far. Ask again in a moment."
 const NOT_LEARNED =
   "Decisions may be missing: dex has not learned from all conversations yet. `dex decisions` does that."
-const UNFINISHED = "Not all conversations were learned from yet: the next command continues."
+export const UNFINISHED = "Not all conversations were learned from yet: the next command continues."
 
 /**
  * Does work that adds to the facts while no other process does any: nobody computes what another is computing. Undefined

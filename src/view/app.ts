@@ -1,11 +1,11 @@
 import { type Context, Hono } from "hono"
 import { isDexError } from "../core/error.ts"
 import { html } from "../render/html/html.ts"
-import type { Dex } from "../tools/context.ts"
 import type { Action } from "./actions.ts"
 import { createAddresses } from "./address.ts"
 import type { Assets } from "./assets.ts"
 import { closedDoor, document, message } from "./layout.ts"
+import type { PageDex } from "./learning.ts"
 import type { PageRoute, ViewPage } from "./page.ts"
 import { isSame, type ViewSession } from "./session.ts"
 
@@ -17,7 +17,7 @@ export type ViewParts = {
   assets: Assets
   pages: readonly PageRoute[]
   actions: readonly Action[]
-  use<T>(work: (dex: Dex) => Promise<T>): Promise<T>
+  use<T>(work: (dex: PageDex) => Promise<T>): Promise<T>
   /** The stream of changes. */
   changes(request: Request): Response
   /** Somebody asked for something: the server is in use. */
@@ -35,13 +35,15 @@ const ALWAYS = {
   "Cross-Origin-Opener-Policy": "same-origin",
   "Cross-Origin-Resource-Policy": "same-origin",
 }
+/** Whether what a page shows was read before everything was learned, also if it ended in an error. */
+type Kept = { Variables: { isLearning?: boolean } }
 const HTML = "text/html; charset=utf-8"
 
 /** The routes, and what stands before them. Host and Origin were looked at before a request gets here. */
 export function createViewApp(parts: ViewParts) {
   const { base, session, assets } = parts
   const to = createAddresses(base)
-  const app = new Hono()
+  const app = new Hono<Kept>()
 
   app.use(async (c, next) => {
     await next()
@@ -79,23 +81,32 @@ export function createViewApp(parts: ViewParts) {
       "Cache-Control": "private, max-age=31536000, immutable",
     })
   })
-  const shown = (c: Context, page: ViewPage, status: 200 | 404 | 400 | 500 = 200) => {
+  const shown = (c: Context<Kept>, page: ViewPage, status: 200 | 404 | 400 | 500 = 200) => {
     if (page.file) {
       const { name, type, text } = page.file
       return c.body(text, 200, { "Content-Type": type, "Content-Disposition": `attachment; filename="${name}"` })
     }
-    const { html } = page.isPart ? page.body : document(page, to, assets, session.actionToken)
+    const { html } = page.isPart ? page.body : document(page, to, assets, session.actionToken, c.get("isLearning"))
     return c.body(html, status, { "Content-Type": HTML })
   }
   for (const { path, render } of parts.pages)
     app.get(`${base}${path}`, async (c) => {
+      const { pathname, search, searchParams: query } = new URL(c.req.url)
       const request = {
         params: c.req.param(),
-        query: new URL(c.req.url).searchParams,
+        query,
+        address: `${pathname}${search}`,
         to,
         actionToken: session.actionToken,
       }
-      return shown(c, await parts.use((dex) => render({ ...request, dex })))
+      const page = await parts.use(async (dex) => {
+        try {
+          return await render({ ...request, dex, isLearning: dex.isLearning })
+        } finally {
+          c.set("isLearning", dex.isLearning())
+        }
+      })
+      return shown(c, page)
     })
   for (const { path, run } of parts.actions)
     app.post(`${base}${path}`, async (c) => {

@@ -2,6 +2,7 @@ import { type FSWatcher, watch } from "node:fs"
 import { basename, dirname } from "node:path"
 import { formatRef } from "../core/ref.ts"
 import type { Dex } from "../tools/context.ts"
+import { learningOf } from "./learning.ts"
 
 type Use = <T>(work: (dex: Dex) => Promise<T>) => Promise<T>
 
@@ -11,11 +12,12 @@ const MOST_TOLD = 200
 const MOST_STREAMS = 24
 
 /**
- * Tells every open page which conversations changed, whoever wrote them. Waits for the history's file and does nothing
- * else: without a change there is no timer, and without an open page nobody waits.
+ * Tells every open page which conversations changed and how far learning is, whoever writes and learns. Waits for the files of the
+ * history and of the facts, and does nothing else: without a change there is no timer, and without an open page nobody waits.
  */
 export function createChanges(parts: {
   history: string
+  knowledge: string
   use: Use
   log(line: string): void
   onOpen(isOpen: boolean): void
@@ -23,6 +25,7 @@ export function createChanges(parts: {
   const streams = new Set<ReadableStreamDefaultController<Uint8Array>>()
   let watcher: FSWatcher | undefined
   let timer: NodeJS.Timeout | undefined
+  let learningTimer: NodeJS.Timeout | undefined
   let seen: string | undefined
   const tell = (text: string) => {
     const bytes = new TextEncoder().encode(text)
@@ -42,11 +45,22 @@ export function createChanges(parts: {
       parts.log(`What changed could not be read: ${String(error)}`)
     }
   }
+  const lookAtLearning = async () => {
+    clearTimeout(learningTimer)
+    learningTimer = undefined
+    if (streams.size === 0) return
+    try {
+      tell(`event: learning\ndata: ${JSON.stringify(await parts.use(learningOf))}\n\n`)
+    } catch (error) {
+      parts.log(`How far learning is could not be read: ${String(error)}`)
+    }
+  }
   const wait = async () => {
     seen = await parts.use(async (dex) => (dex.hasHistory() ? (await dex.store()).revision() : undefined))
-    const name = basename(parts.history)
+    const [history, knowledge] = [basename(parts.history), basename(parts.knowledge)]
     watcher = watch(dirname(parts.history), (_, file) => {
-      if (file?.startsWith(name)) timer ??= setTimeout(look, COALESCED_MS)
+      if (file?.startsWith(history)) timer ??= setTimeout(look, COALESCED_MS)
+      if (file?.startsWith(knowledge)) learningTimer ??= setTimeout(lookAtLearning, COALESCED_MS)
     })
     watcher.on("error", (error) => parts.log(`Changes are not seen any more: ${error.message}`))
   }
@@ -61,7 +75,9 @@ export function createChanges(parts: {
     watcher?.close()
     watcher = undefined
     clearTimeout(timer)
+    clearTimeout(learningTimer)
     timer = undefined
+    learningTimer = undefined
     parts.onOpen(false)
   }
   return {
@@ -73,14 +89,16 @@ export function createChanges(parts: {
           own = controller
           streams.add(controller)
           controller.enqueue(new TextEncoder().encode("retry: 2000\n\n"))
-          if (streams.size > 1) return
+          if (streams.size > 1) return void lookAtLearning()
           parts.onOpen(true)
-          void wait()
+          // What was learned before anybody waited is not seen by waiting.
+          void wait().then(lookAtLearning)
         },
         cancel: () => close(own),
       })
       return new Response(body, { headers: { "Content-Type": "text/event-stream; charset=utf-8" } })
     },
+    lookAtLearning: () => void lookAtLearning(),
     stop: () => {
       for (const stream of streams) close(stream)
     },

@@ -10,7 +10,7 @@ const SECTIONS = [
 ] as const
 
 /** A whole document around what a page shows. */
-export function document(page: ViewPage, to: Addresses, assets: Assets, actionToken: string): Html {
+export function document(page: ViewPage, to: Addresses, assets: Assets, actionToken: string, isLearning = false): Html {
   const links = { home: to.home(), find: to.find(), usage: to.usage() }
   const nav = SECTIONS.map(
     ([name, title]) =>
@@ -39,10 +39,15 @@ export function document(page: ViewPage, to: Addresses, assets: Assets, actionTo
 <nav aria-label="Pages">${nav}</nav>
 <form class="search" action="${to.find()}" role="search"><input type="search" name="q" value="${page.words ?? ""}" placeholder="Search everything" aria-label="Search everything" autocomplete="off" spellcheck="false"><kbd aria-hidden="true">/</kbd>${kept}</form>
 </header>
-<main id="main" tabindex="-1">${page.body}</main>
+<main id="main" tabindex="-1"${isLearning && html` data-learning=""`}>${isLearning && learningLine()}${page.body}</main>
 <p id="said" class="said-aloud" role="status"></p>
 </body>
 </html>`
+}
+
+/** Shows how far learning is, once the page knows; what it is on is renewed at the end. */
+export function learningLine(): Html {
+  return html`<p class="note learning">dex is learning from your conversations<span data-learned></span>. This fills in when it is done.</p>`
 }
 
 /** What stands where there is nothing to show: what happened, and what to do. */

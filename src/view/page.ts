@@ -12,8 +12,12 @@ export type PageRequest = {
   /** By their names in the route's path. */
   params: Record<string, string>
   query: URLSearchParams
+  /** Where this page is, from the root. */
+  address: string
   to: Addresses
   dex: Dex
+  /** Whether what was read so far may lack what dex is still learning. */
+  isLearning(): boolean
   /** What must be sent back with anything that changes something. */
   actionToken: string
 }

@@ -5,12 +5,12 @@ import { isDexError } from "../core/error.ts"
 import { type Listening, listen } from "../http/listen.ts"
 import { createFreshness } from "../mcp/fresh.ts"
 import { holdDex } from "../mcp/hold.ts"
-import type { AlsoRead, Dex } from "../tools/context.ts"
 import { actions } from "./actions.ts"
 import { createViewApp } from "./app.ts"
 import { loadAssets } from "./assets.ts"
 import { createChanges } from "./changes.ts"
 import { createIdle } from "./idle.ts"
+import { type PageDex, pageDex } from "./learning.ts"
 import { pages } from "./pages.ts"
 import { keepPlace, placeOf, type ViewPlace } from "./place.ts"
 import { createSession } from "./session.ts"
@@ -23,6 +23,8 @@ export type ViewOptions = {
   log(line: string): void
   /** After so long without a request it ends. */
   idleMs: number
+  /** A page waits this long for what is being learned. */
+  learnWithinMs?: number
 }
 
 export type ServedView = {
@@ -34,7 +36,6 @@ export type ServedView = {
   stop(): Promise<void>
 }
 
-/** What is learned by then is told; the rest is learned behind. */
 const LEARN_WITHIN_MS = 1_500
 /** The port is chosen once, out of those that no service has, and remembered. */
 const FIRST_PORT = 41_000
@@ -46,16 +47,15 @@ export async function serveView(options: ViewOptions): Promise<ServedView> {
   const home = dexHome(env)
   const place = placeOf(home) ?? { port: FIRST_PORT + Math.floor(Math.random() * PORTS), base: newBase() }
   const start = { env, cwd, version }
-  const fresh = createFreshness(start, log)
-  const use = withLearning(
-    holdDex(() => createDex({ ...start, staysSmall: true })),
-    fresh,
-  )
+  const hold = holdDex(() => createDex({ ...start, staysSmall: true }))
+  const fresh = createFreshness(start, log, () => changes.lookAtLearning())
+  const { learnWithinMs = LEARN_WITHIN_MS } = options
+  const use = <T>(work: (dex: PageDex) => Promise<T>) => hold((dex) => work(pageDex(dex, fresh, learnWithinMs)))
   const key = randomBytes(32).toString("base64url")
   const session = createSession(place.base, Date.now)
   const idle = createIdle(options.idleMs)
   const watching = createWatching(start, log)
-  const changes = createChanges({ history: home.history, use, log, onOpen: (isOpen) => watching.set(isOpen) })
+  const changes = createChanges({ ...home, use: hold, log, onOpen: (isOpen) => watching.set(isOpen) })
   const app = createViewApp({
     ...{ base: place.base, session, key, pages, actions, use, log },
     assets: loadAssets(),
@@ -119,19 +119,4 @@ async function listenNear(port: number, listenAt: (port: number) => Promise<List
     if (!isDexError(error) || error.code !== "port") throw error
     return listenAt(0)
   }
-}
-
-function withLearning(
-  use: <T>(work: (dex: Dex) => Promise<T>) => Promise<T>,
-  fresh: ReturnType<typeof createFreshness>,
-): typeof use {
-  return (work) =>
-    use((dex) =>
-      work(
-        Object.create(dex, {
-          learnBehind: { value: (also: AlsoRead) => fresh.learn(also, LEARN_WITHIN_MS) },
-          lastListing: { value: () => ({ refs: [], words: [] }) },
-        }),
-      ),
-    )
 }

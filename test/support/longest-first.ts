@@ -7,6 +7,7 @@ const TESTS = join(import.meta.dirname, "..")
 export const LONGEST = [
   "view/browser.test.ts",
   "view/buttons.test.ts",
+  "view/learning.test.ts",
   "watch/watch.test.ts",
   "cli/picker/picker.test.ts",
   "shape/release.test.ts",

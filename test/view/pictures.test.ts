@@ -1,7 +1,12 @@
-import { globSync } from "node:fs"
+import { globSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
-import { describe, expect, test } from "vitest"
+import { beforeAll, describe, expect, test } from "vitest"
+import { makeDemo } from "../../demo/history.ts"
+import { PICTURES, SIZE, takePictures } from "../../scripts/take-pictures.ts"
+import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
+import { sharedTempDir, tempDir } from "../support/temp.ts"
+import { syncHome, warmDex } from "../support/warm.ts"
 import { chromiumHere, useBrowser } from "./browser.ts"
 import { DRAWN } from "./in-page.ts"
 
@@ -35,5 +40,37 @@ looked("the drawings in this repository", () => {
     expect(found.every((row) => row >= 0)).toBe(true)
     expect(found).toEqual(found.toSorted((a, b) => a - b))
     expect(rows.join("\n")).toContain("Why do two tabs log each other out?")
+  })
+})
+
+/** How large a PNG says that it is. */
+function sizeOf(path: string): { width: number; height: number } {
+  const bytes = readFileSync(path)
+  expect(bytes.subarray(1, 4).toString()).toBe("PNG")
+  return { width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) }
+}
+
+test("every picture in docs is one that the script takes, in its size", () => {
+  const pictures = globSync("docs/**/*.{png,jpg,gif,webp}", { cwd: ROOT }).map((file) => file.replaceAll("\\", "/"))
+  expect(pictures.toSorted()).toEqual(PICTURES.map((name) => `docs/${name}`).toSorted())
+  for (const picture of pictures) expect([picture, sizeOf(join(ROOT, picture))]).toEqual([picture, SIZE])
+})
+
+looked("the pictures of the view", () => {
+  const home = sharedTempDir()
+  beforeAll(async () => {
+    makeDemo(home)
+    await syncHome(home)
+  })
+
+  test("are not taken before dex has learned from everything, and are all taken afterwards", async () => {
+    const folder = tempDir()
+    for (const end of ["", "-wal", "-shm"]) rmSync(join(home, ".dex", `${KNOWLEDGE_FILE}${end}`), { force: true })
+    await expect(takePictures(home, folder)).rejects.toThrow("has not learned")
+    expect(readdirSync(folder)).toEqual([])
+    await warmDex(home, ["decisions", "--all"])
+    await takePictures(home, folder)
+    expect(readdirSync(folder).toSorted()).toEqual(PICTURES.toSorted())
+    for (const name of PICTURES) expect(sizeOf(join(folder, name))).toEqual(SIZE)
   })
 })

@@ -17,6 +17,11 @@ export function learnedToken(db: Db): string | undefined {
   return db.prepare("select value from meta where key = 'token'").pluck().get() as string | undefined
 }
 
+/** From how many conversations something was learned. */
+export function learnedCount(db: Db): number {
+  return db.prepare("select count(*) from conversation").pluck().get() as number
+}
+
 function saveLearnedToken(db: Db, token: string): void {
   db.prepare("insert or replace into meta (key, value) values ('token', ?)").run(token)
 }

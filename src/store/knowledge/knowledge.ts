@@ -19,6 +19,7 @@ import {
   forgetConversations,
   goneFrom,
   isLearner,
+  learnedCount,
   learnedToken,
   renewConversation,
   saveFacts,
@@ -126,6 +127,7 @@ const FACTS = {
     testsKnown,
   },
   conversations: {
+    learnedCount,
     learnedToken,
     useLearner,
     isLearner,

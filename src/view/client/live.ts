@@ -1,3 +1,4 @@
+import { showLearning } from "./learning.ts"
 import { base, partOf, sayAloud } from "./page.ts"
 
 /** An open page follows what agents write. The browser keeps the stream; nothing here has a timer. */
@@ -14,6 +15,7 @@ export function followChanges(): void {
     if (reading && refs.includes(reading.dataset.ref ?? "")) void addNewest(reading)
     for (const live of document.querySelectorAll<HTMLElement>("[data-live]")) void renew(live)
   }
+  stream.addEventListener("learning", ({ data }) => showLearning(JSON.parse(data as string)))
   addEventListener("pagehide", () => stream.close(), { once: true })
 }
 

@@ -1,4 +1,5 @@
 import { type Html, html } from "../../render/html/html.ts"
+import { learningLine } from "../layout.ts"
 import type { PageRequest, ViewPage } from "../page.ts"
 
 /** A place of a page for what takes longer: it comes when the page is there. Without JavaScript it is a link. */
@@ -8,10 +9,11 @@ export function lateSection(title: string, address: string, size: "tall" | "" = 
 }
 
 /** What comes there: a section for the page that is open, or a page of its own. */
-export function sectionPage({ query }: PageRequest, title: string, content: Html, beside?: Html): ViewPage {
-  const isPart = query.has("part")
+export function sectionPage(request: PageRequest, title: string, content: Html, beside?: Html): ViewPage {
+  const isPart = request.query.has("part")
+  const learning = request.isLearning() && html` data-learning="${request.address}"`
   const body = isPart
-    ? html`<section><header><h2>${title}</h2>${beside}</header>${content}</section>`
+    ? html`<section${learning}><header><h2>${title}</h2>${beside}</header>${request.isLearning() && learningLine()}${content}</section>`
     : html`<div class="home"><header class="title"><h1>${title}</h1></header><section>${beside}${content}</section></div>`
   return { title, section: "home", isPart, body }
 }

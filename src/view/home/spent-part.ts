@@ -21,6 +21,7 @@ export async function spentPart(request: PageRequest): Promise<ViewPage> {
   const range = rangeGiven(query)
   if (!dex.hasHistory()) return sectionPage(request, TITLE, html`<p class="none">No conversation was read yet.</p>`)
   const spent = await askTool(dex, usage, { by: "month", limit: 1, ...range })
+  if (spent.total.answers === 0 && request.isLearning()) return sectionPage(request, TITLE, html``)
   const today = localDay(dex.now())
   const { from, to: until } = dateRange(range, dex.now())
   const shown = {

@@ -31,6 +31,7 @@ export async function yearPart(request: PageRequest): Promise<ViewPage> {
       address: to.find({ from: one.day, to: one.day }),
     }),
   )
+  if (days.length === 0 && request.isLearning()) return sectionPage(request, TITLES[amount], html``)
   const links = choices(
     AMOUNTS.map((one) => [one, one] as const),
     amount,

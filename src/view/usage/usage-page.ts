@@ -25,6 +25,8 @@ export async function usagePage(request: PageRequest): Promise<ViewPage> {
   const filters = filtersIn(query)
   const isAll = query.has("all")
   const output = await askTool(dex, usage, { by, ...filters, ...(isAll && { limit: ALL_ROWS }) })
+  if (output.total.answers === 0 && request.isLearning())
+    return page(html`<div class="usage"><header class="title"><h1>Usage</h1></header></div>`)
   const links = USAGE_GROUPS.map(
     (one) =>
       html`<a href="${to.usage({ by: one, ...filters })}"${one === by && html` aria-current="page"`}>${GROUP_NAMES[one]}</a>`,

@@ -1,0 +1,37 @@
+import { isTyping, partOf } from "./page.ts"
+
+type Learning = { done: number; total: number; isLearning: boolean }
+
+let last: Learning | undefined
+
+/** How far learning is, wherever the page says so. At the end, what was made before it comes anew. */
+export function showLearning(learning: Learning): void {
+  last = learning
+  showLatest()
+}
+
+/** The same for a part that has just come: it may have been made before the end, and come after it. */
+export function showLatest(): void {
+  if (!last) return
+  const { done, total, isLearning } = last
+  for (const place of document.querySelectorAll("[data-learned]")) place.textContent = ` (${done} of ${total})`
+  if (isLearning) return
+  for (const waiting of document.querySelectorAll<HTMLElement>("[data-learning]")) void renewLearned(waiting)
+}
+
+async function renewLearned(waiting: HTMLElement): Promise<void> {
+  // What somebody is typing stays until they have typed it.
+  const typed = document.activeElement
+  if (isTyping(typed) && waiting.contains(typed))
+    return typed!.addEventListener("blur", () => void renewLearned(waiting), { once: true })
+  const address = waiting.dataset.learning
+  if (address === undefined) return
+  delete waiting.dataset.learning // it is asked for once, whatever comes meanwhile
+  const isPage = waiting.tagName === "MAIN"
+  const part = await partOf(isPage ? location.href : address)
+  const fresh = isPage ? part?.querySelector<HTMLElement>("main") : (part?.firstElementChild as HTMLElement | null)
+  if (!fresh) return
+  if (isPage) waiting.replaceChildren(...fresh.childNodes)
+  else waiting.replaceWith(fresh)
+  if (fresh.dataset.learning !== undefined && isPage) waiting.dataset.learning = fresh.dataset.learning
+}

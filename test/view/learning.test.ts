@@ -1,0 +1,75 @@
+import { rmSync } from "node:fs"
+import { join } from "node:path"
+import type { Page } from "playwright-core"
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest"
+import { makeDemo } from "../../demo/history.ts"
+import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
+import { tryLock } from "../../src/store/sqlite/lock.ts"
+import { serveView } from "../../src/view/serve-view.ts"
+import { environment } from "../support/dex.ts"
+import { sharedTempDir } from "../support/temp.ts"
+import { syncHome, warmDex } from "../support/warm.ts"
+import { chromiumHere, useBrowser } from "./browser.ts"
+import { served } from "./served.ts"
+
+const look = useBrowser()
+const looked = chromiumHere === undefined ? describe.skip : describe
+
+const home = sharedTempDir()
+beforeAll(async () => {
+  makeDemo(home)
+  await syncHome(home)
+})
+
+/** The home was read, and nothing was learned from it. */
+function unlearn(): void {
+  for (const end of ["", "-wal", "-shm"]) rmSync(join(home, ".dex", `${KNOWLEDGE_FILE}${end}`), { force: true })
+}
+
+/** What the page says of learning, and what it must not say meanwhile. */
+async function said(page: Page): Promise<{ learning: number; zeros: boolean }> {
+  const text = await page.locator("main").textContent()
+  return { learning: await page.locator(".learning").count(), zeros: /\$0\.00|\b0 tokens/.test(text ?? "") }
+}
+
+/** Waits until the page shows what was learned, and sees that it was not loaded again. */
+async function filled(page: Page, figures: string): Promise<void> {
+  await page.locator(figures).first().waitFor()
+  await page.locator(".learning").first().waitFor({ state: "detached" })
+  expect(await page.evaluate("globalThis.isSamePage")).toBe(true)
+  expect(await said(page)).toEqual({ learning: 0, zeros: false })
+}
+
+const mark = (page: Page) => page.evaluate("globalThis.isSamePage = true")
+
+looked("a page that is opened before everything was learned", () => {
+  test.each([
+    ["home", "", ".heat a, svg a"],
+    ["usage", "usage?by=month", "main table td"],
+  ])("%s fills while another dex learns, without a reload", async (_, path, figures) => {
+    unlearn()
+    // Another dex is learning: it has the lock, and has not written anything.
+    const lock = tryLock(join(home, ".dex", "knowledge.lock"))!
+    const view = await served(home, () => {})
+    const { page } = await look(view.enter(path))
+    await mark(page)
+    await page
+      .locator(".learning [data-learned]", { hasText: /\(0 of \d+\)/ })
+      .first()
+      .waitFor()
+    expect((await said(page)).zeros).toBe(false)
+    lock.release()
+    await warmDex(home, ["decisions"])
+    await filled(page, figures)
+  })
+
+  test("it fills when the view itself has learned, however short it was open", async () => {
+    unlearn()
+    const env = environment(home, {})
+    const view = await serveView({ env, cwd: home, version: "0.0.0", log: () => {}, idleMs: 600_000, learnWithinMs: 0 })
+    onTestFinished(() => view.stop())
+    const { page } = await look(view.enter("usage?by=month"))
+    await mark(page)
+    await filled(page, "main table td")
+  })
+})
