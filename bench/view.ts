@@ -85,7 +85,8 @@ async function measure(home: string, browser: Browser): Promise<void> {
   const view = await startView(home)
   const page = await browser.newPage({ viewport: { width: 1400, height: 900 } })
   await page.goto(view.address)
-  const base = view.address.replace(/enter\?.*/, "")
+  await page.waitForURL(/\/$/)
+  const base = page.url()
   const rows: Row[] = []
   for (const [what, [path, tool]] of tools) {
     const [own, first, paint]: [number[], number[], number[]] = [[], [], []]

@@ -34,7 +34,8 @@ export async function takePictures(home: string, folder: string): Promise<void> 
     try {
       const page = await browser.newPage({ viewport: SIZE, colorScheme: "light" })
       await page.goto(view.address)
-      const base = page.url().replace(/(^https?:\/\/[^/]+\/[^/]+\/).*/, "$1")
+      await page.waitForURL(/\/$/)
+      const base = page.url()
       for (const [name, pathOf] of Object.entries(PAGES)) {
         await page.goto(`${base}${await pathOf(base, page)}`)
         await page.locator("main h1").waitFor()

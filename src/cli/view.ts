@@ -10,7 +10,8 @@ import { isDexError } from "../core/error.ts"
 import { formatRef } from "../core/ref.ts"
 import { safeLine, terminalOf } from "../render/terminal.ts"
 import { resolveRef } from "../tools/resolve.ts"
-import { enterRunning, serveView } from "../view/serve-view.ts"
+import { type Entry, enterRunning, takeDoor } from "../view/door.ts"
+import { serveView } from "../view/serve-view.ts"
 import { usageError } from "./args.ts"
 
 const OPTIONS = [["    --no-open", "Print the address and open no browser."]] as const
@@ -26,7 +27,9 @@ export async function viewCommand(args: string[]): Promise<number> {
   }
   const say = (line: string) => void process.stderr.write(`${safeLine(line)}\n`)
   const path = await pathFor(positionals)
-  const running = await enterRunning(dexHome(process.env), path)
+  const home = dexHome(process.env)
+  const door = takeDoor(home)
+  const running = door ? undefined : await enterRunning(home, path)
   if (running !== undefined) {
     await show(running, values["no-open"] === true, say)
     return 0
@@ -38,9 +41,10 @@ export async function viewCommand(args: string[]): Promise<number> {
     version: VERSION,
     log: (line) => say(`dex: ${line}`),
     idleMs: IDLE_MS,
+    door,
   })
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => void view.stop())
-  await show(view.enter(path), values["no-open"] === true, say)
+  await show(view.entry(path), values["no-open"] === true, say)
   say("Ctrl-C stops it. It also ends after 30 minutes in which nobody looks at a page.")
   const why = await view.ended
   if (why === "idle") say("Nobody looked for 30 minutes, so it has ended. `dex view` opens it again.")
@@ -62,9 +66,11 @@ function staySmall(): void {
   setFlagsFromString("--heap-growing-percent=30")
 }
 
-/** A conversation that is named, or words to search for. */
+/** A conversation that is named, a page by the address that it had in an earlier view, or words to search for. */
 async function pathFor(words: string[]): Promise<string> {
   if (words.length === 0) return ""
+  const [, kept] = /^http:\/\/(?:127\.0\.0\.1|localhost):\d+\/\w+\/(.*)$/.exec(words.join(" ")) ?? []
+  if (kept !== undefined) return kept
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
   try {
     if (words.length === 1 && dex.hasHistory()) {
@@ -82,7 +88,7 @@ async function pathFor(words: string[]): Promise<string> {
 }
 
 /** Opens the browser, or says how to get there. The address works once, within a minute. */
-async function show(address: string, isQuiet: boolean, say: (line: string) => void): Promise<void> {
+async function show({ address }: Entry, isQuiet: boolean, say: (line: string) => void): Promise<void> {
   const far = farFrom(process.env)
   if (!isQuiet && far === undefined && (await opened(address))) return say(`Opened in your browser: ${address}`)
   say("Open this address within a minute; it works once:")
@@ -122,7 +128,7 @@ async function help(): Promise<string> {
   const { pageHelp } = await import("./help.ts")
   return pageHelp(
     {
-      usage: "dex view [ref or words]",
+      usage: "dex view [ref, address or words]",
       text: [
         "Opens your history in the browser: conversations to read, search, files with who wrote each line, and what it all cost.",
         "It serves on 127.0.0.1 only, to the one browser that it opens, and loads nothing from anywhere else. Ctrl-C stops it, and so do 30 minutes in which nobody looks.",

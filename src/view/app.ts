@@ -4,16 +4,16 @@ import { html } from "../render/html/html.ts"
 import type { Action } from "./actions.ts"
 import { createAddresses } from "./address.ts"
 import type { Assets } from "./assets.ts"
-import { closedDoor, document, message } from "./layout.ts"
+import { closedDoor, document, goingOn, message } from "./layout.ts"
 import type { PageDex } from "./learning.ts"
 import type { PageRoute, ViewPage } from "./page.ts"
-import { isSame, type ViewSession } from "./session.ts"
+import type { ViewSession } from "./session.ts"
 
 export type ViewParts = {
   base: string
   session: ViewSession
-  /** What another `dex view` of the same user shows to get a code. */
-  key: string
+  /** The cookie for whoever brings a code, as the session gives it. */
+  enter(code: string): string | undefined
   assets: Assets
   pages: readonly PageRoute[]
   actions: readonly Action[]
@@ -37,6 +37,8 @@ const ALWAYS = {
 }
 /** Whether what a page shows was read before everything was learned, also if it ended in an error. */
 type Kept = { Variables: { isLearning?: boolean } }
+/** Not below the base: whoever has not entered does not know that. */
+export const ENTER = "/enter"
 const HTML = "text/html; charset=utf-8"
 
 /** The routes, and what stands before them. Host and Origin were looked at before a request gets here. */
@@ -49,22 +51,20 @@ export function createViewApp(parts: ViewParts) {
     await next()
     for (const [name, value] of Object.entries(ALWAYS)) c.res.headers.set(name, value)
   })
-  // A page of another server on this machine is the same site to a browser, and another origin.
+  // A page of another server on this machine is the same site to a browser, and another origin. Only the way in may start
+  // elsewhere: at a page in dex's own folder.
   app.use(async (c, next) => {
     const from = c.req.header("sec-fetch-site")
+    if (c.req.path === ENTER && c.req.header("sec-fetch-dest") === "document") return next()
     if (from !== undefined && from !== "same-origin" && from !== "none") return c.body(null, 403)
     return next()
   })
-  app.post(`${base}/code`, (c) => {
-    const [, given = ""] = /^Bearer ([!-~]+)$/.exec(c.req.header("authorization") ?? "") ?? []
-    return isSame(given, parts.key) ? c.text(session.makeCode()) : c.body(null, 401)
-  })
-  app.get(`${base}/enter`, (c) => {
-    const cookie = session.enter(c.req.query("code") ?? "")
-    const next = c.req.query("to") ?? ""
-    if (cookie === undefined)
-      return session.isIn(c.req.header("cookie")) ? c.redirect(inside(base, next), 303) : closed(c)
-    return c.body(null, 303, { "Set-Cookie": cookie, Location: inside(base, next) })
+  app.get(ENTER, (c) => {
+    const cookie = parts.enter(c.req.query("code") ?? "")
+    if (cookie === undefined) return closed(c)
+    // A page that goes on by itself, no redirect: after one that began elsewhere, a browser leaves out a strict cookie.
+    const next = inside(base, c.req.query("to") ?? "")
+    return c.body(goingOn(next).html, 200, { "Content-Type": HTML, "Set-Cookie": cookie })
   })
   // What is declared below is for the browser that was let in.
   app.use(async (c, next) => (session.isIn(c.req.header("cookie")) ? next() : closed(c)))

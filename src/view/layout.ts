@@ -57,5 +57,10 @@ export function message(title: string, text: string): Html {
 
 /** For whoever has not shown the cookie. It tells nothing of what there is. */
 export function closedDoor(): Html {
-  return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>dex</title></head><body><h1>This page is closed</h1><p>Run <code>dex view</code> in a terminal. It opens this page in your browser, and your bookmarks work again.</p></body></html>`
+  return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>dex</title></head><body><h1>This page is closed</h1><p>Run <code>dex view</code> in a terminal. It opens a new page, at a new address each time; <code>dex view ADDRESS</code> shows there what an older address showed.</p></body></html>`
+}
+
+/** For the browser that was just let in. */
+export function goingOn(address: string): Html {
+  return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=${address}"><title>dex</title></head><body><p><a href="${address}">Go on</a></p></body></html>`
 }

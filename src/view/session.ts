@@ -17,8 +17,8 @@ const CODE_LASTS_MS = 60_000
 const MOST_CODES = 20
 
 /**
- * Who may look. A cookie is sent to every port of a host, so this one is bound to a path that nobody else is told, and
- * another server on this machine never receives it. It ends with this process.
+ * Who may look. A browser sends a cookie to every port of a host, so this one is bound to a path that only the browser that was let
+ * in gets to know: another server on this machine never receives it. Cookie and path end with this process.
  */
 export function createSession(base: string, now: () => number): ViewSession {
   const key = randomBytes(32).toString("base64url")

@@ -35,7 +35,7 @@ const ALLOWED: Record<string, string> = {
   "trace/forget.ts": "dex's own folder",
   "trace/read.ts": "dex's own folder",
   "view/assets.ts": "dex's own program",
-  "view/place.ts": "dex's own folder",
+  "view/door.ts": "dex's own folder",
   "watch/instance.ts": "dex's own folder",
 }
 

@@ -39,13 +39,14 @@ export function useBrowser(): (address: string, options?: Parameters<Browser["ne
     onTestFinished(() => context.close())
     const page = await context.newPage()
     const looking: Looking = { page, context, requests: [], dialogs: [], errors: [] }
-    context.on("request", (request) => void looking.requests.push(request.url()))
+    context.on("request", (request) => void (request.url() !== address && looking.requests.push(request.url())))
     page.on("dialog", (dialog) => {
       looking.dialogs.push(dialog.message())
       void dialog.dismiss()
     })
     page.on("pageerror", (error) => void looking.errors.push(error.message))
     await page.goto(address)
+    await page.waitForURL(({ pathname }) => pathname !== "/enter") // the page that lets it in goes on by itself
     return looking
   }
 }

@@ -7,24 +7,31 @@ export type RunningView = {
   /** It lets one browser in. */
   address: string
   pid: number
+  /** Comes when the process has ended, however it did. */
+  gone: Promise<unknown>
   stop(): Promise<void>
 }
 
 /** `dex view` as a process of its own, as the built program runs it. */
-export async function startView(home: string, env: Record<string, string> = {}): Promise<RunningView> {
-  const child = spawn(process.execPath, [DEX, "view", "--no-open"], {
+export async function startView(
+  home: string,
+  env: Record<string, string> = {},
+  args: string[] = [],
+): Promise<RunningView> {
+  const child = spawn(process.execPath, [DEX, "view", "--no-open", ...args], {
     cwd: home,
     env: { HOME: home, PATH: process.env.PATH ?? "", ...env },
     stdio: ["ignore", "pipe", "inherit"],
   })
+  const gone = once(child, "exit")
   const [address] = (await once(createInterface(child.stdout), "line")) as [string]
   return {
     address,
     pid: child.pid!,
+    gone,
     stop: async () => {
-      if (child.exitCode !== null) return
-      child.kill("SIGTERM")
-      await once(child, "exit")
+      child.kill("SIGTERM") // of one that has ended nothing comes
+      await gone
     },
   }
 }
