@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { release } from "node:os"
+import { pathToFileURL } from "node:url"
 import { parseArgs } from "node:util"
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8"
 import { createDex } from "../app/dex.ts"
@@ -26,12 +27,12 @@ export async function viewCommand(args: string[]): Promise<number> {
     return 0
   }
   const say = (line: string) => void process.stderr.write(`${safeLine(line)}\n`)
-  const path = await pathFor(positionals)
+  const wanted = { to: await pathFor(positionals), page: values["no-open"] !== true && canOpen(process) }
   const home = dexHome(process.env)
   const door = takeDoor(home)
-  const running = door ? undefined : await enterRunning(home, path)
+  const running = door ? undefined : await enterRunning(home, wanted)
   if (running !== undefined) {
-    await show(running, values["no-open"] === true, say)
+    await show(running, say)
     return 0
   }
   staySmall()
@@ -44,7 +45,7 @@ export async function viewCommand(args: string[]): Promise<number> {
     door,
   })
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => void view.stop())
-  await show(view.entry(path), values["no-open"] === true, say)
+  await show(view.entry(wanted), say)
   say("Ctrl-C stops it. It also ends after 30 minutes in which nobody looks at a page.")
   const why = await view.ended
   if (why === "idle") say("Nobody looked for 30 minutes, so it has ended. `dex view` opens it again.")
@@ -87,13 +88,16 @@ async function pathFor(words: string[]): Promise<string> {
   return `find?${new URLSearchParams({ q: words.join(" ") })}`
 }
 
-/** Opens the browser, or says how to get there. The address works once, within a minute. */
-async function show({ address }: Entry, isQuiet: boolean, say: (line: string) => void): Promise<void> {
-  const far = farFrom(process.env)
-  if (!isQuiet && far === undefined && (await opened(address))) return say(`Opened in your browser: ${address}`)
-  say("Open this address within a minute; it works once:")
+/** Opens the browser, and says how to get there without it. The address works once, within a minute. */
+async function show({ address, page }: Entry, say: (line: string) => void): Promise<void> {
+  const isOpened = page !== undefined && (await opened(pathToFileURL(page).href))
+  say(
+    isOpened
+      ? "Opened in your browser. If it shows nothing, open this address there within a minute; it works once:"
+      : "Open this address within a minute; it works once:",
+  )
   process.stdout.write(`${address}\n`)
-  if (far === "ssh") {
+  if (farFrom(process.env) === "ssh") {
     const { port } = new URL(address)
     say(`On your own machine, first: ssh -L ${port}:127.0.0.1:${port} <this machine>`)
   }
@@ -104,16 +108,21 @@ function farFrom(env: NodeJS.ProcessEnv): "ssh" | "wsl" | undefined {
   return env.WSL_DISTRO_NAME || /microsoft/i.test(release()) ? "wsl" : undefined
 }
 
-async function opened(address: string): Promise<boolean> {
-  const { platform, env } = process
-  if (!process.stdout.isTTY) return false
-  if (platform === "linux" && !env.DISPLAY && !env.WAYLAND_DISPLAY) return false
+/** Whether somebody sits at this machine, and a browser can be shown to them. */
+function canOpen({ stdout, platform, env }: NodeJS.Process): boolean {
+  if (!stdout.isTTY || farFrom(env) !== undefined) return false
+  return platform !== "linux" || Boolean(env.DISPLAY || env.WAYLAND_DISPLAY)
+}
+
+/** Opens a page that is in a file. Everybody on this machine can read the command line, so it names no address with a code. */
+async function opened(page: string): Promise<boolean> {
+  const { platform } = process
   const [program, ...args] =
     platform === "darwin"
-      ? ["open", address]
+      ? ["open", page]
       : platform === "win32"
-        ? ["rundll32", "url.dll,FileProtocolHandler", address]
-        : ["xdg-open", address]
+        ? ["rundll32", "url.dll,FileProtocolHandler", page]
+        : ["xdg-open", page]
   try {
     const child = spawn(program!, args, { stdio: "ignore", detached: true })
     child.unref()

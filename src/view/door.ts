@@ -4,7 +4,7 @@ import { connect, createServer, type Server, type Socket } from "node:net"
 import { dirname, join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import type { Home } from "../config/home.ts"
-import { object, optional, readAs, text } from "../core/schema.ts"
+import { flag, object, optional, readAs, text } from "../core/schema.ts"
 import {
   belongsToUser,
   isWritableByOthers,
@@ -20,17 +20,21 @@ import { tryLock } from "../store/sqlite/lock.ts"
 /** How one browser gets in, once. `page` leads there, so that the address need not be in a command line. */
 export type Entry = { address: string; page?: string }
 
+/** What a further `dex view` asks for: where to go, and whether a page is to lead there. */
+export type EntryWanted = { to: string; page: boolean }
+
 /** What the one `dex view` of a home has. It ends with the process, however that ends. */
 export type Door = {
   /** Answers each further `dex view` with an entry of its own. */
-  open(makeEntry: (to: string) => Entry): Promise<void>
-  /** Writes a page that leads to an address. Undefined if it cannot be kept from others. */
+  open(makeEntry: (wanted: EntryWanted) => Entry): Promise<void>
+  /** Writes a page that leads to an address. Undefined if that fails. */
   writePage(address: string): string | undefined
   close(): void
 }
 
 type Place = Pick<Home, "dir">
 
+const wantedShape = object({ to: text(), page: flag() })
 const entryShape = object({ address: text(), page: optional(text()) })
 const MOST_CHARS = 8_192
 const ANSWER_WITHIN_MS = 1_000
@@ -70,7 +74,7 @@ export function takeDoor(home: Place): Door | undefined {
 }
 
 /** An entry to the view that runs. Undefined: none runs, or it does not answer. */
-export async function enterRunning(home: Place, to: string): Promise<Entry | undefined> {
+export async function enterRunning(home: Place, wanted: EntryWanted): Promise<Entry | undefined> {
   const folder = doorFolder(home)
   if (folder === undefined) return undefined
   for (let attempt = 0; attempt < TRIES; attempt++) {
@@ -80,7 +84,7 @@ export async function enterRunning(home: Place, to: string): Promise<Entry | und
       lock.release()
       return undefined
     }
-    const entry = await ask(folder, to)
+    const entry = await ask(folder, wanted)
     if (entry) return entry
     await pause(BETWEEN_MS) // it may be starting
   }
@@ -132,7 +136,7 @@ async function listening(server: Server, folder: string): Promise<void> {
   if (process.platform !== "win32") chmodSync(socket, 0o600)
 }
 
-function answer(client: Socket, makeEntry: (to: string) => Entry): void {
+function answer(client: Socket, makeEntry: (wanted: EntryWanted) => Entry): void {
   let asked = ""
   client.on("error", () => {}) // one that went away
   client.setTimeout(ANSWER_WITHIN_MS, () => client.destroy())
@@ -140,16 +144,27 @@ function answer(client: Socket, makeEntry: (to: string) => Entry): void {
     asked += chunk
     if (asked.length > MOST_CHARS) return client.destroy()
     if (!asked.endsWith("\n")) return
-    client.removeAllListeners("data").end(`${JSON.stringify(makeEntry(asked.trim()))}\n`)
+    const wanted = wantedIn(asked)
+    if (!wanted) return client.destroy()
+    client.removeAllListeners("data").end(`${JSON.stringify(makeEntry(wanted))}\n`)
   })
 }
 
-async function ask(folder: string, to: string): Promise<Entry | undefined> {
+function wantedIn(asked: string): EntryWanted | undefined {
+  try {
+    const read = readAs(wantedShape, JSON.parse(asked) as unknown)
+    return "ok" in read ? read.ok : undefined
+  } catch {
+    return undefined // no JSON
+  }
+}
+
+async function ask(folder: string, wanted: EntryWanted): Promise<Entry | undefined> {
   const socket = socketIn(folder)
   if (socket === undefined || (process.platform !== "win32" && !belongsToUser(socket, "socket"))) return undefined
   const said = await new Promise<string>((resolve) => {
     let text = ""
-    const client = connect(socket, () => client.write(`${to}\n`))
+    const client = connect(socket, () => client.write(`${JSON.stringify(wanted)}\n`))
     client.setTimeout(ANSWER_WITHIN_MS, () => client.destroy())
     client.on("error", () => resolve("")).on("close", () => resolve(text))
     client.setEncoding("utf8").on("data", (chunk: string) => {

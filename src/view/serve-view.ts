@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto"
+import { rmSync } from "node:fs"
 import { createDex } from "../app/dex.ts"
 import { dexHome } from "../config/home.ts"
 import { listen } from "../http/listen.ts"
@@ -8,11 +9,11 @@ import { actions } from "./actions.ts"
 import { createViewApp, ENTER } from "./app.ts"
 import { loadAssets } from "./assets.ts"
 import { createChanges } from "./changes.ts"
-import type { Door, Entry } from "./door.ts"
+import type { Door, Entry, EntryWanted } from "./door.ts"
 import { createIdle } from "./idle.ts"
 import { type PageDex, pageDex } from "./learning.ts"
 import { pages } from "./pages.ts"
-import { createSession } from "./session.ts"
+import { CODE_LASTS_MS, createSession } from "./session.ts"
 import { createWatching } from "./watching.ts"
 
 export type ViewOptions = {
@@ -31,8 +32,8 @@ export type ViewOptions = {
 export type ServedView = {
   /** An address that lets one browser in, once. */
   enter(path: string): string
-  /** The same, with a page that leads there if there is a door. */
-  entry(path: string): Entry
+  /** The same, with a page that leads there if one is wanted and there is a door. */
+  entry(wanted: EntryWanted): Entry
   url: string
   /** Comes when it is over: nobody asked for anything any more, or it was stopped. */
   ended: Promise<"idle" | "stopped">
@@ -52,12 +53,16 @@ export async function serveView(options: ViewOptions): Promise<ServedView> {
   const { learnWithinMs = LEARN_WITHIN_MS } = options
   const use = <T>(work: (dex: PageDex) => Promise<T>) => hold((dex) => work(pageDex(dex, fresh, learnWithinMs)))
   const session = createSession(base, Date.now)
+  const opening = createOpening(door)
   const idle = createIdle(options.idleMs)
   const watching = createWatching(start, log)
   const changes = createChanges({ ...home, use: hold, log, onOpen: (isOpen) => watching.set(isOpen) })
   const app = createViewApp({
     ...{ base, session, pages, actions, use, log },
-    enter: session.enter,
+    enter: (code) => {
+      opening.used(code)
+      return session.enter(code)
+    },
     assets: loadAssets(),
     used: idle.used,
     changes: () => changes.open(),
@@ -70,9 +75,14 @@ export async function serveView(options: ViewOptions): Promise<ServedView> {
     isOwner: ({ cookie }) => session.isIn(cookie),
     log,
   })
-  const enter = (path: string) =>
-    `${listening.url}${ENTER}?${new URLSearchParams({ code: session.makeCode(), ...(path !== "" && { to: path }) })}`
-  const entry = (path: string): Entry => ({ address: enter(path) })
+  const addressWith = (code: string, path: string) =>
+    `${listening.url}${ENTER}?${new URLSearchParams({ code, ...(path !== "" && { to: path }) })}`
+  const entry = (wanted: EntryWanted): Entry => {
+    const code = session.makeCode()
+    const address = addressWith(code, wanted.to)
+    const page = wanted.page ? opening.write(code, address) : undefined
+    return { address, ...(page !== undefined && { page }) }
+  }
   await door?.open(entry).catch((error: unknown) => log(`A second \`dex view\` will start its own: ${String(error)}`))
   void fresh.pickUp(0)
   const stop = async (why: "idle" | "stopped") => {
@@ -85,7 +95,7 @@ export async function serveView(options: ViewOptions): Promise<ServedView> {
   idle.onIdle(() => void stop("idle"))
   return {
     url: `${listening.url}${base}/`,
-    enter,
+    enter: (path) => addressWith(session.makeCode(), path),
     entry,
     ended: idle.ended,
     stop: () => stop("stopped"),
@@ -95,4 +105,24 @@ export async function serveView(options: ViewOptions): Promise<ServedView> {
 /** For every view another one: whoever learned an older one, at a port that was left, gets nothing by it. */
 function newBase(): string {
   return `/${randomBytes(12).toString("base64url").replaceAll(/[_-]/g, "0")}`
+}
+
+/** The pages that lead a browser in. Each is removed when its code was used, or no longer works; the door removes the rest at the end. */
+function createOpening(door: Door | undefined) {
+  const pages = new Map<string, string>()
+  const used = (code: string) => {
+    const page = pages.get(code)
+    if (page !== undefined) rmSync(page, { force: true })
+    pages.delete(code)
+  }
+  return {
+    used,
+    write(code: string, address: string): string | undefined {
+      const page = door?.writePage(address)
+      if (page === undefined) return undefined
+      pages.set(code, page)
+      setTimeout(() => used(code), CODE_LASTS_MS).unref()
+      return page
+    },
+  }
 }

@@ -13,7 +13,7 @@ export type ViewSession = {
 }
 
 const COOKIE = "dex_view"
-const CODE_LASTS_MS = 60_000
+export const CODE_LASTS_MS = 60_000
 const MOST_CODES = 20
 
 /**

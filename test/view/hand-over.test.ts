@@ -13,6 +13,7 @@ const posix = process.platform === "win32" ? describe.skip : describe
 const withUsers = process.getuid?.() === 0 ? test : test.skip
 const NOBODY = 65534
 
+const WANTED = { to: "", page: true }
 const ENTRY = { address: "http://127.0.0.1:1/enter?code=abc" }
 
 function tempHome(): { dir: string; folder: string; socket: string } {
@@ -84,7 +85,7 @@ posix("whom a second `dex view` asks", () => {
     onTestFinished(() => void other.close())
     other.listen(home.socket)
     await once(other, "listening")
-    expect(await enterRunning(home, "")).toBe(undefined)
+    expect(await enterRunning(home, WANTED)).toBe(undefined)
     expect(asked).toBe(0)
   })
 
@@ -102,7 +103,7 @@ posix("whom a second `dex view` asks", () => {
       if (++asked === 2) setImmediate(() => door.close())
       return { ...entry, ...page }
     })
-    expect(await enterRunning(home, "")).toBe(undefined)
+    expect(await enterRunning(home, WANTED)).toBe(undefined)
     expect(asked).toBe(2)
   })
 
@@ -111,11 +112,11 @@ posix("whom a second `dex view` asks", () => {
     const door = await opened(other)
     mkdirSync(home.dir, { recursive: true, mode: 0o700 })
     symlinkSync(other.folder, home.folder)
-    expect([takeDoor(home), await enterRunning(home, "")]).toEqual([undefined, undefined])
+    expect([takeDoor(home), await enterRunning(home, WANTED)]).toEqual([undefined, undefined])
     rmSync(home.folder)
     const lock = takeDoor(home)! // a view that has the lock, and whose socket was replaced
     symlinkSync(other.socket, home.socket)
-    const asked = enterRunning(home, "")
+    const asked = enterRunning(home, WANTED)
     lock.close()
     expect(await asked).toBe(undefined)
     door.close()
@@ -133,7 +134,7 @@ posix("whom a second `dex view` asks", () => {
     const door = await opened(home)
     expect(lstatSync(home.folder).mode & 0o777).toBe(0o700)
     expect(lstatSync(home.socket).mode & 0o777).toBe(0o600)
-    expect(await enterRunning(home, "")).toEqual(ENTRY)
+    expect(await enterRunning(home, WANTED)).toEqual(ENTRY)
     door.close()
   })
 
@@ -141,7 +142,7 @@ posix("whom a second `dex view` asks", () => {
     const home = tempHome()
     const door = await opened(home)
     chownSync(home.socket, NOBODY, NOBODY)
-    const asked = enterRunning(home, "")
+    const asked = enterRunning(home, WANTED)
     door.close()
     expect(await asked).toBe(undefined)
     chownSync(home.folder, NOBODY, NOBODY)
