@@ -67,7 +67,12 @@ export function createViewApp(parts: ViewParts) {
     return c.body(goingOn(next).html, 200, { "Content-Type": HTML, "Set-Cookie": cookie })
   })
   // What is declared below is for the browser that was let in.
-  app.use(async (c, next) => (session.isIn(c.req.header("cookie")) ? next() : closed(c)))
+  app.use(async (c, next) => {
+    if (!session.isIn(c.req.header("cookie"))) return closed(c)
+    await next()
+    // By this a page knows that it is still this server that answers at its port.
+    c.res.headers.set("X-Dex-Token", session.actionToken)
+  })
   app.get(`${base}/changes`, (c) => parts.changes(c.req.raw))
   app.use(async (_, next) => {
     parts.used()

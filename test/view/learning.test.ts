@@ -28,8 +28,8 @@ function unlearn(): void {
 
 /** What the page says of learning, and what it must not say meanwhile. */
 async function said(page: Page): Promise<{ learning: number; zeros: boolean }> {
-  const text = await page.locator("main").textContent()
-  return { learning: await page.locator(".learning").count(), zeros: /\$0\.00|\b0 tokens/.test(text ?? "") }
+  const text = await page.locator("main").innerText()
+  return { learning: await page.locator(".learning").count(), zeros: /\$0\.00|\b0 tokens/.test(text) }
 }
 
 /** Waits until the page shows what was learned, and sees that it was not loaded again. */

@@ -3,7 +3,10 @@ import { createServer } from "node:http"
 import { join } from "node:path"
 import { describe, expect, onTestFinished, test } from "vitest"
 import { tempDir } from "../support/temp.ts"
+import { chromiumHere, useBrowser } from "./browser.ts"
 import { startView } from "./process.ts"
+
+const look = useBrowser()
 
 /** Everything that is written in a home, except for databases. */
 function textsIn(home: string): string {
@@ -13,12 +16,13 @@ function textsIn(home: string): string {
     .join("\n")
 }
 
-/** Whoever listens at a port that a view has left. */
-async function squat(port: number): Promise<string[]> {
+/** Whoever listens at a port that a view has left, with what they answer. */
+async function squat(port: number, page = ""): Promise<string[]> {
   const received: string[] = []
   const server = createServer((request, answer) => {
     received.push(JSON.stringify([request.url, request.headers]))
-    answer.writeHead(500).end()
+    if (page === "") answer.writeHead(500).end()
+    else answer.setHeader("Content-Type", "text/html").end(page)
   })
   onTestFinished(() => void server.close())
   await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve))
@@ -66,4 +70,25 @@ test("a page whose address was kept is opened at the new one", async () => {
   onTestFinished(() => view.stop())
   const page = await (await fetch(view.address)).text()
   expect(page).toMatch(/content="0;url=\/\w{16}\/usage\?by=month"/)
+})
+
+test.skipIf(chromiumHere === undefined)("an old tab shows nothing that somebody else serves at its port", async () => {
+  const view = await startView(tempDir(), {}, ["nothing", "yet"]) // a page that asks for more as one types
+  onTestFinished(() => view.stop())
+  const { page } = await look(view.address)
+  await page.locator(".finding").waitFor()
+  await view.stop()
+  const received = await squat(
+    Number(new URL(view.address).port),
+    '<div class="finding"><p id="theirs">theirs</p><link rel="stylesheet" href="/theirs.css"></div>',
+  )
+  const field = page.locator(".top .search input[name=q]")
+  for (const letter of ["a", "b", "c"]) {
+    const answered = page.waitForResponse(/part=1/)
+    await field.press(letter)
+    await (await answered).finished()
+  }
+  expect(received.length).toBeGreaterThanOrEqual(3)
+  expect(await page.locator("#theirs").count()).toBe(0)
+  expect(received.filter((one) => one.includes("theirs.css"))).toEqual([])
 })

@@ -5,11 +5,14 @@ export function meta(name: string): string {
 
 export const base = meta("base")
 
-/** A part of a page, as the server renders it. Undefined: it cannot be had now. */
+/**
+ * A part of a page, as the server renders it. Undefined: it cannot be had now. When the view has ended, another program may listen at
+ * its port; what that one answers is never shown.
+ */
 export async function partOf(address: string, signal?: AbortSignal): Promise<DocumentFragment | undefined> {
   try {
     const answer = await fetch(address, signal ? { signal } : {})
-    if (!answer.ok) return undefined
+    if (!answer.ok || answer.headers.get("X-Dex-Token") !== meta("token")) return undefined
     const template = document.createElement("template")
     template.innerHTML = await answer.text()
     return template.content
