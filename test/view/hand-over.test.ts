@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process"
 import { once } from "node:events"
 import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync } from "node:fs"
-import { createServer } from "node:net"
+import { connect, createServer } from "node:net"
 import { join } from "node:path"
 import { describe, expect, onTestFinished, test } from "vitest"
 import { type Door, enterRunning, takeDoor } from "../../src/view/door.ts"
@@ -140,11 +140,18 @@ posix("whom a second `dex view` asks", () => {
 
   withUsers("another user's socket or folder is left alone", async () => {
     const home = tempHome()
-    const door = await opened(home)
+    let entries = 0
+    const door = await opened(home, () => {
+      entries++
+      return ENTRY
+    })
     chownSync(home.socket, NOBODY, NOBODY)
     const asked = enterRunning(home, WANTED)
+    // Whoever connects later is answered later: if it had asked, its answer would be counted by now.
+    const client = connect(home.socket, () => client.write(`${JSON.stringify(WANTED)}\n`))
+    await once(client.resume(), "close")
     door.close()
-    expect(await asked).toBe(undefined)
+    expect([await asked, entries]).toEqual([undefined, 1])
     chownSync(home.folder, NOBODY, NOBODY)
     expect(takeDoor(home)).toBe(undefined)
   })
