@@ -36,6 +36,7 @@ export function useBrowser(): (address: string, options?: Parameters<Browser["ne
   afterAll(async () => browser?.close())
   return async (address, options) => {
     const context = await browser!.newContext(options)
+    context.setDefaultTimeout(90_000) // it ends what hangs, not what is slow on a busy machine
     onTestFinished(() => context.close())
     const page = await context.newPage()
     const looking: Looking = { page, context, requests: [], dialogs: [], errors: [] }

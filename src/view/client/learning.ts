@@ -30,7 +30,10 @@ async function renewLearned(waiting: HTMLElement): Promise<void> {
   const isPage = waiting.tagName === "MAIN"
   const part = await partOf(isPage ? location.href : address)
   const fresh = isPage ? part?.querySelector<HTMLElement>("main") : (part?.firstElementChild as HTMLElement | null)
-  if (!fresh) return
+  if (!fresh) {
+    waiting.dataset.learning = address // the next event tries again
+    return
+  }
   if (isPage) waiting.replaceChildren(...fresh.childNodes)
   else waiting.replaceWith(fresh)
   if (fresh.dataset.learning !== undefined && isPage) waiting.dataset.learning = fresh.dataset.learning
