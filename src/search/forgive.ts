@@ -61,7 +61,19 @@ async function rareWords({ index, few }: Vocabulary, { words }: Query): Promise<
 
 /** Words that go on where this one ends, the commonest first. */
 export async function endingsOf(index: SearchIndex, word: string): Promise<string[]> {
-  return (await index.words(word)).map((one) => one.word).filter((one) => one !== word)
+  const words = await index.words(word)
+  return (index.leavesOut ? await asSeen(index, words) : words).map((one) => one.word).filter((one) => one !== word)
+}
+
+/** So many words are counted for somebody who may not see everything, in the order of the alphabet. */
+const MOST_COUNTED = 200
+
+/** The words that whoever asks can find, by how often they can, the commonest first. */
+async function asSeen<W extends WrittenWord>(index: SearchIndex, words: W[]): Promise<W[]> {
+  const some = words.toSorted((a, b) => (a.word < b.word ? -1 : 1)).slice(0, MOST_COUNTED)
+  const totals = await Promise.all(some.map(({ word }) => index.count({ match: [{ words: word }] })))
+  const seen = some.map((one, i) => ({ ...one, spread: totals[i]!.total })).filter(({ spread }) => spread > 0)
+  return seen.sort((a, b) => b.spread - a.spread)
 }
 
 /** Words that this one may have been meant to be, the likeliest first. */
@@ -73,7 +85,8 @@ async function wordsLike(index: SearchIndex, word: string): Promise<string[]> {
     const distance = editDistance(word, one.word, most)
     return distance > most ? [] : [{ ...one, distance }]
   })
-  return near.sort((a, b) => likelihood(word, a, b)).map((one) => one.word)
+  const known = index.leavesOut ? await asSeen(index, near) : near
+  return known.sort((a, b) => likelihood(word, a, b)).map((one) => one.word)
 }
 
 type Near = WrittenWord & { distance: number }

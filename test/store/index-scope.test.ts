@@ -1,5 +1,6 @@
-import { expect, test } from "vitest"
+import { describe, expect, test } from "vitest"
 import { scopedIndex } from "../../src/store/index/scoped.ts"
+import type { SearchIndex } from "../../src/store/index/search-index.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
 import { newHistory } from "../support/indexed.ts"
 
@@ -53,4 +54,71 @@ test("a scope of all is no filter for as long as the index stands where it did",
   expect(all.others).toEqual([])
   await write("c")
   expect((await scopeOf(["a", "b"])).others).toHaveLength(1)
+})
+
+describe("the numbers of whoever may see a part", () => {
+  const ENDINGS = ["", " wombat", " wombat quokka", ` ${"long ".repeat(40)}`]
+  const texts = Object.fromEntries(
+    Array.from({ length: 12 }, (_, i) => [
+      `v${i}`,
+      [`quokka ${i}${ENDINGS[i % 4]}`, `${"kiwi ".repeat(i)}wombat ${i}`],
+    ]),
+  )
+  const hidden = Object.fromEntries(
+    Array.from({ length: 9 }, (_, i) => [`h${i}`, [`wombat ${"wombat kiwi ".repeat(i * 20)}`, "quokka"]]),
+  )
+
+  async function holding(all: Record<string, string[]>, order: (ids: string[]) => string[] = (ids) => ids) {
+    const { store, index } = newHistory()
+    for (const id of order(Object.keys(all))) {
+      const messages = all[id]!.map((text, i) => said(`${id}-${i}`, text))
+      await store.writeUnit(unit(id, [conversation(id, messages, { title: { text: `about ${id}`, from: "person" } })]))
+    }
+    await index.follow(store)
+    const names = new Map((await store.changes(undefined, 100)).changes.map((one) => [one.ref!.id, one.conversation]))
+    const scope = await index.scope(new Set(Object.keys(texts).map((id) => names.get(id)!)))
+    return { index, scoped: scopedIndex(index, scope) }
+  }
+
+  const TERMS = [
+    { words: "quokka" },
+    { words: "wombat" },
+    { words: "kiwi" },
+    { words: "absent" },
+    { words: "wom", prefix: true as const },
+  ]
+  const asked = async (index: SearchIndex) => {
+    const find = async (query: object) =>
+      (await index.find({ match: TERMS, weights: WEIGHTS, limit: 50, ...query })).map(({ ref, number, score }) => ({
+        ...{ id: ref.id, number },
+        score: Number(score.toPrecision(9)),
+      }))
+    return {
+      sizes: await index.sizes(TERMS),
+      any: await find({}),
+      both: await find({ match: TERMS.slice(0, 1), required: TERMS.slice(1, 2) }),
+      without: await find({ excluded: TERMS.slice(2, 3), roles: ["user"] }),
+      phrase: await find({ match: [{ words: "wombat quokka" }] }),
+      one: await find({ conversations: [{ source: "claude_code", id: "v3" }] }),
+      few: (await find({ limit: 3 })).length,
+    }
+  }
+
+  test("are those of an index that contains nothing else", async () => {
+    const alone = await asked((await holding(texts)).index)
+    expect(alone.any.length).toBeGreaterThan(20)
+    expect(new Set(alone.any.map(({ score }) => score)).size).toBeGreaterThan(10)
+    for (const order of [(ids: string[]) => ids, (ids: string[]) => ids.toReversed()])
+      expect(await asked((await holding({ ...texts, ...hidden }, order)).scoped)).toEqual(alone)
+  })
+
+  test("stay as they are while only the newest messages are looked at", async () => {
+    const newest = async (index: SearchIndex) =>
+      (await index.find({ match: TERMS, weights: WEIGHTS, limit: 50, newest: 9 }))
+        .map(({ ref, number }) => `${ref.id}#${number}`)
+        .sort()
+    const alone = await newest((await holding(texts)).index)
+    expect(alone.length).toBeLessThan(9)
+    expect(await newest((await holding({ ...texts, ...hidden })).scoped)).toEqual(alone)
+  })
 })

@@ -30,7 +30,11 @@ export const teamTools: readonly Tool<Dex>[] = (tools as readonly Tool<Dex>[]).f
 )
 
 /** Also what a laptop asks to make an answer of its own. Agents do not see these. */
-const asked: readonly TeamQuestionKind[] = [...teamTools, ...answerQuestions, linesQuestion as TeamQuestionKind]
+export const teamQuestions: readonly TeamQuestionKind[] = [
+  ...teamTools,
+  ...answerQuestions,
+  linesQuestion as TeamQuestionKind,
+]
 /** What comes from the shard: each is then read as the one who asked. */
 const FROM_INDEX = ["search", "passages"]
 const FROM_SHARD = [...FROM_INDEX, "lines"]
@@ -111,7 +115,7 @@ export function createAnswers({ db, data, folder, version, walls = {}, others }:
     return linesWithin(known, (await readable(viewer)).shards.get(shard ?? -1) ?? new Set())
   }
   const answer = async ({ viewer, tool: name, input }: TeamQuestion): Promise<TeamAnswer> => {
-    const tool = asked.find((one) => one.name === name)
+    const tool = teamQuestions.find((one) => one.name === name)
     if (!tool) return { problem: { status: 404, code: "not_found", message: `A hub has no tool ${name}.` } }
     const read = readAs(tool.input, input)
     if ("wrong" in read) return { problem: { status: 400, code: "invalid", message: `${read.wrong}.` } }

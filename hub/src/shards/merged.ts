@@ -70,6 +70,8 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
   }
   return {
     ...askedOnly,
+    // Another node knows by itself what it leaves out.
+    ...(shards.some(({ index, isFar }) => isFar || index?.leavesOut) && { leavesOut: true as const }),
     shards: () => ({ searched: asked.size - missing.size, of: asked.size }),
     find: async (query) => {
       const found = await eachFor(query, (index, k) => index.find({ ...query, ...newestOf(query, k) }))

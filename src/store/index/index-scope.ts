@@ -27,6 +27,11 @@ export function createScopes(): (db: Db, names: ReadonlySet<string>) => IndexSco
   }
 }
 
+/** False where the scope is all that the index contains. */
+export function leavesOut(db: Db, { others, token }: IndexScope): boolean {
+  return others.length > 0 || tokenOf(db) !== token
+}
+
 /** What is asked for, within a scope. */
 export function inScope(
   db: Db,

@@ -3,18 +3,20 @@ import type { IndexFilter } from "./query.ts"
 import type { SearchIndex } from "./search-index.ts"
 
 /**
- * An index that answers from some of its conversations only, for somebody who may see no more. Statistics and vocabulary are
- * still those of the whole index, so a caller shows no word before it has found it in a text (`isPart`).
+ * An index that answers from some of its conversations only, for somebody who may see no more. Every number is as if it contained
+ * nothing else. Its vocabulary has all words, so a caller shows none before it has found it in a text (`isPart`).
  */
 export function scopedIndex(index: SearchIndex, scope: IndexScope): SearchIndex {
   const within = <F extends Pick<IndexFilter, "scope">>(filter: F): F => ({ ...filter, scope })
   return {
     ...index,
     isPart: true,
+    ...(scope.others.length > 0 && { leavesOut: true as const }),
     find: (query) => index.find(within(query)),
     newest: (query) => index.newest(within(query)),
     count: (query) => index.count(within(query)),
     countConversations: (query) => index.countConversations(within(query)),
+    sizes: (terms) => index.sizes(terms, scope),
     vectors: () => Promise.reject(new Error("There is no search by meaning in a part of an index.")),
   }
 }

@@ -49,6 +49,8 @@ import { forgetSaved, readStale, type WrittenWord, wordsBeginning, wordsOfLength
 export type SearchIndex = {
   /** It answers from a part of what it holds: a word of it may stand elsewhere only. */
   isPart?: true
+  /** It contains what whoever asks may not see: how common its words are (`spread`) must not show. */
+  leavesOut?: true
   /** Where it is made of several: how many of them have answered all that was asked so far. */
   shards?(): { searched: number; of: number }
   /** Reads what changed in the history since last time, until it is done or the time is up. */
@@ -69,7 +71,7 @@ export type SearchIndex = {
   /** In how many conversations; a lower bound where too many messages match. */
   countConversations(query: IndexFilter): Promise<Count>
   /** How many messages there are, and which share of a sample of the newest holds each term. */
-  sizes(terms: Term[]): Promise<Sizes>
+  sizes(terms: Term[], scope?: IndexScope): Promise<Sizes>
   /** The words as they are written that begin so, the commonest first. */
   words(beginning: string, limit?: number): Promise<WrittenWord[]>
   wordsOfLength(least: number, most: number): Promise<WrittenWord[]>
@@ -215,7 +217,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     unspoken: async (ref, numbers, terms) => readInOneState((db) => unspokenIn(db, ref, numbers, terms)),
     count: async (query) => readInOneState((db) => countMatches(db, query)),
     countConversations: async (query) => readInOneState((db) => countConversations(db, query)),
-    sizes: async (terms) => readInOneState((db) => sizes(db, terms)),
+    sizes: async (terms, scope) => readInOneState((db) => sizes(db, terms, scope)),
     words: async (beginning, limit) => readInOneState((db) => wordsBeginning(db, beginning, limit)),
     wordsOfLength: async (least, most) => readInOneState((db) => wordsOfLength(db, least, most)),
     scope: async (names) => readInOneState((db) => scopeOf(db, names)),
