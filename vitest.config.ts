@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config"
 import { LongestFirst } from "./test/support/longest-first.ts"
 
 /** What measures time or memory: one file at a time, on a machine that does nothing else. */
-const TIMING = ["test/**/*.timing.test.ts", "test/torture/{genuine,hooks,load,memory,sync-hooks}.test.ts"]
+const TIMING = ["{test,hub/test}/**/*.timing.test.ts", "test/torture/{genuine,hooks,load,memory,sync-hooks}.test.ts"]
 /** The campaigns, each a few minutes of work: two at a time. */
 const TORTURE = "test/torture/*.test.ts"
 
@@ -45,6 +45,7 @@ export default defineConfig({
           ...common,
           name: "hub",
           include: ["hub/test/**/*.test.ts"],
+          exclude: TIMING,
           globalSetup: [IN_MEMORY],
           isolate: false,
           maxWorkers: Math.max(3, availableParallelism()),

@@ -15,7 +15,11 @@ const { metafile } = await build({
   absWorkingDir: root,
   outdir,
   // The threads are looked for beside whatever starts them, so everything is in one folder.
-  entryPoints: { "dex-hub": "hub/src/main.ts", thread: "hub/src/shards/thread.ts" },
+  entryPoints: {
+    "dex-hub": "hub/src/main.ts",
+    thread: "hub/src/shards/thread.ts",
+    "check-thread": "hub/src/push/check-thread.ts",
+  },
   chunkNames: "[name]-[hash]",
   bundle: true,
   splitting: true,

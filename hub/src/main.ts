@@ -16,6 +16,7 @@ import { serveApp } from "./http/serve.ts"
 import { forgetKeysSoon } from "./jobs/forget-keys.ts"
 import { scanByNewerRules } from "./jobs/scan-again.ts"
 import { createMetrics } from "./metrics.ts"
+import { openChecker } from "./push/checker.ts"
 import { watchReadiness } from "./ready.ts"
 import { keysFrom, ownerFrom, SettingsProblem, settingsFrom } from "./settings.ts"
 import { openShards } from "./shards/pool.ts"
@@ -36,7 +37,7 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
   dex-hub shard move TENANT/SHARD NODE    gives a shard to another node, once that has built it
   dex-hub forget-keys                     removes the keys of what was deleted from PostgreSQL's files, now
   dex-hub tenant add NAME                 adds a company or team
-  dex-hub tenant quota NAME SIZE|none     how much it may keep, compressed: 50GB
+  dex-hub tenant quota NAME SIZE|none     how much it may keep, unpacked: 50GB
   dex-hub member add NAME --tenant T [--role member|auditor|admin|service] [--email E]
                                           adds a person, and prints a token for them, once
   dex-hub member quota NAME SIZE|none --tenant T
@@ -69,6 +70,7 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
 Settings are in the environment: DEX_HUB_DATABASE_URL, DEX_HUB_INDEX_URL, DEX_HUB_OWNER_URL, DEX_HUB_KEYS_URL,
 DEX_HUB_MASTER_KEY_FILE, DEX_HUB_DATA, DEX_HUB_HOST, DEX_HUB_PORT, DEX_HUB_METRICS_PORT,
 DEX_HUB_DRAIN_SECONDS, DEX_HUB_PUSHES_PER_MINUTE, DEX_HUB_READS_PER_MINUTE, DEX_HUB_AT_ONCE,
+DEX_HUB_PUSHED_MB_PER_MINUTE, DEX_HUB_CHUNK_SECONDS,
 DEX_HUB_LOGINS_PER_MINUTE, DEX_HUB_LOGINS_AT_ONCE, DEX_HUB_PREPARED; for several nodes DEX_HUB_NODE and
 DEX_HUB_NODE_URL; for an identity provider DEX_HUB_URL, DEX_HUB_OIDC_ISSUER, DEX_HUB_OIDC_CLIENT_ID,
 DEX_HUB_OIDC_CLIENT_SECRET_FILE. See docs/hub.md and docs/hub-operations.md.
@@ -119,14 +121,15 @@ async function serve(): Promise<void> {
   const { data, app, index, masterKey, prepared, limits, shardMessages, node } = settings
   const shards = openShards({ node, app, index, masterKey, prepared, data, folder, version: VERSION, log })
   const keys = settings.keys === undefined ? undefined : forgetKeysSoon(settings.keys, log)
-  const scanning = scanByNewerRules(db, log)
+  const checker = openChecker({ longestMs: settings.chunkSeconds * 1_000, log })
+  const scanning = scanByNewerRules(db, checker, log)
   const metrics = createMetrics()
   const ready = watchReadiness(db)
   const login =
     settings.oidc && (await import("./login/open.ts")).openLogin({ settings: settings.oidc, db, masterKey, log })
   const asked = node.url === undefined ? {} : { asked: nodeRoutes({ masterKey, self: node.name, shards }) }
   const about = { version: VERSION, log, metrics, ready, limits, shardMessages, ...asked }
-  const parts = { db, shards, ...about, ...(keys && { forgot: keys.forgot }), ...(login && { login }) }
+  const parts = { db, shards, checker, ...about, ...(keys && { forgot: keys.forgot }), ...(login && { login }) }
   const serving = await serveApp(createHubApp(parts), settings)
   const { host, metricsPort } = settings
   const measured =
@@ -148,6 +151,7 @@ async function serve(): Promise<void> {
     await measured?.close()
     await keys?.stop()
     await scanning.stop()
+    await checker.close()
     await shards.close()
     await db.close()
     rmSync(folder, { recursive: true, force: true })

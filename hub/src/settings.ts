@@ -21,9 +21,12 @@ export type Settings = {
     pushesPerMinute: number
     readsPerMinute: number
     atOnce: number
+    pushedMbPerMinute: number
     loginsPerMinute: number
     loginsAtOnce: number
   }
+  /** How long the hub looks at one chunk before it refuses it. */
+  chunkSeconds: number
   /** A shard with so many messages takes no further project. */
   shardMessages: number
   /** This hub among those that share the shards. Without an address the others cannot ask it. */
@@ -66,9 +69,11 @@ export function settingsFrom(env: Environment): Settings {
       pushesPerMinute: numberFrom(env, "DEX_HUB_PUSHES_PER_MINUTE", 6_000),
       readsPerMinute: numberFrom(env, "DEX_HUB_READS_PER_MINUTE", 1_200),
       atOnce: numberFrom(env, "DEX_HUB_AT_ONCE", 16),
+      pushedMbPerMinute: numberFrom(env, "DEX_HUB_PUSHED_MB_PER_MINUTE", 1_000),
       loginsPerMinute: numberFrom(env, "DEX_HUB_LOGINS_PER_MINUTE", 60),
       loginsAtOnce: numberFrom(env, "DEX_HUB_LOGINS_AT_ONCE", 16),
     },
+    chunkSeconds: numberFrom(env, "DEX_HUB_CHUNK_SECONDS", 10),
     shardMessages: numberFrom(env, "DEX_HUB_SHARD_MESSAGES", SHARD_MESSAGES),
     node: nodeFrom(env),
     ...oidcFrom(env),

@@ -4,6 +4,7 @@ import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as after } from "node:timers/promises"
 import { describe, expect, test } from "vitest"
+import { unpackChunk } from "../../src/hub/wire.ts"
 import { DEX, dex, environment } from "../../test/support/dex.ts"
 import { claudeSession } from "../../test/support/home.ts"
 import { tempDir } from "../../test/support/temp.ts"
@@ -63,7 +64,8 @@ describe.skipIf(!hasPostgres)("a laptop and a hub", () => {
     expect(all).not.toContain(home)
     // A newer rule finds something: they are told, and what they send next ends it.
     const secretsIn = (values: readonly object[]) => (JSON.stringify(values).includes("penguin") ? ["new-rule"] : [])
-    await scanAgain(team.db, { version: 99, secretsIn })
+    const rulesIn = async (data: Uint8Array) => secretsIn(unpackChunk(data).messages)
+    await scanAgain(team.db, { version: 99, secretsIn, rulesIn })
     const hidden = { id: `claude_code:${idOf(2)}`, rules: ["new-rule"] }
     expect((await json(["hub", "status"])).quarantined).toEqual([expect.objectContaining(hidden)])
     session(2, ["penguin", "grew"])

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest"
-import { chunksOf, pushDigest, unpackChunk, type WireMessage } from "../../src/hub/wire.ts"
+import { chunksOf, pushDigest, type WireMessage } from "../../src/hub/wire.ts"
 import { removeAbandoned, removeUnnamedChunks } from "../src/store/abandoned.ts"
 import type { Viewer } from "../src/store/connection.ts"
 import { openTenantHistory } from "../src/store/history.ts"
 import { commitPush, keepChunk, planPush } from "../src/store/push.ts"
-import { headNamed, pushOne, saying } from "./support/laptop.ts"
+import { headNamed, packedFacts, pushOne, saying } from "./support/laptop.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { API } from "./support/share.ts"
 import { newMember, newProject, newTeam, newTenant, type Team } from "./support/team.ts"
@@ -38,7 +38,7 @@ describe.skipIf(!hasPostgres)("chunks that no revision names", () => {
     if (plan!.state !== "send") throw new Error(plan!.state)
     const { rev, chunks: missing } = plan!
     for (const { hash, data } of sent)
-      if (missing.includes(hash)) await keepChunk(db, ann, head, { hash, data, messages: unpackChunk(data).messages })
+      if (missing.includes(hash)) await keepChunk(db, ann, head, { hash, data, ...packedFacts(data) })
     const commit = () =>
       commitPush(db, ann, { project: API, digest, chunks: hashes, parent_rev: rev, visibility: "project", head })
     return { missing, commit }

@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest"
+import { unpackChunk } from "../../src/hub/wire.ts"
 import { tempDir } from "../../test/support/temp.ts"
 import { createFollower } from "../src/shards/follow.ts"
 import type { Viewer } from "../src/store/connection.ts"
@@ -14,6 +15,7 @@ const SECRET = "zqwertoken"
 const scan = {
   version: 99,
   secretsIn: (values: readonly object[]) => (JSON.stringify(values).includes(SECRET) ? ["new-rule"] : []),
+  rulesIn: async (data: Uint8Array) => (JSON.stringify(unpackChunk(data)).includes(SECRET) ? ["new-rule"] : []),
 }
 
 async function push(team: Team, ann: Viewer, id: string, text: string) {

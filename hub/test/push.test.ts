@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto"
 import { describe, expect, test } from "vitest"
-import { chunksOf, type PlanResponse, type WireMessage } from "../../src/hub/wire.ts"
+import { chunksOf, type PlanResponse, type WireChunk, type WireMessage } from "../../src/hub/wire.ts"
 import { openTenantHistory } from "../src/store/history.ts"
 import { headNamed, saying } from "./support/laptop.ts"
 import { hasPostgres } from "./support/postgres.ts"
@@ -88,7 +88,7 @@ describe.skipIf(!hasPostgres)("pushing", () => {
       const { status, body: answer } = await request(url, token, method, path, body)
       return [status, (answer as { error: { code: string } }).error.code]
     }
-    const [chunk] = [...chunksOf([saying(1, "x")])] as [{ hash: string; data: Buffer }]
+    const [chunk] = [...chunksOf([saying(1, "x")])] as [WireChunk]
     const path = (hash: string) => `/v1/conversations/claude_code/a/chunks/${hash}`
     expect(await status("PUT", path(chunk.hash), Buffer.from("not zstd"))).toEqual([400, "invalid"])
     expect(await status("PUT", path("0".repeat(64)), chunk.data)).toEqual([400, "invalid"])
@@ -100,7 +100,7 @@ describe.skipIf(!hasPostgres)("pushing", () => {
     expect(await status("POST", "/v1/push/plan", { project: 5 })).toEqual([400, "invalid"])
     expect(await status("POST", "/v1/push/plan", "{")).toEqual([400, "invalid"])
     expect(await status("GET", "/v1/nothing", undefined)).toEqual([404, "not_found"])
-    const [bad] = [...chunksOf([{ number: 1, version: 1 } as WireMessage])] as [{ hash: string; data: Buffer }]
+    const [bad] = [...chunksOf([{ number: 1, version: 1 } as WireMessage])] as [WireChunk]
     expect(await status("PUT", path(bad.hash), bad.data)).toEqual([400, "invalid"])
     expect(await push(sender, headNamed("a", []), [])).toBe(1)
   })

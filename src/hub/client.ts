@@ -64,7 +64,7 @@ export type HubMember = {
   stored?: { yours?: HubStored; team?: HubStored }
 }
 
-/** What is on the hub, compressed. */
+/** What is on the hub, unpacked. */
 export type HubStored = { bytes: number; quota_bytes: number }
 
 /** A deletion on the hub, without a word of what was deleted. Times are ISO dates. */

@@ -7,7 +7,7 @@ import { fingerprint } from "./fingerprint.ts"
 import { forOthers, type TakenOut } from "./for-others.ts"
 import { maskedPlaces, type Places } from "./mask-places.ts"
 import { pathInProject } from "./path-in-project.ts"
-import type { WireHead, WireMessage } from "./wire.ts"
+import { MAX_CHUNK_PLAIN, type WireHead, type WireMessage } from "./wire.ts"
 
 /** What of a conversation can be shared: what people and agents said, what tools were asked, what they answered, … */
 export const SHAREABLE = ["said", "called", "returned", "thinking", "images"] as const
@@ -57,6 +57,7 @@ export function outgoingOf(
   const { value, taken_out } = forOthers(said, rules.places)
   // They are the project's own by now, and the same for everybody: a folder in it may be called like the user.
   for (const [i, message] of value.messages.entries()) putPaths(message, paths[i]!)
+  value.messages = value.messages.map((message) => shortened(message, leave))
   const versionOf = new Map(versions.map(({ number, version }) => [number, version]))
   const messages = value.messages.map((message) => ({
     ...message,
@@ -175,6 +176,41 @@ function effectFor(effect: Effect, rules: OutgoingRules): Effect | undefined {
     default:
       return undefined // of a newer dex
   }
+}
+
+/** The version is added to a message after it was measured. */
+const MOST_BYTES = MAX_CHUNK_PLAIN - 1_000
+const LONGEST_TEXT = 1 << 20
+const SHORTEST_TEXT = 1 << 10
+
+/** A message that a hub would not take leaves with less of its longest texts, and says so where they end. */
+function shortened(message: StoredMessage, leave: (what: string) => void): StoredMessage {
+  let fitting = message
+  for (let most = LONGEST_TEXT; !isTaken(fitting) && most >= SHORTEST_TEXT; most /= 2) {
+    const parts = message.parts.map((part) =>
+      part.text.length > most ? { ...part, text: cutAt(part.text, most) } : part,
+    )
+    fitting = { ...message, parts }
+  }
+  if (!isTaken(fitting)) fitting = { ...fitting, parts: fitting.parts.map(withoutHunks) }
+  if (fitting !== message) leave("text of very long messages")
+  return fitting
+}
+
+function isTaken(message: StoredMessage): boolean {
+  const line = JSON.stringify(message)
+  return line.length * 3 <= MOST_BYTES || Buffer.byteLength(line) <= MOST_BYTES
+}
+
+function cutAt(text: string, most: number): string {
+  const kept = text.slice(0, most).toWellFormed()
+  return `${kept}\n[${text.length - most} more characters are only on the author's machine: a hub takes 4 MB of a message]`
+}
+
+function withoutHunks(part: Part): Part {
+  if (part.type !== "tool_result") return part
+  const { hunks: _, ...rest } = part
+  return rest
 }
 
 type Paths = { effects: (string | undefined)[]; hunks: (string[] | undefined)[] }

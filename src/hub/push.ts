@@ -6,7 +6,15 @@ import type { Pushed, PushedRow } from "../store/hub/pushed.ts"
 import { type HubClient, type HubError, isHubError } from "./client.ts"
 import { fingerprint } from "./fingerprint.ts"
 import { OUTGOING_VERSION, type Outgoing, type OutgoingRules, outgoingOf } from "./outgoing.ts"
-import { chunksOf, MAX_CHUNK_BYTES, MAX_PLANNED, type PlanAnswer, pushDigest, type WireChunk } from "./wire.ts"
+import {
+  chunksOf,
+  MAX_CHUNK_BYTES,
+  MAX_CHUNK_PLAIN,
+  MAX_PLANNED,
+  type PlanAnswer,
+  pushDigest,
+  type WireChunk,
+} from "./wire.ts"
 
 export type PushParts = {
   store: HistoryWriter
@@ -260,8 +268,8 @@ async function consider(
   const why =
     messages.length < versions.length
       ? "Some of its messages are damaged on this machine: see dex doctor."
-      : chunks.some(({ data }) => data.length > MAX_CHUNK_BYTES)
-        ? "It has a message that is too large for a hub."
+      : chunks.some(({ data, plain_bytes }) => data.length > MAX_CHUNK_BYTES || plain_bytes > MAX_CHUNK_PLAIN)
+        ? "It has a message that is too large for a hub, also without its text."
         : undefined
   if (why !== undefined) {
     report.refused++

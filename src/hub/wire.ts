@@ -8,9 +8,14 @@ import type { StoredMessage } from "../store/history/store.ts"
 
 /** Larger pieces compress better; smaller ones are sent again for less when a conversation grows. */
 const CHUNK_CHARS = 128 << 10
-/** Of one chunk as it is sent, and unpacked. A chunk never holds more than one message past its size. */
+/** Of one chunk as it is sent, and unpacked. */
 export const MAX_CHUNK_BYTES = 8 << 20
-export const MAX_CHUNK_PLAIN = 64 << 20
+export const MAX_CHUNK_PLAIN = 4 << 20
+/** Earlier versions sent chunks of this size, and hubs still have them. */
+const MAX_KEPT_PLAIN = 64 << 20
+/** A chunk that unpacks to more than this may be so many times as large as it was sent. */
+const ALWAYS_FINE_PLAIN = 256 << 10
+const MAX_RATIO = 50
 /** Of one plan. */
 export const MAX_PLANNED = 100
 
@@ -88,7 +93,7 @@ export type DeviceLogin = {
 }
 export type DeviceLoginState = { state: "waiting" | "slow_down" } | { state: "done"; token: string }
 
-export type WireChunk = { hash: string; data: Buffer }
+export type WireChunk = { hash: string; data: Buffer; plain_bytes: number }
 
 /** The chunks of a conversation, in order. Messages that were sent before give the same chunks again, but for the last. */
 export function* chunksOf(messages: Iterable<WireMessage>): Generator<WireChunk> {
@@ -96,6 +101,12 @@ export function* chunksOf(messages: Iterable<WireMessage>): Generator<WireChunk>
   let chars = 0
   for (const message of messages) {
     const line = JSON.stringify(message)
+    // What went before has few characters, each of four bytes at most.
+    if (lines.length > 0 && chars * 4 + Buffer.byteLength(line) > MAX_CHUNK_PLAIN) {
+      yield packChunk(lines)
+      lines = []
+      chars = 0
+    }
     lines.push(line)
     chars += line.length
     if (chars < CHUNK_CHARS) continue
@@ -108,13 +119,40 @@ export function* chunksOf(messages: Iterable<WireMessage>): Generator<WireChunk>
 
 function packChunk(lines: string[]): WireChunk {
   const plain = Buffer.from(lines.join("\n"))
-  return { hash: sha256(plain), data: zstdCompressSync(plain) }
+  return { hash: sha256(plain), data: padded(zstdCompressSync(plain), plain.length), plain_bytes: plain.length }
 }
 
-/** Throws where the bytes are not what was packed, or too many. Whoever is sent them checks the hash. */
-export function unpackChunk(data: Uint8Array): { hash: string; messages: WireMessage[] } {
-  const plain = unpacked(data)
-  return { hash: sha256(plain), messages: linesIn(plain).map((line) => JSON.parse(line) as WireMessage) }
+/** A hub does not unpack what becomes very much larger. Text that repeats itself does, so a frame that is skipped follows it. */
+function padded(data: Buffer, plainBytes: number): Buffer {
+  const missing = Math.ceil(plainBytes / MAX_RATIO) - data.length
+  if (plainBytes <= ALWAYS_FINE_PLAIN || missing <= 0) return data
+  const frame = Buffer.alloc(8 + missing)
+  frame.writeUInt32LE(SKIPPED_FRAME, 0)
+  frame.writeUInt32LE(missing, 4)
+  return Buffer.concat([data, frame])
+}
+
+/** As RFC 8878 names it. */
+const SKIPPED_FRAME = 0x184d2a50
+
+/** How many bytes a chunk may unpack to that was sent with so many. */
+export function mostPlain(sentBytes: number): number {
+  return Math.min(MAX_CHUNK_PLAIN, Math.max(ALWAYS_FINE_PLAIN, sentBytes * MAX_RATIO))
+}
+
+/** Throws if the bytes are not what was packed, or more than `most`. Whoever is sent them checks the hash. */
+export function unpackChunk(
+  data: Uint8Array,
+  most = MAX_KEPT_PLAIN,
+): { hash: string; messages: WireMessage[]; plainBytes: number } {
+  const plain = unpacked(data, most)
+  const messages = linesIn(plain).map((line) => JSON.parse(line) as WireMessage)
+  return { hash: sha256(plain), messages, plainBytes: plain.length }
+}
+
+/** Unpacking stops at the limit. */
+export function isTooLarge(error: unknown): boolean {
+  return (error as { code?: string }).code === "ERR_BUFFER_TOO_LARGE"
 }
 
 /** A message on each line, in the order in which they were packed: reading one need not read the others. Throws as `unpackChunk`. */
@@ -122,8 +160,8 @@ export function chunkLines(data: Uint8Array): string[] {
   return linesIn(unpacked(data))
 }
 
-function unpacked(data: Uint8Array): Buffer {
-  return zstdDecompressSync(data, { maxOutputLength: MAX_CHUNK_PLAIN })
+function unpacked(data: Uint8Array, most = MAX_KEPT_PLAIN): Buffer {
+  return zstdDecompressSync(data, { maxOutputLength: most })
 }
 
 function linesIn(plain: Buffer): string[] {

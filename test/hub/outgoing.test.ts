@@ -5,7 +5,7 @@ import type { Effect, Part } from "../../src/core/conversation.ts"
 import { maskedPlaces, placesOf } from "../../src/hub/mask-places.ts"
 import { type OutgoingRules, outgoingOf, SHARED_BY_DEFAULT, sharedId } from "../../src/hub/outgoing.ts"
 import { pathInProject } from "../../src/hub/path-in-project.ts"
-import { chunksOf, unpackChunk } from "../../src/hub/wire.ts"
+import { chunksOf, MAX_CHUNK_PLAIN, mostPlain, unpackChunk } from "../../src/hub/wire.ts"
 import { redactRecord, redactText } from "../../src/redact/redact.ts"
 import type { ConversationRow, StoredMessage } from "../../src/store/history/store.ts"
 
@@ -138,6 +138,30 @@ describe("what leaves", () => {
     const hidden = sharedId("/home/alice/code/api/.aider.chat", places)
     expect(hidden).toMatch(/^dex-[0-9a-f]{32}$/)
     expect(sharedId("/home/alice/code/api/.aider.chat", places)).toBe(hidden)
+  })
+
+  test("a message that is too large for a hub leaves shortened and says so; a chunk is never larger than a hub takes", () => {
+    const small = message([said("before")], [], 1)
+    const large = message([said("é".repeat(5 << 20)), said("kept as it is")], [], 2)
+    const outgoing = outgoingOf(row(), [small, large, { ...small, number: 3 }], [], rules())
+    const [long, short] = outgoing.messages[1]!.parts as [Part, Part]
+    expect(long.text).toMatch(/é\n\[4194304 more characters are only on the author's machine/)
+    expect(short.text).toBe("kept as it is")
+    expect(outgoing.left_out).toEqual({ "text of very long messages": 1 })
+    const escaped = leave([said("\u0001".repeat(2 << 20)), said("\u0002".repeat(2 << 20))])
+    const hunks = [
+      { path: "a.ts", old_start: 1, old_lines: 0, new_start: 1, new_lines: 1, lines: ["+x".repeat(3 << 20)] },
+    ]
+    const changed = leave([{ type: "tool_result", text: "done", origin: "local_tool", is_error: false, hunks }])
+    expect(changed.messages[0]!.parts).toEqual([
+      { type: "tool_result", text: "done", origin: "local_tool", is_error: false },
+    ])
+    for (const { messages } of [outgoing, escaped, changed]) {
+      const chunks = [...chunksOf(messages)]
+      expect(Math.max(...chunks.map(({ plain_bytes }) => plain_bytes))).toBeLessThanOrEqual(MAX_CHUNK_PLAIN)
+      for (const { data } of chunks)
+        expect(unpackChunk(data, mostPlain(data.length)).messages.length).toBeGreaterThan(0)
+    }
   })
 
   test("chunks give back the messages as they left", () => {

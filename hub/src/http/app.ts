@@ -3,7 +3,8 @@ import { bodyLimit } from "hono/body-limit"
 import { MAX_CHUNK_BYTES, type WireProblem } from "../../../src/hub/wire.ts"
 import type { HubLogin } from "../login/login.ts"
 import type { Metrics } from "../metrics.ts"
-import { checkName, commitOf, messagesIn, planOf, sharedIn } from "../push/incoming.ts"
+import { type ChunkChecker, openChecker } from "../push/checker.ts"
+import { checkName, commitOf, planOf, sharedIn } from "../push/incoming.ts"
 import type { Readiness } from "../ready.ts"
 import { placeOf, type Shards } from "../shards/pool.ts"
 import { auditLines } from "../store/audit.ts"
@@ -20,7 +21,7 @@ import { createQuotas } from "../store/quota.ts"
 import { receiptsOf } from "../store/receipts.ts"
 import { ownTokens, revokeOwnToken } from "../store/tokens.ts"
 import { auditedAsk } from "./audited.ts"
-import { type LoginLimits, limitLogins, limitRequests, type RequestLimits } from "./limits.ts"
+import { type LoginLimits, limitLogins, limitRequests, type RequestLimits, type Spending } from "./limits.ts"
 import { createTeamMcp } from "./mcp.ts"
 import type { NodeRoutes } from "./nodes.ts"
 import { frontPage, PAGE_HEADERS } from "./page.ts"
@@ -29,6 +30,7 @@ import { challenged, resourceMetadata } from "./resource.ts"
 export type HubParts = {
   db: Database
   shards: Shards
+  checker?: ChunkChecker
   version: string
   log(event: Record<string, unknown>): void
   metrics?: Metrics
@@ -44,7 +46,7 @@ export type HubParts = {
   asked?: NodeRoutes
 }
 
-type Env = { Variables: { identity?: Identity } }
+type Env = { Variables: { identity?: Identity } & Spending }
 
 /** No plan and no commit needs more. */
 const LONGEST_JSON = 8 << 20
@@ -57,6 +59,7 @@ const MOST_LINES = 1_000
 export function createHubApp({
   db,
   shards,
+  checker = openChecker(),
   version,
   log,
   metrics,
@@ -172,7 +175,9 @@ export function createHubApp({
   app.put("/v1/conversations/:source/:id/chunks/:hash", push, chunk, async (c) => {
     const [of, hash] = [conversationIn(c), named(c, "hash")]
     const data = Buffer.from(await c.req.arrayBuffer())
-    await keepChunk(db, viewerOf(c), of, { hash, data, messages: messagesIn(hash, data) })
+    const checked = await checker.check(hash, data)
+    c.get("spend")?.(checked.plainBytes)
+    await keepChunk(db, viewerOf(c), of, { hash, data, ...checked })
     return c.body(null, 204)
   })
   app.post("/v1/push/commit", push, json, async (c) => {

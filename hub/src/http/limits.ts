@@ -4,7 +4,16 @@ import { tokenHash } from "../store/people.ts"
 import { HubProblem } from "../store/problem.ts"
 
 /** For each token and each hub: kept in memory, so that asking costs no write. 0 is no limit. */
-export type RequestLimits = { pushesPerMinute: number; readsPerMinute: number; atOnce: number }
+export type RequestLimits = {
+  pushesPerMinute: number
+  readsPerMinute: number
+  atOnce: number
+  /** Of what is pushed, unpacked. */
+  pushedMbPerMinute?: number
+}
+
+/** Counts the bytes of a push, once it is unpacked, for whoever sent it. */
+export type Spending = { spend?: (bytes: number) => void }
 
 /** For each hub and everybody together: who begins a login has no token to count by. 0 is no limit. */
 export type LoginLimits = { loginsPerMinute: number; loginsAtOnce: number }
@@ -12,16 +21,20 @@ export type LoginLimits = { loginsPerMinute: number; loginsAtOnce: number }
 const MINUTE_MS = 60_000
 /** More than this many are looked through for those that nobody uses. */
 const MANY = 10_000
+/** What was sent can be committed, however much it was. */
+const CHUNKS = /^\/v1\/conversations\/.+\/chunks\//
 const PUSHES = /^\/v1\/(push|conversations|consents)\//
 
 /** Lets so many requests of a token through a minute, and so many at once. Throws a HubProblem (429) that says when to come back. */
 export function limitRequests(limits: RequestLimits, now: () => number = Date.now) {
+  const { pushedMbPerMinute: mb = 0 } = limits
   const rates = { push: limits.pushesPerMinute, read: limits.readsPerMinute }
-  const tokens = new Map<string, { push: Bucket; read: Bucket; use: Use; usedAt: number }>()
+  const tokens = new Map<string, { push: Bucket; read: Bucket; bytes: Bucket; use: Use; usedAt: number }>()
   const known = (key: string) => {
     const token = tokens.get(key) ?? {
       push: createBucket(rates.push, now),
       read: createBucket(rates.read, now),
+      bytes: createBucket(mb * 1e6, now),
       use: { running: 0 },
       usedAt: 0,
     }
@@ -32,10 +45,13 @@ export function limitRequests(limits: RequestLimits, now: () => number = Date.no
   const removeUnused = () => {
     for (const [key, { usedAt, use }] of tokens) if (use.running === 0 && now() - usedAt > MINUTE_MS) tokens.delete(key)
   }
-  return async (c: Context, next: () => Promise<void>) => {
+  return async (c: Context<{ Variables: Spending }>, next: () => Promise<void>) => {
     if (tokens.size > MANY) removeUnused()
     const kind = PUSHES.test(c.req.path) ? "push" : "read"
-    const { use, [kind]: bucket } = known(tokenHash(c.req.header("authorization") ?? "").toString("hex"))
+    const { use, bytes, [kind]: bucket } = known(tokenHash(c.req.header("authorization") ?? "").toString("hex"))
+    const seconds = CHUNKS.test(c.req.path) ? bytes.take(0) : 0
+    if (seconds > 0) throw tooMany(`More than ${mb} MB a minute were pushed with this token.`, seconds)
+    c.set("spend", bytes.spend)
     await within(next, use, bucket, {
       atOnce: limits.atOnce,
       busy: `This token has ${limits.atOnce} requests under way. Wait for one of them.`,

@@ -1,4 +1,5 @@
 import { REDACTION_VERSION } from "../../../src/redact/version.ts"
+import type { ChunkChecker } from "../push/checker.ts"
 import { secretsIn } from "../push/incoming.ts"
 import type { Database } from "../store/connection.ts"
 import { scanAgain } from "../store/late-secrets.ts"
@@ -7,11 +8,15 @@ import { type Job, runEvery } from "./every.ts"
 const EVERY_MS = 60_000
 
 /** After an upgrade that brings newer rules: a few conversations at a time, until all were looked at. */
-export function scanByNewerRules(db: Database, log: (event: Record<string, unknown>) => void): Job {
+export function scanByNewerRules(
+  db: Database,
+  { rulesIn }: Pick<ChunkChecker, "rulesIn">,
+  log: (event: Record<string, unknown>) => void,
+): Job {
   let isStopped = false
   const work = async () => {
     while (!isStopped) {
-      const done = await scanAgain(db, { version: REDACTION_VERSION, secretsIn })
+      const done = await scanAgain(db, { version: REDACTION_VERSION, secretsIn, rulesIn })
       if (done.scanned === 0) return
       log({ level: "info", event: "scan_again", ...done })
     }

@@ -4,8 +4,11 @@ import { choice, flag, integer, listOf, object, optional, readAs, type Schema, t
 import { SHAREABLE } from "../../../src/hub/outgoing.ts"
 import {
   type CommitRequest,
+  isTooLarge,
   MAX_CHUNK_BYTES,
+  MAX_CHUNK_PLAIN,
   MAX_PLANNED,
+  mostPlain,
   type PlanRequest,
   unpackChunk,
   type WireMessage,
@@ -89,25 +92,40 @@ export function checkName(source: string, id: string): void {
     throw invalid(`${JSON.stringify(`${source}:${id}`.slice(0, 100))} cannot name a conversation.`)
 }
 
-/** A chunk's messages, once its hash, its shape and its text were looked at. */
-export function messagesIn(hash: string, data: Uint8Array): WireMessage[] {
-  checkHashes([hash])
-  if (data.length > MAX_CHUNK_BYTES)
-    throw new HubProblem(413, "too_large", `A chunk has ${MAX_CHUNK_BYTES} bytes at most.`)
+/** A laptop begins another chunk long before this many. */
+const MOST_MESSAGES = 4_000
+
+/** A chunk's messages, once its hash, its shape and its text were looked at. That takes the processor: see checker.ts. */
+export function messagesIn(hash: string, data: Uint8Array): { messages: WireMessage[]; plainBytes: number } {
   const chunk = unpacked(data)
   if (chunk.hash !== hash) throw invalid("The chunk is not what its name says.")
+  if (chunk.messages.length > MOST_MESSAGES) throw tooLarge(`A chunk has ${MOST_MESSAGES} messages at most.`)
   const wrong = chunk.messages.findIndex((message) => !isMessage(message))
   if (wrong >= 0) throw invalid(`Line ${wrong + 1} of the chunk is not a message.`)
   refuseSecrets(secretsIn(chunk.messages))
-  return chunk.messages
+  return chunk
+}
+
+/** What can be seen without unpacking a chunk. */
+export function checkSent(hash: string, data: Uint8Array): void {
+  checkHashes([hash])
+  if (data.length > MAX_CHUNK_BYTES) throw tooLarge(`A chunk has ${MAX_CHUNK_BYTES} bytes at most.`)
 }
 
 function unpacked(data: Uint8Array): ReturnType<typeof unpackChunk> {
   try {
-    return unpackChunk(data)
-  } catch {
+    return unpackChunk(data, mostPlain(data.length))
+  } catch (error) {
+    if (isTooLarge(error))
+      throw tooLarge(
+        `A chunk unpacks to ${MAX_CHUNK_PLAIN >> 20} MB at most, and to 50 times what was sent. A newer dex sends smaller ones.`,
+      )
     throw invalid("The chunk cannot be unpacked.") // how exactly it is damaged does not matter
   }
+}
+
+function tooLarge(message: string): HubProblem {
+  return new HubProblem(413, "too_large", message)
 }
 
 function isMessage(message: unknown): boolean {

@@ -1,4 +1,3 @@
-import { unpackChunk } from "../../../src/hub/wire.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
 import { feeds } from "./feeds.ts"
 import { unseal } from "./keys.ts"
@@ -12,6 +11,8 @@ export type Scan = {
   version: number
   /** The names of the rules that find something. */
   secretsIn(values: readonly object[]): string[]
+  /** The same for a chunk as it was sent. */
+  rulesIn(data: Uint8Array): Promise<string[]>
 }
 
 export type Quarantined = { source: string; id: string; at: string; rules: string[] }
@@ -59,10 +60,12 @@ async function scanOne(
   scan: Scan,
 ): Promise<string[]> {
   const rows = await query<{ hash: Buffer; data: Buffer }>(CHUNKS, [tenant, id, scan.version])
-  const chunks = rows.map(({ hash, data }) => {
-    const { messages } = unpackChunk(unseal(key, data, `${ABOUT.chunk} ${id}`))
-    return { hash, rules: scan.secretsIn(messages) }
-  })
+  const chunks = await Promise.all(
+    rows.map(async ({ hash, data }) => ({
+      hash,
+      rules: await scan.rulesIn(unseal(key, data, `${ABOUT.chunk} ${id}`)),
+    })),
+  )
   const { messages: _, chunks: __, ...said } = unsealJson<SealedHead>(key, head, `${ABOUT.head} ${id}`)
   const rules = [...new Set([...scan.secretsIn([said]), ...chunks.flatMap((chunk) => chunk.rules)])]
   const secret = chunks.filter((chunk) => chunk.rules.length > 0).map(({ hash }) => hash)

@@ -704,4 +704,8 @@ declare provider hub.identity_provider; who hub.member; is_by_email bool := fals
   return 'in';
 end $$;
 `,
+  `
+/** What a chunk has unpacked, which is what counts for a quota. Null: a hub wrote it that counted compressed bytes. */
+alter table hub.chunk add column plain_bytes bigint;
+`,
 ]

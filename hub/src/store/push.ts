@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto"
 import { sourceWithOwner } from "../../../src/core/ref.ts"
-import type { CommitRequest, CommitResponse, PlanAnswer, PlanRequest, WireMessage } from "../../../src/hub/wire.ts"
+import type { CommitRequest, CommitResponse, PlanAnswer, PlanRequest } from "../../../src/hub/wire.ts"
 import { REDACTION_VERSION } from "../../../src/redact/version.ts"
 import { recordAudit } from "./audit.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
@@ -9,7 +9,7 @@ import { seal, sealedName } from "./keys.ts"
 import { HubProblem } from "./problem.ts"
 import type { Quotas } from "./quota.ts"
 import { type DeletedBecause, type Receipt, writeReceipt } from "./receipts.ts"
-import { ABOUT, factsOf, type MessageFacts, sealedHead, sealJson, unsealJson } from "./sealed.ts"
+import { ABOUT, type MessageFacts, sealedHead, sealJson, unsealJson } from "./sealed.ts"
 import { tenantKeyOf } from "./tenant.ts"
 
 // How a conversation comes in: a plan says what is missing, the chunks follow, a commit makes it readable. Each can be sent
@@ -49,12 +49,12 @@ export async function planPush(
   })
 }
 
-/** `messages` are what the chunk holds: unpacked, checked and scanned by the caller. */
+/** `facts` are those of its messages, packed: the caller has unpacked, checked and scanned them. */
 export async function keepChunk(
   db: Database,
   viewer: Viewer,
   of: { source: string; id: string },
-  chunk: { hash: string; data: Buffer; messages: WireMessage[] },
+  chunk: { hash: string; data: Buffer; facts: Uint8Array; plainBytes: number },
 ): Promise<void> {
   await db.as(viewer, async (query) => {
     const tenant = await tenantKeyOf(db, query)
@@ -62,13 +62,13 @@ export async function keepChunk(
     if (!one) throw new HubProblem(409, "conflict", `${of.source}:${of.id} is not planned. Plan the push again.`)
     const key = tenant.conversationKey(one.wrapped)
     await query(
-      `insert into hub.chunk (tenant, conversation, hash, bytes, data, facts, scanned) values ($1, $2, $3, $4, $5, $6, $7)
-       on conflict do nothing`,
+      `insert into hub.chunk (tenant, conversation, hash, bytes, data, facts, scanned, plain_bytes)
+       values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing`,
       [
         ...[viewer.tenant, one.id, sealedName(key, chunk.hash), chunk.data.length],
         seal(key, chunk.data, `${ABOUT.chunk} ${one.id}`),
-        sealJson(key, factsOf(chunk.messages), `${ABOUT.facts} ${one.id}`),
-        REDACTION_VERSION,
+        seal(key, chunk.facts, `${ABOUT.facts} ${one.id}`),
+        ...[REDACTION_VERSION, chunk.plainBytes],
       ],
     )
   })
@@ -188,7 +188,7 @@ const COMMIT = `update hub.conversation set project = $2, visibility = $3, rev =
   parent_id = $8, models = $9, message_count = $10, copied_count = $11, commit_count = $12, superseded = $13,
   estimated_tokens = $14, text_bytes = $15, started_at = $16, ended_at = $17, first_at = $18, last_at = $19,
   redaction_version = $20, head = $21, scanned = $22, title = $23, title_rev = $4,
-  stored_bytes = (select coalesce(sum(k.bytes), 0) from hub.chunk k where k.tenant = conversation.tenant and k.conversation = $1),
+  stored_bytes = (select coalesce(sum(coalesce(k.plain_bytes, k.bytes)), 0) from hub.chunk k where k.tenant = conversation.tenant and k.conversation = $1),
   quarantined_at = null, quarantined_by = null, received_at = now() where id = $1`
 
 /** Taken last, so that two that commit at once wait for each other as shortly as they can. */

@@ -4,8 +4,8 @@ import type { Database, Query, Viewer } from "./connection.ts"
 import { HubProblem } from "./problem.ts"
 import { TENANT, TENANT_SCOPE } from "./scope.ts"
 
-// How much a tenant and a member may keep. What counts is what is stored: chunks, as they were sent compressed. A revision counts
-// once it is committed.
+// How much a tenant and a member may keep. What counts are chunks, unpacked: what compresses well costs as much to search. A revision
+// counts once it is committed.
 
 /** What is stored, where somebody set a limit to it. */
 export type Stored = { bytes: number; quota_bytes: number }

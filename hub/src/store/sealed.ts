@@ -51,7 +51,11 @@ export function sealedHead(head: WireHead, chunks: { hash: Buffer; facts: Messag
 }
 
 export function sealJson(key: Buffer, value: unknown, about: string): Buffer {
-  return seal(key, zstdCompressSync(JSON.stringify(value)), about)
+  return seal(key, packJson(value), about)
+}
+
+export function packJson(value: unknown): Buffer {
+  return zstdCompressSync(JSON.stringify(value))
 }
 
 export function unsealJson<T>(key: Buffer, sealed: Uint8Array, about: string): T {

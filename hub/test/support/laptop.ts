@@ -7,6 +7,7 @@ import type { ConversationRow, HistoryReader, HistoryWriter } from "../../../src
 import { tempDir } from "../../../test/support/temp.ts"
 import type { Viewer } from "../../src/store/connection.ts"
 import { commitPush, keepChunk, planPush } from "../../src/store/push.ts"
+import { factsOf, packJson } from "../../src/store/sealed.ts"
 import type { Team } from "./team.ts"
 
 /** A laptop's history whose conversations are taken to a hub as they are: nothing masked, nothing left out. */
@@ -51,10 +52,15 @@ export async function pushOne(
   })
   if (plan!.state !== "send") return { sent: 0 }
   for (const { hash, data } of chunks)
-    if (plan!.chunks.includes(hash))
-      await keepChunk(team.db, viewer, head, { hash, data, messages: unpackChunk(data).messages })
+    if (plan!.chunks.includes(hash)) await keepChunk(team.db, viewer, head, { hash, data, ...packedFacts(data) })
   const commit = { project, digest, chunks: hashes, parent_rev: plan!.rev, visibility, head }
   return { sent: plan!.chunks.length, ...(await commitPush(team.db, viewer, commit)) }
+}
+
+/** What is kept of a chunk besides its bytes. */
+export function packedFacts(data: Buffer): { facts: Buffer; plainBytes: number } {
+  const { messages, plainBytes } = unpackChunk(data)
+  return { facts: packJson(factsOf(messages)), plainBytes }
 }
 
 export function headNamed(id: string, messages: WireMessage[], more: Partial<WireHead> = {}): WireHead {

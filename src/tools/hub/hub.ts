@@ -20,7 +20,7 @@ const summaryShape = object({
 })
 
 const storedShape = object({
-  bytes: integer("What the hub keeps, compressed."),
+  bytes: integer("What the hub keeps, unpacked."),
   quota_bytes: integer("What it may be at most."),
 })
 
