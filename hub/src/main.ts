@@ -33,6 +33,7 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
   dex-hub migrate                         makes or updates the tables
   dex-hub serve                           answers on DEX_HUB_HOST:DEX_HUB_PORT (127.0.0.1:8787)
   dex-hub check                           says what is wrong with its settings, database and shards, and what to do
+  dex-hub recount                         counts messages again where \`dex-hub check\` says that a count is wrong
   dex-hub shard list                      prints search shards and the nodes that have them, one JSON object a line
   dex-hub shard move TENANT/SHARD NODE    gives a shard to another node, once that has built it
   dex-hub forget-keys                     removes the keys of what was deleted from PostgreSQL's files, now

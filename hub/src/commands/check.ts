@@ -1,10 +1,12 @@
 import { accessSync, constants, mkdirSync, statfsSync, statSync } from "node:fs"
 import { readIndex } from "../../../src/store/index/search-index.ts"
-import { type Settings, settingsFrom } from "../settings.ts"
+import { ownerFrom, type Settings, settingsFrom } from "../settings.ts"
 import { type ShardName, shardFile } from "../shards/files.ts"
 import { type Database, openDatabase } from "../store/connection.ts"
+import { countProblems, recount } from "../store/counts.ts"
 import { feeds } from "../store/feeds.ts"
 import { keyProblems, roleProblems, serverVersion, versionProblems, wallProblems } from "../store/health.ts"
+import { asOwner } from "../store/owner.ts"
 import { allShards, nodesSeen, type PlacedShard, type SeenNode, SILENT_S } from "../store/shards.ts"
 import { type Commands, say } from "./commands.ts"
 
@@ -26,6 +28,17 @@ export const checkCommands: Commands = {
         for (const problem of problems) say(`PROBLEM  ${problem}`)
       }
       if (findings.some(({ problems }) => problems.length > 0)) process.exitCode = 1
+    } finally {
+      await db.close()
+    }
+  },
+  recount: async () => {
+    const db = openDatabase({ ...settingsFrom(process.env), connections: 1 })
+    try {
+      const done = await asOwner(ownerFrom(process.env), (query) => recount(db, query))
+      say(
+        done === 0 ? "All counts can be right." : `The messages of ${count(done, "conversation")} were counted again.`,
+      )
     } finally {
       await db.close()
     }
@@ -70,6 +83,7 @@ async function databaseOf(db: Database, { data, node }: Settings): Promise<Findi
   if (version.length > 0) return before
   const tenants = await feeds(db)
   const keys = await Promise.all(tenants.map(({ tenant }) => keyProblems(db, tenant)))
+  const counts = await Promise.all(tenants.map(({ tenant }) => countProblems(db, tenant)))
   const seqs = new Map(tenants.map(({ tenant, seq }) => [tenant, seq]))
   const shards = await allShards(db)
   const isHere = (shard: PlacedShard) => shard.node === null || shard.node === node.name
@@ -81,6 +95,7 @@ async function databaseOf(db: Database, { data, node }: Settings): Promise<Findi
     { what: "neither role can get around row-level security", problems: await roleProblems(db) },
     { what: "every table is behind row-level security", problems: await wallProblems(db) },
     { what: `the master key opens the keys of ${count(tenants.length, "tenant")}`, problems: keys.flat() },
+    { what: "the counts of conversations can be right", problems: counts.flat() },
     { what: "the search shards are near what was pushed", problems: behind.flat() },
     { what: "the nodes that have shards run", problems: nodeProblems(shards, await nodesSeen(db), node.name) },
   ]

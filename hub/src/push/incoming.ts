@@ -26,6 +26,16 @@ const PLAN = object({
   conversations: listOf(object({ source: text(), id: text(), digest: text(), chunks: listOf(text()) })),
 })
 
+// Bounds of what is no name and no text. All but times fit into 32 bits, which is what the tables have.
+/** Of a conversation. */
+export const MOST_COUNTED = 1_000_000
+const count = () => integer(undefined, { minimum: 0, maximum: MOST_COUNTED })
+const size = () => integer(undefined, { minimum: 0, maximum: 2_000_000_000 })
+/** Milliseconds, to the end of the year 9999. */
+const LAST_TIME = 253_402_300_799_999
+const time = () => integer(undefined, { minimum: 0, maximum: LAST_TIME })
+const MOST_CHARGED = 1e15
+
 /** Counts, and how the provider charged: as the laptop has them. */
 const USAGE: Schema<Record<string, unknown>> = { type: "object", additionalProperties: true }
 
@@ -38,23 +48,23 @@ const HEAD = object({
   agent_version: optional(text()),
   parent: optional(object({ id: text(), call_id: optional(text()) })),
   fork_of: optional(text()),
-  started_at: optional(integer()),
-  ended_at: optional(integer()),
+  started_at: optional(time()),
+  ended_at: optional(time()),
   models: listOf(text()),
   usage: optional(USAGE),
-  message_count: integer(),
+  message_count: count(),
   superseded: flag(),
-  copied_count: integer(),
-  estimated_tokens: integer(),
-  text_bytes: integer(),
-  redaction_version: integer(),
+  copied_count: count(),
+  estimated_tokens: size(),
+  text_bytes: size(),
+  redaction_version: count(),
 })
 
-const COMMIT = object({
+export const commitSchema = object({
   project: text(),
   digest: text(),
   chunks: listOf(text()),
-  parent_rev: integer(undefined, { minimum: 0 }),
+  parent_rev: size(),
   visibility: choice(["private", "project", "org"]),
   head: HEAD,
 })
@@ -77,8 +87,10 @@ export function planOf(body: unknown): PlanRequest {
 }
 
 export function commitOf(body: unknown): CommitRequest {
-  const commit = shaped<CommitRequest>(COMMIT, body)
+  const commit = shaped<CommitRequest>(commitSchema, body)
   const { head } = commit
+  if (!everyNumber(head.usage, (value) => value >= 0 && value <= MOST_CHARGED))
+    throw invalid("usage has a number that nobody was charged.")
   checkName(head.source, head.id)
   checkHashes([commit.digest, ...commit.chunks])
   // The title is text like any other; the rest are names that no person wrote.
@@ -132,19 +144,39 @@ function isMessage(message: unknown): boolean {
   if (!isRecord(message)) return false
   const { number, version, role, at, parts, effects } = message
   return (
-    isCount(number) &&
-    isCount(version) &&
+    isWithin(number, HIGHEST) &&
+    isWithin(version, Number.MAX_SAFE_INTEGER) &&
     (ROLES as readonly unknown[]).includes(role) &&
-    (at === undefined || Number.isSafeInteger(at)) &&
+    (at === undefined || isWithin(at, LAST_TIME)) &&
+    everyNumber(message, (value) => Math.abs(value) <= Number.MAX_SAFE_INTEGER) &&
     Array.isArray(parts) &&
-    parts.every((part) => isRecord(part) && typeof part.type === "string" && typeof part.text === "string") &&
+    parts.every(
+      (part) =>
+        isRecord(part) && typeof part.type === "string" && typeof part.text === "string" && areHunks(part.hunks),
+    ) &&
     Array.isArray(effects) &&
     effects.every((effect) => isRecord(effect) && typeof effect.type === "string")
   )
 }
 
-function isCount(value: unknown): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= 0
+const HUNK_NUMBERS = ["old_start", "old_lines", "new_start", "new_lines"]
+/** Of lines in a file, and of messages in a conversation. */
+const HIGHEST = 1_000_000_000
+
+function areHunks(hunks: unknown): boolean {
+  if (hunks === undefined) return true
+  if (!Array.isArray(hunks)) return false
+  return hunks.every((hunk) => isRecord(hunk) && HUNK_NUMBERS.every((name) => isWithin(hunk[name], HIGHEST)))
+}
+
+function isWithin(value: unknown, most: number): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= most
+}
+
+/** Of all that is in it, however deep. JSON reads 1e400 as infinite. */
+function everyNumber(value: unknown, isRight: (number: number) => boolean): boolean {
+  if (typeof value === "number") return isRight(value)
+  return typeof value !== "object" || value === null || Object.values(value).every((one) => everyNumber(one, isRight))
 }
 
 /** The rules that find something in them, which are then changed. By the redaction's version that this hub has. */

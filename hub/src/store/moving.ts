@@ -17,7 +17,7 @@ export type ListedShard = {
 }
 
 const LIST = `select t.slug as tenant, s.id as shard, count(p.id)::int as projects,
-    coalesce(sum((select sum(c.message_count) from hub.conversation c where c.tenant = p.tenant and c.project = p.id)), 0)::int as messages,
+    coalesce(sum((select sum(c.message_count) from hub.conversation c where c.tenant = p.tenant and c.project = p.id)), 0)::bigint as messages,
     s.node, extract(epoch from now() - has.seen_at)::int as node_silent_s,
     s.moving_to, s.moving_since, extract(epoch from now() - gets.seen_at)::int as moving_to_silent_s
   from hub.shard s join hub.tenant t on t.id = s.tenant left join hub.project p on p.tenant = s.tenant and p.shard = s.id

@@ -15,6 +15,11 @@ import { tenantKeyOf } from "./tenant.ts"
 // How a conversation comes in: a plan says what is missing, the chunks follow, a commit makes it readable. Each can be sent
 // again at any time and does nothing the second time.
 
+/** Of a conversation: its head lists them all, which is made on the thread that answers. */
+const MOST_MESSAGES = 250_000
+/** Others are answered after so many chunks. */
+const CHUNKS_AT_ONCE = 20
+
 type Kept = { id: number; source: string; native_id: string; rev: number; digest: Buffer | null; wrapped: Buffer }
 
 /** `quotas`: where something is missing, and they may not keep more, nothing is planned. */
@@ -105,6 +110,9 @@ export async function commitPush(db: Database, viewer: Viewer, request: CommitRe
     if (rules.length > 0)
       throw new HubProblem(422, "secret", `It holds what looks like a secret (${rules.join(", ")}).`, { rules })
     const facts = chunks.flatMap((chunk) => chunk.facts)
+    const counted = countsIn(facts)
+    if (counted.messages > MOST_MESSAGES)
+      throw new HubProblem(413, "too_large", `A conversation has ${MOST_MESSAGES} messages at most.`)
     const times = facts.flatMap(({ at }) => at ?? []).sort((a, b) => a - b)
     const sealed = sealJson(key, sealedHead(head, chunks), `${ABOUT.head} ${one.id}`)
     const title = seal(key, Buffer.from(head.title?.text ?? ""), `${ABOUT.title} ${one.id}`)
@@ -115,7 +123,7 @@ export async function commitPush(db: Database, viewer: Viewer, request: CommitRe
     const seq = await nextSeq(query, viewer.tenant)
     await query(COMMIT, [
       ...[one.id, project.id, request.visibility, one.rev + 1, digest, seq, head.kind, head.parent?.id ?? null],
-      ...[head.models, head.message_count, head.copied_count, commitsIn(facts), head.superseded],
+      ...[head.models, counted.messages, counted.copied, commitsIn(facts), head.superseded],
       ...[head.estimated_tokens, head.text_bytes, head.started_at ?? null, head.ended_at ?? null],
       ...[times[0] ?? null, times.at(-1) ?? null, head.redaction_version, sealed],
       ...[Math.min(REDACTION_VERSION, ...chunks.map(({ scanned }) => scanned)), title],
@@ -292,11 +300,20 @@ async function chunkFacts(
     [id, names],
   )
   const known = new Map(rows.map((row) => [row.hash.toString("hex"), row]))
-  return names.map((hash) => {
+  const chunks: Awaited<ReturnType<typeof chunkFacts>> = []
+  for (const [i, hash] of names.entries()) {
     const row = known.get(hash.toString("hex"))
     if (!row) throw new HubProblem(409, "conflict", "Some of its chunks are not here. Plan the push again.")
-    return { ...row, hash, facts: unsealJson<MessageFacts[]>(key, row.facts, `${ABOUT.facts} ${id}`) }
-  })
+    chunks.push({ ...row, hash, facts: unsealJson<MessageFacts[]>(key, row.facts, `${ABOUT.facts} ${id}`) })
+    if (i % CHUNKS_AT_ONCE === CHUNKS_AT_ONCE - 1) await new Promise(setImmediate)
+  }
+  return chunks
+}
+
+/** A client's own counts are not believed. */
+export function countsIn(facts: MessageFacts[]): { messages: number; copied: number } {
+  const current = facts.filter(({ superseded }) => !superseded)
+  return { messages: current.length, copied: current.filter(({ copied }) => copied).length }
 }
 
 function commitsIn(facts: MessageFacts[]): number {

@@ -1,0 +1,52 @@
+import type { Database, Query } from "./connection.ts"
+import { feeds } from "./feeds.ts"
+import { countsIn } from "./push.ts"
+import { ABOUT, type MessageFacts, type SealedHead, unsealJson } from "./sealed.ts"
+import { tenantKeyOf } from "./tenant.ts"
+
+// Hubs before this version believed the counts that a client sent.
+
+/** More than any conversation has. */
+const MOST = 1_000_000
+const IS_WRONG = `rev > 0 and (message_count not between 0 and ${MOST} or copied_count not between 0 and message_count
+  or estimated_tokens < 0 or text_bytes < 0)`
+const COUNT = `select count(*) as wrong from hub.conversation where tenant = $1 and ${IS_WRONG}`
+
+export async function countProblems(db: Database, tenant: number): Promise<string[]> {
+  const [row] = await db.asIndex(tenant, (query) => query<{ wrong: number }>(COUNT, [tenant]))
+  const { wrong } = row!
+  if (wrong === 0) return []
+  const have = wrong === 1 ? "conversation" : "conversations"
+  return [`${wrong} ${have} of tenant ${tenant} have counts that cannot be right. Run: dex-hub recount`]
+}
+
+const WRONG = `select c.id, c.head, k.wrapped from hub.conversation c
+  join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id where c.tenant = $1 and ${IS_WRONG}`
+const PUT_RIGHT = `update hub.conversation set message_count = $3, copied_count = $4,
+  estimated_tokens = greatest(estimated_tokens, 0), text_bytes = greatest(text_bytes, 0) where tenant = $1 and id = $2`
+
+type Wrong = { id: number; head: Buffer; wrapped: Buffer }
+
+/** As the tables' owner. Counts again from what was pushed, and says how many conversations were wrong. */
+export async function recount(db: Database, query: Query): Promise<number> {
+  let done = 0
+  for (const { tenant } of await feeds(db)) {
+    await query("select set_config('hub.tenant', $1, true)", [String(tenant)])
+    const key = await tenantKeyOf(db, query)
+    for (const one of await query<Wrong>(WRONG, [tenant])) {
+      const { messages, copied } = await counted(query, tenant, one, key.conversationKey(one.wrapped))
+      await query(PUT_RIGHT, [tenant, one.id, messages, copied])
+      done++
+    }
+  }
+  return done
+}
+
+async function counted(query: Query, tenant: number, { id, head }: Wrong, key: Buffer) {
+  const { chunks } = unsealJson<SealedHead>(key, head, `${ABOUT.head} ${id}`)
+  const rows = await query<{ facts: Buffer }>(
+    "select facts from hub.chunk where tenant = $1 and conversation = $2 and encode(hash, 'hex') = any ($3)",
+    [tenant, id, chunks],
+  )
+  return countsIn(rows.flatMap(({ facts }) => unsealJson<MessageFacts[]>(key, facts, `${ABOUT.facts} ${id}`)))
+}
