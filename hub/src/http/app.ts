@@ -9,7 +9,7 @@ import type { Readiness } from "../ready.ts"
 import { placeOf, type Shards } from "../shards/pool.ts"
 import { auditLines } from "../store/audit.ts"
 import { breakGlass, noticesFor } from "../store/break-glass.ts"
-import type { Database, MemberRole } from "../store/connection.ts"
+import { type Database, databaseGone, type MemberRole } from "../store/connection.ts"
 import { type Identity, identify } from "../store/identity.ts"
 import { redeemInvitation } from "../store/invitations.ts"
 import { quarantinedOf } from "../store/late-secrets.ts"
@@ -219,6 +219,7 @@ export function createHubApp({
       for (const rule of error.rules ?? []) metrics?.count("hub_refused_total", { rule })
       return problem(c, error)
     }
+    const gone = databaseGone(error)
     // The message of a database error may quote what was sent.
     log({
       level: "error",
@@ -227,7 +228,10 @@ export function createHubApp({
       code: (error as { code?: string }).code,
       at: placeOf(error.stack ?? ""),
     })
-    return problem(c, new HubProblem(500, "failed", "An error that should not happen. The hub's log says more."))
+    return problem(
+      c,
+      gone ?? new HubProblem(500, "failed", "An error that should not happen. The hub's log says more."),
+    )
   })
   return app
 }

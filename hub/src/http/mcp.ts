@@ -7,7 +7,7 @@ import { toJson } from "../../../src/render/json.ts"
 import { safeLine } from "../../../src/render/terminal.ts"
 import { type TeamQuestion, teamTools } from "../shards/answer.ts"
 import { placeOf } from "../shards/pool.ts"
-import type { Viewer } from "../store/connection.ts"
+import { databaseGone, type Viewer } from "../store/connection.ts"
 import { HubProblem } from "../store/problem.ts"
 
 // MCP for agents that no laptop's dex stands beside. No session is kept: every request says who asks.
@@ -47,7 +47,8 @@ export function createTeamMcp({ ask, version, log }: TeamMcpParts) {
       try {
         return await answer(viewer, tool, params.arguments ?? {})
       } catch (error) {
-        if (error instanceof HubProblem) return failure(error.message)
+        const said = error instanceof HubProblem ? error : databaseGone(error)
+        if (said) return failure(said.message)
         log({ level: "error", event: "mcp", at: placeOf((error as Error).stack ?? "") })
         return failure("An error that should not happen. The hub's log says more.")
       }

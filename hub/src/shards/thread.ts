@@ -1,5 +1,5 @@
 import { parentPort, workerData } from "node:worker_threads"
-import { type DatabaseOptions, openDatabase } from "../store/connection.ts"
+import { type DatabaseOptions, databaseGone, openDatabase } from "../store/connection.ts"
 import type { ShardNode } from "../store/shards.ts"
 import { createAnswers, type TeamAnswer, type TeamQuestion } from "./answer.ts"
 import { createFollower, type ShardLag } from "./follow.ts"
@@ -49,6 +49,9 @@ if (work !== "follow") {
       try {
         send({ id, answer: await answer(question) })
       } catch (error) {
+        const gone = databaseGone(error)
+        if (gone)
+          return send({ id, answer: { problem: { status: gone.status, code: gone.code, message: gone.message } } })
         send({ id, failed: error instanceof Error ? (error.stack ?? error.message) : String(error) })
       }
     })

@@ -42,9 +42,14 @@ const BIGINT = 20
 
 export function openDatabase({ app, index, masterKey, connections = 8, prepared = true }: DatabaseOptions): Database {
   const open = (connectionString: string) => {
-    const pool = new pg.Pool({ connectionString, max: connections, types: TYPES, application_name: "dex-hub" })
-    // A connection that breaks while nobody uses it is replaced; who uses one is told by the query.
+    const pool = new pg.Pool({
+      ...{ connectionString, max: connections, types: TYPES, application_name: "dex-hub" },
+      connectionTimeoutMillis: CONNECT_MS,
+    })
+    // A connection that breaks while nobody uses it is replaced; who uses one is told by the query. Without a listener on
+    // the client itself, one that breaks between two queries would end the process.
     pool.on("error", () => {})
+    pool.on("connect", ignoreBreaks)
     return pool
   }
   const pools = { app: open(app), index: open(index) }
@@ -64,6 +69,30 @@ export function openDatabase({ app, index, masterKey, connections = 8, prepared 
     pools: () => ({ app: stateOf(pools.app), index: stateOf(pools.index) }),
     close: async () => void (await Promise.all([pools.app.end(), pools.index.end()])),
   }
+}
+
+/** Also for a connection of the pool, if all are in use. */
+const CONNECT_MS = 10_000
+
+/** Whoever asks next is told; the event alone would end the process. */
+export function ignoreBreaks(client: { on(event: "error", listener: () => void): unknown }): void {
+  client.on("error", () => {})
+}
+
+/** The server goes down, or is one that only reads by now: the next connection may lead to another. Class 08 is a broken connection. */
+const GONE = /^(57P0\d|25006|53300|08...|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ENOENT)$/
+/** What pg says without a code. */
+const GONE_WORDS =
+  /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect)/
+
+/** What whoever asked is told if it was PostgreSQL that could not answer. */
+export function databaseGone(error: unknown): HubProblem | undefined {
+  if (!(error instanceof Error) || error instanceof HubProblem) return undefined
+  const { code = "" } = error as { code?: string }
+  if (!GONE.test(code) && !GONE_WORDS.test(error.message)) return undefined
+  return new HubProblem(503, "database", "The hub's database does not answer. Try again in a moment.", {
+    afterSeconds: 2,
+  })
 }
 
 function stateOf({ totalCount, idleCount, waitingCount }: pg.Pool) {
@@ -127,9 +156,11 @@ async function inTransaction<T>(
     await client.query("commit")
     return result
   } catch (error) {
-    await client.query("rollback").catch((failed: unknown) => {
-      broken = failed
-    })
+    if (databaseGone(error)) broken = error
+    else
+      await client.query("rollback").catch((failed: unknown) => {
+        broken = failed
+      })
     throw error
   } finally {
     client.release(broken !== undefined)

@@ -1,4 +1,5 @@
 import pg from "pg"
+import { ignoreBreaks } from "./connection.ts"
 
 // PostgreSQL keeps the bytes of a deleted row until its table is written anew. The table of keys is small, so that is done
 // after every forget: then no file of it has the key of what was forgotten.
@@ -26,6 +27,7 @@ export async function rewriteForgottenKeys(address: string, { apartMs = 0 } = {}
   client.on("notice", ({ message = "", detail = "" }) => {
     if (message.includes("conversation_key")) notGone = Number(/\d+/.exec(detail)?.[0])
   })
+  ignoreBreaks(client)
   await client.connect()
   try {
     const { rows } = await client.query<{ locked: boolean }>("select pg_try_advisory_lock($1) as locked", [LOCK])

@@ -1,4 +1,5 @@
 import pg from "pg"
+import { ignoreBreaks } from "./connection.ts"
 import { MIGRATIONS, type MigrationStep } from "./migrations.ts"
 
 export type MigrateOptions = {
@@ -28,6 +29,7 @@ const PAUSE_MS = 1_000
 export async function migrate(options: MigrateOptions): Promise<{ from: number; to: number }> {
   const { owner, passwords, steps = MIGRATIONS } = options
   const client = new pg.Client({ connectionString: owner, application_name: "dex-hub migrate" })
+  ignoreBreaks(client)
   await client.connect()
   try {
     await takeTurn(client)
