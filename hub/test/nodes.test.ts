@@ -81,10 +81,9 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     })
     // One that asks for what the living node has misses nothing.
     expect((await searchAt(main, token, { query: "quokka", project: "acme/api" })).shards).toBeUndefined()
-    expect(await searchAt(main, token, { query: "quokka", project: "acme/web" })).toMatchObject({
-      results: [],
-      shards: { searched: 1, of: 2 },
-    })
+    // One that asks for what only the dead node has is told that nobody looked.
+    const web = { query: "quokka", project: "acme/web" }
+    expect((await request(main.url, token, "POST", "/v1/tools/search", web)).status).toBe(503)
     const again = await startHub(two.env)
     await isWhole(main)
     await isWhole(again)
@@ -95,6 +94,57 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     expect(await asked(main)).toEqual(alone)
     expect(await asked(again)).toEqual(alone)
     expect(main.log.join()).not.toContain('"error"')
+  })
+
+  test("nothing found is never said where nothing was searched, to people or to agents", {
+    timeout: LONGEST_MS,
+  }, async () => {
+    const { team, token, give } = await twoShards()
+    const main = await startNode(team, "main")
+    const two = await startNode(team, "two")
+    await give(0, "two")
+    await give(1, "two")
+    const ask = (tool: string, input: object) => request(main.url, token, "POST", `/v1/tools/${tool}`, input)
+    await expect.poll(() => searchAt(main, token, { query: "quokka" }).catch(String), SOON).toMatchObject({ total: 3 })
+    await two.kill()
+    const passages = { query: "quokka", by: "message", limit: 5, offset: 0 }
+    for (const [tool, input] of [
+      ["search", { query: "quokka" }],
+      ["passages", passages],
+    ] as const) {
+      const { status, headers, body } = await ask(tool, input)
+      expect([tool, status]).toEqual([tool, 503])
+      expect(Number(headers.get("retry-after"))).toBeGreaterThan(0)
+      expect(body).toMatchObject({
+        error: { code: "node_missing", message: expect.stringContaining("Nothing was searched") },
+      })
+    }
+    const call = {
+      jsonrpc: "2.0",
+      id: 1,
+      method: "tools/call",
+      params: { name: "dex_search", arguments: { query: "quokka" } },
+    }
+    const answer = await fetch(`${main.url}/mcp`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${token}`,
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+      },
+      body: JSON.stringify(call),
+    })
+    const said = await answer.text()
+    expect(said).toContain("Nothing was searched")
+    expect(said).toMatch(/"isError":\s*true/)
+    expect(said).not.toMatch(/nothing (was )?found|no results/i)
+    const home = tempDir()
+    await dex(home, ["hub", "login", main.url, "--token-stdin"], {}, DEX, token)
+    const typed = await dex(home, ["search", "quokka", "--team"])
+    expect(typed.code).not.toBe(0)
+    expect(typed.stderr).toContain("Nothing was searched")
+    const again = await startHub(two.env)
+    await expect.poll(() => searchAt(again, token, { query: "quokka" }).catch(String), SOON).toMatchObject({ total: 3 })
   })
 
   test("a node that hangs is left out, and asked again once it goes on", { timeout: LONGEST_MS }, async () => {

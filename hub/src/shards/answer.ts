@@ -58,6 +58,14 @@ const NO_LINES_NOW = {
   message: "The node of the hub that knows who wrote these lines does not answer. Ask again in a minute.",
 }
 
+/** Whoever reads "nothing was found" believes that somebody looked. */
+const NOT_SEARCHED = {
+  status: 503,
+  code: "node_missing",
+  message:
+    "Nothing was searched: the node of the hub that has the search index does not answer. Ask again in a minute.",
+}
+
 /** Only to show that each wall holds alone: `scope` in place of what a member may read, and all of a shard. */
 export type AnswerWalls = { scope?: string; index?: "all" }
 export type AnswerParts = {
@@ -139,7 +147,7 @@ export function createAnswers({ db, data, folder, version, walls = {}, others }:
         const { output } = visibleIn(
           await tool.run(teamDex(folder, version, watched.history, index), read.ok as never, lines),
         )
-        return { output, drops: watched.drops() }
+        return index?.isUnanswered?.() ? { problem: NOT_SEARCHED } : { output, drops: watched.drops() }
       } catch (error) {
         if (!isDexError(error)) throw error
         return { problem: { status: 400, code: error.code, message: error.message } }

@@ -72,6 +72,7 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
     ...askedOnly,
     // Another node knows by itself what it leaves out.
     ...(shards.some(({ index, isFar }) => isFar || index?.leavesOut) && { leavesOut: true as const }),
+    isUnanswered: () => named.size > 0 && [...named].every((k) => missing.has(k)),
     shards: () => ({ searched: asked.size - missing.size, of: asked.size }),
     find: async (query) => {
       const found = await eachFor(query, (index, k) => index.find({ ...query, ...newestOf(query, k) }))

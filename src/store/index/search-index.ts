@@ -53,6 +53,8 @@ export type SearchIndex = {
   leavesOut?: true
   /** Where it is made of several: how many of them have answered all that was asked so far. */
   shards?(): { searched: number; of: number }
+  /** Where it is made of several: none of those that could have an answer was searched. */
+  isUnanswered?(): boolean
   /** Reads what changed in the history since last time, until it is done or the time is up. */
   follow(store: HistoryReader, options?: FollowOptions): Promise<{ indexed: number; complete: boolean }>
   /** The token of the newest change that it has seen. */
