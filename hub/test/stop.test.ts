@@ -12,6 +12,16 @@ import { newMember, newProject, newTeam, newTenant } from "./support/team.ts"
 
 const LONGEST_MS = 120_000
 
+test("an idle connection is kept longer than proxies keep theirs", async () => {
+  const serving = await serveApp(
+    new Hono().get("/", (c) => c.text("ok")),
+    { host: "127.0.0.1", port: 0 },
+  )
+  onTestFinished(async () => void (await serving.close()))
+  const { headers } = await fetch(`http://127.0.0.1:${serving.port}/`)
+  expect(headers.get("keep-alive")).toBe("timeout=65")
+})
+
 describe.skipIf(!hasPostgres)("a hub that is stopped", () => {
   async function hub(drainSeconds: string) {
     const team = await newTeam()

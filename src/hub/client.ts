@@ -165,7 +165,7 @@ export function openHub({
   const agent = isTls ? new TlsAgent({ keepAlive: true }) : new PlainAgent({ keepAlive: true })
   const host = new URL(address).host
 
-  const once = (method: string, path: string, body: Buffer | undefined, type: string): Promise<Reply> =>
+  const once = ({ method, path, body, type }: Sent, isFresh: boolean): Promise<Reply> =>
     new Promise((resolve, reject) => {
       const headers = {
         accept: "application/json",
@@ -176,19 +176,19 @@ export function openHub({
       const either = signal ? AbortSignal.any([signal, limit]) : limit
       const sent = (isTls ? tlsRequest : plainRequest)(
         `${address}${path}`,
-        { method, headers, agent, signal: either },
+        { method, headers, agent: isFresh ? false : agent, signal: either },
         (answer) => readReply(answer).then(resolve, reject),
       )
       sent.on("error", (error) => reject(Object.assign(error, { reused: sent.reusedSocket })))
       sent.end(body)
     })
 
-  const reach = async (method: string, path: string, body?: Buffer, type = "application/json"): Promise<Reply> => {
+  const reach = async (sent: Sent): Promise<Reply> => {
     try {
-      return await once(method, path, body, type).catch((error: { code?: unknown; reused?: boolean }) => {
-        // The server closed an idle connection at the moment it was used again. Every call may be repeated.
-        if (error.reused && (error.code === "ECONNRESET" || error.code === "EPIPE"))
-          return once(method, path, body, type)
+      if (sent.isOnce) return await once(sent, true)
+      return await once(sent, false).catch((error: { code?: unknown; reused?: boolean }) => {
+        // The server closed an idle connection at the moment it was used again. All others that are idle may be closed too.
+        if (error.reused && (error.code === "ECONNRESET" || error.code === "EPIPE")) return once(sent, true)
         throw error
       })
     } catch (error) {
@@ -206,14 +206,16 @@ export function openHub({
     }
   }
 
-  const call = async <T>(method: string, path: string, body?: object | Buffer): Promise<T> => {
+  const call = async <T>(method: string, path: string, body?: object | Buffer, isOnce = false): Promise<T> => {
     const content = body === undefined || Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body))
     const type = Buffer.isBuffer(body) ? "application/zstd" : "application/json"
     for (let tries = 1; ; tries++) {
-      const reply = await reach(method, path, content, type)
+      const reply = await reach({ method, path, body: content, type, isOnce })
       if (reply.status >= 200 && reply.status < 300) return jsonOf(reply, host) as T
       const problem = problemOf(reply, { host, token, otherwise })
       if ((problem.trouble !== "busy" && problem.trouble !== "failed") || tries >= patience) throw problem
+      // With these the hub says that it did nothing.
+      if (isOnce && reply.status !== 429 && reply.status !== 503) throw problem
       const waitMs = problem.retryAfterMs ?? USUAL_WAIT_MS * tries
       if (waitMs > LONGEST_WAIT_MS) throw problem
       await pause(waitMs, signal)
@@ -235,9 +237,10 @@ export function openHub({
         throw error
       }
     },
-    beginDeviceLogin: () => call("POST", "/v1/login/device"),
-    askDeviceLogin: (login) => call("POST", "/v1/login/device/token", { login }),
-    redeem: async (code) => String((await call<{ token?: unknown }>("POST", "/v1/login/invitation", { code })).token),
+    beginDeviceLogin: () => call("POST", "/v1/login/device", undefined, true),
+    askDeviceLogin: (login) => call("POST", "/v1/login/device/token", { login }, true),
+    redeem: async (code) =>
+      String((await call<{ token?: unknown }>("POST", "/v1/login/invitation", { code }, true)).token),
     mine: async () => {
       const { receipts = [], quarantined = [] } =
         (await orNothing(call<{ receipts?: HubReceipt[]; quarantined?: HubQuarantined[] }>("GET", "/v1/mine"))) ?? {}
@@ -260,6 +263,9 @@ export function openHub({
     close: () => agent.destroy(),
   }
 }
+
+/** `isOnce`: it does something else the second time, so it has a connection of its own and is not repeated. */
+type Sent = { method: string; path: string; body: Buffer | undefined; type: string; isOnce: boolean }
 
 type Reply = { status: number; text: string; retryAfter: string | undefined }
 

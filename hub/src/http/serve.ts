@@ -11,6 +11,8 @@ export type Serving = {
 }
 
 const GRACE_MS = 30_000
+/** Longer than proxies keep a connection that nobody uses (60 s is usual), so that none is used while it is being closed. */
+const IDLE_MS = 65_000
 
 export async function serveApp(
   app: Pick<Hono, "fetch">,
@@ -25,6 +27,8 @@ export async function serveApp(
     if (isDraining) response.shouldKeepAlive = false
     void listener(request, response)
   })
+  server.keepAliveTimeout = IDLE_MS
+  server.headersTimeout = IDLE_MS + 1_000
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject)
     server.listen(port, host, resolve)
