@@ -1,5 +1,7 @@
 import type { Db } from "../sqlite/database.ts"
 import { tokenOf } from "./follow-marks.ts"
+import type { IndexHit, IndexQuery, Prepared, Sizes } from "./query.ts"
+import type { Term } from "./terms.ts"
 
 /**
  * Some of the index's conversations, for a row filter: made by the index that is then asked. `others` are all the rest, as long as the
@@ -9,6 +11,14 @@ export type IndexScope = {
   readonly ids: readonly number[]
   readonly others: readonly number[]
   readonly token: string | undefined
+  /** Who computes numbers within it. Only a hub has members who may not see everything. */
+  readonly part?: ScopedPart
+}
+
+export type ScopedPart = {
+  find(db: Db, query: IndexQuery, prepared: Prepared): IndexHit[] | undefined
+  sizes(db: Db, terms: Term[], scope: IndexScope): Sizes | undefined
+  oldestOfNewest(db: Db, newest: number, scope: IndexScope): number | undefined
 }
 
 /** Looks up conversations by their names in the history's feed. All names are kept for as long as the index stands where it did. */

@@ -15,7 +15,6 @@ import {
   toolTag,
 } from "./fields.ts"
 import { type IndexScope, inScope } from "./index-scope.ts"
-import { scopedScores, statisticsOf } from "./scoped-scores.ts"
 import { anyOf, expressionOf, type Term } from "./terms.ts"
 import { checkDocs, checkMatching, conversationId, IS_BAD_SIZE, indexedProjectId } from "./twins.ts"
 import type { PreparedFilter, VectorFilter } from "./vector-index.ts"
@@ -74,7 +73,7 @@ export function find(db: Db, query: IndexQuery): IndexHit[] {
   const { match, terms, bounded, values } = prepared
   checkBlocks(db, terms)
   if (bounded) checkMatching(db, match, values.highest)
-  const scored = scoredInScope(db, query, prepared)
+  const scored = query.scope?.part?.find(db, query, prepared)
   if (scored) return scored
   const sql = (bounded ? FIND_BOUNDED : FIND)[areSumsRight(db) ? "checked" : "older"]
   const rows = db.prepare(sql).all({
@@ -89,48 +88,6 @@ export function find(db: Db, query: IndexQuery): IndexHit[] {
     rows.map(({ doc }) => doc),
   )
   return rows.map(toHit)
-}
-
-/** Undefined where whoever asks may see everything. */
-function scoredInScope(db: Db, query: IndexQuery, { match, values }: Prepared): IndexHit[] | undefined {
-  const statistics = statisticsOf(db, query.scope)
-  if (!statistics) return undefined
-  const terms = [...query.match, ...(query.required ?? [])]
-  const { from: _, to: __, ...scope } = boundsOf(db, { scope: query.scope! })
-  const isPlain = Object.keys(query).every((key) => PLAIN.includes(key as keyof IndexQuery))
-  const wanted = isPlain
-    ? undefined
-    : new Set(
-        db
-          .prepare(MATCHING)
-          .pluck()
-          .all({ match, ...values }) as number[],
-      )
-  const asked = {
-    ...{ terms, text: TEXT, weights: query.weights, limit: query.limit },
-    inScope: { sql: BOUNDS, values: { from: null, to: null, ...scope, highest: values.highest } },
-    ...(query.newest !== undefined && { shares: sizes(db, terms, query.scope).shares }),
-  }
-  const scores = scopedScores(db, statistics, asked, (doc) => wanted?.has(doc) ?? true)
-  const docs = [...scores.keys()]
-  const sql = HITS[areSumsRight(db) ? "checked" : "older"]
-  const rows = db.prepare(sql).all(JSON.stringify(docs)) as Omit<HitRow, "score">[]
-  if (rows.some(({ bad }) => bad === 1)) throw indexDamage("a row is not what was written")
-  checkDocs(db, docs)
-  const hits = rows.map((row) => toHit({ ...row, score: scores.get(row.doc)! }))
-  return hits.sort(byScore).slice(0, query.limit)
-}
-
-/** What filters nothing: every message in the scope that holds a term is wanted then. */
-const PLAIN: (keyof IndexQuery)[] = ["match", "weights", "scope", "newest", "limit"]
-
-/** As FIND orders them. */
-function byScore(a: IndexHit, b: IndexHit): number {
-  return (
-    b.score - a.score ||
-    (b.at ?? Number.NEGATIVE_INFINITY) - (a.at ?? Number.NEGATIVE_INFINITY) ||
-    (a.ref.id < b.ref.id ? -1 : a.ref.id > b.ref.id ? 1 : a.number - b.number)
-  )
 }
 
 /** Below this distance, reading all between the first and the last is faster than asking for each. */
@@ -162,7 +119,7 @@ const DOCS_OF =
 /** What people and agents wrote for each other to read, and what agents thought. */
 const SPOKEN = `{${(["said", "aside"] satisfies Column[]).join(" ")}}`
 
-function rowsAmong(db: Db, match: string, ids: number[]): number[] {
+export function rowsAmong(db: Db, match: string, ids: number[]): number[] {
   const [first, last] = [Math.min(...ids), Math.max(...ids)]
   const rows =
     last - first <= NEAR
@@ -210,7 +167,7 @@ export function countConversations(db: Db, query: IndexFilter): Count {
   return { total: conversations, total_is_at_least: messages > COUNT_LIMIT }
 }
 
-type Prepared = NonNullable<ReturnType<typeof prepare>>
+export type Prepared = NonNullable<ReturnType<typeof prepare>>
 
 /** Undefined when a filter can match nothing. */
 function prepare(db: Db, query: IndexFilter) {
@@ -227,7 +184,7 @@ function prepare(db: Db, query: IndexFilter) {
 const NONE = "[]"
 
 /** What is checked row by row; null where nothing was asked for. */
-function boundsOf(db: Db, query: VectorFilter): PreparedFilter["values"] {
+export function boundsOf(db: Db, query: VectorFilter): PreparedFilter["values"] {
   const chosen = query.conversations && conversationIds(db, query.conversations)
   const excluded = conversationIds(db, query.excludedConversations ?? [])
   const bounds = query.scope ? inScope(db, query.scope, chosen, excluded) : { conversations: chosen, excluded }
@@ -240,23 +197,13 @@ function boundsOf(db: Db, query: VectorFilter): PreparedFilter["values"] {
 }
 
 function oldestOfNewest(db: Db, newest: number, scope?: IndexScope): number {
-  if (scope && statisticsOf(db, scope)) {
-    const ids = JSON.stringify(scope.ids)
-    return (
-      (db
-        .prepare(NTH_IN_SCOPE)
-        .pluck()
-        .get(ids, newest - 1) as number | undefined) ?? Number.MAX_SAFE_INTEGER
-    )
-  }
+  const own = scope?.part?.oldestOfNewest(db, newest, scope)
+  if (own !== undefined) return own
   return ((db.prepare("select min(id) from doc").pluck().get() as number | null) ?? 0) + newest - 1
 }
 
-const NTH_IN_SCOPE =
-  "select id from doc where +conversation_id in (select value from json_each(?)) order by id limit 1 offset cast(? as integer)"
-
 /** Without a source: the message is not listed, or its conversation is not. */
-type HitRow = {
+export type HitRow = {
   doc: number
   source: string | null
   native_id: string
@@ -285,11 +232,6 @@ const findingBounded = (
 /** What 0.1.0 built says nothing twice. */
 const FIND = { checked: finding(IS_BAD_SIZE), older: finding("0") }
 const FIND_BOUNDED = { checked: findingBounded(IS_BAD_SIZE), older: findingBounded("0") }
-const MATCHING = `select words.rowid from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS}`
-const hits = (IS_BAD: string) => `select d.id as doc, c.source, c.native_id, d.number, d.at, ${IS_BAD} as bad
-  from doc d left join words_docsize z on z.id = d.id left join conversation c on c.id = d.conversation_id
-  where d.id in (select value from json_each(?))`
-const HITS = { checked: hits(IS_BAD_SIZE), older: hits("0") }
 const COUNT =
   "select count(*) from (select 1 from words where words match @match and rowid <= cast(@highest as integer) limit @most)"
 const COUNT_BOUNDED = `select count(*) from (select 1 from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS} limit @most)`
@@ -301,14 +243,8 @@ const SAMPLE = 20_000
 
 export function sizes(db: Db, terms: Term[], scope?: IndexScope): Sizes {
   checkBlocks(db, terms)
-  const part = statisticsOf(db, scope)
-  if (part) {
-    const { messages, sample } = part
-    const docs = [...sample]
-    const holding = (term: Term) => rowsAmong(db, expressionOf(term), docs).filter((doc) => sample.has(doc)).length
-    const shares = terms.map((term) => (docs.length === 0 ? 0 : holding(term) / docs.length))
-    return { messages, sample: docs.length, shares }
-  }
+  const own = scope?.part?.sizes(db, terms, scope)
+  if (own) return own
   const messages =
     (db.prepare("select (select max(id) from doc) - (select min(id) from doc) + 1").pluck().get() as number | null) ?? 0
   const sample = Math.min(messages, SAMPLE)
@@ -321,7 +257,7 @@ export function sizes(db: Db, terms: Term[], scope?: IndexScope): Sizes {
   }
 }
 
-function toHit(row: HitRow): IndexHit {
+export function toHit(row: HitRow): IndexHit {
   if (row.source === null) throw indexDamage("a row is missing")
   return {
     doc: docId(row.doc),

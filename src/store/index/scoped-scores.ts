@@ -1,14 +1,105 @@
 import type { Db } from "../sqlite/database.ts"
+import { areSumsRight, indexDamage } from "./blocks.ts"
 import { COLUMN_VALUES, type Column } from "./fields.ts"
-import { type IndexScope, leavesOut } from "./index-scope.ts"
+import { type IndexScope, leavesOut, type ScopedPart } from "./index-scope.ts"
+import {
+  BOUNDS,
+  boundsOf,
+  type HitRow,
+  type IndexHit,
+  type IndexQuery,
+  type Prepared,
+  rowsAmong,
+  type Sizes,
+  TEXT,
+  toHit,
+} from "./query.ts"
 import { expressionOf, type Term } from "./terms.ts"
+import { checkDocs, IS_BAD_SIZE } from "./twins.ts"
 
 // Whoever may see a part of an index gets the numbers of an index that contains that part only: a score tells how often a word
 // occurs as exactly as a count does. FTS5 scores by all of its rows. So each term is asked for by itself, its frequency in a
 // message is worked out from FTS5's score, and the score is made again from the statistics of the part.
 
+/** How an index is asked within a scope. Each is undefined where the scope leaves nothing out. */
+export const SCOPED_PART: ScopedPart = {
+  find: findInScope,
+  sizes: (db, terms, scope) => {
+    const statistics = statisticsOf(db, scope)
+    return statistics && sizesIn(db, terms, statistics)
+  },
+  oldestOfNewest: (db, newest, scope) => {
+    if (!statisticsOf(db, scope)) return undefined
+    const nth = db
+      .prepare(NTH_IN_SCOPE)
+      .pluck()
+      .get(JSON.stringify(scope.ids), newest - 1) as number | undefined
+    return nth ?? Number.MAX_SAFE_INTEGER
+  },
+}
+
+const NTH_IN_SCOPE =
+  "select id from doc where +conversation_id in (select value from json_each(?)) order by id limit 1 offset cast(? as integer)"
+
+/** Undefined where whoever asks may see everything. */
+function findInScope(db: Db, query: IndexQuery, { match, values }: Prepared): IndexHit[] | undefined {
+  const statistics = statisticsOf(db, query.scope)
+  if (!statistics) return undefined
+  const terms = [...query.match, ...(query.required ?? [])]
+  const { from: _, to: __, ...scope } = boundsOf(db, { scope: query.scope! })
+  const isPlain = Object.keys(query).every((key) => PLAIN.includes(key as keyof IndexQuery))
+  const wanted = isPlain
+    ? undefined
+    : new Set(
+        db
+          .prepare(MATCHING)
+          .pluck()
+          .all({ match, ...values }) as number[],
+      )
+  const asked = {
+    ...{ terms, weights: query.weights, limit: query.limit },
+    bounds: { from: null, to: null, ...scope, highest: values.highest },
+    ...(query.newest !== undefined && { shares: sizesIn(db, terms, statistics).shares }),
+  }
+  const scores = scopedScores(db, statistics, asked, (doc) => wanted?.has(doc) ?? true)
+  const docs = [...scores.keys()]
+  const sql = HITS[areSumsRight(db) ? "checked" : "older"]
+  const rows = db.prepare(sql).all(JSON.stringify(docs)) as Omit<HitRow, "score">[]
+  if (rows.some(({ bad }) => bad === 1)) throw indexDamage("a row is not what was written")
+  checkDocs(db, docs)
+  const hits = rows.map((row) => toHit({ ...row, score: scores.get(row.doc)! }))
+  return hits.sort(byScore).slice(0, query.limit)
+}
+
+/** What filters nothing: every message in the scope that holds a term is wanted then. */
+const PLAIN: (keyof IndexQuery)[] = ["match", "weights", "scope", "newest", "limit"]
+
+/** As FIND orders them. */
+function byScore(a: IndexHit, b: IndexHit): number {
+  return (
+    b.score - a.score ||
+    (b.at ?? Number.NEGATIVE_INFINITY) - (a.at ?? Number.NEGATIVE_INFINITY) ||
+    (a.ref.id < b.ref.id ? -1 : a.ref.id > b.ref.id ? 1 : a.number - b.number)
+  )
+}
+
+function sizesIn(db: Db, terms: Term[], { messages, sample }: ScopeStatistics): Sizes {
+  const docs = [...sample]
+  const holding = (term: Term) => rowsAmong(db, expressionOf(term), docs).filter((doc) => sample.has(doc)).length
+  const shares = terms.map((term) => (docs.length === 0 ? 0 : holding(term) / docs.length))
+  return { messages, sample: docs.length, shares }
+}
+
+const SCORED = `select words.rowid, -bm25(words, ${COLUMN_VALUES}, 0.0) from words join doc d on d.id = words.rowid
+  where words match @match and ${BOUNDS}`
+const MATCHING = `select words.rowid from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS}`
+const hits = (IS_BAD: string) => `select d.id as doc, c.source, c.native_id, d.number, d.at, ${IS_BAD} as bad
+  from doc d left join words_docsize z on z.id = d.id left join conversation c on c.id = d.conversation_id
+  where d.id in (select value from json_each(?))`
+const HITS = { checked: hits(IS_BAD_SIZE), older: hits("0") }
+
 /** What FTS5 ranks by, of the messages in a scope. */
-export type ScopeStatistics = {
+type ScopeStatistics = {
   /** Estimated from the sample, unless that is all of them. */
   messages: number
   /** Messages of the newest conversations, which stand for all. */
@@ -28,7 +119,7 @@ const EXACT = 1e6
 const known = new WeakMap<IndexScope, ScopeStatistics>()
 
 /** Undefined where the scope leaves nothing out: the index's own statistics are right then. */
-export function statisticsOf(db: Db, scope: IndexScope | undefined): ScopeStatistics | undefined {
+function statisticsOf(db: Db, scope: IndexScope | undefined): ScopeStatistics | undefined {
   if (!scope || !leavesOut(db, scope)) return undefined
   const found = known.get(scope) ?? sampled(db, scope)
   known.set(scope, found)
@@ -75,35 +166,29 @@ function numbersIn(bytes: Uint8Array): number[] {
   return numbers
 }
 
-export type ScopedTerms = {
+type ScopedTerms = {
   terms: Term[]
-  /** Which columns are looked at, as FTS5 names them. */
-  text: string
   weights: Record<Column, number>
-  /** Conditions on `doc d` that leave only the scope, with their values. */
-  inScope: { sql: string; values: Record<string, unknown> }
+  /** For BOUNDS: they leave only the scope. */
+  bounds: Record<string, unknown>
   /** How often each term occurs in the scope, where not all of it is looked at. */
   shares?: readonly number[]
   limit: number
 }
 
 /** Scores the documents for which `isWanted`, and gives the best of them, in no order. */
-export function scopedScores(
+function scopedScores(
   db: Db,
   { messages, length }: ScopeStatistics,
-  { terms, text, weights, inScope, shares, limit }: ScopedTerms,
+  { terms, weights, bounds, shares, limit }: ScopedTerms,
   isWanted: (doc: number) => boolean,
 ): Map<number, number> {
   const all = totalsOf(db)
   const held = db.prepare("select count(*) from words where words match ?").pluck()
-  const scored = db
-    .prepare(
-      `select words.rowid, -bm25(words, ${COLUMN_VALUES}, 0.0) from words join doc d on d.id = words.rowid where words match @match and ${inScope.sql}`,
-    )
-    .raw()
+  const scored = db.prepare(SCORED).raw()
   const found = terms.map((term, i) => {
-    const match = `${text} : ${expressionOf(term)}`
-    const rows = scored.all({ match, ...weights, ...inScope.values }) as [number, number][]
+    const match = `${TEXT} : ${expressionOf(term)}`
+    const rows = scored.all({ match, ...weights, ...bounds }) as [number, number][]
     const rarityInAll = rows.length === 0 ? 1 : rarity(all.messages, held.get(match) as number)
     return { rows, rarityInAll, rarity: rarity(messages, shares ? shares[i]! * messages : rows.length) }
   })

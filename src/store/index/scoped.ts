@@ -1,12 +1,18 @@
 import type { IndexScope } from "./index-scope.ts"
 import type { IndexFilter } from "./query.ts"
+import { SCOPED_PART } from "./scoped-scores.ts"
 import type { SearchIndex } from "./search-index.ts"
+
+/** One for each, so that what is known of it is known the next time. */
+const scopes = new WeakMap<IndexScope, IndexScope>()
 
 /**
  * An index that answers from some of its conversations only, for somebody who may see no more. Every number is as if it contained
  * nothing else. Its vocabulary has all words, so a caller shows none before it has found it in a text (`isPart`).
  */
-export function scopedIndex(index: SearchIndex, scope: IndexScope): SearchIndex {
+export function scopedIndex(index: SearchIndex, names: IndexScope): SearchIndex {
+  const scope = scopes.get(names) ?? { ...names, part: SCOPED_PART }
+  scopes.set(names, scope)
   const within = <F extends Pick<IndexFilter, "scope">>(filter: F): F => ({ ...filter, scope })
   return {
     ...index,
