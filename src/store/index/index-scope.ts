@@ -1,6 +1,6 @@
 import type { Db } from "../sqlite/database.ts"
 import { tokenOf } from "./follow-marks.ts"
-import type { IndexHit, IndexQuery, Prepared, Sizes } from "./query.ts"
+import type { IndexHit, IndexQuery, PreparedQuery, Sizes } from "./query.ts"
 import type { Term } from "./terms.ts"
 
 /**
@@ -16,7 +16,7 @@ export type IndexScope = {
 }
 
 export type ScopedPart = {
-  find(db: Db, query: IndexQuery, prepared: Prepared): IndexHit[] | undefined
+  find(db: Db, query: IndexQuery, prepared: PreparedQuery): IndexHit[] | undefined
   sizes(db: Db, terms: Term[], scope: IndexScope): Sizes | undefined
   oldestOfNewest(db: Db, newest: number, scope: IndexScope): number | undefined
 }

@@ -167,7 +167,7 @@ export function countConversations(db: Db, query: IndexFilter): Count {
   return { total: conversations, total_is_at_least: messages > COUNT_LIMIT }
 }
 
-export type Prepared = NonNullable<ReturnType<typeof prepare>>
+export type PreparedQuery = NonNullable<ReturnType<typeof prepare>>
 
 /** Undefined when a filter can match nothing. */
 function prepare(db: Db, query: IndexFilter) {

@@ -8,7 +8,7 @@ import {
   type HitRow,
   type IndexHit,
   type IndexQuery,
-  type Prepared,
+  type PreparedQuery,
   rowsAmong,
   type Sizes,
   TEXT,
@@ -42,7 +42,7 @@ const NTH_IN_SCOPE =
   "select id from doc where +conversation_id in (select value from json_each(?)) order by id limit 1 offset cast(? as integer)"
 
 /** Undefined where whoever asks may see everything. */
-function findInScope(db: Db, query: IndexQuery, { match, values }: Prepared): IndexHit[] | undefined {
+function findInScope(db: Db, query: IndexQuery, { match, values }: PreparedQuery): IndexHit[] | undefined {
   const statistics = statisticsOf(db, query.scope)
   if (!statistics) return undefined
   const terms = [...query.match, ...(query.required ?? [])]
