@@ -21,6 +21,8 @@ const EXACT = 80_000
 /** Beyond it: messages that may be scored where some word is telling, and where every word is common. */
 const BUDGET = 200_000
 const COMMON_BUDGET = 25_000
+/** Of whoever may see a part of an index, every message of the others is read too, and how many those are must not show. */
+const PART = 1 / 3
 /** A word in more than this share of the messages tells little beside one that is not. */
 const COMMON = 0.1
 /** Of common words only, so many are looked for: the rarest of them. */
@@ -30,14 +32,15 @@ export async function planQuery(index: SearchIndex, { terms, pairs, required }: 
   const all = terms.length > 0 ? terms : required
   const exact: Plan = { match: all, pairs, common: [] }
   const { messages } = await index.sizes([])
-  if (all.length * messages <= EXACT) return exact
+  const room = index.leavesOut ? PART : 1
+  if (all.length * messages <= EXACT * room) return exact
   const { shares } = await index.sizes(all)
   const share = new Map(all.map((term, i) => [term, shares[i]!]))
   const cost = (kept: Term[]) => kept.reduce((sum, term) => sum + share.get(term)!, 0) * messages
-  if (cost(all) <= EXACT) return exact
+  if (cost(all) <= EXACT * room) return exact
   const rarestFirst = [...all].sort((a, b) => share.get(a)! - share.get(b)!)
   const telling = rarestFirst.filter(
-    (term, i) => share.get(term)! <= COMMON && cost(rarestFirst.slice(0, i + 1)) <= BUDGET,
+    (term, i) => share.get(term)! <= COMMON && cost(rarestFirst.slice(0, i + 1)) <= BUDGET * room,
   )
   const isTold = telling.some((term) => share.get(term)! > 0)
   if (telling.length === all.length) return exact
@@ -57,8 +60,8 @@ export async function planQuery(index: SearchIndex, { terms, pairs, required }: 
       }),
     ],
   }
-  if (isTold || cost(kept) <= COMMON_BUDGET) return plan
-  return { ...plan, newest: Math.floor((messages * COMMON_BUDGET) / cost(kept)) }
+  if (isTold || cost(kept) <= COMMON_BUDGET * room) return plan
+  return { ...plan, newest: Math.floor((messages * COMMON_BUDGET * room) / cost(kept)) }
 }
 
 /** What bm25 gives a word that stands once in an ordinary message. */

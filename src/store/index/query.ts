@@ -119,7 +119,7 @@ const DOCS_OF =
 /** What people and agents wrote for each other to read, and what agents thought. */
 const SPOKEN = `{${(["said", "aside"] satisfies Column[]).join(" ")}}`
 
-export function rowsAmong(db: Db, match: string, ids: number[]): number[] {
+function rowsAmong(db: Db, match: string, ids: number[]): number[] {
   const [first, last] = [Math.min(...ids), Math.max(...ids)]
   const rows =
     last - first <= NEAR

@@ -9,7 +9,6 @@ import {
   type IndexHit,
   type IndexQuery,
   type PreparedQuery,
-  rowsAmong,
   type Sizes,
   TEXT,
   toHit,
@@ -83,13 +82,24 @@ function byScore(a: IndexHit, b: IndexHit): number {
   )
 }
 
-function sizesIn(db: Db, terms: Term[], { messages, sample }: ScopeStatistics): Sizes {
-  const docs = [...sample]
-  const holding = (term: Term) => rowsAmong(db, expressionOf(term), docs).filter((doc) => sample.has(doc)).length
-  const shares = terms.map((term) => (docs.length === 0 ? 0 : holding(term) / docs.length))
-  return { messages, sample: docs.length, shares }
+function sizesIn(db: Db, terms: Term[], { messages, sample, shares }: ScopeStatistics): Sizes {
+  const shareOf = (term: Term): number => {
+    const match = expressionOf(term)
+    const share =
+      shares.get(match) ??
+      (db
+        .prepare(IN_SAMPLE)
+        .pluck()
+        .get({ match, ...sample }) as number) / sample.messages
+    shares.set(match, share)
+    return share
+  }
+  return { messages, sample: sample.messages, shares: terms.map((term) => (sample.messages === 0 ? 0 : shareOf(term))) }
 }
 
+const IN_SAMPLE = `select count(*) from words join doc d on d.id = words.rowid where words match @match
+  and words.rowid between cast(@first as integer) and cast(@last as integer)
+  and d.conversation_id in (select value from json_each(@conversations)) and @messages > 0`
 const SCORED = `select words.rowid, -bm25(words, ${COLUMN_VALUES}, 0.0) from words join doc d on d.id = words.rowid
   where words match @match and ${BOUNDS}`
 const MATCHING = `select words.rowid from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS}`
@@ -102,8 +112,10 @@ const HITS = { checked: hits(IS_BAD_SIZE), older: hits("0") }
 type ScopeStatistics = {
   /** Estimated from the sample, unless that is all of them. */
   messages: number
-  /** Messages of the newest conversations, which stand for all. */
-  sample: ReadonlySet<number>
+  /** The newest conversations, whose messages stand for all. */
+  sample: { messages: number; conversations: string; first: number; last: number }
+  /** Of the sample: a search asks for the same terms several times. */
+  shares: Map<string, number>
   /** The mean number of words of a message. */
   length: number
 }
@@ -138,7 +150,13 @@ function sampled(db: Db, { ids }: IndexScope): ScopeStatistics {
   const words = lengths.values().reduce((sum, length) => sum + length, 0)
   return {
     messages: looked === 0 ? 0 : Math.round((docs.length / looked) * ids.length),
-    sample: new Set(docs),
+    sample: {
+      messages: docs.length,
+      conversations: JSON.stringify(ids.slice(Math.max(0, ids.length - looked))),
+      first: docs.reduce((least, doc) => Math.min(least, doc), Number.MAX_SAFE_INTEGER),
+      last: docs.reduce((most, doc) => Math.max(most, doc), Number.MIN_SAFE_INTEGER),
+    },
+    shares: new Map(),
     length: words / Math.max(1, lengths.size),
   }
 }
@@ -197,7 +215,9 @@ function scopedScores(
     for (const [doc, score] of one.rows)
       if (isWanted(doc)) rough.set(doc, (rough.get(doc) ?? 0) + (score / one.rarityInAll) * one.rarity)
   // These scores still know the mean length of all messages. It moves a message by a place or two, so twice as many are scored again.
-  const best = [...rough].sort(([, a], [, b]) => b - a).slice(0, 2 * limit)
+  const values = Float64Array.from(rough.values()).sort()
+  const least = values[Math.max(0, values.length - 2 * limit)]!
+  const best = [...rough].filter(([, score]) => score >= least)
   const lengths = lengthsOf(
     db,
     best.map(([doc]) => doc),
