@@ -10,8 +10,8 @@ const OPENS = /^(?:readFile|readFileSync|open|openSync|openAsBlob|createReadStre
 /** Who may, and why: everybody else goes through files/read-file.ts. */
 const ALLOWED: Record<string, string> = {
   "files/read-file.ts": "the one reader",
+  "files/copy-file.ts": "writes a copy of what the reader opened",
   "agents/kit/zstd.ts": "createReadStream of what the reader opened",
-  "agents/kit/database-copy.ts": "writes a copy of what the reader opened",
   "answers/map.run.ts": "a schema that the user names on the command line, who may name a pipe",
   "answers/recipes.ts": "a recipe that the user names or keeps in dex's folder",
   "answers/map/cache.ts": "dex's own folder",
@@ -30,7 +30,6 @@ const ALLOWED: Record<string, string> = {
   "store/history/rot/pages.ts": "dex's own folder",
   "testing/contract.ts": "fixtures of whoever runs it, unpacked in a folder of its own",
   "tools/backup/run-import.ts": "copies a history that was read to its end before",
-  "tools/backup/run-restore.ts": "copies a history that was read to its end before",
   "trace/append.ts": "dex's own folder",
   "trace/forget.ts": "dex's own folder",
   "trace/read.ts": "dex's own folder",

@@ -1,19 +1,7 @@
 import { createHash } from "node:crypto"
-import {
-  closeSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readSync,
-  renameSync,
-  rmSync,
-  statfsSync,
-  statSync,
-  writeFileSync,
-} from "node:fs"
+import { mkdirSync, readdirSync, renameSync, rmSync, statfsSync, statSync } from "node:fs"
 import { basename, join } from "node:path"
-import { isAbsent } from "../../files/look-at.ts"
-import { openFile } from "../../files/read-file.ts"
+import { copyPrivately } from "../../files/copy-file.ts"
 import { type DatabaseState, readDatabaseState } from "./database-state.ts"
 
 const ATTEMPTS = 4
@@ -21,7 +9,6 @@ const PAUSE_MS = 30
 /** Left on the disk for everything else, dex's own history first. */
 const LEFT_BYTES = 64 << 20
 const PARTIAL = "partial"
-const CHUNK_BYTES = 1 << 20
 
 /**
  * The copy of another program's database that lies in the folder for copies; undefined where there is none. With a state:
@@ -67,35 +54,6 @@ export function removeCopy(scratch: string, file: string): void {
 
 export function pause(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
-}
-
-/** Not copyFileSync: it would wait at a pipe, and give the copy the rights of the original until it is whole. */
-function copyPrivately(from: string, to: string): void {
-  rmSync(to, { force: true })
-  const source = opened(from)
-  if (source === undefined) return
-  try {
-    const target = openSync(to, "wx", 0o600)
-    try {
-      const chunk = Buffer.allocUnsafe(CHUNK_BYTES)
-      for (let got = readSync(source, chunk); got > 0; got = readSync(source, chunk))
-        writeFileSync(target, chunk.subarray(0, got)) // all of it, where writeSync may write a part
-    } finally {
-      closeSync(target)
-    }
-  } finally {
-    closeSync(source)
-  }
-}
-
-/** Undefined where there is none. */
-function opened(path: string): number | undefined {
-  try {
-    return openFile(path).fd
-  } catch (error) {
-    if (isAbsent(error)) return undefined
-    throw error
-  }
 }
 
 /** What is in the log goes into the copy when it is opened. */

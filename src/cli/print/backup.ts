@@ -21,10 +21,11 @@ export function printBackup(output: BackupOutput, { home, terminal }: PrintConte
 type RestoreOutput = OutputOf<typeof restore>
 
 export function printRestore(output: RestoreOutput, { home }: PrintContext): Printed {
-  const { conversations, messages, kept } = output
+  const { conversations, messages, kept, left_out = [] } = output
   return {
     lines: [`Restored ${many(conversations, "conversation")}, ${many(messages, "message")}.`],
     notes: [
+      ...left_out.map((name) => `${name} in the backup is damaged, or somebody changed it: it was left out.`),
       ...(kept ? [`The history that was here is kept as ${safeLine(shortPath(kept, home))}.`] : []),
       "`dex sync` makes it searchable and reads what the agents have written since.",
     ],

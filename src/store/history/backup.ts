@@ -2,7 +2,6 @@ import {
   chmodSync,
   closeSync,
   existsSync,
-  fsyncSync,
   openSync,
   readFileSync,
   renameSync,
@@ -10,10 +9,12 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs"
-import { DexError, isDexError } from "../../core/error.ts"
-import { type Db, explained } from "../sqlite/database.ts"
+import { DexError } from "../../core/error.ts"
+import { syncToDisk } from "../../files/copy-file.ts"
+import { type Db, distrustSchema, explained, isBusy, type Migrations, removeDatabase } from "../sqlite/database.ts"
 import { openSqlite } from "../sqlite/engine.ts"
-import { unpackBlock } from "./codec.ts"
+import { unpackBytes } from "./codec.ts"
+import { createUnpackBudget, historyIdIn, isOwnDatabase, KEPT_FILES, openForeignHistory } from "./foreign-file.ts"
 
 /** What a backup holds, read back out of the file itself. */
 export type BackupContent = { historyId: string; conversations: number; messages: number; blocks: number }
@@ -44,7 +45,7 @@ export function writeBackup(db: Db, file: string, beside: Record<string, string>
 function addFiles(path: string, beside: Record<string, string>): void {
   const copy = openSqlite(path)
   try {
-    copy.exec("create table if not exists kept_file (name text primary key, data blob not null)")
+    copy.exec(KEPT_FILES)
     for (const [name, source] of Object.entries(beside)) {
       if (!existsSync(source)) continue
       const whole = `${path}.${name}`
@@ -64,88 +65,107 @@ function addFiles(path: string, beside: Record<string, string>): void {
   }
 }
 
-/** Reads every page and every block. Throws a DexError that says what is wrong. */
-export function verifyBackup(path: string): BackupContent {
+/**
+ * Reads every page and every block, once the schema is known to be dex's own. Throws a DexError that says what is wrong;
+ * `name` is what it calls the file.
+ */
+export function verifyBackup(path: string, name = path): BackupContent {
   const file = statSync(path, { throwIfNoEntry: false })
-  if (!file) throw new DexError("no_file", `There is no file ${path}.`)
-  if (!file.isFile()) throw new DexError("not_a_file", `${path} is not a regular file.`)
-  const db = openReadOnly(path)
+  if (!file) throw new DexError("no_file", `There is no file ${name}.`)
+  if (!file.isFile()) throw new DexError("not_a_file", `${name} is not a regular file.`)
+  const db = openForeignHistory(path, name, { readonly: true })
   try {
-    const problems = (db.prepare("pragma integrity_check(5)").pluck().all() as string[]).filter((line) => line !== "ok")
-    if (problems.length > 0) throw new DexError("corrupt", `${path} is damaged: ${problems[0]}`)
-    let blocks = 0
-    for (const table of ["select data from body", "select data from raw"]) {
-      for (const data of db.prepare(table).pluck().iterate() as Iterable<Buffer>) {
-        unpackBlock(data)
-        blocks++
-      }
-    }
+    const blocks = readBlocks(db, path, name)
     const one = (sql: string) => db.prepare(sql).pluck().get()
     return {
-      historyId: one("select value from meta where key = 'history_id'") as string,
+      historyId: historyIdIn(db, name),
       conversations: one("select count(*) from conversation where kind <> 'document'") as number,
       messages: one(
         "select ifnull(sum(message_count - copied_count), 0) from conversation where kind <> 'document'",
       ) as number,
       blocks,
     }
-  } catch (error) {
-    if (isDexError(error)) throw error
-    throw new DexError(
-      "not_a_history",
-      `${path} is not a history of dex, or it is damaged (${(error as Error).message}).`,
-      {
-        cause: error,
-      },
-    )
   } finally {
     db.close()
   }
 }
 
-function openReadOnly(path: string): Db {
+/** Returns how many there are. */
+function readBlocks(db: Db, path: string, name: string): number {
+  const take = createUnpackBudget(path, name)
+  let blocks = 0
+  for (const table of ["select data from body", "select data from raw"]) {
+    for (const data of db.prepare(table).pluck().iterate()) {
+      take(unpackedSize(data, name))
+      blocks++
+    }
+  }
+  return blocks
+}
+
+function unpackedSize(data: unknown, name: string): number {
   try {
-    return openSqlite(path, { readonly: true, fileMustExist: true })
+    return unpackBytes(data as Buffer).length
   } catch (error) {
-    throw explained(error, path)
+    throw new DexError("corrupt", `${name} is damaged: a block of it cannot be unpacked. Use another copy of it.`, {
+      cause: error,
+    })
   }
 }
 
-/** Takes the files that lie beside the history out of a backup, and leaves a plain history. */
-export function takeFiles(path: string, places: Record<string, string>): string[] {
+/** Databases that a backup holds beside the history: where each goes, and what its schema must be. */
+export type KeptFiles = Record<string, { place: string; migrations: Migrations }>
+
+/**
+ * Puts the databases of a backup in their places, where there is none yet and they are dex's own, and leaves a plain
+ * history. Returns the names of those that are not.
+ */
+export function takeFiles(path: string, files: KeptFiles): string[] {
   const db = openSqlite(path)
   try {
-    const taken: string[] = []
-    const has = db.prepare("select 1 from sqlite_master where name = 'kept_file'").get() !== undefined
-    for (const [name, place] of has ? Object.entries(places) : []) {
-      const data = db.prepare("select data from kept_file where name = ?").pluck().get(name) as Buffer | undefined
-      if (!data || existsSync(place)) continue
-      writeFileSync(place, data, { mode: 0o600 })
-      taken.push(name)
+    distrustSchema(db)
+    const has = db.prepare("select 1 from sqlite_schema where name = 'kept_file'").get() !== undefined
+    const refused: string[] = []
+    for (const [name, { place, migrations }] of has ? Object.entries(files) : []) {
+      const data = db.prepare("select data from kept_file where name = ?").pluck().get(name)
+      if (data === undefined || existsSync(place)) continue
+      if (!putInPlace(data, place, migrations)) refused.push(name)
     }
     db.exec("drop table if exists kept_file")
-    return taken
+    return refused
   } finally {
     db.close()
   }
 }
 
-/** True where no other program has this database open. */
-export function isUnused(path: string): boolean {
-  const db = openSqlite(path, { timeout: 0 })
+/** False for what is no database that dex wrote. It gets its name only once it is complete. */
+function putInPlace(data: unknown, place: string, migrations: Migrations): boolean {
+  const arriving = `${place}.restored`
+  removeDatabase(arriving)
   try {
+    if (!Buffer.isBuffer(data) || data.length === 0) return false
+    writeFileSync(arriving, data, { mode: 0o600, flag: "wx" })
+    if (!isOwnDatabase(arriving, migrations)) return false
+    syncToDisk(arriving)
+    renameSync(arriving, place)
+    return true
+  } finally {
+    removeDatabase(arriving)
+  }
+}
+
+/** Makes a database one file, without a log beside it, so that it can get another name. */
+export function makeOneFile(path: string): "done" | "in use" | "damaged" {
+  let db: Db | undefined
+  try {
+    db = openSqlite(path, { timeout: 0 })
+    distrustSchema(db)
     db.pragma("locking_mode = exclusive")
     db.exec("begin exclusive; rollback")
-    return true
-  } catch {
-    return false // busy, or damaged: then nobody can say
+    return db.pragma("journal_mode = delete", { simple: true }) === "delete" ? "done" : "in use"
+  } catch (error) {
+    return isBusy(error) ? "in use" : "damaged"
   } finally {
-    db.close()
+    db?.close()
   }
-}
-
-function syncToDisk(path: string): void {
-  const file = openSync(path, "r+")
-  fsyncSync(file)
-  closeSync(file)
 }

@@ -53,7 +53,12 @@ const UNPACKING = { maxOutputLength: MAX_BLOCK_BYTES, chunkSize: 160 << 10 }
 
 /** Throws where the bytes are not what was written. */
 export function unpackBlock(data: Uint8Array): string[] {
-  return zstdDecompressSync(data, UNPACKING).toString("utf8").split("\n")
+  return unpackBytes(data).toString("utf8").split("\n")
+}
+
+/** The same bytes, without decoding them. */
+export function unpackBytes(data: Uint8Array): Buffer {
+  return zstdDecompressSync(data, UNPACKING)
 }
 
 /** Undefined where the bytes are not what was written. */
@@ -63,7 +68,7 @@ export function readBlock(data: Uint8Array): string[] | undefined {
 
 function plainOf(data: Uint8Array): Buffer | undefined {
   try {
-    return zstdDecompressSync(data, UNPACKING)
+    return unpackBytes(data)
   } catch {
     return undefined // which of zstd's many ways to say that it is damaged does not matter
   }

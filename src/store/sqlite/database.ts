@@ -25,6 +25,7 @@ export function openDatabase(
   const db = connect(path, busyMs)
   try {
     requireSafeSqlite(db)
+    distrustSchema(db)
     enterWal(db, busyMs)
     requireWholeHead(db, path)
     // Every write states its own bounds below; the cache is what keeps a query over a million messages under 300 MB.
@@ -41,6 +42,11 @@ export function openDatabase(
     db.close()
     throw explained(error, path)
   }
+}
+
+/** No code in the schema of a file, whoever wrote it, may call functions that could do harm. */
+export function distrustSchema(db: Db): void {
+  db.pragma("trusted_schema = off")
 }
 
 /** One that can be made again from others: where it is damaged, that is no loss. */
@@ -88,6 +94,7 @@ export function isMarkedDamaged(path: string): boolean {
 export function openToRead(path: string, migrations: readonly unknown[], busyMs: number): Db | undefined {
   if (!existsSync(path)) return undefined
   const db = withStatementCache(openSqlite(path, { timeout: busyMs, readonly: true, fileMustExist: true }))
+  distrustSchema(db)
   if (db.pragma("user_version", { simple: true }) === migrations.length) return db
   db.close()
   return undefined
@@ -247,7 +254,7 @@ export function explainedOf(db: Db, migrations: Migrations, error: unknown, path
   return isUnknown && !hasSchemaOf(db, migrations) ? corrupt(path, "its schema changed", error) : explained(error, path)
 }
 
-type Migrations = readonly [name: string, sql: string][]
+export type Migrations = readonly [name: string, sql: string][]
 
 /** Every migration changes the schema: where all of it is there, the version is what this dex wrote. */
 export function hasSchemaOf(db: Db, migrations: Migrations): boolean {

@@ -32,6 +32,7 @@ export const restore = defineTool({
     conversations: integer(),
     messages: integer(),
     kept: optional(text("Where the history that was here is now.")),
+    left_out: optional(listOf(text(), "Databases in the backup that dex did not write.")),
   }),
   cli: { group: "Keep", positional: "file", example: "dex restore ~/backups/dex.db" },
   run: async (dex: Dex, input) => (await import("./run-restore.ts")).run(dex, input),

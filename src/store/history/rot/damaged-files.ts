@@ -1,14 +1,15 @@
-import { existsSync, readdirSync, renameSync, rmSync } from "node:fs"
+import { existsSync, readdirSync, rmSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { isoDate } from "../../../core/dates.ts"
+import { giveWay } from "../kept-histories.ts"
 
 // A database that could not be repaired in place is kept, under a name with the date.
 
-/** Returns the name that it has now. */
+/** Gives it that name too, so that another one can replace it in one step, and returns the name. */
 export function setAside(database: string, now: number): string {
   const at = isoDate(now).slice(0, 19).replaceAll(/[-:]/g, "")
   const kept = `${database.replace(/\.db$/, "")}.damaged-${at}.db`
-  for (const end of ["", "-wal", "-shm"]) if (existsSync(database + end)) renameSync(database + end, kept + end)
+  giveWay(database, kept)
   return kept
 }
 

@@ -1,0 +1,45 @@
+import { closeSync, fsyncSync, openSync, readSync, rmSync, writeFileSync } from "node:fs"
+import { isAbsent } from "./look-at.ts"
+import { openFile } from "./read-file.ts"
+
+const CHUNK_BYTES = 1 << 20
+
+/**
+ * Copies a regular file so that only its owner can read the copy. False if there is none. Not copyFileSync: that would
+ * wait at a pipe, and give the copy the rights of the original until it is complete.
+ */
+export function copyPrivately(from: string, to: string, { toDisk = false } = {}): boolean {
+  rmSync(to, { force: true })
+  const source = opened(from)
+  if (source === undefined) return false
+  try {
+    const target = openSync(to, "wx", 0o600)
+    try {
+      const chunk = Buffer.allocUnsafe(CHUNK_BYTES)
+      for (let got = readSync(source, chunk); got > 0; got = readSync(source, chunk))
+        writeFileSync(target, chunk.subarray(0, got)) // all of it, where writeSync may write a part
+      if (toDisk) fsyncSync(target)
+    } finally {
+      closeSync(target)
+    }
+    return true
+  } finally {
+    closeSync(source)
+  }
+}
+
+function opened(path: string): number | undefined {
+  try {
+    return openFile(path).fd
+  } catch (error) {
+    if (isAbsent(error)) return undefined
+    throw error
+  }
+}
+
+/** Returns once the system has written the file to its disk. */
+export function syncToDisk(path: string): void {
+  const file = openSync(path, "r+")
+  fsyncSync(file)
+  closeSync(file)
+}

@@ -1,0 +1,121 @@
+import { statSync } from "node:fs"
+import { DexError, isDexError, messageOf } from "../../core/error.ts"
+import { copyPrivately } from "../../files/copy-file.ts"
+import { RefusedFile } from "../../files/read-file.ts"
+import { type Db, distrustSchema, explained, hasSchemaOf, type Migrations } from "../sqlite/database.ts"
+import { codeOf, openSqlite } from "../sqlite/engine.ts"
+import { HISTORY_MIGRATIONS } from "./migrations.ts"
+
+// A database that somebody brings: a backup, another machine's history. It may be damaged, or made to do harm. SQLite runs
+// code that is part of a file's schema (triggers, views, generated columns, expressions in indexes and checks), so nothing
+// but the schema is read until that is known to be exactly what dex itself writes.
+
+/** Other databases of dex, complete, as rows of a backup. */
+export const KEPT_FILES = "create table if not exists kept_file (name text primary key, data blob not null)"
+
+/**
+ * Copies a database and its log to where only its owner can read them. SQLite never opens the original. A rollback journal
+ * stays behind: dex writes none, and one can name any other file of this machine, which SQLite then deletes.
+ */
+export function copyForeign(file: string, to: string): void {
+  try {
+    if (!copyPrivately(file, to, { toDisk: true })) throw new DexError("no_file", `There is no file ${file}.`)
+    copyPrivately(`${file}-wal`, `${to}-wal`, { toDisk: true })
+  } catch (error) {
+    if (error instanceof RefusedFile) throw new DexError("not_a_file", `${file} is ${error.message}.`)
+    if (codeOf(error) === "ELOOP") throw new DexError("not_a_file", `${file} is a link that leads to itself.`)
+    throw isDexError(error) ? error : explained(error, file)
+  }
+}
+
+/** Opens a history that somebody brings, once its schema is known to be dex's own. `name` is what messages call it. */
+export function openForeignHistory(path: string, name: string, options: { readonly?: boolean } = {}): Db {
+  return openForeign(path, name, HISTORY_MIGRATIONS, options)
+}
+
+/** The same for any database of dex, by its migrations. */
+function openForeign(path: string, name: string, migrations: Migrations, options: { readonly?: boolean } = {}): Db {
+  if (statSync(path).size === 0) throw new DexError("not_a_history", `${name} is empty: it is not a history of dex.`)
+  let db: Db | undefined
+  try {
+    db = openSqlite(path, { ...options, fileMustExist: true })
+    distrustSchema(db)
+    db.pragma("cell_size_check = on")
+    db.pragma("mmap_size = 0")
+    requireOwnSchema(db, name, migrations)
+    const problems = (db.prepare("pragma integrity_check(5)").pluck().all() as string[]).filter((line) => line !== "ok")
+    if (problems.length > 0)
+      throw new DexError("corrupt", `${name} is damaged: ${problems[0]}. Use another copy of it.`)
+    return db
+  } catch (error) {
+    db?.close()
+    throw isDexError(error) ? error : notOurs(name, error)
+  }
+}
+
+/** Reads nothing but the version number and the text of the schema. */
+function requireOwnSchema(db: Db, name: string, migrations: Migrations): void {
+  const version = db.pragma("user_version", { simple: true }) as number
+  if (version > migrations.length)
+    throw new DexError(
+      "newer_schema",
+      `${name} was written by a newer dex (schema ${version}, this one knows ${migrations.length}). Update dex: npm install -g dexctx@latest`,
+    )
+  if (version < 1 || db.pragma("encoding", { simple: true }) !== "UTF-8") throw notOurs(name)
+  const known = migrations.slice(0, version)
+  if (hasSchemaOf(db, known) || hasSchemaOf(db, [...known, ["kept-files", KEPT_FILES]])) return
+  const parts = db.prepare("select distinct type from sqlite_schema where type in ('trigger', 'view')").pluck().all()
+  const what = parts.length > 0 ? ` It has a ${parts.join(" and a ")}, and dex writes none.` : ""
+  throw new DexError(
+    "foreign_schema",
+    `${name} does not have the tables of a history that dex wrote: it is damaged, or somebody changed it.${what} Nothing of it was used. Use another copy of it.`,
+  )
+}
+
+function notOurs(name: string, error?: unknown): DexError {
+  const why = error === undefined ? "" : ` (${messageOf(error)})`
+  return new DexError(
+    "not_a_history",
+    `${name} is not a history of dex, or it is damaged${why}. Nothing of it was used.`,
+    {
+      cause: error,
+    },
+  )
+}
+
+/** Throws a DexError where it has none: then nothing says which history it is. */
+export function historyIdIn(db: Db, name: string): string {
+  const id = db.prepare("select value from meta where key = 'history_id'").pluck().get()
+  if (typeof id !== "string" || id === "" || id.length > LONGEST_ID) throw notOurs(name)
+  return id
+}
+
+const LONGEST_ID = 200
+
+/** Whether a file is a database of dex as this or an older version writes it. */
+export function isOwnDatabase(path: string, migrations: Migrations): boolean {
+  try {
+    openForeign(path, path, migrations).close()
+    return true
+  } catch {
+    return false // damaged, or something else altogether
+  }
+}
+
+/** What dex keeps packs to a tenth or a fourth. A small file may be all alike. */
+const MOST_TIMES = 100
+const SMALL_BYTES = 256 << 20
+
+/** Counts what blocks of a file unpack to. Throws a DexError once that is more than dex can have packed into it. */
+export function createUnpackBudget(path: string, name: string): (bytes: number) => void {
+  const most = SMALL_BYTES + MOST_TIMES * statSync(path).size
+  let total = 0
+  return (bytes) => {
+    total += bytes
+    if (total > most)
+      throw new DexError(
+        "too_large",
+        `${name} unpacks to more than ${Math.round(most / 1e6)} MB, more than dex packs into a file of its size: somebody changed it. Use another copy of it.`,
+      )
+  }
+}
