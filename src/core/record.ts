@@ -50,6 +50,11 @@ export function records(value: unknown): RawRecord[] {
 /** The last moment that a Date can hold: past it, printing one throws. */
 const LATEST_MS = 8.64e15
 
+/** Whether a stored value is a moment that can be shown. */
+export function isTime(value: unknown): value is number {
+  return typeof value === "number" && Math.abs(value) <= LATEST_MS
+}
+
 /** Milliseconds since 1970 from an ISO string, or from a number in seconds or milliseconds. */
 export function time(value: unknown): number | undefined {
   if (typeof value === "number") {

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
+import { killedAt } from "../support/killed-at.ts"
 import { makeRepository } from "../support/repository.ts"
 import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
@@ -208,4 +209,34 @@ describe("import", () => {
     expect(imported).toMatchObject({ forgotten: 1, messages: 0, made_private: ["/code/web"] })
     expect((await dex(home, ["search", "mutex"])).code).toBe(1)
   })
+
+  test("an import that is killed at any point leaves nothing of a private project to be read elsewhere", async () => {
+    const [home, other] = [tempDir(), tempDir()]
+    for (let i = 0; i < 12; i++)
+      claudeSession(other, {
+        id: `88888888-8888-4888-8888-8888888888${10 + i}`,
+        cwd: i % 3 === 0 ? "/code/open" : "/clients/acme",
+        start: "2026-11-12T09:00:00Z",
+        turns: [{ user: `${i % 3 === 0 ? "daylight" : "moonlight"} ${i}` }],
+      })
+    await syncHome(other)
+    await dex(other, ["private", "/clients/acme"])
+    await json(other, "backup", join(other, "laptop.db"))
+    let midway = 0
+    for (let n = 1, ended = false; !ended; n += 3) {
+      ended = await killedAt(home, ["import", join(other, "laptop.db")], n, "blocks")
+      const store = openStore(join(home, ".dex", "history.db"))
+      const shown = (await store.list({ limit: 100, offset: 0 })).rows
+      const kept = (await store.list({ limit: 100, offset: 0, inside: "/clients/acme" })).rows
+      store.close()
+      expect(
+        shown.filter(({ project }) => project !== "/code/open"),
+        `killed at ${n}`,
+      ).toEqual([])
+      if (kept.length > shown.length && kept.length < 12) midway++
+      expect((await dex(home, ["search", "moonlight"])).stdout, `killed at ${n}`).not.toContain("moonlight")
+      if (ended) expect([shown.length, kept.length]).toEqual([4, 12])
+    }
+    expect(midway).toBeGreaterThan(1)
+  }, 120_000)
 })

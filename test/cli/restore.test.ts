@@ -121,7 +121,7 @@ test("a restore that is killed at any step leaves a complete history, and the ne
   expect(await dex(home, ["backup", own])).toMatchObject({ code: 0 })
   let kept = 0
   for (let n = 1; ; n++) {
-    const ended = await killedAt(home, ["restore", backup, "--replace"], n)
+    const ended = await killedAt(home, ["restore", backup, "--replace"], n, "files")
     expect(existsSync(join(home, ".dex", "history.db")), `killed at ${n}`).toBe(true)
     const now = await prompts(home)
     expect(now.length === restored || JSON.stringify(now) === JSON.stringify(old), `killed at ${n}: ${now}`).toBe(true)

@@ -29,7 +29,6 @@ const ALLOWED: Record<string, string> = {
   "store/sqlite/lock.ts": "dex's own folder",
   "store/history/rot/pages.ts": "dex's own folder",
   "testing/contract.ts": "fixtures of whoever runs it, unpacked in a folder of its own",
-  "tools/backup/run-import.ts": "copies a history that was read to its end before",
   "trace/append.ts": "dex's own folder",
   "trace/forget.ts": "dex's own folder",
   "trace/read.ts": "dex's own folder",

@@ -1,3 +1,4 @@
+import { grouped } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { safeLine, wrap } from "../../render/terminal.ts"
 import { many, megabytes, seconds, shortPath } from "../../render/words.ts"
@@ -35,9 +36,16 @@ export function printRestore(output: RestoreOutput, { home }: PrintContext): Pri
 type ImportOutput = OutputOf<typeof importHistory>
 
 export function printImport(output: ImportOutput, { home }: PrintContext): Printed {
-  const { conversations, messages, forgotten, projects, made_private, duration_ms } = output
+  const { file, conversations, messages, forgotten, notes_left_out, left_out, projects, made_private, duration_ms } =
+    output
   const notes = projects.map(({ from, to }) => `${safeLine(from)} is ${safeLine(shortPath(to, home))} on this machine.`)
   if (forgotten > 0) notes.push(`${many(forgotten, "conversation")} left out: deleted here.`)
+  if (notes_left_out > 0)
+    notes.push(
+      `${many(notes_left_out, "note")} left out: agents are told what your notes say. If they are yours: dex import ${safeLine(shortPath(file, home))} --with-notes`,
+    )
+  for (const { what, count } of left_out)
+    notes.push(`Left out, because dex does not write it so: ${grouped(count)} ${safeLine(what)}.`)
   for (const path of made_private) notes.push(`${safeLine(shortPath(path, home))} is private there, and now also here.`)
   if (messages === 0) return { lines: [`Nothing new (${seconds(duration_ms)}).`], notes }
   return {

@@ -13,8 +13,7 @@ import { DexError } from "../../core/error.ts"
 import { syncToDisk } from "../../files/copy-file.ts"
 import { type Db, distrustSchema, explained, isBusy, type Migrations, removeDatabase } from "../sqlite/database.ts"
 import { openSqlite } from "../sqlite/engine.ts"
-import { unpackBytes } from "./codec.ts"
-import { createUnpackBudget, historyIdIn, isOwnDatabase, KEPT_FILES, openForeignHistory } from "./foreign-file.ts"
+import { historyIdIn, isOwnDatabase, KEPT_FILES, openForeignHistory, unpackAll } from "./foreign-file.ts"
 
 /** What a backup holds, read back out of the file itself. */
 export type BackupContent = { historyId: string; conversations: number; messages: number; blocks: number }
@@ -75,7 +74,7 @@ export function verifyBackup(path: string, name = path): BackupContent {
   if (!file.isFile()) throw new DexError("not_a_file", `${name} is not a regular file.`)
   const db = openForeignHistory(path, name, { readonly: true })
   try {
-    const blocks = readBlocks(db, path, name)
+    const blocks = unpackAll(db, path, name, (error) => refuseBroken(name, error))
     const one = (sql: string) => db.prepare(sql).pluck().get()
     return {
       historyId: historyIdIn(db, name),
@@ -90,27 +89,10 @@ export function verifyBackup(path: string, name = path): BackupContent {
   }
 }
 
-/** Returns how many there are. */
-function readBlocks(db: Db, path: string, name: string): number {
-  const take = createUnpackBudget(path, name)
-  let blocks = 0
-  for (const table of ["select data from body", "select data from raw"]) {
-    for (const data of db.prepare(table).pluck().iterate()) {
-      take(unpackedSize(data, name))
-      blocks++
-    }
-  }
-  return blocks
-}
-
-function unpackedSize(data: unknown, name: string): number {
-  try {
-    return unpackBytes(data as Buffer).length
-  } catch (error) {
-    throw new DexError("corrupt", `${name} is damaged: a block of it cannot be unpacked. Use another copy of it.`, {
-      cause: error,
-    })
-  }
+function refuseBroken(name: string, error: unknown): never {
+  throw new DexError("corrupt", `${name} is damaged: a block of it cannot be unpacked. Use another copy of it.`, {
+    cause: error,
+  })
 }
 
 /** Databases that a backup holds beside the history: where each goes, and what its schema must be. */

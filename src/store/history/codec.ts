@@ -3,7 +3,7 @@ import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib"
 /** Larger pieces compress better (0.40 of the text part by part, 0.25 in 64 kB pieces) and cost more to read one of. */
 const BLOCK_CHARS = 64 << 10
 /** A block never holds more than one piece past its size, and a piece is at most a few megabytes. */
-const MAX_BLOCK_BYTES = 256 << 20
+export const MAX_BLOCK_BYTES = 256 << 20
 
 /** JSON lines, compressed. */
 export type Block = { lines: number; bytes: number; data: Buffer }
@@ -61,9 +61,18 @@ export function unpackBytes(data: Uint8Array): Buffer {
   return zstdDecompressSync(data, UNPACKING)
 }
 
-/** Undefined where the bytes are not what was written. */
-export function readBlock(data: Uint8Array): string[] | undefined {
-  return plainOf(data)?.toString("utf8").split("\n")
+/** Undefined where the bytes are not what was written, or more lines than `most`. */
+export function readBlock(data: Uint8Array, most = Number.POSITIVE_INFINITY): string[] | undefined {
+  const plain = plainOf(data)
+  return plain && (most === Number.POSITIVE_INFINITY || linesOf(plain) <= most)
+    ? plain.toString("utf8").split("\n")
+    : undefined
+}
+
+function linesOf(plain: Buffer): number {
+  let lines = 1
+  for (let at = plain.indexOf(10); at >= 0; at = plain.indexOf(10, at + 1)) lines++
+  return lines
 }
 
 function plainOf(data: Uint8Array): Buffer | undefined {

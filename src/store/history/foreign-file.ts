@@ -4,6 +4,7 @@ import { copyPrivately } from "../../files/copy-file.ts"
 import { RefusedFile } from "../../files/read-file.ts"
 import { type Db, distrustSchema, explained, hasSchemaOf, type Migrations } from "../sqlite/database.ts"
 import { codeOf, openSqlite } from "../sqlite/engine.ts"
+import { MAX_BLOCK_BYTES, unpackBytes } from "./codec.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
 
 // A database that somebody brings: a backup, another machine's history. It may be damaged, or made to do harm. SQLite runs
@@ -106,16 +107,28 @@ export function isOwnDatabase(path: string, migrations: Migrations): boolean {
 const MOST_TIMES = 100
 const SMALL_BYTES = 256 << 20
 
-/** Counts what blocks of a file unpack to. Throws a DexError once that is more than dex can have packed into it. */
-export function createUnpackBudget(path: string, name: string): (bytes: number) => void {
+/**
+ * Unpacks every block once, and returns how many there are. Those that cannot be unpacked are given to `onBroken`. Throws a
+ * DexError once they are more, all together, than dex can have packed into a file of this size.
+ */
+export function unpackAll(db: Db, path: string, name: string, onBroken: (error: unknown) => void): number {
   const most = SMALL_BYTES + MOST_TIMES * statSync(path).size
-  let total = 0
-  return (bytes) => {
-    total += bytes
-    if (total > most)
-      throw new DexError(
-        "too_large",
-        `${name} unpacks to more than ${Math.round(most / 1e6)} MB, more than dex packs into a file of its size: somebody changed it. Use another copy of it.`,
-      )
+  let [bytes, blocks] = [0, 0]
+  for (const table of ["select data from body", "select data from raw"]) {
+    for (const data of db.prepare(table).pluck().iterate()) {
+      blocks++
+      try {
+        bytes += unpackBytes(data as Buffer).length
+      } catch (error) {
+        onBroken(error)
+        if (codeOf(error) === "ERR_BUFFER_TOO_LARGE") bytes += MAX_BLOCK_BYTES
+      }
+      if (bytes > most)
+        throw new DexError(
+          "too_large",
+          `${name} unpacks to more than ${Math.round(most / 1e6)} MB, more than dex packs into a file of its size: somebody changed it. Use another copy of it.`,
+        )
+    }
   }
+  return blocks
 }

@@ -1,70 +1,158 @@
 import { hash } from "node:crypto"
-import type { Kind, SourceId, Title } from "../../core/conversation.ts"
+import type { Title } from "../../core/conversation.ts"
 import type { Db } from "../sqlite/database.ts"
-import { loadLines } from "./bodies.ts"
-import type { Block } from "./codec.ts"
-import type { ConversationWrite, ImportReport, MessageWrite, UnitWrite } from "./store.ts"
-import { type OldRow, restored } from "./write-conversation.ts"
+import { type Block, numberOfLine, packLines, readBlock } from "./codec.ts"
+import { FLAG } from "./flags.ts"
+import { historyIdIn } from "./foreign-file.ts"
+import {
+  absoluteFolder,
+  bodyIn,
+  boundedText,
+  countsIn,
+  knownKind,
+  knownRole,
+  messageNumber,
+  namesIn,
+  parsedJson,
+  cleanId,
+  cleanName,
+  recordIn,
+  recordKey,
+  skippedIn,
+  timeIn,
+  titleFrom,
+  wholeCount,
+} from "./foreign-values.ts"
+import { isSound } from "./rot/sums.ts"
+import type {
+  ConversationWrite,
+  ImportOptions,
+  ImportReport,
+  MessageWrite,
+  ProjectIdentity,
+  UnitWrite,
+} from "./store.ts"
 import { writeUnit } from "./write-unit.ts"
 
-type UnitRow = {
-  id: number
-  source: SourceId
-  key: string
-  path: string
-  stamp: string
-  cursor: string
-  born_at: number
-  modified_at: number
-  connector_version: number
-  redaction_version: number
-  skipped: string
-  unknown: string
-  redactions: string
-}
+/** A row of a file that somebody brought: any type may be in any column. */
+type ForeignRow = Record<string, unknown>
+
+/** Counts what is left out, by what it is. */
+type LeaveOut = (what: string, count?: number) => void
+
+type Import = { db: Db; other: Db; otherId: string; options: ImportOptions; leaveOut: LeaveOut }
 
 /**
  * Merges another history into this one, unit by unit, each in one transaction. A unit from elsewhere has a key of its
- * own and counts as archived, so what it tells is merged by message key with what is told here, and importing the same
- * history again changes nothing. Documents stay where they are: their files are there to be read.
+ * own and counts as archived, so what it says is merged by message key with what is here, and importing the same history
+ * again changes nothing. It only adds: nothing that is here is replaced, renamed or made less private. Every value is
+ * checked, and what cannot be what dex wrote is counted and left out. Documents stay where they are: their files are there
+ * to be read.
  */
-export function mergeHistory(
-  db: Db,
-  other: Db,
-  otherId: string,
-  onProgress?: (done: number, total: number) => void,
-): ImportReport {
-  const report: ImportReport = { units: 0, conversations: 0, messages: 0, forgotten: 0 }
-  const units = other.prepare("select * from unit where source <> 'docs' order by modified_at desc").all() as UnitRow[]
-  for (const [i, unit] of units.entries()) {
-    onProgress?.(i, units.length)
-    const written = writeUnit(db, unitWrite(other, unit, otherId))
-    report.units++
+export function mergeHistory(db: Db, other: Db, options: ImportOptions): ImportReport {
+  const wrong = new Map<string, number>()
+  const leaveOut: LeaveOut = (what, count = 1) => void wrong.set(what, (wrong.get(what) ?? 0) + count)
+  const report = { conversations: 0, messages: 0, forgotten: 0, notes: 0 }
+  const work: Import = { db, other, otherId: historyIdIn(other, "The file"), options, leaveOut }
+  const ids = other
+    .prepare("select id from unit where source is not 'docs' order by modified_at desc, id")
+    .pluck()
+    .all() as number[]
+  for (const [i, id] of ids.entries()) {
+    options.onProgress?.(i, ids.length)
+    const unit = other.prepare("select * from unit where id = ?").get(id) as ForeignRow
+    if (unit.source === options.notes && !options.withNotes) {
+      report.notes++
+      continue
+    }
+    const write = unitWrite(work, unit)
+    if (!write) continue
+    const written = writeUnit(db, write)
     report.conversations += written.changed
     report.messages += written.added_messages
     report.forgotten += written.forgotten
   }
-  onProgress?.(units.length, units.length)
-  return report
+  options.onProgress?.(ids.length, ids.length)
+  return { ...report, left_out: [...wrong].map(([what, count]) => ({ what, count })) }
 }
 
-function unitWrite(other: Db, unit: UnitRow, otherId: string): UnitWrite {
-  const { key, path, stamp, born_at, modified_at } = unit
-  return {
-    source: unit.source,
-    unit: { key: importedKey(key, otherId), path, stamp, bornAt: born_at, modifiedAt: modified_at },
-    seen: false,
-    cursor: unit.cursor,
-    connector_version: unit.connector_version,
-    redaction_version: unit.redaction_version,
-    raw: { mode: "rewrite", live: rawBlocks(other, unit.id, 0), left: rawBlocks(other, unit.id, 1) },
-    conversations: conversationsToldBy(other, unit.id),
-    tellsAll: true,
-    dropsUntold: false,
-    skipped: JSON.parse(unit.skipped),
-    unknown: JSON.parse(unit.unknown),
-    redactions: JSON.parse(unit.redactions),
+/**
+ * The projects of a history that somebody brought. One whose row is damaged, or whose mark is anything but 0, counts as
+ * private: an import must not open it.
+ */
+export function projectsIn(other: Db): ProjectIdentity[] {
+  const rows = other.prepare("select * from project order by path").all() as ForeignRow[]
+  return rows.flatMap((row) => {
+    const path = absoluteFolder(row.path)
+    if (path === undefined) return []
+    const [git_remote, root_commit] = [cleanName(row.git_remote), cleanName(row.root_commit)]
+    const isPrivate = row.private !== 0 || !isSound("project", row as never)
+    return [
+      {
+        path,
+        private: isPrivate,
+        ...(git_remote !== undefined && { git_remote }),
+        ...(root_commit !== undefined && { root_commit }),
+      },
+    ]
+  })
+}
+
+function unitWrite(work: Import, unit: ForeignRow): UnitWrite | undefined {
+  const { options, leaveOut, otherId } = work
+  const source = cleanName(unit.source)
+  if (source === undefined || !options.sources.has(source)) {
+    leaveOut(`files of an agent that dex does not know here (${shown(unit.source)})`)
+    return undefined
   }
+  const key = cleanName(unit.key)
+  const [path, stamp, cursor] = [cleanName(unit.path), cleanName(unit.stamp), boundedText(unit.cursor)]
+  const [bornAt, modifiedAt] = [timeIn(unit.born_at), timeIn(unit.modified_at)]
+  const version = wholeCount(unit.connector_version)
+  const [skipped, unknown, redactions] = [skippedIn(unit.skipped), countsIn(unit.unknown), countsIn(unit.redactions)]
+  if (
+    !key ||
+    path === undefined ||
+    stamp === undefined ||
+    cursor === undefined ||
+    parsedJson(cursor) === undefined ||
+    bornAt === undefined ||
+    modifiedAt === undefined ||
+    version === undefined ||
+    !skipped ||
+    !unknown ||
+    !redactions
+  ) {
+    leaveOut("files whose record is wrong")
+    return undefined
+  }
+  const conversations = conversationsIn(work, Number(unit.id), source)
+  if (conversations.length === 0) return undefined
+  const live = recordsIn(work, Number(unit.id), 0)
+  const left = recordsIn(work, Number(unit.id), 1)
+  const name = importedKey(key, otherId)
+  return {
+    source,
+    foreign: true,
+    unit: { key: name, path: redacted(options, path), stamp, bornAt, modifiedAt },
+    seen: false,
+    cursor,
+    connector_version: version,
+    redaction_version: options.redactionVersion,
+    raw: { mode: "rewrite", live: live ?? [], left: left ?? [] },
+    ...((!live || !left || unit.raw_withheld !== 0) && { withholdsRaw: true }),
+    conversations,
+    tellsAll: false,
+    dropsUntold: false,
+    skipped,
+    unknown,
+    redactions,
+  }
+}
+
+/** What a message says of a value that is wrong: enough to recognise it. */
+function shown(value: unknown): string {
+  return JSON.stringify(String(value).slice(0, 40))
 }
 
 /** What was imported there keeps the name of the history it came from, or two machines would hand it on for ever. */
@@ -72,61 +160,198 @@ function importedKey(key: string, otherId: string): string {
   return key.includes("#from-") ? key : `${key}#from-${hash("sha256", otherId).slice(0, 12)}`
 }
 
-function rawBlocks(other: Db, unitId: number, kind: number): Block[] {
-  const rows = other
-    .prepare("select records, bytes, data from raw where unit_id = ? and kind = ? order by seq")
-    .all(unitId, kind) as { records: number; bytes: number; data: Buffer }[]
-  return rows.map(({ records, bytes, data }) => ({ lines: records, bytes, data }))
+function redacted({ redact }: ImportOptions, text: string): string {
+  return redact({ text }).text as string
 }
 
-type ConversationFacts = Record<string, string | null> & { id: number; unit_id: number; authority: number; kind: Kind }
+const RAW_BLOCK_CHARS = 256 << 10
 
-function conversationsToldBy(other: Db, unitId: number): ConversationWrite[] {
+/** A unit's kept records, redacted. Undefined where some cannot be read: then none of them can stand for the whole. */
+function recordsIn({ other, options, leaveOut }: Import, unitId: number, kind: number): Block[] | undefined {
   const rows = other
+    .prepare("select data from raw where unit_id = ? and kind = ? order by seq")
+    .pluck()
+    .iterate(unitId, kind)
+  const blocks: Block[] = []
+  for (const data of rows) {
+    const records = linesIn(data)?.map(recordIn)
+    if (!records?.every((record) => record !== undefined)) {
+      leaveOut("files whose raw records cannot be read")
+      return undefined
+    }
+    blocks.push(
+      ...packLines(
+        records.map((record) => JSON.stringify(options.redact(record!))),
+        RAW_BLOCK_CHARS,
+      ),
+    )
+  }
+  return blocks
+}
+
+/** No block that dex packs has nearly as many. */
+const MOST_LINES = 1_000_000
+
+function linesIn(data: unknown): string[] | undefined {
+  if (!Buffer.isBuffer(data)) return undefined
+  return readBlock(data, MOST_LINES)
+}
+
+function conversationsIn(work: Import, unitId: number, source: string): ConversationWrite[] {
+  const rows = work.other
     .prepare(
       `select c.*, p.path as project, p.git_remote from conversation c left join project p on p.id = c.project_id
        where c.unit_id = @unit or c.id in (select conversation_id from message where unit_id = @unit)`,
     )
-    .all({ unit: unitId }) as ConversationFacts[]
-  return rows.map((row) => conversationWrite(other, row, unitId)).filter(({ messages }) => messages.length > 0)
+    .all({ unit: unitId }) as ForeignRow[]
+  return rows.flatMap((row) => {
+    if (row.source !== source) {
+      work.leaveOut("conversations of another agent than their file")
+      return []
+    }
+    return conversationIn(work, row, unitId, source) ?? []
+  })
 }
 
-function conversationWrite(other: Db, row: ConversationFacts, unitId: number): ConversationWrite {
-  const present = (name: string) => (row[name] === null ? {} : { [name]: row[name] })
+/** What only describes a conversation: a wrong one of them is left out, and the conversation is taken. */
+const DESCRIPTIONS = {
+  git_branch: cleanName,
+  git_remote: cleanName,
+  git_commit: cleanName,
+  agent_version: cleanName,
+  fork_of: cleanId,
+  resume_of: cleanId,
+  started_at: timeIn,
+  ended_at: timeIn,
+  project: absoluteFolder,
+}
+
+function conversationIn(work: Import, row: ForeignRow, unitId: number, source: string): ConversationWrite | undefined {
+  const { options, leaveOut } = work
+  const id = cleanId(row.native_id)
+  const [kind, cwds, authority] = [knownKind(row.kind), namesIn(row.cwds), wholeCount(row.authority)]
+  if (id === undefined || !kind || !cwds || authority === undefined) {
+    leaveOut("conversations whose record is wrong")
+    return undefined
+  }
+  const messages = messagesIn(work, row, unitId)
+  if (messages.length === 0) return undefined
+  const described: Record<string, string | number> = {}
+  for (const [name, read] of Object.entries(DESCRIPTIONS)) {
+    const value = read(row[name])
+    if (value !== undefined) described[name] = value
+    else if (row[name] !== null)
+      leaveOut(name.endsWith("_at") ? "times that no clock shows" : "descriptions that are wrong")
+  }
+  // Without a folder that can be one, nobody could say where it may be shown.
+  if (row.project_id !== null && described.project === undefined) {
+    leaveOut("conversations whose project is not known")
+    return undefined
+  }
+  const [title, from] = [boundedText(row.title), titleFrom(row.title_from)]
+  const parent = parentIn(work, row, source)
   return {
-    id: row.native_id!,
-    kind: row.kind,
-    ...(row.title !== null && { title: { text: row.title!, from: row.title_from as Title["from"] } }),
-    cwds: JSON.parse(row.cwds!),
-    ...present("git_branch"),
-    ...present("git_remote"),
-    ...present("git_commit"),
-    ...present("agent_version"),
-    ...present("fork_of"),
-    ...present("resume_of"),
-    ...present("started_at"),
-    ...present("ended_at"),
-    ...present("project"),
-    ...(row.parent_id !== null && {
-      parent: { id: row.parent_id!, ...(row.parent_call_id !== null && { call_id: row.parent_call_id! }) },
-    }),
-    authority: row.authority,
-    messages: messagesToldBy(other, row, unitId),
+    id,
+    kind,
+    ...(title !== undefined && from && { title: { text: redacted(options, title), from } satisfies Title }),
+    ...(options.redact({ ...described, cwds }) as { cwds: string[] }),
+    ...(parent && { parent }),
+    authority: authorityHere(work, source, id, authority),
+    messages,
   }
 }
 
-function messagesToldBy(other: Db, { id, unit_id }: ConversationFacts, unitId: number): MessageWrite[] {
-  const lines = loadLines(other, id)
+/** Whoever climbs from a subagent to its parents must arrive. */
+const MOST_PARENTS = 100
+
+function parentIn({ other, leaveOut }: Import, row: ForeignRow, source: string): ConversationWrite["parent"] {
+  if (row.parent_id === null) return undefined
+  const id = cleanId(row.parent_id)
+  const parentOf = other.prepare("select parent_id from conversation where source = ? and native_id = ?").pluck()
+  let above: unknown = id
+  for (let climbed = 0; typeof above === "string" && above !== row.native_id; climbed++) {
+    if (climbed === MOST_PARENTS) above = row.native_id
+    else above = parentOf.get(source, above)
+  }
+  if (id === undefined || above === row.native_id) {
+    leaveOut("parents that lead nowhere")
+    return undefined
+  }
+  const call_id = cleanName(row.parent_call_id)
+  return { id, ...(call_id !== undefined && { call_id }) }
+}
+
+/** Never above what is here: of two authorities the higher one replaces the other's messages, and an import only adds. */
+function authorityHere({ db }: Import, source: string, id: string, authority: number): number {
+  const here = db
+    .prepare("select authority from conversation where source = ? and native_id = ?")
+    .pluck()
+    .get(source, id)
+  return typeof here === "number" ? Math.min(here, authority) : authority
+}
+
+function messagesIn({ other, options, leaveOut }: Import, row: ForeignRow, unitId: number): MessageWrite[] {
+  const lines = bodiesIn(other, row.id, leaveOut)
   const rows = other
     .prepare(
-      `select number, position, chunk, key, role, flags, at, unit_id from message
+      `select number, position, key, role, flags, at from message
        where conversation_id = ? and ifnull(unit_id, ?) = ? order by ifnull(position, number)`,
     )
-    .all(id, unit_id, unitId) as OldRow[]
-  return rows.flatMap((row) => {
-    const line = lines.get(row.number)
-    if (line === undefined) return []
-    const { message } = restored({ ...row, by: unitId, line })
-    return [{ ...message, stored: { key: row.key, number: row.number } }]
+    .all(row.id, row.unit_id, unitId) as ForeignRow[]
+  const seen = new Set<string>()
+  return rows.flatMap((stored): MessageWrite[] => {
+    const [number, key, role, flags] = [
+      messageNumber(stored.number),
+      recordKey(stored.key),
+      knownRole(stored.role),
+      wholeCount(stored.flags, ALL_FLAGS),
+    ]
+    const record = number === undefined ? undefined : recordIn(lines.get(number) ?? "")
+    const body = record && bodyIn(options.redact(record))
+    if (number === undefined || !key || !role || flags === undefined || !body || seen.has(key.toString("latin1"))) {
+      leaveOut("messages that are damaged or wrong")
+      return []
+    }
+    seen.add(key.toString("latin1"))
+    const at = timeIn(stored.at)
+    if (at === undefined && stored.at !== null) leaveOut("times that no clock shows")
+    const { dropped, ...content } = body
+    for (const what of dropped) leaveOut(what)
+    return [
+      {
+        key: "",
+        role,
+        ...(at !== undefined && { at }),
+        ...content,
+        ...((flags & FLAG.abandoned) !== 0 && { abandoned: true }),
+        ...((flags & FLAG.superseded) !== 0 && { superseded: true }),
+        stored: { key, number },
+      },
+    ]
   })
+}
+
+const ALL_FLAGS = Object.values(FLAG).reduce<number>((all, one) => all | one, 0)
+
+/** Larger than any conversation that dex reads at once. */
+const MOST_CHARS = 400e6
+
+/** Every message's body line, by number. */
+function bodiesIn(other: Db, id: unknown, leaveOut: LeaveOut): Map<number, string> {
+  const lines = new Map<number, string>()
+  let chars = 0
+  const rows = other
+    .prepare("select * from body where conversation_id = ? order by chunk")
+    .iterate(id) as Iterable<ForeignRow>
+  for (const row of rows) {
+    const block = isSound("body", row as never) ? linesIn(row.data) : undefined
+    if (!block) continue // its messages are counted: they have no text
+    chars += block.reduce((sum, line) => sum + line.length, 0)
+    if (chars > MOST_CHARS) {
+      leaveOut("conversations that are too large")
+      return new Map()
+    }
+    for (const line of block) lines.set(numberOfLine(line), line)
+  }
+  return lines
 }

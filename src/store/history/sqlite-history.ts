@@ -166,11 +166,11 @@ export function openStore(
       const { addProjectPath } = await import("./project-paths.ts")
       return ask(() => inTransaction(db, () => addProjectPath(db, path, project)))
     },
-    importFrom: async (other, onProgress) => {
+    importFrom: async (other, options) => {
       const { mergeHistory } = await import("./import-history.ts")
       const source = openDatabase(other, HISTORY_MIGRATIONS)
       try {
-        return await ask(() => mergeHistory(db, source, identity(source), onProgress))
+        return await ask(() => mergeHistory(db, source, options))
       } finally {
         source.close()
       }

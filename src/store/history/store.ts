@@ -128,8 +128,8 @@ export type HistoryWriter = HistoryReader & {
    * records of the others are kept. Of every other unit that told one of these, no record is kept.
    */
   forget(refs: Ref[], ownerOf?: OwnerOf): Promise<number>
-  /** Merges the history in another file of this schema. */
-  importFrom(path: string, onProgress?: (done: number, total: number) => void): Promise<ImportReport>
+  /** Merges the history in a copy of another machine's file, whose schema was checked. */
+  importFrom(path: string, options: ImportOptions): Promise<ImportReport>
   /** Writes the whole history, and the databases beside it by name, into one file, and reads it back. */
   backup(file: string, beside: Record<string, string>): Promise<BackupContent>
 
@@ -192,6 +192,10 @@ export type KnownUnit = UnitMark & {
 
 export type UnitWrite = {
   source: SourceId
+  /** From a file that somebody brought: it adds to what is here, and changes nothing of it. */
+  foreign?: boolean
+  /** Its records are not complete: they are not to be parsed again. */
+  withholdsRaw?: boolean
   unit: { key: string; path: string; stamp: string; bornAt: number; modifiedAt: number }
   /** False when the unit was only parsed again: its source may be long gone. */
   seen: boolean
@@ -232,8 +236,27 @@ export type ConversationWrite = Omit<Conversation, "messages"> & {
  */
 export type MessageWrite = Message & { superseded?: boolean; stored?: { key: Buffer; number: number } }
 
-/** What an import brought; `forgotten` were left out, since they were forgotten here. */
-export type ImportReport = { units: number; conversations: number; messages: number; forgotten: number }
+/** What an import brought; `forgotten` were left out because they were deleted here, the others by what was wrong with them. */
+export type ImportReport = {
+  conversations: number
+  messages: number
+  forgotten: number
+  notes: number
+  left_out: { what: string; count: number }[]
+}
+
+/** What is allowed in, and as what. */
+export type ImportOptions = {
+  /** The agents that dex knows here. Nothing else becomes a conversation. */
+  sources: ReadonlySet<SourceId>
+  /** The agent whose conversations are a person's own notes; they are taken only if that is asked for. */
+  notes: SourceId
+  withNotes: boolean
+  /** By today's rules, whatever the file says of itself. */
+  redact: (record: Record<string, unknown>) => Record<string, unknown>
+  redactionVersion: number
+  onProgress?: (done: number, total: number) => void
+}
 
 /** How a project is known on any machine. */
 export type ProjectIdentity = { path: string; private: boolean; git_remote?: string; root_commit?: string }

@@ -60,8 +60,8 @@ export function saveConversation(
   const owns =
     !existing ||
     existing.unit_id === unitId ||
-    conversation.authority > existing.authority ||
-    outranks(db, conversation.id, unitId, existing.unit_id)
+    (!write.foreign &&
+      (conversation.authority > existing.authority || outranks(db, conversation.id, unitId, existing.unit_id)))
   const owner = owns ? unitId : existing.unit_id
   const projectId = !owns
     ? (existing.row.project_id as number | null)
@@ -79,7 +79,8 @@ export function saveConversation(
   const isShared = existing !== undefined && conversation.authority === existing.authority
   const stays = isShared ? keptOf(old, told, unitId, write) : []
   const isMerged = stays.length > 0 || (isShared && !owns)
-  const messages = isMerged ? mergeMessages(told, stays, owns ? liveOf(told) : inOrder(old)) : told
+  const heard = write.foreign ? told.filter((one) => !contradicts(one, old.get(keyText(one)))) : told
+  const messages = isMerged ? mergeMessages(heard, stays, owns ? liveOf(heard) : inOrder(old)) : told
   const last = [...old.values()].reduce((most, { number }) => Math.max(most, number), existing?.last_number ?? 0)
   const numbered = numberMessages(messages, old, last)
   const id = existing?.id ?? insertConversation(db, write.source, conversation.id, unitId, conversation.authority)
@@ -172,6 +173,13 @@ function keptOf(old: Map<string, OldRow>, told: Teller[], unitId: number, write:
   const lost = keepsOwn ? rows.filter((row) => row.by === unitId && !now.has(keyText(row)) && row.line !== "") : []
   const kept = [...others.map((row) => restored(row)), ...lost.map((row) => restored(row, true))]
   return kept.sort((a, b) => a.position - b.position)
+}
+
+/** Whether a message that was brought says something else than the one that is here, rather than the same or more of it. */
+function contradicts({ by, message }: Teller, here: OldRow | undefined): boolean {
+  if (!here || here.by === by || here.line === "" || here.damaged) return false
+  const now = message.parts.map(({ text }) => text)
+  return !restored(here).message.parts.every(({ text }) => now.some((longer) => longer.startsWith(text)))
 }
 
 function liveOf(told: Teller[]): Teller[] {

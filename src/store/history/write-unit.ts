@@ -24,9 +24,10 @@ export function writeUnit(db: Db, write: UnitWrite, platform = process.platform)
       .filter((conversation) => !isForgotten(db, write.source, conversation.id))
       .map((conversation) => withoutForgotten(db, write.source, conversation))
     const forgotten = write.conversations.length - known.length
-    const unitId = saveUnit(db, write, forgotten > 0)
+    const withholds = forgotten > 0 || write.withholdsRaw === true
+    const unitId = saveUnit(db, write, withholds)
     saveClaims(db, unitId, known)
-    if (forgotten > 0) deleteRaw(db, unitId)
+    if (withholds) deleteRaw(db, unitId)
     else saveRaw(db, unitId, write.raw)
     db.prepare(`update unit set blocks = ${BLOCKS} where id = @id`).run({ id: unitId })
     const result: WriteResult = { changed: 0, added_messages: 0, forgotten, fresh: [], again: [] }

@@ -41,12 +41,22 @@ export const restore = defineTool({
 export const importHistory = defineTool({
   name: "import",
   summary: "Merge another machine's history into this one",
-  input: object({ file: text("A backup, or the history.db of another machine.") }),
+  input: object({
+    file: text("A backup, or the history.db of another machine."),
+    with_notes: optional(
+      flag("Also import the notes in it, as your own. Only from your own machine: agents are told what notes say."),
+    ),
+  }),
   output: object({
     file: text(),
     conversations: integer("New or changed here."),
     messages: integer("New here."),
     forgotten: integer("Left out because they were deleted here."),
+    notes_left_out: integer("Notes that were left out: `with_notes` takes them."),
+    left_out: listOf(
+      object({ what: text(), count: integer() }),
+      "What was not taken because it is not what dex writes.",
+    ),
     projects: listOf(
       object({ from: text("The folder there."), to: text("The folder here.") }),
       "Projects that are in another folder on this machine, found by their git remote or first commit.",

@@ -1,53 +1,63 @@
-import { chmodSync, copyFileSync, existsSync } from "node:fs"
 import { join, resolve } from "node:path"
+import { agents } from "../../agents/index.ts"
 import { DexError } from "../../core/error.ts"
 import { isFolder } from "../../files/look-at.ts"
 import { normalRemote, repositoryIdentity } from "../../git/identity.ts"
-import { verifyBackup } from "../../store/history/backup.ts"
-import { openStore } from "../../store/history/sqlite-history.ts"
+import { redactRecord } from "../../redact/redact.ts"
+import { REDACTION_VERSION } from "../../redact/version.ts"
+import { copyForeign, historyIdIn, openForeignHistory, unpackAll } from "../../store/history/foreign-file.ts"
+import { projectsIn } from "../../store/history/import-history.ts"
 import type { HistoryWriter, ProjectIdentity } from "../../store/history/store.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import { openScratch } from "../../store/sqlite/scratch.ts"
 import type { Dex } from "../context.ts"
 
-export async function run(dex: Dex, input: { file: string }) {
+const NOTES = "dex_note"
+
+export async function run(dex: Dex, input: { file: string; with_notes?: boolean }) {
   const started = Date.now()
   const file = resolve(dex.cwd, input.file)
-  const store = await dex.storeToWrite()
-  if (verifyBackup(file).historyId === (await store.id()))
-    throw new DexError("same_history", `${input.file} is a copy of this history: there is nothing to merge.`)
   const lock = tryLock(dex.home.lock)
   if (!lock) throw new DexError("busy", "Another dex is syncing right now. Try again when it is done.")
   const scratch = openScratch(dex.home.dir)
   try {
-    const copy = copyOf(file, scratch.folder)
-    const other = openStore(copy)
-    const theirs = await other.projectIdentities().finally(() => other.close())
+    // SQLite never opens the other history: it is looked at, and brought up to date, in a copy.
+    const copy = join(scratch.folder, "history.db")
+    copyForeign(file, copy)
+    const { historyId, projects: theirs } = lookInto(copy, file)
+    const store = await dex.storeToWrite()
+    if (historyId === (await store.id()))
+      throw new DexError("same_history", `${input.file} is a copy of this history: there is nothing to merge.`)
     const projects = await samePlaces(theirs, await ownProjects(dex, store))
     for (const { from, to } of projects) await store.addProjectPath(from, to)
-    const report = await store.importFrom(copy, (done, total) =>
-      dex.onProgress?.({ phase: "reading", done, total, bytes: done, bytesTotal: total }),
-    )
-    const { conversations, messages, forgotten } = report
+    // Before any conversation: an import that is stopped halfway must not leave one of a private project to be read elsewhere.
     const made_private = await keepPrivate(store, theirs, projects)
+    const { notes, ...report } = await store.importFrom(copy, {
+      sources: new Set([...agents, ...(await dex.outside()).agents].map(({ source }) => source)),
+      notes: NOTES,
+      withNotes: input.with_notes === true,
+      redact: (record) => redactRecord(record).record,
+      redactionVersion: REDACTION_VERSION,
+      onProgress: (done, total) => dex.onProgress?.({ phase: "reading", done, total, bytes: done, bytesTotal: total }),
+    })
     const { index } = await dex.syncDeps()
     await index.follow(store)
-    return { file, conversations, messages, forgotten, projects, made_private, duration_ms: Date.now() - started }
+    return { file, ...report, notes_left_out: notes, projects, made_private, duration_ms: Date.now() - started }
   } finally {
     scratch.close()
     lock.release()
   }
 }
 
-/** The other history is never touched: an older one is brought up to date in a copy. */
-function copyOf(file: string, folder: string): string {
-  const copy = join(folder, "history.db")
-  for (const suffix of ["", "-wal"]) {
-    if (!existsSync(file + suffix)) continue
-    copyFileSync(file + suffix, copy + suffix)
-    chmodSync(copy + suffix, 0o600)
+/** Throws a DexError unless the file is a history of dex that this machine can unpack. */
+function lookInto(copy: string, name: string): { historyId: string; projects: ProjectIdentity[] } {
+  const other = openForeignHistory(copy, name)
+  try {
+    unpackAll(other, copy, name, () => {}) // what is in a block that is broken is left out, and counted
+    return { historyId: historyIdIn(other, name), projects: projectsIn(other) }
+  } finally {
+    other.close()
   }
-  return copy
 }
 
 /** The projects of this machine, the current one included, as they are known anywhere. */
@@ -76,7 +86,7 @@ async function samePlaces(theirs: ProjectIdentity[], ours: ProjectIdentity[]): P
   })
 }
 
-/** What is private on either machine is private: an import must not open it. */
+/** What is private on either machine is private: an import must not open it. Returns those that were not private here. */
 async function keepPrivate(
   store: HistoryWriter,
   theirs: ProjectIdentity[],
@@ -86,7 +96,7 @@ async function keepPrivate(
   const made: string[] = []
   for (const { path } of theirs.filter((project) => project.private)) {
     const here = places.find(({ from }) => from === path)?.to ?? path
-    if (known.get(here)?.private !== false) continue
+    if (known.get(here)?.private === true || made.includes(here)) continue
     await store.setPrivate(here, true)
     made.push(here)
   }

@@ -4,7 +4,7 @@ import type { Db } from "../../sqlite/database.ts"
 import { asWritten, conversationRef, type OnDamage, parsed, type Stored } from "../rot/sound.ts"
 import type { HistoryRow } from "../rot/sums.ts"
 import type { ConversationRow, ConversationSpan, ListFilter } from "../store.ts"
-import { NOT_DAMAGED, present, type Raw, spellingsAsJson } from "./rows.ts"
+import { ENDED_AT, NOT_DAMAGED, present, type Raw, STARTED_AT, shownTime, spellingsAsJson } from "./rows.ts"
 
 const ROW = `select c.*, p.*, u.* from conversation c left join unit u on u.id = c.unit_id
   left join project p on p.id = c.project_id`
@@ -93,7 +93,8 @@ export function spans(
 ): ConversationSpan[] {
   const rows = db
     .prepare(
-      `select c.source, p.path as project, c.started_at, c.ended_at from conversation c
+      `select c.source, p.path as project, ${STARTED_AT} as started_at, ${ENDED_AT} as ended_at
+       from conversation c
        left join project p on p.id = c.project_id ${LISTED} and ${OF_KINDS}`,
     )
     .all({ ...valuesOf(db, filter, platform), kinds: kindsAsText(filter) }) as Raw[]
@@ -181,8 +182,8 @@ function toRow(
     agent_version: row.agent_version,
     parent: parent ?? null,
     fork_of: row.fork_of,
-    started_at: row.started_at,
-    ended_at: row.ended_at,
+    started_at: shownTime(row.started_at),
+    ended_at: shownTime(row.ended_at),
     models,
     usage,
     message_count: row.message_count || superseded,

@@ -1,4 +1,5 @@
 import type { Effect, Message, Role } from "../../../core/conversation.ts"
+import { isTime } from "../../../core/record.ts"
 import type { Ref } from "../../../core/ref.ts"
 import type { Usage } from "../../../core/usage.ts"
 import type { Db } from "../../sqlite/database.ts"
@@ -79,7 +80,7 @@ function toMessage(row: MessageRow, body: Body): StoredMessage {
   return {
     number: row.number,
     role: row.role,
-    ...(row.at !== null && { at: row.at }),
+    ...(isTime(row.at) && { at: row.at }),
     ...(body.model !== undefined && { model: body.model }),
     parts: body.parts,
     effects: body.effects ?? [],

@@ -2,7 +2,7 @@ import type { Db } from "../../sqlite/database.ts"
 import { asWritten, damagedIds, type OnDamage, parsed, type Stored } from "../rot/sound.ts"
 import type { HistoryRow } from "../rot/sums.ts"
 import type { Collection, ProjectIdentity, ProjectRow, Stats } from "../store.ts"
-import { NOT_DAMAGED, present, type Raw } from "./rows.ts"
+import { ENDED_AT, NOT_DAMAGED, present, type Raw, STARTED_AT } from "./rows.ts"
 
 // What there is in all: projects, collections, counts.
 
@@ -67,7 +67,7 @@ export function historyStats(db: Db, onDamage: OnDamage): Stats {
   const total = db
     .prepare(
       `select count(*) as conversations, ifnull(sum(message_count - copied_count), 0) as messages, ifnull(sum(estimated_tokens), 0) as estimated_tokens,
-         ifnull(sum(text_bytes), 0) as text_bytes, min(started_at) as earliest, max(ended_at) as latest
+         ifnull(sum(text_bytes), 0) as text_bytes, min(${STARTED_AT}) as earliest, max(${ENDED_AT}) as latest
        from conversation c where kind <> 'document' and ${NOT_DAMAGED}`,
     )
     .get({ damaged }) as Raw

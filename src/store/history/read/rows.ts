@@ -1,3 +1,4 @@
+import { isTime } from "../../../core/record.ts"
 import { type Ref, sourceWithOwner } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { type Held, readHeld } from "../held.ts"
@@ -34,6 +35,15 @@ export function rowsOf(
   const right = stored.map((row) => asWritten(db, table, row, onDamage)).filter((row) => row?.conversation_id === id)
   return isComplete && right.length === stored.length ? (right as HistoryRow[]) : rowsAnywhere(db, table, id)
 }
+
+/** A time that an earlier import brought may be one that nothing can show: then none is known. */
+export function shownTime(value: unknown): number | null {
+  return isTime(value) ? value : null
+}
+
+/** The same in SQL, of a conversation `c`. */
+export const STARTED_AT = "iif(c.started_at between -8.64e15 and 8.64e15, c.started_at, null)"
+export const ENDED_AT = "iif(c.ended_at between -8.64e15 and 8.64e15, c.ended_at, null)"
 
 export function spellingsAsJson(db: Db, project: string | undefined, platform: NodeJS.Platform): string | null {
   return project === undefined ? null : JSON.stringify(spellingsOf(db, project, platform))

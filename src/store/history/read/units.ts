@@ -9,7 +9,7 @@ import { type HistoryRow, isSound } from "../rot/sums.ts"
 import { tableSql } from "../rot/table-sql.ts"
 import type { KnownUnit, SourceReport, UnitMark, UnreadableFile } from "../store.ts"
 import { metaJson } from "./meta.ts"
-import { NOT_DAMAGED, present, type Raw } from "./rows.ts"
+import { ENDED_AT, NOT_DAMAGED, present, type Raw } from "./rows.ts"
 
 // What was read before, and how far.
 
@@ -117,7 +117,7 @@ export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
     if (stored.length === 0 && unreadableFiles.length === 0) return []
     const held = db
       .prepare(
-        `select count(*) as conversations, ifnull(sum(message_count - copied_count), 0) as messages, max(ended_at) as last_at
+        `select count(*) as conversations, ifnull(sum(message_count - copied_count), 0) as messages, max(${ENDED_AT}) as last_at
          from conversation c where source = @source and ${NOT_DAMAGED}`,
       )
       .get({ source, damaged }) as Raw

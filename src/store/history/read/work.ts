@@ -1,4 +1,5 @@
 import { foldPath, isFolding } from "../../../core/path-key.ts"
+import { isTime } from "../../../core/record.ts"
 import { type Ref, sourceWithOwner } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { FLAG } from "../flags.ts"
@@ -136,7 +137,7 @@ export function commits(
     ref: { source, id, number },
     hash,
     subject,
-    ...(at !== null && { at }),
+    ...(isTime(at) && { at }),
   }))
 }
 

@@ -1,0 +1,225 @@
+import { type Effect, type Kind, type Message, type Part, ROLES, type Title } from "../../core/conversation.ts"
+import { isDeeperThan, isRecord, isTime, MAX_DEPTH, number, parseObject, type RawRecord } from "../../core/record.ts"
+import {
+  choice,
+  decimal,
+  flag,
+  integer,
+  listOf,
+  object,
+  optional,
+  readAs,
+  type Schema,
+  text,
+} from "../../core/schema.ts"
+import type { Usage } from "../../core/usage.ts"
+
+// Which values of a file that somebody brought can be what dex wrote. SQLite keeps any type in any column, so each is
+// looked at before it is used. Nothing here throws.
+
+/** A path, a key, an id: longer than any system allows. */
+const LONGEST_NAME = 8_192
+const LONGEST_ID = 512
+const LONGEST_TEXT = 64 << 20
+const MOST_ITEMS = 100_000
+/** What a ref can name. */
+const LAST_NUMBER = 999_999_999
+
+/** Text of a person or a program that names something: without control characters, and not endless. */
+export function cleanName(value: unknown): string | undefined {
+  return typeof value === "string" && value.length <= LONGEST_NAME && !/[\x00-\x08\x0b-\x1f\x7f]/.test(value)
+    ? value
+    : undefined
+}
+
+/** What an agent calls a conversation. It ends up in refs, and must not lead out of a folder. */
+export function cleanId(value: unknown): string | undefined {
+  const name = cleanName(value)
+  if (name === undefined || name === "" || name.length > LONGEST_ID) return undefined
+  return /[\s#]|(^|[/\\])\.\.?([/\\]|$)/.test(name) ? undefined : name
+}
+
+/** A folder, as agents write them: from the root of a disk. */
+export function absoluteFolder(value: unknown): string | undefined {
+  const name = cleanName(value)
+  return name !== undefined && /^(\/|[A-Za-z]:[\\/]|\\\\)/.test(name) ? name : undefined
+}
+
+export function boundedText(value: unknown): string | undefined {
+  return typeof value === "string" && value.length <= LONGEST_TEXT ? value : undefined
+}
+
+export function timeIn(value: unknown): number | undefined {
+  return isTime(value) ? Math.round(value) : undefined
+}
+
+export function wholeCount(value: unknown, most = Number.MAX_SAFE_INTEGER): number | undefined {
+  return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= most
+    ? (value as number)
+    : undefined
+}
+
+export function messageNumber(value: unknown): number | undefined {
+  const count = wholeCount(value, LAST_NUMBER)
+  return count === 0 ? undefined : count
+}
+
+const KEY_BYTES = 12
+
+/** The hash that names a native record. */
+export function recordKey(value: unknown): Buffer | undefined {
+  return Buffer.isBuffer(value) && value.length === KEY_BYTES ? value : undefined
+}
+
+const KINDS: readonly Kind[] = ["person", "subagent", "automation", "dex"]
+
+export function knownKind(value: unknown): Kind | undefined {
+  return KINDS.find((kind) => kind === value)
+}
+
+export function knownRole(value: unknown): Message["role"] | undefined {
+  return ROLES.find((role) => role === value && role !== "document")
+}
+
+const TITLE_FROM: readonly Title["from"][] = ["person", "agent", "summary", "plan", "commit", "first_prompt"]
+
+export function titleFrom(value: unknown): Title["from"] | undefined {
+  return TITLE_FROM.find((from) => from === value)
+}
+
+/** A JSON list of names; what is no name in it is left out. Undefined for anything else. */
+export function namesIn(value: unknown): string[] | undefined {
+  const list = parsedJson(value)
+  if (!Array.isArray(list) || list.length > MOST_ITEMS) return undefined
+  return list.flatMap((item) => cleanName(item) ?? [])
+}
+
+/** How often each: `{"token": 3}`. */
+export function countsIn(value: unknown): Record<string, number> | undefined {
+  const counts = parsedJson(value)
+  if (!isRecord(counts) || Object.values(counts).some((count) => wholeCount(count) === undefined)) return undefined
+  return counts as Record<string, number>
+}
+
+export function skippedIn(value: unknown): { reason: string; where: string }[] | undefined {
+  const list = readAs(listOf(object({ reason: text(), where: text() })), parsedJson(value))
+  return "ok" in list ? list.ok : undefined
+}
+
+/** Undefined where it is not JSON; then nothing else is either. */
+export function parsedJson(value: unknown): unknown {
+  if (typeof value !== "string" || value.length > LONGEST_TEXT) return undefined
+  try {
+    const parsed: unknown = JSON.parse(value)
+    return isDeeperThan(parsed, MAX_DEPTH) ? undefined : parsed
+  } catch {
+    return undefined
+  }
+}
+
+/** One of an agent's own records. */
+export function recordIn(line: string): RawRecord | undefined {
+  const record = line.length <= LONGEST_TEXT ? parseObject(line) : undefined
+  return record && !isDeeperThan(record, MAX_DEPTH) ? record : undefined
+}
+
+const ORIGINS = ["person", "agent", "local_tool", "web", "injected", "document"] as const
+/** What a later dex keeps beside them is no reason to lose a message. */
+const open = (fields: Record<string, Schema>): Schema => ({ ...object(fields), additionalProperties: true })
+const HUNK = open({
+  path: text(),
+  old_start: integer(),
+  old_lines: integer(),
+  new_start: integer(),
+  new_lines: integer(),
+  lines: listOf(text()),
+})
+const PART = open({
+  type: choice(["text", "thinking", "tool_call", "tool_result", "image", "summary"]),
+  text: text(),
+  origin: choice(ORIGINS),
+  tool: optional(text()),
+  call_id: optional(text()),
+  is_error: optional(flag()),
+  hunks: optional(listOf(HUNK)),
+  mime: optional(text()),
+  bytes: optional(decimal()),
+  sha256: optional(text()),
+})
+const EFFECTS: Record<Effect["type"], Schema> = {
+  file: open({
+    type: text(),
+    path: text(),
+    action: choice(["edited", "read", "mentioned"]),
+    call_id: optional(text()),
+    added: optional(integer()),
+    removed: optional(integer()),
+  }),
+  command: open({
+    type: text(),
+    command: text(),
+    call_id: optional(text()),
+    exit_status: optional(integer()),
+    failed: optional(flag()),
+    error: optional(text()),
+  }),
+  commit: open({
+    type: text(),
+    hash: text(),
+    subject: text(),
+    branch: optional(text()),
+    call_id: optional(text()),
+  }),
+  pull_request: open({ type: text(), url: text() }),
+}
+
+/** Of what no answer of a model ever used or cost as much. */
+const MOST_TOKENS = 1e12
+
+/** A message's content as it is stored. Undefined where its parts are wrong; `dropped` names what else was. */
+export function bodyIn(
+  record: RawRecord,
+): (Pick<Message, "model" | "parts" | "effects" | "usage"> & { dropped: string[] }) | undefined {
+  const parts = readAs(listOf(PART), record.parts)
+  if ("wrong" in parts) return undefined
+  const dropped: string[] = []
+  const keep = <T>(given: unknown, checked: T | undefined, what: string): T | undefined => {
+    if (given !== undefined && checked === undefined) dropped.push(what)
+    return checked
+  }
+  const model = keep(record.model, cleanName(record.model), "names of models")
+  const usage = keep(record.usage, plausibleUsage(record.usage), "counts of tokens")
+  const effects = keep(record.effects, knownEffects(record.effects), "lists of files and commands")
+  return {
+    ...(model !== undefined && { model }),
+    parts: parts.ok as Part[],
+    ...(effects && { effects }),
+    ...(usage && { usage }),
+    dropped,
+  }
+}
+
+function plausibleUsage(value: unknown): Usage | undefined {
+  if (!isRecord(value)) return undefined
+  for (const field of ["input", "output", "cache_read", "cache_write"])
+    if (number(value[field]) === undefined) return undefined
+  for (const [field, amount] of Object.entries(value)) {
+    if (field === "service_tier" || field === "speed" ? cleanName(amount) === undefined : !isAmount(amount))
+      return undefined
+  }
+  return value as unknown as Usage
+}
+
+function isAmount(value: unknown): boolean {
+  return typeof value === "number" && value >= 0 && value <= MOST_TOKENS
+}
+
+function knownEffects(value: unknown): Effect[] | undefined {
+  if (!Array.isArray(value)) return undefined
+  const isOne = (effect: unknown) => {
+    const schema =
+      isRecord(effect) && Object.hasOwn(EFFECTS, String(effect.type)) && EFFECTS[effect.type as Effect["type"]]
+    return schema && "ok" in readAs(schema, effect)
+  }
+  return value.every(isOne) ? value : undefined
+}
