@@ -224,7 +224,7 @@ function asListed({ conversations = [] }: ForgetOutput, refs: string[], columns:
   })
 }
 
-export function printForget(output: ForgetOutput, { terminal }: PrintContext): Printed {
+export function printForget(output: ForgetOutput, { terminal, home }: PrintContext): Printed {
   if (output.asked) {
     return {
       lines: toBeForgotten(output, terminal.columns),
@@ -235,13 +235,19 @@ export function printForget(output: ForgetOutput, { terminal }: PrintContext): P
   }
   return {
     lines: [...output.forgotten.map((ref) => `forgotten: ${ref}`), ...keptLines(output, terminal.columns)],
-    notes: output.pinned
-      ? [
-          `No longer found or shown, and never read again. The agents' own files were not touched. ${pinnedNote(output.pinned)}`,
-        ]
-      : ["Deleted from the history and the index, and never read again. The agents' own files were not touched."],
+    notes: [
+      output.pinned
+        ? `No longer found or shown, and never read again. ${NOT_TOUCHED} ${pinnedNote(output.pinned)}`
+        : `Deleted from the history and the index, and never read again. ${NOT_TOUCHED}`,
+      ...(output.still_there ?? []).map(({ file, why }) => {
+        const name = safeLine(shortPath(file, home))
+        return `${name} may still contain it, and was not changed (${safeLine(why)}). If you do not need it: rm ${name}`
+      }),
+    ],
   }
 }
+
+const NOT_TOUCHED = "The agents' own files and your backups were not touched."
 
 function keptLines(output: ForgetOutput, columns: number): string[] {
   const { kept_copies: copies = [] } = output

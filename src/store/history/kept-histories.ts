@@ -84,7 +84,7 @@ function nameAlso(file: string, name: string): void {
   }
 }
 
-function isSameFile(a: string, b: string): boolean {
+export function isSameFile(a: string, b: string): boolean {
   const [one, other] = [a, b].map((path) => statSync(path, { bigint: true, throwIfNoEntry: false }))
   return one !== undefined && other !== undefined && one.ino === other.ino && one.dev === other.dev
 }

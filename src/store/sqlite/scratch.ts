@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { tryLock } from "./lock.ts"
 
@@ -67,7 +67,8 @@ const MAKING_MS = 60_000
 /** True where the process that made it is gone. */
 function isLeft(folder: string): boolean {
   try {
-    if (Math.abs(Date.now() - statSync(folder).mtimeMs) < MAKING_MS) return false
+    const isBeingMade = !existsSync(join(folder, LOCK)) && Math.abs(Date.now() - statSync(folder).mtimeMs) < MAKING_MS
+    if (isBeingMade) return false
     const lock = tryLock(join(folder, LOCK))
     lock?.release()
     return lock !== undefined

@@ -30,6 +30,12 @@ export const forget = defineTool({
         "Databases whose old pages another program still reads: the deleted words stay in their bytes until it ends.",
       ),
     ),
+    still_there: optional(
+      listOf(
+        object({ file: text(), why: text() }),
+        "Databases in dex's folder that could not be changed, and may still contain it.",
+      ),
+    ),
     conversations: optional(
       listOf(object(conversationFields), "What would be deleted and what has copies, as listed."),
     ),

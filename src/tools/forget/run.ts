@@ -11,7 +11,7 @@ import { isFolder } from "../../files/look-at.ts"
 import { createProjectFinder } from "../../git/project.ts"
 import { nativeKey } from "../../ingest/unit-names.ts"
 import { removeDamaged } from "../../store/history/rot/damaged-files.ts"
-import type { HistoryReader } from "../../store/history/store.ts"
+import type { HistoryReader, OwnerOf } from "../../store/history/store.ts"
 import { removeOtherFormats } from "../../store/sqlite/other-formats.ts"
 import { forgetTraces } from "../../trace/forget.ts"
 import type { Dex } from "../context.ts"
@@ -19,6 +19,7 @@ import { conversationOf } from "../fields.ts"
 import { learnInAnyCase } from "../learned.ts"
 import { resolveRef } from "../resolve.ts"
 import { finishForgetting, noteForgetting } from "./finish-forgetting.ts"
+import { forgetInKept } from "./forget-kept.ts"
 
 /** A reader takes milliseconds, or it hangs. */
 const PATIENCE_MS = 10_000
@@ -46,11 +47,13 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean; copie
   await dex.clearCopies(refs, projects)
   const { connectors } = await dex.syncDeps()
   const connectorOf = new Map(connectors.map((connector) => [connector.source, connector]))
-  await store.forget(refs, (source, key) => connectorOf.get(source)?.conversationOf?.(nativeKey(key)))
+  const ownerOf: OwnerOf = (source, key) => connectorOf.get(source)?.conversationOf?.(nativeKey(key))
+  await store.forget(refs, ownerOf)
   removeOwn(dex, refs)
   // A damaged history that a repair kept holds it too, and so does what another version of dex derived from it.
   removeDamaged(dex.home.history)
   for (const file of [dex.home.index, dex.home.knowledge]) removeOtherFormats(file)
+  const still = await forgetInKept(dex.home, refs, { copies: input.copies === true, ownerOf })
   await dex.clearCopies(refs, projects)
   const index = await dex.indexToWrite()
   if (index) {
@@ -65,7 +68,12 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean; copie
       `Waiting for another program that reads the old pages of ${listed(names)}, ${PATIENCE_MS / 1000} s at the most. You can stop this; what was deleted stays deleted.`,
     ),
   )
-  return { ...told, ...(conversations.length > 0 && { conversations }), ...(pinned.length > 0 && { pinned }) }
+  return {
+    ...told,
+    ...(conversations.length > 0 && { conversations }),
+    ...(pinned.length > 0 && { pinned }),
+    ...(still.length > 0 && { still_there: still }),
+  }
 }
 
 async function projectsOf(store: HistoryReader, refs: Ref[]): Promise<string[]> {
