@@ -305,6 +305,7 @@ function withProject(
   conversation: Conversation & { messages: MessageWrite[] },
   context: ReadContext,
 ): ConversationWrite {
-  const cwd = conversation.cwds[0]
-  return cwd === undefined ? conversation : { ...conversation, project: context.projectOf(cwd) }
+  const [project, ...projects] = new Set(conversation.cwds.map(context.projectOf))
+  if (project === undefined) return conversation
+  return { ...conversation, project, ...(projects.length > 0 && { projects }) }
 }

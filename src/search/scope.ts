@@ -69,6 +69,19 @@ export async function scopeOf(
   return { filters, hiddenProjects: shown }
 }
 
+/** The history without what these hide: the index may not know yet that a conversation belongs to a private project. */
+export function withoutHidden(store: HistoryReader, { excludedProjects }: Scope["filters"]): HistoryReader {
+  if (!excludedProjects) return store
+  const hidden = new Set(excludedProjects)
+  return {
+    ...store,
+    conversation: async (ref) => {
+      const row = await store.conversation(ref)
+      return row?.project !== undefined && hidden.has(row.project) ? undefined : row
+    },
+  }
+}
+
 /** Private projects, but for the one in which the question is asked. */
 export function hiddenFrom(projects: readonly ProjectRow[], inside: string | undefined, platform = process.platform) {
   const isHere = (path: string) => inside !== undefined && isSamePath(path, inside, platform)

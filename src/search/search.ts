@@ -21,7 +21,7 @@ import {
 } from "./rank.ts"
 import type { Rerank } from "./rerank.ts"
 import { scanHistory } from "./scan.ts"
-import { type Filters, type Scope, scopeOf } from "./scope.ts"
+import { type Filters, type Scope, scopeOf, withoutHidden } from "./scope.ts"
 import { addTitles } from "./titles.ts"
 
 export type SearchInput = Filters & {
@@ -118,7 +118,7 @@ export async function searchHistory(
   if (scope === undefined) return NOTHING
   if (!index) return withoutIndex(store, scope, input, false)
   try {
-    return await withIndex(store, index, scope, input)
+    return await withIndex(withoutHidden(store, scope.filters), index, scope, input)
   } catch (error) {
     if (!isDexError(error) || error.code !== "index_damaged") throw error
     return withoutIndex(store, scope, input, true)

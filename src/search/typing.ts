@@ -8,7 +8,7 @@ import type { NewestHit, NewestQuery } from "../store/index/newest.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import { matchTexts } from "../store/index/snippets.ts"
 import type { Term } from "../store/index/terms.ts"
-import { scopeOf } from "./scope.ts"
+import { scopeOf, withoutHidden } from "./scope.ts"
 
 // What is found while somebody types? It must be there before the next key: nothing is ranked, the newest come first.
 
@@ -105,7 +105,8 @@ async function found(
   const known = new Set(prompts.map(({ ref }) => formatRef(ref)))
   const others = prompts.length < limit ? await index.newest(asked) : []
   const rest = others.filter(({ ref }) => !known.has(formatRef(ref))).slice(0, limit - prompts.length)
-  const hits = await Promise.all([prompts, rest].map((list) => readHits(store, list, read)))
+  const open = withoutHidden(store, scope.filters)
+  const hits = await Promise.all([prompts, rest].map((list) => readHits(open, list, read)))
   return shown(hits, all.flat(), words)
 }
 

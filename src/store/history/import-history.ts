@@ -1,6 +1,6 @@
 import { hash } from "node:crypto"
 import type { Title } from "../../core/conversation.ts"
-import type { Db } from "../sqlite/database.ts"
+import { type Db, inTransaction } from "../sqlite/database.ts"
 import { type Block, numberOfLine, packLines, readBlock } from "./codec.ts"
 import { FLAG } from "./flags.ts"
 import { historyIdIn } from "./foreign-file.ts"
@@ -23,6 +23,7 @@ import {
   titleFrom,
   wholeCount,
 } from "./foreign-values.ts"
+import { markPrivate } from "./private-folders.ts"
 import { isSound } from "./rot/sums.ts"
 import type {
   ConversationWrite,
@@ -54,6 +55,9 @@ export function mergeHistory(db: Db, other: Db, options: ImportOptions): ImportR
   const leaveOut: LeaveOut = (what, count = 1) => void wrong.set(what, (wrong.get(what) ?? 0) + count)
   const report = { conversations: 0, messages: 0, forgotten: 0, notes: 0 }
   const work: Import = { db, other, otherId: historyIdIn(other, "The file"), options, leaveOut }
+  // Before any conversation: an import that is stopped halfway must not leave one of a private project to be read elsewhere.
+  if (options.privateProjects.length > 0)
+    inTransaction(db, () => markPrivate(db, options.privateProjects, true, { platform: process.platform }))
   const ids = other
     .prepare("select id from unit where source is not 'docs' order by modified_at desc, id")
     .pluck()

@@ -10,6 +10,7 @@ import {
 } from "../sqlite/database.ts"
 import { changes, revision } from "./feed.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
+import { fileStored, markPrivate } from "./private-folders.ts"
 import { conversation, listConversations, resolve, spans, titles, usingModel } from "./read/conversations.ts"
 import { messages, versions } from "./read/messages.ts"
 import { metaJson, metaValue } from "./read/meta.ts"
@@ -179,16 +180,8 @@ export function openStore(
       const { writeBackup } = await import("./backup.ts")
       return ask(() => writeBackup(db, file, beside))
     },
-    setPrivate: (project, isPrivate) =>
-      ask(() => {
-        const sql = "update project set private = ? where path in (select value from json_each(?))"
-        const spellings = spellingsOf(db, project, platform)
-        return inTransaction(db, () => {
-          // Before the first conversation there, so that it never was to be found.
-          if (isPrivate) db.prepare("insert or ignore into project (path) values (?)").run(spellings[0])
-          return db.prepare(sql).run(isPrivate ? 1 : 0, JSON.stringify(spellings)).changes > 0
-        })
-      }),
+    setPrivate: (project, isPrivate, isIn) =>
+      ask(() => inTransaction(db, () => markPrivate(db, [project], isPrivate, { isIn, platform }))),
     withSubagents: async (refs) => {
       const { withSubagents } = await import("./forget.ts")
       await mendRelations()
@@ -262,6 +255,7 @@ function heirsOf(db: Db, unitId: number): string[] {
 function prepared(db: Db, path: string, platform: NodeJS.Platform): string {
   try {
     joinPrivacy(db, platform)
+    fileStored(db, (work) => inTransaction(db, work), platform)
     return identity(db)
   } catch (error) {
     const told = explainedOf(db, HISTORY_MIGRATIONS, error, path)

@@ -3,6 +3,7 @@ import type { Ref, RefQuery } from "../../core/ref.ts"
 import type { Usage } from "../../core/usage.ts"
 import type { BackupContent } from "./backup.ts"
 import type { Block } from "./codec.ts"
+import type { IsInProject } from "./private-folders.ts"
 import type { Healing } from "./rot/heal.ts"
 import type { Injury, Inspection } from "./rot/inspect.ts"
 
@@ -121,8 +122,11 @@ export type HistoryWriter = HistoryReader & {
   saveProjectIdentity(path: string, identity: { git_remote?: string; root_commit?: string }): Promise<void>
   /** From now on what was done in this folder, on another machine or before it moved, belongs to that project. */
   addProjectPath(path: string, project: string): Promise<void>
-  /** Also before the first conversation of a project. */
-  setPrivate(projectPath: string, isPrivate: boolean): Promise<boolean>
+  /**
+   * Also before the first conversation of a project. All conversations that worked in it, in whatever folder they
+   * began, belong to it from then on, until it is no longer private.
+   */
+  setPrivate(projectPath: string, isPrivate: boolean, isIn?: IsInProject): Promise<boolean>
   /**
    * Takes them out for good. `ownerOf` tells, for a unit of many conversations, which of them a record belongs to: the
    * records of the others are kept. Of every other unit that told one of these, no record is kept.
@@ -227,6 +231,8 @@ export type UnitWrite = {
 export type ConversationWrite = Omit<Conversation, "messages"> & {
   /** The project's folder, worked out from the working directories. */
   project?: string
+  /** The projects of its other folders, where they are others. */
+  projects?: string[]
   messages: MessageWrite[]
 }
 
@@ -252,6 +258,8 @@ export type ImportOptions = {
   /** The agent whose conversations are a person's own notes; they are taken only if that is asked for. */
   notes: SourceId
   withNotes: boolean
+  /** Projects that are private from the beginning of the import, by their folders here. */
+  privateProjects: readonly string[]
   /** By today's rules, whatever the file says of itself. */
   redact: (record: Record<string, unknown>) => Record<string, unknown>
   redactionVersion: number

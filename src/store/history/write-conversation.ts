@@ -9,6 +9,15 @@ import { nextChange, refreshCounts } from "./feed.ts"
 import { FLAG } from "./flags.ts"
 import { HELD, readHeld } from "./held.ts"
 import { keyText, mergeMessages, type Teller } from "./merge.ts"
+import {
+  beganIn,
+  filedUnder,
+  fileSubagents,
+  foldersIn,
+  forgetBegin,
+  privateAbove,
+  rememberBegin,
+} from "./private-folders.ts"
 import { projectIdOf, projectPathsOf } from "./project-paths.ts"
 import { makeReady } from "./rot/heal.ts"
 import { despiteIndexes } from "./rot/mend.ts"
@@ -63,11 +72,20 @@ export function saveConversation(
     (!write.foreign &&
       (conversation.authority > existing.authority || outranks(db, conversation.id, unitId, existing.unit_id)))
   const owner = owns ? unitId : existing.unit_id
-  const projectId = !owns
-    ? (existing.row.project_id as number | null)
-    : conversation.project === undefined
-      ? null
-      : projectIdOf(db, spellingsOf(db, conversation.project, platform)[0], conversation.git_remote)
+  const here = existing ? foldersIn(existing.row.cwds as string) : []
+  const began =
+    existing && (!owns || write.foreign)
+      ? beganIn(db, existing.id, existing.row.project_id as number | null)
+      : conversation.project === undefined
+        ? null
+        : projectIdOf(db, spellingsOf(db, conversation.project, platform)[0], conversation.git_remote)
+  const filing = {
+    began,
+    cwds: owns ? conversation.cwds : [...here, ...conversation.cwds],
+    ...(conversation.projects && { projects: conversation.projects }),
+    above: privateAbove(db, write.source, conversation.parent?.id),
+  }
+  const projectId = filedUnder(db, filing, platform)
   const old = existing ? loadMessages(db, existing) : new Map<string, OldRow>()
   const takenOver = existing !== undefined && existing.unit_id !== owner
   if (takenOver) handOver(db, existing.id, existing.unit_id, owner)
@@ -115,6 +133,7 @@ export function saveConversation(
   )
   // Of a conversation that several units tell, one names it: title, folder, branch.
   if (!owns) for (const name of NAMING_FACTS) facts[name] = existing.row[name] ?? null
+  facts.project_id = projectId
   const isChanged =
     !existing ||
     takenOver ||
@@ -124,6 +143,8 @@ export function saveConversation(
     existing.facts !== factsKey(facts)
   if (existing?.damaged) despiteIndexes(db, () => updateConversation(db, id, facts, write.source, conversation.id))
   else if (isChanged) updateConversation(db, id, facts)
+  rememberBegin(db, id, began, projectId)
+  if (existing?.row.project_id !== projectId) fileSubagents(db, id)
   const saysLess = [...changed, ...moved].some(isLess)
   const again = existing ? tellAgain(db, write.source, conversation, unitId, owner, saysLess) : []
   const isNew = ({ message }: Numbered) => !message.superseded
@@ -434,6 +455,7 @@ export function deleteConversation(db: Db, id: number): void {
     db.prepare(DELETE_OF[table]).run(id)
   }
   db.prepare("delete from conversation where id = ?").run(id)
+  forgetBegin(db, id)
   db.prepare("insert into deletion (change_seq, conversation_id) values (?, ?)").run(nextChange(db), id)
 }
 

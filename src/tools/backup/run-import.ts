@@ -30,12 +30,12 @@ export async function run(dex: Dex, input: { file: string; with_notes?: boolean 
       throw new DexError("same_history", `${input.file} is a copy of this history: there is nothing to merge.`)
     const projects = await samePlaces(theirs, await ownProjects(dex, store))
     for (const { from, to } of projects) await store.addProjectPath(from, to)
-    // Before any conversation: an import that is stopped halfway must not leave one of a private project to be read elsewhere.
-    const made_private = await keepPrivate(store, theirs, projects)
+    const made_private = await toMakePrivate(store, theirs, projects)
     const { notes, ...report } = await store.importFrom(copy, {
       sources: new Set([...agents, ...(await dex.outside()).agents].map(({ source }) => source)),
       notes: NOTES,
       withNotes: input.with_notes === true,
+      privateProjects: made_private,
       redact: (record) => redactRecord(record).record,
       redactionVersion: REDACTION_VERSION,
       onProgress: (done, total) => dex.onProgress?.({ phase: "reading", done, total, bytes: done, bytesTotal: total }),
@@ -86,8 +86,8 @@ async function samePlaces(theirs: ProjectIdentity[], ours: ProjectIdentity[]): P
   })
 }
 
-/** What is private on either machine is private: an import must not open it. Returns those that were not private here. */
-async function keepPrivate(
+/** What is private on either machine is private: an import must not open it. Those that are not private here yet. */
+async function toMakePrivate(
   store: HistoryWriter,
   theirs: ProjectIdentity[],
   places: { from: string; to: string }[],
@@ -97,7 +97,6 @@ async function keepPrivate(
   for (const { path } of theirs.filter((project) => project.private)) {
     const here = places.find(({ from }) => from === path)?.to ?? path
     if (known.get(here)?.private === true || made.includes(here)) continue
-    await store.setPrivate(here, true)
     made.push(here)
   }
   return made

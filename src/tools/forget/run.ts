@@ -132,7 +132,12 @@ export async function setPrivate(dex: Dex, input: { project?: string; off?: bool
   const typed = input.project ?? dex.project
   const path = known.find((one) => isNamed(dex, one, typed)) ?? projectAt(dex, typed)
   if (path === undefined) throw new DexError("no_project", noProject(resolve(dex.cwd, typed), known))
-  await store.setPrivate(path, input.off !== true)
+  const { platform } = dex.machine
+  const projectOf = createProjectFinder(platform)
+  await store.setPrivate(path, input.off !== true, (folder, project) =>
+    isSamePath(projectOf(folder), project, platform),
+  )
+  await followNow(dex, store)
   const others = known.filter((one) => one.startsWith(path.endsWith(sep) ? path : path + sep))
   return {
     project: path,
@@ -140,6 +145,12 @@ export async function setPrivate(dex: Dex, input: { project?: string; off?: bool
     projects: await privateOnes(),
     ...(others.length > 0 && { below: others }),
   }
+}
+
+/** What is found and what was learned goes by the projects of conversations, and these may just have changed. */
+async function followNow(dex: Dex, store: HistoryReader): Promise<void> {
+  await (await dex.indexToWrite())?.follow(store)
+  if (dex.knows()) await learnInAnyCase(dex)
 }
 
 /** The project of a folder that is there, also where no agent has worked yet. */

@@ -1,0 +1,185 @@
+import { pathKey } from "../../core/path-key.ts"
+import type { Db } from "../sqlite/database.ts"
+import { refreshCounts } from "./feed.ts"
+import { metaValue } from "./read/meta.ts"
+import { parsed } from "./rot/sound.ts"
+import { spellingsOf } from "./spellings.ts"
+
+// A conversation belongs to the project it began in. If it went on in a private one (cd, a second folder, a resume), all of
+// it belongs to that, with its subagents: so whatever goes by a conversation's project hides it. The project it began in is
+// remembered, for when the other one is no longer private.
+
+/** Whether a folder is in a project, as the disk says it: a worktree can be anywhere. */
+export type IsInProject = (folder: string, project: string) => boolean
+
+type Filing = { began: number | null; cwds: readonly string[]; projects?: readonly string[]; above?: number }
+
+/**
+ * The project that a conversation belongs to: where it began, unless one of its folders is in a private project, or the
+ * conversation that started it is (`above`). `projects` are those of its folders, as far as whoever read it knows them.
+ */
+export function filedUnder(db: Db, filing: Filing, platform: NodeJS.Platform): number | null {
+  return hasPrivate(db) ? filedAmong(createFolderFinder(db, platform), filing) : filing.began
+}
+
+function filedAmong(find: FolderFinder, { began, cwds, projects = [], above }: Filing): number | null {
+  if (find.isPrivate(began)) return began
+  for (const folder of [...projects, ...cwds]) {
+    const project = find.projectOf(folder)
+    if (project?.private) return project.id
+  }
+  return above ?? began
+}
+
+/** The private project of the conversation that started this one. */
+export function privateAbove(db: Db, source: string, parent: string | undefined): number | undefined {
+  if (parent === undefined) return undefined
+  return db
+    .prepare(
+      `select p.id from conversation a join project p on p.id = a.project_id and p.private = 1
+       where a.source = ? and a.native_id = ?`,
+    )
+    .pluck()
+    .get(source, parent) as number | undefined
+}
+
+/** Where it began, whatever it belongs to by now. */
+export function beganIn(db: Db, id: number, project: number | null): number | null {
+  const value = metaValue(db, keyFor(id))
+  return value === undefined ? project : Number(value) || null
+}
+
+export function rememberBegin(db: Db, id: number, began: number | null, project: number | null): void {
+  if (began !== project)
+    db.prepare("insert or replace into meta (key, value) values (?, ?)").run(keyFor(id), String(began ?? ""))
+  else if (metaValue(db, keyFor(id)) !== undefined) forgetBegin(db, id)
+}
+
+export function forgetBegin(db: Db, id: number): void {
+  db.prepare("delete from meta where key = ?").run(keyFor(id))
+}
+
+/** Marks projects as private, or no longer so, and files every conversation where it belongs then. False where none is known. */
+export function markPrivate(
+  db: Db,
+  projects: readonly string[],
+  isPrivate: boolean,
+  { isIn = () => false, platform }: { isIn?: IsInProject | undefined; platform: NodeJS.Platform },
+): boolean {
+  const mark = db.prepare("update project set private = ? where path in (select value from json_each(?))")
+  let changed = 0
+  for (const project of projects) {
+    const spellings = spellingsOf(db, project, platform)
+    // Before the first conversation there, so that it never was to be found.
+    if (isPrivate) db.prepare("insert or ignore into project (path) values (?)").run(spellings[0])
+    changed += mark.run(isPrivate ? 1 : 0, JSON.stringify(spellings)).changes
+  }
+  fileAgain(db, isIn, platform)
+  return changed > 0
+}
+
+function fileAgain(db: Db, isIn: IsInProject, platform: NodeJS.Platform): void {
+  const find = createFolderFinder(db, platform)
+  const privates = db.prepare("select path from project where private = 1").pluck().all() as string[]
+  const rows = db.prepare("select id, project_id, cwds from conversation where source <> 'docs'").all() as {
+    id: number
+    project_id: number | null
+    cwds: string
+  }[]
+  for (const { id, project_id, cwds } of rows) {
+    const began = beganIn(db, id, project_id)
+    const folders = foldersIn(cwds)
+    const projects = privates.filter((project) => folders.some((cwd) => isIn(cwd, project)))
+    const now = filedAmong(find, { began, cwds: folders, projects })
+    if (now !== project_id) move(db, id, began, now)
+  }
+  if (privates.length > 0) for (const { id } of rows) fileSubagents(db, id)
+}
+
+/** Once, for what an earlier dex stored. */
+export function fileStored(db: Db, write: (work: () => void) => void, platform: NodeJS.Platform): void {
+  if (!hasPrivate(db) || metaValue(db, FILED) !== undefined) return
+  write(() => {
+    fileAgain(db, () => false, platform)
+    db.prepare("insert or replace into meta (key, value) values (?, '1')").run(FILED)
+  })
+}
+
+const FILED = "filed_by_folders"
+
+export function foldersIn(cwds: string): string[] {
+  const list = parsed(cwds)
+  return Array.isArray(list) ? list.filter((folder) => typeof folder === "string") : []
+}
+
+/** A subagent's words are part of the conversation that started it. */
+export function fileSubagents(db: Db, id: number): void {
+  const open = db.prepare(
+    `select c.id, c.project_id, a.project_id as above from conversation a
+       join project p on p.id = a.project_id and p.private = 1
+       join conversation c on c.source = a.source and c.parent_id = a.native_id
+       left join project o on o.id = c.project_id
+     where a.id = ? and ifnull(o.private, 0) = 0`,
+  )
+  const waiting = [id]
+  for (const next of waiting)
+    for (const { id, project_id, above } of open.all(next) as {
+      id: number
+      project_id: number | null
+      above: number
+    }[]) {
+      move(db, id, beganIn(db, id, project_id), above)
+      waiting.push(id)
+    }
+}
+
+function move(db: Db, id: number, began: number | null, project: number | null): void {
+  rememberBegin(db, id, began, project)
+  db.prepare("update conversation set project_id = ? where id = ?").run(project, id)
+  refreshCounts(db, id)
+}
+
+function keyFor(id: number): string {
+  return `began_in:${id}`
+}
+
+function hasPrivate(db: Db): boolean {
+  return db.prepare("select 1 from project where private = 1 limit 1").get() !== undefined
+}
+
+type KnownProject = { id: number; private: number; path: string }
+type FolderFinder = {
+  isPrivate(project: number | null): boolean
+  /** The known project that a folder is in: the nearest above it. */
+  projectOf(folder: string): KnownProject | undefined
+}
+
+function createFolderFinder(db: Db, platform: NodeJS.Platform): FolderFinder {
+  const known = db
+    .prepare(
+      `select id, private, path from project union all
+       select p.id, p.private, e.path from project_path e join project p on p.id = e.project_id`,
+    )
+    .all() as KnownProject[]
+  const byPath = new Map<string, KnownProject>()
+  for (const project of known) {
+    const key = pathKey(project.path, platform)
+    if (!byPath.get(key)?.private) byPath.set(key, project)
+  }
+  const privates = new Set(known.filter((project) => project.private).map(({ id }) => id))
+  return {
+    isPrivate: (project) => project !== null && privates.has(project),
+    projectOf: (folder) => {
+      for (let path = pathKey(folder, platform); ; path = parentOf(path)) {
+        const project = byPath.get(path)
+        if (project || path === parentOf(path)) return project
+      }
+    },
+  }
+}
+
+/** Of a path of any system, whichever this is. */
+function parentOf(path: string): string {
+  const at = Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\"))
+  return at <= 0 ? path.slice(0, 1) : path.slice(0, at)
+}

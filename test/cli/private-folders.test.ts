@@ -1,0 +1,112 @@
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { openStore } from "../../src/store/history/sqlite-history.ts"
+import { putSession, text, writer } from "../support/claude-code.ts"
+import { makeRepository } from "../support/repository.ts"
+import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
+
+const ID = "fc001111-1111-4111-8111-111111111111"
+const WORD = "zanzibar"
+
+/** A conversation that begins in one folder and goes on in another. */
+function moving(home: string, from: string, to: string): void {
+  const first = writer({ sessionId: ID, cwd: from }, "a")
+  first.prompt("Starts in the other folder")
+  first.answer("m1", [text("ok")])
+  const then = writer({ sessionId: ID, cwd: to }, "b")
+  then.goTo("a2")
+  then.prompt(`Read the ${WORD} client plan`)
+  then.answer("m2", [text(`The ${WORD} plan is secret. We decided to use ${WORD} keys instead of passwords.`)])
+  putSession(home, [...first.records, ...then.records], ID)
+}
+
+function folders(home: string): { other: string; acme: string } {
+  const [other, acme] = [join(home, "other"), join(home, "acme")]
+  for (const folder of [other, acme]) mkdirSync(folder, { recursive: true })
+  return { other, acme }
+}
+
+const ASKED = [
+  ["list", "--all", "--json"],
+  ["search", WORD, "--json"],
+  ["show", ID],
+  ["suggest", "--query", `${WORD} plan`, "--json"],
+  ["decisions", WORD, "--json"],
+  ["timeline", "--json"],
+  ["usage", "--json"],
+  ["digest", "--json"],
+  ["ask", `What is the ${WORD} plan?`, "--json"],
+]
+
+/** What each command says of it in a folder. */
+async function told(home: string, cwd: string): Promise<string[]> {
+  const all: string[] = []
+  for (const args of ASKED) {
+    const { stdout, stderr } = await dex(home, args, {}, cwd)
+    // The question itself is repeated in some answers.
+    const said = (stdout + stderr)
+      .replaceAll(`What is the ${WORD} plan?`, "")
+      .replaceAll(`"${WORD} plan"`, "")
+      .replaceAll(`"${WORD}"`, "")
+    if (said.includes(`${WORD} client`) || said.includes(`The ${WORD}`) || said.includes("Starts in the other"))
+      all.push(args[0]!)
+  }
+  return all
+}
+
+test("a conversation that worked in a private folder is told only there, wherever it began", async () => {
+  const home = tempDir()
+  const { other, acme } = folders(home)
+  moving(home, other, acme)
+  await syncHome(home)
+  expect(await told(home, other)).toEqual(expect.arrayContaining(["list", "search", "show"]))
+  await dex(home, ["private", acme])
+  expect(await told(home, other)).toEqual([])
+  expect(await told(home, acme)).toEqual(expect.arrayContaining(["list", "search", "show"]))
+  await syncHome(home)
+  expect(await told(home, other)).toEqual([])
+  await dex(home, ["private", acme, "--off"])
+  expect(await told(home, other)).toEqual(expect.arrayContaining(["list", "search", "show"]))
+  const { stdout } = await dex(home, ["list", "--json"], {}, other)
+  expect(JSON.parse(stdout).conversations[0].project).toBe(other)
+})
+
+test("it holds for a project that is private before, for a worktree elsewhere, and for subagents", async () => {
+  const home = tempDir()
+  const { other, acme } = folders(home)
+  const { git } = makeRepository(acme)
+  git("commit", "-q", "--allow-empty", "-m", "first")
+  const worktree = join(home, "elsewhere", "tree")
+  git("worktree", "add", "-q", worktree)
+  await syncHome(home)
+  await dex(home, ["private", acme])
+  moving(home, other, worktree)
+  const sub = writer({ sessionId: ID, cwd: other, isSidechain: true, agentId: "s1" }, "s")
+  sub.prompt(`The ${WORD} subagent`)
+  const folder = join(home, ".claude", "projects", "-work", ID, "subagents")
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, "agent-s1.jsonl"), sub.records.map((record) => `${JSON.stringify(record)}\n`).join(""))
+  await syncHome(home)
+  const store = openStore(join(home, ".dex", "history.db"))
+  const inside = await store.list({ limit: 10, offset: 0, inside: acme })
+  store.close()
+  expect(inside.rows.map(({ project }) => project)).toEqual(inside.rows.map(() => acme))
+  expect(inside.rows.length).toBeGreaterThan(0)
+  expect(await told(home, other)).toEqual([])
+})
+
+test("what an earlier dex stored is filed when it is next opened", async () => {
+  const home = tempDir()
+  const { other, acme } = folders(home)
+  moving(home, other, acme)
+  await syncHome(home)
+  const { default: Database } = await import("better-sqlite3")
+  const db = new Database(join(home, ".dex", "history.db"))
+  db.prepare("insert into project (path, private) values (?, 1)").run(acme)
+  db.close()
+  expect(await told(home, other)).toEqual([]) // also while the index still has it where it began
+  await syncHome(home)
+  expect(await told(home, other)).toEqual([])
+})
