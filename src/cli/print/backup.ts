@@ -45,7 +45,7 @@ export function printImport(output: ImportOutput, { home }: PrintContext): Print
       `${many(notes_left_out, "note")} left out: agents are told what your notes say. If they are yours: dex import ${safeLine(shortPath(file, home))} --with-notes`,
     )
   for (const { what, count } of left_out)
-    notes.push(`Left out, because dex does not write it so: ${grouped(count)} ${safeLine(what)}.`)
+    notes.push(`Left out, because dex does not write it so: ${safeLine(what)} (${grouped(count)}).`)
   for (const path of made_private) notes.push(`${safeLine(shortPath(path, home))} is private there, and now also here.`)
   if (messages === 0) return { lines: [`Nothing new (${seconds(duration_ms)}).`], notes }
   return {

@@ -170,9 +170,13 @@ function createFolderFinder(db: Db, platform: NodeJS.Platform): FolderFinder {
   return {
     isPrivate: (project) => project !== null && privates.has(project),
     projectOf: (folder) => {
-      for (let path = pathKey(folder, platform); ; path = parentOf(path)) {
+      const whole = pathKey(folder, platform)
+      for (let path = whole; ; path = parentOf(path)) {
         const project = byPath.get(path)
-        if (project || path === parentOf(path)) return project
+        const isRoot = path === parentOf(path)
+        // Somebody may have marked the root of a disk as private: not everything below it is meant.
+        if (project && !(isRoot && path !== whole)) return project
+        if (isRoot) return undefined
       }
     },
   }
