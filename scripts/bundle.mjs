@@ -100,6 +100,7 @@ const COLD = [
   "src/store/history/import-history.ts",
   "src/store/history/rot/inspect.ts",
   "src/store/knowledge/knowledge.ts",
+  "src/store/spending/spending-file.ts",
   "src/store/history/rot/mend.ts",
   "src/store/sqlite/other-formats.ts",
   "src/store/history/rot/seal.ts",

@@ -11,6 +11,7 @@ import type { SyncProgress } from "../ingest/sync-types.ts"
 import type { HistoryWriter } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
+import type { SpendingFile } from "../store/spending/spending-file.ts"
 import { olderKnowledge } from "../store/sqlite/older-files.ts"
 import type { Suggestions } from "../store/suggestions/suggestions.ts"
 import type { Dex } from "../tools/context.ts"
@@ -53,6 +54,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
   let store: Promise<HistoryWriter> | undefined
   let index: Promise<SearchIndex> | undefined
   let knowledge: Promise<Knowledge> | undefined
+  let spending: Promise<SpendingFile> | undefined
   const openIndex = () =>
     (index ??= import("../store/index/search-index.ts").then((module) => module.openIndex(home.index)))
   let asked: SearchIndex | undefined
@@ -92,6 +94,8 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     knows: () => existsSync(home.knowledge) || existsSync(olderKnowledge(home.knowledge)),
     knowledge: () =>
       (knowledge ??= import("../store/knowledge/knowledge.ts").then((module) => module.openKnowledge(home.knowledge))),
+    spending: () =>
+      (spending ??= import("../store/spending/spending-file.ts").then((module) => module.openSpending(home.spending))),
     index: async () => {
       const found = await askIndex()
       return typeof found === "string" ? undefined : found
@@ -150,7 +154,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     },
     close: () => {
       // What could not be opened need not be closed; whoever asked for it was told.
-      for (const opening of [store, index, knowledge, suggestions])
+      for (const opening of [store, index, knowledge, spending, suggestions])
         opening?.then((opened) => opened.close()).catch(() => {})
       asked?.close()
     },

@@ -1,7 +1,7 @@
 import { homedir } from "node:os"
 import { join, resolve } from "node:path"
 import { DexError } from "../core/error.ts"
-import { INDEX_FILE, KNOWLEDGE_FILE } from "../core/formats.ts"
+import { INDEX_FILE, KNOWLEDGE_FILE, SPENDING_FILE } from "../core/formats.ts"
 
 /** Where dex keeps everything. `DEX_HOME` moves it. */
 export type Home = {
@@ -9,6 +9,8 @@ export type Home = {
   history: string
   index: string
   knowledge: string
+  /** What conversations spent. */
+  spending: string
   suggest: string
   lock: string
   traces: string
@@ -33,6 +35,7 @@ export function dexHome(env: Record<string, string | undefined>): Home {
     history: join(dir, "history.db"),
     index: join(dir, INDEX_FILE),
     knowledge: join(dir, KNOWLEDGE_FILE),
+    spending: join(dir, SPENDING_FILE),
     suggest: join(dir, "suggest.db"),
     lock: join(dir, "sync.lock"),
     traces: join(dir, "traces"),

@@ -4,6 +4,7 @@ import { redactText } from "../redact/redact.ts"
 import type { HistoryWriter, StoredMessage, UnitWrite, WriteResult } from "../store/history/store.ts"
 import { largestPlanned, plannedBytes, type SyncPlan, type UnitJob } from "./plan-sync.ts"
 import { openReader, TooLarge, type UnitReader } from "./reader.ts"
+import type { SyncSpending } from "./sync-spending.ts"
 import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync-types.ts"
 import { type NamedUnit, storedPath } from "./unit-names.ts"
 
@@ -24,6 +25,7 @@ export async function carryOutSync(
   plan: SyncPlan,
   options: SyncOptions,
   report: SyncReport,
+  spending: SyncSpending,
 ): Promise<void> {
   const { store, index } = deps
   const bytesTotal = plannedBytes(plan)
@@ -59,6 +61,7 @@ export async function carryOutSync(
         report.unreadable.push({ source: job.connector.source, path: storedPath(job.unit), reason, ...mark })
       } else {
         recent.add(written.fresh)
+        spending.add(written.paid)
         left += readAgain(plan, waiting, job, written.again)
         report.read++
         report.changed += written.changed
@@ -73,6 +76,7 @@ export async function carryOutSync(
       }
       if (now - indexedAt > INDEX_EVERY_MS || recent.chars() > INDEX_EVERY_CHARS) {
         await index.follow(store, { recent: recent.of })
+        await spending.follow()
         recent.clear()
         indexedAt = Date.now()
       }

@@ -25,6 +25,8 @@ export type SyncOptions = {
   pauseAt?: number
   /** Do nothing, and say how large the largest unit is, when there is more than this to read. */
   mostBytes?: number
+  /** Somebody waits, or little memory may be used: what takes long besides reading is left to another sync. */
+  quick?: boolean
   redactAgain?: boolean
   /** Where another one is syncing, wait for its end and then read what it did not see. */
   wait?: boolean

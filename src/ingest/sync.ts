@@ -40,6 +40,8 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
   const lock = tryLock(deps.home.lock)
   if (!lock) return { ...report, busy: true, complete: false }
   let isHandedOn = false
+  const { spendingOfSync } = await import("./sync-spending.ts")
+  const spending = spendingOfSync(deps, options)
   try {
     removeLeftovers(deps.home.dir)
     endRestore(deps.home.history)
@@ -49,7 +51,7 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
       isHandedOn = true
       return { largestUnitBytes: largestPlanned(plan), archived: report.archived }
     }
-    await carryOutSync(deps, plan, options, report)
+    await carryOutSync(deps, plan, options, report, spending)
     await sayHealed(deps, noted, report)
     await saveOutcome(deps, plan, report)
     const followed = await deps.index.follow(
@@ -61,13 +63,16 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
       await deps.index.purge(deps.store, { messagesChanged: options.redactAgain === true })
     const until = Math.min(options.deadline ?? Number.POSITIVE_INFINITY, Date.now() + SEAL_MS)
     await orIfCorrupt(deps.store.seal(until), undefined)
-    if (report.read > 0 || followed.indexed > 0) {
+    const hasRead = report.read > 0 || followed.indexed > 0
+    await spending.finish(hasRead)
+    if (hasRead) {
       await deps.store.checkpoint()
       deps.index.checkpoint()
     }
   } finally {
     // Whoever goes on with what was too much here need not copy databases again.
     if (!isHandedOn) removeSyncScratch(deps.home.dir)
+    spending.close()
     lock.release()
   }
   report.duration_ms = Date.now() - started

@@ -34,7 +34,7 @@ export function holdDex(create: () => Closable): <T>(work: (dex: Dex) => Promise
 }
 
 function filesOf({ home }: Dex): string {
-  return [home.history, home.index, home.suggest, home.knowledge]
+  return [home.history, home.index, home.suggest, home.knowledge, home.spending]
     .map((path) => statSync(path, { throwIfNoEntry: false })?.ino ?? "none")
     .join()
 }

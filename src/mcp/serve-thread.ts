@@ -28,8 +28,12 @@ parentPort!.on("message", async (order: ServeThreadOrder) => {
 async function obey(order: Exclude<ServeThreadOrder, { type: "stop" }>): Promise<ThreadAnswer> {
   const dex = createDex({ ...start, signal: stop.signal, staysSmall: true })
   try {
+    if (order.type === "learn" && order.also.only === "spending") {
+      await doApart("read", { ...start, signal: stop.signal }) // a sync writes what was spent
+      return { type: "learned", notes: [] }
+    }
     if (order.type === "learn") return { type: "learned", notes: await learnNow(dex, order.also) }
-    const little = { mostBytes: MOST_BYTES_HERE, signal: stop.signal }
+    const little = { mostBytes: MOST_BYTES_HERE, quick: true, signal: stop.signal }
     const read = await syncHistory(await dex.syncDeps(), little)
     if ("largestUnitBytes" in read) {
       const { complete } = await doApart("read", { ...start, signal: stop.signal })

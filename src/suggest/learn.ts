@@ -6,7 +6,6 @@ import type { LearnedFacts } from "../store/knowledge/conversations.ts"
 import type { WorkedFile } from "../store/knowledge/files.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import type { LinesWrite } from "../store/knowledge/lines.ts"
-import { spentIn } from "../usage/spending.ts"
 import { LEARNER_VERSION } from "./behind.ts"
 import { decisionInNote, decisionsIn, mayDecide } from "./decisions/decisions.ts"
 import { supersede } from "./decisions/supersede.ts"
@@ -92,8 +91,7 @@ async function factsOf(store: HistoryReader, { conversation: name, ref }: Change
   if (!row || row.kind === "dex") return { name, gone: true, ...(row && { ref: row.ref }) }
   if (row.kind === "document") return documentFacts(store, name, row)
   if (row.ref.source === "dex_note") return noteFacts(store, name, row)
-  const all = await store.messages(row.ref)
-  const messages = all.filter((message) => !message.superseded && !message.copied)
+  const messages = (await store.messages(row.ref)).filter((message) => !message.superseded && !message.copied)
   const web_at = webAt(messages)
   const { project } = row
   return {
@@ -107,7 +105,6 @@ async function factsOf(store: HistoryReader, { conversation: name, ref }: Change
     test_runs: row.project === undefined ? [] : testRunsIn(messages, row.project),
     decisions: decisionsIn(row, messages),
     ...(project !== undefined && { lines: linesOf(row, project, messages) }),
-    ...spentIn(all, row.ended_at ?? row.started_at),
   }
 }
 

@@ -7,10 +7,16 @@ import type { SyncDeps, SyncProgress } from "../ingest/sync-types.ts"
 import type { HistoryReader, HistoryWriter } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
+import type { SpendingFile } from "../store/spending/spending-file.ts"
 import type { Suggestions } from "../store/suggestions/suggestions.ts"
 
 /** What is read for the facts beside the conversations: all that a project tells, or only its commits. */
-export type AlsoRead = { project?: string; commits?: string }
+export type AlsoRead = {
+  project?: string
+  commits?: string
+  /** Nothing but what was spent. */
+  only?: "spending"
+}
 
 /** What a tool works with. Databases open on first use, so that a command pays only for what it touches. */
 export type Dex = {
@@ -40,6 +46,8 @@ export type Dex = {
   knows(): boolean
   /** The facts, as far as they were learned. Made where there are none yet. */
   knowledge(): Promise<Knowledge>
+  /** What was spent, as far as syncs have written it. Made where there is none yet. */
+  spending(): Promise<SpendingFile>
   /** False before anything was suggested or subscribed to. */
   hasSuggestions(): boolean
   /** What was suggested and what is subscribed to. Its file is made when the first is kept. */

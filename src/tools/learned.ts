@@ -35,13 +35,15 @@ export async function learnedIfQuick(dex: Dex): Promise<OpenedKnowledge> {
 }
 
 async function openFacts(dex: Dex): Promise<Omit<OpenedKnowledge, "notes">> {
-  const store = await dex.store()
-  const knowledge = await dex.knowledge()
+  return { knowledge: await dex.knowledge(), ...(await hiddenProjects(dex)) }
+}
+
+export async function hiddenProjects(dex: Dex): Promise<Pick<OpenedKnowledge, "isHidden" | "hidden">> {
   const { platform } = dex.machine
-  const hidden = hiddenFrom(await store.projects(), dex.project, platform)
+  const hidden = hiddenFrom(await (await dex.store()).projects(), dex.project, platform)
   const isHidden = (project: string | undefined) =>
     project !== undefined && hidden.some((one) => isSamePath(one, project, platform))
-  return { knowledge, isHidden, hidden }
+  return { isHidden, hidden }
 }
 
 /** Brings the facts up to date in this thread, unless another process does. Returns what is not known yet. */

@@ -16,15 +16,24 @@ export type Listeners = {
  * The one place where others hang on to `dex watch`: project facts, subscriptions. Called in the process that reads, never in
  * the one that waits. Import what you need inside the function.
  */
-export const listeners: Listeners = { messages: [learn, tellOfMessages, sendShared], project: [readFacts, tellOfFiles] }
+export const listeners: Listeners = {
+  messages: [learn, keepUsageLine, tellOfMessages, sendShared],
+  project: [readFacts, tellOfFiles],
+}
 
 /** What conversations know, where somebody has asked for it before. */
 async function learn(dex: Dex): Promise<void> {
   if (!dex.knows()) return
   const { learnNow } = await import("../tools/learned.ts")
   await learnNow(dex)
+}
+
+/** What `dex usage --line` shows. */
+async function keepUsageLine(dex: Dex): Promise<void> {
+  const { isLineKept } = await import("../tools/usage/line-kept.ts")
+  if (!(await isLineKept(dex))) return
   const { keepLine } = await import("../tools/usage/keep-line.ts")
-  keepLine(dex, await dex.knowledge())
+  keepLine(dex, await dex.spending())
 }
 
 async function readFacts(dex: Dex, change: ProjectChange): Promise<"busy" | undefined> {

@@ -1,6 +1,6 @@
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { INDEX_FILE, KNOWLEDGE_FILE } from "../../src/core/formats.ts"
+import { INDEX_FILE, KNOWLEDGE_FILE, SPENDING_FILE } from "../../src/core/formats.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { carve } from "../support/carve.ts"
 import { SESSION } from "../support/claude-code.ts"
@@ -36,7 +36,7 @@ test("nothing of a forgotten conversation can be carved out of any file, nor out
     )
   suggestions.close()
   // Everything can be found before, or finding nothing after would prove nothing.
-  const databases = ["history.db", INDEX_FILE, KNOWLEDGE_FILE, "suggest.db"]
+  const databases = ["history.db", INDEX_FILE, KNOWLEDGE_FILE, SPENDING_FILE, "suggest.db"]
   const before = carve(folder, ends("lost"))
   for (const name of databases) expect(before).toContain(`${name}: bytes`)
   expect(before).toContain("history.db: frame")

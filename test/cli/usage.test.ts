@@ -1,11 +1,12 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { createDex } from "../../src/app/dex.ts"
 import { printUsage } from "../../src/cli/print/usage.ts"
-import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
+import { KNOWLEDGE_FILE, SPENDING_FILE } from "../../src/core/formats.ts"
 import { bar, sparkline } from "../../src/render/bars.ts"
 import { widthOf } from "../../src/render/terminal.ts"
+import { run as askUsage } from "../../src/tools/usage/run.ts"
 import { dollars, shortCount, usageLine } from "../../src/usage/line.ts"
 import { listeners } from "../../src/watch/listeners.ts"
 import { call, text, writer } from "../support/claude-code.ts"
@@ -51,6 +52,19 @@ async function usage(home: string, args: string[] = [], env: Record<string, stri
   const run = await warmDex(home, ["usage", ...args, "--json"], env)
   expect(run.code, run.stderr).toBe(0)
   return JSON.parse(run.stdout)
+}
+
+/** What it says, and what it showed meanwhile: nothing, where no conversation is read. */
+async function usedIn(home: string): Promise<{ total: { tokens: number }; phases: string[] }> {
+  const phases: string[] = []
+  const onProgress = ({ phase }: { phase: string }) => phases.push(phase)
+  const opened = createDex({ env: { HOME: home }, cwd: home, version: "0", onProgress })
+  try {
+    const { total } = await askUsage(opened, { by: "day", limit: 100 })
+    return { total, phases }
+  } finally {
+    opened.close()
+  }
 }
 
 const MILLION = 1_000_000
@@ -214,8 +228,32 @@ describe("dex usage", () => {
     rmSync(join(home, ".claude"), { recursive: true })
     expect((await warmDex(home, ["sync"])).code).toBe(0)
     expect(await usage(home, ["month"])).toEqual(before)
-    rmSync(join(home, ".dex", KNOWLEDGE_FILE))
-    expect(await usage(home, ["month"])).toEqual(before)
+    for (const derived of [KNOWLEDGE_FILE, SPENDING_FILE]) {
+      rmSync(join(home, ".dex", derived), { force: true })
+      expect(await usage(home, ["month"])).toEqual(before)
+    }
+  })
+
+  test("the first one after a sync reads no conversation: the sync has written what was spent", async () => {
+    const home = await shop()
+    const { total, phases } = await usedIn(home)
+    expect([total.tokens, phases]).toEqual([5 * MILLION + 7, []])
+    expect(readdirSync(join(home, ".dex"))).not.toContain(KNOWLEDGE_FILE)
+    session(home, 3, [{ input_tokens: 7, model: "own-model" }, { input_tokens: 1 }])
+    expect((await warmDex(home, ["sync"])).code).toBe(0)
+    expect(await usedIn(home)).toMatchObject({ total: { tokens: 5 * MILLION + 8 }, phases: [] })
+  })
+
+  test("what an older dex has read is counted by the next sync, or by whoever asks first", async () => {
+    const home = await shop()
+    const before = await usage(home, ["commit"])
+    const spending = join(home, ".dex", SPENDING_FILE)
+    for (const fill of [["sync"], ["usage"]]) {
+      rmSync(spending)
+      expect((await warmDex(home, fill)).code).toBe(0)
+      expect((await usedIn(home)).phases).toEqual([])
+      expect(await usage(home, ["commit"])).toEqual(before)
+    }
   })
 
   test("what an agent took out of its file is not counted, and how much that is is said", async () => {
@@ -258,7 +296,7 @@ describe("the status line", () => {
     told.add({ type: "assistant", message: again, timestamp: now })
     write(home, ".claude/projects/-home-dev-proj/11111111-2222-4333-8444-555555555555.jsonl", told.records)
     await warmDex(home, ["sync"])
-    for (const name of ["history.db", KNOWLEDGE_FILE]) rmSync(join(home, ".dex", name))
+    for (const name of ["history.db", SPENDING_FILE]) rmSync(join(home, ".dex", name))
     expect((await dex(home, ["usage", "--line"])).stdout).toMatch(/^today \$10\.00 · 2\.00 M tokens/)
     expect(readFileSync(join(home, ".dex", "usage-line.json"), "utf8")).not.toContain("proj")
   })

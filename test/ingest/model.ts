@@ -5,7 +5,7 @@ import fc from "fast-check"
 import { expect } from "vitest"
 import { allMarkers, liveContent, type Step, World } from "./world.ts"
 
-/** Makes random histories, and fails unless reading each bit by bit gives what reading it at once gives, and nothing is lost. */
+/** Makes random histories, and fails unless reading each bit by bit gives what reading it at once gives, and nothing is lost, nor counted twice. */
 export async function readHistories(histories: number, seed: number): Promise<void> {
   const base = existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
   const dir = mkdtempSync(join(base, "dex-model-"))
@@ -22,6 +22,7 @@ export async function readHistories(histories: number, seed: number): Promise<vo
             await world.take(one)
             if (one.do === "sync" || one.do === "stop")
               for (const marker of await allMarkers(world.store)) everRead.add(marker)
+            if (one.do === "sync") expect(await world.spent()).toEqual(await world.spentAnew())
           }
           await world.sync() // what the last one could not read, this one can
           await world.sync()
@@ -29,6 +30,7 @@ export async function readHistories(histories: number, seed: number): Promise<vo
           const again = await world.sync()
           expect(again.changed).toBe(0)
           expect((await world.store.changes(undefined, 1000)).token).toBe(token)
+          expect(await world.spent()).toEqual(await world.spentAnew())
 
           const fresh = await world.rebuilt(join(home, "fresh"))
           try {

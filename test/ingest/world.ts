@@ -15,12 +15,15 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { claudeCodeConnector } from "../../src/agents/claude-code/connector.ts"
 import type { Connector } from "../../src/agents/kit/connector.ts"
-import { INDEX_FILE } from "../../src/core/formats.ts"
+import { INDEX_FILE, SPENDING_FILE } from "../../src/core/formats.ts"
+import { followSpending } from "../../src/ingest/follow-spending.ts"
 import { syncHistory } from "../../src/ingest/sync.ts"
 import type { SyncReport } from "../../src/ingest/sync-types.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { HistoryWriter } from "../../src/store/history/store.ts"
 import { openIndex, type SearchIndex } from "../../src/store/index/search-index.ts"
+import { openSpending, type SpendingFile } from "../../src/store/spending/spending-file.ts"
+import type { KnownSpending } from "../../src/store/spending/spent.ts"
 
 /** What can happen between two syncs. Numbers are taken modulo what there is. */
 export type Step =
@@ -280,6 +283,20 @@ export class World {
     this.#index = openIndex(join(this.home, ".dex", INDEX_FILE))
   }
 
+  /** What syncs have written down as spent, by conversation. */
+  async spent(): Promise<Record<string, unknown[]>> {
+    return spentIn(openSpending(join(this.home, ".dex", SPENDING_FILE)))
+  }
+
+  /** The same, counted from all that the history says now. */
+  async spentAnew(): Promise<Record<string, unknown[]>> {
+    const path = join(this.home, "counted.db")
+    for (const end of ["", "-wal", "-shm"]) rmSync(path + end, { force: true })
+    const file = openSpending(path)
+    await followSpending(this.#store, file)
+    return spentIn(file)
+  }
+
   /** The same sources read at once into an empty history. */
   async rebuilt(dir: string): Promise<{ store: HistoryWriter; index: SearchIndex }> {
     const { store, index } = openEmpty(dir)
@@ -350,6 +367,19 @@ export class World {
   #sessionOf(file: number): string {
     return idOf(SESSION_OF[file % this.#files.length]!)
   }
+}
+
+/** By conversation, and closes the file. */
+function spentIn(file: SpendingFile): Record<string, unknown[]> {
+  const rows = Map.groupBy(file.spentBetween(0, Number.MAX_SAFE_INTEGER), ({ conversation }) => conversation)
+  const all = file.spenders().map(({ id, native_id, ...spender }) => {
+    const spent = (rows.get(id) ?? []).map(
+      ({ conversation: _, by_id: __, ...row }: KnownSpending & { by_id?: number }) => row,
+    )
+    return [native_id, [spender, ...spent]]
+  })
+  file.close()
+  return Object.fromEntries(all)
 }
 
 /** All that can be read of a history: conversations in order of id, the words of their live messages in order. */

@@ -13,6 +13,7 @@ const LAYERS = [
     "agents",
     "store/index",
     "store/knowledge",
+    "store/spending",
     "store/suggestions",
     "store/hub",
     "embed",

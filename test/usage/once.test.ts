@@ -1,6 +1,7 @@
-import { mkdirSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect, test } from "vitest"
+import { SPENDING_FILE } from "../../src/core/formats.ts"
 import { call, text, writer } from "../support/claude-code.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex } from "../support/warm.ts"
@@ -32,6 +33,9 @@ async function sums(home: string): Promise<{ rolled: object; apart: object; tota
       rows.map(({ key, tokens }) => [key.replace(/^\w+:/, "").replace(/^0000000(\d).*/, "$1"), tokens]),
     )
   const rolled = await rows()
+  // Counted from the history alone, it is what the syncs have written down.
+  rmSync(join(home, ".dex", SPENDING_FILE))
+  expect(await rows()).toEqual(rolled)
   const { tokens, subagent_tokens } = rolled.total
   return { rolled: short(rolled), apart: short(await rows("--subagents")), total: tokens, subagents: subagent_tokens }
 }
@@ -97,6 +101,20 @@ test("Claude Code: a resumed file, a fork's file, a subagent's own file, and one
   expect([total, subagents]).toEqual([127, 24])
   expect(rolled).toEqual({ 1: 1 + 2 + 4 + 8 + 16, 2: 32, 3: 64 })
   expect(Object.values(apart).sort((a, b) => a - b)).toEqual([7, 8, 16, 32, 64])
+
+  // The same where the forks are read before their original, each by a sync of its own.
+  const late = tempDir()
+  const fileOf = (at: string, n: number) => join(at, `.claude/projects/-home-dev-proj/${id(n)}.jsonl`)
+  for (const n of [3, 2, 1]) {
+    mkdirSync(dirname(fileOf(late, n)), { recursive: true })
+    writeFileSync(fileOf(late, n), readFileSync(fileOf(home, n)))
+    expect((await sums(late)).total).toBe({ 3: 3 + 64, 2: 3 + 64 + 32, 1: 127 - 16 }[n])
+  }
+  renameSync(
+    join(home, `.claude/projects/-home-dev-proj/${id(1)}`),
+    join(late, `.claude/projects/-home-dev-proj/${id(1)}`),
+  )
+  expect((await sums(late)).total).toBe(127)
 })
 
 test("Codex: repeated counts, a resumed file, a fork, and a subagent that replays its parent", async () => {

@@ -1,12 +1,11 @@
 import { cpSync, existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
-import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
+import { SPENDING_FILE } from "../../src/core/formats.ts"
 import { formatRef, refFrom } from "../../src/core/ref.ts"
 import { addRequest } from "../../src/core/usage.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
-import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
-import { learn } from "../../src/suggest/learn.ts"
+import { openSpending } from "../../src/store/spending/spending-file.ts"
 import { attributed } from "../../src/usage/attribute.ts"
 import { daysBetween, fiveHourBlocks, localWeek } from "../../src/usage/periods.ts"
 import { SPENT_COUNTS, type SpentCounts, spentIn, sumOf, tokensIn } from "../../src/usage/spending.ts"
@@ -30,13 +29,12 @@ async function homesOf(source: string): Promise<string[]> {
   return homes
 }
 
-/** By conversation: what the history says it spent, and what was learned of it. */
+/** By conversation: what the history says it spent, and what the sync has written down. */
 async function bothCounts(home: string) {
   expect((await warmDex(home, ["sync"])).code).toBe(0)
   const store = openStore(join(home, ".dex", "history.db"))
-  const knowledge = openKnowledge(join(home, ".dex", KNOWLEDGE_FILE))
+  const spending = openSpending(join(home, ".dex", SPENDING_FILE))
   try {
-    await learn(store, knowledge)
     const { rows } = await store.list({ limit: 10_000, offset: 0 })
     const kept = rows.flatMap(({ ref, kind, usage }) => {
       if (!usage || kind === "dex") return []
@@ -44,10 +42,8 @@ async function bothCounts(home: string) {
       const sum = { input, output, cache_read, cache_write, web_searches, reasoning }
       return Object.values(sum).some((n) => n > 0) ? [[formatRef(ref), sum] as const] : []
     })
-    const who = new Map(
-      knowledge.spent.spenders().map((one) => [one.id, formatRef(refFrom(one.source, one.native_id))]),
-    )
-    const live = knowledge.spent.spentBetween(0, Number.MAX_SAFE_INTEGER).filter(({ superseded }) => !superseded)
+    const who = new Map(spending.spenders().map((one) => [one.id, formatRef(refFrom(one.source, one.native_id))]))
+    const live = spending.spentBetween(0, Number.MAX_SAFE_INTEGER).filter(({ superseded }) => !superseded)
     const learned = [...Map.groupBy(live, ({ conversation }) => who.get(conversation)!)].map(([ref, parts]) => {
       const all = parts.slice(1).reduce<SpentCounts>(sumOf, parts[0]!)
       const { input, output, cache_read, web_searches, reasoning } = all
@@ -56,7 +52,7 @@ async function bothCounts(home: string) {
     })
     return { kept: Object.fromEntries(kept), learned: Object.fromEntries(learned) }
   } finally {
-    knowledge.close()
+    spending.close()
     store.close()
   }
 }

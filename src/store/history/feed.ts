@@ -12,11 +12,13 @@ export function nextChange(db: Db): number {
     .get() as number
 }
 
-/** Counts the copies, and takes the next place in the feed of changes. */
-export function refreshCounts(db: Db, id: number): void {
+/** Counts the copies, and takes the next place in the feed of changes, which it returns. */
+export function refreshCounts(db: Db, id: number): number {
+  const seq = nextChange(db)
   db.prepare(
     "update conversation set copied_count = (select count(*) from message where conversation_id = @id and flags & 4 and not flags & 2), change_seq = @seq where id = @id",
-  ).run({ id, seq: nextChange(db) })
+  ).run({ id, seq })
+  return seq
 }
 
 export function revision(db: Db, historyId: string): string {
@@ -50,6 +52,7 @@ export function changes(db: Db, historyId: string, after: string | undefined, li
     changes: rows.map((row) => ({
       conversation: String(row.id),
       deleted: row.deleted === 1,
+      change: row.change_seq,
       ...(row.source !== null && { ref: { source: row.source, id: row.native_id! } }),
     })),
     token: `${historyId}@${rows.at(-1)?.change_seq ?? seq}`,

@@ -275,12 +275,15 @@ export type WriteResult = {
   forgotten: number
   /** The messages that are new or different, as `messages` would give them: who follows the feed need not read them. */
   fresh: { ref: Ref; messages: StoredMessage[] }[]
+  /** Of each conversation that changed, all that its messages say of what was spent. Absent where not all are at hand. */
+  paid: { ref: Ref; change: number; ended_at?: number; messages: PaidFields[] }[]
   /** Keys of units that tell the same conversations, and may now be the ones that tell a message or name it: read them again. */
   again: string[]
 }
 
 export type Changes = { changes: Change[]; token: string; more: boolean; rebuild: boolean }
-export type Change = { conversation: string; deleted: boolean; ref?: Ref }
+/** `change` numbers the conversation's newest change, where the history counts them. */
+export type Change = { conversation: string; deleted: boolean; ref?: Ref; change?: number }
 
 export type ConversationRow = {
   ref: Ref
@@ -322,6 +325,8 @@ export type StoredMessage = {
   superseded: boolean
   copied: boolean
 }
+
+export type PaidFields = Omit<StoredMessage, "role" | "parts" | "abandoned">
 
 export type CommandRow = { number: number; command: string; exit_status?: number; failed?: boolean; error?: string }
 export type MadeRow = {

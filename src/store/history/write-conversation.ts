@@ -24,7 +24,7 @@ import { despiteIndexes } from "./rot/mend.ts"
 import type { Stored } from "./rot/sound.ts"
 import { isSound, rowSum } from "./rot/sums.ts"
 import { spellingsOf } from "./spellings.ts"
-import type { ConversationWrite, MessageWrite, StoredMessage, UnitWrite } from "./store.ts"
+import type { ConversationWrite, MessageWrite, PaidFields, StoredMessage, UnitWrite, WriteResult } from "./store.ts"
 
 type Existing = {
   id: number
@@ -52,6 +52,15 @@ export type MessageTableRow = {
 /** A stored message with its body, to see whether it changed, and the unit that told it; `damaged` where its row cannot be relied on. */
 export type OldRow = MessageTableRow & { line: string; by: number; damaged?: boolean }
 
+type SavedConversation = {
+  id: number
+  changed: boolean
+  added: number
+  fresh: StoredMessage[]
+  paid?: Omit<WriteResult["paid"][number], "ref">
+  again: string[]
+}
+
 /**
  * Stores what a unit says of a conversation. What other units of the same authority told stays: the conversation is all
  * that any of them tells. Undefined when a unit of a higher authority already tells it.
@@ -62,7 +71,7 @@ export function saveConversation(
   unitId: number,
   conversation: ConversationWrite,
   platform: NodeJS.Platform,
-): { id: number; changed: boolean; added: number; fresh: StoredMessage[]; again: string[] } | undefined {
+): SavedConversation | undefined {
   const existing = findConversation(db, write.source, conversation.id)
   if (existing && conversation.authority < existing.authority && existing.unit_id !== unitId) return undefined
 
@@ -141,15 +150,26 @@ export function saveConversation(
     copies !== undefined ||
     existing.damaged ||
     existing.facts !== factsKey(facts)
-  if (existing?.damaged) despiteIndexes(db, () => updateConversation(db, id, facts, write.source, conversation.id))
-  else if (isChanged) updateConversation(db, id, facts)
+  const change = existing?.damaged
+    ? despiteIndexes(db, () => updateConversation(db, id, facts, write.source, conversation.id))
+    : isChanged
+      ? updateConversation(db, id, facts)
+      : undefined
   rememberBegin(db, id, began, projectId)
   if (existing?.row.project_id !== projectId) fileSubagents(db, id)
   const saysLess = [...changed, ...moved].some(isLess)
   const again = existing ? tellAgain(db, write.source, conversation, unitId, owner, saysLess) : []
   const isNew = ({ message }: Numbered) => !message.superseded
   const newHere = added.filter(isNew).length - (copies?.uncounted ?? 0)
-  return { id, changed: isChanged, added: newHere, fresh: [...touched].map(toStored), again }
+  const isAll = untold.length === gone.length
+  return {
+    id,
+    changed: isChanged,
+    added: newHere,
+    fresh: [...touched].map(toStored),
+    ...(change !== undefined && isAll && { paid: { change, ...paidIn(numbered, copied, facts) } }),
+    again,
+  }
 }
 
 /** What stays in its chunk as it is. */
@@ -170,6 +190,23 @@ function toStored({ number, flags, message }: Numbered): StoredMessage {
     superseded: (flags & FLAG.superseded) !== 0,
     copied: (flags & FLAG.copied) !== 0,
   }
+}
+
+/** What the history would say of the messages now: only here is it known which of them turned out to be copies. */
+function paidIn(numbered: Numbered[], copied: Set<number>, { ended_at, started_at }: Facts) {
+  const ended = (ended_at ?? started_at) as number | null
+  const messages = numbered.map(
+    ({ number, message: { at, model, usage, effects = [], superseded = false } }): PaidFields => ({
+      number,
+      ...(at !== undefined && { at }),
+      ...(model !== undefined && { model }),
+      ...(usage !== undefined && { usage }),
+      effects,
+      superseded,
+      copied: copied.has(number),
+    }),
+  )
+  return { ...(ended !== null && { ended_at: ended }), messages }
 }
 
 function findConversation(db: Db, source: string, nativeId: string): Existing | undefined {
@@ -422,8 +459,8 @@ function existingFork(db: Db, id: number): string | undefined {
   return (db.prepare("select fork_of from conversation where id = ?").pluck().get(id) as string | null) ?? undefined
 }
 
-/** A row that was damaged gets its name again too; then all of it is as it was written just now. */
-function updateConversation(db: Db, id: number, facts: Facts, source?: string, nativeId?: string): void {
+/** A row that was damaged gets its name again too; then all of it is as it was written just now. Returns the change's number. */
+function updateConversation(db: Db, id: number, facts: Facts, source?: string, nativeId?: string): number {
   db.prepare(
     `update conversation set unit_id = @unit_id, authority = @authority, project_id = @project_id, kind = @kind, title = @title,
        title_from = @title_from, cwds = @cwds, git_branch = @git_branch, git_commit = @git_commit, agent_version = @agent_version,
@@ -432,10 +469,10 @@ function updateConversation(db: Db, id: number, facts: Facts, source?: string, n
        last_number = @last_number, estimated_tokens = @estimated_tokens, text_bytes = @text_bytes, held = ${HELD}
      where id = @id`,
   ).run({ ...facts, id })
-  refreshCounts(db, id)
-  if (source === undefined) return
+  const change = refreshCounts(db, id)
   const sql = "update conversation set source = ?, native_id = ?, sum = null where id = ?"
-  db.prepare(sql).run(source, nativeId, id)
+  if (source !== undefined) db.prepare(sql).run(source, nativeId, id)
+  return change
 }
 
 /** The conversations that this unit alone tells. */

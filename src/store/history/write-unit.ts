@@ -30,7 +30,7 @@ export function writeUnit(db: Db, write: UnitWrite, platform = process.platform)
     if (withholds) deleteRaw(db, unitId)
     else saveRaw(db, unitId, write.raw)
     db.prepare(`update unit set blocks = ${BLOCKS} where id = @id`).run({ id: unitId })
-    const result: WriteResult = { changed: 0, added_messages: 0, forgotten, fresh: [], again: [] }
+    const result: WriteResult = { changed: 0, added_messages: 0, forgotten, fresh: [], paid: [], again: [] }
     const told = new Set<number>()
     for (const conversation of known) {
       const saved = saveConversation(db, write, unitId, conversation, platform)
@@ -39,8 +39,9 @@ export function writeUnit(db: Db, write: UnitWrite, platform = process.platform)
       result.again.push(...saved.again)
       result.changed += saved.changed ? 1 : 0
       result.added_messages += saved.added
-      if (saved.fresh.length > 0)
-        result.fresh.push({ ref: { source: write.source, id: conversation.id }, messages: saved.fresh })
+      const ref = { source: write.source, id: conversation.id }
+      if (saved.fresh.length > 0) result.fresh.push({ ref, messages: saved.fresh })
+      if (saved.paid) result.paid.push({ ref, ...saved.paid })
     }
     // Kept with the rest: a sync that is stopped here leaves it to the next one.
     for (const key of result.again)

@@ -7,7 +7,6 @@ import { type KeptFix, saveFixes } from "./fixes.ts"
 import { type LinesWrite, removeLines, saveLines } from "./lines.ts"
 import { notePurge } from "./purge.ts"
 import { projectId } from "./rows.ts"
-import { type MadeWrite, removeSpent, type SpentWrite, saveSpent } from "./spent.ts"
 import { removeTestRuns, saveTestRuns, type TestRunWrite } from "./test-runs.ts"
 
 // What was learned from conversations, each as it was when it was read last.
@@ -63,8 +62,6 @@ export type KnownConversation = {
   started_at?: number
   ended_at?: number
   web_at?: number
-  /** The one that started it, where it is a subagent. */
-  parent?: string
 }
 
 /** Writes the conversation's own row, without any fact that was known of it before, and returns its number. */
@@ -80,8 +77,8 @@ export function renewConversation(db: Db, known: KnownConversation): number {
   })
   return db
     .prepare(
-      `insert into conversation (name, source, native_id, root, project_id, kind, branch, title, started_at, ended_at, web_at, parent)
-       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`,
+      `insert into conversation (name, source, native_id, root, project_id, kind, branch, title, started_at, ended_at, web_at)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`,
     )
     .pluck()
     .get(
@@ -96,7 +93,6 @@ export function renewConversation(db: Db, known: KnownConversation): number {
       known.started_at ?? null,
       known.ended_at ?? null,
       known.web_at ?? null,
-      known.parent ?? null,
     ) as number
 }
 
@@ -112,7 +108,6 @@ function removeFacts(db: Db, id: number): void {
   db.prepare("delete from fix where conversation_id = ?").run(id)
   db.prepare("delete from worked where conversation_id = ?").run(id)
   removeTestRuns(db, id)
-  removeSpent(db, id)
   removeDecisions(db, id)
   removeLines(db, id)
 }
@@ -166,9 +161,6 @@ export type LearnedFacts =
       test_runs: TestRunWrite[]
       decisions: KeptDecision[]
       lines?: LinesWrite
-      /** Absent where nobody is paid: of a document, a note. */
-      spent?: SpentWrite[]
-      made?: MadeWrite[]
     }
 
 /**
@@ -201,7 +193,7 @@ function write(db: Db, learned: LearnedFacts): void {
     removeConversation(db, learned.name)
     return
   }
-  const { name, ref, row, web_at, worked, fixes, test_runs, decisions, lines, spent = [], made = [] } = learned
+  const { name, ref, row, web_at, worked, fixes, test_runs, decisions, lines } = learned
   const { kind, project, title, started_at, ended_at } = row
   const from = row.parent?.id ?? row.fork_of
   const id = renewConversation(db, {
@@ -215,12 +207,10 @@ function write(db: Db, learned: LearnedFacts): void {
     ...(started_at !== undefined && { started_at }),
     ...(ended_at !== undefined && { ended_at }),
     ...(web_at !== undefined && { web_at }),
-    ...(row.parent && { parent: row.parent.id }),
   })
   if (project !== undefined) saveWorked(db, id, project, worked)
   if (project !== undefined) saveTestRuns(db, id, project, test_runs, ended_at)
   if (project !== undefined && lines) saveLines(db, id, project, lines)
   saveFixes(db, id, project, fixes)
   saveDecisions(db, id, project, decisions)
-  saveSpent(db, id, spent, made)
 }

@@ -64,7 +64,6 @@ import { keepProjects } from "./projects.ts"
 import { isPurgeDue, purgeKnowledge } from "./purge.ts"
 import { useRedaction } from "./redaction.ts"
 import { knownProject, projectId } from "./rows.ts"
-import { madeThings, newestSpent, SPENT_SCHEMA, saveSpent, spenders, spentBetween } from "./spent.ts"
 import {
   definitionAt,
   definitionsIn,
@@ -115,7 +114,6 @@ const FACTS = {
     markedCommits,
     forgetProjectGit,
   },
-  spent: { saveSpent, spentBetween, madeThings, spenders, newestSpent },
   tests: {
     saveTestRuns,
     testRuns,
@@ -165,7 +163,7 @@ function knowledgeOver(db: Db, path: string): Knowledge {
 const SCHEMA = `
     create table meta (key text primary key, value text not null) without rowid;
     create table project (id integer primary key, path text not null unique);
-    -- root: the conversation that it belongs to, itself where to none. parent: the one that started it. web_at: from when on it may hold a stranger's words.
+    -- root: the conversation that it belongs to, itself where to none. web_at: from when on it may hold a stranger's words.
     create table conversation (
       id integer primary key,
       name text not null unique,
@@ -178,8 +176,7 @@ const SCHEMA = `
       title text,
       started_at integer,
       ended_at integer,
-      web_at integer,
-      parent text
+      web_at integer
     );
     create unique index conversation_ref on conversation (source, native_id);
     create index conversation_root on conversation (source, root);
@@ -192,7 +189,6 @@ const SCHEMA = `
     ${CODE_SCHEMA}
     ${LINES_SCHEMA}
     ${OWNERS_SCHEMA}
-    ${SPENT_SCHEMA}
 `
 const MIGRATIONS: readonly [string, string][] = [["001-facts", SCHEMA]]
 /** Of another schema, KNOWLEDGE_FORMAT is another number. */

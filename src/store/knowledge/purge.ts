@@ -1,6 +1,5 @@
 import { type Db, emptyLog, explained, inTransaction } from "../sqlite/database.ts"
 import { dropAllOwners } from "./owners.ts"
-import { dropUnusedModels } from "./spent.ts"
 
 /** Words that were deleted stay in bytes of the file until it is rewritten. In the transaction that deletes them. */
 export function notePurge(db: Db): void {
@@ -39,7 +38,6 @@ export function purgeKnowledge(db: Db, path: string): void {
     inTransaction(db, () => {
       db.exec("delete from file where id not in (select file_id from worked union select file_id from line_edit)")
       db.exec(UNNAMED_PROJECTS)
-      dropUnusedModels(db)
     })
     db.exec("insert into fix_words (fix_words) values ('optimize')")
     db.exec("insert into decision_words (decision_words) values ('optimize')")

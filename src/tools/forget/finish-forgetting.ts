@@ -21,7 +21,7 @@ export async function finishForgetting(
 ): Promise<string[]> {
   if (!existsSync(marker(home))) return []
   const deadline = Date.now() + withinMs
-  const files = [home.history, home.index, home.knowledge, home.suggest]
+  const files = [home.history, home.index, home.knowledge, home.spending, home.suggest]
   for (let tries = 0; ; tries++) {
     const pinned = clearLogs(files).map((path) => basename(path))
     if (pinned.length === 0) rmSync(marker(home), { force: true })

@@ -9,6 +9,7 @@ import { isSamePath } from "../../core/path-key.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import { isFolder } from "../../files/look-at.ts"
 import { createProjectFinder } from "../../git/project.ts"
+import { followSpending } from "../../ingest/follow-spending.ts"
 import { nativeKey } from "../../ingest/unit-names.ts"
 import { removeDamaged } from "../../store/history/rot/damaged-files.ts"
 import type { HistoryReader, OwnerOf } from "../../store/history/store.ts"
@@ -52,7 +53,7 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean; copie
   removeOwn(dex, refs)
   // A damaged history that a repair kept holds it too, and so does what another version of dex derived from it.
   removeDamaged(dex.home.history)
-  for (const file of [dex.home.index, dex.home.knowledge]) removeOtherFormats(file)
+  for (const file of [dex.home.index, dex.home.knowledge, dex.home.spending]) removeOtherFormats(file)
   const still = await forgetInKept(dex.home, refs, { copies: input.copies === true, ownerOf })
   await dex.clearCopies(refs, projects)
   const index = await dex.indexToWrite()
@@ -61,6 +62,7 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean; copie
     await index.purge(store)
   }
   if (dex.knows()) await learnInAnyCase(dex)
+  await followSpending(store, await dex.spending())
   forgetTraces(dex.home.traces, refs) // last: a search that was under way may have recorded one meanwhile
   noteForgetting(dex.home) // a sync meanwhile may have thought that it was over
   const pinned = await finishForgetting(dex.home, PATIENCE_MS, (names) =>

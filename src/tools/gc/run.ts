@@ -19,7 +19,8 @@ export async function run(dex: Dex) {
     if (locks.includes(undefined))
       throw new DexError("busy", "Another dex is syncing or embedding right now. Try again when it is done.")
     const before = databaseBytes(dex.home.index)
-    const others = removeOtherFormats(dex.home.index) + removeOtherFormats(dex.home.knowledge)
+    const derived = [dex.home.index, dex.home.knowledge, dex.home.spending]
+    const others = derived.reduce((bytes, file) => bytes + removeOtherFormats(file), 0)
     const vectors = await index.vectors()
     const { dropped, note } = dropUnused(dex, vectors)
     const compacted = vectors.compact()

@@ -4,6 +4,7 @@ import { formatRef } from "../../core/ref.ts"
 import { flag, integer, listOf, mapOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
+import { isLineKept } from "../usage/line-kept.ts"
 
 /** What another version of dex derived, and has not written to for so long, is left behind by an upgrade. */
 const UNUSED_MS = 7 * DAY_MS
@@ -64,13 +65,16 @@ export const sync = defineTool({
     if (!report.busy && input.redact_again) await dex.redactCopies()
     if (!report.busy && report.complete) {
       const { removeOtherFormats } = await import("../../store/sqlite/other-formats.ts")
-      for (const file of [dex.home.index, dex.home.knowledge]) removeOtherFormats(file, dex.now() - UNUSED_MS)
+      for (const file of [dex.home.index, dex.home.knowledge, dex.home.spending])
+        removeOtherFormats(file, dex.now() - UNUSED_MS)
     }
     if (!report.busy && dex.knows()) {
       const { learnedOf } = await import("../learned.ts")
-      const { knowledge } = await learnedOf(dex)
+      await learnedOf(dex)
+    }
+    if (!report.busy && (await isLineKept(dex))) {
       const { keepLine } = await import("../usage/keep-line.ts")
-      keepLine(dex, knowledge)
+      keepLine(dex, await dex.spending())
     }
     if (!report.busy && dex.hasSuggestions()) {
       const { observeUse } = await import("../../suggest/feedback/observe-use.ts")

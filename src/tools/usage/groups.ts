@@ -1,6 +1,6 @@
 import { localDay, localMinute } from "../../core/dates.ts"
 import { formatRef, refFrom } from "../../core/ref.ts"
-import type { KnownMade, Spender } from "../../store/knowledge/spent.ts"
+import type { KnownMade, Spender } from "../../store/spending/spent.ts"
 import { attributed } from "../../usage/attribute.ts"
 import { fiveHourBlocks, localMonth, localWeek } from "../../usage/periods.ts"
 import type { Payment } from "../../usage/sums.ts"

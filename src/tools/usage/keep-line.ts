@@ -1,6 +1,6 @@
 import { renameSync, writeFileSync } from "node:fs"
 import { DAY_MS, localDay } from "../../core/dates.ts"
-import type { Knowledge } from "../../store/knowledge/knowledge.ts"
+import type { SpendingFile } from "../../store/spending/spending-file.ts"
 import type { LineState } from "../../usage/line.ts"
 import { BLOCK_MS, fiveHourBlocks } from "../../usage/periods.ts"
 import { payment, total } from "../../usage/sums.ts"
@@ -11,9 +11,10 @@ import { type PaidSettings, paidSettings } from "./payments.ts"
 const LOOKS_BACK_MS = 14 * DAY_MS
 
 /** Writes what `dex usage --line` shows: that has no time to open a database. It names no project and no conversation. */
-export function keepLine(dex: Dex, knowledge: Knowledge, settings: PaidSettings = paidSettings(dex)): LineState {
+export function keepLine(dex: Dex, spending: SpendingFile, settings: PaidSettings = paidSettings(dex)): LineState {
   const now = dex.now()
-  const spent = knowledge.spent.spentBetween(now - LOOKS_BACK_MS, now).filter(({ superseded }) => !superseded)
+  spending.wantLine()
+  const spent = spending.spentBetween(now - LOOKS_BACK_MS, now).filter(({ superseded }) => !superseded)
   const paid = spent.map((part) => payment(part, undefined, false, settings.book))
   const day = localDay(now)
   const { cost, tokens, unpriced_tokens } = total(paid.filter(({ at }) => localDay(at) === day))

@@ -3,8 +3,8 @@ import { join } from "node:path"
 import { loadSettings } from "../../config/load.ts"
 import { messageOf } from "../../core/error.ts"
 import { readText } from "../../files/read-file.ts"
-import type { Knowledge } from "../../store/knowledge/knowledge.ts"
-import type { KnownSpending, Spender } from "../../store/knowledge/spent.ts"
+import type { SpendingFile } from "../../store/spending/spending-file.ts"
+import type { KnownSpending, Spender } from "../../store/spending/spent.ts"
 import { ownPrices } from "../../usage/own-prices.ts"
 import { type PriceBook, priceBook } from "../../usage/price-of.ts"
 import { payment } from "../../usage/sums.ts"
@@ -37,8 +37,8 @@ function readOwn(
 }
 
 /** Who started whom, as far as it is known. */
-export function spendersIn(knowledge: Knowledge): { spender(id: number): Spender; root(id: number): Spender } {
-  const all = knowledge.spent.spenders()
+export function spendersIn(spending: SpendingFile): { spender(id: number): Spender; root(id: number): Spender } {
+  const all = spending.spenders()
   const byId = new Map(all.map((one) => [one.id, one]))
   const byName = new Map(all.map((one) => [`${one.source}:${one.native_id}`, one]))
   const root = (id: number) => {

@@ -1,18 +1,19 @@
 import { isoDate, localDay } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
-import type { KnownSpending } from "../../store/knowledge/spent.ts"
+import type { KnownSpending } from "../../store/spending/spent.ts"
 import { dollars, shortCount, usageLine } from "../../usage/line.ts"
 import { totalMoney } from "../../usage/money.ts"
 import { tokensIn } from "../../usage/spending.ts"
 import { type Sum, summed, total } from "../../usage/sums.ts"
 import type { Dex } from "../context.ts"
 import { dateRange } from "../fields.ts"
-import { learnedOf } from "../learned.ts"
+import { hiddenProjects } from "../learned.ts"
 import { unknownProject } from "../unknown-project.ts"
 import { type Grouping, groupingBy, type Paid } from "./groups.ts"
 import { keepLine } from "./keep-line.ts"
 import { paidSettings, paymentsOf, spendersIn } from "./payments.ts"
+import { spendingOf } from "./spending-of.ts"
 import type { UsageGroup } from "./usage.ts"
 
 export type UsageInput = {
@@ -30,19 +31,20 @@ export type UsageInput = {
 export async function run(dex: Dex, input: UsageInput) {
   if (!dex.hasHistory())
     throw new DexError("no_history", "Nothing was read yet, so no use is known. `dex sync` reads your conversations.")
-  const { knowledge, notes, isHidden } = await learnedOf(dex)
+  const { spending, notes } = await spendingOf(dex)
+  const { isHidden } = await hiddenProjects(dex)
   const settings = paidSettings(dex)
   const { from = 0, to = Number.MAX_SAFE_INTEGER } = dateRange(input, dex.now())
-  const family = spendersIn(knowledge)
-  const known = knowledge.spent.spentBetween(from, to)
+  const family = spendersIn(spending)
+  const known = spending.spentBetween(from, to)
   const matching = (parts: KnownSpending[]) =>
     paymentsOf(parts, family, isHidden, settings.book).filter((one) => isAsked(one, input))
   const paid = matching(known.filter(({ superseded }) => !superseded))
   const gone = matching(known.filter(({ superseded }) => superseded))
-  const things = input.by === "commit" || input.by === "pull_request" ? knowledge.spent.madeThings(input.by) : []
+  const things = input.by === "commit" || input.by === "pull_request" ? spending.madeThings(input.by) : []
   const grouping = groupingBy(input.by, paid, things, (id) => family.root(id).id, input.subagents === true)
   const rows = rowsOf(paid, grouping, input)
-  const line = keepLine(dex, knowledge, settings)
+  const line = keepLine(dex, spending, settings)
   const dated = paid.map(({ at }) => at).filter((at) => at > 0)
   const unknown =
     input.project === undefined ? undefined : await unknownProject(await dex.store(), input.project, dex.project)

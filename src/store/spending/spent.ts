@@ -4,6 +4,20 @@ import type { Db } from "../sqlite/database.ts"
 // What conversations spent, and which commits and pull requests they made on the way.
 
 export const SPENT_SCHEMA = `
+  create table meta (key text primary key, value text not null) without rowid;
+  -- name: as the history's feed calls it. parent: the conversation that started it.
+  create table conversation (
+    id integer primary key,
+    name text not null unique,
+    source text not null,
+    native_id text not null,
+    kind text not null,
+    project text,
+    branch text,
+    title text,
+    parent text,
+    unique (source, native_id)
+  );
   -- Few, and each of them in many rows. Empty: not said.
   create table spent_by (
     id integer primary key,
@@ -130,10 +144,7 @@ export function madeThings(db: Db, type: MadeWrite["type"]): KnownMade[] {
 /** Every conversation that is known: what it spent may be asked of the one that started it. */
 export function spenders(db: Db): Spender[] {
   const rows = db
-    .prepare(
-      `select c.id, c.source, c.native_id, c.kind, p.path project, c.branch, c.title, c.parent
-       from conversation c left join project p on p.id = c.project_id`,
-    )
+    .prepare("select id, source, native_id, kind, project, branch, title, parent from conversation")
     .all() as (Pick<Spender, "id" | "source" | "native_id" | "kind"> &
     Record<"project" | "branch" | "title" | "parent", string | null>)[]
   return rows.map(({ project, branch, title, parent, ...row }) => ({
@@ -143,11 +154,6 @@ export function spenders(db: Db): Spender[] {
     ...(title !== null && { title }),
     ...(parent !== null && { parent }),
   }))
-}
-
-/** When something was spent last. */
-export function newestSpent(db: Db): number | undefined {
-  return (db.prepare("select max(at) from spent").pluck().get() as number | null) ?? undefined
 }
 
 /** Models that nobody uses any more may be named after a person or a project. */

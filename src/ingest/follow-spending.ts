@@ -1,0 +1,95 @@
+import { setImmediate } from "node:timers/promises"
+import type { Ref } from "../core/ref.ts"
+import type { Change, HistoryReader } from "../store/history/store.ts"
+import type { ConversationSpending, SpendingFile } from "../store/spending/spending-file.ts"
+import { type MadeThing, type SpentPart, spentIn } from "../usage/spending.ts"
+import type { SyncProgress } from "./sync-types.ts"
+
+const BATCH = 64
+
+/** What a conversation spent as of one of its changes: a later change may say otherwise. */
+export type KnownSpent = { change: number; spent: SpentPart[]; made: MadeThing[] }
+
+export type FollowSpendingOptions = {
+  /** What is known already, so that the conversation need not be read. */
+  atHand?: (ref: Ref) => KnownSpent | undefined
+  /** Stops if more conversations than this would have to be read. */
+  mostRead?: number
+  signal?: AbortSignal
+  onProgress?: (read: number) => Promise<void>
+}
+
+/** Brings what was spent up to what the history says. `read`: of how many conversations the messages had to be read. */
+export async function followSpending(
+  store: HistoryReader,
+  file: SpendingFile,
+  { atHand, mostRead = Number.POSITIVE_INFINITY, signal, onProgress }: FollowSpendingOptions = {},
+): Promise<{ read: number; complete: boolean }> {
+  let read = 0
+  for (;;) {
+    const from = file.followed()
+    const feed = await store.changes(from, BATCH)
+    if (feed.rebuild) {
+      file.clear()
+      continue
+    }
+    const unknown = feed.changes.filter((change) => isToRead(change) && !isAtHand(change, atHand))
+    if (read + unknown.length > mostRead) return { read, complete: false }
+    const spending: ConversationSpending[] = []
+    for (const change of feed.changes) {
+      spending.push(await spendingIn(store, change, atHand))
+      if (unknown.includes(change)) await setImmediate() // so that a signal to stop is noticed
+    }
+    if (feed.token !== from && !file.save(spending, from, feed.token)) continue
+    read += unknown.length
+    if (unknown.length > 0) await onProgress?.(read)
+    if (!feed.more) break
+    if (signal?.aborted) return { read, complete: false }
+  }
+  file.purge()
+  return { read, complete: true }
+}
+
+/** How far reading is, as a person is shown it. Only a history that an older dex filled has anything to read. */
+export function learningProgress(
+  store: HistoryReader,
+  show: (progress: SyncProgress) => void,
+): (read: number) => Promise<void> {
+  let conversations: number | undefined
+  return async (done) => {
+    conversations ??= (await store.stats()).conversations
+    const total = Math.max(done, conversations)
+    show({ phase: "learning", done, total, bytes: done, bytesTotal: total })
+  }
+}
+
+/** Nobody is paid for documents and notes. */
+function isToRead({ ref, deleted }: Change): boolean {
+  return !deleted && ref !== undefined && ref.source !== "docs" && ref.source !== "dex_note"
+}
+
+function isAtHand({ ref, change }: Change, atHand: FollowSpendingOptions["atHand"]): boolean {
+  const known = ref && atHand?.(ref)
+  return known !== undefined && known.change === change
+}
+
+async function spendingIn(
+  store: HistoryReader,
+  changed: Change,
+  atHand: FollowSpendingOptions["atHand"],
+): Promise<ConversationSpending> {
+  const { conversation: name, ref } = changed
+  const row = isToRead(changed) ? await store.conversation(ref!) : undefined
+  if (!row || row.kind === "dex" || row.kind === "document") return { name, ...(ref && { ref }) }
+  const { spent, made } = isAtHand(changed, atHand)
+    ? atHand!(row.ref)!
+    : spentIn(await store.messages(row.ref), row.ended_at ?? row.started_at)
+  const spender = {
+    kind: row.kind,
+    ...(row.project !== undefined && { project: row.project }),
+    ...(row.git_branch !== undefined && { branch: row.git_branch }),
+    ...(row.title && { title: row.title.text }),
+    ...(row.parent && { parent: row.parent.id }),
+  }
+  return { name, ref: row.ref, spender, spent, made }
+}

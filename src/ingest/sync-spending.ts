@@ -1,0 +1,61 @@
+import { join } from "node:path"
+import { isDexError } from "../core/error.ts"
+import { SPENDING_FILE } from "../core/formats.ts"
+import { formatRef } from "../core/ref.ts"
+import type { WriteResult } from "../store/history/store.ts"
+import { openSpending, type SpendingFile } from "../store/spending/spending-file.ts"
+import { spentIn } from "../usage/spending.ts"
+import { followSpending, type KnownSpent, learningProgress } from "./follow-spending.ts"
+import type { SyncDeps, SyncOptions } from "./sync-types.ts"
+
+/** A sync that somebody waits for reads so many older conversations for what they spent; a full one reads all. */
+const FEW = 16
+
+/** What a sync does for `dex usage`: it has every conversation parsed, so it writes down at once what each one spent. */
+export type SyncSpending = {
+  add(paid: WriteResult["paid"]): void
+  /** Writes what was added, and what other syncs left undone. */
+  follow(): Promise<void>
+  /** For the last time in this sync. `hasRead`: something was stored, so that the log is worth bringing back into the file. */
+  finish(hasRead: boolean): Promise<void>
+  close(): void
+}
+
+export function spendingOfSync({ store, home }: SyncDeps, options: SyncOptions): SyncSpending {
+  const known = new Map<string, KnownSpent>()
+  let file: SpendingFile | undefined
+  const isQuick = options.quick || options.deadline !== undefined || options.pauseAt !== undefined
+  const unlessDamaged = async (work: (file: SpendingFile) => Promise<void>) => {
+    try {
+      file ??= openSpending(join(home.dir, SPENDING_FILE))
+      await work(file)
+    } catch (error) {
+      // It is derived: whoever opens it next makes it again.
+      if (!isDexError(error) || error.code !== "corrupt") throw error
+    } finally {
+      known.clear()
+    }
+  }
+  const follow = async (opened: SpendingFile) => {
+    await followSpending(store, opened, {
+      atHand: (ref) => known.get(formatRef(ref)),
+      ...(isQuick && { mostRead: FEW }),
+      ...(options.signal && { signal: options.signal }),
+      ...(options.onProgress && { onProgress: learningProgress(store, options.onProgress) }),
+    })
+  }
+  return {
+    add(paid) {
+      for (const { ref, change, ended_at, messages } of paid)
+        known.set(formatRef(ref), { change, ...spentIn(messages, ended_at) })
+    },
+    follow: () => unlessDamaged(follow),
+    finish: (hasRead) =>
+      unlessDamaged(async (opened) => {
+        if (opened.followed() !== (await store.revision())) await follow(opened)
+        if (options.redactAgain) opened.purge({ inAnyCase: true })
+        if (hasRead) opened.checkpoint()
+      }),
+    close: () => file?.close(),
+  }
+}

@@ -1,0 +1,153 @@
+import { DexError } from "../../core/error.ts"
+import { isSameConversation, type Ref, refFrom, sourceWithOwner } from "../../core/ref.ts"
+import { type Db, emptyLog, explained, inTransaction, markDamaged, openDerived } from "../sqlite/database.ts"
+import { codeOf } from "../sqlite/engine.ts"
+import {
+  dropUnusedModels,
+  type KnownMade,
+  type KnownSpending,
+  type MadeWrite,
+  madeThings,
+  removeSpent,
+  SPENT_SCHEMA,
+  type Spender,
+  type SpentWrite,
+  saveSpent,
+  spenders,
+  spentBetween,
+} from "./spent.ts"
+
+/** What a conversation spent. Without `spender` there is nothing to count: it was forgotten, or it is a document. */
+export type ConversationSpending = {
+  /** As the history's feed calls it. */
+  name: string
+  ref?: Ref
+  spender?: Omit<Spender, "id" | "source" | "native_id">
+  spent?: SpentWrite[]
+  made?: MadeWrite[]
+}
+
+/**
+ * What conversations spent, in a file of its own: every sync writes it, so that whoever asks need not read a conversation.
+ * Derived from the history, safe to delete.
+ */
+export type SpendingFile = {
+  /** How far the history's feed was followed. */
+  followed(): string | undefined
+  /** From one place of the feed to another, all or nothing. False where somebody else has written meanwhile. */
+  save(read: ConversationSpending[], from: string | undefined, to: string): boolean
+  /** Begins anew, as for another history. */
+  clear(): void
+  spentBetween(from: number, to: number): KnownSpending[]
+  /** Oldest first. */
+  madeThings(type: MadeWrite["type"]): KnownMade[]
+  spenders(): Spender[]
+  /** Whether somebody has asked for what `dex usage --line` shows. */
+  isLineWanted(): boolean
+  wantLine(): void
+  /** Rewrites the file without what was deleted, if anything was since the last time, or `inAnyCase`. */
+  purge(options?: { inAnyCase: boolean }): void
+  /** Brings the write-ahead log back into the file. */
+  checkpoint(): void
+  close(): void
+}
+
+const MIGRATIONS: readonly [string, string][] = [["001-spent", SPENT_SCHEMA]]
+
+export function openSpending(path: string): SpendingFile {
+  const db = openDerived(path, MIGRATIONS)
+  const guard = <T>(work: () => T): T => {
+    try {
+      return work()
+    } catch (error) {
+      throw damageOf(error, path) ?? explained(error, path)
+    }
+  }
+  return {
+    followed: () => guard(() => noted(db, "token")),
+    save: (read, from, to) => guard(() => inTransaction(db, () => saveIfNext(db, read, from, to))),
+    clear: () => guard(() => inTransaction(db, () => clearAll(db))),
+    spentBetween: (from, to) => guard(() => spentBetween(db, from, to)),
+    madeThings: (type) => guard(() => madeThings(db, type)),
+    spenders: () => guard(() => spenders(db)),
+    isLineWanted: () => guard(() => noted(db, "line") !== undefined),
+    wantLine: () =>
+      guard(() => {
+        if (noted(db, "line") === undefined) inTransaction(db, () => note(db, "line", "wanted"))
+      }),
+    purge: (options) => guard(() => purge(db, options?.inAnyCase === true)),
+    checkpoint: () => guard(() => void emptyLog(db)),
+    close: () => db.close(),
+  }
+}
+
+/** Whoever opens a damaged file next makes it again. */
+function damageOf(error: unknown, path: string): DexError | undefined {
+  if (!/^SQLITE_(CORRUPT|NOTADB)/.test(codeOf(error))) return undefined
+  markDamaged(path)
+  return new DexError(
+    "corrupt",
+    `${path} is damaged. It is only derived and will be made again: run the command once more.`,
+    { cause: error },
+  )
+}
+
+function noted(db: Db, key: string): string | undefined {
+  return db.prepare("select value from meta where key = ?").pluck().get(key) as string | undefined
+}
+
+function note(db: Db, key: string, value: string): void {
+  db.prepare("insert or replace into meta (key, value) values (?, ?)").run(key, value)
+}
+
+function saveIfNext(db: Db, read: ConversationSpending[], from: string | undefined, to: string): boolean {
+  if (noted(db, "token") !== from) return false
+  for (const one of read) saveOne(db, one)
+  note(db, "token", to)
+  return true
+}
+
+type Known = { id: number; source: string; native_id: string }
+
+function saveOne(db: Db, { name, ref, spender, spent = [], made = [] }: ConversationSpending): void {
+  const known = db.prepare("select id, source, native_id from conversation where name = ?").get(name) as
+    | Known
+    | undefined
+  if (known) remove(db, known, ref)
+  if (!spender || !ref) return
+  const source = sourceWithOwner(ref)
+  const older = db.prepare("select id, source, native_id from conversation where source = ? and native_id = ?")
+  const other = older.get(source, ref.id) as Known | undefined
+  if (other) remove(db, other, ref)
+  const { kind, project = null, branch = null, title = null, parent = null } = spender
+  const id = db
+    .prepare(
+      `insert into conversation (name, source, native_id, kind, project, branch, title, parent)
+       values (?, ?, ?, ?, ?, ?, ?, ?) returning id`,
+    )
+    .pluck()
+    .get(name, source, ref.id, kind, project, branch, title, parent) as number
+  saveSpent(db, id, spent, made)
+}
+
+/** The history gives the name of a forgotten conversation to another: then the old one is gone for good. */
+function remove(db: Db, { id, source, native_id }: Known, now: Ref | undefined): void {
+  if (!now || !isSameConversation(refFrom(source, native_id), now)) note(db, "purge", "due")
+  removeSpent(db, id)
+  db.prepare("delete from conversation where id = ?").run(id)
+}
+
+function clearAll(db: Db): void {
+  db.exec("delete from spent; delete from made; delete from conversation; delete from meta where key = 'token'")
+  note(db, "purge", "due")
+}
+
+/** Deleted words stay in bytes of the file until it is rewritten. */
+function purge(db: Db, inAnyCase: boolean): void {
+  if (!inAnyCase && noted(db, "purge") === undefined) return
+  inTransaction(db, () => dropUnusedModels(db))
+  emptyLog(db)
+  db.exec("vacuum")
+  // If somebody still reads the old pages, it stays due.
+  if (emptyLog(db)) inTransaction(db, () => db.prepare("delete from meta where key = 'purge'").run())
+}
