@@ -88,6 +88,37 @@ test("a search notices a damaged block of its words, reads the history instead, 
   expect(existsSync(`${path}.damaged`)).toBe(false)
 })
 
+test("a check notices when the list of pages does not fit the pages, or a page is gone", async () => {
+  const { dir, store } = await history(WORDS.map((word, i) => `${word} ${manyWords(i * 2_000)}`))
+  const path = join(dir, INDEX_FILE)
+  const index = openIndex(path)
+  await index.follow(store)
+  index.checkpoint()
+  expect(index.check()).toEqual([])
+  index.close()
+  const whole = readFileSync(path)
+  const middle = "(select pgno from words_idx order by pgno limit 1 offset 3)"
+  for (const damage of [
+    `update words_idx set term = cast('0zzz' as blob) where pgno = ${middle}`,
+    `update words_idx set pgno = pgno + 2 where pgno = ${middle}`,
+    `delete from words_idx where pgno = ${middle}`,
+    "delete from words_data where id = (select max(id) - 2 from words_data where id < (2 << 37))",
+  ]) {
+    removeDatabase(path)
+    writeFileSync(path, whole)
+    damaged(path, damage)
+    const read = readIndex(path)
+    if (typeof read === "string") throw new Error(read)
+    expect(read.check(), damage).not.toEqual([])
+    read.close()
+  }
+})
+
+/** No two of them alike, so that their list takes several pages. */
+function manyWords(from: number): string {
+  return Array.from({ length: 2_000 }, (_, i) => `w${((from + i) * 7_919) % 1_000_003}x`).join(" ")
+}
+
 test("a row of the index that is not what was written is noticed by whoever needs it", async () => {
   const { dir, store } = await history()
   const path = join(dir, INDEX_FILE)
@@ -244,12 +275,14 @@ test("what 0.1.0 indexed is asked, and then taken over, and its own file is left
 
 const ASKED = { by: "conversation" as const, limit: 10, offset: 0, among: "history" as const }
 
-async function history(): Promise<{ dir: string; store: HistoryWriter }> {
+async function history(
+  texts = WORDS.map((word) => `one ${word} and no other`),
+): Promise<{ dir: string; store: HistoryWriter }> {
   const dir = tempDir()
   const store = openStore(join(dir, "history.db"))
   onTestFinished(() => store.close())
-  for (const [i, word] of WORDS.entries())
-    await store.writeUnit(unit(`u${i}`, [conversation(`c${i}`, [said(`k${i}`, `one ${word} and no other`)])]))
+  for (const [i, text] of texts.entries())
+    await store.writeUnit(unit(`u${i}`, [conversation(`c${i}`, [said(`k${i}`, text)])]))
   return { dir, store }
 }
 

@@ -1,5 +1,5 @@
 import { crc32 } from "node:zlib"
-import { DexError } from "../../core/error.ts"
+import { DexError, isDexError } from "../../core/error.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { expressionOf, type Term } from "./terms.ts"
 import { indexWords } from "./tokenizer.ts"
@@ -109,6 +109,38 @@ export function badBlocks(db: Db): number {
   for (const row of rows) if (!isRight(row)) bad++
   return bad
 }
+
+/** Whether the list of pages, which has no checksums, fits the pages. */
+export function areListsRight(db: Db): boolean {
+  try {
+    return segmentsOf(db).every((segment) => isListRight(db, segment))
+  } catch (error) {
+    if (isDexError(error) && error.code === "index_damaged") return false
+    throw error
+  }
+}
+
+/** Every page that a term begins on is listed, by the beginning of that term; no page is missing. */
+function isListRight(db: Db, { id, first, last }: Segment): boolean {
+  const rows = db.prepare(LISTED).all(id) as { term: Buffer | string; page: number }[]
+  const listed = new Map(rows.map(({ term, page }) => [page, Buffer.from(term)]))
+  const isInOrder = rows.every(({ page }, i) => page > (rows[i - 1]?.page ?? first - 1) && page <= last)
+  if (!isInOrder) return false
+  let page = first
+  const pages = db.prepare(PAGES).iterate({ id, first, last }) as Iterable<{ number: number; block: Buffer }>
+  for (const { number, block } of pages) {
+    if (number !== page++) return false
+    const begins = firstTerm(block)
+    const named = listed.get(number)
+    // The first page of a segment that is being merged loses its first terms.
+    if (number > first && (named ? !begins?.subarray(0, named.length).equals(named) : begins)) return false
+  }
+  return page === last + 1
+}
+
+const LISTED = "select term, pgno >> 1 as page from words_idx where segid = ? order by term"
+const PAGES = `select id & 2147483647 as number, block from words_data
+  where id between (@id << 37) + @first and (@id << 37) + @last order by id`
 
 const AVERAGES = 1n
 const STRUCTURE = 10n

@@ -227,11 +227,6 @@ async function index(dex: Dex): Promise<Check[]> {
     if (await opened.isBehind(await dex.store()))
       return [{ name, status: "note", message: "The index is behind the history.", mend: "dex sync" }]
     return [{ name, status: "ok", message: "healthy and up to date" }]
-  } catch (error) {
-    if (!isDexError(error) || error.code !== "busy") throw error
-    return [
-      { name, status: "note", message: "A sync is writing to it, so it was not checked. Try again when that ends." },
-    ]
   } finally {
     opened.close()
   }
