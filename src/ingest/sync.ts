@@ -6,6 +6,7 @@ import { tryLock } from "../store/sqlite/lock.ts"
 import { removeLeftovers, removeSyncScratch } from "../store/sqlite/scratch.ts"
 import { carryOutSync } from "./carry-out-sync.ts"
 import { largestPlanned, plannedBytes, planSync, type SyncPlan } from "./plan-sync.ts"
+import { spendingOfSync } from "./sync-spending.ts"
 import type { SyncDeps, SyncOptions, SyncReport, TooMuch } from "./sync-types.ts"
 
 /** A history that an older dex wrote gets its checksums over several syncs, this long each. */
@@ -40,7 +41,6 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
   const lock = tryLock(deps.home.lock)
   if (!lock) return { ...report, busy: true, complete: false }
   let isHandedOn = false
-  const { spendingOfSync } = await import("./sync-spending.ts")
   const spending = spendingOfSync(deps, options)
   try {
     removeLeftovers(deps.home.dir)

@@ -47,7 +47,8 @@ export function spentIn(messages: PaidMessage[], ended_at = 0): { spent: SpentPa
       const part: SpentPart = { ...spendingOf(usage, by, time), number, superseded }
       const key = keyOf(part, made.length)
       const before = parts.get(key)
-      parts.set(key, before ? { ...before, ...sumOf(before, part) } : part)
+      if (before) Object.assign(before, sumOf(before, part))
+      else parts.set(key, part)
     }
     if (!superseded) made.push(...madeBy(message, time))
   }
