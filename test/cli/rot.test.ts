@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto"
 import { readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
-import { INDEX_FILE, KNOWLEDGE_FILE } from "../../src/core/formats.ts"
+import { INDEX_FILE, KNOWLEDGE_FILE, SPENDING_FILE } from "../../src/core/formats.ts"
 import { openSqlite } from "../../src/store/sqlite/engine.ts"
 import { flipBit, loseSector, rotBodies, rotRecords } from "../support/rot.ts"
 import { synced } from "../support/synced.ts"
@@ -134,10 +134,13 @@ describe("a damaged index", () => {
 })
 
 describe("damaged knowledge", () => {
-  test("is said, and made again by the next command", async () => {
+  test.each([
+    [KNOWLEDGE_FILE, ["fix", "token already used"]],
+    [SPENDING_FILE, ["usage", "conversation"]],
+  ])("is said, and made again by the next command: %s", async (name, asked) => {
     const home = await synced()
-    const before = await dex(home, ["fix", "token already used"])
-    const path = join(home, ".dex", KNOWLEDGE_FILE)
+    const before = await dex(home, asked)
+    const path = join(home, ".dex", name)
     const db = openSqlite(path)
     db.pragma("journal_mode = delete")
     const root = db.prepare("select rootpage from sqlite_master where name = 'meta'").pluck().get() as number
@@ -145,9 +148,11 @@ describe("damaged knowledge", () => {
     const bytes = readFileSync(path)
     bytes.fill(0x5a, (root - 1) * 4096, (root - 1) * 4096 + 64)
     writeFileSync(path, bytes)
-    const run = await dex(home, ["fix", "token already used"])
-    expect(run.stderr).toMatch(/knowledge-\d\.db is damaged\. It is only derived .* run the command once more/)
-    expect(await dex(home, ["fix", "token already used"])).toEqual(before)
+    const run = await dex(home, asked)
+    expect(run.stderr).toMatch(
+      /(knowledge|spending)-\d\.db is damaged\. It is only derived .* run the command once more/,
+    )
+    expect(await dex(home, asked)).toEqual(before)
   })
 })
 
