@@ -62,7 +62,15 @@ function whyNot(error: unknown): string {
 
 /** Databases in dex's folder that are none of its own: a backup that somebody put there, most likely. */
 function unknownDatabases(home: Home): StillThere[] {
-  const own = [home.history, home.index, home.knowledge, home.suggest, hubState(home), ...keptHistories(home.history)]
+  const own = [
+    home.history,
+    home.index,
+    home.knowledge,
+    home.spending,
+    home.suggest,
+    hubState(home),
+    ...keptHistories(home.history),
+  ]
   const known = new Set(own.map((path) => basename(path)))
   return readdirSync(home.dir)
     .filter((name) => name.endsWith(".db") && !known.has(name))
