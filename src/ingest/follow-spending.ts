@@ -50,6 +50,12 @@ export async function followSpending(
   return { read, complete: true }
 }
 
+/** Whether the history says more than what was counted. */
+export async function isSpendingBehind(store: HistoryReader, file: SpendingFile): Promise<boolean> {
+  const { changes, rebuild } = await store.changes(file.followed(), 1)
+  return rebuild || changes.length > 0
+}
+
 /** How far reading is, as a person is shown it. Only a history that an older dex filled has anything to read. */
 export function learningProgress(
   store: HistoryReader,

@@ -4,7 +4,7 @@ import { createDex } from "../app/dex.ts"
 import { messageOf } from "../core/error.ts"
 import { syncHistory } from "../ingest/sync.ts"
 import { lacksVectors } from "../tools/embedder.ts"
-import { learnNow } from "../tools/learned.ts"
+import { LEFT_TO_ANOTHER, learnNow } from "../tools/learned.ts"
 import type { ServeThreadOrder, ThreadAnswer, ThreadStart } from "./fresh.ts"
 
 // Reads what is new, and learns from it, while the server answers. Each order opens the databases anew: the index may have
@@ -29,8 +29,9 @@ async function obey(order: Exclude<ServeThreadOrder, { type: "stop" }>): Promise
   const dex = createDex({ ...start, signal: stop.signal, staysSmall: true })
   try {
     if (order.type === "learn" && order.also.only === "spending") {
-      await doApart("read", { ...start, signal: stop.signal }) // a sync writes what was spent
-      return { type: "learned", notes: [] }
+      // A sync writes what was spent. If another one is at it, that one does.
+      const { complete } = await doApart("read", { ...start, signal: stop.signal })
+      return { type: "learned", notes: complete ? [] : [LEFT_TO_ANOTHER] }
     }
     if (order.type === "learn") return { type: "learned", notes: await learnNow(dex, order.also) }
     const little = { mostBytes: MOST_BYTES_HERE, quick: true, signal: stop.signal }

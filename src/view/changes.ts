@@ -18,6 +18,7 @@ const MOST_STREAMS = 24
 export function createChanges(parts: {
   history: string
   knowledge: string
+  spending: string
   use: Use
   log(line: string): void
   onOpen(isOpen: boolean): void
@@ -57,10 +58,11 @@ export function createChanges(parts: {
   }
   const wait = async () => {
     seen = await parts.use(async (dex) => (dex.hasHistory() ? (await dex.store()).revision() : undefined))
-    const [history, knowledge] = [basename(parts.history), basename(parts.knowledge)]
+    const history = basename(parts.history)
+    const learned = [basename(parts.knowledge), basename(parts.spending)]
     watcher = watch(dirname(parts.history), (_, file) => {
       if (file?.startsWith(history)) timer ??= setTimeout(look, COALESCED_MS)
-      if (file?.startsWith(knowledge)) learningTimer ??= setTimeout(lookAtLearning, COALESCED_MS)
+      if (learned.some((name) => file?.startsWith(name))) learningTimer ??= setTimeout(lookAtLearning, COALESCED_MS)
     })
     watcher.on("error", (error) => parts.log(`Changes are not seen any more: ${error.message}`))
   }

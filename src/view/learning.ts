@@ -1,3 +1,4 @@
+import { isSpendingBehind } from "../ingest/follow-spending.ts"
 import type { Freshness } from "../mcp/fresh.ts"
 import { STILL_LEARNING } from "../mcp/fresh.ts"
 import { hasToLearn } from "../suggest/behind.ts"
@@ -31,9 +32,13 @@ export function pageDex(dex: Dex, fresh: Freshness, learnWithinMs: number): Page
 
 export async function learningOf(dex: Dex): Promise<Learning> {
   if (!dex.hasHistory()) return { done: 0, total: 0, isLearning: false }
-  const { conversations } = await (await dex.store()).stats()
+  const { conversations: total } = await (await dex.store()).stats()
+  const spending = await dex.spending()
+  if (await isSpendingBehind(await dex.store(), spending))
+    return { done: Math.min(spending.counted(), total), total, isLearning: true }
+  if (!dex.knows()) return { done: total, total, isLearning: false }
   const done = (await dex.knowledge()).conversations.learnedCount()
-  return { done: Math.min(done, conversations), total: conversations, isLearning: await isBehindHistory(dex) }
+  return { done: Math.min(done, total), total, isLearning: await isBehindHistory(dex) }
 }
 
 async function isBehindHistory(dex: Dex): Promise<boolean> {

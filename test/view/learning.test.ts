@@ -1,9 +1,9 @@
-import { rmSync } from "node:fs"
+import { existsSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import type { Page } from "playwright-core"
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest"
 import { makeDemo } from "../../demo/history.ts"
-import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
+import { KNOWLEDGE_FILE, SPENDING_FILE } from "../../src/core/formats.ts"
 import { tryLock } from "../../src/store/sqlite/lock.ts"
 import { serveView } from "../../src/view/serve-view.ts"
 import { environment } from "../support/dex.ts"
@@ -21,9 +21,10 @@ beforeAll(async () => {
   await syncHome(home)
 })
 
-/** The home was read, and nothing was learned from it. */
-function unlearn(): void {
-  for (const end of ["", "-wal", "-shm"]) rmSync(join(home, ".dex", `${KNOWLEDGE_FILE}${end}`), { force: true })
+/** The home was read by a dex that has not written down what was spent, and nothing was learned from it. */
+function unlearn(...files: string[]): void {
+  for (const file of files)
+    for (const end of ["", "-wal", "-shm"]) rmSync(join(home, ".dex", `${file}${end}`), { force: true })
 }
 
 /** What the page says of learning, and what it must not say meanwhile. */
@@ -47,9 +48,9 @@ looked("a page that is opened before everything was learned", () => {
     ["home", "", ".heat a, svg a"],
     ["usage", "usage?by=month", "main table td"],
   ])("%s fills while another dex learns, without a reload", async (_, path, figures) => {
-    unlearn()
-    // Another dex is learning: it has the lock, and has not written anything.
-    const lock = tryLock(join(home, ".dex", "knowledge.lock"))!
+    unlearn(KNOWLEDGE_FILE, SPENDING_FILE)
+    // Another dex is at it: it has the lock, and has not written anything.
+    const lock = tryLock(join(home, ".dex", "sync.lock"))!
     const view = await served(home, () => {})
     const { page } = await look(view.enter(path))
     await mark(page)
@@ -59,12 +60,21 @@ looked("a page that is opened before everything was learned", () => {
       .waitFor()
     expect((await said(page)).zeros).toBe(false)
     lock.release()
-    await warmDex(home, ["decisions"])
+    await warmDex(home, ["sync"])
     await filled(page, figures)
   })
 
+  test("of a home that was only synced, home shows the year and what was spent at once", async () => {
+    unlearn(KNOWLEDGE_FILE)
+    const view = await served(home, () => {})
+    const { page } = await look(view.enter(""))
+    await page.locator(".heat a, svg a").first().waitFor()
+    expect(await said(page)).toEqual({ learning: 0, zeros: false })
+    expect(existsSync(join(home, ".dex", KNOWLEDGE_FILE))).toBe(false)
+  })
+
   test("it fills when the view itself has learned, however short it was open", async () => {
-    unlearn()
+    unlearn(KNOWLEDGE_FILE, SPENDING_FILE)
     const env = environment(home, {})
     const view = await serveView({ env, cwd: home, version: "0.0.0", log: () => {}, idleMs: 600_000, learnWithinMs: 0 })
     onTestFinished(() => view.stop())

@@ -42,6 +42,8 @@ export type SpendingFile = {
   /** Oldest first. */
   madeThings(type: MadeWrite["type"]): KnownMade[]
   spenders(): Spender[]
+  /** How many conversations were counted. */
+  counted(): number
   /** Whether somebody has asked for what `dex usage --line` shows. */
   isLineWanted(): boolean
   wantLine(): void
@@ -70,6 +72,7 @@ export function openSpending(path: string): SpendingFile {
     spentBetween: (from, to) => guard(() => spentBetween(db, from, to)),
     madeThings: (type) => guard(() => madeThings(db, type)),
     spenders: () => guard(() => spenders(db)),
+    counted: () => guard(() => db.prepare("select count(*) from conversation").pluck().get() as number),
     isLineWanted: () => guard(() => noted(db, "line") !== undefined),
     wantLine: () =>
       guard(() => {

@@ -1,6 +1,7 @@
 import { followSpending, learningProgress } from "../../ingest/follow-spending.ts"
 import type { SpendingFile } from "../../store/spending/spending-file.ts"
 import type { Dex } from "../context.ts"
+import { UNFINISHED } from "../learned.ts"
 
 /** So many conversations a server reads beside its answers; more of them another process reads. */
 const FEW = 16
@@ -18,10 +19,5 @@ export async function spendingOf(dex: Dex): Promise<{ spending: SpendingFile; no
     ...(dex.onProgress && { onProgress: learningProgress(store, dex.onProgress) }),
   })
   if (complete) return { spending, notes: [] }
-  const notes = (await dex.learnBehind?.({ only: "spending" })) ?? []
-  const { changes, rebuild } = await store.changes(spending.followed(), 1)
-  const isBehind = rebuild || changes.length > 0
-  return { spending, notes: isBehind && notes.length === 0 ? [UNFINISHED] : notes }
+  return { spending, notes: dex.learnBehind ? await dex.learnBehind({ only: "spending" }) : [UNFINISHED] }
 }
-
-const UNFINISHED = "Not all conversations were counted yet: the next command continues."
