@@ -38,8 +38,10 @@ export type Explanation = WhyFacts & {
   source: string
   date: string
   level: "proved" | "likely"
-  /** Of the lines, those that it wrote. */
+  /** Of the lines, those that it wrote: the proved and the likely ones together. */
   lines: number
+  proved: number
+  likely: number
 }
 
 const MOST_DECIDED = 4

@@ -1,4 +1,6 @@
+import { grouped } from "../core/format.ts"
 import { safeLine } from "../render/terminal.ts"
+import { many } from "../render/words.ts"
 import type { Explanation, TestOutcome } from "./why-facts.ts"
 
 type Why = {
@@ -43,6 +45,16 @@ function wordsOf(conversations: Explanation[]): number {
     .flatMap(({ rows }) => rows.flatMap(({ text, ref }) => `${text} ${ref}`.split(/\s+/))).length
 }
 
+/** How much of it the conversation wrote, and how sure that is. */
+export function shareText(
+  { lines, proved, likely }: Pick<Explanation, "lines" | "proved" | "likely">,
+  of: number,
+): string {
+  if (lines === 0) return "made the commit, wrote none of its lines"
+  if (proved > 0 && likely > 0) return `${grouped(proved)} proved and ${grouped(likely)} likely of ${many(of, "line")}`
+  return `${proved > 0 ? "proved" : "likely"}, ${grouped(lines)} of ${many(of, "line")}`
+}
+
 export type WhySection = { title: string; rows: { text: string; ref: string }[] }
 
 /** What there is to say of a conversation, under plain headings. Texts of transcripts are made safe here. */
@@ -76,7 +88,7 @@ export function whyMarkdown({ commits, conversations, answer, lines, unknown }: 
     ...conversations.flatMap((one) => [
       `### ${safeLine(one.title)}`,
       "",
-      `${one.level}, ${one.lines} of ${lines} lines, \`${safeLine(one.ref)}\``,
+      `${shareText(one, lines)}, \`${safeLine(one.ref)}\``,
       "",
       ...sectionsOf(one).flatMap(({ title, rows }) => [
         `**${title}**`,

@@ -6,6 +6,7 @@ import type { CommitHead } from "../git/commit-diffs.ts"
 import type { HistoryReader } from "../store/history/store.ts"
 import { type OwnersOfTarget, ownersOfTarget } from "../tools/blame/owners-of-target.ts"
 import type { TeamHub } from "../tools/blame/team-facts.ts"
+import { countsOf } from "../tools/blame/told-owner.ts"
 import type { Dex } from "../tools/context.ts"
 import { checkedAnswer } from "./ask.run.ts"
 import { openLibrary, type PassageLibrary } from "./library.ts"
@@ -104,14 +105,14 @@ function writtenIn({ worker, owners }: Author, commits: readonly CommitHead[], f
   }
 }
 
-function toldOf({ owners }: Author): Pick<Explanation, "level" | "lines"> {
-  return {
-    level: owners.some(({ level }) => level === "proved") ? "proved" : "likely",
-    lines: owners.length,
-  }
+type Share = Pick<Explanation, "level" | "lines" | "proved" | "likely">
+
+function toldOf({ owners }: Author): Share {
+  const { total, proved, likely } = countsOf(owners.map(({ level }) => level))
+  return { level: proved > 0 ? "proved" : "likely", lines: total, proved, likely }
 }
 
-type Unleveled = { told: Omit<Explanation, "level" | "lines">; passages: Explained["passages"] }
+type Unleveled = { told: Omit<Explanation, keyof Share>; passages: Explained["passages"] }
 
 async function explainedHere(store: HistoryReader, written: WrittenIn): Promise<Unleveled | undefined> {
   const found = await reasonsFor(store, written)

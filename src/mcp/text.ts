@@ -1,5 +1,5 @@
 import { why } from "../answers/why.ts"
-import { sectionsOf } from "../answers/why-page.ts"
+import { sectionsOf, shareText } from "../answers/why-page.ts"
 import { hitRef } from "../core/ref.ts"
 import type { OutputOf, Tool } from "../core/tool.ts"
 import { safe, safeLine } from "../render/terminal.ts"
@@ -97,7 +97,7 @@ function whyLines({ commits, conversations, lines, unknown, notes }: Explained, 
     `${lines - unknown} of ${lines} lines are known.`,
     ...commits.map(({ hash, subject }) => `commit ${hash.slice(0, 10)}: ${safeLine(subject)}`),
     ...conversations.flatMap((one) => [
-      `${one.ref} ${one.level}, ${one.lines} lines: ${safeLine(one.title)}`,
+      `${one.ref} ${shareText(one, lines)}: ${safeLine(one.title)}`,
       ...sectionsOf(one).flatMap(({ title, rows }) => [
         `  ${title}`,
         ...rows.map(({ text, ref }) => `    ${text} ${ref.slice(ref.lastIndexOf("#"))}`),

@@ -17,6 +17,8 @@ const home = sharedTempDir()
 const repository = makeRepository(join(home, "shop"))
 const { folder } = repository
 let made = ""
+const OTHER = "22222222-2222-4333-8444-555555555555"
+let changed = ""
 
 beforeAll(async () => {
   repository.git("commit", "-q", "--allow-empty", "-m", "start")
@@ -45,8 +47,26 @@ beforeAll(async () => {
   told.answer("m_3", [call("c1", "Bash", { command: "git commit -am 'queue: survives a restart'" })])
   told.result("c1", printed, { toolUseResult: { stdout: printed, stderr: "" } })
   putSession(home, told.records, ID)
+  putSession(home, changedByHand(), OTHER)
   await syncHome(home)
 })
+
+/** A commit of lines that a conversation wrote, three of which the person changed before committing. */
+function changedByHand() {
+  const lines = LINES.map((line) => line.replaceAll("quokka", "wombat"))
+  const told = writer({ sessionId: OTHER, cwd: folder }, "w")
+  told.prompt("Wombats wait for ever, please write that anew")
+  const filePath = join(folder, "src/wombat.ts")
+  told.answer("m_1", [call("e1", "Write", { file_path: filePath, content: lines.join("\n") })])
+  const patch = { oldStart: 1, oldLines: 0, newStart: 1, newLines: 12, lines: lines.map((line) => `+${line}`) }
+  told.result("e1", "done", { toolUseResult: { type: "create", filePath, structuredPatch: [patch] } })
+  const kept = lines.map((line, i) => ([3, 5, 8].includes(i) ? `\tlet counted${i} = 0 // by hand` : line))
+  writeFileSync(filePath, `${kept.join("\n")}\n`)
+  repository.git("add", "-A")
+  repository.gitAt("2026-01-02T10:30:00Z", "commit", "-q", "-m", "wombat: does not wait for ever")
+  changed = repository.git("rev-parse", "HEAD")
+  return told.records
+}
 
 const why = (...args: string[]) => warmDex(home, ["why", ...args], {}, folder)
 
@@ -63,7 +83,9 @@ describe("dex why", () => {
 
   test("says the same of a line, and of a range of commits", async () => {
     const answers = await Promise.all(
-      [["src/queue.ts:3"], ["HEAD~1..HEAD"]].map(async (args) => JSON.parse((await why(...args, "--json")).stdout)),
+      [["src/queue.ts:3"], [`${made}~1..${made}`]].map(async (args) =>
+        JSON.parse((await why(...args, "--json")).stdout),
+      ),
     )
     for (const { conversations } of answers) expect(conversations).toMatchObject([{ ref: REF, level: "proved" }])
     expect(answers.map(({ lines }) => lines)).toEqual([1, 12])
@@ -73,6 +95,18 @@ describe("dex why", () => {
     const { stdout } = await why(made, "--pr")
     expect(stdout).toMatch(/^## Why\n\n- [0-9a-f]{10} queue: survives a restart\n/)
     expect(stdout).toMatch(new RegExp(`\\*\\*Asked\\*\\*\n\n- “Orders are lost.*” \\(\`${REF}#\\d+\`\\)`))
+  })
+
+  test("says how many lines are proved and how many only likely, as blame does", async () => {
+    const blame = JSON.parse((await warmDex(home, ["blame", changed, "--json"], {}, folder)).stdout)
+    expect(blame).toMatchObject({ total: 12, proved: 9, likely: 3 })
+    const told = JSON.parse((await why(changed, "--json")).stdout)
+    expect(told.conversations).toMatchObject([{ level: "proved", lines: 12, proved: 9, likely: 3 }])
+    for (const args of [[changed], [changed, "--pr"]])
+      expect((await why(...args)).stdout).toContain("9 proved and 3 likely of 12 lines")
+    const client = await connect(home, { cwd: folder })
+    const { result } = await client.request("tools/call", { name: "dex_why", arguments: { target: changed } })
+    expect(result!.content[0]!.text).toContain(`${OTHER} 9 proved and 3 likely of 12 lines: `)
   })
 
   test("of what nobody is known to have written it says so, and of a folder what to name", async () => {
@@ -108,7 +142,16 @@ test("however much was said, it is read in a minute: what was asked stays", () =
   const said = (count: number) =>
     Array.from({ length: count }, (_, i) => ({ ref: `${REF}#${i}`, kind: "said", text: "word ".repeat(200) }))
   const one = {
-    ...{ ref: REF, title: "t", source: "claude_code", date: "", level: "proved" as const, lines: 1 },
+    ...{
+      ref: REF,
+      title: "t",
+      source: "claude_code",
+      date: "",
+      level: "proved" as const,
+      lines: 1,
+      proved: 1,
+      likely: 0,
+    },
     ...{ asked: said(2), decided: said(4), rejected: said(2), tests: [], open: said(3) },
   }
   const shown = withinAMinute([one, one, one])

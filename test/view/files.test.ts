@@ -183,6 +183,7 @@ describe("a commit", () => {
     expect(text).toContain("<dt>Asked</dt>")
     expect(text).toContain("Add the quokka table")
     expect(text).toContain('aria-label="12 lines: 12 proved, 0 likely, 0 unknown"')
+    expect(text).toContain('<span class="how proved">proved, 12 of 12 lines</span>')
     expect(text.match(/<div class="ln proved">/g)).toHaveLength(12)
     const own = await see(visitor(), "/commit", { project: shop.folder, commit: shop.commits.own })
     expect(own.text).toContain("No conversation that dex has read is known to have written it.")

@@ -1,5 +1,5 @@
 import type { why } from "../../answers/why.ts"
-import { sectionsOf, whyMarkdown } from "../../answers/why-page.ts"
+import { sectionsOf, shareText, whyMarkdown } from "../../answers/why-page.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { paint, safeLine, type Terminal, wrap, wrapAfter } from "../../render/terminal.ts"
 import { many, when } from "../../render/words.ts"
@@ -39,7 +39,7 @@ function sourceLines(sources: { n: number; ref: string }[]): string[] {
 const INDENT = "    "
 
 function conversationLines(one: Conversation, number: number, lines: number, terminal: Terminal): string[] {
-  const facts = `${one.level}, ${one.lines} of ${many(lines, "line")} · ${one.source} · ${when(one.date)} · ${safeLine(one.ref)}`
+  const facts = `${shareText(one, lines)} · ${one.source} · ${when(one.date)} · ${safeLine(one.ref)}`
   return [
     `${paint(terminal, "cyan", String(number).padStart(2))}  ${paint(terminal, "bold", safeLine(one.title))}`,
     ...wrap(facts, terminal.columns - INDENT.length).map((line) => INDENT + paint(terminal, "dim", line)),

@@ -1,5 +1,5 @@
 import type { why } from "../../answers/why.ts"
-import { sectionsOf } from "../../answers/why-page.ts"
+import { sectionsOf, shareText } from "../../answers/why-page.ts"
 import type { LineOwner } from "../../blame/owners.ts"
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
@@ -74,8 +74,7 @@ function explanationHtml(one: Why["conversations"][number], lines: number, to: A
     ({ title, rows }) =>
       html`<dt>${title}</dt><dd><ul>${rows.map(({ text, ref }) => html`<li><a href="${addressOfRef(to, ref)}">${text}</a></li>`)}</ul></dd>`,
   )
-  const share = one.lines === 0 ? "it made the commit" : `${one.lines} of ${many(lines, "line")}`
-  return html`<article class="because row ${one.level}" tabindex="-1"><h3><a class="title" href="${to.read(one.ref)}">${one.title}</a></h3><p class="line"><span class="how ${one.level}">${one.level}</span><span>${share}</span><span>${when(one.date)}</span></p>${sections.length > 0 && html`<dl>${sections}</dl>`}</article>`
+  return html`<article class="because row ${one.level}" tabindex="-1"><h3><a class="title" href="${to.read(one.ref)}">${one.title}</a></h3><p class="line"><span class="how ${one.level}">${shareText(one, lines)}</span><span>${when(one.date)}</span></p>${sections.length > 0 && html`<dl>${sections}</dl>`}</article>`
 }
 
 /** The lines that it added, file by file. Owners are in the order of the lines. */
