@@ -82,6 +82,11 @@ export function isOwn(source: SourceId): boolean {
   return source === dexChat.source || source === dexNote.source
 }
 
+/** Of counts by source, those of agents. */
+export function agentsIn(sources: Readonly<Record<SourceId, number>>): Record<SourceId, number> {
+  return Object.fromEntries(Object.entries(sources).filter(([source]) => !isOwn(source)))
+}
+
 /** What a conversation can be of: an agent that is read, or a document. */
 export const sourceIds: readonly SourceId[] = [
   ...agents.filter(({ connector }) => connector !== undefined).map(({ source }) => source),

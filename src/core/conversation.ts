@@ -88,8 +88,8 @@ export type Message = {
 const TITLE_SOURCES = ["person", "agent", "summary", "plan", "commit", "first_prompt"] as const
 export type Title = { text: string; from: (typeof TITLE_SOURCES)[number] }
 
-/** Who ran it: a person, another conversation, a script, or dex itself. A document was run by nobody. */
-export type Kind = "person" | "subagent" | "automation" | "dex" | "document"
+/** Who ran it: a person, another conversation, a script, or dex itself. Nobody ran a document or a note. */
+export type Kind = "person" | "subagent" | "automation" | "dex" | "document" | "note"
 /** What a listing shows unless all was asked for: what a person did. */
 export const PERSONS_KINDS: Kind[] = ["person"]
 

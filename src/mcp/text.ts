@@ -1,3 +1,4 @@
+import { agentsIn } from "../agents/index.ts"
 import { why } from "../answers/why.ts"
 import { sectionsOf, shareText } from "../answers/why-page.ts"
 import { hitRef } from "../core/ref.ts"
@@ -5,6 +6,7 @@ import type { OutputOf, Tool } from "../core/tool.ts"
 import { safe, safeLine } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
 import { guide } from "../tools/guide/guide.ts"
+import { sayConversations } from "../tools/kinds.ts"
 import { list } from "../tools/list/list.ts"
 import { search } from "../tools/search/search.ts"
 import { show } from "../tools/show/show.ts"
@@ -231,8 +233,8 @@ function statsLines(stats: Stats): Line[] {
       .map(([name, count]) => `${name} ${count}`)
       .join(", ")
   return [
-    `${stats.total_conversations} conversations, ${stats.total_messages} messages, ${stats.date_range.earliest ?? "?"} to ${stats.date_range.latest ?? "?"}`,
-    `agents: ${counts(stats.sources)}`,
+    `${sayConversations(stats.kinds)}, ${stats.total_messages} messages, ${stats.date_range.earliest ?? "?"} to ${stats.date_range.latest ?? "?"}`,
+    `agents: ${counts(agentsIn(stats.sources))}`,
     `by whom: ${counts(stats.kinds)}`,
     stats.projects.length > 0 ? `busiest projects: ${stats.projects.map(safeLine).join(", ")}` : undefined,
     `a conversation takes ~${stats.avg_tokens_per_conversation} tokens to read whole, on average`,

@@ -20,7 +20,7 @@ export const conversationFields = {
   project: text(),
   source: text(),
   date: text("When it ended."),
-  kind: text("person, subagent, automation or dex."),
+  kind: text("person, subagent, automation, dex or note."),
   message_count: integer(),
   estimated_tokens: integer("What a get in the stripped format would return; an estimate."),
   superseded: optional(flag("No longer in the agent's file; dex kept it.")),

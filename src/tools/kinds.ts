@@ -1,15 +1,16 @@
 import { grouped } from "../core/format.ts"
+import { many } from "../render/words.ts"
 
 /** How many, of each kind of conversation. */
 export type KindCounts = Readonly<Record<string, number>>
 
 const OTHERS: Record<string, string> = { subagent: "by subagents", automation: "automated", dex: "dex's own" }
 
-/** "8 automated, 121 by subagents": the kinds of conversations that nobody had with an agent. */
+/** "8 automated, 121 by subagents, 2 notes": what is not a conversation that a person had with an agent. */
 export function otherKinds(counts: KindCounts): string {
   return Object.entries(counts)
     .filter(([kind, count]) => kind !== "person" && kind !== "document" && count > 0)
-    .map(([kind, count]) => `${grouped(count)} ${OTHERS[kind] ?? kind}`)
+    .map(([kind, count]) => (kind === "note" ? many(count, "note") : `${grouped(count)} ${OTHERS[kind] ?? kind}`))
     .join(", ")
 }
 
@@ -17,5 +18,6 @@ export function otherKinds(counts: KindCounts): string {
 export function sayConversations(counts: KindCounts): string {
   const own = counts.person ?? 0
   const others = otherKinds(counts)
-  return `${grouped(own)} ${own === 1 ? "conversation" : "conversations"}${others === "" ? "" : ` (and ${others})`}`
+  if (own === 0 && counts.note !== undefined && Object.keys(counts).length === 1) return others
+  return `${many(own, "conversation")}${others === "" ? "" : ` (and ${others})`}`
 }

@@ -21,7 +21,7 @@ export const headFields = {
   project: text(),
   source: text(),
   date: text("When it ended."),
-  kind: text("person, subagent, automation or dex."),
+  kind: text("person, subagent, automation, dex or note."),
 }
 export const hiddenParts = optional(integer("Parts left out by show and hide."))
 export const estimatedTokens = integer("Of this answer; an estimate.")

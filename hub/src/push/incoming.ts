@@ -42,7 +42,7 @@ const USAGE: Schema<Record<string, unknown>> = { type: "object", additionalPrope
 const HEAD = object({
   source: text(),
   id: text(),
-  kind: choice(["person", "subagent", "automation", "dex"]),
+  kind: choice(["person", "subagent", "automation", "dex", "note"]),
   title: optional(object({ text: text(), from: text() })),
   git_branch: optional(text()),
   agent_version: optional(text()),

@@ -15,7 +15,7 @@ import { dexNoteRoots } from "./roots.ts"
  */
 export const dexNoteConnector: Connector = {
   source: "dex_note",
-  version: 1,
+  version: 2,
   roots: dexNoteRoots,
   discover,
   read: (unit, after) => readJsonl(unit.path, after),
@@ -104,7 +104,7 @@ function conversationOf(
   const times = messages.map(({ at }) => at).filter((at) => at !== undefined)
   return {
     id: noteIdOf(key),
-    kind: last.agent === undefined ? "person" : "automation",
+    kind: "note",
     title: { text: `Note: ${said(last)}`.replaceAll(/\s+/g, " ").slice(0, 120), from: "first_prompt" },
     cwds: project === undefined ? [] : [project],
     ...(version !== undefined && { agent_version: version }),

@@ -51,7 +51,7 @@ async function answerTo(question: LookUpQuestion): Promise<LookUpAnswer> {
 
 async function sourcesKept(): Promise<string[]> {
   const report = await (await dex.store()).sourceReport()
-  return report.filter(({ conversations }) => conversations > 0).map(({ source }) => source)
+  return report.filter(({ kinds }) => (kinds.person ?? 0) > 0).map(({ source }) => source)
 }
 
 /** The question after the first week is asked by the plain screen. */

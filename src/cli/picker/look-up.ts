@@ -8,6 +8,7 @@ import { many, projectName } from "../../render/words.ts"
 import { searchAsTyped, type TypedRead } from "../../search/typing.ts"
 import type { ConversationRow, StoredMessage, Work } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
+import { otherKinds } from "../../tools/kinds.ts"
 import { replacedNote } from "../../tools/search/forgiving.ts"
 import { search } from "../../tools/search/search.ts"
 import { isUnreadNote } from "../../tools/unread.ts"
@@ -73,9 +74,10 @@ export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): P
       snippet,
       message: message_index,
     }))
-  const left = results.length - rows.length
-  const leftNote =
-    left === 0 ? "" : `Not shown: ${many(left, "conversation")} of subagents and scripts; \`dex search\` shows them.`
+  const left = otherKinds(
+    Object.fromEntries([...Map.groupBy(results, ({ kind }) => kind)].map(([kind, all]) => [kind, all.length])),
+  )
+  const leftNote = left === "" ? "" : `Not shown: ${left}; \`dex search\` shows them.`
   // Who types knows that the last word is not whole yet.
   const expected = (output.replaced ?? []).map(({ typed, by }) => replacedNote({ typed, by, why: "prefix" }))
   const note = output.notes.find((one) => !expected.includes(one) && !isUnreadNote(one)) ?? leftNote

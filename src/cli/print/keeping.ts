@@ -1,3 +1,4 @@
+import { agentsIn } from "../../agents/index.ts"
 import { formatCount, grouped, listed } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safeLine, wrap, wrapAfter } from "../../render/terminal.ts"
@@ -35,7 +36,7 @@ export async function printStats(output: StatsOutput, context: PrintContext): Pr
     `${label("conversations")}${grouped(output.kinds.person ?? 0)}${others === "" ? "" : ` (and ${others})`}`,
     `${label("messages")}${grouped(output.total_messages)}`,
     ...fact("from, to", `${when(output.date_range.earliest)}, ${when(output.date_range.latest)}`),
-    ...fact("agents", counts(output.sources)),
+    ...fact("agents", counts(agentsIn(output.sources))),
     ...fact("run by", counts(output.kinds)),
     ...fact("average size", `${formatCount(output.avg_tokens_per_conversation)} tokens (stripped, estimated)`),
     `${label("text, disk")}${megabytes(output.text_bytes)}, ${megabytes(output.disk_bytes)}`,

@@ -75,9 +75,10 @@ function ofAll({ conversations, total, total_is_at_least }: Output, shown: numbe
 }
 
 function nounFor(hits: Hit[], byMessage: boolean): string {
-  const documents = hits.filter((hit) => hit.kind === "document").length
-  if (documents === 0) return byMessage ? "message" : "conversation"
-  return documents === hits.length ? "document" : "result"
+  const nouns = new Set(hits.map(({ kind }) => (kind === "document" || kind === "note" ? kind : "conversation")))
+  const [noun = "conversation"] = nouns
+  if (nouns.size > 1) return "result"
+  return noun === "conversation" && byMessage ? "message" : noun
 }
 
 const INDENT = "    "

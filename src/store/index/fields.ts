@@ -51,7 +51,7 @@ export function cardOf(row: ConversationRow, files: string[]): IndexedText | und
 
 /** The first ones are known by a number, in every index that there is. Nobody is added here: the others have their name. */
 const NUMBERED: readonly SourceId[] = ["claude_code", "codex", "opencode", "cursor", "gemini_cli", "dex_chat", "docs"]
-const KINDS: readonly Kind[] = ["person", "subagent", "automation", "dex", "document"]
+const KINDS: readonly Kind[] = ["person", "subagent", "automation", "dex", "document", "note"]
 
 // Filters are words of the index: FTS5 intersects them far faster than SQL can check rows. A tag ends in a digit, so
 // that the stemmer leaves it alone, and begins so that no query for ordinary words can mean it.

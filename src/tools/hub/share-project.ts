@@ -7,6 +7,7 @@ import {
   withConsent,
   writeHub,
 } from "../../config/hub.ts"
+import type { Kind } from "../../core/conversation.ts"
 import { isoDate, parseDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { isSamePath } from "../../core/path-key.ts"
@@ -154,7 +155,7 @@ async function conversationsOf(
 }
 
 async function rowsOf(store: HistoryReader, project: string): Promise<ConversationRow[]> {
-  const kinds = ["person" as const, "subagent" as const, "automation" as const]
+  const kinds: Kind[] = ["person", "subagent", "automation", "note"]
   return (await store.list({ in_project: project, inside: project, kinds, limit: 1_000_000, offset: 0 })).rows
 }
 

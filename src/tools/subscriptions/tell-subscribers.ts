@@ -2,6 +2,7 @@ import { loadSettings } from "../../config/load.ts"
 import { isQuiet, spokenKinds } from "../../config/proactive.ts"
 import { pathKey } from "../../core/path-key.ts"
 import type { Ref } from "../../core/ref.ts"
+import type { ConversationRow } from "../../store/history/store.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import { pathBelow } from "../../suggest/paths.ts"
 import { NEW_SESSION } from "../../suggest/session.ts"
@@ -40,7 +41,7 @@ export async function tellOfMessages(dex: Dex, refs: readonly Ref[]): Promise<nu
   let told = 0
   for (const ref of refs) {
     const row = await store.conversation(ref)
-    if (row?.project === undefined || row.kind !== "person" || !isConcerned(row.project)) continue
+    if (row?.project === undefined || !isPersons(row) || !isConcerned(row.project)) continue
     const since = dex.now() - NEW_WITHIN_MS
     const recent = (await store.messages(ref)).filter(({ at = 0 }) => at >= since)
     const words = recent.flatMap(({ parts }) =>
@@ -59,6 +60,11 @@ export async function tellOfMessages(dex: Dex, refs: readonly Ref[]): Promise<nu
     told += await tellAll(dex, row.project, [trigger])
   }
   return told
+}
+
+/** Of an agent's note, no word is a person's. */
+function isPersons({ kind }: ConversationRow): boolean {
+  return kind === "person" || kind === "note"
 }
 
 function hasWords({ patterns }: { patterns: { type: string }[] }): boolean {

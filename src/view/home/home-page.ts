@@ -1,3 +1,4 @@
+import { agentsIn } from "../../agents/index.ts"
 import { DAY_MS, localDay } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
@@ -41,12 +42,14 @@ function nothingYet(): ViewPage {
 
 function keptLine({ kinds, total_messages, sources, date_range, sync }: OutputOf<typeof stats>): Html {
   const { earliest } = date_range
-  const others = Object.entries(kinds).flatMap(([kind, count]) => (kind === "person" ? [] : [count]))
+  const { person = 0, note = 0, ...others } = kinds
+  const unattended = Object.values(others).reduce((sum, count) => sum + count, 0)
   const facts = [
-    many(kinds.person ?? 0, "conversation"),
-    ...(others.length > 0 ? [`${grouped(others.reduce((sum, count) => sum + count))} by subagents and scripts`] : []),
+    many(person, "conversation"),
+    ...(unattended > 0 ? [`${grouped(unattended)} by subagents and scripts`] : []),
+    ...(note > 0 ? [many(note, "note")] : []),
     many(total_messages, "message"),
-    many(Object.keys(sources).length, "agent"),
+    many(Object.keys(agentsIn(sources)).length, "agent"),
     ...(earliest === undefined ? [] : [`since ${localDay(Date.parse(earliest))}`]),
     ...(sync ? [`${grouped(sync.done)} of ${grouped(sync.total)} read so far`] : []),
   ]

@@ -13,7 +13,7 @@ export function projects(db: Db, onDamage: OnDamage): ProjectRow[] {
 export function busiestProjects(db: Db, limit: number, onDamage: OnDamage): ProjectRow[] {
   const rows = db
     .prepare(
-      `select p.* from project p join conversation c on c.project_id = p.id and c.kind not in ('subagent', 'document')
+      `select p.* from project p join conversation c on c.project_id = p.id and c.kind not in ('subagent', 'document', 'note')
        where ${NOT_DAMAGED} group by p.id order by count(*) desc, p.path limit @limit`,
     )
     .all({ limit, damaged: damagedIds(db, onDamage) }) as Stored[]
