@@ -20,8 +20,11 @@ const { values } = parseArgs({
 const PENALTY = 5
 /** Of fewer, nothing is learned. */
 const LEAST_USED = 5
-/** What says how recent something is. It falls with age, so its weight must not be negative. */
-const RECENT = /(?:^|_)within_/
+/**
+ * What says how recent something is falls with age, and what counts conversations grows with the evidence: their weights
+ * must not be negative.
+ */
+const NEVER_NEGATIVE = /(?:^|_)within_|^(?:together|touched_together|together_count|branch|visits)$/
 
 if (values.kept) {
   process.stdout.write(`${replayKept()}\n`)
@@ -124,7 +127,7 @@ function weightsFrom(offers: Offer[]): RelevanceWeights {
     for (const { conversation, key } of own)
       times.set(`${conversation} ${key}`, (times.get(`${conversation} ${key}`) ?? 0) + 1)
     const names = [...new Set(own.flatMap(({ features }) => Object.keys(features)))]
-    weights[kind] = neverLikelierWithAge(names, (used) =>
+    weights[kind] = withoutNegative(names, (used) =>
       fitLogistic(
         own.map((offer) => ({
           features: Object.fromEntries(used.map((name) => [name, offer.features[name] ?? 0])),
@@ -138,14 +141,14 @@ function weightsFrom(offers: Offer[]): RelevanceWeights {
   return weights
 }
 
-/** The data spans six weeks: a weight that makes older things likelier would only say what is not known of older ones. */
-function neverLikelierWithAge(
-  names: string[],
-  fitted: (names: string[]) => Record<string, number>,
-): Record<string, number> {
+/**
+ * The data spans six weeks: a weight that makes older things likelier would only say what is not known of older ones. And
+ * what more conversations speak for must not come after what fewer speak for.
+ */
+function withoutNegative(names: string[], fitted: (names: string[]) => Record<string, number>): Record<string, number> {
   const weights = fitted(names)
-  const kept = names.filter((name) => !RECENT.test(name) || (weights[name] ?? 0) >= 0)
-  return kept.length === names.length ? weights : neverLikelierWithAge(kept, fitted)
+  const kept = names.filter((name) => !NEVER_NEGATIVE.test(name) || (weights[name] ?? 0) >= 0)
+  return kept.length === names.length ? weights : withoutNegative(kept, fitted)
 }
 
 /** Whether a fix is the right one was read by hand: names alone do not tell. */

@@ -59,6 +59,32 @@ test("tells what belongs to a file, what fixed an error, and what was worked on 
   })
 })
 
+test("what was suggested is listed with what it says, not only with its title", async () => {
+  const { home, project } = await worked()
+  const { stdout } = await inside(project, home, ["suggest", "--file", "src/token.ts", "--json"])
+  const [{ summary }] = JSON.parse(stdout).suggestions
+  expect(summary).toContain("Edited on this branch")
+  expect((await inside(project, home, ["suggestions"])).stdout).toContain(`     ${summary}\n`)
+})
+
+test("what is muted is not suggested to who asks either, and the answer says so", async () => {
+  const { home, project } = await worked()
+  const suggest = async () =>
+    JSON.parse((await inside(project, home, ["suggest", "--file", "src/token.ts", "--json"])).stdout)
+  const mute = (...args: string[]) => inside(project, home, ["mute", ...args])
+  await mute("related_code")
+  const without = await suggest()
+  expect(without.suggestions).toMatchObject([{ kind: "conversation" }])
+  expect(without.notes).toContain("Muted: related_code. `dex mute related_code --undo` turns it on again.")
+  await mute("related_code", "--undo")
+  await mute(".")
+  const muted = await suggest()
+  expect([muted.suggestions, muted.notes]).toEqual([
+    [],
+    ["This project is muted. `dex mute . --undo` turns suggestions on again."],
+  ])
+})
+
 test("git tells what was changed lately, and which files change together", async () => {
   const { home, project } = await worked()
   const git = (...args: string[]) =>
@@ -177,7 +203,7 @@ test("an agent gets the same over MCP, for its own session", async () => {
     /^2 things, the likeliest to be used first\.\n1 related_code: src\/token\.test\.ts\n {2}Edited on this branch/,
   )
   expect(text).toMatch(/^ {2}why: token\.test\.ts was edited on this branch/m)
-  expect(text).toMatch(/^ {2}50 % likely$/m)
+  expect(text).toMatch(/^ {2}51 % likely$/m)
   expect(text).toMatch(new RegExp(`likely; .*; ref claude_code:${ONE}#\\d+$`, "m"))
   expect(text.length).toBeLessThan(JSON.stringify(told.structuredContent).length)
   const next = /^next: read one: (dex_get) (\{.*\})$/m.exec(text)!

@@ -21,6 +21,7 @@ type Past = {
   branch?: string
   daysAgo: number
   edited: string[]
+  read?: string[]
   web?: boolean
   project?: string
   fixed?: string
@@ -28,7 +29,7 @@ type Past = {
 
 function knowing(...past: Past[]): Knowledge {
   const knowledge = openKnowledge(join(tempDir(), "knowledge.db"))
-  for (const { id, branch, daysAgo, edited, web, project = PROJECT, fixed } of past) {
+  for (const { id, branch, daysAgo, edited, read = [], web, project = PROJECT, fixed } of past) {
     const at = NOW - daysAgo * DAY
     const number = knowledge.conversations.renewConversation({
       name: id,
@@ -43,11 +44,10 @@ function knowing(...past: Past[]): Knowledge {
       ...(web && { web_at: at - 2000 }),
     })
     const work = { reads: 0, mentions: 0, edits: 2, added: 3, removed: 1, first_number: 2, last_number: 9, at }
-    knowledge.files.saveWorked(
-      number,
-      project,
-      edited.map((path) => ({ path, ...work })),
-    )
+    knowledge.files.saveWorked(number, project, [
+      ...edited.map((path) => ({ path, ...work })),
+      ...read.map((path) => ({ path, ...work, edits: 0, reads: 2 })),
+    ])
     if (fixed !== undefined)
       knowledge.fixes.saveFixes(number, project, [
         {
@@ -194,6 +194,42 @@ test("nothing gets likelier with age, and what was done an hour ago is not less 
     for (const [i, older] of ages.slice(1).entries())
       for (const [key, relevance] of older) expect([key, relevance <= ages[i]!.get(key)! + 1e-12]).toEqual([key, true])
   }
+})
+
+test("a file that more conversations edited together is never less likely than one that fewer did", () => {
+  const likely = (conversations: number, edited: number, read: number, branch?: string) => {
+    const file = "lib/other.ts"
+    const knowledge = knowing(
+      ...Array.from({ length: conversations }, (_, i) => ({
+        id: `c${i}`,
+        daysAgo: 1,
+        edited: ["src/token.ts", ...(i < edited ? [file] : [])],
+        read: i >= edited && i < edited + read ? [file] : [],
+        ...(branch !== undefined && { branch }),
+      })),
+    )
+    const moment = editing("src/token.ts", branch === undefined ? {} : { branch })
+    const found = candidatesFor({ knowledge }, moment, session()).find(({ key }) => key === `file:${file}`)!
+    return relevanceOf(found.kind, found.features, RELEVANCE_WEIGHTS)
+  }
+  expect(likely(4, 4, 0)).toBeGreaterThanOrEqual(likely(4, 1, 3))
+  const often = knowing(
+    ...[1, 2, 3, 4].map((n) => ({
+      id: `c${n}`,
+      daysAgo: 1,
+      edited: ["src/token.ts", "lib/often.ts", ...(n === 1 ? ["lib/a-once.ts"] : [])],
+      read: n === 1 ? [] : ["lib/a-once.ts"],
+    })),
+  )
+  const items = suggestItems({ knowledge: often }, editing("src/token.ts"), session(), ALL)
+  const files = items.filter(({ kind }) => kind === "related_code").map(({ file }) => file)
+  expect(files).toEqual(["lib/often.ts", "lib/a-once.ts"])
+  for (const branch of [undefined, "tokens"])
+    for (const of of [2, 4, 12])
+      for (let edited = 2; edited <= of; edited++) {
+        expect(likely(of, edited, 0, branch)).toBeGreaterThanOrEqual(likely(of, edited - 1, 0, branch))
+        expect(likely(of, edited, 0, branch)).toBeGreaterThanOrEqual(likely(of, edited - 1, 1, branch))
+      }
 })
 
 test("names that are no plain paths are somebody's text, and are not told", () => {

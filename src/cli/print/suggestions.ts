@@ -43,18 +43,30 @@ function nothing({ take, all, status, from, subscription }: SuggestionsInput): s
 
 const ASK = "Ask now: dex suggest --file <file>. Agents get suggestions through hooks (dex install)."
 
-function itemLines({ number, kind, title, reason, ref, file, status }: ListedItem, terminal: Terminal): string[] {
+function itemLines(
+  { number, kind, title, summary, reason, ref, file, status }: ListedItem,
+  terminal: Terminal,
+): string[] {
   const room = terminal.columns - 5
   const verdict = isJudged(status) ? `(${status}) ` : ""
   const head = clip(`${verdict}${kindName(kind)}: ${safeLine(title)}`, room)
   const other = safeLine(file ?? "")
   return [
     `${String(number).padStart(3)}  ${paint(terminal, "bold", head)}`,
-    ...wrap(safeLine(reason), room).map((line) => `     ${line}`),
+    ...summaryLines(summary, room).map((line) => `     ${line}`),
+    ...wrap(safeLine(reason), room).map((line) => `     ${paint(terminal, "dim", line)}`),
     ...whereTo([head.includes(other) ? "" : other], ref && safeLine(ref), room).map(
       (line) => `     ${paint(terminal, "dim", line)}`,
     ),
   ]
+}
+
+/** What it says. It has lines of its own where it quotes an edit. */
+export function summaryLines(summary: string, room: number): string[] {
+  return summary
+    .split("\n")
+    .filter((line) => line !== "")
+    .flatMap((line) => wrap(safeLine(line), room))
 }
 
 function isJudged(status: string): boolean {

@@ -103,7 +103,8 @@ function candidate(
     names: [fileNameOf(path)],
     features: {
       together: together.edited / (of + DOUBT),
-      read_together: together.read / (of + DOUBT),
+      // A conversation that edited it counts here too: an edit is never weaker evidence than a read.
+      touched_together: (together.edited + together.read) / (of + DOUBT),
       branch: branch.edited / (known.branch.conversations + DOUBT),
       on_branch: branch.edited > 0 ? 1 : 0,
       session: Math.max(0, ...shares),

@@ -1,6 +1,6 @@
 import { resolve } from "node:path"
 import { loadSettings } from "../../config/load.ts"
-import { enabledKinds } from "../../config/proactive.ts"
+import { isMuted, wantedKinds } from "../../config/proactive.ts"
 import { DexError } from "../../core/error.ts"
 import { messageText } from "../../core/format.ts"
 import { formatRef, parseRef } from "../../core/ref.ts"
@@ -8,6 +8,7 @@ import { type Moment, newSuggestionId } from "../../core/suggestion.ts"
 import { checkoutAt } from "../../git/project.ts"
 import { parseQuery } from "../../search/query.ts"
 import { searchHistory } from "../../search/search.ts"
+import type { Mute } from "../../store/suggestions/suggestions.ts"
 import { fileNameOf, pathBelow } from "../../suggest/paths.ts"
 import { withRedactedNames } from "../../suggest/redacted-moment.ts"
 import { NEW_SESSION } from "../../suggest/session.ts"
@@ -40,7 +41,8 @@ export async function run(dex: Dex, input: SuggestInput) {
   const moment = await withRedactedNames(momentOf(dex, input, project))
   const suggestions = await dex.suggestions()
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project })
-  const kinds = enabledKinds(settings)
+  const mutes = suggestions.mutes()
+  const kinds = wantedKinds(settings, mutes, project)
   const { source, session } = moment
   const seen = source && session ? suggestions.seen(source, session) : NEW_SESSION.seen
   const items = isHidden(project)
@@ -61,6 +63,7 @@ export async function run(dex: Dex, input: SuggestInput) {
           kinds,
         },
       )
+  notes.push(...muteNotes(mutes, project))
   if (isHidden(project)) notes.push("The project is private: it answers only from inside.")
   const id = newSuggestionId()
   const status = "shown" as const
@@ -82,6 +85,13 @@ export async function run(dex: Dex, input: SuggestInput) {
     ...(waiting.length > 0 && { waiting }),
     notes,
   }
+}
+
+function muteNotes(mutes: readonly Mute[], project: string): string[] {
+  if (isMuted(mutes, project)) return ["This project is muted. `dex mute . --undo` turns suggestions on again."]
+  return mutes.flatMap(({ type, name }) =>
+    type === "kind" ? [`Muted: ${name}. \`dex mute ${name} --undo\` turns it on again.`] : [],
+  )
 }
 
 const MOST_SECTIONS = 2
