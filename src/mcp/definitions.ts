@@ -45,6 +45,9 @@ export function inputOf(tool: Offered): Schema {
   }
 }
 
+/** Fields whose name says it all: their descriptions are for people. */
+const SELF_EXPLAINING = new Set(["before", "after", "limit", "offset"])
+
 /** What a model needs to call it. What is left out here is checked all the same, and an error says it. */
 function published(schema: Schema): Schema {
   const { additionalProperties: _, minLength: __, minimum, default: usual, properties, required, ...more } = schema
@@ -55,7 +58,12 @@ function published(schema: Schema): Schema {
     // None and nothing are what everybody expects.
     ...(usual !== undefined && usual !== 0 && !(Array.isArray(usual) && usual.length === 0) && { default: usual }),
     ...(properties && {
-      properties: Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, published(one)])),
+      properties: Object.fromEntries(
+        Object.entries(properties).map(([name, { description, ...one }]) => [
+          name,
+          published(SELF_EXPLAINING.has(name) || description === undefined ? one : { ...one, description }),
+        ]),
+      ),
     }),
   }
 }

@@ -53,13 +53,18 @@ export async function runCall(
   return use(async (dex) => {
     const ran = await runTool(tool as never, forOneCall(dex, { signal, _meta, client }, fresh), filled.ok)
     setImmediate(() => void ran.record())
-    return callResult(tool, ran, asOf)
+    return callResult(tool, ran, asOf, filled.ok)
   })
 }
 
 type Ran = { output: unknown; removed: number; notes: string[] }
 
-function callResult(tool: Offered, { output, removed, notes }: Ran, asOf: number | undefined): CallResult {
+function callResult(
+  tool: Offered,
+  { output, removed, notes }: Ran,
+  asOf: number | undefined,
+  input: unknown,
+): CallResult {
   const fresh_as_of = asOf === undefined ? undefined : new Date(asOf).toISOString()
   const known =
     tool.name === "guide"
@@ -70,7 +75,7 @@ function callResult(tool: Offered, { output, removed, notes }: Ran, asOf: number
     removed === 0 ? "" : `\nnote: ${removed} invisible ${removed === 1 ? "character was" : "characters were"} removed`
   return {
     output,
-    text: [answerText(tool.mcp.name, output, offered) ?? toJson(output), ...notes].join("\n") + hidden + known,
+    text: [answerText(tool.mcp.name, output, offered, input) ?? toJson(output), ...notes].join("\n") + hidden + known,
     ...(fresh_as_of !== undefined && { fresh_as_of }),
   }
 }

@@ -1,12 +1,14 @@
 import { agentsIn } from "../agents/index.ts"
 import { why } from "../answers/why.ts"
 import { sectionsOf, shareText } from "../answers/why-page.ts"
+import { type Format, formatCount } from "../core/format.ts"
 import { hitRef } from "../core/ref.ts"
-import type { OutputOf, Tool } from "../core/tool.ts"
-import { safe, safeLine } from "../render/terminal.ts"
+import type { InputOf, OutputOf, Tool } from "../core/tool.ts"
+import { clip, safe, safeLine } from "../render/terminal.ts"
+import { many } from "../render/words.ts"
 import type { Dex } from "../tools/context.ts"
 import { guide } from "../tools/guide/guide.ts"
-import { sayConversations } from "../tools/kinds.ts"
+import { countedIn, nounOf, sayConversations } from "../tools/kinds.ts"
 import { list } from "../tools/list/list.ts"
 import { search } from "../tools/search/search.ts"
 import { show } from "../tools/show/show.ts"
@@ -22,13 +24,13 @@ import { type Offered, USUAL_TOKENS } from "./definitions.ts"
 type Names = readonly Offered[]
 
 /** The text form of an answer. Undefined: there is none, the JSON says it. */
-export function answerText(name: string, output: unknown, offered: Names): string | undefined {
-  const lines = FORMS.get(name)?.(output, offered)
+export function answerText(name: string, output: unknown, offered: Names, input: unknown): string | undefined {
+  const lines = FORMS.get(name)?.(output, offered, input)
   return lines?.filter((line) => line !== undefined).join("\n")
 }
 
 type Line = string | undefined
-type Form = (output: unknown, offered: Names) => Line[]
+type Form = (output: unknown, offered: Names, input: unknown) => Line[]
 const FORMS = new Map([
   form(search, searchLines),
   form(list, listLines),
@@ -41,7 +43,10 @@ const FORMS = new Map([
 ])
 
 /** A form that does not fit its tool does not compile. */
-function form<T extends Tool<Dex>>(tool: T, lines: (output: OutputOf<T>, offered: Names) => Line[]): [string, Form] {
+function form<T extends Tool<Dex>>(
+  tool: T,
+  lines: (output: OutputOf<T>, offered: Names, input: InputOf<T>) => Line[],
+): [string, Form] {
   return [tool.mcp!.name, lines as Form]
 }
 
@@ -75,12 +80,13 @@ function searchLines(
       `next: fewer or other words; or browse: ${call("dex_list", { from: "30d" })} ~1700 tokens`,
     ]
   const at = hitRef(best)
+  const noun = nounOf(results)
   return [
     mode === "list"
       ? `${results.length} of ${total} conversations, newest first.`
       : conversations === undefined || conversations < results.length
-        ? `${results.length} shown.`
-        : `${results.length} of ${total_is_at_least ? "more than " : ""}${conversations} conversations shown.`,
+        ? `${many(results.length, noun)} shown.`
+        : `${results.length} of ${total_is_at_least ? "more than " : ""}${many(conversations, noun)} shown.`,
     ...results.flatMap((hit) => [
       `${hitRef(hit)} ${headOf(hit)}`,
       ...(hit.snippet === "" ? [] : [`  ${safeLine(hit.snippet)}`]),
@@ -122,10 +128,12 @@ function listLines(
   const others = Object.entries(left_out).filter(([, count]) => count > 0)
   const [first] = conversations
   return [
-    `${conversations.length} of ${total} conversations, newest first.`,
+    `${conversations.length} of ${total} ${nounOf(conversations)}s, newest first.`,
     ...conversations.flatMap((row) => [
       `${row.id} ${headOf(row)}`,
-      `  ${sizeOf(row)}; +${row.lines_added} −${row.lines_removed} lines, ${row.files} files, ${row.commits} commits`,
+      row.kind === "document"
+        ? `  ${sizeOf(row)}`
+        : `  ${sizeOf(row)}; +${row.lines_added} −${row.lines_removed} lines, ${row.files} files, ${row.commits} commits`,
     ]),
     others.length > 0
       ? `note: also ${others.map(([kind, count]) => `${count} ${kind}`).join(", ")}; all: true shows them`
@@ -153,30 +161,65 @@ function collectionLines(collections: NonNullable<Listed["collections"]>): Line[
 }
 
 type Head = Pick<Row, "id" | "title" | "project" | "date" | "kind" | "superseded"> & { source?: string }
-function getLines({ conversations, left_out }: Got, offered: Names): Line[] {
+function getLines({ conversations, left_out }: Got, offered: Names, { format }: InputOf<typeof show>): Line[] {
   return [
     ...conversations.flatMap((one) => [
       `${one.id} ${headOf(one)}`,
       one.parent && `  subagent of ${one.parent}`,
       one.fork_of && `  fork of ${one.fork_of}`,
       one.archived ? "  the agent deleted its file; this is the only copy" : undefined,
-      one.files.length > 0 ? `  files: ${one.files.map(safeLine).join(", ")}` : undefined,
-      ...one.messages.flatMap((message) => [
-        `#${message.index} ${message.role} (${message.origin})${message.date ? ` ${message.date}` : ""}${message.state ? ` ${message.state}` : ""}`,
-        indented(message.content),
-        message.cut &&
-          `note: ${message.cut.characters_left_out} characters of it left out; next: ${callForCommand(message.cut.continue_with, offered)}`,
-      ]),
+      one.files.length > 0 ? filesLine(one.files, format) : undefined,
+      ...one.messages.flatMap((message) =>
+        format === "outline"
+          ? [outlineLine(message)]
+          : [
+              `#${message.index} ${message.role} (${message.origin})${message.date ? ` ${message.date}` : ""}${message.state ? ` ${message.state}` : ""}`,
+              indented(message.content),
+              message.cut &&
+                `note: ${message.cut.characters_left_out} characters of it left out; next: ${callForCommand(message.cut.continue_with, offered)}`,
+            ],
+      ),
       one.hidden_parts ? `note: ${one.hidden_parts} parts hidden by show and hide` : undefined,
       one.has_more_before || one.has_more_after
         ? `note: there is more ${[one.has_more_before && "before", one.has_more_after && "after"].filter(Boolean).join(" and ")}; expand.before and expand.after widen it`
         : undefined,
       one.truncated &&
-        `note: ${one.truncated.messages_left_out} messages left out to stay within max_tokens; next: ${callForCommand(one.truncated.continue_with, offered)}`,
+        `note: ${one.truncated.messages_left_out} ${one.kind === "document" ? "sections" : "messages"} left out to stay within max_tokens; next: ${callForCommand(one.truncated.continue_with, offered)}`,
     ]),
     left_out &&
       `note: ${left_out.conversations} conversations left out to stay within max_tokens; next: ${callForCommand(left_out.continue_with, offered)}`,
   ]
+}
+
+const OUTLINE_FILES_CHARS = 120
+
+/** An outline names the first files; a reader gets the rest with the conversation. */
+function filesLine(files: string[], format: Format): string {
+  const names = files.map((file) => safeLine(file))
+  const line = `  files: ${names.join(", ")}`
+  return format === "outline" ? clip(line, OUTLINE_FILES_CHARS) : line
+}
+
+/** Whose words a role usually has. */
+const USUAL_ORIGINS: Record<string, string> = {
+  user: "person",
+  assistant: "agent",
+  tool: "local_tool",
+  document: "document",
+}
+
+/** One line with what reading the message takes. It begins with our own words, so no text can pass for another line. */
+function outlineLine({
+  index,
+  role,
+  origin,
+  tokens,
+  state,
+  content,
+}: Got["conversations"][number]["messages"][number]): string {
+  const marks = [...(origin === USUAL_ORIGINS[role] || origin === "" ? [] : [origin]), ...(state ? [state] : [])]
+  const said = marks.length === 0 ? "" : ` (${marks.join("; ")})`
+  return `#${index} ${role}${said} ~${formatCount(tokens)}: ${safeLine(content)}`
 }
 
 function timelineLines(output: Timeline, offered: Names): Line[] {
@@ -203,9 +246,9 @@ function suggestLines({ id, suggestions, waiting = [], notes }: Suggested, offer
   const refs = [...suggestions, ...waiting.flatMap(({ items }) => items)].map(({ ref }) => ref)
   // A commit is read with git.
   const ref = refs.find((one) => one !== undefined && !one.startsWith("git:"))
-  const many = suggestions.length === 1 ? "1 thing." : `${suggestions.length} things, the likeliest to be used first.`
+  const head = suggestions.length === 1 ? "1 thing." : `${suggestions.length} things, the likeliest to be used first.`
   return [
-    suggestions.length > 0 ? many : undefined,
+    suggestions.length > 0 ? head : undefined,
     ...suggestions.flatMap(thingLines),
     ...waiting.flatMap((one) => [
       `For subscription ${one.subscription ?? "?"}, as suggestion ${one.id}:`,
@@ -253,13 +296,20 @@ function guideLines({ steps, rules }: Guide): Line[] {
 
 function headOf({ title, project, source, date, kind, superseded }: Head): string {
   const state = superseded ? "superseded" : ""
-  return [`"${safeLine(title)}"`, source, safeLine(project), date, kind === "person" ? "" : kind, state]
+  return [
+    `"${safeLine(title)}"`,
+    source,
+    safeLine(project),
+    date,
+    kind === "person" || kind === "document" ? "" : kind,
+    state,
+  ]
     .filter(Boolean)
     .join(" · ")
 }
 
-function sizeOf({ message_count, estimated_tokens }: Row): string {
-  return `${message_count} messages, ~${estimated_tokens} tokens`
+function sizeOf(row: Row): string {
+  return `${countedIn(row)}, ~${row.estimated_tokens} tokens`
 }
 
 function indented(text: string): string {

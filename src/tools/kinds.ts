@@ -14,6 +14,18 @@ export function otherKinds(counts: KindCounts): string {
     .join(", ")
 }
 
+/** What these are: conversations, documents or notes; results if they are of several sorts. */
+export function nounOf(rows: readonly { kind: string }[]): "conversation" | "document" | "note" | "result" {
+  const nouns = new Set(rows.map(({ kind }) => (kind === "document" || kind === "note" ? kind : "conversation")))
+  const [noun = "conversation"] = nouns
+  return nouns.size > 1 ? "result" : noun
+}
+
+/** "12 messages"; a document has sections. */
+export function countedIn({ kind, message_count }: { kind: string; message_count: number }): string {
+  return many(message_count, kind === "document" ? "section" : "message")
+}
+
 /** "251 conversations (and 121 by subagents)": the number that a listing shows, and what it leaves out. */
 export function sayConversations(counts: KindCounts): string {
   const own = counts.person ?? 0

@@ -28,7 +28,7 @@ export async function resolveRef(dex: Dex, text: string): Promise<{ row: Convers
     )
   const rows = await (await dex.store()).resolve(query)
   const [row, ...others] = rows.filter((candidate) => isOpen(dex, candidate) || listed === undefined)
-  if (!row) throw notFound(typed)
+  if (!row) throw query.source === "docs" ? noDocument(typed) : notFound(typed)
   if (!isOpen(dex, row)) {
     throw new DexError(
       "private",
@@ -78,6 +78,13 @@ function notFound(typed: string): DexError {
   return new DexError(
     "not_found",
     `No conversation "${typed}" was found. \`dex list\` shows what there is; \`dex sync\` reads what is new.`,
+  )
+}
+
+function noDocument(typed: string): DexError {
+  return new DexError(
+    "not_found",
+    `No document "${typed}" was found. \`dex list --in docs\` lists the collections; \`dex list --collection NAME\` lists the documents of one.`,
   )
 }
 

@@ -85,8 +85,17 @@ test("collections, documents, outlines and sections are there for agents with al
   expect(await text("dex_list", { in: "docs" })).toMatch(
     /2 collections of documents\.\nguide · \.\/guide · .* · 1 documents, 1 sections/,
   )
-  expect(await text("dex_list", { collection: "guide" })).toContain("docs:guide/hooks.md")
+  expect(await text("dex_list", { collection: "guide" })).toMatch(
+    /^1 of 1 documents, newest first\.\ndocs:guide\/hooks\.md .*\n {2}1 section, ~\d+ tokens\n/,
+  )
   expect(await text("dex_get", { ids: ["docs:guide/hooks.md"], format: "outline" })).toContain("# Hooks")
   expect(await text("dex_get", { ids: ["docs:guide/hooks.md§Hooks"] })).toContain("The guide says")
-  expect(await text("dex_search", { query: "flaky hook", in: "docs" })).toContain("docs:guide/hooks.md§Hooks")
+  const found = await text("dex_search", { query: "flaky hook", in: "docs" })
+  expect(found).toMatch(/^\d+ documents? shown\.\n/)
+  expect(found).toContain("docs:guide/hooks.md§Hooks")
+  expect(found).toContain("document (document); 1 section, ~")
+  expect(found).not.toContain("1 messages")
+  expect(await text("dex_get", { ids: ["docs:guide/nothing.md"] })).toMatch(
+    /^No document "docs:guide\/nothing\.md" was found\. `dex_list \{"in":"docs"\}` lists/,
+  )
 })

@@ -247,3 +247,32 @@ test("where nothing was ever read, the first answer already knows something", as
   const client = await connect(home)
   expect((await client.call("dex_search", { query: "mutex" })).structuredContent).toMatchObject({ total: 1 })
 })
+
+test("a search is narrowed by file, role and tool, as on the command line", async () => {
+  for (const [input, args] of [
+    [{ file: "auth.ts" }, ["--file", "auth.ts"]],
+    [{ query: "token", role: "user" }, ["token", "--role", "user"]],
+    [{ query: "auth", tool: "Read" }, ["auth", "--tool", "Read"]],
+  ] as const) {
+    const { structuredContent } = await shared().call("dex_search", input)
+    const { stdout } = await dex(home, ["search", ...args, "--json"])
+    expect(structuredContent).toEqual(JSON.parse(stdout))
+    expect(JSON.parse(stdout).results.length).toBeGreaterThan(0)
+  }
+})
+
+test("an outline says what reading each message takes, and is not longer than on the command line", async () => {
+  const text = textOf(await shared().call("dex_get", { ids: [AUTH], format: "outline", max_tokens: 20_000 }))
+  const { stdout } = await dex(home, ["show", AUTH, "--format", "outline"])
+  const sizes = [...stdout.matchAll(/^ *(\d+) {2}\[.*\((\S+) tokens\)/gm)].map(
+    ([, number, size]) => `#${number} ~${size}`,
+  )
+  expect(sizes.length).toBeGreaterThan(2)
+  expect([...text.matchAll(/^(#\d+) \w+(?: \([^)]*\))? (~\S+): \S/gm)].map(([, at, size]) => `${at} ${size}`)).toEqual(
+    sizes,
+  )
+  const body = (whole: string, from: RegExp) => whole.slice(whole.search(from))
+  expect(body(text, /^#/m).replace(/\n(?:fresh_as_of|note|next): .*$/gm, "").length).toBeLessThanOrEqual(
+    body(stdout, /^ *\d+ {2}\[/m).trimEnd().length,
+  )
+})

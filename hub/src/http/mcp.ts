@@ -31,7 +31,7 @@ export function createTeamMcp({ ask, version, log }: TeamMcpParts) {
     const tokens = estimateTokens(toJson(output))
     if (tokens > MOST_ANSWER_TOKENS)
       return failure(`The answer would take about ${tokens} tokens. Ask for less: a smaller limit, or fewer ids.`)
-    const text = answerText(tool.mcp.name, output, offered) ?? toJson(output)
+    const text = answerText(tool.mcp.name, output, offered, read.ok) ?? toJson(output)
     return { content: [{ type: "text", text }], structuredContent: output as Record<string, unknown> }
   }
   const handler = createMcpHandler(({ authInfo }) => {

@@ -4,11 +4,12 @@ import { formatCount, messageText } from "../../core/format.ts"
 import { type ReadMessage, type ReadOptions, readMessages } from "../../render/message-lines.ts"
 import type { Screen } from "../../render/screen.ts"
 import { clip, paint, safeLine, wordPattern, wrap } from "../../render/terminal.ts"
-import { many, projectName, when } from "../../render/words.ts"
+import { projectName, when } from "../../render/words.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import { spellingsIn } from "../../store/index/snippets.ts"
 import type { Dex } from "../../tools/context.ts"
 import { conversationOf } from "../../tools/fields.ts"
+import { countedIn } from "../../tools/kinds.ts"
 import { agentNamed } from "../../tools/resolve.ts"
 import { messageState } from "../../tools/view.ts"
 
@@ -86,13 +87,13 @@ export function readable(message: StoredMessage): ReadMessage {
 }
 
 async function headOfReading(dex: Dex, row: ConversationRow, screen: Screen): Promise<string[]> {
-  const { title, project, date, message_count, estimated_tokens } = conversationOf(row)
+  const { title, project, date, estimated_tokens } = conversationOf(row)
   const facts = [
     await agentName(dex, row),
     projectName(safeLine(project)),
     ...(row.git_branch ? [safeLine(row.git_branch)] : []),
     when(date),
-    many(message_count, row.kind === "document" ? "section" : "message"),
+    countedIn(row),
     `${formatCount(estimated_tokens)} tokens`,
   ]
   return [

@@ -5,6 +5,7 @@ import { clip, paint, safeLine, type Terminal, widthOf, wrap } from "../../rende
 import { age, many, projectName, when } from "../../render/words.ts"
 import { isOneTerm, parseQuery } from "../../search/query.ts"
 import { clipSnippet } from "../../store/index/snippets.ts"
+import { countedIn, nounOf } from "../../tools/kinds.ts"
 import type { search } from "../../tools/search/search.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { sumLine } from "./sum.ts"
@@ -75,9 +76,7 @@ function ofAll({ conversations, total, total_is_at_least }: Output, shown: numbe
 }
 
 function nounFor(hits: Hit[], byMessage: boolean): string {
-  const nouns = new Set(hits.map(({ kind }) => (kind === "document" || kind === "note" ? kind : "conversation")))
-  const [noun = "conversation"] = nouns
-  if (nouns.size > 1) return "result"
+  const noun = nounOf(hits)
   return noun === "conversation" && byMessage ? "message" : noun
 }
 
@@ -136,7 +135,7 @@ function hitLines(hit: Hit, row: number, terminal: Terminal): string[] {
     .map((mark) => ` (${mark})`)
     .join("")
   const where = `${hit.source} · ${projectName(safeLine(hit.project))} · ${when(hit.date)}${kind}`
-  const size = `${many(hit.message_count, hit.kind === "document" ? "section" : "message")}, ${formatCount(hit.estimated_tokens)} tokens${hit.more_matches > 0 ? `, +${hit.more_matches} more` : ""}`
+  const size = `${countedIn(hit)}, ${formatCount(hit.estimated_tokens)} tokens${hit.more_matches > 0 ? `, +${hit.more_matches} more` : ""}`
   return [
     `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(hit.title), terminal.columns - 4))}`,
     INDENT + clip(where, terminal.columns - 4),
