@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads"
 import { dexHome } from "../config/home.ts"
 import type { AlsoRead } from "../tools/context.ts"
+import { createLock } from "./thread-lock.ts"
 
 export type ThreadStart = { env: Record<string, string | undefined>; cwd: string; version: string }
 export type ServeThreadOrder = { type: "look" } | { type: "learn"; also: AlsoRead } | { type: "stop" }
@@ -33,16 +34,21 @@ export const STILL_LEARNING = "dex is still learning: this is what is known so f
  * time that it has learned, or failed to.
  */
 export function createFreshness(start: ThreadStart, log: (line: string) => void, onLearned = () => {}): Freshness {
+  const lock = createLock()
   let worker: Worker | undefined
   let settle = (_: ThreadAnswer) => {}
   let last: Promise<unknown> = Promise.resolve()
-  let waiting = 0
   let looking: Promise<void> | undefined
   let learning: Promise<string[]> | undefined
   let lookedAt = Number.NEGATIVE_INFINITY
   let freshAsOf: number | undefined
   const startThread = () => {
-    const made = new Worker(threadFile(), { workerData: start, stdout: true, stderr: true, resourceLimits: HEAP })
+    const made = new Worker(threadFile(), {
+      workerData: { ...start, lock: lock.shared },
+      stdout: true,
+      stderr: true,
+      resourceLimits: HEAP,
+    })
     // Only JSON-RPC may reach stdout, whatever a thread prints.
     made.stdout.on("data", (chunk: Buffer) => log(chunk.toString().trimEnd()))
     made.stderr.on("data", (chunk: Buffer) => log(chunk.toString().trimEnd()))
@@ -50,6 +56,7 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
     made.on("error", (error) => settle({ type: "failed", problem: error.message }))
     made.on("exit", () => {
       if (worker === made) worker = undefined
+      lock.finish()
       settle({ type: "failed", problem: "the thread that reads ended early" })
     })
     made.unref()
@@ -57,13 +64,11 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
   }
   /** One order at a time. Never rejects. */
   const ask = (order: ServeThreadOrder): Promise<ThreadAnswer> => {
-    waiting++
     const asked = last.then(
       () =>
         new Promise<ThreadAnswer>((resolve) => {
           settle = (answer) => {
             settle = () => {}
-            waiting--
             resolve(answer)
           }
           worker ??= startThread()
@@ -106,10 +111,10 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
   return {
     asOf: () => freshAsOf,
     stop: async (withinMs) => {
-      if (waiting === 0) return true
+      if (lock.close()) return true
       worker?.postMessage({ type: "stop" } satisfies ServeThreadOrder)
       await firstOf(last, withinMs, undefined, undefined)
-      return waiting === 0
+      return lock.close()
     },
     pickUp: async (withinMs, signal) => {
       // Either way: a clock that was set back says that it was looked at in an hour from now.

@@ -16,7 +16,6 @@ export type Create = (parts: ServerParts) => Server
 
 /** After stdin closed, what was asked before may still be answered for this long, and reading stops in what is left. */
 const LAST_ANSWERS_MS = 1_000
-const LAST_LOOK_MS = 300
 const END_WITHIN_MS = 1_200
 const PARENT_EVERY_MS = 1_000
 
@@ -45,7 +44,7 @@ export function serve({ version, env, cwd }: ServeOptions, create: Create = crea
   process.stdin.on("data", wire.receive)
   const end = (since: number) => {
     const left = since + END_WITHIN_MS - performance.now()
-    void fresh.stop(Math.max(0, Math.min(LAST_LOOK_MS, left))).then(endProcess)
+    void fresh.stop(Math.max(0, left)).then(endProcess)
   }
   const endNow = () => end(performance.now())
   process.stdin.on("error", endNow)
@@ -65,7 +64,10 @@ export function takeStdout(): (line: string) => void {
   return (line) => void write(line)
 }
 
-/** Node crashes when it exits while a thread is inside SQLite. Being killed there is safe: every write is a transaction. */
+/**
+ * Node crashes when it exits while a thread is inside SQLite. Being killed there is safe: every write is a transaction. It
+ * happens only if the thread is not done in time with the conversation at hand.
+ */
 export function endProcess(isIdle: boolean): void {
   if (isIdle) process.exit(0)
   process.kill(process.pid, "SIGKILL")

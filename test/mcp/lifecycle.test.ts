@@ -1,6 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
+import { DEX, dex } from "../support/dex.ts"
+import { smallHome } from "../support/home.ts"
 import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
 import { connect } from "./client.ts"
@@ -18,6 +20,19 @@ test("a cancelled call is not answered, and the next one is", async () => {
   client.child.stdin!.end()
   await client.exited
   expect(client.lines.filter((line) => JSON.parse(line).id === 41)).toEqual([])
+})
+
+test.each([
+  ["serve", "an empty home", []],
+  ["serve", "conversations that nobody read yet", [smallHome]],
+  ["mcp agent", "conversations that nobody read yet", [smallHome]],
+] as const)("dex %s ends with 0 when its input ends at once: %s", async (command, _, fill) => {
+  const home = tempDir()
+  for (const put of fill) put(home)
+  for (const input of ["", `${call(1, "dex_guide", {})}\n`]) {
+    const { code, stderr } = await dex(home, command.split(" "), {}, DEX, input)
+    expect([code, stderr]).toEqual([0, ""])
+  }
 })
 
 test("a line of more than 10 MB is refused, and the next one answered", async () => {

@@ -1,0 +1,19 @@
+/**
+ * Whether the thread is at work: Node crashes if it exits while a thread is inside SQLite. The thread takes the lock before
+ * each order, so a server that ends can keep it from beginning one. A message would come too late: a thread that is still
+ * loading does not answer.
+ */
+export function createLock(shared = new SharedArrayBuffer(4)) {
+  const state = new Int32Array(shared)
+  const IDLE = 0
+  const WORKING = 1
+  const CLOSED = 2
+  return {
+    shared,
+    /** False: the server ends, and nothing is begun any more. */
+    begin: () => Atomics.compareExchange(state, 0, IDLE, WORKING) !== CLOSED,
+    finish: () => void Atomics.compareExchange(state, 0, WORKING, IDLE),
+    /** False: the thread is at work. */
+    close: () => Atomics.compareExchange(state, 0, IDLE, CLOSED) !== WORKING,
+  }
+}
