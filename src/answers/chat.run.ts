@@ -1,8 +1,9 @@
 import { DexError } from "../core/error.ts"
 import { estimateTokens } from "../core/tokens.ts"
-import type { Model, ModelMessage } from "../llm/model.ts"
+import type { Model, ModelMessage, ModelRequest } from "../llm/model.ts"
 import { usedSince } from "../llm/usage.ts"
 import { redactText } from "../redact/redact.ts"
+import { seconds } from "../render/words.ts"
 import type { Dex } from "../tools/context.ts"
 import type { AnswerScope } from "./answer-scope.ts"
 import {
@@ -97,7 +98,9 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
     )
     const forgot = trim()
     const found = await firstPassages(library, query, statements)
-    const model = listening(options.model, sentences)
+    const model = listening(options.model, sentences, (why, waitMs) =>
+      onStep?.({ call: `ask the model again in ${seconds(waitMs)}`, outcome: why }),
+    )
     const run = await stoppable(signal, (onLoopStep) =>
       runLoop(model, library, {
         question: query,
@@ -165,13 +168,18 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
 const STOPPED = { extractive: false, partial: true, notes: ["You stopped it."] }
 
 /** The model, heard sentence by sentence. It counts the tokens of this question alone. */
-function listening(model: Model, sentences: Sentences): Model {
+function listening(model: Model, sentences: Sentences, onRetry: ModelRequest["onRetry"]): Model {
   const before = model.used()
   return {
     id: model.id,
     async reply(request) {
       try {
-        const reply = await model.reply({ ...request, onText: sentences.hear, onReset: sentences.restart })
+        const reply = await model.reply({
+          ...request,
+          onText: sentences.hear,
+          onReset: sentences.restart,
+          ...(onRetry && { onRetry }),
+        })
         sentences.end(reply.calls.length === 0)
         return reply
       } catch (error) {

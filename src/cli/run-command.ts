@@ -68,7 +68,7 @@ export async function runCommand(
     for (const note of notes) process.stderr.write(printedError(note, terminalOf(process.stderr, process.env)))
     await answer.record()
     if (problem !== undefined) process.stderr.write(printedError(problem, terminalOf(process.stderr, process.env)))
-    code = problem !== undefined ? 2 : found ? 0 : 1
+    code = problem !== undefined || isUndone(output) ? 2 : found ? 0 : 1
     await face.behind?.(dex)
   } finally {
     progress.stop()
@@ -81,6 +81,11 @@ export async function runCommand(
     showNotes(reading.notes, true)
   }
   return code
+}
+
+/** It only says what it would do: nobody confirmed it. */
+function isUndone(output: unknown): boolean {
+  return (output as { asked?: boolean }).asked === true
 }
 
 const stdout = () => terminalOf(process.stdout, process.env)

@@ -40,6 +40,8 @@ export type ModelRequest = {
   onText?: (piece: string) => void
   /** The stream broke and the request is made again: what `onText` was given is void. */
   onReset?: () => void
+  /** It failed and is tried again after so long. */
+  onRetry?: (why: string, waitMs: number) => void
 }
 
 export type ModelReply = {
@@ -90,6 +92,7 @@ export function openModel(settings: LlmSettings, deps: Partial<ModelDeps> = {}):
       const { error, retry, headers } = outcome.failure
       const wait = waitMs(retries, headers, now())
       if (!retry || retries >= RETRIES || wait > LONGEST_WAIT_MS) throw error(retries, wait)
+      request.onRetry?.(error(retries, wait).message, wait)
       retries++
       await sleep(wait, request.signal).catch((cause: unknown) => {
         throw request.signal?.aborted ? stopped(settings) : cause

@@ -1,7 +1,7 @@
 import { Worker } from "node:worker_threads"
 import { dexHome } from "../config/home.ts"
 import type { AlsoRead } from "../tools/context.ts"
-import { createLock } from "./thread-lock.ts"
+import { createThreadLock } from "./thread-lock.ts"
 
 export type ThreadStart = { env: Record<string, string | undefined>; cwd: string; version: string }
 export type ServeThreadOrder = { type: "look" } | { type: "learn"; also: AlsoRead } | { type: "stop" }
@@ -34,7 +34,7 @@ export const STILL_LEARNING = "dex is still learning: this is what is known so f
  * time that it has learned, or failed to.
  */
 export function createFreshness(start: ThreadStart, log: (line: string) => void, onLearned = () => {}): Freshness {
-  const lock = createLock()
+  const lock = createThreadLock()
   let worker: Worker | undefined
   let settle = (_: ThreadAnswer) => {}
   let last: Promise<unknown> = Promise.resolve()

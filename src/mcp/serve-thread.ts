@@ -7,7 +7,7 @@ import type { Dex } from "../tools/context.ts"
 import { lacksVectors } from "../tools/embedder.ts"
 import { LEFT_TO_ANOTHER, learnNow } from "../tools/learned.ts"
 import type { ServeThreadOrder, ThreadAnswer, ThreadStart } from "./fresh.ts"
-import { createLock } from "./thread-lock.ts"
+import { createThreadLock } from "./thread-lock.ts"
 
 // Reads what is new, and learns from it, while the server answers. Each order opens the databases anew: the index may have
 // been switched.
@@ -16,7 +16,7 @@ import { createLock } from "./thread-lock.ts"
 const MOST_BYTES_HERE = 256 << 10
 
 const { lock: shared, ...start } = workerData as ThreadStart & { lock: SharedArrayBuffer }
-const lock = createLock(shared)
+const lock = createThreadLock(shared)
 const say = (answer: ThreadAnswer) => parentPort!.postMessage(answer)
 
 const ENDS: ThreadAnswer = { type: "failed", problem: "the server ends" }

@@ -3,7 +3,7 @@
  * each order, so a server that ends can keep it from beginning one. A message would come too late: a thread that is still
  * loading does not answer.
  */
-export function createLock(shared = new SharedArrayBuffer(4)) {
+export function createThreadLock(shared = new SharedArrayBuffer(4)) {
   const state = new Int32Array(shared)
   const IDLE = 0
   const WORKING = 1

@@ -347,6 +347,15 @@ describe("on the command line", () => {
     expect(server.asked[0]!.body).toMatchObject({ model: "other", temperature: 0.5 })
   })
 
+  test("with --verbose it says when a request failed and is made again", async () => {
+    const server = await modelServer(
+      inTurn({ status: 503, headers: { "retry-after": "0" }, body: "busy" }, [{ text: "Port 8080 was taken [1]." }]),
+    )
+    const run = await dex(home, ["chat", QUESTION, "--verbose", "--model", "m"], { DEX_LLM_PROVIDER: server.url })
+    expect(run.stderr).toMatch(/ask the model again in .* → .*503/)
+    expect(run.stdout).toContain("Port 8080 was taken [1].")
+  })
+
   test("without a model it answers in quotes and says how to set one up", async () => {
     const run = await dex(home, ["chat", QUESTION])
     expect(run).toMatchObject({ code: 0, stdout: expect.stringContaining("“The flaky hook test binds to port 8080") })

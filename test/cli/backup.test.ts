@@ -51,7 +51,7 @@ describe("backup and restore", () => {
     expect((await dex(fresh, ["search", "mutex"])).stdout).toContain("Refresh token race")
   })
 
-  test("a backup replaces an older one of the same history, and nothing else", async () => {
+  test("a backup replaces an older one of the same history if asked to, and nothing else", async () => {
     const home = await synced()
     const file = join(home, "dex.db")
     await json(home, "backup", file)
@@ -61,7 +61,14 @@ describe("backup and restore", () => {
       turns: [{ user: "more" }],
     })
     await syncHome(home)
-    expect(await json(home, "backup", file)).toMatchObject({ conversations: 4 })
+    const before = readFileSync(file)
+    expect(await dex(home, ["backup", file])).toMatchObject({
+      code: 2,
+      stdout: "",
+      stderr: expect.stringMatching(/is an older backup of this history\. To replace it: dex backup \S+ --replace/),
+    })
+    expect(readFileSync(file).equals(before)).toBe(true)
+    expect(await json(home, "backup", file, "--replace")).toMatchObject({ conversations: 4 })
     const other = await synced()
     expect(await dex(other, ["backup", file])).toMatchObject({
       code: 2,
@@ -84,7 +91,7 @@ describe("backup and restore", () => {
     const file = join(home, "during.db")
     const running = dex(home, ["sync"])
     let made = await dex(home, ["backup", file, "--json"])
-    while (made.code !== 0) made = await dex(home, ["backup", file, "--json"]) // until there is something to copy
+    while (made.code !== 0) made = await dex(home, ["backup", file, "--replace", "--json"]) // until there is something to copy
     await running
     const fresh = tempDir()
     cpSync(join(home, ".claude"), join(fresh, ".claude"), { recursive: true, preserveTimestamps: true })
@@ -147,9 +154,9 @@ describe("import", () => {
     claudeSession(other, { id: laptop, start: "2026-11-12T09:00:00Z", turns: [{ user: "narwhal" }] })
     await syncHome(other)
     for (let round = 0; round < 3; round++) {
-      await json(home, "backup", join(home, "desk.db"))
+      await json(home, "backup", join(home, "desk.db"), "--replace")
       await json(other, "import", join(home, "desk.db"))
-      await json(other, "backup", join(other, "laptop.db"))
+      await json(other, "backup", join(other, "laptop.db"), "--replace")
       await json(home, "import", join(other, "laptop.db"))
     }
     expect(await content(home)).toEqual(await content(other))
@@ -185,7 +192,7 @@ describe("import", () => {
     await syncHome(other)
     await syncHome(home)
     const file = join(home, "laptop.db")
-    await json(other, "backup", join(other, "laptop.db"))
+    await json(other, "backup", join(other, "laptop.db"), "--replace")
     copyFileSync(join(other, "laptop.db"), file)
     execFileSync("rm", ["-rf", there]) // another machine
     const imported = await json(home, "import", file)
@@ -203,7 +210,7 @@ describe("import", () => {
   test("what is forgotten here stays forgotten, and what is private there is private here", async () => {
     const [home, other] = [await synced(), await synced()]
     await dex(other, ["private", "/code/web"])
-    await json(other, "backup", join(other, "laptop.db"))
+    await json(other, "backup", join(other, "laptop.db"), "--replace")
     await dex(home, ["forget", "claude_code:11111111-1111-4111-8111-111111111111", "--yes"])
     const imported = await json(home, "import", join(other, "laptop.db"))
     expect(imported).toMatchObject({ forgotten: 1, messages: 0, made_private: ["/code/web"] })

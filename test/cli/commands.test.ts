@@ -363,7 +363,9 @@ describe("dex forget and private", () => {
   test("asks for --yes, then takes the conversation out of every file and never reads it again", async () => {
     const home = await synced()
     const asked = await warmDex(home, ["forget", "11111111"])
-    expect(asked.stderr).toMatch(/would permanently delete 1 conversation.*add --yes/s)
+    expect(asked.stderr).toMatch(/would permanently delete 1 conversation.*Nothing was\s+deleted.*Add --yes/s)
+    expect(asked.code).toBe(2)
+    expect(await warmDex(home, ["forget", "11111111", "--json"])).toMatchObject({ code: 2 })
     expect((await json(home, ["search", "mutex"])).total).toBe(1)
     expect((await warmDex(home, ["forget", "11111111", "--yes"])).code).toBe(0)
     // What a person types from now on is theirs, and would stand in a trace.

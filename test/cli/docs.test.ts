@@ -1,6 +1,9 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { expect, test } from "vitest"
+import { expect, onTestFinished, test } from "vitest"
+import { createDex } from "../../src/app/dex.ts"
+import { reindex } from "../../src/tools/sync/sync.ts"
+import { environment } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
@@ -198,4 +201,40 @@ test("secrets in documents are redacted, and the lines stay the file's", async (
   expect(shown.stdout).not.toContain("QUJDQUJD")
   const { sections } = await json(home, "docs", "outline", "guide/keys.md")
   expect(sections.at(-1)).toMatchObject({ headings: ["Keys", "After"], first_line: 8 })
+})
+
+test("several places are added at once, each as a collection of its own", async () => {
+  const home = tempDir()
+  for (const name of ["one", "two", "three"]) {
+    mkdirSync(join(home, name))
+    writeFileSync(join(home, name, "a.md"), `# ${name}\n\nText about ${name}.\n`)
+  }
+  const { code, stdout } = await dex(home, ["docs", "add", "one", "two", "three", "--json"])
+  expect(code).toBe(0)
+  expect(JSON.parse(stdout).synced).toMatchObject([{ name: "one" }, { name: "three" }, { name: "two" }])
+  const named = await dex(home, ["docs", "add", "one", "two", "--name", "all"])
+  expect([named.code, named.stderr]).toEqual([2, expect.stringContaining("--name is for one collection")])
+})
+
+test("building the index anew counts documents too: never more done than there is", async () => {
+  const home = tempDir()
+  mkdirSync(join(home, "guide"))
+  for (const n of [1, 2, 3]) writeFileSync(join(home, "guide", `${n}.md`), `# ${n}\n`)
+  claudeSession(home, {
+    id: "11111111-1111-4111-8111-111111111111",
+    start: "2026-11-04T10:00:00Z",
+    turns: [{ user: "x" }],
+  })
+  await syncHome(home)
+  await dex(home, ["docs", "add", "guide"])
+  const seen: [number, number][] = []
+  const own = createDex({
+    env: environment(home, {}),
+    cwd: home,
+    version: "0.0.0",
+    onProgress: ({ phase, done, total }) => void (phase === "indexing" && seen.push([done, total])),
+  })
+  onTestFinished(() => own.close())
+  await reindex.run(own, {})
+  expect(seen.at(-1)).toEqual([4, 4])
 })

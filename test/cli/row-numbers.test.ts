@@ -155,7 +155,7 @@ test("what would be deleted is shown by title, agent, project, date and size", a
   expect(asked.stdout).toBe(
     `  Why is the quagga of number 0 striped?\n    claude_code · api · 2026-11-01 10:01 · 2 messages · claude_code:${IDS[0]}\n`,
   )
-  expect(asked.stderr).toMatch(/This would permanently delete 1 conversation.*Nothing was\s+deleted yet: add --yes/s)
+  expect(asked.stderr).toMatch(/This would permanently\s+delete 1 conversation.*Nothing was\s+deleted.*Add\s+--yes/s)
   const run = await shellOnTerminal(home, ["dex list >/dev/null", "dex forget 2"], [[/Permanently delete/, "n"]])
   if (!run) return
   expect(run.screen).toMatch(/quagga of number 1 striped\?\s+claude_code · api · 2026-11-02 10:01 · 2 messages/)

@@ -229,9 +229,7 @@ export function printForget(output: ForgetOutput, { terminal, home }: PrintConte
   if (output.asked) {
     return {
       lines: toBeForgotten(output, terminal.columns),
-      notes: [
-        `This would permanently delete ${many(output.count, "conversation")}, with subagents. Nothing was deleted yet: add --yes${output.kept_copies ? ", or --yes --copies to delete those with copies too" : ""}.`,
-      ],
+      problem: `This would permanently delete ${many(output.count, "conversation")}, with subagents. Nothing was deleted: there is no terminal to ask on. Add --yes${output.kept_copies ? ", or --yes --copies to delete those with copies too" : ""}.`,
     }
   }
   return {

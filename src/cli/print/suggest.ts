@@ -2,7 +2,7 @@ import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, wrap } from "../../render/terminal.ts"
 import type { suggest } from "../../tools/suggest/suggest.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { printSuggestions, summaryLines } from "./suggestions.ts"
+import { printSuggestions, saidLines } from "./suggestions.ts"
 import { kindName, whereTo } from "./words.ts"
 
 type Output = OutputOf<typeof suggest>
@@ -20,7 +20,7 @@ export function printSuggest(output: Output, context: PrintContext): Printed {
   const lines = told.flatMap(({ kind, title, summary, reason, relevance, ref }, i) => [
     `${paint(terminal, "cyan", String(i + 1).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(title), room))}`,
     ...[
-      ...summaryLines(summary, room),
+      ...saidLines(summary, room),
       ...[
         ...wrap(safeLine(reason), room),
         ...whereTo([kindName(kind), `${percent(relevance)} likely to help`], ref && safeLine(ref), room),

@@ -53,7 +53,7 @@ function itemLines(
   const other = safeLine(file ?? "")
   return [
     `${String(number).padStart(3)}  ${paint(terminal, "bold", head)}`,
-    ...summaryLines(summary, room).map((line) => `     ${line}`),
+    ...saidLines(summary, room).map((line) => `     ${line}`),
     ...wrap(safeLine(reason), room).map((line) => `     ${paint(terminal, "dim", line)}`),
     ...whereTo([head.includes(other) ? "" : other], ref && safeLine(ref), room).map(
       (line) => `     ${paint(terminal, "dim", line)}`,
@@ -62,7 +62,7 @@ function itemLines(
 }
 
 /** What it says. It has lines of its own where it quotes an edit. */
-export function summaryLines(summary: string, room: number): string[] {
+export function saidLines(summary: string, room: number): string[] {
   return summary
     .split("\n")
     .filter((line) => line !== "")

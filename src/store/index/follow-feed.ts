@@ -72,7 +72,7 @@ export async function followFeed(
         markStale(db, loaded.flatMap(staleIn))
         saveWords(db, docs)
       })
-      indexed += feed.changes.length
+      indexed += feed.changes.filter(({ deleted }) => !deleted).length
       options.onProgress?.(indexed)
       if (options.mostBytes !== undefined) batch = nextBatch(loaded, options.mostBytes)
     } else saveTokenIfNew(db, feed.token)

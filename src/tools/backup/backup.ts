@@ -6,7 +6,8 @@ export const backup = defineTool({
   name: "backup",
   summary: "Write the whole history into one file, and check it",
   input: object({
-    file: text("The file to write. An older backup of the same history there is replaced once the new one is checked."),
+    file: text("The file to write."),
+    replace: optional(flag("Replace an older backup of the same history there, once the new one is checked.")),
   }),
   output: object({
     file: text(),

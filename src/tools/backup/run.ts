@@ -6,13 +6,14 @@ import { isFolder } from "../../files/look-at.ts"
 import { repositoryIdentity } from "../../git/identity.ts"
 import { verifyBackup } from "../../store/history/backup.ts"
 import type { Dex } from "../context.ts"
+import { commandLine } from "../view.ts"
 
-export async function run(dex: Dex, input: { file: string }) {
+export async function run(dex: Dex, input: { file: string; replace?: boolean }) {
   const started = Date.now()
   const file = resolve(dex.cwd, input.file)
   if (!dex.hasHistory()) throw new DexError("no_history", "There is no history yet. `dex sync` reads what there is.")
   const store = await dex.storeToWrite()
-  refuseToReplace(file, await store.id())
+  refuseToReplace(file, await store.id(), input)
   makeFolder(dirname(file))
   for (const { path } of await store.projectIdentities()) {
     if (!isFolder(path)) continue
@@ -40,11 +41,16 @@ function makeFolder(folder: string): void {
   }
 }
 
-/** A backup takes the place of an older one of the same history, and of nothing else. */
-function refuseToReplace(file: string, historyId: string): void {
+/** A backup takes the place of an older one of the same history, if asked to, and of nothing else. */
+function refuseToReplace(file: string, historyId: string, input: { file: string; replace?: boolean }): void {
   if (!existsSync(file)) return
   const there = identityOf(file)
-  if (there === historyId) return
+  if (there === historyId && input.replace) return
+  if (there === historyId)
+    throw new DexError(
+      "exists",
+      `${file} is an older backup of this history. To replace it: ${commandLine("backup", [input.file])} --replace`,
+    )
   const what = there === undefined ? "is not a backup of dex" : "is a backup of another history"
   throw new DexError("exists", `${file} exists and ${what}. Give another name, or remove it first.`)
 }

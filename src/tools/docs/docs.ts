@@ -18,7 +18,7 @@ export const docs = defineTool({
   input: object({
     words: listOf(
       text(),
-      "add FOLDER|FILE|GIT-ADDRESS|npm:PACKAGE, list [COLLECTION], outline DOCUMENT, show DOCUMENT[§SECTION], sync [COLLECTION…], or remove COLLECTION.",
+      "add FOLDER|FILE|GIT-ADDRESS|npm:PACKAGE…, list [COLLECTION], outline DOCUMENT, show DOCUMENT[§SECTION], sync [COLLECTION…], or remove COLLECTION.",
     ),
     name: optional(text("add: the collection's name.")),
     global: optional(flag("add: make it available in every project, not only in this one.")),

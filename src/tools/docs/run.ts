@@ -16,13 +16,13 @@ import { repositoriesOf, syncCollections } from "./sync-collections.ts"
 export type DocsInput = { words: string[]; name?: string; global?: boolean; max_tokens?: number }
 
 const USAGE =
-  "`dex docs` takes add FOLDER|FILE|GIT-ADDRESS|npm:PACKAGE, list [COLLECTION], outline DOCUMENT, show DOCUMENT, sync [COLLECTION…] or remove COLLECTION."
+  "`dex docs` takes add FOLDER|FILE|GIT-ADDRESS|npm:PACKAGE…, list [COLLECTION], outline DOCUMENT, show DOCUMENT, sync [COLLECTION…] or remove COLLECTION."
 const NAME = /^[\p{L}\p{N}][\p{L}\p{N}._-]{0,63}$/u
 const MOST_LISTED = 100_000
 
 export async function run(dex: Dex, input: DocsInput) {
   const [action = "list", ...words] = input.words
-  if (action === "add") return add(dex, one(words, "What should be added? dex docs add ./docs"), input)
+  if (action === "add") return addAll(dex, words, input)
   if (action === "list")
     return words.length === 0 ? { collections: await describeCollections(dex) } : listDocuments(dex, words[0]!)
   if (action === "outline") return outline(dex, one(words, "Which document? dex docs outline react/hooks.md"))
@@ -37,7 +37,21 @@ function one(words: string[], question: string): string {
   return words.join(" ")
 }
 
-async function add(dex: Dex, spec: string, input: DocsInput) {
+/** Each word is a place of its own: a path with a space in it needs quotation marks. */
+async function addAll(dex: Dex, specs: string[], input: DocsInput) {
+  one(specs, "What should be added? dex docs add ./docs")
+  if (specs.length > 1 && input.name !== undefined)
+    throw new DexError(
+      "usage",
+      "--name is for one collection. Add them one by one, or put a path with spaces in quotation marks.",
+    )
+  const names: string[] = []
+  for (const spec of specs) names.push(await add(dex, spec, input))
+  return { synced: await syncCollections(dex, { names }) }
+}
+
+/** Keeps it as a collection, and says under which name. */
+async function add(dex: Dex, spec: string, input: DocsInput): Promise<string> {
   const store = await dex.storeToWrite()
   const { redactName } = await import("../../redact/name.ts")
   if (/^[a-z][a-z0-9+.-]*:\/\/|^[\w.-]+@/i.test(spec) && redactName(spec) !== spec)
@@ -80,7 +94,7 @@ async function add(dex: Dex, spec: string, input: DocsInput) {
     problems: [],
   }
   await store.saveCollection(collection)
-  return { synced: await syncCollections(dex, { names: [name] }) }
+  return name
 }
 
 async function remove(dex: Dex, name: string) {

@@ -1,5 +1,6 @@
 import { DexError } from "../../core/error.ts"
 import { embedMessages } from "../../ingest/embed-messages.ts"
+import type { HistoryReader } from "../../store/history/store.ts"
 import { openIndex, rebuildIndex } from "../../store/index/search-index.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import type { Dex } from "../context.ts"
@@ -15,11 +16,13 @@ export async function run(dex: Dex, input: { vectors?: boolean }) {
     )
   const store = await dex.store()
   const { conversations } = await store.stats()
+  // Documents are indexed too, and are no conversations.
+  const total = conversations + (await documentCount(store))
   const say = (phase: "indexing" | "embedding", done: number, total: number) =>
     dex.onProgress?.({ phase, done, total, bytes: done, bytesTotal: total })
   await whileNobodySyncs(dex, async () => {
     ;(await dex.index())?.close()
-    await rebuildIndex(dex.home.index, store, { onProgress: (done) => say("indexing", done, conversations) })
+    await rebuildIndex(dex.home.index, store, { onProgress: (done) => say("indexing", done, total) })
   })
   const index = openIndex(dex.home.index)
   try {
@@ -39,6 +42,12 @@ export async function run(dex: Dex, input: { vectors?: boolean }) {
   } finally {
     index.close()
   }
+}
+
+async function documentCount(store: HistoryReader): Promise<number> {
+  let count = 0
+  for (const { name } of await store.collections()) count += (await store.documentsIn(name)).documents
+  return count
 }
 
 /** The index is built beside the old one and takes its place: whoever writes into that would write in vain. */
