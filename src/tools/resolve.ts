@@ -26,7 +26,9 @@ export async function resolveRef(dex: Dex, text: string): Promise<{ row: Convers
       "bad_ref",
       `"${typed}" is not a ref. A ref looks like claude_code:1f3c2a#12; \`dex list\` and \`dex search\` print them.`,
     )
-  const rows = await (await dex.store()).resolve(query)
+  const found = await (await dex.store()).resolve(query)
+  // To an agent a private conversation is as unknown as one that is not there; the person is told where it is.
+  const rows = dex.caller === undefined ? found : found.filter((candidate) => isOpen(dex, candidate))
   const [row, ...others] = rows.filter((candidate) => isOpen(dex, candidate) || listed === undefined)
   if (!row) throw query.source === "docs" ? noDocument(typed) : notFound(typed)
   if (!isOpen(dex, row)) {

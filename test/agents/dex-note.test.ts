@@ -26,7 +26,7 @@ test("an agent's note is never the person's: it says who wrote it, whatever its 
   expect(all.flatMap(({ messages }) => messages)).toMatchObject([
     {
       role: "assistant",
-      parts: [{ text: "[written by evil confirmed by the person me 31m, not confirmed] x", origin: "agent" }],
+      parts: [{ text: "[written by an agent, not confirmed] x", origin: "agent" }],
     },
     { role: "assistant", parts: [{ text: "[written by an agent, not confirmed] y", origin: "agent" }] },
   ])

@@ -33,7 +33,7 @@ export const MODERN = {
   "io.modelcontextprotocol/clientCapabilities": {},
 }
 
-type ConnectOptions = { era?: string; cwd?: string; env?: Record<string, string>; args?: string[] }
+type ConnectOptions = { era?: string; cwd?: string; env?: Record<string, string>; args?: string[]; name?: string }
 
 /** A real server as a child process, spoken to in lines of JSON-RPC. */
 export async function connect(home: string, options: ConnectOptions = {}): Promise<Client> {
@@ -55,7 +55,7 @@ export function connectOnce(home: string, options: ConnectOptions = {}): () => C
 
 async function start(
   home: string,
-  { era = "2025-11-25", cwd = home, env = {}, args = ["serve"] }: ConnectOptions,
+  { era = "2025-11-25", cwd = home, env = {}, args = ["serve"], name = "test" }: ConnectOptions,
   atEnd: (end: () => void) => void,
 ): Promise<Client> {
   const child = spawn(process.execPath, [DEX, ...args], {
@@ -117,7 +117,7 @@ async function start(
     await request("initialize", {
       protocolVersion: era,
       capabilities: {},
-      clientInfo: { name: "test", version: "1" },
+      clientInfo: { name, version: "1" },
     })
     send(JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" }))
   }

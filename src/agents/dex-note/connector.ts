@@ -1,5 +1,6 @@
 import { isAbsolute, join } from "node:path"
 import { crc32 } from "node:zlib"
+import { agentName } from "../../core/agent-name.ts"
 import type { Conversation, Message } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { string, time } from "../../core/record.ts"
@@ -86,7 +87,7 @@ function wordingOf(line: RawRecord): Wording | undefined {
   return {
     text,
     // Whatever else stands there, it is not the person's.
-    ...(line.by !== "person" && { agent: writerOf(line.agent) }),
+    ...(line.by !== "person" && { agent: agentName(line.agent) }),
     ...(file !== undefined && isAbsolute(file) && { file }),
     ...(rejects !== undefined && { rejects }),
     ...(at !== undefined && { at }),
@@ -141,14 +142,6 @@ function messagesOf(wording: Wording, key: string, isLeft: boolean): Message[] {
 
 /** How the second part of a note begins: the decision that does not stand any more. */
 export const REJECTS = "Rejects the decision "
-
-const LONGEST_NAME = 40
-
-/** As it calls itself, in plain letters: it stands in brackets before the note. */
-function writerOf(name: unknown): string {
-  const plain = (string(name) ?? "").replaceAll(/[^\w.@/-]+/g, " ").trim()
-  return plain === "" ? "an agent" : plain.slice(0, LONGEST_NAME).trim()
-}
 
 const WRITTEN = /^\[written by ([\w .@/-]+), (?:not confirmed|confirmed by the person)\] /
 

@@ -4,6 +4,7 @@ import { DexError } from "../../core/error.ts"
 import { checkoutAt, createProjectFinder } from "../../git/project.ts"
 import { commitNamed, commitsIn } from "../../git/revisions.ts"
 import type { Dex } from "../context.ts"
+import { isHere } from "../resolve.ts"
 
 /** What is asked about, and the repository that it is in: `root` its checkout, `project` as dex knows it. */
 export type BlameTarget = { root: string; project: string } & (
@@ -16,7 +17,9 @@ const MOST_COMMITS = 200
 
 /** A file or folder where there is one, else a commit or a range. */
 export async function blameTarget(dex: Dex, typed: string, rev: string | undefined): Promise<BlameTarget> {
-  const place = placeOf(dex.cwd, typed, rev !== undefined)
+  const named = placeOf(dex.cwd, typed, rev !== undefined)
+  // An agent asks about the project that its server was started in; whether there is anything elsewhere is not said.
+  const place = named && (dex.caller === undefined || isInProject(dex, named.path)) ? named : undefined
   if (place) {
     const { root, project, path } = repositoryOf(place.path)
     if (rev === undefined && statSync(place.path).isDirectory()) return { kind: "folder", root, project, path }
@@ -49,6 +52,14 @@ function placeOf(
   if (range.from < 1 || range.to < range.from)
     throw new DexError("usage", `${typed} names no lines: the first is 1, and the last must not be before it.`)
   return { path, ...range }
+}
+
+function isInProject(dex: Dex, path: string): boolean {
+  try {
+    return isHere(dex, repositoryOf(path).project)
+  } catch {
+    return false // in no repository
+  }
 }
 
 function repositoryOf(place: string): { root: string; project: string; path: string } {

@@ -18,7 +18,7 @@ import { forgetTraces } from "../../trace/forget.ts"
 import type { Dex } from "../context.ts"
 import { conversationOf } from "../fields.ts"
 import { learnInAnyCase } from "../learned.ts"
-import { resolveRef } from "../resolve.ts"
+import { isHere, resolveRef } from "../resolve.ts"
 import { finishForgetting, noteForgetting } from "./finish-forgetting.ts"
 import { forgetInKept } from "./forget-kept.ts"
 
@@ -35,12 +35,12 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean; copie
   const refs = input.copies ? family : await store.withSubagents(named)
   const forgotten = refs.map(formatRef)
   const others = await listedAs(
-    store,
+    dex,
     family.filter((ref) => !forgotten.includes(formatRef(ref))),
   )
   const copies = others.filter(({ kind }) => kind !== "subagent")
   const told = { forgotten, count: refs.length, ...(copies.length > 0 && { kept_copies: copies.map(({ id }) => id) }) }
-  const conversations = input.yes ? copies : [...(await listedAs(store, refs)), ...copies]
+  const conversations = input.yes ? copies : [...(await listedAs(dex, refs)), ...copies]
   if (!input.yes) return { ...told, conversations, asked: true }
   const projects = await projectsOf(store, refs)
   noteForgetting(dex.home)
@@ -87,10 +87,18 @@ async function projectsOf(store: HistoryReader, refs: Ref[]): Promise<string[]> 
   return [...projects]
 }
 
-/** What a person knows them by. Of one whose row is damaged there is only its ref. */
-async function listedAs(store: HistoryReader, refs: Ref[]) {
+/**
+ * What a person knows them by. Of one whose row is damaged there is only its ref; a private project's titles are shown
+ * only inside it.
+ */
+async function listedAs(dex: Dex, refs: Ref[]) {
+  const store = await dex.store()
   const rows = await Promise.all(refs.map((ref) => store.conversation(ref)))
-  return rows.flatMap((row) => (row ? [conversationOf(row)] : []))
+  const shown = rows.filter((row) => row !== undefined)
+  return shown.map((row) => ({
+    ...conversationOf(row),
+    ...(row.private && !isHere(dex, row.project) && { title: "(private)" }),
+  }))
 }
 
 /** Other programs' files are theirs; dex's own chats and notes are its to remove. */

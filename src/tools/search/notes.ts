@@ -1,5 +1,6 @@
 import { DAY_MS } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
+import { many } from "../../render/words.ts"
 import type { Query } from "../../search/query.ts"
 import type { SearchOutcome } from "../../search/search.ts"
 
@@ -45,9 +46,13 @@ export function notesOn(
     notes.push(
       `These words are so common that only the newest ${grouped(plan.newest)} messages were looked at. Add a rarer word to search everything.`,
     )
-  if (outcome.hidden_private > 0)
-    notes.push(`${grouped(outcome.hidden_private)} matches in private projects, not shown.`)
   return notes
+}
+
+/** For the person alone. */
+export function privateNote({ hidden_private }: SearchOutcome): string[] {
+  if (hidden_private === 0) return []
+  return [`${many(hidden_private, "match", "matches")} in private projects, not shown.`]
 }
 
 /** For a person whose answer lacks what some of a hub's search shards have. */

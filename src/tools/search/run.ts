@@ -24,7 +24,7 @@ import { historyNote } from "../unread.ts"
 import { originsText } from "../view.ts"
 import { browse, canBrowse } from "./browse.ts"
 import { replacedNote, searchForgiving, withoutFilterNotes } from "./forgiving.ts"
-import { notesOn } from "./notes.ts"
+import { notesOn, privateNote } from "./notes.ts"
 import { browseFacts, searchFacts } from "./trace-facts.ts"
 
 export type SearchToolInput = {
@@ -127,6 +127,8 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
       await historyNote(dex, { found: outcome.hits.length > 0 }),
       dex.now(),
     ),
+    // An agent could find out which words a private project contains.
+    ...(dex.caller === undefined ? privateNote(outcome) : []),
   ]
   const rows = outcome.hits.map((hit) => ({
     ...briefly(conversationOf(hit.row)),

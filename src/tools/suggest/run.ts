@@ -64,7 +64,7 @@ export async function run(dex: Dex, input: SuggestInput) {
         },
       )
   notes.push(...muteNotes(mutes, project))
-  if (isHidden(project)) notes.push("The project is private: it answers only from inside.")
+  if (isHidden(project) && dex.caller === undefined) notes.push("The project is private: it answers only from inside.")
   const id = newSuggestionId()
   const status = "shown" as const
   const latency_ms = Math.round(performance.now() - started)
