@@ -1,3 +1,4 @@
+import { callWords } from "./call-words.ts"
 import type { Part } from "./conversation.ts"
 import { planIn } from "./plan.ts"
 import { estimateTokens } from "./tokens.ts"
@@ -28,7 +29,7 @@ export function messageText<P extends ShownPart>(
   format: Format,
   whole: (part: P) => boolean = () => false,
 ): string {
-  if (format === "outline") return outlineOf(message)
+  if (format === "outline") return outlineOf(message, [])
   const pieces = message.parts.map((part) => partText(part, whole(part) ? "full" : format))
   return pieces.filter((text) => text !== "").join("\n\n")
 }
@@ -58,14 +59,29 @@ function partText(part: ShownPart, format: Exclude<Format, "outline">): string {
   }
 }
 
-/** The first line that says something: a person's or the agent's words before a tool's. */
-function outlineOf(message: { parts: readonly ShownPart[] }): string {
+/**
+ * The first line that says something: a person's or the agent's words before a tool's. A call is told as `[Read: cmd/x.go]`,
+ * with paths below these folders named without them.
+ */
+export function outlineOf(message: { parts: readonly ShownPart[] }, roots: readonly string[]): string {
   const parts = message.parts.filter((part) => partText(part, "stripped").trim() !== "")
   const spoken = parts.find((part) => part.type === "text" && part.origin !== "injected")
   const first = spoken ?? parts.find((part) => part.type !== "thinking") ?? parts[0]
   if (!first) return ""
-  const text = planIn(first) ?? partText(first, "stripped").trim()
-  return clip(text.split("\n", 1)[0] ?? "", OUTLINE_CHARS, "…")
+  const plan = planIn(first)
+  if (first.type === "tool_call" && plan === undefined) return callLine(first, roots)
+  return clip((plan ?? partText(first, "stripped").trim()).split("\n", 1)[0] ?? "", OUTLINE_CHARS, "…")
+}
+
+function callLine({ tool, text }: ShownPart, roots: readonly string[]): string {
+  const whole = callWords(text).what.trim().split("\n", 1)[0] ?? ""
+  const what = roots.reduce((said, root) => said.replaceAll(`cd ${root} && `, "").replaceAll(`${root}/`, ""), whole)
+  if (what === "") return `[${tool}]`
+  if (what.length <= OUTLINE_CHARS) return `[${tool}: ${what}]`
+  // Of a path, the end says which file it is.
+  return /^\S*[\\/]\S+$/.test(what)
+    ? `[${tool}: …${what.slice(-OUTLINE_CHARS)}]`
+    : `[${tool}: ${what.slice(0, OUTLINE_CHARS)}…]`
 }
 
 function clip(text: string, most: number, mark = ` … (+${text.length - most} characters)`): string {

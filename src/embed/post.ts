@@ -8,6 +8,8 @@ export type Request = {
   apiKey?: string
   signal?: AbortSignal
   timeoutMs?: number
+  /** Whose settings name this server, to say what to check. Nothing means the embedder's. */
+  of?: "embed" | "rerank"
 }
 
 const TIMEOUT_MS = 60_000
@@ -120,14 +122,14 @@ function parse(text: string, request: Request): unknown {
   }
 }
 
-export function embedWrongAnswer({ url }: Pick<Request, "url">, what: string): DexError {
+export function embedWrongAnswer({ url, of = "embed" }: Pick<Request, "url" | "of">, what: string): DexError {
   return new DexError(
     "embed_wrong_answer",
-    `${placeOf(url)} ${what}. Check embed.url and embed.model (\`dex config list\`).`,
+    `${placeOf(url)} ${what}. Check ${of}.url and ${of}.model (\`dex config list\`).`,
   )
 }
 
-function refused({ url, apiKey }: Request, status: number, text: string): DexError {
+function refused({ url, apiKey, of = "embed" }: Request, status: number, text: string): DexError {
   const said = saidBy(text, apiKey)
   if (status === 401 || status === 403)
     return new DexError(
@@ -139,10 +141,10 @@ function refused({ url, apiKey }: Request, status: number, text: string): DexErr
   if (status === 404)
     return new DexError(
       "embed_failed",
-      `${placeOf(url)} has no such address or model (404${said}). Check embed.url and embed.model.`,
+      `${placeOf(url)} has no such address or model (404${said}). Check ${of}.url and ${of}.model.`,
     )
   if (status < 400)
-    return new DexError("embed_failed", `${placeOf(url)} points to another address (${status}). Set embed.url to that.`)
+    return new DexError("embed_failed", `${placeOf(url)} points to another address (${status}). Set ${of}.url to that.`)
   const again = status === 429 || status >= 500 ? ", and again when asked once more" : ""
   return new DexError(
     "embed_failed",
@@ -157,7 +159,12 @@ function saidBy(text: string, apiKey: string | undefined): string {
   return clean.trim() === "" ? "" : `: ${clean.trim()}`
 }
 
-function explained(error: unknown, { url, signal }: Request, timedOut: boolean): Error {
+const TURN_OFF = {
+  embed: "turn vectors off: dex config set embed.provider none",
+  rerank: "turn reranking off: dex config set search.rerank false",
+}
+
+function explained(error: unknown, { url, signal, of = "embed" }: Request, timedOut: boolean): Error {
   if (isDexError(error)) return error
   if (signal?.aborted) return new DexError("embed_stopped", `${placeOf(url)} did not answer in time.`, { cause: error })
   if (timedOut)
@@ -167,7 +174,7 @@ function explained(error: unknown, { url, signal }: Request, timedOut: boolean):
   const what = why === "ECONNREFUSED" ? "Nothing answers at" : "No connection to"
   return new DexError(
     "embed_unreachable",
-    `${what} ${placeOf(url)} (${why}). Start the server, fix embed.url, or turn vectors off: dex config set embed.provider none`,
+    `${what} ${placeOf(url)} (${why}). Start the server, fix ${of}.url, or ${TURN_OFF[of]}`,
     { cause: error },
   )
 }

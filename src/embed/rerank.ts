@@ -19,12 +19,14 @@ export function openReranker({ url, model, apiKey }: RerankSettings): Reranker {
       if (documents.length === 0) return []
       const answer = await askServer({
         url: place,
+        of: "rerank",
         body: { model, query, documents, top_n: documents.length },
         ...(apiKey !== undefined && { apiKey }),
         ...(signal && { signal }),
       })
       const scores = readScores(answer, documents.length)
-      if (!scores) throw embedWrongAnswer({ url: place }, `did not score all of the ${documents.length} texts`)
+      if (!scores)
+        throw embedWrongAnswer({ url: place, of: "rerank" }, `did not score all of the ${documents.length} texts`)
       return scores
     },
   }

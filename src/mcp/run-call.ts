@@ -1,5 +1,5 @@
 import { runTool } from "../app/run.ts"
-import { agentName } from "../core/agent-name.ts"
+import { callerName } from "../core/caller-name.ts"
 import { DexError } from "../core/error.ts"
 import { readAs } from "../core/schema.ts"
 import { toJson } from "../render/json.ts"
@@ -88,7 +88,7 @@ function forOneCall(dex: Dex, { signal, _meta, client }: CallContext, fresh: Fre
     learnBehind: { value: (also: AlsoRead) => fresh.learn(also, LEARN_WITHIN_MS, signal) },
     lastListing: { value: () => ({ refs: [], words: [] }) },
     machine: { value: machineOf(dex, _meta) },
-    caller: { value: agentName(client) },
+    caller: { value: callerName(client) },
   })
 }
 

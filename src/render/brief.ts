@@ -1,3 +1,4 @@
+import { callWords } from "../core/call-words.ts"
 import {
   answersOf,
   type BriefCall,
@@ -9,7 +10,6 @@ import {
   todosOf,
 } from "./brief-calls.ts"
 import { type CommandRun, commandRuns } from "./brief-commands.ts"
-import { callWords } from "./tool-words.ts"
 
 /** Words, and the message that holds them. */
 export type Quote = { number: number; text: string }

@@ -1,10 +1,10 @@
+import { callWords } from "../core/call-words.ts"
 import type { Effect, Part } from "../core/conversation.ts"
 import { formatCount } from "../core/format.ts"
 import { estimateTokens } from "../core/tokens.ts"
 import { changedLines } from "./patch.ts"
 import type { Screen } from "./screen.ts"
 import { clip, paint, safeLine, widthOf } from "./terminal.ts"
-import { callWords } from "./tool-words.ts"
 
 export type ToolResult = Part & { type: "tool_result" }
 /** What became of a call. */

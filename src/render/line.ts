@@ -1,10 +1,11 @@
+import { callWords } from "../core/call-words.ts"
 import type { Message, Part } from "../core/conversation.ts"
 import { formatCount, messageText } from "../core/format.ts"
 import { tokensOf } from "../core/tokens.ts"
 import { limitOf, type Shown, tokensPerMsgFor } from "./limits.ts"
 import { changedLines } from "./patch.ts"
 import { safeLine } from "./terminal.ts"
-import { callWords, outputKind } from "./tool-words.ts"
+import { outputKind } from "./tool-words.ts"
 
 /** A message on its way to a line, with what stands before it. */
 export type LineEntry = {

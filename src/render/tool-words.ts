@@ -1,7 +1,5 @@
 import type { Shown } from "./limits.ts"
 
-// What to say of a tool call in a few words, whichever agent's tool it is.
-
 /** How much a tool's output is worth; undefined where its size says enough. */
 export function outputKind(tool: string): Shown | undefined {
   const name = tool.toLowerCase()
@@ -14,63 +12,4 @@ export function outputKind(tool: string): Shown | undefined {
     return "found_files"
   if (/^(webfetch|websearch|web_fetch|web_search|google_web_search|fetch)$/.test(name)) return "web_output"
   return /^(task|agent|taskoutput|spawn_agent)$/.test(name) ? "task_output" : "other_output"
-}
-
-export type CallWords = { what: string; old?: string; new?: string }
-
-/** The field of a call's input that says most of it. */
-const TELLING = [
-  "file_path",
-  "filePath",
-  "absolute_path",
-  "notebook_path",
-  "target_file",
-  "pattern",
-  "command",
-  "cmd",
-  "query",
-  "url",
-  "path",
-  "skill",
-  "subject",
-  "description",
-  "title",
-  "prompt",
-  "id",
-  "taskId",
-]
-
-/** `text` is the call's input as the agent wrote it: JSON, or whatever a freeform tool takes. */
-export function callWords(text: string): CallWords {
-  const input = objectOf(text)
-  if (!input) return { what: patchedFiles(text) ?? text }
-  const what = TELLING.map((key) => said(input[key])).find((value) => value !== "")
-  const old = input.old_string ?? input.oldString ?? input.old_str
-  const now = input.new_string ?? input.newString ?? input.new_str
-  return {
-    what: what ?? (Object.keys(input).length === 0 ? "" : text),
-    ...(typeof old === "string" && typeof now === "string" && { old, new: now }),
-  }
-}
-
-/** `["bash", "-lc", "npm test"]` is `npm test`. */
-function said(value: unknown): string {
-  if (typeof value === "string") return value
-  if (!Array.isArray(value) || value.some((item) => typeof item !== "string")) return ""
-  return value.length === 3 && /^-\w*c$/.test(value[1]) ? value[2] : value.join(" ")
-}
-
-function objectOf(text: string): Record<string, unknown> | undefined {
-  if (!text.startsWith("{")) return undefined
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined
-  } catch {
-    return undefined // a freeform input that begins with a brace
-  }
-}
-
-function patchedFiles(text: string): string | undefined {
-  const files = [...text.matchAll(/^\*\*\* (?:Update|Add|Delete) File: (.+)$/gm)].map(([, file]) => file!)
-  return files.length === 0 ? undefined : files.join(", ")
 }

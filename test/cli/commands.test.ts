@@ -232,8 +232,10 @@ describe("dex list", () => {
 describe("dex show", () => {
   test("prints an outline whose lines carry their message number", async () => {
     const run = await warmDex(SMALL, ["show", "11111111", "--format", "outline"])
+    expect(run.stdout).toContain("[Assistant] [Read: src/auth.ts]")
+    expect(run.stdout).not.toContain('{"')
     expect(run.stdout).toMatch(/^ {3}1 {2}\[User\] Two requests refresh the token .* \(\d+ tokens\)$/m)
-    expect(run.stdout).toMatch(/^ {3}3 {2}\[Assistant\] \[Bash\] .*npm test.* tokens\)$/m)
+    expect(run.stdout).toMatch(/^ {3}3 {2}\[Assistant\] \[Bash: .*npm test.* tokens\)$/m)
   })
 
   test("leaves tool outputs out of the stripped form, with their size, and keeps them in full", async () => {

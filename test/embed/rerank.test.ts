@@ -26,3 +26,13 @@ test("rejects an answer that leaves one out, and asks nothing about nothing", as
 test("says which settings are missing", () => {
   expect(() => openReranker({ url: "http://127.0.0.1:1" })).toThrow(/rerank\.model/)
 })
+
+test("if it is down or wrong, the message names the reranker's address and settings, not the embedder's", async () => {
+  const down = openReranker({ url: "http://127.0.0.1:9/v1", model: "judge" })
+  const error = await down.rerank("why", ["a", "b"]).catch((reason: Error) => reason.message)
+  expect(error).toMatch(/127\.0\.0\.1:9.*fix rerank\.url, or turn reranking off: dex config set search\.rerank false/)
+  const server = await embeddingServer()
+  server.next.push({ status: 404, json: {} })
+  const wrong = openReranker({ url: server.url, model: "judge" })
+  await expect(wrong.rerank("why", ["a", "b"])).rejects.toThrow(/Check rerank\.url and rerank\.model/)
+})

@@ -1,8 +1,10 @@
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
+import { opencodeAgent, RETRIEVAL_TOOLS } from "../../src/agents/kit/retrieval-agent.ts"
 import { INDEX_FILE } from "../../src/core/formats.ts"
 import { estimateTokens } from "../../src/core/tokens.ts"
+import { offered } from "../../src/mcp/definitions.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
 import { synced, syncedOnce } from "../support/synced.ts"
 import { tempDir, treeHash } from "../support/temp.ts"
@@ -275,4 +277,13 @@ test("an outline says what reading each message takes, and is not longer than on
   expect(body(text, /^#/m).replace(/\n(?:fresh_as_of|note|next): .*$/gm, "").length).toBeLessThanOrEqual(
     body(stdout, /^ *\d+ {2}\[/m).trimEnd().length,
   )
+})
+
+test("agents that are to read only are given tools that only read", () => {
+  const writing = offered.filter(({ mcp }) => mcp.writes).map(({ mcp }) => mcp.name)
+  expect(writing).toContain("dex_note")
+  expect(RETRIEVAL_TOOLS.filter((tool) => writing.includes(tool))).toEqual([])
+  const { content } = opencodeAgent("dex")
+  const allowed = [...content.matchAll(/^ {2}"(dex_[^"]+)": allow$/gm)].map(([, pattern]) => pattern)
+  expect(allowed).toEqual(RETRIEVAL_TOOLS.map((tool) => `dex_${tool}`))
 })

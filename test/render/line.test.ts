@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest"
+import { callWords } from "../../src/core/call-words.ts"
 import type { Message, Part } from "../../src/core/conversation.ts"
 import { isChosen, readFields, withFields } from "../../src/render/fields.ts"
 import { formatIndices, isInRanges, readIndices } from "../../src/render/indices.ts"
 import { limitOf } from "../../src/render/limits.ts"
 import { linesOf, lineText } from "../../src/render/line.ts"
 import { changedLines, patchText } from "../../src/render/patch.ts"
-import { callWords } from "../../src/render/tool-words.ts"
 
 const AT = new Date(2026, 10, 3, 10, 0, 5).getTime()
 const person = (text: string): Part => ({ type: "text", text, origin: "person" })

@@ -47,7 +47,11 @@ test("the person's note is pushed for its file and, without a file, at a session
   await answer(place, "note", "Deploys need the VPN", "--file", "deploy.sh")
   await answer(place, "note", "The staging server is rebuilt every night")
   expect(await pushed(place, { event: "before_edit", file: "deploy.sh" })).toMatchObject([
-    { kind: "decision", summary: '"Deploys need the VPN"', reason: "The developer noted it for deploy.sh." },
+    {
+      kind: "decision",
+      summary: '"Deploys need the VPN"',
+      reason: expect.stringMatching(/^The developer noted it on \d{4}-\d\d-\d\d for deploy\.sh\.$/),
+    },
   ])
   expect(await pushed(place, { event: "session_start" })).toMatchObject([
     { summary: '"The staging server is rebuilt every night"', reason: "The developer noted it for the whole project." },
@@ -77,7 +81,9 @@ test.each(["2025-11-25", "2026-07-28"])(
     expect(await pushed(place, moments[0]!)).toMatchObject([
       {
         summary: '"[written by test, confirmed by the person] Deploys are frozen"',
-        reason: "An agent noted it, and the developer confirmed it, for deploy.sh.",
+        reason: expect.stringMatching(
+          /^An agent noted it, and the developer confirmed it, on \d{4}-\d\d-\d\d for deploy\.sh\.$/,
+        ),
       },
     ])
     expect((await answer(place, "decisions")).decisions).toMatchObject([{ kind: "note", by: "agent" }])

@@ -291,3 +291,22 @@ test("never more than five things and 500 tokens", () => {
   expect(items.length).toBeLessThanOrEqual(5)
   expect(items.reduce((sum, item) => sum + item.estimated_tokens, 0)).toBeLessThanOrEqual(MOST_SUGGESTED_TOKENS)
 })
+
+test("what was decided last is the last, and a decision's title says what was decided", () => {
+  const lastOf = (web: boolean) => {
+    const knowledge = knowing({ id: "a", daysAgo: 1, edited: ["src/token.ts"], web })
+    const conversation = inside(knowledge).prepare("select id from conversation").pluck().get() as number
+    const made = { number: 2, symbols: [], subject: ["token"], files: ["src/token.ts"] }
+    knowledge.decisions.saveDecisions(conversation, PROJECT, [
+      { ...made, kind: "said", key: "k", at: NOW - 2 * DAY, quote: "tokens never expire", origin: "person" },
+      { ...made, kind: "plan", key: "l", at: NOW - DAY, quote: "Tokens expire after a day", origin: "agent" },
+    ])
+    const items = (moment: Moment) => suggestItems({ knowledge }, moment, session(), ALL)
+    const [work] = items({ event: "session_start", project: PROJECT, at: NOW })
+    return { summary: work!.summary, titles: items(editing("src/token.ts")).map(({ title }) => title) }
+  }
+  expect(lastOf(false).summary).toContain('Decided last: "Tokens expire after a day"')
+  // What may be an outsider's words is not told, and an older decision is not the last.
+  expect(lastOf(true).summary).not.toContain("Decided last")
+  expect(lastOf(false).titles).toContain("Decided: Tokens expire after a day")
+})

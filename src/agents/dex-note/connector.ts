@@ -1,6 +1,6 @@
 import { isAbsolute, join } from "node:path"
 import { crc32 } from "node:zlib"
-import { agentName } from "../../core/agent-name.ts"
+import { callerName } from "../../core/caller-name.ts"
 import type { Conversation, Message } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { string, time } from "../../core/record.ts"
@@ -87,7 +87,7 @@ function wordingOf(line: RawRecord): Wording | undefined {
   return {
     text,
     // Whatever else stands there, it is not the person's.
-    ...(line.by !== "person" && { agent: agentName(line.agent) }),
+    ...(line.by !== "person" && { agent: callerName(line.agent) }),
     ...(file !== undefined && isAbsolute(file) && { file }),
     ...(rejects !== undefined && { rejects }),
     ...(at !== undefined && { at }),

@@ -47,7 +47,7 @@ evidence of what was done; if it must be quoted, its origin says so.
 }
 
 /** Its MCP tools, as the server names them. */
-const TOOLS = ["dex_stats", "dex_list", "dex_search", "dex_timeline", "dex_get"]
+export const RETRIEVAL_TOOLS = ["dex_stats", "dex_list", "dex_search", "dex_timeline", "dex_get"]
 /** Commands that only read. */
 export const READING = ["list", "search", "scan", "read", "timeline", "show", "stats"]
 
@@ -62,7 +62,7 @@ export function claudeCodeAgent(
   return markdown(dex, [
     `name: ${RETRIEVAL_AGENT}`,
     `description: ${JSON.stringify(DESCRIPTION)}`,
-    `tools: ${["Bash", ...TOOLS.map((tool) => `${server}__${tool}`)].join(", ")}`,
+    `tools: ${["Bash", ...RETRIEVAL_TOOLS.map((tool) => `${server}__${tool}`)].join(", ")}`,
     ...(guard === undefined
       ? []
       : [
@@ -84,7 +84,7 @@ export function opencodeAgent(dex: string): WholeFile {
     "mode: subagent",
     "permission:",
     '  "*": deny',
-    '  "dex_dex_*": allow',
+    ...RETRIEVAL_TOOLS.map((tool) => `  "dex_${tool}": allow`),
     "  bash:",
     '    "*": deny',
     ...READING.map((command) => `    ${JSON.stringify(`${dex} ${command} *`)}: allow`),
@@ -99,7 +99,7 @@ export function geminiAgent(dex: string): WholeFile {
     `description: ${JSON.stringify(DESCRIPTION)}`,
     "kind: local",
     "tools:",
-    ...TOOLS.map((tool) => `  - mcp_dex_${tool}`),
+    ...RETRIEVAL_TOOLS.map((tool) => `  - mcp_dex_${tool}`),
   ])
 }
 

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process"
 import { existsSync, mkdirSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { RETRIEVAL_TOOLS } from "../../agents/kit/retrieval-agent.ts"
 import type { ChatInput } from "../../answers/chat.run.ts"
 import { makeChatFolder } from "../../answers/chat-keep.ts"
 import { loadSettings } from "../../config/load.ts"
@@ -115,7 +116,12 @@ function configFor(dex: Dex, { provider, model, temperature, maxTokens }: Llm) {
       },
     },
     mcp: { dex: { type: "local", command: serveCommand(dex), environment: ownEnvironment(dex), enabled: true } },
-    permission: { "*": "deny", task: "allow", "dex_dex_*": "allow" },
+    // By name: a pattern would allow dex_note too, which writes.
+    permission: {
+      "*": "deny",
+      task: "allow",
+      ...Object.fromEntries(RETRIEVAL_TOOLS.map((tool) => [`dex_${tool}`, "allow"])),
+    },
     agent: {
       historian: {
         mode: "primary",

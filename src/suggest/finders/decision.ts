@@ -34,11 +34,11 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
         key: `${decision.kind === "note" && !later ? NOTE : "decision:"}${decision.key}`,
         title: later
           ? `A decision about ${about} was reversed since`
-          : `${decision.kind === "note" ? "Noted" : "Decided"} ${day} about ${about}`,
+          : `${decision.kind === "note" ? "Noted" : "Decided"}: ${inShort(decision.quote)}`,
         summary: later
           ? `Then: "${cut(decision.quote)}"${isAsked || isTellable(later) ? ` Since: "${cut(later.quote)}"` : ""}`
           : `"${cut(decision.quote)}"`,
-        reason: `${decision.kind === "note" ? notedBy(decision) : BY[decision.origin]}${why(decision, about)}.`,
+        reason: `${decision.kind === "note" ? notedBy(decision) : BY[decision.origin]} ${day}${why(decision, about)}.`,
         ref: decision.ref,
         ...(file !== undefined && { file }),
         ...(symbol !== undefined && { symbol }),
@@ -68,8 +68,16 @@ function why({ quote, origin, kind }: KnownDecision, about: string): string {
 }
 
 /** A person's words; an agent's where nobody else's can have come into them. */
-function isTellable({ origin, is_own_words }: Pick<KnownDecision, "origin" | "is_own_words">): boolean {
+export function isTellable({ origin, is_own_words }: Pick<KnownDecision, "origin" | "is_own_words">): boolean {
   return origin === "person" || (origin === "agent" && is_own_words)
+}
+
+const LONGEST_TITLE = 80
+
+/** Its first words; the summary has all of them. */
+function inShort(quote: string): string {
+  const [line = ""] = quote.split("\n")
+  return line.length <= LONGEST_TITLE ? line : `${line.slice(0, LONGEST_TITLE).replace(/\s+\S*$/, "")}…`
 }
 
 function cut(quote: string): string {

@@ -2,6 +2,7 @@ import { localMinute } from "../../core/dates.ts"
 import { formatRef } from "../../core/ref.ts"
 import { fileNameOf, isPlainPath } from "../paths.ts"
 import { failing } from "../test-runs/status.ts"
+import { isTellable } from "./decision.ts"
 import type { Finder } from "./finder.ts"
 
 // What was being worked on in this project when the last conversation ended.
@@ -32,7 +33,9 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
       exactly: true,
       limit: MOST_DECISIONS,
     })
-    .decisions.filter(({ origin, reversed_by, at }) => origin === "person" && !reversed_by && (at ?? 0) <= moment.at)
+    .decisions.filter(({ reversed_by, at }) => !reversed_by && (at ?? 0) <= moment.at)
+  // The last one, or none: an older one that may be told is not the last.
+  const isToldHere = decided !== undefined && (moment.event === "asked" || isTellable(decided))
   const titled = last.title !== undefined ? `: "${last.title.slice(0, 100)}"` : ""
   return [
     {
@@ -42,7 +45,7 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
       summary: [
         `Edited ${files.join(", ")}.`,
         ...(failed ? [`Failing when last seen: ${failed.test.slice(0, LONGEST)}.`] : []),
-        ...(decided ? [`Decided last: "${decided.quote.slice(0, LONGEST)}"`] : []),
+        ...(isToldHere ? [`Decided last: "${decided.quote.slice(0, LONGEST)}"`] : []),
       ].join("\n"),
       reason: onBranch ? "It was on the same branch." : "It is the last conversation here that changed anything.",
       ref: formatRef({ source: last.source, id: last.id }),

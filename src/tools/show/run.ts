@@ -1,6 +1,6 @@
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
-import { type Format, messageText, messageTokens } from "../../core/format.ts"
+import { type Format, messageText, messageTokens, outlineOf } from "../../core/format.ts"
 import { besideOf, formatRef } from "../../core/ref.ts"
 import { charactersWithin, estimateTokens } from "../../core/tokens.ts"
 import { fitted, largest, sized, tooSmall } from "../../render/budget.ts"
@@ -9,7 +9,7 @@ import type { ConversationRow, StoredMessage } from "../../store/history/store.t
 import type { Dex } from "../context.ts"
 import { withSubsections } from "../docs/sections.ts"
 import { resolveConversation } from "../resolve.ts"
-import { commandLine, headOf, messageState, originsText } from "../view.ts"
+import { commandLine, headOf, messageState, originsText, rootsOf } from "../view.ts"
 
 export type GetInput = {
   ids: string[]
@@ -69,7 +69,7 @@ async function readContent(
   const fields = readFields(input)
   const { messages, hidden } = withFields(wanted, fields)
   const shown = messages
-    .map((message) => shownOf(message, input.format, fields))
+    .map((message) => shownOf(message, input.format, fields, rootsOf(row)))
     .filter(({ content }) => content !== "")
   const positions = new Map(wanted.map(({ number }, i) => [number, i]))
   return {
@@ -141,8 +141,9 @@ type Shown = {
 }
 
 /** The content is empty where the format shows nothing of it: user_only, and no person spoke. */
-function shownOf(message: StoredMessage, format: Format, fields: FieldFilter): Shown {
-  const content = messageText(message, format, (part) => isChosen(part, fields))
+function shownOf(message: StoredMessage, format: Format, fields: FieldFilter, roots: string[]): Shown {
+  const content =
+    format === "outline" ? outlineOf(message, roots) : messageText(message, format, (part) => isChosen(part, fields))
   return {
     index: message.number,
     role: message.role,
