@@ -64,3 +64,19 @@ test("--explain prints every score as a sum", async () => {
     /words \d+\.\d+ \+ pairs \d+\.\d+ \+ neighbours \d+\.\d+ \+ others \d+\.\d+ \+ title \d+\.\d+ =\s+\d+\.\d+/,
   )
 })
+
+test("a title in a search is as long as in a list", async () => {
+  const home = tempDir()
+  const title =
+    "Make the refresh of tokens wait for the one that is under way before it asks the server for another one"
+  claudeSession(home, {
+    id: "11111111-1111-4111-8111-111111111111",
+    start: "2026-11-04T10:00:00Z",
+    title,
+    turns: [{ user: "Why is the zeppelin late?" }],
+  })
+  await syncHome(home)
+  const search = JSON.parse((await dex(home, ["search", "zeppelin", "--json"])).stdout)
+  const list = JSON.parse((await dex(home, ["list", "--json"])).stdout)
+  expect([search.results[0].title, list.conversations[0].title]).toEqual([title, title])
+})

@@ -51,13 +51,12 @@ export type SearchToolInput = {
 /** On a machine where nothing was ever read, the first search reads the newest conversations for this long. */
 const FIRST_READ_MS = 3_500
 const EXAMPLE = 'dex search "refresh token race" --from 30d'
-const TITLE_CHARS = 72
 /** Ten rows must not fill an agent's context: the more rows, the shorter their snippets. */
 const ANSWER_TOKENS = 1_600
 const ENVELOPE_CHARS = 180
 const SNIPPET_KEY_CHARS = '"snippet":"",'.length
 const MOST_SNIPPET = 300
-const LEAST_SNIPPET = 140
+const LEAST_SNIPPET = 80
 
 /** With `prose` rows are made to be read; whoever answers from them asks for the messages that match best. */
 export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {}) {
@@ -180,11 +179,8 @@ function sectionRef({ ref }: ConversationRow, { parts }: StoredMessage): { id?: 
   return section ? { id: formatRef({ ...ref, section }) } : {}
 }
 
-/** A long title says in its first words what it says. */
-function briefly<T extends { title: string; date: string }>(conversation: T): T {
-  const { title, date } = conversation
-  const short = title.length > TITLE_CHARS ? `${title.slice(0, TITLE_CHARS - 1).replace(/[\s…]+$/, "")}…` : title
-  return { ...conversation, title: short, date: date.replace(/\.\d+Z$/, "Z") }
+function briefly<T extends { date: string }>(conversation: T): T {
+  return { ...conversation, date: conversation.date.replace(/\.\d+Z$/, "Z") }
 }
 
 function rounded(score: number): number {
