@@ -68,7 +68,7 @@ export async function runCommand(
     for (const note of notes) process.stderr.write(printedError(note, terminalOf(process.stderr, process.env)))
     await answer.record()
     if (problem !== undefined) process.stderr.write(printedError(problem, terminalOf(process.stderr, process.env)))
-    code = problem !== undefined || isUndone(output) ? 2 : found ? 0 : 1
+    code = problem !== undefined ? 2 : !found ? 1 : isUndone(output) ? 2 : 0
     await face.behind?.(dex)
   } finally {
     progress.stop()

@@ -199,7 +199,7 @@ describe("a private project", () => {
     const outside = await connect(home, { era })
     expect(JSON.stringify(await outside.request("resources/list"))).not.toMatch(/zeppelin|4444/)
     const refused = await outside.request("resources/read", { uri })
-    expect(refused.error?.message).toMatch(/private project/)
+    expect(refused.error?.message).toMatch(/^No conversation "claude_code:44444444/)
     expect(JSON.stringify(refused)).not.toMatch(/zeppelin/)
     const inside = await connect(home, { era, cwd: project })
     expect(JSON.stringify(await inside.request("resources/list"))).toMatch(/The zeppelin plan/)
