@@ -127,9 +127,7 @@ describe.skipIf(!hasPostgres)("a hub's limits", () => {
     hub.close()
   })
 
-  test("what a member or a tenant may keep is said, and refused beyond with what to do", {
-    timeout: 60_000,
-  }, async () => {
+  test("what a member or a tenant may keep is said, and refused beyond with what to do", async () => {
     const { as, hub, tokens, operator, team } = await hubWithPeople()
     const push = (who: "ann" | "bob", id: string, text: string) => {
       const messages = [saying(1, text)]
