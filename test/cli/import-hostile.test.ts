@@ -134,6 +134,12 @@ describe("an import takes what can be right, and says what was left out", () => 
       /conversations whose record is wrong/,
       0,
     ],
+    [
+      "a conversation that says it is a note",
+      sql("update conversation set kind = 'note'"),
+      /conversations whose record is wrong/,
+      0,
+    ],
     ["a role that is none", sql("update message set role = 'root'"), /messages that are damaged or wrong/, 0],
     ["flags that are text", sql("update message set flags = 'q'"), /messages that are damaged or wrong/, 0],
     [

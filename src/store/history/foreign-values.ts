@@ -73,8 +73,9 @@ export function recordKey(value: unknown): Buffer | undefined {
 
 const KINDS: readonly Kind[] = ["person", "subagent", "automation", "dex"]
 
-export function knownKind(value: unknown): Kind | undefined {
-  return KINDS.find((kind) => kind === value)
+/** Only what is filed among the notes is a note. Older versions of dex called them otherwise. */
+export function knownKind(value: unknown, isAmongNotes: boolean): Kind | undefined {
+  return isAmongNotes && value === "note" ? "note" : KINDS.find((kind) => kind === value)
 }
 
 export function knownRole(value: unknown): Message["role"] | undefined {

@@ -233,7 +233,8 @@ const DESCRIPTIONS = {
 function conversationIn(work: Import, row: ForeignRow, unitId: number, source: string): ConversationWrite | undefined {
   const { options, leaveOut } = work
   const id = cleanId(row.native_id)
-  const [kind, cwds, authority] = [knownKind(row.kind), namesIn(row.cwds), wholeCount(row.authority)]
+  const kind = knownKind(row.kind, source === options.notes)
+  const [cwds, authority] = [namesIn(row.cwds), wholeCount(row.authority)]
   if (id === undefined || !kind || !cwds || authority === undefined) {
     leaveOut("conversations whose record is wrong")
     return undefined
