@@ -8,6 +8,7 @@ import { type Commands, say } from "./commands/commands.ts"
 import { groupCommands } from "./commands/groups.ts"
 import { keepingCommands } from "./commands/keeping.ts"
 import { peopleCommands } from "./commands/people.ts"
+import { projectCommands } from "./commands/projects.ts"
 import { shardCommands } from "./commands/shards.ts"
 import { createHubApp } from "./http/app.ts"
 import { createMetricsApp } from "./http/metrics.ts"
@@ -52,8 +53,14 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
                                           for CI: reads one project, and pushes nothing
   dex-hub token list --tenant T           prints tokens without their secrets, one JSON object a line
   dex-hub token revoke ID --tenant T
-  dex-hub grant MEMBER KEY --tenant T [--level read|write|own]
-                                          lets a member read, or push to, a project
+  dex-hub grant MEMBER KEY --tenant T [--level read|write|own|none]
+                                          lets a member read, or push to, a project; owners do that themselves
+                                          with \`dex hub grant\`
+  dex-hub project owner KEY MEMBER --tenant T
+                                          makes a member the owner of a project, in place of those who own it
+  dex-hub tenant rule NAME PATTERN        grants projects below a folder (github.com/acme/*) to members who share
+                                          them; \`tenant rule NAME PATTERN off\` ends it
+  dex-hub tenant rules NAME               prints these rules, one JSON object a line
   dex-hub tenant oidc NAME --domain D | --group G | --everyone [--issuer URL]
                                           lets people of an identity provider log in: those with a verified e-mail
                                           address of a domain, of a group, or all; \`tenant oidc NAME off\` ends it
@@ -108,6 +115,7 @@ const COMMANDS: Commands = {
   ...groupCommands,
   ...keepingCommands,
   ...peopleCommands,
+  ...projectCommands,
   ...shardCommands,
 }
 

@@ -154,7 +154,7 @@ describe.skipIf(!hasPostgres)("a member who leaves", () => {
     expect(lines("consents.jsonl")).toMatchObject([{ project: API, what: ["said", "called", "returned"] }])
     expect(lines("tokens.jsonl")).toMatchObject([{ member: "ann", scopes: ["push", "read"] }])
     expect(readdirSync(folder).sort()).toEqual(
-      ["audit", "consents", "conversations", "grants", "member", "tokens"].map((name) => `${name}.jsonl`),
+      ["audit", "consents", "conversations", "grants", "member", "requests", "tokens"].map((name) => `${name}.jsonl`),
     )
     for (const file of readdirSync(folder)) expect(statSync(join(folder, file)).mode & 0o077).toBe(0)
     const again = await operator("member", "export", "ann", "--tenant", "acme", "--to", folder)

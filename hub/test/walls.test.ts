@@ -140,6 +140,8 @@ describe.skipIf(!hasPostgres)("walls", () => {
     "identity_provider",
     "group_grant",
     "group_role",
+    "access_request",
+    "project_rule",
   ]
 
   test.each([
@@ -312,6 +314,7 @@ describe.skipIf(!hasPostgres)("walls", () => {
       "audit",
       "token",
       "receipt",
+      "access_request",
     ]
     for (const table of tables) {
       const count = `select count(*) as n from hub.${table}`

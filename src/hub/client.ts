@@ -8,6 +8,8 @@ import type {
   CommitResponse,
   DeviceLogin,
   DeviceLoginState,
+  HubMemberLevel,
+  HubRequest,
   PlanAnswer,
   PlanRequest,
   PlanResponse,
@@ -60,9 +62,14 @@ export type HubMember = {
   projects: { key: string; title?: string; level: string }[]
   /** A hub of another version may say none, or others. */
   notices?: WireNotice[]
+  /** How many requests wait for the member's answer. */
+  requests?: number
   /** Where there is a limit to what is kept. */
   stored?: { yours?: HubStored; team?: HubStored }
 }
+
+/** What a member has of a project now. */
+export type HubAccess = { member: string; project: string; level?: string }
 
 /** What is on the hub, unpacked. */
 export type HubStored = { bytes: number; quota_bytes: number }
@@ -99,6 +106,11 @@ export type HubClient = {
   /** The member's own, without their secrets. */
   tokens(): Promise<HubToken[]>
   revokeToken(id: number): Promise<void>
+  /** What waits for the member's answer. */
+  requests(): Promise<HubRequest[]>
+  decide(project: string, member: string, decision: "approve" | "deny"): Promise<HubAccess>
+  grant(project: string, member: string, level: string): Promise<HubAccess>
+  members(project: string): Promise<HubMemberLevel[]>
   consent(project: string, what: readonly string[]): Promise<void>
   withdraw(project: string): Promise<void>
   plan(request: PlanRequest): Promise<PlanAnswer[]>
@@ -224,6 +236,7 @@ export function openHub({
 
   const conversation = ({ source, id }: SharedRef) =>
     `/v1/conversations/${encodeURIComponent(source)}/${encodeURIComponent(id)}`
+  const membersAt = (project: string) => `/v1/projects/${encodeURIComponent(project)}/members`
   return {
     address,
     me: () => call("GET", "/v1/me"),
@@ -248,6 +261,11 @@ export function openHub({
     },
     tokens: async () => (await call<{ tokens?: HubToken[] }>("GET", "/v1/tokens")).tokens ?? [],
     revokeToken: (id) => call("DELETE", `/v1/tokens/${id}`),
+    requests: async () => (await call<{ requests?: HubRequest[] }>("GET", "/v1/requests")).requests ?? [],
+    decide: (project, member, decision) =>
+      call("PUT", `/v1/requests/${encodeURIComponent(project)}/${encodeURIComponent(member)}`, { decision }),
+    grant: (project, member, level) => call("PUT", `${membersAt(project)}/${encodeURIComponent(member)}`, { level }),
+    members: async (project) => (await call<{ members?: HubMemberLevel[] }>("GET", membersAt(project))).members ?? [],
     consent: (project, what) => call("PUT", `/v1/consents/${encodeURIComponent(project)}`, { what }),
     withdraw: (project) => absentIsFine(call("DELETE", `/v1/consents/${encodeURIComponent(project)}`)),
     plan: async (request) => {

@@ -80,6 +80,11 @@ export type WireProblem = { error: { code: string; message: string; rules?: stri
 /** A member is told that an admin may read one of their conversations, and until when. */
 export type WireNotice = { type: "break_glass"; by: string; ref: string; reason: string; at: string; until: string }
 
+/** A member asks to share a project, and those who own it decide. `at` is an ISO date. */
+export type HubRequest = { project: string; member: string; at: string }
+/** `group_level`: what groups of the identity provider give of it. */
+export type HubMemberLevel = { name: string; level: string; group_level?: string }
+
 /** A login that the person ends on their identity provider's page. Who waits asks every `interval` seconds. */
 export type DeviceLogin = {
   /** What is brought when asking; it says nothing to anybody but the hub. */

@@ -1,4 +1,5 @@
 import { masterKeyFrom, ownerFrom, SettingsProblem } from "../settings.ts"
+import { LEVELS } from "../store/access.ts"
 import { auditForOperator } from "../store/audit.ts"
 import type { MemberRole, Query } from "../store/connection.ts"
 import { addInvitation } from "../store/invitations.ts"
@@ -76,11 +77,16 @@ export const peopleCommands: Commands = {
     await inTenant(tenant, (query, of) => revokeToken(query, of, Number(id)))
     say(`Token ${id} is revoked.`)
   },
-  grant: async ([name = "", key = ""], { tenant, level = "write" }) => {
+  grant: async ([name = "", key = ""], { tenant, level: typed = "write" }) => {
+    const level = LEVELS.find((one) => one === typed)
+    if (name === "" || key === "" || !level)
+      throw new SettingsProblem(
+        "For example: dex-hub grant bob github.com/acme/api --tenant T --level read. There are read, write, own and none.",
+      )
     await inTenant(tenant, async (query, id) => {
       await grantProject(query, { tenant: id, member: (await memberNamed(query, id, name)).id, key, level })
     })
-    say(`${name} has ${key} (${level}).`)
+    say(level === "none" ? `${name} no longer has ${key}.` : `${name} has ${key} (${level}).`)
   },
   audit: async (_, { tenant, limit = "1000" }) => {
     const lines = await inTenant(tenant, (query, id) => auditForOperator(query, { tenant: id, limit: Number(limit) }))

@@ -4,9 +4,10 @@ import { MAX_CHUNK_BYTES, type WireProblem } from "../../../src/hub/wire.ts"
 import type { HubLogin } from "../login/login.ts"
 import type { Metrics } from "../metrics.ts"
 import { type ChunkChecker, openChecker } from "../push/checker.ts"
-import { checkName, commitOf, planOf, sharedIn } from "../push/incoming.ts"
+import { checkName, commitOf, decisionIn, levelIn, planOf, sharedIn } from "../push/incoming.ts"
 import type { Readiness } from "../ready.ts"
 import { placeOf, type Shards } from "../shards/pool.ts"
+import { type Decider, decideRequest, grantAccess, membersOf, requestsFor } from "../store/access.ts"
 import { auditLines } from "../store/audit.ts"
 import { breakGlass, noticesFor } from "../store/break-glass.ts"
 import { type Database, databaseGone, type MemberRole } from "../store/connection.ts"
@@ -154,7 +155,8 @@ export function createHubApp({
     const { name, role } = viewer
     const [projects, notices] = [await projectsOf(db, viewer), await noticesFor(db, viewer)]
     const stored = await quotas.storedFor(viewer)
-    return c.json({ tenant, member: { name, role }, scopes, projects, notices, stored })
+    const requests = (await requestsFor(db, viewer, deciderOf(c).isAdmin)).length
+    return c.json({ tenant, member: { name, role }, scopes, projects, notices, stored, requests })
   })
   app.get("/v1/tokens", async (c) => c.json({ tokens: await ownTokens(db, viewerOf(c)) }))
   app.delete("/v1/tokens/:id{[0-9]{1,15}}", async (c) => {
@@ -168,6 +170,21 @@ export function createHubApp({
   app.delete("/v1/consents/:key", push, async (c) => {
     await withdrawConsent(db, viewerOf(c), named(c, "key"))
     return c.body(null, 204)
+  })
+  app.get("/v1/requests", push, async (c) => {
+    const { viewer, isAdmin } = deciderOf(c)
+    return c.json({ requests: await requestsFor(db, viewer, isAdmin) })
+  })
+  app.put("/v1/requests/:key/:name", push, json, async (c) => {
+    const decision = decisionIn(await jsonOf(c))
+    return c.json(await decideRequest(db, deciderOf(c), { key: named(c, "key"), name: named(c, "name"), decision }))
+  })
+  app.get("/v1/projects/:key/members", push, async (c) =>
+    c.json({ members: await membersOf(db, deciderOf(c), named(c, "key")) }),
+  )
+  app.put("/v1/projects/:key/members/:name", push, json, async (c) => {
+    const level = levelIn(await jsonOf(c))
+    return c.json(await grantAccess(db, deciderOf(c), { key: named(c, "key"), name: named(c, "name"), level }))
   })
   app.post("/v1/push/plan", push, json, async (c) =>
     c.json({ conversations: await planPush(db, viewerOf(c), planOf(await jsonOf(c)), quotas) }),
@@ -242,8 +259,17 @@ function viewerOf(c: Context<Env>) {
   return c.get("identity")!.viewer
 }
 
+/** An admin's token that may not administer is for their own projects. */
+function deciderOf(c: Context<Env>): Decider {
+  const { viewer, scopes } = c.get("identity")!
+  return { viewer, isAdmin: viewer.role === "admin" && scopes.includes("admin") }
+}
+
 function named(c: Context, part: string): string {
-  return c.req.param(part) ?? ""
+  const name = c.req.param(part) ?? ""
+  // PostgreSQL's text has no NUL.
+  if (name.includes("\0")) throw new HubProblem(400, "invalid", "A name cannot have a NUL in it.")
+  return name
 }
 
 function limitOf(typed = "100"): number {

@@ -14,6 +14,7 @@ import {
   type WireMessage,
 } from "../../../src/hub/wire.ts"
 import { redactRecord } from "../../../src/redact/redact.ts"
+import { LEVELS, type Level } from "../store/access.ts"
 import { HubProblem } from "../store/problem.ts"
 
 // What clients send is untrusted: nothing goes further before its shape was looked at.
@@ -74,6 +75,17 @@ const CONSENT = object({ what: listOf(choice(SHAREABLE)) })
 /** What somebody agrees to share. */
 export function sharedIn(body: unknown): string[] {
   return shaped<{ what: string[] }>(CONSENT, body).what
+}
+
+const GRANT = object({ level: choice(LEVELS) })
+const DECISION = object({ decision: choice(["approve", "deny"] as const) })
+
+export function levelIn(body: unknown): Level {
+  return shaped<{ level: Level }>(GRANT, body).level
+}
+
+export function decisionIn(body: unknown): "approve" | "deny" {
+  return shaped<{ decision: "approve" | "deny" }>(DECISION, body).decision
 }
 
 export function planOf(body: unknown): PlanRequest {

@@ -24,6 +24,7 @@ export async function memberData(
     { name: "conversations.jsonl", lines: conversationsOf(db, query, { tenant, member }, person!.name) },
     { name: "consents.jsonl", lines: await query<object>(CONSENTS, [tenant, member]) },
     { name: "grants.jsonl", lines: await query<object>(GRANTS, [tenant, member]) },
+    { name: "requests.jsonl", lines: await query<object>(REQUESTS, [tenant, member]) },
     { name: "tokens.jsonl", lines: tokens },
     { name: "audit.jsonl", lines: audit },
   ]
@@ -59,3 +60,5 @@ const CONSENTS = `select p.key as project, c.since, c.until, c.what from hub.con
   join hub.project p on p.tenant = c.tenant and p.id = c.project where c.tenant = $1 and c.member = $2 order by c.since`
 const GRANTS = `select p.key as project, g.level, g.group_level from hub.project_grant g
   join hub.project p on p.tenant = g.tenant and p.id = g.project where g.tenant = $1 and g.member = $2 order by p.key`
+const REQUESTS = `select p.key as project, r.at, r.denied_at from hub.access_request r
+  join hub.project p on p.tenant = r.tenant and p.id = r.project where r.tenant = $1 and r.member = $2 order by r.at`

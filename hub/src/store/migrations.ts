@@ -708,4 +708,69 @@ end $$;
 /** What a chunk has unpacked, which is what counts for a quota. Null: a hub wrote it that counted compressed bytes. */
 alter table hub.chunk add column plain_bytes bigint;
 `,
+  `
+/** A share that was refused: its owners decide. One that was approved is no longer here. */
+create table hub.access_request (
+  tenant int not null,
+  project int not null,
+  member int not null,
+  at timestamptz not null default now(),
+  /** Nobody is asked about it again for a while. */
+  denied_at timestamptz,
+  primary key (tenant, project, member),
+  foreign key (tenant, project) references hub.project on delete cascade,
+  foreign key (tenant, member) references hub.member on delete cascade
+);
+create index on hub.access_request (tenant, member);
+/** Whoever shares a project below such a folder is granted it at once. */
+create table hub.project_rule (
+  tenant int not null references hub.tenant on delete cascade,
+  pattern text not null check (pattern ~ '^[^*]+/[*]$'),
+  primary key (tenant, pattern)
+);
+do $$ declare name text; begin
+  foreach name in array array['hub.access_request', 'hub.project_rule'] loop
+    execute format('alter table %s enable row level security', name);
+    execute format('alter table %s force row level security', name);
+    execute format('create policy owner on %s to current_user using (true) with check (true)', name);
+  end loop;
+end $$;
+/** Members add requests with the function below only, and do not read them. */
+grant select, delete, update (denied_at) on hub.access_request to dex_hub_app;
+create policy decides on hub.access_request to dex_hub_app
+  using (tenant = ${TENANT} and ${MAY_GRANT.replace("GRANTED", "access_request.project")});
+/** Who may grant every project of a tenant does not grant one to themselves. */
+create policy not_oneself on hub.project_grant as restrictive for insert to dex_hub_app
+  with check (member <> ${MEMBER} or hub.level_in(project) = 'own' or not hub.is_taken(project));
+create policy not_oneself_again on hub.project_grant as restrictive for update to dex_hub_app
+  using (member <> ${MEMBER} or hub.level_in(project) = 'own' or not hub.is_taken(project));
+
+/** Asks the owners of a project. 'known': they were asked before. 'too_many': so many of the member's requests were not approved. */
+create function hub.request_access(of_project int, most int) returns text language plpgsql security definer set search_path = '' as $$
+begin
+  if ${ROLE} not in ('member', 'admin') or not hub.is_taken(of_project) then return 'refused'; end if;
+  -- One of a member at a time, so that all are counted.
+  perform from hub.member where tenant = ${TENANT} and id = ${MEMBER} for no key update;
+  delete from hub.access_request where tenant = ${TENANT} and member = ${MEMBER} and coalesce(denied_at, at) < now() - interval '30 days';
+  if exists (select from hub.access_request where tenant = ${TENANT} and member = ${MEMBER} and project = of_project) then return 'known'; end if;
+  if (select count(*) from hub.access_request where tenant = ${TENANT} and member = ${MEMBER}) >= most then return 'too_many'; end if;
+  insert into hub.access_request (tenant, project, member) values (${TENANT}, of_project, ${MEMBER});
+  return 'asked';
+end $$;
+/** Grants a project to the member if a rule of their tenant says so: the rule, or null. */
+create function hub.join_by_rule(of_project int) returns text language plpgsql security definer set search_path = '' as $$
+declare rule text; begin
+  if ${ROLE} not in ('member', 'admin') then return null; end if;
+  select r.pattern into rule from hub.project_rule r join hub.project p on p.tenant = r.tenant and p.id = of_project
+    where r.tenant = ${TENANT} and starts_with(p.key, rtrim(r.pattern, '*')) order by r.pattern limit 1;
+  if rule is null then return null; end if;
+  insert into hub.project_grant as g (tenant, project, member, level) values (${TENANT}, of_project, ${MEMBER}, 'write')
+    on conflict (tenant, project, member) do update set level = hub.higher_level('write', g.level),
+      person_level = hub.higher_level('write', g.person_level);
+  delete from hub.access_request where tenant = ${TENANT} and member = ${MEMBER} and project = of_project;
+  return rule;
+end $$;
+revoke execute on function hub.request_access, hub.join_by_rule from public;
+grant execute on function hub.request_access, hub.join_by_rule to dex_hub_app;
+`,
 ]

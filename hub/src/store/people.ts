@@ -1,4 +1,6 @@
 import { createHash, randomBytes } from "node:crypto"
+import { nearest } from "../../../src/core/nearest.ts"
+import { type Level, setLevel } from "./access.ts"
 import { recordAudit } from "./audit.ts"
 import type { MemberRole, Query } from "./connection.ts"
 import type { Keyring } from "./keyring.ts"
@@ -125,17 +127,58 @@ export async function memberOrNew(
 /** Makes the project where there is none of this key. */
 export async function grantProject(
   query: Query,
-  { tenant, member, key, level }: { tenant: number; member: number; key: string; level: string },
+  { tenant, member, key, level }: { tenant: number; member: number; key: string; level: Level },
 ): Promise<void> {
-  await recordAudit(query, { tenant }, { action: "grant", target: key, about: member, detail: { level } })
   await makeProject(query, tenant, key)
-  await query(
-    `insert into hub.project_grant (tenant, project, member, level)
-     select $1, id, $2, $3 from hub.project where tenant = $1 and key = $4
-     on conflict (tenant, project, member) do update
-       set person_level = excluded.level, level = hub.higher_level(excluded.level, project_grant.group_level)`,
-    [tenant, member, level, key],
+  await changeGrant(query, { tenant, member, key, level })
+}
+
+/** Makes a member the owner. Who owned it before, and not through a group, may still push: their names. */
+export async function giveProject(
+  query: Query,
+  { tenant, slug, key, member }: { tenant: number; slug: string; key: string; member: number },
+): Promise<string[]> {
+  await projectNamed(query, { tenant, slug, key })
+  const owners = await query<{ member: number; name: string }>(OWNERS, [tenant, key, member])
+  for (const owner of owners) await changeGrant(query, { tenant, member: owner.member, key, level: "write" })
+  await changeGrant(query, { tenant, member, key, level: "own" })
+  return owners.map(({ name }) => name)
+}
+
+const OWNERS = `select g.member, m.name from hub.project_grant g join hub.member m on m.tenant = g.tenant and m.id = g.member
+  join hub.project p on p.tenant = g.tenant and p.id = g.project
+  where g.tenant = $1 and p.key = $2 and g.member <> $3 and g.level = 'own' and g.group_level is distinct from 'own' order by m.name`
+
+async function changeGrant(
+  query: Query,
+  { tenant, member, key, level }: { tenant: number; member: number; key: string; level: Level },
+): Promise<void> {
+  const [project] = await query<{ id: number }>("select id from hub.project where tenant = $1 and key = $2", [
+    tenant,
+    key,
+  ])
+  const done = await setLevel(query, { tenant, project: project!.id, member, level })
+  if (done === "group") throw new Error("A group gives that. `dex-hub group revoke` takes it away.")
+  if (done === "nothing") throw new Error(`They do not have ${key}.`)
+  const detail = level === "none" ? {} : { level }
+  await recordAudit(
+    query,
+    { tenant },
+    { action: level === "none" ? "grant_end" : "grant", target: key, about: member, detail },
   )
+}
+
+/** Throws if there is none of this key, with the nearest ones: an operator may see all. */
+export async function projectNamed(
+  query: Query,
+  { tenant, slug, key }: { tenant: number; slug: string; key: string },
+): Promise<void> {
+  const keys = (await query<{ key: string }>("select key from hub.project where tenant = $1", [tenant])).map(
+    (one) => one.key,
+  )
+  if (keys.includes(key)) return
+  const near = nearest(key, keys)
+  throw new Error(`${slug} has no project ${key}.${near.length === 0 ? "" : ` Did you mean ${near.join(" or ")}?`}`)
 }
 
 /** Where there is none of this key. */

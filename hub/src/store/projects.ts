@@ -1,3 +1,4 @@
+import { joinOrAsk } from "./access.ts"
 import { recordAudit } from "./audit.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
 import { HubProblem } from "./problem.ts"
@@ -26,7 +27,10 @@ export async function projectsOf(db: Database, viewer: Viewer): Promise<ProjectO
 /** A key is a repository's address without what differs between machines, or a name that the team gave. */
 const KEY = /^[\p{L}\p{N}][\p{L}\p{N}._~/:@+-]{0,199}$/u
 
-/** The member shares this project from now on. Where nobody owns or shared one of this key yet, it is theirs. */
+/**
+ * The member shares this project from now on. Where nobody owns or shared one of this key yet, it is theirs. Throws a HubProblem
+ * (403) if it is not shared with them, once its owners have been asked.
+ */
 export async function consentTo(
   db: Database,
   viewer: Viewer,
@@ -35,43 +39,41 @@ export async function consentTo(
   shardMessages = SHARD_MESSAGES,
 ): Promise<void> {
   if (!KEY.test(key)) throw new HubProblem(400, "invalid", `${JSON.stringify(key)} cannot be the key of a project.`)
-  await db.as(viewer, async (query) => {
+  const refused = await db.as(viewer, async (query) => {
     const id = (await projectId(query, key)) ?? (await newProject(query, viewer, key, shardMessages))
     await ownIfFirst(query, viewer, id, key)
-    const [grant] = await query<{ level: string }>(
-      "select level from hub.project_grant where project = $1 and member = $2 and level in ('write', 'own')",
-      [id, viewer.member],
-    )
-    if (!grant)
-      throw new HubProblem(
-        403,
-        "refused",
-        `You may not push to ${key}. Somebody who owns it there can grant it to you.`,
-      )
-    await endConsent(query, viewer, id)
+    const why = (await mayPush(query, viewer, id)) ? undefined : await joinOrAsk(query, viewer, { id, key })
+    // A request is kept, so nothing is thrown in here.
+    if (why) return why
+    await query(END_CONSENT, [viewer.tenant, viewer.member, key])
     await query("insert into hub.consent (tenant, member, project, what) values ($1, $2, $3, $4)", [
       ...[viewer.tenant, viewer.member, id, what],
     ])
     await recordAudit(query, viewer, { action: "consent", target: key, detail: { what } })
+    return undefined
   })
+  if (refused) throw refused
 }
 
-/** What was pushed stays; nothing more is taken. */
+async function mayPush(query: Query, viewer: Viewer, project: number): Promise<boolean> {
+  const granted = await query(
+    "select from hub.project_grant where project = $1 and member = $2 and level in ('write', 'own')",
+    [project, viewer.member],
+  )
+  return granted.length > 0
+}
+
+/** What was pushed stays; nothing more is taken. Somebody who does not share it changes nothing, whether it is there or not. */
 export async function withdrawConsent(db: Database, viewer: Viewer, key: string): Promise<void> {
   await db.as(viewer, async (query) => {
-    const id = await projectId(query, key)
-    if (id === undefined) return
-    await endConsent(query, viewer, id)
-    await recordAudit(query, viewer, { action: "consent_end", target: key })
+    const ended = await query(END_CONSENT, [viewer.tenant, viewer.member, key])
+    if (ended.length > 0) await recordAudit(query, viewer, { action: "consent_end", target: key })
   })
 }
 
-async function endConsent(query: Query, viewer: Viewer, project: number): Promise<void> {
-  await query("update hub.consent set until = now() where member = $1 and project = $2 and until is null", [
-    viewer.member,
-    project,
-  ])
-}
+const END_CONSENT = `update hub.consent c set until = now() from hub.project p
+  where c.tenant = $1 and c.member = $2 and c.until is null and p.tenant = c.tenant and p.id = c.project and p.key = $3
+  returning c.project`
 
 async function projectId(query: Query, key: string): Promise<number | undefined> {
   return (await query<{ id: number }>("select id from hub.project where key = $1", [key]))[0]?.id

@@ -217,8 +217,9 @@ async function projectToWrite(query: Query, viewer: Viewer, key: string): Promis
      from hub.project p where p.key = $1`,
     [key, viewer.member],
   )
-  if (!row) return { why: `The hub has no project ${key}.` }
-  if (!row.may_write) return { why: `You may read ${key} on the hub, and not push to it.` }
+  // One refusal, so that nobody learns which projects are there.
+  if (!row?.may_write)
+    return { why: `There is no project ${key} here, or you may not push to it. \`dex hub share\` asks for it.` }
   if (!row.consents) return { why: `You do not share ${key} with the hub. \`dex hub share\` does.` }
   return { id: row.id }
 }

@@ -27,6 +27,16 @@ export const NOTICE_SCOPE = `b.tenant = ${TENANT} and b.author = ${MEMBER}`
 /** Of `hub.token`: the member's own. */
 export const TOKEN_SCOPE = `t.tenant = ${TENANT} and t.member = ${MEMBER}`
 
+/** Of `hub.project`: those whose members the member decides about. */
+export const OWNED_SCOPE = `p.tenant = ${TENANT} and ${ROLE} in ('member', 'admin') and p.id in (
+  select project from hub.project_grant where tenant = ${TENANT} and member = ${MEMBER} and level = 'own')`
+
+/** The same, and for an admin all of the tenant. */
+export const DECIDED_SCOPE = `((p.tenant = ${TENANT} and ${ROLE} = 'admin') or (${OWNED_SCOPE}))`
+
+/** Of `hub.access_request`, for those who decide. */
+export const REQUEST_SCOPE = `r.tenant = ${TENANT} and r.project in (select p.id from hub.project p where ${DECIDED_SCOPE})`
+
 /** All of a tenant, for its shards. */
 export const TENANT_SCOPE = `tenant = ${TENANT} and rev > 0 and quarantined_at is null`
 

@@ -14,6 +14,9 @@ export function printHub(output: Output, context: PrintContext): Printed {
   if (output.preview) return printPreview(output.preview)
   if (output.shared) return printStatus(output, context)
   if (output.tokens) return printTokens(output.tokens)
+  if (output.requests) return printRequests(output.requests)
+  if (output.access) return { lines: [accessLine(output.access)] }
+  if (output.members) return printMembers(output.members)
   if (output.revoked !== undefined) return { lines: [`Token ${output.revoked} is revoked.`], notes: [] }
   if (output.logged_out !== undefined) return printLoggedOut(output)
   if (output.held) return printHeld(output)
@@ -103,6 +106,9 @@ function printStatus(output: Output, { terminal, home }: PrintContext): Printed 
       `${safeLine(output.address)}  ${who}`,
       ...(shared.length === 0 ? ["Nothing is shared."] : shared),
       ...(waits.length === 0 ? [] : [`${waits.join(", ")}.`]),
+      ...(output.requests_waiting
+        ? [`${many(output.requests_waiting, "request is", "requests are")} waiting for your answer: dex hub requests`]
+        : []),
       ...storedLines(output.stored),
       ...(refused.length === 0 ? [] : ["Not taken by the hub:", ...refused]),
       ...(hidden.length === 0
@@ -135,6 +141,32 @@ function receiptLine({ at, conversations, why, by, key_gone_at }: NonNullable<Ou
   const who = by === undefined ? why : `by ${by}`
   const files = key_gone_at === undefined ? "from its files soon" : `from its files ${when(key_gone_at)}`
   return safeLine(`  ${when(at)}  ${many(conversations, "conversation")} (${who}): key gone from the tables, ${files}`)
+}
+
+function printRequests(requests: NonNullable<Output["requests"]>): Printed {
+  if (requests.length === 0) return { lines: ["Nobody is waiting for your answer."] }
+  return {
+    lines: requests.map(({ member, project, at }) => [member, project, when(at)].map(safeLine).join("  ")),
+    notes: ["Let one in: dex hub requests approve NAME. Or not: dex hub requests deny NAME"],
+  }
+}
+
+function accessLine({ member, project, level }: NonNullable<Output["access"]>): string {
+  const may: Record<string, string> = {
+    read: `can now read ${project}.`,
+    write: `can now read and push to ${project}.`,
+    own: `can now read and push to ${project}, and decides who else can.`,
+    none: `no longer has ${project}.`,
+  }
+  return safeLine(`${member} ${level === undefined ? `does not get ${project}.` : (may[level] ?? `has ${project}.`)}`)
+}
+
+function printMembers(members: NonNullable<Output["members"]>): Printed {
+  return {
+    lines: members.map(({ name, level, group_level }) =>
+      [name, `${level}${group_level === undefined ? "" : ` (a group gives ${group_level})`}`].map(safeLine).join("  "),
+    ),
+  }
 }
 
 function printTokens(tokens: NonNullable<Output["tokens"]>): Printed {

@@ -30,7 +30,7 @@ export const hub = defineTool({
   input: object({
     words: listOf(
       text(),
-      "login ADDRESS, status, share [PROJECT], unshare [PROJECT], hold REF, push, tokens [revoke ID], or logout. Without one: status.",
+      "login ADDRESS, status, share [PROJECT], unshare [PROJECT], hold REF, push, requests [approve MEMBER, deny MEMBER], grant MEMBER [PROJECT], members [PROJECT], tokens [revoke ID], or logout. Without one: status.",
     ),
     token_stdin: optional(flag("login: read the token from standard input.")),
     paste: optional(flag("login: ask for a token or an invitation, also if the hub has an identity provider.")),
@@ -40,6 +40,12 @@ export const hub = defineTool({
     since: optional(text("share: only conversations that began on this day or later.")),
     visibility: optional(
       choice(VISIBILITIES, "share: who can read it on the hub: only you, the project's members, or everyone."),
+    ),
+    level: optional(
+      choice(
+        ["read", "write", "own", "none"] as const,
+        "grant: what the member may do: read, also push (the default), also decide who is let in, or nothing.",
+      ),
     ),
     preview: optional(flag("share: show exactly what would be sent, and send nothing.")),
     conversation: optional(text("share --preview: only this conversation.")),
@@ -109,6 +115,30 @@ export const hub = defineTool({
         "tokens: yours, without their secrets.",
       ),
     ),
+    requests: optional(
+      listOf(
+        object({ project: text(), member: text(), at: text() }),
+        "requests: members who asked to share a project that you own.",
+      ),
+    ),
+    requests_waiting: optional(integer("status: requests that wait for your answer.")),
+    access: optional(
+      object({
+        member: text(),
+        project: text(),
+        level: optional(text("What the member has now. Without: the request was denied.")),
+      }),
+    ),
+    members: optional(
+      listOf(
+        object({
+          name: text(),
+          level: text("read, write or own."),
+          group_level: optional(text("What a group of the identity provider gives of it.")),
+        }),
+        "members: who was granted the project.",
+      ),
+    ),
     revoked: optional(integer("tokens revoke: the token that has ended.")),
     pushed_at: optional(text("When everything was sent last.")),
     next_try_at: optional(text("When dex tries again by itself.")),
@@ -158,6 +188,9 @@ export const hub = defineTool({
       "dex hub share": "Share this project; asks first",
       "dex hub share --preview": "Show what would be sent",
       "dex hub hold 3": "Keep one conversation back",
+      "dex hub requests": "List who asks to share your projects; approve NAME lets one in",
+      "dex hub grant bob": "Give somebody this project",
+      "dex hub members": "List who has this project",
       "dex hub tokens": "List your tokens; revoke ID ends one",
       "dex hub unshare --forget": "Stop, and delete what was sent",
     },

@@ -1,21 +1,32 @@
 import { readHub, writeHub } from "../../config/hub.ts"
 import { DexError, isDexError } from "../../core/error.ts"
 import { formatRef } from "../../core/ref.ts"
-import { openHub } from "../../hub/client.ts"
 import type { Dex } from "../context.ts"
 import { resolveRef } from "../resolve.ts"
+import { grant, members, requests, withHub } from "./access.ts"
 import { pushedOrWhyNot, pushedShape, pushNow } from "./push-now.ts"
 import { type ShareProjectInput, shareProject, unshareProject } from "./share-project.ts"
 import { pushedOf } from "./sharing.ts"
 import { hubStatus } from "./status.ts"
 
-type HubInput = ShareProjectInput & { words: string[]; forget?: boolean; off?: boolean; quiet?: boolean }
+type HubInput = ShareProjectInput & {
+  words: string[]
+  level?: string
+  forget?: boolean
+  off?: boolean
+  quiet?: boolean
+}
 
-const FORMS = "login ADDRESS, status, share [PROJECT], unshare [PROJECT], hold REF, push, tokens [revoke ID] and logout"
+const FORMS =
+  "login ADDRESS, status, share [PROJECT], unshare [PROJECT], hold REF, push, requests, grant MEMBER, members, tokens [revoke ID] and logout"
 
 export async function run(dex: Dex, input: HubInput) {
   const [what = "status", name, ...more] = input.words
-  if (what === "tokens") return tokens(dex, input.words.slice(1))
+  const rest = input.words.slice(1)
+  if (what === "tokens") return tokens(dex, rest)
+  if (what === "requests") return requests(dex, rest)
+  if (what === "grant") return grant(dex, rest, input.level)
+  if (what === "members") return members(dex, rest)
   if (more.length > 0) throw new DexError("usage", `dex hub ${what} takes no "${more[0]}". See: dex hub --help`)
   switch (what) {
     case "status":
@@ -49,17 +60,11 @@ async function push(dex: Dex, { quiet }: HubInput) {
 async function tokens(dex: Dex, [verb, id = "", ...more]: string[]) {
   if (verb !== undefined && (verb !== "revoke" || !/^[0-9]{1,15}$/.test(id) || more.length > 0))
     throw new DexError("usage", "Say which, by its number: dex hub tokens revoke 3. `dex hub tokens` lists them.")
-  const { address, token } = readHub(dex.home)
-  if (address === undefined || token === undefined)
-    throw new DexError("no_hub", "You are not logged in. Log in first: dex hub login ADDRESS")
-  const hub = openHub({ address, token, otherwise: "Nothing was changed." })
-  try {
+  return withHub(dex, async (hub) => {
     if (verb === undefined) return { tokens: await hub.tokens() }
     await hub.revokeToken(Number(id))
     return { revoked: Number(id) }
-  } finally {
-    hub.close()
-  }
+  })
 }
 
 /** Keeps one conversation here, with its subagents. */

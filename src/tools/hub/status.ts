@@ -36,6 +36,7 @@ export async function hubStatus(dex: Dex) {
       ...(reached && { reachable: reached.problem === undefined }),
       ...(said !== undefined && { problem: said }),
       ...(reached?.notices?.length && { notices: reached.notices }),
+      ...(reached?.requests && { requests_waiting: reached.requests }),
       ...(reached?.stored && { stored: reached.stored }),
       shared: consents.map(({ project, key, what, visibility, since }) => ({
         project,
@@ -86,16 +87,18 @@ type Reached = {
   receipts?: HubReceipt[]
   quarantined?: HubQuarantined[]
   notices?: string[]
+  requests?: number
   stored?: { yours?: HubStored; team?: HubStored }
 }
 
 async function reach(address: string, token: string): Promise<Reached> {
   const hub = openHub({ address, token, timeoutMs: ANSWERS_WITHIN_MS, patience: 1 })
   try {
-    const { notices = [], stored = {} } = await hub.me()
+    const { notices = [], stored = {}, requests = 0 } = await hub.me()
     return {
       ...(await hub.mine()),
       notices: notices.flatMap(noticeLine),
+      requests,
       ...((stored.yours || stored.team) && { stored }),
     }
   } catch (error) {

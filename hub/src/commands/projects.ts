@@ -1,0 +1,40 @@
+import { SettingsProblem } from "../settings.ts"
+import { giveProject, memberNamed } from "../store/people.ts"
+import { addRule, removeRule, rulesOf } from "../store/rules.ts"
+import { type Commands, say } from "./commands.ts"
+import { inTenant } from "./people.ts"
+
+/** A folder of projects: what is before the star is taken as it is. */
+const PATTERN = /^[\p{L}\p{N}][\p{L}\p{N}._~/:@+-]*\/\*$/u
+
+/** Whose a project is, and who is let in without being asked about. */
+export const projectCommands: Commands = {
+  "tenant rule": async ([name = "", pattern = "", off]) => {
+    if (!PATTERN.test(pattern) || (off !== undefined && off !== "off"))
+      throw new SettingsProblem(
+        "A rule is a folder of projects: dex-hub tenant rule acme 'github.com/acme/*'. With `off` behind it, it ends.",
+      )
+    const had = await inTenant(name, async (query, id) =>
+      off ? removeRule(query, id, pattern) : addRule(query, id, pattern).then(() => true),
+    )
+    if (!had) throw new SettingsProblem(`${name} has no rule ${pattern}. \`dex-hub tenant rules ${name}\` lists them.`)
+    say(
+      off
+        ? `${pattern} no longer grants anything in ${name}. What it granted stays.`
+        : `Members of ${name} who share a project of ${pattern} are granted it (write) at once. The hub cannot see whether they have the repository.`,
+    )
+  },
+  "tenant rules": async ([name = ""]) => {
+    for (const rule of await inTenant(name, rulesOf)) say(JSON.stringify(rule))
+  },
+  "project owner": async ([key = "", name = ""], { tenant = "" }) => {
+    const before = await inTenant(tenant, async (query, id) =>
+      giveProject(query, { tenant: id, slug: tenant, key, member: (await memberNamed(query, id, name)).id }),
+    )
+    const left = before.map(
+      (one) =>
+        ` ${one} owned it before and can still read and push: take that away with \`dex-hub grant ${one} ${key} --level none --tenant ${tenant}\`.`,
+    )
+    say(`${name} owns ${key}.${left.join("")}`)
+  },
+}

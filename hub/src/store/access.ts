@@ -1,0 +1,221 @@
+import { nearest } from "../../../src/core/nearest.ts"
+import type { HubMemberLevel, HubRequest } from "../../../src/hub/wire.ts"
+import { recordAudit } from "./audit.ts"
+import type { Database, Query, Viewer } from "./connection.ts"
+import { HubProblem } from "./problem.ts"
+import { DECIDED_SCOPE, OWNED_SCOPE, REQUEST_SCOPE } from "./scope.ts"
+
+// Who is let into a project: its owners decide, and admins do. Somebody who decides nothing about a project gets the same
+// answer as if it were not there.
+
+export const LEVELS = ["read", "write", "own", "none"] as const
+export type Level = (typeof LEVELS)[number]
+
+export type Decided = { member: string; project: string; level?: Level }
+
+/** `isAdmin`: also what they do not own, if their role allows it. */
+export type Decider = { viewer: Viewer; isAdmin: boolean }
+
+/** A list is for people to read. */
+const MOST_LISTED = 200
+/** Of one member, in 30 days, that were not approved. */
+const MOST_REQUESTS = 20
+
+/** What waits for the viewer's decision, oldest first. */
+export async function requestsFor(
+  db: Database,
+  viewer: Viewer,
+  isAdmin = viewer.role === "admin",
+): Promise<HubRequest[]> {
+  const rows = await db.as(viewer, (query) =>
+    query<{ project: string; member: string; at: Date }>(REQUESTS, [isAdmin, MOST_LISTED]),
+  )
+  return rows.map((row) => ({ ...row, at: row.at.toISOString() }))
+}
+
+export async function membersOf(db: Database, { viewer, isAdmin }: Decider, key: string): Promise<HubMemberLevel[]> {
+  return db.as(viewer, async (query) => {
+    const { id } = await decidedProject(query, key, isAdmin)
+    const rows = await query<{ name: string; level: string; group_level: string | null }>(MEMBERS, [viewer.tenant, id])
+    return rows.map(({ group_level, ...row }) => ({ ...row, ...(group_level !== null && { group_level }) }))
+  })
+}
+
+/** Gives a member this level, in place of what a person gave before. */
+export async function grantAccess(
+  db: Database,
+  { viewer, isAdmin }: Decider,
+  { key, name, level }: { key: string; name: string; level: Level },
+): Promise<Decided> {
+  return db.as(viewer, async (query) => {
+    const project = await lockedProject(query, viewer, key, isAdmin)
+    const member = await memberToGrant(query, viewer, name)
+    await changeLevel(query, { by: viewer, project, member, level })
+    const action = level === "none" ? "grant_end" : "grant"
+    await recordAudit(query, viewer, {
+      ...{ action, target: key, about: member.id },
+      ...(level !== "none" && { detail: { level } }),
+    })
+    return { member: name, project: key, level }
+  })
+}
+
+export async function decideRequest(
+  db: Database,
+  { viewer, isAdmin }: Decider,
+  { key, name, decision }: { key: string; name: string; decision: "approve" | "deny" },
+): Promise<Decided> {
+  return db.as(viewer, async (query) => {
+    const project = await lockedProject(query, viewer, key, isAdmin)
+    const [asked] = await query<{ id: number }>(ASKED, [viewer.tenant, project.id, name])
+    if (!asked)
+      throw new HubProblem(404, "not_found", `${name} has no request for ${key}. \`dex hub requests\` lists them.`)
+    const about = asked.id
+    if (decision === "deny") {
+      await query(DENY, [viewer.tenant, project.id, about])
+      await recordAudit(query, viewer, { action: "deny", target: key, about })
+      return { member: name, project: key }
+    }
+    await changeLevel(query, { by: viewer, project, member: { id: about, name }, level: "write" })
+    await recordAudit(query, viewer, { action: "approve", target: key, about, detail: { level: "write" } })
+    return { member: name, project: key, level: "write" }
+  })
+}
+
+/**
+ * Lets the viewer in if a rule of their tenant does, and else asks the project's owners. Says why they are not let in: the
+ * same, whatever is known of the project.
+ */
+export async function joinOrAsk(
+  query: Query,
+  viewer: Viewer,
+  project: { id: number; key: string },
+): Promise<HubProblem | undefined> {
+  const [joined] = await query<{ rule: string | null }>("select hub.join_by_rule($1) as rule", [project.id])
+  if (joined!.rule !== null) {
+    const detail = { level: "write", origin: "rule", rule: joined!.rule }
+    await recordAudit(query, viewer, { action: "grant", target: project.key, about: viewer.member, detail })
+    return undefined
+  }
+  const [asked] = await query<{ state: string }>("select hub.request_access($1, $2) as state", [
+    project.id,
+    MOST_REQUESTS,
+  ])
+  if (asked!.state === "asked") await recordAudit(query, viewer, { action: "request", target: project.key })
+  if (asked!.state === "too_many")
+    return new HubProblem(
+      403,
+      "too_many_requests",
+      `You asked for ${MOST_REQUESTS} projects in the last 30 days and have no answer yet. Ask their owners yourself.`,
+    )
+  return new HubProblem(
+    403,
+    "refused",
+    `${project.key} is not shared with you yet. Its owners have been asked. Run \`dex hub share\` again when one of them has agreed.`,
+  )
+}
+
+/** The level that a person gave. What groups give stays. */
+export async function setLevel(
+  query: Query,
+  { tenant, project, member, level }: { tenant: number; project: number; member: number; level: Level },
+): Promise<"changed" | "nothing" | "group"> {
+  if (level !== "none") {
+    await query(SET_LEVEL, [tenant, project, member, level])
+    return "changed"
+  }
+  const [had] = await query<{ by_group: boolean }>(BY_GROUP, [tenant, project, member])
+  if (!had) return "nothing"
+  if (had.by_group) return "group"
+  await query(KEEP_GROUP_LEVEL, [tenant, project, member])
+  await query(REMOVE_LEVEL, [tenant, project, member])
+  return "changed"
+}
+
+type OneProject = { id: number; key: string; is_owner: boolean }
+
+/** Throws a HubProblem (404) that is the same for a project that is not there and for one that others decide about. */
+async function decidedProject(query: Query, key: string, isAdmin: boolean): Promise<OneProject> {
+  const [row] = await query<{ id: number; is_owner: boolean }>(DECIDED, [key, isAdmin])
+  if (row) return { ...row, key }
+  const own = await query<{ key: string }>(OWNED_KEYS)
+  const near = nearest(
+    key,
+    own.map((one) => one.key),
+  )
+  const hint = near.length === 0 ? "" : ` Did you mean ${near.join(" or ")}?`
+  throw new HubProblem(404, "not_found", `There is no project ${key} that you own.${hint}`)
+}
+
+/** Two that decide about one project take turns, and what the first decided counts for the second. */
+async function lockedProject(query: Query, viewer: Viewer, key: string, isAdmin: boolean): Promise<OneProject> {
+  const { id } = await decidedProject(query, key, isAdmin)
+  await query("select pg_advisory_xact_lock($1, $2)", [viewer.tenant, id])
+  return decidedProject(query, key, isAdmin)
+}
+
+async function memberToGrant(query: Query, { tenant }: Viewer, name: string): Promise<{ id: number; name: string }> {
+  const [row] = await query<{ id: number }>(MEMBER_TO_GRANT, [tenant, name])
+  if (!row) throw new HubProblem(404, "not_found", `There is no member ${name} who could have a project.`)
+  return { id: row.id, name }
+}
+
+async function changeLevel(
+  query: Query,
+  change: { by: Viewer; project: OneProject; member: { id: number; name: string }; level: Level },
+): Promise<void> {
+  const { by, project, member, level } = change
+  if (member.id === by.member && !project.is_owner)
+    throw new HubProblem(403, "refused", "An admin cannot let themselves into a project. Ask one of its owners.")
+  const at = { tenant: by.tenant, project: project.id, member: member.id }
+  if (level !== "own" && (await isLastOwner(query, at)))
+    throw new HubProblem(
+      409,
+      "last_owner",
+      `${project.key} would have no owner. Make somebody else its owner first: dex hub grant NAME ${project.key} --level own`,
+    )
+  const done = await setLevel(query, { ...at, level })
+  if (done === "nothing") throw new HubProblem(404, "not_found", `${member.name} does not have ${project.key}.`)
+  if (done === "group")
+    throw new HubProblem(
+      409,
+      "group",
+      `${member.name} has ${project.key} through a group. Only the hub's operator changes what groups have.`,
+    )
+  if (level !== "none") await query(ANSWERED, [at.tenant, at.project, at.member])
+}
+
+async function isLastOwner(
+  query: Query,
+  { tenant, project, member }: { tenant: number; project: number; member: number },
+): Promise<boolean> {
+  const owners = await query<{ member: number }>(OWNERS, [tenant, project])
+  return owners.some((one) => one.member === member) && owners.every((one) => one.member === member)
+}
+
+const OF_MEMBER = "m.tenant = r.tenant and m.id = r.member and m.disabled_at is null"
+const WAITING = "r.denied_at is null and r.at > now() - interval '30 days'"
+const REQUESTS = `select p.key as project, m.name as member, r.at from hub.access_request r
+  join hub.project p on p.tenant = r.tenant and p.id = r.project join hub.member m on ${OF_MEMBER}
+  where ${REQUEST_SCOPE} and ${WAITING} and ($1 or (${OWNED_SCOPE})) order by r.at, m.name limit $2`
+const DECIDED = `select p.id, (${OWNED_SCOPE}) as is_owner from hub.project p
+  where p.key = $1 and ${DECIDED_SCOPE} and ($2 or (${OWNED_SCOPE}))`
+const OWNED_KEYS = `select p.key from hub.project p where ${OWNED_SCOPE} order by p.key`
+const MEMBERS = `select m.name, g.level, g.group_level from hub.project_grant g
+  join hub.member m on m.tenant = g.tenant and m.id = g.member
+  where g.tenant = $1 and g.project = $2 and m.disabled_at is null order by m.name`
+const MEMBER_TO_GRANT = `select id from hub.member where tenant = $1 and name = $2 and disabled_at is null
+  and role in ('member', 'admin')`
+const ASKED = `select m.id from hub.access_request r join hub.member m on ${OF_MEMBER}
+  where r.tenant = $1 and r.project = $2 and m.name = $3 and ${WAITING}`
+const DENY = "update hub.access_request set denied_at = now() where tenant = $1 and project = $2 and member = $3"
+const ANSWERED = "delete from hub.access_request where tenant = $1 and project = $2 and member = $3"
+const OWNERS = `select g.member from hub.project_grant g join hub.member m on m.tenant = g.tenant and m.id = g.member
+  where g.tenant = $1 and g.project = $2 and g.level = 'own' and m.disabled_at is null`
+const SET_LEVEL = `insert into hub.project_grant (tenant, project, member, level) values ($1, $2, $3, $4)
+  on conflict (tenant, project, member) do update
+    set person_level = excluded.level, level = hub.higher_level(excluded.level, project_grant.group_level)`
+const OF_GRANT = "tenant = $1 and project = $2 and member = $3"
+const BY_GROUP = `select group_level is not null and person_level is null as by_group from hub.project_grant where ${OF_GRANT}`
+const KEEP_GROUP_LEVEL = `update hub.project_grant set level = group_level, person_level = null where ${OF_GRANT} and group_level is not null`
+const REMOVE_LEVEL = `delete from hub.project_grant where ${OF_GRANT} and group_level is null`

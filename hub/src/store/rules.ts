@@ -1,0 +1,27 @@
+import { recordAudit } from "./audit.ts"
+import type { Query } from "./connection.ts"
+
+// What an operator says of a tenant's projects: below which folders they are granted to whoever of the tenant shares one.
+
+export async function addRule(query: Query, tenant: number, pattern: string): Promise<void> {
+  await query("insert into hub.project_rule (tenant, pattern) values ($1, $2) on conflict do nothing", [
+    tenant,
+    pattern,
+  ])
+  await recordAudit(query, { tenant }, { action: "rule", target: pattern, detail: { level: "write" } })
+}
+
+/** False if there was none. What it granted stays. */
+export async function removeRule(query: Query, tenant: number, pattern: string): Promise<boolean> {
+  const gone = await query("delete from hub.project_rule where tenant = $1 and pattern = $2 returning pattern", [
+    tenant,
+    pattern,
+  ])
+  if (gone.length > 0)
+    await recordAudit(query, { tenant }, { action: "rule", target: pattern, detail: { level: "none" } })
+  return gone.length > 0
+}
+
+export function rulesOf(query: Query, tenant: number): Promise<{ pattern: string }[]> {
+  return query("select pattern from hub.project_rule where tenant = $1 order by pattern", [tenant])
+}

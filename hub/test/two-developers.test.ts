@@ -1,0 +1,65 @@
+import { execFileSync } from "node:child_process"
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, test } from "vitest"
+import { DEX, dex } from "../../test/support/dex.ts"
+import { claudeSession } from "../../test/support/home.ts"
+import { tempDir } from "../../test/support/temp.ts"
+import { hasPostgres } from "./support/postgres.ts"
+import { hubEnv, startHub, tokenFor } from "./support/server.ts"
+import { newMember, newTeam, newTenant } from "./support/team.ts"
+
+const KEY = "github.com/acme/api"
+
+/** A laptop with a checkout of the repository, and one conversation in it. */
+async function developer(id: string, prompt: string, assistant: string) {
+  const home = tempDir()
+  const checkout = join(home, "code", "api")
+  mkdirSync(checkout, { recursive: true })
+  execFileSync("git", ["init", "-q", checkout])
+  execFileSync("git", ["-C", checkout, "remote", "add", "origin", "git@github.com:acme/api.git"])
+  claudeSession(home, { id, cwd: checkout, start: "2026-10-02T10:00:00Z", turns: [{ user: prompt, assistant }] })
+  const run = (args: string[], input?: string) => dex(home, args, {}, DEX, input, checkout)
+  expect((await run(["sync"])).code).toBe(0)
+  return run
+}
+
+describe.skipIf(!hasPostgres)("two developers of one repository", () => {
+  test("share it and find each other's conversations, without the hub's operator", async () => {
+    const team = await newTeam()
+    const tenant = await newTenant(team)
+    const [ann, bob] = [await newMember(team, tenant, "ann"), await newMember(team, tenant, "bob")]
+    const hub = await startHub(hubEnv(team))
+    const asAnn = await developer("11111111-1111-4222-8333-444444444444", "why does the refresh token race", "A mutex.")
+    const asBob = await developer("22222222-1111-4222-8333-444444444444", "where is the quokka queue", "In Redis.")
+    expect((await asAnn(["hub", "login", hub.url, "--token-stdin"], await tokenFor(team, ann))).code).toBe(0)
+    expect((await asBob(["hub", "login", hub.url, "--token-stdin"], await tokenFor(team, bob))).code).toBe(0)
+    expect((await asAnn(["hub", "share", "--yes"])).code).toBe(0)
+
+    const refused = await asBob(["hub", "share", "--yes"])
+    expect(refused.code).not.toBe(0)
+    expect(refused.stderr).toContain(`${KEY} is not shared with you yet. Its owners have been asked`)
+    expect((await asAnn(["hub", "status"])).stdout).toContain("1 request is waiting for your answer")
+    const asked = await asAnn(["hub", "requests"])
+    expect(asked.stdout).toMatch(new RegExp(`^bob {2}${KEY} {2}`))
+    const approved = await asAnn(["hub", "requests", "approve", "bob"])
+    expect([approved.code, approved.stdout]).toEqual([0, `bob can now read and push to ${KEY}.\n`])
+    expect((await asAnn(["hub", "requests"])).stdout + (await asAnn(["hub", "status"])).stdout).not.toContain("bob")
+
+    const shared = await asBob(["hub", "share", "--yes"])
+    expect([shared.code, shared.stdout]).toEqual([0, expect.stringContaining("1 conversation sent")])
+    const finds = (run: typeof asAnn, query: string) => async () => (await run(["search", query, "--team"])).stdout
+    await expect.poll(finds(asBob, "refresh token race"), { timeout: 30_000 }).toContain("ann/claude_code:1111")
+    await expect.poll(finds(asAnn, "quokka queue"), { timeout: 30_000 }).toContain("bob/claude_code:2222")
+
+    const members = await asAnn(["hub", "members"])
+    expect(members.stdout).toBe("ann  own\nbob  write\n")
+    expect((await asBob(["hub", "members"])).stderr).toContain(`There is no project ${KEY} that you own.`)
+    const lowered = await asAnn(["hub", "grant", "bob", KEY, "--level", "none"])
+    expect([lowered.code, lowered.stdout]).toEqual([0, `bob no longer has ${KEY}.\n`])
+    expect((await asBob(["search", "refresh token race", "--team"])).stdout).not.toContain("ann/")
+    const again = await asAnn(["hub", "grant", "bob", "--level", "read"])
+    expect([again.code, again.stdout]).toEqual([0, `bob can now read ${KEY}.\n`])
+    await expect.poll(finds(asBob, "refresh token race")).toContain("ann/claude_code:1111")
+  })
+})
