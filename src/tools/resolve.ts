@@ -30,7 +30,7 @@ export async function resolveRef(dex: Dex, text: string): Promise<{ row: Convers
   // To an agent a private conversation is as unknown as one that is not there; the person is told where it is.
   const rows = dex.caller === undefined ? found : found.filter((candidate) => isOpen(dex, candidate))
   const [row, ...others] = rows.filter((candidate) => isOpen(dex, candidate) || listed === undefined)
-  if (!row) throw query.source === "docs" ? noDocument(typed) : notFound(typed)
+  if (!row) throw query.source === "docs" ? noDocument(typed) : notFound(dex, typed)
   if (!isOpen(dex, row)) {
     throw new DexError(
       "private",
@@ -76,11 +76,11 @@ function noRow(dex: Dex, typed: string): DexError {
   )
 }
 
-function notFound(typed: string): DexError {
-  return new DexError(
-    "not_found",
-    `No conversation "${typed}" was found. \`dex list\` shows what there is; \`dex sync\` reads what is new.`,
-  )
+function notFound(dex: Dex, typed: string): DexError {
+  const next = dex.isTeam
+    ? "`dex list --team` shows what there is."
+    : "`dex list` shows what there is; `dex sync` reads what is new."
+  return new DexError("not_found", `No conversation "${typed}" was found. ${next}`)
 }
 
 function noDocument(typed: string): DexError {

@@ -12,7 +12,7 @@ export function notesOn(
   query: Query,
   syncedAt: number | undefined,
   unread: string | undefined,
-  now: number,
+  { now, isTeam = false }: { now: number; isTeam?: boolean },
 ): string[] {
   const { plan, scanned, hits, mode } = outcome
   const notes: string[] = []
@@ -26,7 +26,11 @@ export function notesOn(
         : `There is no search index yet: ${grouped(scanned.conversations)} of ${grouped(scanned.of)} conversations were read one by one. \`dex sync\` builds it.`,
     )
   else if (!outcome.index_is_current)
-    notes.push("The search index is behind: the newest messages may be missing. `dex sync` updates it.")
+    notes.push(
+      isTeam
+        ? "The hub's search index is behind: the newest messages may be missing. Try again in a moment."
+        : "The search index is behind: the newest messages may be missing. `dex sync` updates it.",
+    )
   if (outcome.shards) notes.push(shardsNote(outcome.shards))
   if (hits.length === 0 && outcome.skipped.some((row) => row.reason === "floor"))
     notes.push("The nearest results match too little of the question to be shown. `dex trace` shows them.")

@@ -124,7 +124,7 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
       query,
       (await store.progress())?.at,
       await historyNote(dex, { found: outcome.hits.length > 0 }),
-      dex.now(),
+      { now: dex.now(), ...(dex.isTeam && { isTeam: true }) },
     ),
     // An agent could find out which words a private project contains.
     ...(dex.caller === undefined ? privateNote(outcome) : []),

@@ -1,0 +1,30 @@
+import { describe, expect, onTestFinished, test } from "vitest"
+import { tempDir } from "../../test/support/temp.ts"
+import { createAnswers } from "../src/shards/answer.ts"
+import { createFollower } from "../src/shards/follow.ts"
+import { hubWithPeople } from "./support/people.ts"
+import { hasPostgres } from "./support/postgres.ts"
+import { share } from "./support/share.ts"
+
+describe.skipIf(!hasPostgres)("what a hub says of its own history", () => {
+  test("never names a command that only helps on a laptop", async () => {
+    const { team, ann, as } = await hubWithPeople()
+    await share(team, ann, "one", ["a zebrafinch sings"])
+    const data = tempDir()
+    const follower = createFollower(team.db, data)
+    onTestFinished(() => follower.close())
+    while (!(await follower.step()));
+    await share(team, ann, "two", ["another zebrafinch sings"])
+    const answers = createAnswers({ db: team.db, data, folder: tempDir(), version: "0" })
+    onTestFinished(() => answers.close())
+    const behind = JSON.stringify(await answers.answer({ viewer: ann, tool: "search", input: { query: "zebrafinch" } }))
+    expect(behind).toContain(
+      "The hub's search index is behind: the newest messages may be missing. Try again in a moment.",
+    )
+    const absent = JSON.stringify(
+      (await as("ann", "POST", "/v1/tools/timeline", { id: "bob/claude_code:nope#1" })).body,
+    )
+    expect(absent).toContain("`dex list --team` shows what there is.")
+    for (const said of [behind, absent]) expect(said).not.toContain("dex sync")
+  })
+})
