@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process"
-import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { offered } from "../../src/mcp/definitions.ts"
@@ -231,4 +231,22 @@ test("a backup has what is held back, and never the token; doctor looks at both 
     checks: { name: string; status: string; message: string }[]
   }
   expect(checks.find(({ name }) => name === "hub")).toMatchObject({ status: "problem" })
+})
+
+test("a project is shared by the folder that it had, though that is gone; one that nobody worked in is refused", async () => {
+  const hub = await standInHub()
+  const { project, home, json, run } = await laptop()
+  await json(["hub", "login", hub.url, "--token-stdin"], `${TOKEN}\n`)
+  rmSync(project, { recursive: true })
+  const inHome = (args: string[]) => run([...args, "--json"], "", home)
+  const unnamed = await inHome(["hub", "share", project, "--yes"])
+  expect([unnamed.code, unnamed.stderr]).toEqual([2, expect.stringContaining("Name the project as your team does")])
+  const shared = await inHome(["hub", "share", project, "--as", KEY, "--yes"])
+  expect(JSON.parse(shared.stdout)).toMatchObject({
+    summary: { project, key: KEY, conversations: 2 },
+    pushed: { sent: 2 },
+  })
+  expect([...hub.kept.keys()].sort()).toEqual([`claude_code:${A}`, `claude_code:${B}`])
+  const unknown = await inHome(["hub", "share", join(home, "code", "nope"), "--as", KEY, "--yes"])
+  expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining("There is no folder")])
 })

@@ -12,6 +12,7 @@ import { isoDate, parseDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { isSamePath } from "../../core/path-key.ts"
 import { formatRef } from "../../core/ref.ts"
+import { isFolder } from "../../files/look-at.ts"
 import { openHub } from "../../hub/client.ts"
 import { addedUp } from "../../hub/for-others.ts"
 import { outgoingOf, SHAREABLE, SHARED_BY_DEFAULT, type Shareable } from "../../hub/outgoing.ts"
@@ -40,7 +41,7 @@ export type ShareProjectInput = {
 const MOST_PREVIEWED = 4 << 20
 
 export async function shareProject(dex: Dex, named: string | undefined, input: ShareProjectInput) {
-  const project = named === undefined ? dex.project : projectNamed(dex, named)
+  const project = named === undefined ? dex.project : await projectToShare(dex, named)
   const choices = readHub(dex.home)
   await refuseUnshareable(dex, project)
   const { platform } = dex.machine
@@ -70,6 +71,14 @@ export async function shareProject(dex: Dex, named: string | undefined, input: S
   } finally {
     pushed.close()
   }
+}
+
+/** Also one whose folder is gone: what was said in it is in the history. */
+async function projectToShare(dex: Dex, named: string): Promise<string> {
+  const folder = folderNamed(dex, named)
+  if (isFolder(folder)) return projectNamed(dex, named)
+  const known = await (await dex.store()).projects()
+  return known.find(({ path }) => isSamePath(path, folder, dex.machine.platform))?.path ?? projectNamed(dex, named)
 }
 
 function loggedIn({ address, token }: HubChoices): { address: string; token: string } {
