@@ -55,7 +55,7 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
   dex-hub token revoke ID --tenant T
   dex-hub grant MEMBER KEY --tenant T [--level read|write|own|none]
                                           lets a member read, or push to, a project; owners do that themselves
-                                          with \`dex hub grant\`
+                                          with \`dex hub grant\`. With --new also one that nobody shared yet
   dex-hub project owner KEY MEMBER --tenant T
                                           makes a member the owner of a project, in place of those who own it
   dex-hub tenant rule NAME PATTERN        grants projects below a folder (github.com/acme/*) to members who share
@@ -189,6 +189,7 @@ async function main(args: string[]): Promise<void> {
     domain: text,
     group: text,
     everyone: { type: "boolean" as const },
+    new: { type: "boolean" as const },
     service: { type: "boolean" as const },
     help: { type: "boolean" as const },
   }

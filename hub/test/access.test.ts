@@ -346,6 +346,34 @@ describe.skipIf(!hasPostgres)("an operator", () => {
   })
 })
 
+describe.skipIf(!hasPostgres)("a typo of an operator", () => {
+  test("makes no project: each command that names one refuses it with those that are near, unless it is to be new", async () => {
+    const { operator, team } = await place()
+    const typed = "git.test/acme/apii"
+    const commands = [
+      ["grant", "bob", typed],
+      ["group", "grant", "engineers", typed],
+      ["token", "add", "ci", "--service", "--project", typed],
+      ["project", "keep", typed, "90"],
+      ["project", "owner", typed, "bob"],
+    ]
+    for (const words of commands) {
+      const { code, stderr } = await operator(...words, "--tenant", "acme")
+      expect([words, code, stderr]).toEqual([
+        words,
+        1,
+        expect.stringContaining(`acme has no project ${typed}. Did you mean ${API}?`),
+      ])
+    }
+    const projects = "select key from hub.project order by key"
+    expect(await team.asOwner(projects)).toEqual([{ key: API }])
+    expect(await team.asOwner("select name from hub.member where name = 'ci'")).toEqual([])
+    for (const words of commands.slice(0, 3))
+      expect((await operator(...words, "--new", "--tenant", "acme")).code).toBe(0)
+    expect(await team.asOwner(projects)).toEqual([{ key: API }, { key: typed }])
+  })
+})
+
 describe.skipIf(!hasPostgres)("requests behind the walls", () => {
   test.each([
     ["with both walls", "", false],

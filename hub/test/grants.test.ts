@@ -16,7 +16,7 @@ describe.skipIf(!hasPostgres)("who first shares a project", () => {
         [KEY],
       )
     const grant = (name: string, level: string) =>
-      people.operator("grant", name, KEY, "--tenant", "acme", "--level", level)
+      people.operator("grant", name, KEY, "--new", "--tenant", "acme", "--level", level)
     return { ...people, share, levels, grant }
   }
 

@@ -31,6 +31,7 @@ describe.skipIf(!hasPostgres)("tokens", () => {
       "--service",
       "--project",
       "git.test/acme/web",
+      "--new",
       "--tenant",
       "acme",
     )

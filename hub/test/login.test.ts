@@ -178,7 +178,7 @@ describe.skipIf(!hasPostgres)("groups", () => {
     const WEB = "git.test/acme/web"
     const group = (...words: string[]) => operator("group", ...words, "--tenant", "acme")
     expect(await group("grant", "engineers", API, "--level", "write")).toMatchObject({ code: 0, stderr: "" })
-    expect(await group("grant", "security", WEB, "--level", "read")).toMatchObject({ code: 0 })
+    expect(await group("grant", "security", WEB, "--new", "--level", "read")).toMatchObject({ code: 0 })
     const projects = async (token: string) =>
       ((await me(token)) as { projects: { key: string; level: string }[] }).projects.map(({ key, level }) => [
         key,

@@ -14,6 +14,8 @@ export type Flags = {
   domain?: string
   group?: string
   everyone?: boolean
+  /** The project that is named need not be there yet. */
+  new?: boolean
 }
 
 export type Commands = Record<string, (words: string[], flags: Flags) => Promise<void>>

@@ -1,5 +1,6 @@
 import { SettingsProblem } from "../settings.ts"
 import { grantToGroup, groupLines, revokeFromGroup, setGroupRole, setProvider } from "../store/groups.ts"
+import { projectNamed } from "../store/people.ts"
 import { type Commands, say } from "./commands.ts"
 import { inTenant } from "./people.ts"
 
@@ -24,12 +25,15 @@ export const groupCommands: Commands = {
         : `Nobody logs in to ${name} with an identity provider from now on. Tokens that they have stay.`,
     )
   },
-  "group grant": async ([group = "", key = ""], { tenant, level = "write" }) => {
+  "group grant": async ([group = "", key = ""], { tenant, level = "write", new: isNew }) => {
     if (group === "" || key === "" || !LEVELS.includes(level))
       throw new SettingsProblem(
         "For example: dex-hub group grant engineers github.com/acme/api --tenant T --level read",
       )
-    await inTenant(tenant, (query, id) => grantToGroup(query, { tenant: id, group, key, level }))
+    await inTenant(tenant, async (query, id) => {
+      if (!isNew) await projectNamed(query, id, key)
+      await grantToGroup(query, { tenant: id, group, key, level })
+    })
     say(`Whoever logs in with ${group} has ${key} (${level}).`)
   },
   "group revoke": async ([group = "", key = ""], { tenant }) => {

@@ -13,6 +13,7 @@ import {
   grantProject,
   memberNamed,
   memberOrNew,
+  projectNamed,
   SCOPES,
   type Scope,
   tenantNamed,
@@ -56,9 +57,10 @@ export const peopleCommands: Commands = {
     const address = process.env.DEX_HUB_URL ?? "ADDRESS"
     say(`${code}\n\nIt works once, for 7 days: ${name} runs \`dex hub login ${address}\` and pastes it.`)
   },
-  "token add": async ([name = ""], { tenant, scopes, days, service, project }) => {
+  "token add": async ([name = ""], { tenant, scopes, days, service, project, new: isNew }) => {
     if (service && !project) throw new SettingsProblem("Say which project the service reads: --project KEY")
     const token = await inTenant(tenant, async (query, id) => {
+      if (service && !isNew) await projectNamed(query, id, project!)
       const { id: member, role } = service
         ? await memberOrNew(query, { tenant: id, name, role: "service" })
         : await memberNamed(query, id, name)
@@ -77,13 +79,14 @@ export const peopleCommands: Commands = {
     await inTenant(tenant, (query, of) => revokeToken(query, of, Number(id)))
     say(`Token ${id} is revoked.`)
   },
-  grant: async ([name = "", key = ""], { tenant, level: typed = "write" }) => {
+  grant: async ([name = "", key = ""], { tenant, level: typed = "write", new: isNew }) => {
     const level = LEVELS.find((one) => one === typed)
     if (name === "" || key === "" || !level)
       throw new SettingsProblem(
         "For example: dex-hub grant bob github.com/acme/api --tenant T --level read. There are read, write, own and none.",
       )
     await inTenant(tenant, async (query, id) => {
+      if (!isNew) await projectNamed(query, id, key)
       await grantProject(query, { tenant: id, member: (await memberNamed(query, id, name)).id, key, level })
     })
     say(level === "none" ? `${name} no longer has ${key}.` : `${name} has ${key} (${level}).`)

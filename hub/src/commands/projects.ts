@@ -29,7 +29,7 @@ export const projectCommands: Commands = {
   },
   "project owner": async ([key = "", name = ""], { tenant = "" }) => {
     const before = await inTenant(tenant, async (query, id) =>
-      giveProject(query, { tenant: id, slug: tenant, key, member: (await memberNamed(query, id, name)).id }),
+      giveProject(query, { tenant: id, key, member: (await memberNamed(query, id, name)).id }),
     )
     const left = before.map(
       (one) =>

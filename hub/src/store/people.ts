@@ -136,9 +136,9 @@ export async function grantProject(
 /** Makes a member the owner. Who owned it before, and not through a group, may still push: their names. */
 export async function giveProject(
   query: Query,
-  { tenant, slug, key, member }: { tenant: number; slug: string; key: string; member: number },
+  { tenant, key, member }: { tenant: number; key: string; member: number },
 ): Promise<string[]> {
-  await projectNamed(query, { tenant, slug, key })
+  await projectNamed(query, tenant, key)
   const owners = await query<{ member: number; name: string }>(OWNERS, [tenant, key, member])
   for (const owner of owners) await changeGrant(query, { tenant, member: owner.member, key, level: "write" })
   await changeGrant(query, { tenant, member, key, level: "own" })
@@ -169,16 +169,15 @@ async function changeGrant(
 }
 
 /** Throws if there is none of this key, with the nearest ones: an operator may see all. */
-export async function projectNamed(
-  query: Query,
-  { tenant, slug, key }: { tenant: number; slug: string; key: string },
-): Promise<void> {
-  const keys = (await query<{ key: string }>("select key from hub.project where tenant = $1", [tenant])).map(
-    (one) => one.key,
-  )
+export async function projectNamed(query: Query, tenant: number, key: string): Promise<void> {
+  const rows = await query<{ key: string }>("select key from hub.project where tenant = $1", [tenant])
+  const keys = rows.map((row) => row.key)
   if (keys.includes(key)) return
+  const [of] = await query<{ slug: string }>("select slug from hub.tenant where id = $1", [tenant])
   const near = nearest(key, keys)
-  throw new Error(`${slug} has no project ${key}.${near.length === 0 ? "" : ` Did you mean ${near.join(" or ")}?`}`)
+  const hint =
+    near.length === 0 ? " Whoever shares it first makes it; `--new` does here." : ` Did you mean ${near.join(" or ")}?`
+  throw new Error(`${of!.slug} has no project ${key}.${hint}`)
 }
 
 /** Where there is none of this key. */

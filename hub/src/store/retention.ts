@@ -2,6 +2,7 @@ import { recordAudit } from "./audit.ts"
 import type { Query, Viewer } from "./connection.ts"
 import type { Keyring } from "./keyring.ts"
 import { asOwner } from "./owner.ts"
+import { projectNamed } from "./people.ts"
 import { forgetIn } from "./push.ts"
 
 // What a project keeps for so many days only is then forgotten as if its author had done it, whether they are still there or not.
@@ -40,9 +41,7 @@ async function forgetSome(query: Query, keys: Keyring, now: number): Promise<num
 
 /** Without days, it keeps everything. */
 export async function setRetention(query: Query, tenant: number, key: string, days: number | undefined): Promise<void> {
-  const rows = await query("update hub.project set retention_days = $3 where tenant = $1 and key = $2 returning id", [
-    ...[tenant, key, days ?? null],
-  ])
-  if (rows.length === 0) throw new Error(`There is no project ${JSON.stringify(key)}. Somebody shares one first.`)
+  await projectNamed(query, tenant, key)
+  await query("update hub.project set retention_days = $3 where tenant = $1 and key = $2", [tenant, key, days ?? null])
   await recordAudit(query, { tenant }, { action: "keep", target: key, detail: { days: days ?? "forever" } })
 }
