@@ -21,7 +21,7 @@ import { openChecker } from "./push/checker.ts"
 import { watchReadiness } from "./ready.ts"
 import { keysFrom, ownerFrom, SettingsProblem, settingsFrom } from "./settings.ts"
 import { openShards } from "./shards/pool.ts"
-import { openDatabase } from "./store/connection.ts"
+import { databaseGone, openDatabase } from "./store/connection.ts"
 import { rewriteForgottenKeys } from "./store/forgotten-keys.ts"
 import { migrate } from "./store/migrate.ts"
 
@@ -200,7 +200,11 @@ async function main(args: string[]): Promise<void> {
 }
 
 main(process.argv.slice(2)).catch((error: unknown) => {
-  const message = error instanceof Error ? error.message : String(error)
+  const message = databaseGone(error)
+    ? `PostgreSQL does not answer (${(error as { code?: string }).code ?? "no reason given"}). Is it running, and are DEX_HUB_OWNER_URL and the other addresses right? \`dex-hub check\` says more.`
+    : error instanceof Error
+      ? error.message
+      : String(error)
   process.stderr.write(`${message}\n`)
   process.exitCode = error instanceof SettingsProblem ? 2 : 1
 })

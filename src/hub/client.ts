@@ -328,9 +328,13 @@ function problemOf(
       rules,
     })
   if (status === 429 || status === 503 || status === 502 || status === 504)
-    return new HubError("busy", `The hub at ${host} is busy (${status}${words}). ${otherwise}`, {
-      ...(retryAfterMs !== undefined && { retryAfterMs }),
-    })
+    return new HubError(
+      "busy",
+      `The hub at ${host} ${code === "database" ? "cannot answer now" : "is busy"} (${status}${words}). ${otherwise}`,
+      {
+        ...(retryAfterMs !== undefined && { retryAfterMs }),
+      },
+    )
   if (status === 507) return new HubError("full", `The hub at ${host} takes nothing more from you for now${words}`)
   if (status >= 500) return new HubError("failed", `The hub at ${host} failed (${status}${words}). ${otherwise}`)
   return new HubError("refused", `The hub at ${host} refused (${status}${words}).`, { status })

@@ -1,0 +1,50 @@
+import { describe, expect, test } from "vitest"
+import { openHub } from "../../src/hub/client.ts"
+import { asOperator } from "./support/nodes.ts"
+import { hasPostgres } from "./support/postgres.ts"
+import { hubEnv, request, startHub } from "./support/server.ts"
+import { newTeam } from "./support/team.ts"
+
+/** Nobody listens there. */
+const DOWN = "postgresql://postgres:secret@127.0.0.1:1/hub"
+
+describe.skipIf(!hasPostgres)("while PostgreSQL is down", () => {
+  test("every route that needs it answers 503 with a name and what to do, and dex says so", async () => {
+    const team = await newTeam()
+    const hub = await startHub(hubEnv(team, { DEX_HUB_DATABASE_URL: DOWN, DEX_HUB_INDEX_URL: DOWN }))
+    for (const [method, path] of [
+      ["GET", "/v1/me"],
+      ["POST", "/v1/tools/search"],
+      ["POST", "/mcp"],
+      ["POST", "/v1/login/invitation"],
+    ] as const) {
+      const { status, body, headers } = await request(
+        hub.url,
+        "dexh_x",
+        method,
+        path,
+        method === "POST" ? {} : undefined,
+      )
+      expect([path, status, body]).toEqual([
+        path,
+        503,
+        { error: { code: "database", message: expect.stringMatching(/database does not answer.*Try again/) } },
+      ])
+      expect(headers.get("retry-after")).toMatch(/^\d+$/)
+    }
+    const client = openHub({ address: hub.url, token: "dexh_x", patience: 1, otherwise: "Nothing was changed." })
+    await expect(client.me()).rejects.toThrow(/cannot answer now \(503: The hub's database does not answer/)
+    client.close()
+  })
+
+  test("a command of the operator's says which address does not answer, without its password", async () => {
+    const team = await newTeam()
+    const env = hubEnv(team, { DEX_HUB_OWNER_URL: DOWN })
+    for (const args of [["tenant", "add", "acme"], ["migrate"], ["audit", "--tenant", "acme"]]) {
+      const said = await asOperator(env, args, 1)
+      expect(said).toBe(
+        "PostgreSQL does not answer (ECONNREFUSED). Is it running, and are DEX_HUB_OWNER_URL and the other addresses right? `dex-hub check` says more.\n",
+      )
+    }
+  })
+})
