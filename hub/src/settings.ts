@@ -22,6 +22,7 @@ export type Settings = {
     readsPerMinute: number
     atOnce: number
     pushedMbPerMinute: number
+    unknownTokensPerMinute: number
     loginsPerMinute: number
     loginsAtOnce: number
   }
@@ -70,6 +71,7 @@ export function settingsFrom(env: Environment): Settings {
       readsPerMinute: numberFrom(env, "DEX_HUB_READS_PER_MINUTE", 1_200),
       atOnce: numberFrom(env, "DEX_HUB_AT_ONCE", 16),
       pushedMbPerMinute: numberFrom(env, "DEX_HUB_PUSHED_MB_PER_MINUTE", 1_000),
+      unknownTokensPerMinute: numberFrom(env, "DEX_HUB_UNKNOWN_TOKENS_PER_MINUTE", 600),
       loginsPerMinute: numberFrom(env, "DEX_HUB_LOGINS_PER_MINUTE", 60),
       loginsAtOnce: numberFrom(env, "DEX_HUB_LOGINS_AT_ONCE", 16),
     },

@@ -1,7 +1,7 @@
 import { Hono, type MiddlewareHandler } from "hono"
 import { describe, expect, test } from "vitest"
 import { openHub } from "../../src/hub/client.ts"
-import { limitLogins, limitRequests, type RequestLimits } from "../src/http/limits.ts"
+import { limitLogins, limitRequests, limitUnknown, type RequestLimits } from "../src/http/limits.ts"
 import { migrate } from "../src/store/migrate.ts"
 import { MIGRATIONS } from "../src/store/migrations.ts"
 import { headNamed, saying } from "./support/laptop.ts"
@@ -31,6 +31,70 @@ function behind(limit: (now: () => number) => MiddlewareHandler) {
   }
   return { ask, clock, held }
 }
+
+describe("tokens that nobody has", () => {
+  const asks = (perMinute: number) => {
+    const clock = { now: 1_000_000 }
+    const asked: string[] = []
+    const holder = limitUnknown(
+      perMinute,
+      async (token: string) => {
+        asked.push(token)
+        return token.startsWith("good") ? { token } : undefined
+      },
+      () => clock.now,
+    )
+    const ask = (token: string) =>
+      holder(token).then(
+        (found) => (found ? "known" : "unknown"),
+        (error: { status: number; afterSeconds: number }) => [error.status, error.afterSeconds],
+      )
+    return { ask, asked, clock }
+  }
+
+  test("are looked up so often a minute, of everybody together, and whoever was known before notices nothing", async () => {
+    const { ask, asked, clock } = asks(6)
+    expect(await ask("good-1")).toBe("known")
+    for (let i = 0; i < 6; i++) expect(await ask(`bad-${i}`)).toBe("unknown")
+    expect(await ask("bad-7")).toEqual([429, 10])
+    expect(asked).not.toContain("bad-7")
+    const known = await Promise.all(Array.from({ length: 20 }, () => ask("good-1")))
+    expect(known).toEqual(Array(20).fill("known"))
+    expect(await ask("good-2")).toEqual([429, 10])
+    clock.now += 10_000
+    expect(await ask("good-2")).toBe("known")
+    expect(await ask("bad-8")).toBe("unknown")
+    expect(await ask("bad-9")).toEqual([429, 10])
+  })
+
+  test("counts a token that has ended as one that nobody has, and many that ask at once", async () => {
+    const { ask, asked } = asks(6)
+    const answers = await Promise.all(Array.from({ length: 50 }, (_, i) => ask(`bad-${i}`)))
+    expect(answers.filter((one) => one === "unknown")).toHaveLength(6)
+    expect(asked).toHaveLength(6)
+    expect(await asks(0).ask("bad")).toBe("unknown")
+  })
+
+  test.skipIf(!hasPostgres)("get 429 with Retry-After on every route that takes one, over HTTP", async () => {
+    const { team, tokens } = await hubWithPeople()
+    const { url } = await startHub(hubEnv(team, { DEX_HUB_UNKNOWN_TOKENS_PER_MINUTE: "3" }))
+    const ask = async (token: string, path = "/v1/me") => {
+      const { status, headers } = await request(
+        url,
+        token,
+        path === "/mcp" ? "POST" : "GET",
+        path,
+        path === "/mcp" ? {} : undefined,
+      )
+      return [status, headers.get("retry-after")]
+    }
+    expect((await ask(tokens.ann))[0]).toBe(200)
+    for (let i = 0; i < 3; i++) expect(await ask(`dexh_${i}`)).toEqual([401, null])
+    expect(await ask("dexh_x")).toEqual([429, expect.stringMatching(/^\d+$/)])
+    expect(await ask("dexh_x", "/mcp")).toEqual([429, expect.stringMatching(/^\d+$/)])
+    expect((await ask(tokens.ann))[0]).toBe(200)
+  })
+})
 
 describe("requests with one token", () => {
   const limited = (limits: RequestLimits) => behind((now) => limitRequests(limits, now))

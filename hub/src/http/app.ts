@@ -22,7 +22,15 @@ import { createQuotas } from "../store/quota.ts"
 import { receiptsOf } from "../store/receipts.ts"
 import { ownTokens, revokeOwnToken } from "../store/tokens.ts"
 import { auditedAsk } from "./audited.ts"
-import { type LoginLimits, limitLogins, limitRequests, type RequestLimits, type Spending } from "./limits.ts"
+import {
+  type LoginLimits,
+  limitLogins,
+  limitRequests,
+  limitUnknown,
+  type RequestLimits,
+  type Spending,
+  type UnknownLimits,
+} from "./limits.ts"
 import { createTeamMcp } from "./mcp.ts"
 import type { NodeRoutes } from "./nodes.ts"
 import { frontPage, PAGE_HEADERS } from "./page.ts"
@@ -38,7 +46,7 @@ export type HubParts = {
   /** Told after something was deleted. Says when PostgreSQL's files are to be without its key; absent where nobody sees to it. */
   forgot?(): Date
   ready?: Readiness
-  limits?: RequestLimits & LoginLimits
+  limits?: RequestLimits & LoginLimits & UnknownLimits
   /** A shard with so many messages takes no further project. */
   shardMessages?: number
   /** Absent where no identity provider is set. */
@@ -99,9 +107,9 @@ export function createHubApp({
   const json = bodyLimit({ maxSize: LONGEST_JSON, onError: tooLarge })
   const ask = auditedAsk(db, shards)
   const mcp = createTeamMcp({ ask, version, log })
-  const identifiedBy =
-    (holderOf: (token: string) => Promise<Identity | undefined>) =>
-    async (c: Context<Env>, next: () => Promise<void>) => {
+  const identifiedBy = (lookUp: (token: string) => Promise<Identity | undefined>) => {
+    const holderOf = limitUnknown(limits?.unknownTokensPerMinute ?? 0, lookUp)
+    return async (c: Context<Env>, next: () => Promise<void>) => {
       const [, token] = BEARER.exec(c.req.header("authorization") ?? "") ?? []
       const identity = token === undefined ? undefined : await holderOf(token)
       if (!identity)
@@ -109,6 +117,7 @@ export function createHubApp({
       c.set("identity", identity)
       return next()
     }
+  }
   // No token opens these: only what is signed with the master key.
   if (asked) {
     app.post("/internal/index", asked.index)

@@ -18,6 +18,9 @@ export type Spending = { spend?: (bytes: number) => void }
 /** For each hub and everybody together: who begins a login has no token to count by. 0 is no limit. */
 export type LoginLimits = { loginsPerMinute: number; loginsAtOnce: number }
 
+/** Of tokens that nobody has, for each hub and everybody together. 0 is no limit. */
+export type UnknownLimits = { unknownTokensPerMinute: number }
+
 const MINUTE_MS = 60_000
 /** More than this many are looked through for those that nobody uses. */
 const MANY = 10_000
@@ -70,6 +73,41 @@ export function limitLogins({ loginsPerMinute, loginsAtOnce }: LoginLimits, now:
       busy: "Too many people are starting to log in at once. Try again in a moment.",
       often: `More than ${loginsPerMinute} logins a minute were started on this hub. Try again in a minute.`,
     })
+}
+
+/**
+ * The same for tokens that nobody has, of everybody together: each is looked up in the database. One that was known before is always
+ * looked up, so who works with the hub notices nothing while somebody guesses.
+ */
+export function limitUnknown<T>(
+  perMinute: number,
+  holderOf: (token: string) => Promise<T | undefined>,
+  now: () => number = Date.now,
+): (token: string) => Promise<T | undefined> {
+  const bucket = createBucket(perMinute, now)
+  const known = new Set<string>()
+  return async (token) => {
+    const key = tokenHash(token).toString("hex")
+    const wasKnown = known.has(key)
+    // Counted before it is looked up, since many may ask at once.
+    const seconds = wasKnown ? 0 : bucket.take()
+    if (seconds > 0) throw tooMany(`More than ${perMinute} tokens a minute that this hub does not know.`, seconds)
+    const giveBack = () => void (wasKnown || bucket.spend(-1))
+    const holder = await holderOf(token).catch((error: unknown) => {
+      giveBack() // nobody knows whether it was one
+      throw error
+    })
+    known.delete(key)
+    if (holder === undefined) {
+      if (wasKnown) bucket.spend(1)
+      return undefined
+    }
+    giveBack()
+    known.add(key)
+    // The one that was used longest ago is first.
+    if (known.size > MANY) known.delete(known.values().next().value!)
+    return holder
+  }
 }
 
 type Use = { running: number }
