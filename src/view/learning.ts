@@ -20,7 +20,7 @@ export function pageDex(dex: Dex, fresh: Freshness, learnWithinMs: number): Page
     const notes = await fresh.learn(also, learnWithinMs)
     const others = notes.filter((note) => !STILL_AT_IT.includes(note))
     // Asked before the page reads any fact: if everything is learned by now, the page lacks nothing, whoever learned it.
-    if (others.length < notes.length && (isAnything(also) || (await isBehindHistory(dex)))) isLearning = true
+    if (others.length < notes.length && (await isStillBehind(dex, also))) isLearning = true
     return others
   }
   return Object.create(dex, {
@@ -45,4 +45,8 @@ async function isBehindHistory(dex: Dex): Promise<boolean> {
   return hasToLearn(await dex.store(), await dex.knowledge())
 }
 
-const isAnything = (also: AlsoRead) => Object.values(also).some((one) => one !== undefined)
+/** A page that says it is still learning waits for an event, and after the last one none comes. */
+async function isStillBehind(dex: Dex, { only, ...more }: AlsoRead): Promise<boolean> {
+  if (only === "spending") return isSpendingBehind(await dex.store(), await dex.spending())
+  return Object.values(more).some((one) => one !== undefined) || isBehindHistory(dex)
+}
