@@ -37,7 +37,7 @@ function pin(folder: string): void {
   ])
   const known = JSON.parse(process.env.STAND_IN_FILES ?? "[]") as object[]
   process.env.STAND_IN_FILES = JSON.stringify([...known, Object.fromEntries(files)])
-  const loader = pathToFileURL(join(import.meta.dirname, "pin-stand-in.ts")).href
+  const loader = pathToFileURL(join(import.meta.dirname, "pin-stand-in.mjs")).href
   if (!process.env.NODE_OPTIONS?.includes(loader)) process.env.NODE_OPTIONS = `--import=${loader}`
 }
 

@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url"
-import { pinStandIns } from "./pin-stand-in.ts"
+import { pinStandIns } from "./pin-stand-in.mjs"
 import type { CommandLine, Ended } from "./warm.ts"
 
 // Runs one command line of the built program after another. Each has the environment, the folder and the output of its own,
