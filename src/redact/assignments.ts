@@ -1,8 +1,8 @@
-import { findApart, isNameCode } from "./apart.ts"
 import { isCutAt } from "./cut.ts"
 import type { Rereads, Span } from "./rules.ts"
 import { ruleFor, SECRET_WORD, type SecretKind, secretKind } from "./secret-names.ts"
 import { LATIN_WORDS, latinPassword, SEED_WORDS, seedPhrase } from "./spoken.ts"
+import { findUnjoined, isNameCode } from "./unjoined.ts"
 import { isGenerated, isPassword, isPlaceholder, looksRandom } from "./values.ts"
 
 // Secrets that only their name gives away: `DB_PASSWORD=…`, `"api_key": "…"`, `--token …`, `Authorization: Basic …`,
@@ -32,7 +32,7 @@ export function findAssignments(text: string, names: readonly number[], spans: S
     NAMED.lastIndex = at
     const hit = NAMED.exec(text)
     if (!hit) {
-      next = Math.max(next, findApart(text, at, spans, rereads))
+      next = Math.max(next, findUnjoined(text, at, spans, rereads))
       continue
     }
     next = NAMED.lastIndex
@@ -55,7 +55,7 @@ export function findAssignments(text: string, names: readonly number[], spans: S
       ? spaced(text, name, kind)
       : assigned(text, name, kind ?? kindInQuery(text, name))
     if (!span) {
-      if (isSpaced(name.separator)) next = Math.max(next, findApart(text, at, spans, rereads))
+      if (isSpaced(name.separator)) next = Math.max(next, findUnjoined(text, at, spans, rereads))
       continue
     }
     spans.push(span)

@@ -17,7 +17,7 @@ const MAX_NAME = 60
  * Looks for the value of a name that begins at `at` and that no sign joins to one. Returns where the value ends, or 0
  * if there is none.
  */
-export function findApart(text: string, at: number, spans: Span[], rereads: Rereads): number {
+export function findUnjoined(text: string, at: number, spans: Span[], rereads: Rereads): number {
   let end = at
   while (end < at + MAX_NAME && isNameCode(text.charCodeAt(end))) end++
   const forms = formsAfter(text.charCodeAt(end))
