@@ -7,7 +7,7 @@ import { claudeSession } from "../support/home.ts"
 const FIXTURES = join(import.meta.dirname, "..", "fixtures")
 const AGENTS = ["claude_code", "codex", "opencode", "cursor", "gemini_cli", "pi"]
 /** Their databases have the names of other fixtures'. */
-const LEFT_OUT = ["1.18-traps", "0.4x-editor-old"]
+const LEFT_OUT = ["1.18-traps", "2.0-fresh", "2.0-upgraded", "0.4x-editor-old"]
 
 const ERROR = "TypeError: quokkaword is not a function"
 const MANY = 400
