@@ -101,7 +101,7 @@ function lines(stream: NodeJS.WriteStream): ProgressView {
         asking: "questions",
         embedding: "messages",
         mapping: "batches",
-        learning: "conversations",
+        learning: "conversations and subagents",
         sending: "conversations",
       }[progress.phase]
       stream.write(

@@ -54,7 +54,7 @@ export type TraceRow = {
 }
 export type TraceTerm = { name: string; value: number }
 
-export const SKIPPED_REASONS = ["filter", "floor", "duplicate", "budget", "not_top_k"] as const
+export const SKIPPED_REASONS = ["filter", "floor", "duplicate", "folded", "budget", "not_top_k"] as const
 export type SkippedReason = (typeof SKIPPED_REASONS)[number]
 export type SkippedRow = { ref: string; score?: number; skipped_reason: SkippedReason }
 

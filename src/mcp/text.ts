@@ -8,7 +8,7 @@ import { clip, safe, safeLine } from "../render/terminal.ts"
 import { many } from "../render/words.ts"
 import type { Dex } from "../tools/context.ts"
 import { guide } from "../tools/guide/guide.ts"
-import { countedIn, nounOf, sayConversations } from "../tools/kinds.ts"
+import { countedIn, nounOf, sayConversations, sayFound } from "../tools/kinds.ts"
 import { list } from "../tools/list/list.ts"
 import { search } from "../tools/search/search.ts"
 import { show } from "../tools/show/show.ts"
@@ -68,7 +68,7 @@ type Row = Pick<Found["results"][number], keyof Listed["conversations"][number] 
 const AROUND = 5
 
 function searchLines(
-  { results, total, total_is_at_least, conversations, mode, degraded, notes }: Found,
+  { results, total, total_is_at_least, kinds, mode, degraded, notes }: Found,
   offered: Names,
 ): Line[] {
   const best = results[0]
@@ -84,9 +84,7 @@ function searchLines(
   return [
     mode === "list"
       ? `${results.length} of ${total} conversations, newest first.`
-      : conversations === undefined || conversations < results.length
-        ? `${many(results.length, noun)} shown.`
-        : `${results.length} of ${total_is_at_least ? "more than " : ""}${many(conversations, noun)} shown.`,
+      : `${(kinds && sayFound(kinds, results.length, noun, total_is_at_least)) ?? `${many(results.length, noun)} shown`}.`,
     ...results.flatMap((hit) => [
       `${hitRef(hit)} ${headOf(hit)}`,
       ...(hit.snippet === "" ? [] : [`  ${safeLine(hit.snippet)}`]),
@@ -121,14 +119,14 @@ function aroundTokens({ message_count, estimated_tokens }: Row): number {
 }
 
 function listLines(
-  { collections, conversations, total, left_out, next_offset, continue_with }: Listed,
+  { collections, conversations, total, kinds, left_out, next_offset, continue_with }: Listed,
   offered: Names,
 ): Line[] {
   if (collections) return collectionLines(collections)
   const others = Object.entries(left_out).filter(([, count]) => count > 0)
   const [first] = conversations
   return [
-    `${conversations.length} of ${total} ${nounOf(conversations)}s, newest first.`,
+    `${conversations.length} of ${kinds ? sayConversations(kinds) : `${total} ${nounOf(conversations)}s`}, newest first.`,
     ...conversations.flatMap((row) => [
       `${row.id} ${headOf(row)}`,
       row.kind === "document"

@@ -1,9 +1,11 @@
 import { messageText } from "../core/format.ts"
-import { formatRef, type Ref } from "../core/ref.ts"
+import { formatRef } from "../core/ref.ts"
 import type { HistoryReader, StoredMessage } from "../store/history/store.ts"
 import { matchTexts } from "../store/index/snippets.ts"
+import { folding } from "./fold.ts"
 import { passageIn } from "./passage.ts"
 import type { Query } from "./query.ts"
+import type { Scope } from "./scope.ts"
 import type { SearchHit, SearchInput, SearchOutcome } from "./search.ts"
 
 /** A person waits this long for an answer without an index, and is told how far it came. */
@@ -15,14 +17,14 @@ export async function scanHistory(
   store: HistoryReader,
   query: Query,
   input: SearchInput,
-  among: Ref[] | undefined,
+  filters: Scope["filters"],
 ): Promise<Pick<SearchOutcome, "hits" | "total" | "total_is_at_least" | "matched" | "mode" | "scanned">> {
   const deadline = Date.now() + TIME_MS
   const words = query.words.map((word) => word.toLowerCase())
-  const only = among && new Set(among.map(formatRef))
+  const only = filters.conversations && new Set(filters.conversations.map(formatRef))
   const phrases = query.required.map(({ words: phrase }) => phrase)
   const without = query.without.map((word) => word.toLowerCase())
-  const hits: (Omit<SearchHit, "snippet"> & { text: string })[] = []
+  const hits: ScannedHit[] = []
   let total = 0
   let looked = 0
   let of = 0
@@ -64,7 +66,8 @@ export async function scanHistory(
       hits.push({ row, number: best.message.number, more: count - 1, ...unscored, ...best })
     }
   }
-  const shown = hits.slice(input.offset, input.offset + input.limit)
+  const rows = input.prose ? await foldedRows(store, hits, input, filters) : hits
+  const shown = rows.slice(input.offset, input.offset + input.limit)
   const looks = matchTexts(
     shown.map((hit) => hit.text),
     [...query.terms, ...query.required],
@@ -85,6 +88,28 @@ export async function scanHistory(
     mode: "scan",
     scanned: { conversations: looked, of },
   }
+}
+
+type ScannedHit = Omit<SearchHit, "snippet"> & { text: string }
+
+/** As many rows as are asked for; a conversation and its subagents share one, which shows the newest. */
+async function foldedRows(
+  store: HistoryReader,
+  hits: ScannedHit[],
+  { offset, limit, by }: SearchInput,
+  filters: Scope["filters"],
+): Promise<ScannedHit[]> {
+  const place = folding(store, filters)
+  const rows = new Map<string, ScannedHit>()
+  for (const hit of hits) {
+    if (rows.size >= offset + limit) break
+    const { name, parent } = await place(hit.row)
+    const key = by === "message" ? formatRef(hit.row.ref) : name
+    const leader = rows.get(key)
+    if (leader) leader.more += 1 + hit.more
+    else rows.set(key, { ...hit, ...(parent && { parent }) })
+  }
+  return [...rows.values()]
 }
 
 function isOutside(message: StoredMessage, endedAt: number | undefined, input: SearchInput): boolean {

@@ -1,10 +1,13 @@
+import type { Kind } from "../core/conversation.ts"
 import { isDexError } from "../core/error.ts"
 import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
+import { INDEXED_KINDS } from "../store/index/fields.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import { matchTexts } from "../store/index/snippets.ts"
 import { coverage, coverageOfRarest, isBelowFloor, wordWeights } from "./floor.ts"
+import { folding } from "./fold.ts"
 import type { RankEvidence } from "./fuse.ts"
 import type { Meaning } from "./hybrid.ts"
 import { passageIn, type ShownPassage } from "./passage.ts"
@@ -35,12 +38,18 @@ export type SearchInput = Filters & {
   rerank?: Rerank
   limit: number
   offset: number
-  /** For who reads the rows: each shows the passage that a person or an agent wrote, where there is one. Else the best message. */
+  /**
+   * The rows are to be read: each shows the passage that a person or an agent wrote, if there is one, else the best message, and a
+   * conversation and its subagents share a row.
+   */
   prose?: boolean
 }
 
 export type SearchHit = {
+  /** The conversation that contains the message. */
   row: ConversationRow
+  /** Set for a subagent that is shown in the row of the conversation that started it. */
+  parent?: ConversationRow
   /** The best message's number, and itself unless the conversation has none. */
   number: number
   message?: StoredMessage
@@ -49,12 +58,12 @@ export type SearchHit = {
   parts: ScorePart[]
   evidence: RankEvidence
   snippet: string
-  /** Further messages of this conversation among the best ones. */
+  /** Further messages among the best ones, of this conversation and of those that share its row. */
   more: number
 }
 
 export type SkippedHit = { ref: Ref; number: number; score: number; reason: SkipReason }
-export type SkipReason = "filter" | "floor" | "duplicate" | "not_top_k"
+export type SkipReason = "filter" | "floor" | "duplicate" | "folded" | "not_top_k"
 
 export type SearchOutcome = {
   hits: SearchHit[]
@@ -64,8 +73,8 @@ export type SearchOutcome = {
   /** Messages that match. */
   total: number
   total_is_at_least: boolean
-  /** Conversations in which they are, where one word or phrase was asked for. */
-  conversations?: number
+  /** How many conversations of each kind they are in, if one word or phrase was asked for. */
+  kinds?: Partial<Record<Kind, number>>
   /** `some`: none of the best messages holds all the words. */
   matched: "all" | "some"
   /**
@@ -131,7 +140,7 @@ async function withoutIndex(
   input: SearchInput,
   isDamaged: boolean,
 ): Promise<SearchOutcome> {
-  const scanned = await scanHistory(store, input.query, input, scope.filters.conversations)
+  const scanned = await scanHistory(store, input.query, input, scope.filters)
   const degraded = input.meaning || input.rerank ? ["Without an index there is no search by meaning."] : []
   return { ...NOTHING, ...scanned, degraded, index_is_current: false, index_is_damaged: isDamaged }
 }
@@ -147,7 +156,7 @@ async function withIndex(
   const { plan } = lexical
   const weights = await wordWeights(index, query)
   const { hybrid, rows, reranked, degraded } = await allRows(store, index, lexical, scope, input, weights)
-  const shown = await present(store, index, rows, input, weights, hybrid?.isNear === true)
+  const shown = await present(store, index, rows, input, scope, weights, hybrid?.isNear === true)
   const counted = shown.silent ? { total: 0, total_is_at_least: false } : await count(index, input, scope, plan)
   return {
     ...NOTHING,
@@ -223,6 +232,7 @@ export async function coveredBy(
     query,
     limit: COVERED_BY,
     offset: 0,
+    by: "conversation",
   })
   const weights = await wordWeights(index, query)
   return looks.reduce((most, { holds }) => Math.max(most, coverage(weights, holds)), 0)
@@ -237,7 +247,13 @@ async function count(index: SearchIndex, { query, by }: SearchInput, { filters }
   const filter = { ...filters, ...phrasesOf(query), match: plan.match }
   const counted = await index.count(filter)
   if (by === "message" || !isOneTerm(query)) return counted
-  return { ...counted, conversations: (await index.countConversations(filter)).total }
+  const kinds: Partial<Record<Kind, number>> = {}
+  for (const kind of INDEXED_KINDS) {
+    if ((filter.kinds && !filter.kinds.includes(kind)) || filter.excludedKinds?.includes(kind)) continue
+    const { total } = await index.countConversations({ ...filter, kinds: [kind] })
+    if (total > 0) kinds[kind] = total
+  }
+  return { ...counted, kinds }
 }
 
 async function hiddenOf(
@@ -261,10 +277,12 @@ async function present(
   index: SearchIndex,
   rows: Row[],
   input: SearchInput,
+  { filters }: Scope,
   weights: readonly number[],
   isNear: boolean,
 ) {
-  const shown = await readRows(store, rows, input)
+  const place = input.prose ? folding(store, filters) : undefined
+  const shown = await readRows(store, rows, input, place)
   const { looks, read, skipped } = shown
   const best = looks.reduce((most, { holds }) => Math.max(most, coverageOfRarest(weights, holds)), 0)
   const matched = looks.some(({ holds }) => holds.every(Boolean)) ? ("all" as const) : ("some" as const)
@@ -274,7 +292,7 @@ async function present(
   const kept = isNear ? rows.filter((row) => row.rank_source !== "lexical") : []
   const weak = rows.filter((row) => !kept.includes(row)).map((row) => ({ ...toSkipped(row), reason: "floor" as const }))
   if (kept.length === 0) return { ...done, hits: [], skipped: weak, silent: true, matched: "some" as const }
-  const near = await readRows(store, kept, input)
+  const near = await readRows(store, kept, input, place)
   return {
     ...done,
     hits: await hitsOf(store, index, near, input, weights),
@@ -283,6 +301,7 @@ async function present(
   }
 }
 
+type ReadRow = NonNullable<Awaited<ReturnType<typeof readBest>>>
 type ReadRows = Awaited<ReturnType<typeof readRows>>
 
 /** Each with the passage that people can read, where there is one. */
@@ -315,10 +334,13 @@ function shownAs({ number, message, snippet }: ShownPassage): ShownPassage {
 async function readRows(
   store: HistoryReader,
   rows: Row[],
-  { query, limit, offset }: Pick<SearchInput, "query" | "limit" | "offset">,
+  { query, limit, offset, by }: Pick<SearchInput, "query" | "limit" | "offset" | "by">,
+  place?: ReturnType<typeof folding>,
 ) {
   const texts = new Set<string>()
-  const read: { hit: Omit<SearchHit, "snippet">; text: string; matches: number[] }[] = []
+  const read: ReadRow[] = []
+  const folded: ReadRow[] = []
+  const leaders = new Map<string, ReadRow>()
   const skipped: SkippedHit[] = []
   await store.readAhead?.(rows.slice(0, offset + limit).map(({ ref, best }) => ({ ...ref, number: numberOf(best) })))
   for (const row of rows) {
@@ -328,12 +350,27 @@ async function readRows(
     }
     const found = await readBest(store, row)
     if (!found) continue // forgotten since it was indexed
-    if (texts.has(found.text)) skipped.push({ ...toSkipped(row), reason: "duplicate" })
-    else read.push(found)
+    const isKnown = texts.has(found.text)
     texts.add(found.text)
+    if (isKnown) {
+      skipped.push({ ...toSkipped(row), reason: "duplicate" })
+      continue
+    }
+    const placed = await place?.(found.hit.row)
+    if (placed?.parent) found.hit.parent = placed.parent
+    const leader = placed && by === "conversation" ? leaders.get(placed.name) : undefined
+    if (leader) {
+      leader.hit.more += 1 + found.hit.more
+      folded.push(found)
+      skipped.push({ ...toSkipped(row), reason: "folded" })
+    } else {
+      read.push(found)
+      if (placed) leaders.set(placed.name, found)
+    }
   }
+  // What is in a shared row counts for whether anything was found, although only its best message is shown.
   const looks = matchTexts(
-    read.map(({ text }) => text),
+    [...read, ...folded].map(({ text }) => text),
     [...query.terms, ...query.required],
     query.words,
     query.required,
@@ -359,7 +396,15 @@ async function readBest(store: HistoryReader, row: Row) {
     // Without vectors, a row's score is what its words are worth.
     ...(rank_source === "lexical" && score_lex === undefined && { score_lex: scoreByWords(row) }),
   }
-  const hit = { row: conversation, number, score, parts, evidence, more: others.length, ...(message && { message }) }
+  const hit: Omit<SearchHit, "snippet"> = {
+    row: conversation,
+    number,
+    score,
+    parts,
+    evidence,
+    more: others.length,
+    ...(message && { message }),
+  }
   return { hit, text, matches: others.map((other) => other.number) }
 }
 

@@ -169,7 +169,9 @@ describe("dex search", () => {
     expect(found).toMatchObject({ mode: "scan", results: [{ id: AUTH }] })
     expect((await json(home, ["search", "mutex", "--file", "nowhere.ts"])).results).toEqual([])
     expect((await json(home, ["search", "mutex", "--from", "2026-11-09"])).results).toEqual([])
-    expect(found.notes.join()).toMatch(/no search index yet: \d of \d conversations were read one by one/)
+    expect(found.notes.join()).toMatch(
+      /no search index yet: \d of \d conversations, subagents and notes were read one by one/,
+    )
     await syncHome(home)
     expect(await json(home, ["search", "mutex"])).toMatchObject({ mode: "lexical", results: [{ id: AUTH }] })
   })
@@ -441,7 +443,7 @@ describe("dex doctor, stats and sources", () => {
   test("counts what is kept", async () => {
     const stats = await json(await synced(), ["stats"])
     expect(stats).toMatchObject({
-      total_conversations: 3,
+      total_conversations: 2,
       total_messages: 14,
       sources: { claude_code: 3 },
       kinds: { person: 2, automation: 1 },

@@ -109,7 +109,9 @@ describe("a damaged index", () => {
     for (let i = 0; i < 2; i++) {
       const { stdout } = await dex(home, ["search", "mutex", "--json"])
       expect(JSON.parse(stdout)).toMatchObject({ mode: "scan", results: [{ id: AUTH }] })
-      expect(stdout).toMatch(/The search index is damaged: \d of \d conversations were read one by one instead/)
+      expect(stdout).toMatch(
+        /The search index is damaged: \d of \d conversations, subagents and notes were read one by one instead/,
+      )
     }
     expect((await dex(home, ["doctor"])).stdout).toMatch(/problem +index: The search index is damaged[\s\S]*→ dex sync/)
     expect((await dex(home, ["sync"])).code).toBe(0)

@@ -44,7 +44,9 @@ test("who asks for a tool is shown its call", async () => {
 test("counts the rows that are shown, and how many there are where one thing was asked for", async () => {
   expect((await search("walrus", "--by", "message", "--limit", "1")).stderr).toMatch(/^\n?1 of \d messages shown\. /)
   expect((await search("walrus")).stderr).toMatch(/^\n?1 conversation found\. /)
-  expect((await search("token", "--limit", "1")).stderr).toMatch(/1 of [2-9] conversations shown\. /)
+  expect((await search("token", "--limit", "1")).stderr).toMatch(
+    /1 conversation shown; found in 1 conversation \(and 1 automated\)\. /,
+  )
   expect((await search('"hidden commands"')).stderr).toMatch(/^\n?1 conversation found\. /)
   expect((await search("walrus token")).stderr).toMatch(/^\n?\d conversations shown\. Read one/)
 })

@@ -363,7 +363,7 @@ describe("how it looks", () => {
       await screen.type("clear; dex usage week 2>/dev/null; echo done")
       await screen.keys("Enter")
       const lines = (await screen.shows(/^done$/m)).split("\n").map((line) => line.trimEnd())
-      expect(lines).toContain("2026-11-02 to 2026-11-09 · $46.75+ · 5.00 M tokens · 3 conversations")
+      expect(lines).toContain("2026-11-02 to 2026-11-09 · $46.75+ · 5.00 M tokens · 3 conversations with usage")
       expect(lines).toContain("█      ▅")
       const bars = lines
         .filter((line) => /^2026-11-0\d {2}/.test(line))
@@ -385,6 +385,6 @@ describe("how it looks", () => {
     }
     const { stdout } = await warmDex(home, ["usage"], { NO_COLOR: "", FORCE_COLOR: "0" })
     expect(stdout).not.toMatch(/[█▁\x1b]/)
-    expect(stdout).toMatch(/^2026-11-02 to 2026-11-09 · \$46\.75\+ · 5\.00 M tokens · 3 conversations\n/)
+    expect(stdout).toMatch(/^2026-11-02 to 2026-11-09 · \$46\.75\+ · 5\.00 M tokens · 3 conversations with usage\n/)
   })
 })

@@ -64,7 +64,7 @@ export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): P
   // A part of a path would do for the search.
   const results = output.results.filter(({ project }) => !filter.here || project === dex.project)
   const rows = results
-    .filter(({ kind }) => PERSONS_KINDS.some((one) => one === kind))
+    .filter(({ kind, parent }) => parent !== undefined || PERSONS_KINDS.some((one) => one === kind))
     .map(({ id, title, date, source, project, snippet, message_index }) => ({
       ref: id,
       title,
@@ -74,8 +74,9 @@ export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): P
       snippet,
       message: message_index,
     }))
+  const unfolded = results.filter(({ parent }) => parent === undefined)
   const left = otherKinds(
-    Object.fromEntries([...Map.groupBy(results, ({ kind }) => kind)].map(([kind, all]) => [kind, all.length])),
+    Object.fromEntries([...Map.groupBy(unfolded, ({ kind }) => kind)].map(([kind, all]) => [kind, all.length])),
   )
   const leftNote = left === "" ? "" : `Not shown: ${left}; \`dex search\` shows them.`
   // Who types knows that the last word is not whole yet.

@@ -22,7 +22,7 @@ type StatsOutput = OutputOf<typeof stats>
 export async function printStats(output: StatsOutput, context: PrintContext): Promise<Printed> {
   if (output.suggestions) return (await import("./suggestions.ts")).printSuggestionStats(output.suggestions, context)
   const { terminal, home } = context
-  if (output.total_conversations === 0)
+  if (Object.keys(output.kinds).length === 0)
     return { lines: [], notes: ["Nothing is stored yet. `dex sync` reads what your agents have written."] }
   const label = (name: string) => paint(terminal, "cyan", padEnd(name, 15))
   const fact = (name: string, text: string) =>
@@ -32,11 +32,16 @@ export async function printStats(output: StatsOutput, context: PrintContext): Pr
       .map(([name, count]) => `${name} ${grouped(count)}`)
       .join(", ")
   const others = otherKinds(output.kinds)
+  const agents = agentsIn(output.sources)
+  const all = Object.values(agents).reduce((sum, count) => sum + count, 0)
   const lines = [
-    `${label("conversations")}${grouped(output.kinds.person ?? 0)}${others === "" ? "" : ` (and ${others})`}`,
+    `${label("conversations")}${grouped(output.total_conversations)}${others === "" ? "" : ` (and ${others})`}`,
     `${label("messages")}${grouped(output.total_messages)}`,
     ...fact("from, to", `${when(output.date_range.earliest)}, ${when(output.date_range.latest)}`),
-    ...fact("agents", counts(agentsIn(output.sources))),
+    ...fact(
+      "agents",
+      `${counts(agents)}${all === output.total_conversations ? "" : " (with subagents and automated runs)"}`,
+    ),
     ...fact("run by", counts(output.kinds)),
     ...fact("average size", `${formatCount(output.avg_tokens_per_conversation)} tokens (stripped, estimated)`),
     `${label("text, disk")}${megabytes(output.text_bytes)}, ${megabytes(output.disk_bytes)}`,
@@ -313,7 +318,7 @@ type ReindexOutput = OutputOf<typeof reindex>
 
 export function printReindex(output: ReindexOutput): Printed {
   return {
-    lines: [`Indexed ${many(output.conversations, "conversation")} in ${seconds(output.duration_ms)}.`],
+    lines: [`Indexed ${sayConversations(output.kinds)} in ${seconds(output.duration_ms)}.`],
     notes: output.embedding ? embeddingNotes(output.embedding) : [],
   }
 }

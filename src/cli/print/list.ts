@@ -3,7 +3,7 @@ import { ownerIn } from "../../core/ref.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safeLine, widthOf } from "../../render/terminal.ts"
 import { many, projectName, when } from "../../render/words.ts"
-import { nounOf, otherKinds } from "../../tools/kinds.ts"
+import { nounOf, otherKinds, sayConversations } from "../../tools/kinds.ts"
 import type { list } from "../../tools/list/list.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { showFirst } from "./words.ts"
@@ -18,7 +18,7 @@ export function printList(output: Output, { terminal, numbered }: PrintContext):
   if (output.conversations.length === 0) notes.push(output.note ?? "No conversations here.")
   else
     notes.push(
-      `${output.conversations.length} of ${many(output.total, nounOf(output.conversations))}. Read one: ${showFirst(listing, { numbered })}${output.next_offset === undefined || output.continue_with !== undefined ? "" : `. More: --offset ${output.next_offset}`}`,
+      `${output.conversations.length} of ${output.kinds ? sayConversations(output.kinds) : many(output.total, nounOf(output.conversations))}. Read one: ${showFirst(listing, { numbered })}${output.next_offset === undefined || output.continue_with !== undefined ? "" : `. More: --offset ${output.next_offset}`}`,
     )
   if (output.conversations.some((row) => workOf(row) !== ""))
     notes.push("+ and - are lines changed, f files edited, c commits made.")

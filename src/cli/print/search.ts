@@ -5,7 +5,7 @@ import { clip, paint, safeLine, type Terminal, widthOf, wrap } from "../../rende
 import { age, many, projectName, when } from "../../render/words.ts"
 import { isOneTerm, parseQuery } from "../../search/query.ts"
 import { clipSnippet } from "../../store/index/snippets.ts"
-import { countedIn, nounOf } from "../../tools/kinds.ts"
+import { countedIn, nounOf, sayFound } from "../../tools/kinds.ts"
 import type { search } from "../../tools/search/search.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { sumLine } from "./sum.ts"
@@ -68,11 +68,9 @@ function fitting(drawn: string[][], room: number): number {
 }
 
 /** How many of all are shown; undefined where not all were counted. */
-function ofAll({ conversations, total, total_is_at_least }: Output, shown: number, noun: string): string | undefined {
-  const all = noun === "message" ? total : conversations
-  if (all === undefined || all < shown) return undefined
-  if (total_is_at_least) return `${shown} of more than ${many(all, noun)} shown`
-  return all === shown ? `${many(all, noun)} found` : `${shown} of ${many(all, noun)} shown`
+function ofAll({ kinds, total, total_is_at_least }: Output, shown: number, noun: string): string | undefined {
+  const counts = noun === "message" ? { message: total } : kinds
+  return counts && sayFound(counts, shown, noun, total_is_at_least)
 }
 
 function nounFor(hits: Hit[], byMessage: boolean): string {

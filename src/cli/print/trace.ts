@@ -119,6 +119,7 @@ const REASONS: Record<string, string> = {
   filter: "excluded by a filter",
   floor: "too weak",
   duplicate: "the same text as another",
+  folded: "in the row of the same conversation",
   budget: "no room left",
   not_top_k: "others ranked higher",
 }

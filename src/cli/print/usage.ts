@@ -32,7 +32,7 @@ function headLine({ total, from, to, plan }: Output): string {
     when,
     `${cost(total)}${plan === undefined ? "" : " list price"}`,
     `${shortCount(total.tokens)} tokens`,
-    many(total.conversations, "conversation"),
+    `${many(total.conversations, "conversation")} with usage`,
   ].join(" · ")
 }
 

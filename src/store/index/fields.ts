@@ -51,13 +51,13 @@ export function cardOf(row: ConversationRow, files: string[]): IndexedText | und
 
 /** The first ones are known by a number, in every index that there is. Nobody is added here: the others have their name. */
 const NUMBERED: readonly SourceId[] = ["claude_code", "codex", "opencode", "cursor", "gemini_cli", "dex_chat", "docs"]
-const KINDS: readonly Kind[] = ["person", "subagent", "automation", "dex", "document", "note"]
+export const INDEXED_KINDS: readonly Kind[] = ["person", "subagent", "automation", "dex", "document", "note"]
 
 // Filters are words of the index: FTS5 intersects them far faster than SQL can check rows. A tag ends in a digit, so
 // that the stemmer leaves it alone, and begins so that no query for ordinary words can mean it.
 export const sourceTag = (source: SourceId) =>
   NUMBERED.includes(source) ? `xxsource${NUMBERED.indexOf(source)}` : `xxsource${Buffer.from(source).toString("hex")}x0`
-export const kindTag = (kind: Kind) => `xxkind${KINDS.indexOf(kind)}`
+export const kindTag = (kind: Kind) => `xxkind${INDEXED_KINDS.indexOf(kind)}`
 export const projectTag = (id: number) => `xxproject${id}`
 export const roleTag = (role: Role) => `xxrole${ROLES.indexOf(role)}`
 /** Of a conversation's card, as a message has its role. */

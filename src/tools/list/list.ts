@@ -36,6 +36,7 @@ export const list = defineTool({
     ),
     collections: optional(listOf(collectionShape, "In docs, when no collection is named.")),
     total: integer(),
+    kinds: optional(mapOf(integer(), "With all: the total by who ran them.")),
     left_out: mapOf(integer(), "Conversations of other kinds that match too; all shows them."),
     next_offset: optional(integer("Pass it as offset to continue.")),
     continue_with: optional(text("The call that continues, if max_tokens cut the list.")),

@@ -1,6 +1,6 @@
 import { PERSONS_KINDS, type SourceId } from "../../core/conversation.ts"
 import { fitted, tooSmall } from "../../render/budget.ts"
-import type { HistoryReader } from "../../store/history/store.ts"
+import type { HistoryReader, ListFilter } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { describeCollections, knownCollections } from "../docs/collections.ts"
 import { conversationOf, dateRange } from "../fields.ts"
@@ -27,18 +27,21 @@ export async function run(dex: Dex, input: ListInput) {
   if (input.in === "docs" && input.collection === undefined) return listCollections(dex, input)
   const store = await dex.store()
   const conversation = await resolveSession(dex, input.session)
-  const { rows, total, left_out } = await store.list({
+  const isAll = input.all || conversation !== undefined
+  const filter = {
     ...(input.project !== undefined && { project: input.project }),
     ...(input.source !== undefined && { source: input.source }),
     ...dateRange(input, dex.now()),
-    ...(!input.all && !conversation && input.collection === undefined && { kinds: PERSONS_KINDS }),
+    ...(!isAll && input.collection === undefined && { kinds: PERSONS_KINDS }),
     ...(input.collection !== undefined && { collection: (await knownCollections(dex, [input.collection]))[0]! }),
     ...(conversation && { conversation }),
     ...(input.file !== undefined && { among: await store.touching(input.file) }),
     inside: dex.project,
     limit: input.limit,
     offset: input.offset,
-  })
+  }
+  const { rows, total, left_out } = await store.list(filter)
+  const kinds = isAll && input.collection === undefined ? await kindsOf(store, filter) : undefined
   const work = await store.work(rows.map((row) => row.ref))
   const conversations = rows.map((row, i) => ({ ...conversationOf(row), ...work[i]! }))
   const note = total === 0 && Object.keys(left_out).length === 0 ? await nothingNote(dex, store, input) : undefined
@@ -47,6 +50,7 @@ export async function run(dex: Dex, input: ListInput) {
     return {
       conversations: conversations.slice(0, kept),
       total,
+      ...(kinds && { kinds }),
       left_out,
       ...(next < total && conversations.length > 0 && { next_offset: next }),
       ...(kept < conversations.length && { continue_with: goOn(input, next) }),
@@ -56,6 +60,12 @@ export async function run(dex: Dex, input: ListInput) {
   const fit = fitted(conversations.length, build, input.max_tokens, (i) => conversations[i]!.title.length)
   if (!fit || (fit.kept === 0 && conversations.length > 0)) throw tooSmall(input.max_tokens!, build(1))
   return fit.answer
+}
+
+/** How many of each kind these are. */
+async function kindsOf(store: HistoryReader, filter: ListFilter): Promise<Record<string, number>> {
+  const { total, left_out } = await store.list({ ...filter, kinds: ["person"], limit: 0, offset: 0 })
+  return { ...(total > 0 && { person: total }), ...left_out }
 }
 
 /** Why filters leave nothing. */

@@ -22,8 +22,8 @@ export function notesOn(
   if (mode === "scan" && scanned)
     notes.push(
       outcome.index_is_damaged
-        ? `The search index is damaged: ${grouped(scanned.conversations)} of ${grouped(scanned.of)} conversations were read one by one instead. \`dex sync\` builds it again.`
-        : `There is no search index yet: ${grouped(scanned.conversations)} of ${grouped(scanned.of)} conversations were read one by one. \`dex sync\` builds it.`,
+        ? `The search index is damaged: ${grouped(scanned.conversations)} of ${grouped(scanned.of)} conversations, subagents and notes were read one by one instead. \`dex sync\` builds it again.`
+        : `There is no search index yet: ${grouped(scanned.conversations)} of ${grouped(scanned.of)} conversations, subagents and notes were read one by one. \`dex sync\` builds it.`,
     )
   else if (!outcome.index_is_current)
     notes.push(

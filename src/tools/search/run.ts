@@ -10,7 +10,7 @@ import { largest, tooSmall } from "../../render/budget.ts"
 import { toJson } from "../../render/json.ts"
 import { parseQuery, type QueryFilters } from "../../search/query.ts"
 import type { Filters } from "../../search/scope.ts"
-import type { SearchInput } from "../../search/search.ts"
+import type { SearchHit, SearchInput } from "../../search/search.ts"
 import { fittedOf, weightsOf } from "../../search/weights.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import { clipSnippet } from "../../store/index/snippets.ts"
@@ -18,6 +18,7 @@ import { markDamaged } from "../../store/sqlite/database.ts"
 import type { Dex } from "../context.ts"
 import { knownCollections } from "../docs/collections.ts"
 import { conversationOf, dateRange } from "../fields.ts"
+import { conversationsAmong } from "../kinds.ts"
 import { resolveSession } from "../resolve.ts"
 import { type NamedSource, namedSources, sourcesMeant } from "../source-named.ts"
 import { historyNote } from "../unread.ts"
@@ -130,7 +131,7 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
     ...(dex.caller === undefined ? privateNote(outcome) : []),
   ]
   const rows = outcome.hits.map((hit) => ({
-    ...briefly(conversationOf(hit.row)),
+    ...briefly(foundIn(hit)),
     ...(hit.message && sectionRef(hit.row, hit.message)),
     message_index: hit.number,
     ...(hit.message && { role: hit.message.role, origin: originsText(hit.message) }),
@@ -149,7 +150,7 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
     results: results.slice(0, kept),
     total: outcome.total,
     ...(outcome.total_is_at_least && { total_is_at_least: true }),
-    ...(outcome.conversations !== undefined && { conversations: outcome.conversations }),
+    ...(outcome.kinds && { conversations: conversationsAmong(outcome.kinds), kinds: outcome.kinds }),
     matched: outcome.matched,
     ...(meant && { replaced: meant.map(({ typed, by }) => ({ typed, by })) }),
     mode: outcome.mode,
@@ -171,6 +172,14 @@ function withinBudget<A extends object>(answer: (kept: number) => A, rows: numbe
 
 function leftOut(rows: number, offset: number): string {
   return `${grouped(rows)} more rows were left out to stay within max_tokens. Continue with offset ${offset}.`
+}
+
+/** A subagent is shown as its parent is, but the ref and the sizes are those of what was found. */
+function foundIn({ row, parent }: SearchHit) {
+  const own = conversationOf(row)
+  if (!parent) return own
+  const { id, title, project, source, date } = conversationOf(parent)
+  return { ...own, title, project, source, date, parent: id }
 }
 
 /** A section is named by its heading, where a message has a number. */

@@ -1,5 +1,16 @@
 import { ROLES } from "../../core/conversation.ts"
-import { choice, decimal, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
+import {
+  choice,
+  decimal,
+  flag,
+  integer,
+  listOf,
+  mapOf,
+  object,
+  optional,
+  text,
+  withDefault,
+} from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { conversationFields, fromField, projectField, sourceField, toField } from "../fields.ts"
@@ -34,11 +45,12 @@ export const search = defineTool({
     results: listOf(
       object({
         ...conversationFields,
+        parent: optional(text("Found in a subagent of this conversation, whose title and date these are.")),
         snippet: text("Up to 300 characters around the match, fewer where there are many rows."),
         message_index: integer("The best message; get it with expand."),
         role: optional(text("Who wrote that message.")),
         origin: optional(text("Whose words these are: person, agent, local_tool, web, injected.")),
-        more_matches: integer("More messages of this conversation among the best matches."),
+        more_matches: integer("More messages of this conversation and its subagents among the best matches."),
         rank_source: optional(choice(["lexical", "vector", "both"], "What found it, in hybrid mode or with explain.")),
         score_lex: optional(decimal("By its words.")),
         score_vec: optional(decimal("By its meaning: the cosine of its nearest message.")),
@@ -51,6 +63,7 @@ export const search = defineTool({
     total: integer("Messages that match; without words, conversations."),
     total_is_at_least: optional(flag("The count stopped at 10,000.")),
     conversations: optional(integer("Conversations that they are in, if one word or phrase was asked for.")),
+    kinds: optional(mapOf(integer(), "Those by who ran them, with subagents, notes and documents.")),
     matched: choice(["all", "some"], "some: no message contains all the words."),
     replaced: optional(
       listOf(

@@ -21,7 +21,7 @@ export function searchFacts(outcome: SearchOutcome, offset: number, conversation
       score_final: hit.score,
       ...hit.evidence,
       terms: hit.parts,
-      summary: hit.row.title?.text ?? "",
+      summary: (hit.parent ?? hit.row).title?.text ?? "",
     })),
     skipped: outcome.skipped.slice(0, MOST_SKIPPED).map(({ ref, number, score, reason }) => ({
       ref: formatRef({ ...ref, number }),

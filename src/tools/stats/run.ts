@@ -1,6 +1,7 @@
 import { statSync } from "node:fs"
 import { isoDate } from "../../core/dates.ts"
 import type { Dex } from "../context.ts"
+import { conversationsAmong } from "../kinds.ts"
 import { currentSession, isHere } from "../resolve.ts"
 
 const MOST_PROJECTS = 20
@@ -13,7 +14,7 @@ export async function run(dex: Dex, input: { summary?: boolean; suggestions?: bo
   const projects = busiest.filter(({ path, private: hidden }) => !hidden || isHere(dex, path))
   const session = currentSession(dex)
   return {
-    total_conversations: total.conversations,
+    total_conversations: conversationsAmong(total.kinds),
     total_messages: total.messages,
     date_range: {
       ...(total.earliest !== undefined && { earliest: isoDate(total.earliest) }),

@@ -12,13 +12,13 @@ export const stats = defineTool({
     suggestions: optional(flag("What was suggested and what came of it.")),
   }),
   output: object({
-    total_conversations: integer(),
+    total_conversations: integer("That a person had with an agent; kinds has the others."),
     total_messages: integer(),
     date_range: object({ earliest: optional(text()), latest: optional(text()) }),
-    sources: mapOf(integer(), "Conversations by agent."),
-    kinds: mapOf(integer(), "Conversations by who ran them."),
+    sources: mapOf(integer(), "By agent, with subagents and automated runs."),
+    kinds: mapOf(integer(), "By who ran them: person, subagent, automation, dex, note."),
     projects: listOf(text(), "The 20 most active, most active first."),
-    avg_tokens_per_conversation: integer("In the stripped format; an estimate."),
+    avg_tokens_per_conversation: integer("In the stripped format, subagents counted as well; an estimate."),
     text_bytes: integer("UTF-8 bytes of the redacted text that is kept."),
     disk_bytes: integer("Bytes of history.db and of the search index."),
     suggestions: optional(
@@ -46,6 +46,6 @@ export const stats = defineTool({
     omit: ["suggestions", "summary"],
   },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
-  found: ({ suggestions, total_conversations }) =>
-    suggestions ? suggestions.suggestions + suggestions.would > 0 : total_conversations > 0,
+  found: ({ suggestions, kinds }) =>
+    suggestions ? suggestions.suggestions + suggestions.would > 0 : Object.keys(kinds).length > 0,
 })

@@ -5,6 +5,7 @@ import { openIndex, rebuildIndex } from "../../store/index/search-index.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import type { Dex } from "../context.ts"
 import { embedderOf } from "../embedder.ts"
+import { conversationsAmong } from "../kinds.ts"
 
 export async function run(dex: Dex, input: { vectors?: boolean }) {
   const started = Date.now()
@@ -15,7 +16,7 @@ export async function run(dex: Dex, input: { vectors?: boolean }) {
       "No embedder is set, so there are no vectors to make. docs/embeddings.md says how.",
     )
   const store = await dex.store()
-  const { conversations } = await store.stats()
+  const { conversations, kinds } = await store.stats()
   // Documents are indexed too, and are no conversations.
   const total = conversations + (await documentCount(store))
   const say = (phase: "indexing" | "embedding", done: number, total: number) =>
@@ -38,7 +39,12 @@ export async function run(dex: Dex, input: { vectors?: boolean }) {
           onProgress: (done, total) => say("embedding", done, total),
         },
       ))
-    return { conversations, duration_ms: Date.now() - started, ...(embedding && { embedding }) }
+    return {
+      conversations: conversationsAmong(kinds),
+      kinds,
+      duration_ms: Date.now() - started,
+      ...(embedding && { embedding }),
+    }
   } finally {
     index.close()
   }

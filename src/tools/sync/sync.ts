@@ -104,7 +104,12 @@ export const reindex = defineTool({
   input: object({
     vectors: optional(flag("Also rebuild the vectors. Otherwise vectors of unchanged messages are kept.")),
   }),
-  output: object({ conversations: integer(), duration_ms: integer(), embedding: optional(embeddingShape) }),
+  output: object({
+    conversations: integer(),
+    kinds: mapOf(integer(), "By who ran them."),
+    duration_ms: integer(),
+    embedding: optional(embeddingShape),
+  }),
   cli: { group: "Keep", example: "dex reindex" },
   run: async (dex: Dex, input) => (await import("./run-reindex.ts")).run(dex, input),
   trace: { command: "reindex", facts: (_, output) => ({ inputs: { conversations: output.conversations } }) },

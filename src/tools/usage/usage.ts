@@ -32,7 +32,7 @@ const sumFields = {
   web_searches: integer(),
   web_fetches: integer(),
   answers: integer("Messages of agents that these tokens are counted in."),
-  conversations: integer("Subagents count with the conversation that started them."),
+  conversations: integer("With recorded usage; subagents count with the conversation that started them."),
   subagent_tokens: integer("Of the tokens, those that subagents used."),
   subagent_cost: decimal("Of the cost, what subagents cost."),
   cost_of: object({

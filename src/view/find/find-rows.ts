@@ -53,14 +53,15 @@ function newest({ conversations, total, left_out, note }: OutputOf<typeof list>,
 }
 
 function searched(output: OutputOf<typeof search>, { words, offset }: FindQuestion): Found {
-  const { results, total, total_is_at_least, conversations, degraded = [] } = output
+  const { results, total, total_is_at_least, conversations, kinds = {}, degraded = [] } = output
   const notes = [...output.notes, ...degraded]
   const shown = results.length
   if (output.mode === "list")
     return { rows: results, says: range(shown, offset, total), notes, hasMore: offset + shown < total }
   // Of several words, the count is of messages with any of them, which nobody asked for.
   const isCounted = isOneTerm(parseQuery(words)) && !total_is_at_least && conversations !== undefined
-  const isAll = isCounted && conversations >= offset + shown && results.every(({ kind }) => kind !== "document")
+  // With subagents or other kinds among what was counted, the number of rows is another one.
+  const isAll = isCounted && conversations >= offset + shown && Object.keys(kinds).length === 1
   const rows = offset === 0 ? many(shown, "result") : `Results ${grouped(offset + 1)} to ${grouped(offset + shown)}`
   return {
     rows: results,

@@ -17,7 +17,7 @@ export async function homePage(request: PageRequest): Promise<ViewPage> {
   const { dex, to, query } = request
   if (!dex.hasHistory()) return nothingYet()
   const kept = await askTool(dex, stats, { summary: true })
-  if (kept.total_conversations === 0) return nothingYet()
+  if (Object.keys(kept.kinds).length === 0) return nothingYet()
   const days = daysAsked(query)
   const { from, until } = rangeOf(days, kept, dex.now())
   const range = { from, to: until }

@@ -59,7 +59,7 @@ function filtersIn(query: URLSearchParams): Filters {
 
 function headLine({ total, from, to, plan }: UsageOutput): Html {
   const [first, last] = [from, to].map((iso) => (iso === undefined ? "" : localDay(Date.parse(iso))))
-  return html`<p class="line"><span><b>${dollars(total.cost)}${total.unpriced_tokens > 0 && "+"}</b>${plan !== undefined && ` list price, covered by ${plan}`}</span><span><b>${shortCount(total.tokens)}</b> tokens</span><span>${many(total.conversations, "conversation")}</span>${first !== "" && html`<span>${first === last ? first : `${first} to ${last}`}</span>`}</p>`
+  return html`<p class="line"><span><b>${dollars(total.cost)}${total.unpriced_tokens > 0 && "+"}</b>${plan !== undefined && ` list price, covered by ${plan}`}</span><span><b>${shortCount(total.tokens)}</b> tokens</span><span>${many(total.conversations, "conversation")} with usage</span>${first !== "" && html`<span>${first === last ? first : `${first} to ${last}`}</span>`}</p>`
 }
 
 function filterForm(by: UsageGroup, filters: Filters, { to }: PageRequest): Html {

@@ -1,0 +1,47 @@
+import { besideOf, formatRef, type Ref } from "../core/ref.ts"
+import type { ConversationRow, HistoryReader } from "../store/history/store.ts"
+import { type Scope, withoutHidden } from "./scope.ts"
+
+/** Where a conversation is shown: `name` is the same for all that share a row. `parent` is set for a subagent. */
+export type RowPlace = { name: string; parent?: ConversationRow }
+
+/** An imported history may contain longer chains, or ones that lead back to their start. */
+const MOST_PARENTS = 10
+
+/**
+ * Finds the conversation in whose row a subagent is shown: the one that a person or a script started. A subagent has a row of its own
+ * if that one is unknown, deleted, private, or left out by the filters.
+ */
+export function folding(store: HistoryReader, filters: Scope["filters"]) {
+  const open = withoutHidden(store, filters)
+  const known = new Map<string, Promise<ConversationRow | undefined>>()
+  const read = (ref: Ref) => {
+    const name = formatRef(ref)
+    const row = known.get(name) ?? open.conversation(ref)
+    known.set(name, row)
+    return row
+  }
+  return async (row: ConversationRow): Promise<RowPlace> => {
+    let top = row
+    for (let climbed = 0; top.kind === "subagent" && top.parent && climbed < MOST_PARENTS; climbed++) {
+      const above = await read(besideOf(top.ref, top.parent.id))
+      if (!above) break
+      top = above
+    }
+    const isFolded = top.kind !== "subagent" && top !== row && isWithin(top, filters)
+    return isFolded ? { name: formatRef(top.ref), parent: top } : { name: formatRef(row.ref) }
+  }
+}
+
+function isWithin({ ref, kind, project, started_at, ended_at }: ConversationRow, filters: Scope["filters"]): boolean {
+  const { projects, kinds, conversations, excludedConversations, from, to } = filters
+  const isOneOf = (refs: readonly Ref[]) => refs.some((one) => formatRef(one) === formatRef(ref))
+  return (
+    (projects === undefined || (project !== undefined && projects.includes(project))) &&
+    (kinds === undefined || kinds.includes(kind)) &&
+    (conversations === undefined || isOneOf(conversations)) &&
+    (excludedConversations === undefined || !isOneOf(excludedConversations)) &&
+    (from === undefined || (ended_at !== undefined && ended_at >= from)) &&
+    (to === undefined || (started_at !== undefined && started_at <= to))
+  )
+}
