@@ -3,7 +3,7 @@
 
 /** The tenant and member of the transaction. In a subquery, so that it is worked out once and not for every row. */
 export const TENANT = "(select nullif(current_setting('hub.tenant', true), '')::int)"
-const MEMBER = "(select nullif(current_setting('hub.member', true), '')::int)"
+export const MEMBER = "(select nullif(current_setting('hub.member', true), '')::int)"
 const ROLE = "(select current_setting('hub.role', true))"
 
 /** What a member may read of `hub.conversation`. */

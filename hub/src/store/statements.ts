@@ -1,4 +1,4 @@
-import { TENANT } from "./scope.ts"
+import { MEMBER, TENANT } from "./scope.ts"
 
 /** What is asked of the conversations that are in a scope. */
 export type Statements = ReturnType<typeof statementsIn>
@@ -35,8 +35,12 @@ export function statementsIn(SCOPE: string) {
       join hub.member m on m.tenant = c.tenant and m.id = c.author
       where c.tenant = ch.tenant and c.id = ch.conversation and c.rev > 0 limit 1) c on true
     order by ch.seq`
-  /** A private one is listed only to who asks from inside its project, as on a laptop. */
-  const IS_LISTED = `c.rev > 0 and c.kind <> 'document' and (c.visibility <> 'private' or p.key = $1)
+  /**
+   * A private one is listed only from inside its project ($1), as on a laptop. Questions that members ask the hub come from no project
+   * ($1 is empty), and these list the member's own.
+   */
+  const IS_OPEN = `(c.visibility <> 'private' or p.key = $1 or ($1 = '' and c.author = ${MEMBER}))`
+  const IS_LISTED = `c.rev > 0 and c.kind <> 'document' and ${IS_OPEN}
     and ($2::text is null or position(lower($2) in lower(p.key)) > 0)
     and ($3::text is null or c.source = $3)
     and ($4::bigint is null or c.ended_at >= $4)
@@ -51,7 +55,7 @@ export function statementsIn(SCOPE: string) {
   const USING_MODEL = `select ${COLUMNS} from ${FROM} where c.rev > 0
     and exists (select from unnest(c.models) as model where position($1 in lower(model)) > 0) order by c.id`
   const COMMITTING = `select ${COLUMNS} from ${FROM} where c.rev > 0 and c.commit_count > 0
-    and (c.visibility <> 'private' or p.key = $1) order by c.id`
+    and ${IS_OPEN} order by c.id`
   /** Those that were going on then, and as many before and after as there can be messages. */
   const AROUND = `select ${COLUMNS} from ${FROM} where c.rev > 0 and c.project = $1 and c.last_at is not null and (
     (c.first_at <= $2 and c.last_at >= $2) or c.id = $5
