@@ -190,3 +190,30 @@ test("each subscription is told what it wants: enough relevance, not too many, n
   expect(await tell(parts, trigger({ file: "README.md", at: NOW + 9_000 }))).toEqual([])
   expect(moments).toHaveLength(4)
 })
+
+test("neither what is looked up nor what is kept for a subscriber has the secret that a file's or a symbol's name contains", async () => {
+  const suggestions = openSuggestions(join(tempDir(), "suggest.db"), { redact: (text) => text })
+  onTestFinished(() => suggestions.close())
+  const secret = `ghp_${"a1B2c3D4e5F6".repeat(3)}`
+  const clean = redactText(`x ${secret}`).slice(2)
+  const patterns: Pattern[] = [
+    { type: "file", pattern: "src/**", priority: 1 },
+    { type: "symbol", pattern: clean, priority: 2 },
+  ]
+  for (const pattern of patterns) suggestions.subscribe(subscriptionOf(pattern.type, { patterns: [pattern] }))
+  const moments: Moment[] = []
+  const suggest = async (moment: Moment) => {
+    moments.push(moment)
+    return [itemOf({ relevance: 0.9, key: "one" })]
+  }
+  const told = await tell(
+    { suggestions, clock: () => 0, suggest },
+    trigger({ file: `src/${secret}.ts`, symbols: [secret] }),
+  )
+  expect(told.map(({ subscription }) => subscription).sort()).toEqual(["file", "symbol"])
+  const kept = suggestions.list({ limit: 9, status: "pending" }).map(({ moment }) => moment)
+  for (const seen of [moments, kept]) {
+    expect(seen.map(({ file }) => file)).toEqual([`src/${clean}.ts`, `src/${clean}.ts`])
+    expect(JSON.stringify(seen)).not.toContain(secret)
+  }
+})
