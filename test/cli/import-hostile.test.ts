@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process"
 import {
+  appendFileSync,
   copyFileSync,
   cpSync,
   mkdirSync,
@@ -501,6 +502,62 @@ test("an import changes nothing that is here: no word, no title, no project, and
     })
     expect(await dex(home, ["import", file])).toMatchObject({ code: 0 })
     expect([await rows(), await content(home)]).toEqual(before)
+  }
+})
+
+test("a conversation that only the prompt log knows here gets its answers from an import, and each prompt once", async () => {
+  const id = "e1111111-1111-4111-8111-111111111111"
+  const turns = [
+    { user: "why does the pelican fail" },
+    { assistant: "It has one key." },
+    { user: "continue" },
+    { assistant: "It needs two." },
+    { user: "continue" },
+    { assistant: "Both are set now." },
+  ]
+  const [home, other] = [tempDir(), tempDir()]
+  claudeSession(other, { id, start: "2026-03-01T10:00:00Z", turns })
+  await syncHome(other)
+  await dex(other, ["backup", join(other, "other.db")])
+  // The log has lost the first "continue", and has a prompt that never reached the transcript.
+  const prompts = [
+    ["why does the pelican fail", "10:00:00.700"],
+    ["continue", "10:03:59.500"],
+    ["never mind", "10:09:00.000"],
+  ] as const
+  const logged = ([display, time]: readonly [string, string]) =>
+    `${JSON.stringify({
+      display,
+      pastedContents: {},
+      timestamp: Date.parse(`2026-03-01T${time}Z`),
+      project: "/code/api",
+      sessionId: id,
+    })}\n`
+  mkdirSync(join(home, ".claude"))
+  const log = join(home, ".claude", "history.jsonl")
+  writeFileSync(log, prompts.map(logged).join(""))
+  await syncHome(home)
+  const said = async () => {
+    const store = openStore(join(home, ".dex", "history.db"))
+    const messages = await store.messages({ source: "claude_code", id })
+    store.close()
+    return messages.filter(({ superseded }) => !superseded).map(({ parts }) => parts.map(({ text }) => text).join())
+  }
+  expect(await said()).toEqual(["why does the pelican fail", "continue", "never mind"])
+  const together = [
+    "why does the pelican fail",
+    "It has one key.",
+    "continue",
+    "It needs two.",
+    "continue",
+    "Both are set now.",
+    "never mind",
+  ]
+  for (const more of [[], [], ["continue"]]) {
+    for (const prompt of more) appendFileSync(log, logged([prompt, "10:20:00.000"]))
+    await syncHome(home)
+    expect(await dex(home, ["import", join(other, "other.db")])).toMatchObject({ code: 0 })
+    expect(await said()).toEqual([...together, ...more])
   }
 })
 

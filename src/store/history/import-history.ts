@@ -1,6 +1,7 @@
 import { hash } from "node:crypto"
-import type { Title } from "../../core/conversation.ts"
+import type { Role, Title } from "../../core/conversation.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
+import { loadLines } from "./bodies.ts"
 import { type Block, numberOfLine, packLines, readBlock } from "./codec.ts"
 import { FLAG } from "./flags.ts"
 import { historyIdIn } from "./foreign-file.ts"
@@ -23,6 +24,7 @@ import {
   titleFrom,
   wholeCount,
 } from "./foreign-values.ts"
+import { keyText } from "./merge.ts"
 import { markPrivate } from "./private-folders.ts"
 import { isSound } from "./rot/sums.ts"
 import type {
@@ -33,6 +35,7 @@ import type {
   ProjectIdentity,
   UnitWrite,
 } from "./store.ts"
+import type { MessageTableRow } from "./write-conversation.ts"
 import { writeUnit } from "./write-unit.ts"
 
 /** A row of a file that somebody brought: any type may be in any column. */
@@ -261,8 +264,7 @@ function conversationIn(work: Import, row: ForeignRow, unitId: number, source: s
     ...(title !== undefined && from && { title: { text: redacted(options, title), from } satisfies Title }),
     ...(options.redact({ ...described, cwds }) as { cwds: string[] }),
     ...(parent && { parent }),
-    authority: authorityHere(work, source, id, authority),
-    messages,
+    ...besideWhatIsHere(work, source, id, { authority, messages }),
   }
 }
 
@@ -286,13 +288,49 @@ function parentIn({ other, leaveOut }: Import, row: ForeignRow, source: string):
   return { id, ...(call_id !== undefined && { call_id }) }
 }
 
-/** Never above what is here: of two authorities the higher one replaces the other's messages, and an import only adds. */
-function authorityHere({ db }: Import, source: string, id: string, authority: number): number {
+type Brought = Pick<ConversationWrite, "authority" | "messages">
+
+/**
+ * The authority is never above what is here: of two authorities the higher one replaces the other's messages, and an import only
+ * adds. Lowered, its messages are merged with those of a source that may name them differently, as a prompt log does, so what would be
+ * shown twice is left out.
+ */
+function besideWhatIsHere({ db }: Import, source: string, id: string, brought: Brought): Brought {
   const here = db
-    .prepare("select authority from conversation where source = ? and native_id = ?")
-    .pluck()
-    .get(source, id)
-  return typeof here === "number" ? Math.min(here, authority) : authority
+    .prepare("select id, authority from conversation where source = ? and native_id = ?")
+    .get(source, id) as { id: number; authority: number } | undefined
+  if (!here || brought.authority <= here.authority) return brought
+  return { authority: here.authority, messages: withoutRepeats(db, here.id, brought.messages) }
+}
+
+/** Leaves out what is here word for word under another key: one for one, the closest in time. */
+function withoutRepeats(db: Db, id: number, brought: MessageWrite[]): MessageWrite[] {
+  const rows = db.prepare("select number, key, role, flags, at from message where conversation_id = ?").all(id) as Pick<
+    MessageTableRow,
+    "number" | "key" | "role" | "flags" | "at"
+  >[]
+  const [here, theirs] = [new Set(rows.map(keyText)), new Set(brought.map(({ stored }) => keyText(stored!)))]
+  const unknown = Map.groupBy(
+    brought.filter(({ stored }) => !here.has(keyText(stored!))),
+    (message) => saidIn(message.role, message),
+  )
+  const lines = loadLines(db, id)
+  const repeats = new Set<MessageWrite>()
+  for (const { number, key, role, flags, at } of rows) {
+    const line = lines.get(number)
+    if (line === undefined || theirs.has(keyText({ key })) || (flags & FLAG.superseded) !== 0) continue
+    const same = (unknown.get(saidIn(role, JSON.parse(line))) ?? []).filter((message) => !repeats.has(message))
+    const distance = (message: MessageWrite) => Math.abs((message.at ?? 0) - (at ?? 0))
+    if (same.length > 0) repeats.add(same.reduce((a, b) => (distance(b) < distance(a) ? b : a)))
+  }
+  return brought.filter((message) => !repeats.has(message))
+}
+
+function saidIn(
+  role: Role,
+  { model, parts, effects = [], usage }: Pick<MessageWrite, "model" | "parts" | "effects" | "usage">,
+): string {
+  return JSON.stringify([role, model, parts, effects, usage])
 }
 
 function messagesIn({ other, options, leaveOut }: Import, row: ForeignRow, unitId: number): MessageWrite[] {
