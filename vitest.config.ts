@@ -1,13 +1,18 @@
 import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
+import { programTests } from "./test/support/kinds.ts"
 import { LongestFirst } from "./test/support/longest-first.ts"
 
 /** What measures time or memory: one file at a time, on a machine that does nothing else. */
-const TIMING = ["{test,hub/test}/**/*.timing.test.ts", "test/torture/{genuine,hooks,load,memory,sync-hooks}.test.ts"]
+const TIMING = ["{test,hub/test}/**/*.timing.test.ts", "test/torture/{hooks,load,memory,sync-hooks}.test.ts"]
 /** The campaigns, each a few minutes of work: two at a time. */
 const TORTURE = "test/torture/*.test.ts"
+/** What starts processes. */
+const PROGRAM = programTests()
 
+const BUILD = "test/support/build.ts"
 const IN_MEMORY = "test/support/in-memory.ts"
+const NO_PROCESS = "test/support/no-process.ts"
 
 /** Far more than anything takes: a limit ends a test that hangs, and never one that is slow on a busy machine. */
 const HANGS_MS = 300_000
@@ -18,51 +23,57 @@ const common = {
   hookTimeout: HANGS_MS,
   expect: { poll: { timeout: HANGS_MS / 3 } },
 }
+/** A worker runs one file after another, because no file leaves anything behind for the next. */
+const shared = { ...common, isolate: false }
+/** Those that mostly wait for processes and screens. */
+const waiting = {
+  ...shared,
+  globalSetup: [BUILD, IN_MEMORY],
+  maxWorkers: Math.max(3, availableParallelism()),
+  sequence: { groupOrder: 1 },
+}
 
 export default defineConfig({
   test: {
-    globalSetup: ["test/support/build.ts"],
     reporters: ["default"],
     sequence: { sequencer: LongestFirst },
     projects: [
       {
         test: {
-          ...common,
-          name: "test",
+          ...shared,
+          name: "unit",
           include: ["test/**/*.test.ts"],
-          exclude: [...TIMING, TORTURE],
+          exclude: [...TIMING, TORTURE, ...PROGRAM],
           globalSetup: [IN_MEMORY],
-          // A process takes one file after another: no file leaves anything behind that another would meet.
-          isolate: false,
-          // Most wait for a process or a screen much of the time.
-          maxWorkers: Math.max(3, availableParallelism()),
+          setupFiles: [NO_PROCESS],
+          maxWorkers: availableParallelism(),
           sequence: { groupOrder: 0 },
         },
       },
-      {
-        // Each file starts a PostgreSQL and hubs of its own.
-        test: {
-          ...common,
-          name: "hub",
-          include: ["hub/test/**/*.test.ts"],
-          exclude: TIMING,
-          globalSetup: [IN_MEMORY],
-          isolate: false,
-          maxWorkers: Math.max(3, availableParallelism()),
-          sequence: { groupOrder: 0 },
-        },
-      },
+      { test: { ...waiting, name: "program", include: PROGRAM, exclude: [...TIMING, TORTURE] } },
+      // Each file starts a PostgreSQL and hubs of its own.
+      { test: { ...waiting, name: "hub", include: ["hub/test/**/*.test.ts"], exclude: TIMING } },
       {
         test: {
           ...common,
           name: "torture",
           include: [TORTURE],
           exclude: TIMING,
+          globalSetup: [BUILD],
           maxWorkers: 2,
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 2 },
         },
       },
-      { test: { ...common, name: "timing", include: TIMING, maxWorkers: 1, sequence: { groupOrder: 2 } } },
+      {
+        test: {
+          ...common,
+          name: "timing",
+          include: TIMING,
+          globalSetup: [BUILD],
+          maxWorkers: 1,
+          sequence: { groupOrder: 3 },
+        },
+      },
     ],
   },
 })

@@ -1,16 +1,22 @@
 import { execFileSync } from "node:child_process"
 import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { isInKey, KEY_FILE, keyOfSources } from "./build-key.mjs"
 import { bundle } from "./bundle.mjs"
 import { licencesOf } from "./licences.mjs"
 
 const { version } = JSON.parse(readFileSync("package.json", "utf8"))
+// Taken first: what changes while this runs is built again.
+const key = keyOfSources(process.cwd())
 rmSync("dist", { recursive: true, force: true })
 const outputs = await bundle({ outdir: "dist", version })
 chmodSync("dist/dex.js", 0o755)
 const inputs = Object.values(outputs).flatMap((output) => Object.keys(output.inputs))
+const unknown = inputs.filter((file) => !isInKey(file))
+if (unknown.length > 0) throw new Error(`scripts/build-key.mjs must name what is built: ${unknown.join(", ")}`)
 writeFileSync("dist/THIRD_PARTY_LICENSES.txt", licencesOf(inputs))
 declare()
+writeFileSync(KEY_FILE, key)
 const bytes = Object.values(outputs).reduce((sum, output) => sum + output.bytes, 0)
 console.log(`dist: ${Object.keys(outputs).length} files, ${(bytes / 1024).toFixed(0)} kB`)
 

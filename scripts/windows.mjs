@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, w
 import { homedir, tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import build from "../test/support/build.ts"
 import { makeHomes } from "../test/windows/homes.ts"
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url))
@@ -33,7 +34,7 @@ async function main() {
     return 0
   }
   say("Wine and Windows' Node are here")
-  run(process.execPath, [join(ROOT, "scripts/build.mjs")], { stdio: "inherit" })
+  build()
   await makeHomes(work)
   if (process.platform !== "win32") writeFileSync(join(work, "expected.json"), askHere(join(work, "agents-here")))
   say("built, and the agents' homes are made")

@@ -1,8 +1,11 @@
 import { execFileSync } from "node:child_process"
-import { fileURLToPath } from "node:url"
+import { join } from "node:path"
+import { builtFrom, keyOfSources } from "../../scripts/build-key.mjs"
 
-/** The tests that run the real program run the one that is built from the code under test. */
+const ROOT = join(import.meta.dirname, "../..")
+
+/** Builds the program for tests that run it, unless the one that is there was built from the same sources. */
 export default function setup(): void {
-  const root = fileURLToPath(new URL("../..", import.meta.url))
-  execFileSync(process.execPath, ["scripts/build.mjs"], { cwd: root, stdio: "inherit" })
+  if (builtFrom(ROOT) === keyOfSources(ROOT)) return
+  execFileSync(process.execPath, ["scripts/build.mjs"], { cwd: ROOT, stdio: "inherit" })
 }

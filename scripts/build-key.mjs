@@ -1,0 +1,46 @@
+import { createHash } from "node:crypto"
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
+import { join } from "node:path"
+
+/** What the build writes when it is complete: the key of what it was made from. It is left out of the package. */
+export const KEY_FILE = "dist/.built-from"
+/** Everything that the build reads. The lockfile stands for the packages that it bundles. */
+const FOLDERS = ["scripts", "src"]
+const FILES = ["package.json", "package-lock.json", "tsconfig.json"]
+
+/**
+ * Changes with every file that the build reads.
+ * @param {string} root
+ */
+export function keyOfSources(root) {
+  const hash = createHash("sha256")
+  for (const file of [...FILES, ...FOLDERS.flatMap((folder) => filesIn(root, folder))]) {
+    const bytes = readFileSync(join(root, file))
+    hash.update(`${file} ${bytes.length}\n`).update(bytes)
+  }
+  return hash.digest("hex")
+}
+
+/**
+ * The key of the sources that the program in a folder was built from; none if it was not built to its end.
+ * @param {string} root
+ */
+export function builtFrom(root) {
+  const file = join(root, KEY_FILE)
+  return existsSync(file) ? readFileSync(file, "utf8") : undefined
+}
+
+/**
+ * Whether the key changes with a file, as esbuild names it.
+ * @param {string} file
+ */
+export function isInKey(file) {
+  const isOfPlugin = /^[\w-]+:/.test(file)
+  const isOfPackage = /(?:^|\/)node_modules\//.test(file)
+  return isOfPlugin || isOfPackage || FOLDERS.some((folder) => file.startsWith(`${folder}/`))
+}
+
+function filesIn(root, folder) {
+  const paths = readdirSync(join(root, folder), { recursive: true }).map((name) => join(folder, String(name)))
+  return paths.filter((path) => statSync(join(root, path)).isFile()).sort()
+}
