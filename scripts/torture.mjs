@@ -21,8 +21,9 @@ const CAMPAIGNS = {
   disk: { file: "test/torture/disk.test.ts", env: {} },
   mcp: {
     file: "test/mcp/lifecycle.timing.test.ts",
-    env: { DEX_MCP_CALLS: "100000", DEX_MCP_CLOSES: "200", DEX_MCP_CONNECTS: "500" },
+    env: { DEX_MCP_CALLS: "20000", DEX_MCP_CLOSES: "200", DEX_MCP_CONNECTS: "500" },
   },
+  stdout: { file: "test/torture/stdout.test.ts", env: { DEX_MCP_NOISY_CALLS: "100000" } },
   protocol: {
     file: "test/torture/protocol.test.ts",
     env: { DEX_MCP_FUZZ: "50000", DEX_MCP_SEED: String(Date.now() % 2 ** 31) },

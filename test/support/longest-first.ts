@@ -16,7 +16,6 @@ export const LONGEST = [
   "view/find-browser.test.ts",
   "git/commits.test.ts",
   "ingest/copies.test.ts",
-  "ingest/secrets-on-disk.test.ts",
   "cli/walks.test.ts",
   "ingest/project-code.test.ts",
 ]

@@ -9,8 +9,8 @@ import type { Connector, Unit } from "../../src/agents/kit/connector.ts"
 import { homeOf, readAll, recordsOf, unitsOf } from "../agents/contract.ts"
 import { variantFixtures } from "../support/variant-fixtures.ts"
 
-/** 100 for each of the forty connectors in CI, 10,000 by `npm run torture`. */
-const TRANSCRIPTS = Number(process.env.DEX_FUZZ ?? 100)
+/** 50 for each of the forty connectors in CI, 10,000 by `npm run torture`. */
+const TRANSCRIPTS = Number(process.env.DEX_FUZZ ?? 50)
 const FIXTURES = join(import.meta.dirname, "../fixtures")
 const dir = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "dex-fuzz-"))
 afterAll(() => rmSync(dir, { recursive: true, force: true }))

@@ -11,8 +11,8 @@ import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
 import { DEX, startDex } from "../support/dex.ts"
 
-/** 150 in CI, 1,000 by `npm run torture`. */
-const KILLS = Number(process.env.DEX_KILLS ?? 150)
+/** 60 in CI, 1,000 by `npm run torture`. */
+const KILLS = Number(process.env.DEX_KILLS ?? 60)
 const CONTROL_KILLS = 200
 const dir = mkdtempSync(join(tmpdir(), "dex-kill-"))
 

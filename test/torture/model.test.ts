@@ -1,8 +1,8 @@
 import { test } from "vitest"
 import { readHistories } from "../ingest/model.ts"
 
-/** 300 in CI, always the same; `npm run torture` runs more, always others. A failure prints its seed, which replays it. */
-const HISTORIES = Number(process.env.DEX_HISTORIES ?? 300)
+/** 100 in CI, always the same; `npm run torture` runs more, always others. A failure prints its seed, which replays it. */
+const HISTORIES = Number(process.env.DEX_HISTORIES ?? 100)
 const SEED = Number(process.env.DEX_SEED ?? 2026)
 
 test(

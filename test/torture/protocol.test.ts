@@ -5,7 +5,7 @@ import { smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 
 /** In each era: 20,000 in all. */
-const MESSAGES = Number(process.env.DEX_MCP_FUZZ ?? 10_000)
+const MESSAGES = Number(process.env.DEX_MCP_FUZZ ?? 3_000)
 const SEED = Number(process.env.DEX_MCP_SEED ?? 20261115)
 
 /** A small generator of our own, so that a seed names a run for ever. */

@@ -21,8 +21,8 @@ import { syncHistory } from "../../src/ingest/sync.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
 
-/** 200 in CI, 1,000 by `npm run torture`. */
-const CUTS = Number(process.env.DEX_CUTS ?? 200)
+/** 100 in CI, 1,000 by `npm run torture`. */
+const CUTS = Number(process.env.DEX_CUTS ?? 100)
 const dir = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "dex-wal-"))
 afterAll(() => rmSync(dir, { recursive: true, force: true }))
 
