@@ -2,7 +2,6 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import { ampConnector } from "../../src/agents/amp/connector.ts"
 import { ampRoots } from "../../src/agents/amp/roots.ts"
-import { fixtureProject } from "../support/fixture-project.ts"
 import { parsedAt, sampleAt } from "../support/samples.ts"
 import { conversationsOf, homeOf, testConnector } from "./contract.ts"
 
@@ -38,12 +37,6 @@ test("of OpenAI's models what was not read from the cache is input", async () =>
     cache_read: 0,
     cache_write: 0,
   })
-})
-
-test("blame finds what Amp wrote, and usage counts what it spent", async () => {
-  const ask = await fixtureProject(THREADS, { "src/kick.ts": "export const kicks = 1 // once is enough\n" })
-  expect(await ask("blame", "src/kick.ts")).toMatchObject({ lines: [{ agent: "Amp", level: "proved" }] })
-  expect(await ask("usage")).toMatchObject({ total: { input: 35, output: 100, cache_read: 2400 } })
 })
 
 const sample = sampleAt("amp/synthetic/T-019b9d03-62e3-772f-9780-3e637f90eaec.json")

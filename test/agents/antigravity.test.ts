@@ -2,7 +2,6 @@ import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { antigravityConnector } from "../../src/agents/antigravity/connector.ts"
-import { fixtureProject } from "../support/fixture-project.ts"
 import { parsedAt, sampleAt } from "../support/samples.ts"
 import { conversationsOf, homeOf, testConnector, unitsOf } from "./contract.ts"
 
@@ -40,11 +39,6 @@ test("a person's request is told from what Antigravity adds, which names the mod
   expect(messages[0]!.parts[0]!.text).toBe("Let the lyrebird sing in order")
   expect(messages[1]!.model).toBe("Gemini 3.5 Flash (Medium)")
   expect(cwds).toEqual(["/home/dev/proj"])
-})
-
-test("blame finds what Antigravity wrote", async () => {
-  const ask = await fixtureProject(TOOLS, { "src/song.ts": "export const songs = all().sort()\n" })
-  expect(await ask("blame", "src/song.ts")).toMatchObject({ lines: [{ agent: "Antigravity", level: "proved" }] })
 })
 
 const stage = sampleAt("antigravity/stage0")

@@ -1,5 +1,4 @@
-import { execFileSync } from "node:child_process"
-import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import fc from "fast-check"
@@ -1293,8 +1292,7 @@ test.skipIf(!existsSync(samples))(
     const dir = join(home, ".claude/projects/samples")
     mkdirSync(dir, { recursive: true })
     for (const name of readdirSync(samples)) {
-      if (name.endsWith(".jsonl"))
-        writeFileSync(join(dir, name), execFileSync("cat", [join(samples, name)], { maxBuffer: 1 << 28 }))
+      if (name.endsWith(".jsonl")) writeFileSync(join(dir, name), readFileSync(join(samples, name)))
     }
     const unknown = tell(home).map(({ unit, unknown: counts }) => [unit.key.split("/").at(-1), counts])
     expect(unknown.filter(([, counts]) => Object.keys(counts as object).length > 0)).toEqual([

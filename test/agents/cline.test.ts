@@ -3,12 +3,10 @@ import { expect, test } from "vitest"
 import { clineConnector } from "../../src/agents/cline/connector.ts"
 import type { Unit } from "../../src/agents/kit/connector.ts"
 import type { RawRecord } from "../../src/core/record.ts"
-import { fixtureProject } from "../support/fixture-project.ts"
 import { sampleAt } from "../support/samples.ts"
 import { conversationsOf, homeOf, recordsOf, testConnector } from "./contract.ts"
 
 const FIXTURES = "test/fixtures/cline"
-const EDITS = join(FIXTURES, "3.0.65-edits-commit")
 testConnector(clineConnector, FIXTURES)
 
 const messagesIn = (...messages: RawRecord[]) =>
@@ -70,15 +68,6 @@ test("each command of a call has its own outcome", () => {
     { command: "a", failed: false },
     { command: "b", failed: true, exit_status: 3 },
   ])
-})
-
-test("blame finds what Cline wrote, and usage counts what it spent", async () => {
-  const ask = await fixtureProject(EDITS, {
-    "src/wombat.js": "// counts wombats\nexport let wombats = 1 // the first wombat\n",
-  })
-  const line = { agent: "Cline", level: "proved" }
-  expect(await ask("blame", "src/wombat.js")).toMatchObject({ lines: [line, line] })
-  expect(await ask("usage")).toMatchObject({ total: { input: 500, output: 100 } })
 })
 
 test("a task of an older version is read, and the list of tasks says where it was", async () => {

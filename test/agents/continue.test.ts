@@ -2,7 +2,6 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import { continueConnector } from "../../src/agents/continue/connector.ts"
 import type { RawRecord } from "../../src/core/record.ts"
-import { fixtureProject } from "../support/fixture-project.ts"
 import { parsedAt, sampleAt } from "../support/samples.ts"
 import { conversationsOf, homeOf, testConnector } from "./contract.ts"
 
@@ -49,14 +48,6 @@ test("thinking, summaries and calls that were not finished", () => {
     ["text", "tool_call"],
     ["summary"],
   ])
-})
-
-test("blame finds what Continue wrote, and usage counts what it spent", async () => {
-  const ask = await fixtureProject(EDITS, {
-    "src/wombat.js": "// counts wombats\nexport let wombats = 1 // the first wombat\n",
-  })
-  expect(await ask("blame", "src/wombat.js")).toMatchObject({ lines: [{ agent: "Continue" }, { agent: "Continue" }] })
-  expect(await ask("usage")).toMatchObject({ total: { input: 700, output: 140 } })
 })
 
 const sample = sampleAt("continue/synthetic/sessions")

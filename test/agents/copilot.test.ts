@@ -3,7 +3,6 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import { copilotConnector } from "../../src/agents/copilot/connector.ts"
 import type { RawRecord } from "../../src/core/record.ts"
-import { fixtureProject } from "../support/fixture-project.ts"
 import { parsedAt, sampleAt } from "../support/samples.ts"
 import { conversationsOf, homeOf, testConnector, unitsOf } from "./contract.ts"
 
@@ -66,19 +65,6 @@ test("older sessions, which count only at their end, have each model's total at 
 test("what a schedule or a command put into the prompt is not the person's", () => {
   const { conversations } = parsed(event("user.message", { content: "again", source: "schedule" }))
   expect(conversations[0]!.messages[0]!.parts[0]!.origin).toBe("injected")
-})
-
-test("blame finds what Copilot CLI wrote, and usage counts what it spent", async () => {
-  const ask = await fixtureProject(EDITS, {
-    "src/wombat.js": "// counts wombats\nexport let wombats = 1 // the first wombat\n",
-  })
-  expect(await ask("blame", "src/wombat.js")).toMatchObject({
-    lines: [
-      { agent: "Copilot CLI", level: "proved" },
-      { agent: "Copilot CLI", level: "proved" },
-    ],
-  })
-  expect(await ask("usage")).toMatchObject({ total: { input: 500, output: 100 } })
 })
 
 const sample = sampleAt("copilot-cli")

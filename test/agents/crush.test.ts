@@ -2,7 +2,6 @@ import { cpSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { crushConnector } from "../../src/agents/crush/connector.ts"
-import { fixtureProject } from "../support/fixture-project.ts"
 import { sampleAt } from "../support/samples.ts"
 import { tempDir } from "../support/temp.ts"
 import { conversationsOf, homeOf, recordsOf, testConnector, unitsOf } from "./contract.ts"
@@ -49,12 +48,6 @@ test("signatures, bytes and copies of whole files are not read; a damaged row is
   const reading = await crushConnector.read(unit)
   expect([...reading.records]).toHaveLength(10)
   expect(reading.end().skipped).toEqual([{ reason: "damaged JSON in parts", where: "messages m7" }])
-})
-
-test("blame finds what Crush wrote, and usage counts what its sessions took", async () => {
-  const ask = await fixtureProject(TOOLS, { "tax.go": "const rate, reduced = 19, 7\n" })
-  expect(await ask("blame", "tax.go")).toMatchObject({ lines: [{ agent: "Crush", level: "proved" }] })
-  expect(await ask("usage")).toMatchObject({ total: { input: 4_400, output: 260 } })
 })
 
 const sample = sampleAt("crush/ctx-crush/v1")

@@ -2,7 +2,6 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { droidConnector } from "../../src/agents/droid/connector.ts"
-import { fixtureProject } from "../support/fixture-project.ts"
 import { parsedAt, sampleAt } from "../support/samples.ts"
 import { conversationsOf, homeOf, recordsOf, testConnector, unitsOf } from "./contract.ts"
 
@@ -52,12 +51,6 @@ test("a stream's last line counts tokens, and does not say the answer again", as
   const run = [...(await conversationsOf(droidConnector, await homeOf(STREAMS))).values()][0]!
   const answers = run.messages.filter(({ parts }) => parts.some(({ text }) => text === "There is one file."))
   expect(answers).toMatchObject([{ key: "m2", usage: { input: 120, output: 30, cache_read: 7 } }])
-})
-
-test("blame finds what Droid wrote, and usage counts what its sessions took", async () => {
-  const ask = await fixtureProject(STORE, { "tax.ts": 'export const tax = kind === "book" ? 7 : 19\n' })
-  expect(await ask("blame", "tax.ts")).toMatchObject({ lines: [{ agent: "Factory Droid", level: "proved" }] })
-  expect(await ask("usage")).toMatchObject({ total: { input: 2_100, output: 480, cache_read: 15_000 } })
 })
 
 const sample = sampleAt("factory-droid/stage0")

@@ -4,7 +4,6 @@ import { DatabaseSync } from "node:sqlite"
 import { fileURLToPath } from "node:url"
 import { expect, test } from "vitest"
 import { gooseConnector } from "../../src/agents/goose/connector.ts"
-import { fixtureProject } from "../support/fixture-project.ts"
 import { sampleAt } from "../support/samples.ts"
 import { tempDir } from "../support/temp.ts"
 import { conversationsOf, homeOf, recordsOf, testConnector, unitsOf } from "./contract.ts"
@@ -74,12 +73,6 @@ test("where the database has imported a file of lines, the database has the say"
   const [file] = [...(await conversationsOf(gooseConnector, home)).values()]
   const [row] = [...(await conversationsOf(gooseConnector, await homeOf(newer))).values()]
   expect(row!.authority).toBeGreaterThan(file!.authority)
-})
-
-test("blame finds what Goose wrote, and usage counts what its sessions took", async () => {
-  const ask = await fixtureProject(newer, { "rates.ts": "export const rates = { books: 0.07, wine: 0.19 }\n" })
-  expect(await ask("blame", "rates.ts")).toMatchObject({ lines: [{ agent: "Goose", level: "proved" }] })
-  expect(await ask("usage")).toMatchObject({ total: { input: 5_500, output: 660 } })
 })
 
 const sample = sampleAt("goose/ctx-goose")

@@ -2,7 +2,6 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import { grokConnector } from "../../src/agents/grok/connector.ts"
 import type { RawRecord } from "../../src/core/record.ts"
-import { fixtureProject } from "../support/fixture-project.ts"
 import { parsedAt, sampleAt } from "../support/samples.ts"
 import { conversationsOf, homeOf, testConnector } from "./contract.ts"
 
@@ -49,15 +48,6 @@ test("an edit has the lines where it was made", async () => {
     ["/home/dev/proj/src/wombat.js", 1],
     ["/home/dev/proj/src/wombat.js", 2],
   ])
-})
-
-test("blame finds what Grok wrote, and usage counts what it spent", async () => {
-  const ask = await fixtureProject(EDITS, {
-    "src/wombat.js": "// counts wombats\nexport let wombats = 1 // the first wombat\n",
-  })
-  const line = { agent: "Grok", level: "proved" }
-  expect(await ask("blame", "src/wombat.js")).toMatchObject({ lines: [line, line] })
-  expect(await ask("usage")).toMatchObject({ total: { input: 500, output: 100 } })
 })
 
 const sample = sampleAt("grok/stage0")

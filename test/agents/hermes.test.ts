@@ -2,7 +2,6 @@ import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { hermesConnector } from "../../src/agents/hermes/connector.ts"
 import { hermesRoots } from "../../src/agents/hermes/roots.ts"
-import { fixtureProject } from "../support/fixture-project.ts"
 import { parsedAt, sampleAt } from "../support/samples.ts"
 import { conversationsOf, homeOf, readAll, testConnector } from "./contract.ts"
 
@@ -53,12 +52,6 @@ describe("the database", () => {
     const told = JSON.stringify(await readAll(hermesConnector, await homeOf(DATABASE)))
     expect(told).not.toContain("MUST-NOT-BE-READ")
   })
-})
-
-test("blame finds what Hermes wrote, and usage counts a session's tokens once", async () => {
-  const ask = await fixtureProject(DATABASE, { "src/feed.ts": "export const feed = load().sort()\n" })
-  expect(await ask("blame", "src/feed.ts")).toMatchObject({ lines: [{ agent: "Hermes Agent", level: "proved" }] })
-  expect(await ask("usage")).toMatchObject({ total: { input: 3100, output: 520, cache_read: 9000 } })
 })
 
 const sample = sampleAt("hermes/stage0")

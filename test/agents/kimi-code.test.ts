@@ -4,7 +4,6 @@ import { expect, test } from "vitest"
 import { kimiCode } from "../../src/agents/kimi-code/agent.ts"
 import { kimiCodeConnector } from "../../src/agents/kimi-code/connector.ts"
 import type { RawRecord } from "../../src/core/record.ts"
-import { fixtureProject } from "../support/fixture-project.ts"
 import { parsedAt, sampleAt } from "../support/samples.ts"
 import { conversationsOf, homeOf, testConnector, unitsOf } from "./contract.ts"
 
@@ -82,15 +81,6 @@ test("a summary has what it cost, which is in no step", () => {
     { type: "context.apply_compaction", summary: "So far." },
   )
   expect(conversations[0]!.messages).toMatchObject([{ parts: [{ type: "summary" }], usage: { input: 7, output: 3 } }])
-})
-
-test("blame finds what Kimi Code wrote, and usage counts what it spent", async () => {
-  const ask = await fixtureProject(EDITS, {
-    "src/wombat.js": "// counts wombats\nexport let wombats = 1 // the first wombat\n",
-  })
-  const line = { agent: "Kimi Code", level: "proved" }
-  expect(await ask("blame", "src/wombat.js")).toMatchObject({ lines: [line, line] })
-  expect(await ask("usage")).toMatchObject({ total: { input: 500, output: 100 } })
 })
 
 const sample = sampleAt("kimi/stage0")

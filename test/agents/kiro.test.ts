@@ -3,7 +3,6 @@ import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { kiroConnector } from "../../src/agents/kiro/connector.ts"
 import { kiroRoots } from "../../src/agents/kiro/roots.ts"
-import { fixtureProject } from "../support/fixture-project.ts"
 import { hostileCopies } from "../support/hostile.ts"
 import { sampleAt } from "../support/samples.ts"
 import { conversationsOf, homeOf, readAll, testConnector, unitsOf } from "./contract.ts"
@@ -83,11 +82,6 @@ describe("the editor", () => {
     const edit = messages.find(({ key }) => key.endsWith("x1:result"))
     expect(edit).toMatchObject({ parts: [{ hunks: [{ new_start: 3, lines: ["+  size: number"] }] }] })
   })
-})
-
-test("blame finds what Kiro wrote", async () => {
-  const ask = await fixtureProject(DATABASE, { "src/dunnart.ts": "export const dunnarts = () => load()\n" })
-  expect(await ask("blame", "src/dunnart.ts")).toMatchObject({ lines: [{ agent: "Kiro", level: "proved" }] })
 })
 
 const sample = sampleAt("kiro/ctx-kiro-cli/v2/data.sqlite3")

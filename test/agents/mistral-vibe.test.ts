@@ -2,7 +2,6 @@ import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { mistralVibeConnector } from "../../src/agents/mistral-vibe/connector.ts"
-import { fixtureProject } from "../support/fixture-project.ts"
 import { conversationsOf, homeOf, testConnector, unitsOf } from "./contract.ts"
 
 const FIXTURES = "test/fixtures/mistral_vibe"
@@ -48,10 +47,4 @@ test("without its meta.json a session is read, and named by its folder", async (
   rmSync(join(unit!.path, "../meta.json"))
   const all = await conversationsOf(mistralVibeConnector, home)
   expect(all.get("session_20261110_090000_a1b2c3d4")!.messages).toHaveLength(15)
-})
-
-test("blame finds what Vibe wrote, and usage counts a session's tokens once", async () => {
-  const ask = await fixtureProject(TOOLS, { "src/numbat.ts": "export const numbats = [2, 1].sort()\n" })
-  expect(await ask("blame", "src/numbat.ts")).toMatchObject({ lines: [{ agent: "Mistral Vibe", level: "proved" }] })
-  expect(await ask("usage")).toMatchObject({ total: { input: 4000 + 300, output: 410 + 12, cache_read: 1200 } })
 })

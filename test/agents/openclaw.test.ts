@@ -2,12 +2,10 @@ import { renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { openclawConnector } from "../../src/agents/openclaw/connector.ts"
-import { fixtureProject } from "../support/fixture-project.ts"
 import { parsedAt, sampleAt } from "../support/samples.ts"
 import { conversationsOf, homeOf, testConnector, unitsOf } from "./contract.ts"
 
 const FIXTURES = "test/fixtures/openclaw"
-const TOOLS = join(FIXTURES, "2026.2-tools")
 const INDEX = join(FIXTURES, "2026.5-index-archive")
 testConnector(openclawConnector, FIXTURES)
 
@@ -51,12 +49,6 @@ test("a session that is reset stays the same unit", async () => {
 test("a result that names its call as its parent leaves no branch behind", async () => {
   const all = await conversationsOf(openclawConnector, await homeOf(INDEX))
   expect(all.get(id(11))!.messages.filter(({ abandoned }) => abandoned)).toEqual([])
-})
-
-test("blame finds what OpenClaw wrote, and usage counts what it spent", async () => {
-  const ask = await fixtureProject(TOOLS, { "src/wombat.ts": "let wombats = 1 // the first wombat\n" })
-  expect(await ask("blame", "src/wombat.ts")).toMatchObject({ lines: [{ agent: "OpenClaw", level: "proved" }] })
-  expect(await ask("usage")).toMatchObject({ total: { input: 1710, output: 244, cache_read: 8900 } })
 })
 
 const sample = sampleAt("openclaw/stage0")

@@ -5,7 +5,6 @@ import { openhandsConnector } from "../../src/agents/openhands/connector.ts"
 import { openhandsRoots } from "../../src/agents/openhands/roots.ts"
 import { stripOpenhandsEvent } from "../../src/agents/openhands/strip.ts"
 import type { RawRecord } from "../../src/core/record.ts"
-import { fixtureProject } from "../support/fixture-project.ts"
 import { hostileCopies } from "../support/hostile.ts"
 import { conversationsOf, homeOf, readAll, recordsOf, testConnector, unitsOf } from "./contract.ts"
 
@@ -106,15 +105,4 @@ test("the last call of a task is its answer", async () => {
 
 test("the agent's settings are not read", async () => {
   expect(JSON.stringify(await readAll(openhandsConnector, await homeOf(TOOLS)))).not.toContain("MUST-NOT-BE-READ")
-})
-
-test("blame finds what OpenHands wrote, and usage counts a conversation's tokens once", async () => {
-  const text = "export type Quoll = {\n  name: string\n  spots: number // as many as were counted\n}\n"
-  const ask = await fixtureProject(TOOLS, { "src/quoll.ts": text })
-  const { lines } = (await ask("blame", "src/quoll.ts")) as { lines: object[] }
-  expect(lines[2]).toMatchObject({
-    text: "  spots: number // as many as were counted",
-    agent: "OpenHands",
-  })
-  expect(await ask("usage")).toMatchObject({ total: { input: 1700, output: 430, cache_read: 3000 } })
 })

@@ -2,12 +2,10 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import { qwenCodeConnector } from "../../src/agents/qwen-code/connector.ts"
 import type { RawRecord } from "../../src/core/record.ts"
-import { fixtureProject } from "../support/fixture-project.ts"
 import { parsedAt, sampleAt } from "../support/samples.ts"
 import { conversationsOf, homeOf, testConnector } from "./contract.ts"
 
 const FIXTURES = "test/fixtures/qwen_code"
-const EDITS = join(FIXTURES, "0.24.4-edits-commit")
 testConnector(qwenCodeConnector, FIXTURES)
 
 const conversationIn = (...records: RawRecord[]) =>
@@ -62,15 +60,6 @@ test("a title counts as long as its branch does, and the person's and the agent'
   const left = title("x", "b", "Left behind", "auto")
   expect(conversationIn(...before, left, said("c", "b", "on")).title).toEqual({ text: "Kept", from: "person" })
   expect(conversationIn(...before, left, said("c", "x", "on")).title).toEqual({ text: "Left behind", from: "agent" })
-})
-
-test("blame finds what Qwen Code wrote, and usage counts what it spent", async () => {
-  const ask = await fixtureProject(EDITS, {
-    "src/wombat.js": "// counts wombats\nexport let wombats = 1 // the first wombat\n",
-  })
-  const line = { agent: "Qwen Code", level: "proved" }
-  expect(await ask("blame", "src/wombat.js")).toMatchObject({ lines: [line, line] })
-  expect(await ask("usage")).toMatchObject({ total: { input: 500, output: 100 } })
 })
 
 const sample = sampleAt("qwen-code/stage0")

@@ -4,7 +4,6 @@ import { expect, test } from "vitest"
 import { rooCodeConnector } from "../../src/agents/roo-code/connector.ts"
 import { writtenCalls } from "../../src/agents/roo-code/tools.ts"
 import type { Conversation } from "../../src/core/conversation.ts"
-import { fixtureProject } from "../support/fixture-project.ts"
 import { sampleAt } from "../support/samples.ts"
 import { tempDir } from "../support/temp.ts"
 import { conversationsOf, homeOf, recordsOf, testConnector, unitsOf } from "./contract.ts"
@@ -72,12 +71,6 @@ test("signatures and image bytes are not read; a damaged file is counted, and th
   const reading = await rooCodeConnector.read(unit)
   expect([...reading.records]).toHaveLength(13)
   expect(reading.end().skipped).toEqual([{ reason: "damaged JSON", where: "ui_messages.json" }])
-})
-
-test("blame finds what Roo Code wrote, and usage counts what its tasks took", async () => {
-  const ask = await fixtureProject(NATIVE, { "src/tax.ts": "export const rate = books ? 0.07 : 0.19\n" })
-  expect(await ask("blame", "src/tax.ts")).toMatchObject({ lines: [{ agent: "Roo Code", level: "proved" }] })
-  expect(await ask("usage")).toMatchObject({ total: { input: 3_300, output: 420, cache_read: 5_000 } })
 })
 
 const sample = sampleAt("roo-code/ctx-roo/storage/tasks")

@@ -3,7 +3,6 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import { vscodeConnector } from "../../src/agents/vscode/connector.ts"
 import { replayedSession } from "../../src/agents/vscode/replay.ts"
-import { fixtureProject } from "../support/fixture-project.ts"
 import { sampleAt } from "../support/samples.ts"
 import { tempDir } from "../support/temp.ts"
 import { conversationsOf, homeOf, recordsOf, testConnector, unitsOf } from "./contract.ts"
@@ -76,12 +75,6 @@ test("names of people, drafts, attachments, rendered prompts and encrypted thoug
     expect(kept.length).toBeGreaterThan(4)
     expect(JSON.stringify(kept)).not.toMatch(/NOT-KEPT/)
   }
-})
-
-test("blame finds what VS Code wrote, and usage counts what it took", async () => {
-  const ask = await fixtureProject(LOG, { "total.ts": "export const total = Math.ceil(net + tax)\n" })
-  expect(await ask("blame", "total.ts")).toMatchObject({ lines: [{ agent: "VS Code", level: "proved" }] })
-  expect(await ask("usage")).toMatchObject({ total: { input: 5_200, output: 310 } })
 })
 
 const sample = sampleAt("copilot-vscode/synthetic/workspaceStorage")

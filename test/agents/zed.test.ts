@@ -2,7 +2,6 @@ import { cpSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { zedConnector } from "../../src/agents/zed/connector.ts"
-import { fixtureProject } from "../support/fixture-project.ts"
 import { sampleAt } from "../support/samples.ts"
 import { tempDir } from "../support/temp.ts"
 import { conversationsOf, homeOf, recordsOf, testConnector, unitsOf } from "./contract.ts"
@@ -59,15 +58,6 @@ test("a thread whose bytes are damaged is counted, and the others are read", asy
   const reading = await zedConnector.read(unit)
   expect([...reading.records]).toEqual([])
   expect(reading.end().skipped).toMatchObject([{ reason: expect.stringMatching(/^not readable as zstd/) }])
-})
-
-test("blame finds what Zed wrote, and usage counts what its threads took", async () => {
-  const line = "export const port = Number(env.PORT ?? 8080)"
-  const ask = await fixtureProject(NEWER, { "src/server.ts": `${line}\n` })
-  expect(await ask("blame", "src/server.ts")).toMatchObject({ lines: [{ agent: "Zed", level: "proved" }] })
-  expect(await ask("usage")).toMatchObject({
-    total: { input: 4_200, output: 400, cache_read: 12_000 },
-  })
 })
 
 const sample = sampleAt("zed/ctx-zed")
