@@ -1,38 +1,52 @@
 import { spawnSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { appendFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
 
 // Runs the tests that these arguments of vitest choose, and then the files in which one failed again, alone. What fails both times is
 // broken. What passes alone is a test that a busy machine can fail: it is named, so that somebody fixes it, and does not hide the others.
+//
+// Beside other stages nothing is alone, so DEX_RUN_AGAIN names a file to note the failed files in. The stage then ends with 75, and
+// `node scripts/test-twice.mjs --again` runs what was noted.
 
 /** More than this is no accident. */
 const MOST_FILES = 5
+const LATER = 75
 
-const folder = mkdtempSync(join(tmpdir(), "dex-results-"))
-const results = join(folder, "results.json")
+const noted = process.env.DEX_RUN_AGAIN
 const chosen = process.argv.slice(2)
-/** A file that those share who run beside each other; who has it exclusively runs alone. */
-const lock = process.env.DEX_CI_LOCK
+process.exitCode = chosen[0] === "--again" ? runNoted() : runFirst()
 
-function vitest(how, ...args) {
-  const line = [process.execPath, "scripts/run.mjs", "vitest", "run", ...chosen, ...args]
-  const [program, ...rest] = lock === undefined ? line : ["flock", "--close", how, lock, ...line]
-  return spawnSync(program, rest, { stdio: "inherit" }).status
+function vitest(...args) {
+  return spawnSync(process.execPath, ["scripts/run.mjs", "vitest", "run", ...args], { stdio: "inherit" }).status ?? 1
 }
 
-process.exitCode = vitest("--shared", "--reporter=default", "--reporter=json", `--outputFile.json=${results}`)
-if (process.exitCode !== 0) again(failedFiles())
-rmSync(folder, { recursive: true })
+function runFirst() {
+  const folder = mkdtempSync(join(tmpdir(), "dex-results-"))
+  const results = join(folder, "results.json")
+  const status = vitest(...chosen, "--reporter=default", "--reporter=json", `--outputFile.json=${results}`)
+  const files = status === 0 ? [] : failedFiles(results)
+  rmSync(folder, { recursive: true })
+  if (files.length === 0 || files.length > MOST_FILES) return status
+  if (noted === undefined) return runAgain({ chosen, files })
+  appendFileSync(noted, `${JSON.stringify({ chosen, files })}\n`)
+  console.log(`\nTo be run once more, alone: ${files.join(", ")}`)
+  return LATER
+}
 
-function again(files) {
-  if (files.length === 0 || files.length > MOST_FILES) return
+function runNoted() {
+  const runs = readFileSync(noted, "utf8").trim().split("\n")
+  return Math.max(...runs.map((line) => runAgain(JSON.parse(line))))
+}
+
+function runAgain({ chosen, files }) {
   console.log(`\nOnce more, alone: ${files.join(", ")}`)
-  process.exitCode = vitest("--exclusive", "--maxWorkers=1", ...files)
-  if (process.exitCode === 0) console.log(`\nFailed on the busy machine and passed alone: ${files.join(", ")}`)
+  const status = vitest(...chosen, "--maxWorkers=1", ...files)
+  if (status === 0) console.log(`\nFailed on the busy machine and passed alone: ${files.join(", ")}`)
+  return status
 }
 
-function failedFiles() {
+function failedFiles(results) {
   try {
     const { testResults } = JSON.parse(readFileSync(results, "utf8"))
     return testResults.filter(({ status }) => status === "failed").map(({ name }) => relative(process.cwd(), name))
