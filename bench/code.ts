@@ -4,7 +4,8 @@ import { tmpdir } from "node:os"
 import { dirname, join, relative } from "node:path"
 import { languageOf, MAX_CODE_BYTES, whyNotCode } from "../src/code/languages.ts"
 import { generateCorpus } from "./corpus.ts"
-import { DEX, median, percentile, ROOT, type Row, sizeOf, time, timeWithMemory } from "./measure.ts"
+import { DEX, median, percentile, ROOT, sizeOf, time, timeWithMemory } from "./measure.ts"
+import type { Row } from "./report.ts"
 
 const LINES = 1_000_000
 
@@ -16,8 +17,8 @@ export function benchCode(): Row[] {
     const project = join(home, "project")
     const { lines, files, typescript } = gather(project)
     // Once each before it counts, so that both find the files in memory.
-    time([join(ROOT, "bench/floor-code.ts"), project])
-    const floor = timeWithMemory([join(ROOT, "bench/floor-code.ts"), project])
+    time([join(ROOT, "bench/floor.ts"), "code", project])
+    const floor = timeWithMemory([join(ROOT, "bench/floor.ts"), "code", project])
     const first = timeWithMemory([join(ROOT, "bench/sync-code.mjs"), project, database])
     const size = sizeOf(database)
     const again = time([join(ROOT, "bench/sync-code.mjs"), project, database])

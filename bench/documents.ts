@@ -1,7 +1,8 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { DEX, ROOT, type Row, time, timeWithMemory } from "./measure.ts"
+import { DEX, ROOT, time, timeWithMemory } from "./measure.ts"
+import type { Row } from "./report.ts"
 
 const FILES = 5_000
 const LONGEST = 20_000
@@ -12,7 +13,7 @@ export function benchDocuments(): Row[] {
   try {
     const folder = join(home, "docs")
     const bytes = writeDocuments(folder)
-    const floor = time([join(ROOT, "bench/floor-documents.ts"), folder])
+    const floor = time([join(ROOT, "bench/floor.ts"), "documents", folder])
     const first = timeWithMemory([DEX, "docs", "add", folder, "--global"], { HOME: home })
     const again = time([DEX, "docs", "sync"], { HOME: home })
     const seconds = (ms: number) => `${(ms / 1000).toFixed(2)} s`

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { syncProjectGit } from "../src/ingest/project-git.ts"
 import { openKnowledge } from "../src/store/knowledge/knowledge.ts"
-import type { Row } from "./measure.ts"
+import type { Row } from "./report.ts"
 
 const COMMITS = 10_000
 const FILES = 3_000

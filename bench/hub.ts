@@ -1,8 +1,7 @@
-// npm run bench:hub [-- messages]: a hub with PostgreSQL as it is installed, and its pushers, on this machine alone.
 import { type ChildProcess, execFileSync } from "node:child_process"
 import { once } from "node:events"
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
-import { loadavg, tmpdir } from "node:os"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import { runAs } from "../hub/test/support/start-postgres.ts"
@@ -12,11 +11,11 @@ import { openStore } from "../src/store/history/sqlite-history.ts"
 import { search } from "../src/tools/search/search.ts"
 import { generateCorpus, generator, makeVocabulary } from "./corpus.ts"
 import { addCrowd, CROWD, type CrowdSize, crowd, TEAM_OF_TEN } from "./hub-crowd.ts"
-import { BUILT_HUB, type Outgoing, outgoing, pushOne, startHub } from "./hub-start.ts"
-import { DEX, machine, percentile, printTable, type Row, sizeOf } from "./measure.ts"
-import { ordinaryWords } from "./search.ts"
+import { BUILT_HUB, type Outgoing, outgoing, pushOne, type StartedHub, startHub } from "./hub-start.ts"
+import { DEX, percentile, ROOT, sizeOf } from "./measure.ts"
+import { ordinaryWords } from "./prepare.ts"
+import type { Row } from "./report.ts"
 
-const MESSAGES = Number(process.argv[2] ?? 100_000)
 const PUSHERS = 4
 const QUERIES = 100
 /** How long a push of one more conversation takes to be found. */
@@ -25,26 +24,33 @@ const FRESH_RUNS = 5
 const SMALL = { NODE_OPTIONS: "--max-semi-space-size=4", MALLOC_ARENA_MAX: "2" }
 /** One token asks for many people here. */
 const NO_LIMITS = { DEX_HUB_PUSHES_PER_MINUTE: "1000000", DEX_HUB_READS_PER_MINUTE: "1000000" }
-const CROWD_SECONDS = Number(process.argv[3] ?? 60)
 
-console.log(`${machine()}, load ${loadavg()[0]!.toFixed(1)}`)
-const home = mkdtempSync(join(tmpdir(), "dex-bench-hub-"))
-const { messages, textBytes } = generateCorpus(join(home, ".claude"), { messages: MESSAGES })
-const env = { ...process.env, HOME: home, DEX_HOME: join(home, ".dex") }
-execFileSync(process.execPath, [DEX, "sync"], { env, stdio: "ignore" })
-const laptop = createDex({ env, cwd: home, version: "0" })
-const store = openStore(join(home, ".dex/history.db"))
+/** A hub with PostgreSQL as it is installed, and those who push to it, on this machine alone. */
+export async function benchHub([messages = "100000", seconds = "60"]: string[]): Promise<Row[]> {
+  execFileSync("npm", ["run", "build", "--workspace", "hub", "--silent"], { cwd: ROOT, stdio: "inherit" })
+  const home = mkdtempSync(join(tmpdir(), "dex-bench-hub-"))
+  const corpus = generateCorpus(join(home, ".claude"), { messages: Number(messages) })
+  const env = { ...process.env, HOME: home, DEX_HOME: join(home, ".dex") }
+  execFileSync(process.execPath, [DEX, "sync"], { env, stdio: "ignore" })
+  const laptop = createDex({ env, cwd: home, version: "0" })
+  const store = openStore(join(home, ".dex/history.db"))
+  const started = await startHub(home, { ...SMALL, ...NO_LIMITS }, BUILT_HUB)
+  const rows = await measure({ ...started, ...corpus, laptop, store, crowdSeconds: Number(seconds) })
+  store.close()
+  laptop.close()
+  rmSync(home, { recursive: true })
+  return rows
+}
 
-const { hub, owner, data, server, again } = await startHub(home, { ...SMALL, ...NO_LIMITS }, BUILT_HUB)
+type Measured = StartedHub &
+  ReturnType<typeof generateCorpus> & {
+    laptop: ReturnType<typeof createDex>
+    store: ReturnType<typeof openStore>
+    crowdSeconds: number
+  }
 
-const rows = await benchHub()
-printTable(`A hub of ${messages.toLocaleString("en")} messages (load ${loadavg()[0]!.toFixed(1)} at the end)`, rows)
-store.close()
-laptop.close()
-rmSync(home, { recursive: true })
-process.exit(0)
-
-async function benchHub(): Promise<Row[]> {
+async function measure(about: Measured): Promise<Row[]> {
+  const { hub, owner, data, server, again, messages, textBytes, laptop, store, crowdSeconds } = about
   const refs = (await store.list({ limit: 1e6, offset: 0 })).rows.map(({ ref }) => ref)
   const ready: Outgoing[] = []
   for (const ref of refs) ready.push(await outgoing(store, ref))
@@ -63,7 +69,7 @@ async function benchHub(): Promise<Row[]> {
   const fresh: number[] = []
   for (let i = 0; i < FRESH_RUNS; i++) fresh.push(await found(`quokka${i}mark`))
   const file = join(data, "tenant-1", "index.db")
-  const words = ordinaryWords(file, messages)
+  const words = ordinaryWords(file)
   const ordinary = await compared(words)
   const commonest = await compared(makeVocabulary(generator(12)).slice(0, 12))
   const [{ bytes }] = (await runAs<{ bytes: string }>(owner, "select pg_database_size('hub') as bytes")) as [
@@ -74,7 +80,7 @@ async function benchHub(): Promise<Row[]> {
   const questions = Array.from({ length: 200 }, (_, i) => chosenFrom(words, 1 + (i % 4), random))
   const crowdAt = async (address: string, size: CrowdSize) => {
     const people = await addCrowd(owner, address, size, projects)
-    const times = await crowd(people, size, { seconds: CROWD_SECONDS, questions, ready })
+    const times = await crowd(people, size, { seconds: crowdSeconds, questions, ready })
     if (times.errors.length > 0) console.log(`errors of ${size.people}: ${[...new Set(times.errors)].join("; ")}`)
     return times
   }

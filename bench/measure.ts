@@ -1,8 +1,10 @@
-import { spawnSync } from "node:child_process"
-import { statSync } from "node:fs"
+import { type ChildProcess, spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
+import { existsSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { cpus, tmpdir, totalmem } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { type CorpusOptions, generateCorpus } from "./corpus.ts"
 
 export const ROOT = fileURLToPath(new URL("..", import.meta.url))
 export const DEX = join(ROOT, "dist", "dex.js")
@@ -31,6 +33,59 @@ export function timeWithMemory(args: string[], env: Record<string, string> = {},
   return { ...run, ms: Number(ms), rssMb: Number(peak) / 1e6 }
 }
 
+export type Command = {
+  args: string[]
+  env?: Record<string, string>
+  input?: string
+  cwd?: string
+  /** Talks to a server and ends it: closes its input, or calls `stop`. What it returns counts as the output. */
+  drive?: (child: ChildProcess, stop: () => void) => Promise<string>
+}
+export type Cost = { cpuMs: number; wallMs: number }
+
+/**
+ * What bash's `time` says is what wait4 says: user and system time of the process and of all processes below it that ended and
+ * were waited for, in milliseconds. Node tells that of itself only, and /proc counts in hundredths of a second.
+ */
+const TIMED = `trap : TERM; TIMEFORMAT='%3U %3S %3R'; { time "$@" 2>&4 3>&- 4>&-; } 4>&2 2>&3`
+
+const running = new Set<ChildProcess>()
+const endAll = () => {
+  for (const { pid } of running) process.kill(-pid!, "SIGTERM")
+}
+process.once("exit", endAll)
+
+/** Runs Node to its end: what it cost, and what it printed. Throws if it fails. */
+export async function costOf(command: Command): Promise<Cost & { output: string }> {
+  const { args, env = {}, input, cwd, drive } = command
+  const child = spawn("bash", ["-c", TIMED, "bench", process.execPath, ...args], {
+    env: { PATH: process.env.PATH ?? "", TMPDIR: tmpdir(), NO_COLOR: "1", ...env },
+    stdio: ["pipe", "pipe", "pipe", "pipe"],
+    detached: true, // a group of its own, which a signal reaches as a whole
+    ...(cwd !== undefined && { cwd }),
+  })
+  running.add(child)
+  const printed = { output: "", problem: "", times: "" }
+  const keep = (name: keyof typeof printed, stream: NodeJS.ReadableStream) =>
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      printed[name] += text
+    })
+  keep("output", child.stdout)
+  keep("problem", child.stderr)
+  keep("times", child.stdio[3] as NodeJS.ReadableStream)
+  child.stdin.on("error", () => {}) // a process that ends early says why itself
+  const ended = once(child, "close")
+  if (drive) printed.output = await drive(child, () => process.kill(-child.pid!, "SIGTERM"))
+  else child.stdin.end(input ?? "")
+  const [code] = (await ended) as [number | null]
+  running.delete(child)
+  const [, user, system, wall] = /([\d.]+) ([\d.]+) ([\d.]+)\s*$/.exec(printed.times) ?? []
+  // A server has answered by then, and may end itself as hard as it wants to.
+  if ((code !== 0 && !drive) || wall === undefined)
+    throw new Error(`${args.join(" ")} ended with ${code}: ${printed.problem}${printed.times}`)
+  return { cpuMs: (Number(user) + Number(system)) * 1000, wallMs: Number(wall) * 1000, output: printed.output }
+}
+
 export function percentile(values: number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)]!
@@ -52,14 +107,17 @@ export function machine(): string {
   return `${cpus().length} × ${cpus()[0]?.model.trim() ?? "unknown"}, ${gib} GiB, ${process.platform}, Node ${process.versions.node}`
 }
 
-export type Row = { what: string; measured: string; floor: string; goal: string; ok: boolean | undefined }
-
-export function printTable(title: string, rows: Row[]): void {
-  console.log(`\n${title}\n`)
-  console.log("| | measured | floor, same run | goal | |")
-  console.log("|---|---|---|---|---|")
-  for (const row of rows)
-    console.log(
-      `| ${row.what} | ${row.measured} | ${row.floor} | ${row.goal} | ${row.ok === undefined ? "" : row.ok ? "reached" : "**not reached**"} |`,
-    )
+/** A home with so many generated messages. It stays in the temporary folder, and is used again. */
+export function homeWith(messages: number, ...more: CorpusOptions[]): string {
+  const home = join(tmpdir(), "dex-bench-histories", [messages, ...more.map((one) => one.messages)].join("-"))
+  if (existsSync(join(home, "synced"))) return home
+  rmSync(home, { recursive: true, force: true })
+  mkdirSync(home, { recursive: true })
+  for (const options of [{ messages, seed: 11 }, ...more]) generateCorpus(join(home, ".claude"), options)
+  const run = time([DEX, "sync"], { HOME: home })
+  if (run.code !== 0) throw new Error(run.stderr)
+  writeFileSync(join(home, "synced"), "")
+  return home
 }
+
+export const shortCount = (count: number) => (count >= 1e6 ? `${count / 1e6} M` : `${count / 1000} k`)

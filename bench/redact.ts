@@ -1,28 +1,33 @@
-// Measures redaction: how many planted secrets it finds, how much it takes for a secret that is none, and how fast it
-// is. Usage: node bench/redact.ts [--jsonl <directory of transcripts>] [--source <directory>]… [--show]
-// Without directories the source is this repository's own node_modules. `--show` prints every redaction there.
 import { globSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { parseObject } from "../src/core/record.ts"
 import { redactRecord, redactText } from "../src/redact/redact.ts"
 import { leakOf, plant } from "../test/redact/secrets.ts"
+import { ROOT } from "./measure.ts"
 
-const { values } = parseArgs({
-  options: {
-    jsonl: { type: "string" },
-    source: { type: "string", multiple: true },
-    show: { type: "boolean", default: false },
-  },
-})
-const root = fileURLToPath(new URL("..", import.meta.url))
+let isShown = false
 
-measureRecall()
-measureSource(values.source ?? [join(root, "node_modules")])
-if (values.jsonl) measureTranscripts(values.jsonl)
-else console.log("NOT RUN: transcripts (no --jsonl)")
-measureFloods()
+/**
+ * How many planted secrets redaction finds, what it takes for a secret that is none, and how fast it is. `--jsonl FOLDER`: also in
+ * transcripts. `--source FOLDER`: there instead of in node_modules. `--show`: print everything that it redacts there.
+ */
+export function benchRedact(args: string[]): undefined {
+  const { values } = parseArgs({
+    args,
+    options: {
+      jsonl: { type: "string" },
+      source: { type: "string", multiple: true },
+      show: { type: "boolean", default: false },
+    },
+  })
+  isShown = values.show
+  measureRecall()
+  measureSource(values.source ?? [join(ROOT, "node_modules")])
+  if (values.jsonl) measureTranscripts(values.jsonl)
+  else console.log("NOT RUN: transcripts (no --jsonl)")
+  measureFloods()
+}
 
 function measureRecall(): void {
   const planted = plant(1, 20)
@@ -117,7 +122,7 @@ function markers(before: string, after: string, file: string): number {
   const MARKER = /\[REDACTED:[a-z0-9-]+\]/g
   const old = before.match(MARKER)?.length ?? 0
   const found = [...after.matchAll(MARKER)]
-  if (values.show) {
+  if (isShown) {
     for (const hit of found)
       console.log(`${file}: ${JSON.stringify(after.slice(Math.max(0, hit.index - 60), hit.index + 40))}`)
   }

@@ -1,66 +1,131 @@
-// npm run bench [-- --only sync,search,start,stdio,hook,vectors,documents,git,code,watch,peer] [--idle minutes] [--sizes 100000,…]
-// Every figure stands beside its floor, measured in the same run on the same machine.
-import { existsSync, mkdirSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+// npm run bench -- --quick: each command beside its floor and beside the baseline. npm run bench -- --help says the rest.
+import { execFileSync } from "node:child_process"
+import { readFileSync, writeFileSync } from "node:fs"
+import { loadavg } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
-import { benchCode } from "./code.ts"
-import { generateCorpus } from "./corpus.ts"
-import { benchDocuments } from "./documents.ts"
-import { benchGit } from "./git.ts"
-import { benchHook } from "./hook.ts"
-import { DEX, machine, printTable, type Row, time } from "./measure.ts"
-import { benchPeer } from "./peer.ts"
-import { benchSize, benchStart } from "./search.ts"
-import { benchStdio } from "./stdio.ts"
-import { benchGenuine, benchNothingNew } from "./sync.ts"
-import { benchVectors } from "./vectors.ts"
-import { benchWatch } from "./watch.ts"
+import { machine, ROOT } from "./measure.ts"
+import { benchQuick } from "./quick.ts"
+import { faultsOf, partTable, quickTable, type Row, type Stamp, slowestRuns, verdictOf, withPart } from "./report.ts"
 
+const PAGE = join(ROOT, "docs/performance.md")
+const QUICK_MESSAGES = 6_000
+
+const HELP = `npm run bench -- --quick              Compare each command with its floor and with the commit that bench/baseline names.
+                                      Ends with 1 if one needs more processor time than its limit allows.
+npm run bench -- --quick --only a,b   Measure only these: sync, sync-again, search, list, show, hook, initialize, first-search,
+                                      usage, home-page, reading-page.
+npm run bench -- --messages 1000000   Measure the same with a larger history, without limits.
+npm run bench -- --genuine            Measure the same with the genuine transcripts in ../shared/corpus, without limits.
+npm run bench -- PART                 Measure one of the longer parts: resources, warm, vectors, documents, git, code,
+                                      watch, peer, typing, view, hub, redact.
+Add --write to put the table into docs/performance.md. Commit first: each row names the commit.
+`
+
+/** What only some changes need: each takes minutes. Those that return nothing print what they found themselves. */
+const parts: Record<string, (args: string[]) => Promise<Row[] | undefined>> = {
+  resources: async ([sizes]) => (await import("./resources.ts")).benchResources(sizes),
+  warm: async ([sizes]) => (await import("./warm.ts")).benchWarm(sizes),
+  vectors: async ([count = "100000"]) => (await import("./vectors.ts")).benchVectors(Number(count)),
+  documents: async () => (await import("./documents.ts")).benchDocuments(),
+  git: async () => (await import("./git.ts")).benchGit(),
+  code: async () => (await import("./code.ts")).benchCode(),
+  watch: async ([minutes = "10"]) => (await import("./watch.ts")).benchWatch(Number(minutes)),
+  peer: async () => (await import("./peer.ts")).benchPeer(),
+  typing: async (homes) => (await import("./typing.ts")).benchTyping(homes),
+  view: async (homes) => (await import("./view.ts")).benchView(homes),
+  hub: async (args) => (await import("./hub.ts")).benchHub(args),
+  redact: async (args) => (await import("./redact.ts")).benchRedact(args),
+}
+
+const given = process.argv.slice(2)
+const isPart = given.length > 0 && !given[0]!.startsWith("-")
 const { values } = parseArgs({
+  args: isPart ? given.filter((arg) => arg === "--write") : given, // a part has arguments of its own
   options: {
+    quick: { type: "boolean" },
+    messages: { type: "string" },
+    genuine: { type: "boolean" },
     only: { type: "string" },
-    sizes: { type: "string", default: "100000,1000000,3000000" },
-    idle: { type: "string", default: "10" },
-    keep: { type: "boolean" },
+    write: { type: "boolean" },
+    help: { type: "boolean", short: "h" },
   },
 })
-const only = values.only?.split(",")
-const wanted = (part: string) => only === undefined || only.includes(part)
-const folder = join(tmpdir(), "dex-bench-histories")
+const isQuick = values.quick || values.messages !== undefined || values.genuine
+if (isPart ? parts[given[0]!] === undefined : !isQuick) {
+  process.stdout.write(HELP)
+  process.exit(values.help ? 0 : 2)
+}
+if (values.quick && values.write && values.only !== undefined)
+  throw new Error("--write needs the table of all commands: leave --only out")
+const stamp = stampNow(values.write === true)
+const load = loadavg()[0]!.toFixed(1)
+const where = `Measured on ${machine()}, with a load average of ${load} at the start.`
+console.log(where)
+if (isPart) {
+  const [part, ...args] = given.filter((arg) => arg !== "--write") as [string, ...string[]]
+  const rows = await parts[part]!(args)
+  if (rows) show(part, `${where} \`npm run bench -- ${[part, ...args].join(" ")}\``, partTable(rows, stamp))
+  process.exit() // a hub's PostgreSQL may still run
+} else await quick()
 
-if (!existsSync(DEX)) throw new Error("Build first: npm run build")
-console.log(machine())
-const rows: Row[] = []
-if (wanted("sync")) rows.push(...benchGenuine(), ...benchNothingNew())
-if (wanted("start")) {
-  const home = join(folder, "small")
-  rmSync(home, { recursive: true, force: true })
-  mkdirSync(home, { recursive: true })
-  generateCorpus(join(home, ".claude"), { messages: 3000, seed: 2 })
-  time([DEX, "sync"], { HOME: home })
-  rows.push(...benchStart(home))
+async function quick(): Promise<void> {
+  const messages = values.genuine ? "genuine" : Number(values.messages ?? QUICK_MESSAGES)
+  const name = values.genuine ? "genuine" : values.messages === undefined ? "quick" : `messages-${messages}`
+  const only = values.only?.split(",")
+  const { measured, baseline } = await benchQuick(
+    { messages, times: name === "quick" ? 1 : 3, ...(only && { only }) },
+    (line) => console.log(line),
+  )
+  const history =
+    messages === "genuine" ? "the genuine corpus" : `a generated history of ${messages.toLocaleString("en")} messages`
+  const named = typeof baseline === "string" ? "" : `; baseline: ${baseline.commit}, version ${baseline.version}`
+  const { tooSlow, notes } = name === "quick" ? verdictOf(measured) : { tooSlow: [], notes: measured.map(slowestRuns) }
+  const text = [
+    `${where} With ${history}${named}. Processor time; wall time.`,
+    quickTable(measured, stamp),
+    ...(notes.length > 0 ? [notes.map((note) => `- ${note}`).join("\n")] : []),
+  ]
+  show(name, ...text)
+  if (typeof baseline === "string") console.log(`Not compared with the baseline. ${baseline}`)
+  if (name !== "quick") return
+  for (const line of tooSlow) console.log(`TOO SLOW: ${line}`)
+  if (typeof baseline !== "string" && tooSlow.length === 0) console.log("No command is slower than its limit allows.")
+  sayAgeOfPage()
+  process.exitCode = tooSlow.length > 0 ? 1 : 0
 }
-if (wanted("search")) {
-  for (const size of values.sizes.split(",").map(Number)) rows.push(...(await benchSize(folder, size)))
+
+function show(name: string, ...text: string[]): void {
+  console.log(`\n${text.join("\n\n")}\n`)
+  if (!values.write) return
+  writeFileSync(PAGE, withPart(readFileSync(PAGE, "utf8"), name, text.join("\n\n")))
+  const faults = faultsOf(readFileSync(PAGE, "utf8"))
+  if (faults.length > 0) throw new Error(`docs/performance.md: ${faults.join("; ")}`)
+  console.log(`docs/performance.md has this table now, as the part "${name}".`)
 }
-if (wanted("stdio")) {
-  const sizes = values.sizes.split(",").map(Number)
-  for (const size of sizes.filter((one) => one <= 1e6)) rows.push(...(await benchStdio(folder, size)))
+
+/** A figure in the docs names the commit that it was measured at, so what it was measured at must be committed. */
+function stampNow(mustBeCommitted: boolean): Stamp {
+  const changed = git("status", "--porcelain", "--untracked-files=no")
+    .split("\n")
+    .filter((line) => line !== "")
+  const isChanged = changed.some((line) => !line.endsWith("docs/performance.md"))
+  if (isChanged && mustBeCommitted) throw new Error(`Commit first: each row names its commit.\n${changed.join("\n")}`)
+  const commit = git("rev-parse", "--short=9", "HEAD").trim()
+  return { commit: isChanged ? `${commit}, changed` : commit, date: new Date().toISOString().slice(0, 10) }
 }
-if (wanted("hook")) {
-  const sizes = values.sizes.split(",").map(Number)
-  for (const size of sizes.filter((one) => one <= 1e6)) rows.push(...benchHook(folder, size))
+
+function sayAgeOfPage(): void {
+  const commit = /\| ([0-9a-f]{7,40}) \| \d{4}-\d\d-\d\d \|$/m.exec(readFileSync(PAGE, "utf8"))?.[1]
+  if (commit === undefined) return
+  try {
+    const since = git("rev-list", "--count", `${commit}..HEAD`, "--", "src").trim()
+    console.log(`docs/performance.md was measured at ${commit}; ${since} commits have changed src since then.`)
+  } catch {
+    console.log(`docs/performance.md was measured at ${commit}, which is not in this clone.`)
+  }
 }
-if (wanted("vectors")) {
-  // A million takes six minutes, most of them for the exact neighbours to compare with.
-  const sizes = values.sizes.split(",").map(Number)
-  for (const size of sizes.filter((one) => one <= 1e6)) rows.push(...(await benchVectors(folder, size)))
+
+function git(...args: string[]): string {
+  return execFileSync("git", args, { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] })
 }
-if (wanted("documents")) rows.push(...benchDocuments())
-if (wanted("git")) rows.push(...(await benchGit()))
-if (wanted("watch")) rows.push(...(await benchWatch(Number(values.idle))))
-if (wanted("code")) rows.push(...benchCode())
-if (wanted("peer")) rows.push(...benchPeer())
-printTable("dex, measured", rows)
-if (!values.keep) rmSync(folder, { recursive: true, force: true })

@@ -1,37 +1,41 @@
-// npm run bench:typing [-- home …]: how long a keystroke takes, in homes that have a history; else in those that it makes.
 import { spawn } from "node:child_process"
-import { existsSync, rmSync } from "node:fs"
-import { loadavg, tmpdir } from "node:os"
+import { rmSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { INDEX_FILE } from "../src/core/formats.ts"
 import { searchAsTyped, type TypedRead } from "../src/search/typing.ts"
 import { openStore } from "../src/store/history/sqlite-history.ts"
 import { readIndex } from "../src/store/index/search-index.ts"
 import { generateCorpus, generator } from "./corpus.ts"
-import { DEX, machine, percentile, ROOT, time } from "./measure.ts"
+import { homeWith, percentile, ROOT } from "./measure.ts"
+import type { Row } from "./report.ts"
 
 const KEYSTROKES = 300
 const COMMONEST = 60
 const ROWS = 20
 const SIZES = [100_000, 1_000_000]
 
-console.log(machine())
-const homes = process.argv.slice(2)
-for (const home of homes.length > 0 ? homes : SIZES.map(madeHome)) {
-  const opened = openHome(home)
-  const words = await wordsOf(opened)
-  const random = generator(5)
-  const typed = keystrokes(words.all, random).slice(0, KEYSTROKES)
-  const common = words.common.flatMap((word) => beginningsOf("", word))
-  console.log(`${home}: ${words.all.length} words`)
-  await report("one to three words, letter by letter", opened, typed)
-  await report(`the ${COMMONEST} commonest words`, opened, common)
-  await report("nothing typed yet", opened, Array(20).fill(""))
-  const syncing = syncElsewhere()
-  await report("one to three words, while a sync runs elsewhere", opened, typed)
-  await syncing.end()
-  opened.store.close()
-  opened.index.close()
+/** How long a keystroke takes, in homes that have a history; else in those that it makes. */
+export async function benchTyping(homes: string[]): Promise<Row[]> {
+  const rows: Row[] = []
+  for (const home of homes.length > 0 ? homes : SIZES.map((size) => homeWith(size))) {
+    const opened = openHome(home)
+    const words = await wordsOf(opened)
+    const typed = keystrokes(words.all, generator(5)).slice(0, KEYSTROKES)
+    const common = words.common.flatMap((word) => beginningsOf("", word))
+    const size = `${words.all.length.toLocaleString("en")} words in ${(await opened.store.list({ limit: 1, offset: 0 })).total} conversations`
+    rows.push(
+      await measured(`one to three words, letter by letter; ${size}`, opened, typed),
+      await measured(`the ${COMMONEST} commonest words`, opened, common),
+      await measured("nothing typed yet", opened, Array(20).fill("")),
+    )
+    const syncing = syncElsewhere()
+    rows.push(await measured("one to three words, while a sync runs elsewhere", opened, typed))
+    await syncing.end()
+    opened.store.close()
+    opened.index.close()
+  }
+  return rows
 }
 
 type Opened = ReturnType<typeof openHome>
@@ -40,15 +44,6 @@ function openHome(home: string) {
   const index = readIndex(join(home, ".dex", INDEX_FILE))
   if (typeof index === "string") throw new Error(`${home}: the index is ${index}`)
   return { store: openStore(join(home, ".dex/history.db")), index }
-}
-
-function madeHome(messages: number): string {
-  const home = join(tmpdir(), "dex-bench-histories", String(messages))
-  if (existsSync(join(home, ".dex"))) return home
-  generateCorpus(join(home, ".claude"), { messages, seed: 11 })
-  const run = time([DEX, "sync"], { HOME: home })
-  if (run.code !== 0) throw new Error(run.stderr)
-  return home
 }
 
 async function wordsOf({ index }: Opened): Promise<{ all: string[]; common: string[] }> {
@@ -83,7 +78,7 @@ function beginningsOf(line: string, word: string): string[] {
   return [...word].map((_, i) => line + word.slice(0, i + 1))
 }
 
-async function report(what: string, { store, index }: Opened, lines: string[]): Promise<void> {
+async function measured(what: string, { store, index }: Opened, lines: string[]): Promise<Row> {
   const times: number[] = []
   const processor: number[] = []
   let [rows, longest] = [0, { ms: 0, line: "" }]
@@ -100,9 +95,13 @@ async function report(what: string, { store, index }: Opened, lines: string[]): 
     await new Promise((resolve) => setImmediate(resolve))
   }
   const spread = (values: number[]) => [0.5, 0.95, 1].map((share) => percentile(values, share).toFixed(1)).join(" / ")
-  console.log(
-    `  ${what}: ${lines.length} keystrokes, ms p50 / p95 / longest ${spread(times)} (${JSON.stringify(longest.line)}), processor ${spread(processor)}; ${(rows / lines.length).toFixed(1)} rows on average; load ${loadavg()[0]!.toFixed(1)}`,
-  )
+  return {
+    what: `${what}; ${lines.length} keystrokes, ms p50 / p95 / longest`,
+    measured: `${spread(times)} (${JSON.stringify(longest.line)}); ${(rows / lines.length).toFixed(1)} rows on average`,
+    floor: `processor time ${spread(processor)}`,
+    goal: "p95 < 60 ms, < 30 ms with 100 k messages",
+    ok: percentile(times, 0.95) < 60,
+  }
 }
 
 /** A first sync in a home of its own, which takes what a processor gives. */

@@ -1,12 +1,14 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import Database from "better-sqlite3"
 import { build } from "esbuild"
 import { createVectorCache, saveVectors, scanVectors } from "../src/store/index/vectors.ts"
 import { type Db, openDatabase } from "../src/store/sqlite/database.ts"
 import { generator } from "./corpus.ts"
-import { median, percentile, ROOT, type Row, sizeOf, time } from "./measure.ts"
-import { MIGRATIONS } from "./vectors-schema.ts"
+import { median, percentile, ROOT, shortCount, sizeOf, time } from "./measure.ts"
+import type { Row } from "./report.ts"
+import { MIGRATIONS } from "./scan-vectors.ts"
 
 const DIMS = 384
 const QUERIES = 40
@@ -19,9 +21,9 @@ const CLUSTER = 200
 const SAVED_AT_ONCE = 4096
 
 /** The scan of this many vectors beside an exact one and beside sqlite-vec, on the same vectors in the same run. */
-export async function benchVectors(folder: string, count: number): Promise<Row[]> {
-  const name = count >= 1e6 ? `${count / 1e6} M` : `${count / 1000} k`
-  const home = join(folder, `vectors-${count}`)
+export async function benchVectors(count: number): Promise<Row[]> {
+  const name = shortCount(count)
+  const home = join(tmpdir(), "dex-bench-histories", `vectors-${count}`)
   rmSync(home, { recursive: true, force: true })
   mkdirSync(home, { recursive: true })
   const ours = join(home, "index.db")

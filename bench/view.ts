@@ -1,7 +1,5 @@
-// npm run bench:view [-- home …]: the pages of dex view in a real browser, in homes that have a history. Without one it
-// makes a home with a million messages and a conversation of 10,000.
-import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
-import { loadavg, tmpdir } from "node:os"
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import { type Browser, chromium, type Page } from "playwright-core"
@@ -14,8 +12,8 @@ import { usage } from "../src/tools/usage/usage.ts"
 import { askTool } from "../src/view/page.ts"
 import { DEX } from "../test/support/dex.ts"
 import { startView } from "../test/view/process.ts"
-import { generateCorpus } from "./corpus.ts"
-import { machine, median, printTable, type Row, time } from "./measure.ts"
+import { homeWith, median, time } from "./measure.ts"
+import type { Row } from "./report.ts"
 
 const RUNS = 7
 const IDLE_SECONDS = 60
@@ -36,33 +34,31 @@ const SEEN = `new Promise((done) => {
   tell()
 })`
 
-console.log(machine())
-const browser = await chromium.launch({
-  executablePath: process.env.DEX_TEST_CHROMIUM ?? "/usr/bin/chromium",
-  args: [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--no-first-run",
-    "--enable-precise-memory-info",
-  ],
-})
-const given = process.argv.slice(2)
-for (const home of given.length > 0 ? given : [madeHome()]) await measure(home, browser)
-await browser.close()
+/** The pages of dex view in a real browser, in homes that have a history; else in one that it makes. */
+export async function benchView(homes: string[]): Promise<Row[]> {
+  const browser = await chromium.launch({
+    executablePath: process.env.DEX_TEST_CHROMIUM ?? "/usr/bin/chromium",
+    args: [
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-background-networking",
+      "--no-first-run",
+      "--enable-precise-memory-info",
+    ],
+  })
+  const rows: Row[] = []
+  for (const home of homes.length > 0 ? homes : [madeHome()]) rows.push(...(await measure(home, browser)))
+  await browser.close()
+  return rows
+}
 
 function madeHome(): string {
-  const home = join(tmpdir(), "dex-bench-histories", "view1m")
-  if (existsSync(join(home, ".dex"))) return home
-  generateCorpus(join(home, ".claude"), { messages: MESSAGES, seed: 11 })
-  generateCorpus(join(home, ".claude"), { messages: LONGEST, messagesPerConversation: LONGEST, seed: 12 })
-  const run = time([DEX, "sync"], { HOME: home })
-  if (run.code !== 0) throw new Error(run.stderr)
+  const home = homeWith(MESSAGES, { messages: LONGEST, messagesPerConversation: LONGEST, seed: 12 })
   time([DEX, "usage"], { HOME: home }) // learns
   return home
 }
 
-async function measure(home: string, browser: Browser): Promise<void> {
+async function measure(home: string, browser: Browser): Promise<Row[]> {
   const dex = createDex({ env: { HOME: home }, cwd: home, version: "0" })
   const { rows: conversations } = await (await dex.store()).list({ limit: 100_000, offset: 0 })
   const byLength = conversations.toSorted((a, b) => b.message_count - a.message_count)
@@ -134,10 +130,10 @@ async function measure(home: string, browser: Browser): Promise<void> {
     goal: "< 0.1 %",
     ok: share < 0.1,
   })
-  printTable(`${home}, load ${loadavg()[0]!.toFixed(1)}`, rows)
   await page.close()
   await view.stop()
   dex.close()
+  return rows
 }
 
 /** How long after an agent wrote a message its page shows it. */

@@ -32,7 +32,7 @@ const BATCH = 64
 /** Of conversations whose length nobody knows yet. */
 const FIRST_BATCH = 8
 /** More files than this tell nothing more of what a conversation was about. */
-const CARD_FILES = 40
+export const CARD_FILES = 40
 
 /** The first document's number. What is found later and is newer goes below it: a smaller number is about newer. */
 const FIRST_ID = 100_000_000

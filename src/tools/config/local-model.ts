@@ -2,7 +2,7 @@ import { INSTALL_FROM, installLocal, LOCAL_DISK_BYTES, LOCAL_DOWNLOAD_BYTES } fr
 import { localPackage } from "../../embed/local-package.ts"
 import type { Dex } from "../context.ts"
 
-/** WebAssembly embeds 14 to 18 messages of 80 tokens in a second of processor time; see docs/performance.md. */
+/** WebAssembly embedded 14 to 18 messages of 80 tokens in a second of processor time (16 November 2026). */
 const MESSAGES_A_MINUTE = 20 * 60
 
 /** What the model costs on this machine and for this history. Many messages have nothing to embed, so it is rather too much. */

@@ -1,0 +1,106 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { BASELINE, type Baseline, buildBaseline } from "./baseline.ts"
+import { type Measure, measures } from "./commands.ts"
+import { type Command, type Cost, costOf } from "./measure.ts"
+import { type Build, type Prepared, prepare } from "./prepare.ts"
+import { ABOVE_LIMIT, type Measured, ratioToBaseline, type Sample } from "./report.ts"
+
+// The quick bench: each command beside its floor and beside the baseline, in turn, so that whatever else the machine does
+// happens to all of them.
+
+const PAIRS = 5
+const TRIES = 3
+
+/** `times`: how many times as many runs as usual. */
+export type QuickOptions = { messages: number | "genuine"; times: number; only?: string[] }
+
+export async function benchQuick(
+  { messages, times, only }: QuickOptions,
+  say: (line: string) => void,
+): Promise<{ measured: Measured[]; baseline: Baseline | string }> {
+  const unknown = [...Object.keys(ABOVE_LIMIT), ...(only ?? [])].filter((name) =>
+    measures.every((one) => one.name !== name),
+  )
+  if (unknown.length > 0) throw new Error(`Nothing is measured that is called ${unknown.join(" or ")}`)
+  say(`Building the baseline, ${BASELINE} …`)
+  const baseline = buildBaseline()
+  if (typeof baseline === "string")
+    say(`THE BASELINE CANNOT BE BUILT, so everything is compared with its floor only. ${baseline}`)
+  const folder = mkdtempSync(join(tmpdir(), "dex-bench-"))
+  const clean = () => rmSync(folder, { recursive: true, force: true })
+  process.once("exit", clean)
+  say("Making the histories …")
+  const prepared = await prepare(folder, {
+    messages,
+    baseline: typeof baseline === "string" ? undefined : baseline.dex,
+  })
+  const measured: Measured[] = []
+  for (const measure of measures.filter(({ name }) => only === undefined || only.includes(name))) {
+    const one = await measureInTurn({ ...measure, runs: measure.runs * times }, prepared)
+    const ratio = ratioToBaseline(one)
+    say(`${measure.name}: ${ratio === undefined ? "no baseline" : `${ratio.toFixed(2)} × the baseline`}`)
+    measured.push(one)
+  }
+  return { measured, baseline }
+}
+
+type Side = (nth: number) => Promise<Cost>
+
+async function measureInTurn(measure: Measure, prepared: Prepared): Promise<Measured> {
+  const { now, baseline } = prepared
+  const isMissing = baseline !== undefined && !(await hasCommand(baseline, measure.command))
+  const build =
+    (one: Build): Side =>
+    (nth) =>
+      checked(measure, measure.dex(one, prepared, nth))
+  const sides: [name: "now" | "floor" | "baseline", run: Side][] = [
+    ["now", build(now)],
+    ["floor", async (nth) => checked(measure, measure.floor(prepared, nth))],
+    ...(baseline && !isMissing ? ([["baseline", build(baseline)]] as [["baseline", Side]]) : []),
+  ]
+  for (const [, run] of sides) await run(-1) // once each before it counts, so that all find their files in memory
+  const samples = { now: [] as Sample[], floor: [] as Sample[], baseline: [] as Sample[] }
+  const walls = { now: [] as number[], floor: [] as number[], baseline: [] as number[] }
+  for (let pair = 0; pair < PAIRS; pair++) {
+    const sums = { now: NOTHING, floor: NOTHING, baseline: NOTHING }
+    for (let i = 0; i < measure.runs; i++) {
+      const nth = pair * measure.runs + i
+      const inTurn = sides.map((_, at) => sides[(at + nth) % sides.length]!)
+      for (const [name, run] of inTurn) {
+        const cost = await run(nth)
+        sums[name] = sum(sums[name], cost, measure.runs)
+        walls[name].push(cost.wallMs)
+      }
+    }
+    for (const [name] of sides) samples[name].push(sums[name])
+  }
+  measure.check?.(prepared)
+  return {
+    ...{ name: measure.name, what: measure.what, now: samples.now, floor: samples.floor },
+    ...{ baseline: isMissing ? "missing" : baseline && samples.baseline, walls },
+  }
+}
+
+const NOTHING: Cost = { cpuMs: 0, wallMs: 0 }
+
+function sum(a: Cost, b: Cost, runs: number): Cost {
+  return { cpuMs: a.cpuMs + b.cpuMs / runs, wallMs: a.wallMs + b.wallMs / runs }
+}
+
+async function hasCommand({ dex, env, home }: Build, command: string): Promise<boolean> {
+  return costOf({ args: [dex, command, "--help"], env, cwd: home }).then(
+    () => true,
+    () => false,
+  )
+}
+
+/** A run that did not answer is repeated: on a busy machine a hook's own time limit may end it. */
+async function checked({ name, answer }: Measure, command: Command): Promise<Cost> {
+  for (let i = 0; i < TRIES; i++) {
+    const { output, ...cost } = await costOf(command)
+    if (answer.test(output)) return cost
+  }
+  throw new Error(`${name}: ${command.args.join(" ")} did not answer, ${TRIES} times`)
+}
