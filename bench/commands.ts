@@ -92,7 +92,7 @@ export const measures: Measure[] = [
     floor: ({ floor }) => ({ args: [floor.program, "initialize"], drive: asking() }),
   },
   {
-    ...{ name: "first-search", command: "serve", runs: 3, answer: /"id":2,.*"result"|"result".*"id":2/ },
+    ...{ name: "first-search", command: "serve", runs: 3, answer: /^(?!.*"isError":true).*"result"/ },
     what: "`dex serve`: MCP initialize, and the first `dex_search`",
     dex: ({ dex, env, home }, { words }, nth) => ({
       ...{ args: [dex, "serve"], env, cwd: home },

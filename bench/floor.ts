@@ -139,8 +139,12 @@ async function answerLines(answer: () => Promise<unknown>): Promise<void> {
 async function serve(lines: () => Promise<string[]>): Promise<void> {
   const { createServer } = await import("node:http")
   const escaped = (line: string) => `<p>${line.replaceAll("&", "&amp;").replaceAll("<", "&lt;")}</p>`
-  const server = createServer(async (_, response) => response.end((await lines()).map(escaped).join("\n")))
-  server.listen(0, "127.0.0.1", () => console.log(`http://127.0.0.1:${(server.address() as { port: number }).port}/`))
+  // The first request only gets in, as with dex.
+  const page = async () => (await lines()).map(escaped).join("\n")
+  const server = createServer(async ({ url }, response) => response.end(url === "/enter" ? "" : await page()))
+  server.listen(0, "127.0.0.1", () =>
+    console.log(`http://127.0.0.1:${(server.address() as { port: number }).port}/enter`),
+  )
   process.once("SIGTERM", () => process.exit(0))
 }
 

@@ -55,7 +55,7 @@ const endAll = () => {
 }
 process.once("exit", endAll)
 
-/** Runs Node to its end: what it cost, and what it printed. Throws if it fails. */
+/** Runs Node to its end: what it cost, and what it printed. Throws if it fails, unless it ends with 1. */
 export async function costOf(command: Command): Promise<Cost & { output: string }> {
   const { args, env = {}, input, cwd, drive } = command
   const child = spawn("bash", ["-c", TIMED, "bench", process.execPath, ...args], {
@@ -80,8 +80,8 @@ export async function costOf(command: Command): Promise<Cost & { output: string 
   const [code] = (await ended) as [number | null]
   running.delete(child)
   const [, user, system, wall] = /([\d.]+) ([\d.]+) ([\d.]+)\s*$/.exec(printed.times) ?? []
-  // A server has answered by then, and may end itself as hard as it wants to.
-  if ((code !== 0 && !drive) || wall === undefined)
+  // 1: nothing was found. A server has answered by then, and may end itself as hard as it wants to.
+  if ((code !== 0 && code !== 1 && !drive) || wall === undefined)
     throw new Error(`${args.join(" ")} ended with ${code}: ${printed.problem}${printed.times}`)
   return { cpuMs: (Number(user) + Number(system)) * 1000, wallMs: Number(wall) * 1000, output: printed.output }
 }
