@@ -11,7 +11,7 @@ import { ABOVE_LIMIT, type Measured, ratioToBaseline, type Sample } from "./repo
 // happens to all of them.
 
 const PAIRS = 5
-const TRIES = 3
+const TRIES = 10
 
 /** `times`: how many times as many runs as usual. */
 export type QuickOptions = { messages: number | "genuine"; times: number; only?: string[] }
@@ -19,7 +19,7 @@ export type QuickOptions = { messages: number | "genuine"; times: number; only?:
 export async function benchQuick(
   { messages, times, only }: QuickOptions,
   say: (line: string) => void,
-): Promise<{ measured: Measured[]; baseline: Baseline | string }> {
+): Promise<{ measured: Measured[]; failed: string[]; baseline: Baseline | string }> {
   const unknown = [...Object.keys(ABOVE_LIMIT), ...(only ?? [])].filter((name) =>
     measures.every((one) => one.name !== name),
   )
@@ -37,13 +37,18 @@ export async function benchQuick(
     baseline: typeof baseline === "string" ? undefined : baseline.dex,
   })
   const measured: Measured[] = []
+  const failed: string[] = []
   for (const measure of measures.filter(({ name }) => only === undefined || only.includes(name))) {
-    const one = await measureInTurn({ ...measure, runs: measure.runs * times }, prepared)
+    const one = await measureInTurn({ ...measure, runs: measure.runs * times }, prepared).catch((error: Error) => {
+      failed.push(error.message)
+      say(`NOT MEASURED: ${error.message}`)
+    })
+    if (!one) continue
     const ratio = ratioToBaseline(one)
     say(`${measure.name}: ${ratio === undefined ? "no baseline" : `${ratio.toFixed(2)} × the baseline`}`)
     measured.push(one)
   }
-  return { measured, baseline }
+  return { measured, failed, baseline }
 }
 
 type Side = (nth: number) => Promise<Cost>
@@ -54,10 +59,10 @@ async function measureInTurn(measure: Measure, prepared: Prepared): Promise<Meas
   const build =
     (one: Build): Side =>
     (nth) =>
-      checked(measure, measure.dex(one, prepared, nth))
+      checked(measure, () => measure.dex(one, prepared, nth))
   const sides: [name: "now" | "floor" | "baseline", run: Side][] = [
     ["now", build(now)],
-    ["floor", async (nth) => checked(measure, measure.floor(prepared, nth))],
+    ["floor", (nth) => checked(measure, () => measure.floor(prepared, nth))],
     ...(baseline && !isMissing ? ([["baseline", build(baseline)]] as [["baseline", Side]]) : []),
   ]
   for (const [, run] of sides) await run(-1) // once each before it counts, so that all find their files in memory
@@ -96,11 +101,11 @@ async function hasCommand({ dex, env, home }: Build, command: string): Promise<b
   )
 }
 
-/** A run that did not answer is repeated: on a busy machine a hook's own time limit may end it. */
-async function checked({ name, answer }: Measure, command: Command): Promise<Cost> {
+/** A run that did not answer is repeated, in another session: on a busy machine a hook's own time limit may end it. */
+async function checked({ name, answer }: Measure, command: () => Command): Promise<Cost> {
   for (let i = 0; i < TRIES; i++) {
-    const { output, ...cost } = await costOf(command)
+    const { output, ...cost } = await costOf(command())
     if (answer.test(output)) return cost
   }
-  throw new Error(`${name}: ${command.args.join(" ")} did not answer, ${TRIES} times`)
+  throw new Error(`${name}: ${command().args.join(" ")} did not answer, ${TRIES} times. Is the machine too busy?`)
 }
