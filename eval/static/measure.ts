@@ -8,7 +8,7 @@ import { openEmbedder } from "../../src/embed/open-embedder.ts"
 import { embedMessages } from "../../src/ingest/embed-messages.ts"
 import { addMeaning } from "../../src/search/hybrid.ts"
 import { parseQuery } from "../../src/search/query.ts"
-import { RANK_WEIGHTS, rank } from "../../src/search/rank.ts"
+import { rank } from "../../src/search/rank.ts"
 import { scopeOf } from "../../src/search/scope.ts"
 import { coveredBy } from "../../src/search/search.ts"
 import { openHome, projectPath } from "../home.ts"
@@ -100,7 +100,7 @@ async function measure(set: EvalSet, homeName: string): Promise<Answer[]> {
     const query = parseQuery(question.text)
     const lexical = await rank(index, query, scope.filters)
     const meaning = { settings: () => settings, timeoutMs: 60_000, text: query.text }
-    const { fused, degraded } = await addMeaning(index, lexical, scope.filters, meaning, RANK_WEIGHTS, () =>
+    const { fused, degraded } = await addMeaning(index, lexical, scope.filters, meaning, () =>
       coveredBy(store, index, lexical, query),
     )
     if (!fused) throw new Error(degraded.join(" "))

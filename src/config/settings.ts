@@ -47,24 +47,6 @@ export const SETTINGS = {
     default: false,
     narrowest: false,
   }),
-  "search.pairs": setting(
-    integer("In percent: how much words that stand together, as in the query, count beside the words themselves.", {
-      minimum: 0,
-      maximum: 100,
-    }),
-    { default: 30 },
-  ),
-  "search.neighbours": setting(
-    integer("In percent: how much of its neighbours' score a message gets.", { minimum: 0, maximum: 60 }),
-    { default: 20 },
-  ),
-  "search.decay": setting(
-    integer("In percent: how much each further message of a conversation counts beside the one before.", {
-      minimum: 0,
-      maximum: 90,
-    }),
-    { default: 50 },
-  ),
   "rerank.url": setting(text("The reranking server's address: any that speaks /rerank."), { check: url }),
   "rerank.model": setting(text("The reranking model's name, as the server knows it.", { minLength: 1 })),
   "rerank.timeout_ms": setting(

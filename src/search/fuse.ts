@@ -7,7 +7,6 @@ import {
   type RankedConversation,
   type RankedMessage,
   type Ranking,
-  type RankWeights,
   type ScorePart,
 } from "./rank.ts"
 
@@ -55,11 +54,7 @@ export function standsOutFrom({ centre, deviation }: Spread): number {
  * good messages would no longer outweigh its many weak ones: measured, see docs/embeddings.md. What is not near orders what
  * words found, and adds nothing to it. The parts of every score add up to it.
  */
-export function fuse(
-  { messages, conversations, plan }: Ranking,
-  { hits, near, worth }: Nearest,
-  weights: RankWeights,
-): Fused {
+export function fuse({ messages, conversations, plan }: Ranking, { hits, near, worth }: Nearest): Fused {
   const best = messages[0]?.score || 1
   const fused = new Map<string, RankedMessage & RankEvidence>()
   for (const message of messages) {
@@ -92,7 +87,7 @@ export function fuse(
   const lexical = new Map(conversations.map((one) => [formatRef(one.ref), one.score]))
   return {
     messages: ordered,
-    conversations: groupByConversation(ordered, weights).map((one) => ({
+    conversations: groupByConversation(ordered).map((one) => ({
       ...one,
       ...evidenceOf(lexical.get(formatRef(one.ref)), vector.get(formatRef(one.ref))),
     })),

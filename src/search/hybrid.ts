@@ -7,7 +7,7 @@ import type { SearchIndex } from "../store/index/search-index.ts"
 import type { VectorFilter, VectorIndex } from "../store/index/vector-index.ts"
 import type { VectorStats } from "../store/index/vectors.ts"
 import { byDistance, byRank, type Fused, fuse, givePlaces, type Spread, standsOutFrom } from "./fuse.ts"
-import type { Ranking, RankWeights } from "./rank.ts"
+import type { Ranking } from "./rank.ts"
 
 /** How to look for what was meant, beside what was written. */
 export type Meaning = {
@@ -51,19 +51,17 @@ export async function addMeaning(
   lexical: Ranking,
   filter: VectorFilter,
   meaning: Meaning,
-  weights: RankWeights,
   covered: () => Promise<number>,
 ): Promise<Hybrid> {
   const found = await nearest(index, filter, meaning)
   if ("why" in found) return { isNear: false, degraded: [found.why] }
   const { hits, embedder, spread, near, degraded } = found
   const isNear = hits.some((hit) => hit.score > near)
-  if (!MEASURED.test(embedder))
-    return { fused: fuse(lexical, { hits, near, worth: byRank }, weights), isNear, degraded }
+  if (!MEASURED.test(embedder)) return { fused: fuse(lexical, { hits, near, worth: byRank }), isNear, degraded }
   const worth = byDistance(spread)
-  if ((await covered()) >= LITTLE) return { fused: fuse(lexical, { hits, near, worth }, weights), isNear, degraded }
+  if ((await covered()) >= LITTLE) return { fused: fuse(lexical, { hits, near, worth }), isNear, degraded }
   const nearer = Number.isFinite(near) ? Math.min(near, standsOutFrom(spread)) : near
-  const all = fuse(lexical, { hits, near: nearer, worth }, weights)
+  const all = fuse(lexical, { hits, near: nearer, worth })
   return { fused: givePlaces(all, hits), isNear, degraded }
 }
 

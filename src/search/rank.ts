@@ -28,50 +28,38 @@ const CANDIDATES = 300
 /** Of them, so many are asked for each common word. */
 const LOOKED_UP = 100
 
-/** The ranking's few numbers. Fitted on the tune halves of the evaluation sets; see docs/retrieval.md. */
-export type RankWeights = {
-  /** Two words of the query side by side are worth this much of what they would be worth as one word. */
-  pairs: number
-  /** A message next to another hit gets a part of that hit's score. */
-  neighbours: number
-  /** A conversation is its best messages, each counting less than the one before. */
-  decay: number
-  counted: number
-  /** How much a word counts by who wrote it. */
-  columns: Record<Column, number>
-}
 const COLUMN_WEIGHTS: Record<Column, number> = { returned: 0.5, said: 2, called: 1.1, aside: 0.85, hidden: 0.5 }
-export const RANK_WEIGHTS: RankWeights = {
+/** The ranking's few numbers. Fitted on the tune halves of the evaluation sets; see docs/retrieval.md. */
+export const RANK_WEIGHTS = {
+  /** How much a word counts by who wrote it. */
   columns: COLUMN_WEIGHTS,
+  /** Two words of the query side by side are worth this much of what they would be worth as one word. */
   pairs: 0.3,
+  /** A message next to another hit gets a part of that hit's score. */
   neighbours: 0.2,
+  /** A conversation is its best messages, each counting less than the one before. */
   decay: 0.5,
   counted: 8,
 }
 
-export async function rank(
-  index: SearchIndex,
-  query: Query,
-  filters: Omit<IndexFilter, "match">,
-  weights = RANK_WEIGHTS,
-): Promise<Ranking> {
+export async function rank(index: SearchIndex, query: Query, filters: Omit<IndexFilter, "match">): Promise<Ranking> {
   const plan = await planQuery(index, query)
   if (plan.match.length === 0) return { messages: [], conversations: [], plan }
   const scope = {
     ...filters,
     ...phrasesOf(query),
     ...(plan.newest !== undefined && { newest: plan.newest }),
-    weights: weights.columns,
+    weights: RANK_WEIGHTS.columns,
     limit: CANDIDATES,
   }
   const hits = new Map<string, RankedMessage>()
   collect(hits, "words", 1, await index.find({ ...scope, match: plan.match }))
-  if (plan.pairs.length > 0 && weights.pairs > 0)
-    collect(hits, "pairs", weights.pairs, await index.find({ ...scope, match: plan.pairs }))
-  await addCommon(index, hits, plan, weights)
-  addNeighbours(hits, weights.neighbours)
+  if (plan.pairs.length > 0)
+    collect(hits, "pairs", RANK_WEIGHTS.pairs, await index.find({ ...scope, match: plan.pairs }))
+  await addCommon(index, hits, plan)
+  addNeighbours(hits)
   const messages = [...hits.values()].sort(byScore)
-  return { messages, conversations: groupByConversation(messages, weights), plan }
+  return { messages, conversations: groupByConversation(messages), plan }
 }
 
 export function messageRefText({ ref, number }: { ref: Ref; number: number }): string {
@@ -95,22 +83,17 @@ function addPart(message: RankedMessage, name: ScorePart["name"], value: number)
 }
 
 /** Words that brought nothing into the list still count where they stand. */
-async function addCommon(
-  index: SearchIndex,
-  hits: Map<string, RankedMessage>,
-  { common }: Plan,
-  weights: RankWeights,
-): Promise<void> {
+async function addCommon(index: SearchIndex, hits: Map<string, RankedMessage>, { common }: Plan): Promise<void> {
   const best = [...hits.values()].sort(byScore).slice(0, LOOKED_UP)
   const docs = best.map((hit) => hit.doc)
   for (const { term, name, weight } of common) {
     const holding = await index.holding(term, docs)
-    const value = weight * (name === "pairs" ? weights.pairs : 1)
+    const value = weight * (name === "pairs" ? RANK_WEIGHTS.pairs : 1)
     for (const hit of best) if (holding.has(hit.doc)) addPart(hit, "common", value)
   }
 }
 
-function addNeighbours(hits: Map<string, RankedMessage>, weight: number): void {
+function addNeighbours(hits: Map<string, RankedMessage>): void {
   const earned: [RankedMessage, number][] = []
   for (const hit of hits.values()) {
     if (hit.number === CARD) continue
@@ -119,7 +102,7 @@ function addNeighbours(hits: Map<string, RankedMessage>, weight: number): void {
       (sum, number) => sum + (hits.get(messageRefText({ ref: hit.ref, number }))?.score ?? 0),
       0,
     )
-    if (value > 0) earned.push([hit, weight * value])
+    if (value > 0) earned.push([hit, RANK_WEIGHTS.neighbours * value])
   }
   for (const [hit, value] of earned) addPart(hit, "neighbours", value)
 }
@@ -136,7 +119,8 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-export function groupByConversation(messages: RankedMessage[], { decay, counted }: RankWeights): RankedConversation[] {
+export function groupByConversation(messages: RankedMessage[]): RankedConversation[] {
+  const { decay, counted } = RANK_WEIGHTS
   const groups = Map.groupBy(messages, (message) => formatRef(message.ref))
   const conversations = [...groups.values()].map((group): RankedConversation => {
     const first = group[0]!

@@ -13,15 +13,7 @@ import type { Meaning } from "./hybrid.ts"
 import { passageIn, type ShownPassage } from "./passage.ts"
 import type { Plan } from "./plan.ts"
 import { isOneTerm, phrasesOf, type Query } from "./query.ts"
-import {
-  RANK_WEIGHTS,
-  type RankedConversation,
-  type RankedMessage,
-  type Ranking,
-  type RankWeights,
-  rank,
-  type ScorePart,
-} from "./rank.ts"
+import { type RankedConversation, type RankedMessage, type Ranking, rank, type ScorePart } from "./rank.ts"
 import type { Rerank } from "./rerank.ts"
 import { scanHistory } from "./scan.ts"
 import { type Filters, type Scope, scopeOf, withoutHidden } from "./scope.ts"
@@ -31,7 +23,6 @@ export type SearchInput = Filters & {
   query: Query
   /** A row for each conversation by its best messages, or for each message. */
   by: "conversation" | "message"
-  weights?: RankWeights
   /** Set when vectors are to be asked as well. */
   meaning?: Meaning
   /** Set when a model is to order the best rows again. */
@@ -152,7 +143,7 @@ async function withIndex(
   input: SearchInput,
 ): Promise<SearchOutcome> {
   const { query } = input
-  const lexical = await rank(index, query, scope.filters, input.weights)
+  const lexical = await rank(index, query, scope.filters)
   const { plan } = lexical
   const weights = await wordWeights(index, query)
   const { hybrid, rows, reranked, degraded } = await allRows(store, index, lexical, scope, input, weights)
@@ -198,13 +189,8 @@ async function allRows(
     meaning &&
     (await (
       await import("./hybrid.ts")
-    ).addMeaning(
-      index,
-      lexical,
-      { ...scope.filters, ...phrasesOf(query) },
-      meaning,
-      input.weights ?? RANK_WEIGHTS,
-      () => coveredBy(store, index, lexical, query),
+    ).addMeaning(index, lexical, { ...scope.filters, ...phrasesOf(query) }, meaning, () =>
+      coveredBy(store, index, lexical, query),
     ))
   const { messages, conversations } = hybrid?.fused ?? lexical
   const rows: Row[] =

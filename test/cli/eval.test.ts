@@ -1,19 +1,16 @@
 import { createHash } from "node:crypto"
 import { once } from "node:events"
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, watch, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, rmSync, watch, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { describe, expect, onTestFinished, test } from "vitest"
-import { SETTINGS } from "../../src/config/settings.ts"
 import { formatRef } from "../../src/core/ref.ts"
-import { newestWithin, questionsOf } from "../../src/search/commit-questions.ts"
-import { maskedStore, subjectMask } from "../../src/search/masked.ts"
-import { intervalOf, queryOf } from "../../src/search/measure.ts"
-import { RANK_WEIGHTS } from "../../src/search/rank.ts"
-import { fittedOf, weightsOf } from "../../src/search/weights.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
+import type { HistoryReader } from "../../src/store/history/store.ts"
 import { openSqlite } from "../../src/store/sqlite/engine.ts"
+import { maskedStore, subjectMask } from "../../src/tools/eval/masked.ts"
+import { intervalOf, newestWithin, queryOf, questionsOf } from "../../src/tools/eval/run.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
 import { DEX, startDex } from "../support/dex.ts"
 import { claudeSession, type Turn } from "../support/home.ts"
@@ -35,8 +32,8 @@ const ownTemp = (home: string) => ({ TMPDIR: join(home, "tmp"), NODE_DISABLE_COM
 const temporary = (home: string) => [join(home, "tmp"), join(home, ".dex", "tmp")].flatMap((dir) => readdirSync(dir))
 const measured = (home: string, args: string[] = []) => dex(home, ["eval", "--mine", ...args], ownTemp(home))
 
-async function json(home: string, args: string[] = []) {
-  const run = await measured(home, ["--json", ...args])
+async function json(home: string) {
+  const run = await measured(home, ["--json"])
   expect(run.stderr).toBe("")
   return JSON.parse(run.stdout)
 }
@@ -89,7 +86,6 @@ describe("dex eval --mine", () => {
       searched: { conversations: 12, of_conversations: 12 },
       figures: { n: 12, hit_at_1: 1, hit_at_5: 1, mrr: 1, silent: 0 },
       silent_without_answer: 1,
-      weights: { pairs: 30, neighbours: 20, decay: 50 },
     })
     expect(told.hit_at_5_interval.high).toBeCloseTo(1, 9)
     expect(told.hit_at_5_interval.low).toBeCloseTo(0.757, 2)
@@ -163,7 +159,7 @@ describe("dex eval --mine", () => {
     const empty = await measured(
       await synced((dir) => claudeSession(dir, { id: idOf(0), start: startOf(0), turns: [] })),
     )
-    expect(empty.stderr).toMatch(/No commits are known/)
+    expect(empty.stderr).toMatch(/Of 0 commits made in your conversations, 0 can be asked for/)
   })
 
   test("says what to do without --mine, and before anything was read", async () => {
@@ -178,102 +174,20 @@ describe("dex eval --mine", () => {
     await dex(home, ["private", "/code/api"])
     const run = await measured(home)
     expect(run.code).toBe(1)
-    expect(run.stderr).toMatch(/No commits are known/)
+    expect(run.stderr).toMatch(/Of 0 commits made in your conversations, 0 can be asked for/)
   })
 })
 
-/** On which half a commit's question falls. */
-const isFitted = (hash: string) => createHash("sha256").update(hash).digest()[0]! % 2 === 0
-
-/**
- * Questions that are found best by a conversation's one best message (`single`) or by its many good ones (`many`). For
- * each there is the conversation that made the commit and another one of the other kind.
- */
-function home(n: number, kindOf: (hash: string) => "single" | "many") {
-  return (dir: string) => {
-    for (let question = 0; question < n; question++) {
-      const subject = subjectOf(question)
-      const hash = createHash("sha1").update(subject).digest("hex").slice(0, 7)
-      // Of which the title is made, so that no title has words of the question.
-      const opening = { user: `Consider chapter ${question} of the handbook` }
-      const single: Turn[] = [opening, { assistant: words(question, 4, 2, 0, 3, 1).join(" or ") }]
-      const many: Turn[] = Array.from({ length: 12 }, (_, i) =>
-        i % 2 === 0 ? { assistant: words(question, 3, 1, 4).join(" or ") } : { user: `Go on ${question}` },
-      )
-      const own = kindOf(hash)
-      const turns = { single, many: [opening, ...many] }
-      claudeSession(dir, {
-        id: idOf(question),
-        start: startOf(question),
-        turns: [...turns[own], commit(hash, subject)],
-      })
-      const other = turns[own === "single" ? "many" : "single"]
-      claudeSession(dir, { id: idOf(question + 1000), start: startOf(question), turns: other })
-    }
-  }
-}
-
-const configOf = (dir: string) => join(dir, ".dex", "config.json")
-
-describe("dex eval --mine --fit", () => {
-  test("keeps weights that prove better, search uses them, and --reset goes back", async () => {
-    const dir = await synced(home(44, () => "single"))
-    const query = ["search", subjectOf(5), "--json"]
-    const first = async () => JSON.parse((await dex(dir, query)).stdout).results[0].id
-    const told = await json(dir, ["--fit"])
-    expect(told.fit).toMatchObject({ taken: true })
-    expect(told.fit.other_half.after.mrr).toBeGreaterThan(told.fit.other_half.before.mrr + 0.2)
-    expect(told.fit.fitted_half.after.n + told.fit.other_half.after.n).toBe(44)
-    const kept = JSON.parse(readFileSync(configOf(dir), "utf8"))
-    expect(kept["search.decay"]).toBe(told.fit.weights.decay)
-    expect(kept["search.decay"]).toBeLessThan(50)
-    expect(await first()).toBe(`claude_code:${idOf(5)}`)
-
-    const again = await json(dir)
-    expect(again.weights).toEqual(told.fit.weights)
-    expect(again.figures.n).toBe(told.fit.other_half.after.n)
-    expect(again.figures.mrr).toBeCloseTo(told.fit.other_half.after.mrr, 9)
-    expect(again.notes.join()).toMatch(/only the half of the questions was asked that a fit never sees/)
-
-    const reset = await dex(dir, ["eval", "--reset"])
-    expect(reset.stdout).toMatch(/default weights again: pairs 30 %, neighbours 20 %, decay 50 %/)
-    expect(JSON.parse(readFileSync(configOf(dir), "utf8"))).toEqual({})
-    expect((await json(dir)).figures.n).toBe(44)
-  })
-
-  test("changes nothing when what fits one half makes the other worse", async () => {
-    const dir = await synced(home(44, (hash) => (isFitted(hash) ? "single" : "many")))
-    const run = await measured(dir, ["--fit"])
-    expect(run.stdout).toMatch(/is not better on the other\. Nothing was changed\./)
-    expect(existsSync(configOf(dir))).toBe(false)
-  })
-
-  test("does not fit to a handful of questions", async () => {
-    const dir = await synced(home(12, () => "single"))
-    const told = await json(dir, ["--fit"])
-    expect(told.fit).toBeUndefined()
-    expect(told.notes.join()).toMatch(/Fitting needs 40 questions, and there are 12\. Nothing was changed/)
-    expect(existsSync(configOf(dir))).toBe(false)
-  })
-
-  test("a search takes its weights from the settings, the environment first", async () => {
-    const dir = await synced(home(2, () => "single"))
-    const others = async (env: Record<string, string>) => {
-      const run = await dex(dir, ["search", subjectOf(1), "--json", "--explain"], env)
-      const [best] = JSON.parse(run.stdout).results as { score_parts: { name: string }[] }[]
-      return best!.score_parts.some(({ name }) => name === "others")
-    }
-    expect(await others({})).toBe(true)
-    await dex(dir, ["config", "set", "search.decay", "0"])
-    expect(await others({})).toBe(false)
-    expect(await others({ DEX_SEARCH_DECAY: "50" })).toBe(true)
-  })
+test("weights that an older dex fitted are ignored, and config says so", async () => {
+  const home = await synced((dir) => committing(dir, 1, (question) => words(question, 4, 2, 0, 3)))
+  const query = ["search", subjectOf(0), "--json", "--explain"]
+  const scores = async () => JSON.parse((await dex(home, query)).stdout).results.map((row: Hit) => row.score_parts)
+  const before = await scores()
+  writeFileSync(join(home, ".dex", "config.json"), '{"search.pairs":0,"search.neighbours":0,"search.decay":0}')
+  expect(await scores()).toEqual(before)
+  expect((await dex(home, ["config"])).stderr).toContain('there is no setting "search.decay". It was ignored.')
 })
-
-test("the usual settings are the ranking's own weights", () => {
-  const usual = Object.fromEntries(Object.entries(SETTINGS).map(([name, setting]) => [name, setting.default]))
-  expect(weightsOf(fittedOf(usual as never))).toEqual(RANK_WEIGHTS)
-})
+type Hit = { score_parts: { name: string; value: number }[] }
 
 test("a history beyond the bound is measured by its newest conversations, and only their commits are asked for", async () => {
   const store = openStore(join(tempDir(), "history.db"))
@@ -286,10 +200,10 @@ test("a history beyond the bound is measured by its newest conversations, and on
         }),
       ]),
     )
-  const reach = await newestWithin(store, 4, "")
-  expect(reach).toMatchObject({ messages: 4, of_messages: 6, of_conversations: 3 })
-  expect([...reach.refs]).toEqual(["claude_code:c3", "claude_code:c2"])
-  const { questions, left_out } = questionsOf(await store.commits({ limit: 10 }), reach.refs, 10)
+  const { refs, searched } = await newestWithin(store, 4, "")
+  expect(searched).toEqual({ conversations: 2, messages: 4, of_messages: 6, of_conversations: 3 })
+  expect([...refs]).toEqual(["claude_code:c3", "claude_code:c2"])
+  const { questions, left_out } = questionsOf(await store.commits({ limit: 10 }), refs, 10)
   expect(questions.map(({ gold }) => gold[0]!.id).sort()).toEqual(["c2", "c3"])
   expect(left_out.out_of_reach).toBe(1)
   store.close()
@@ -334,7 +248,8 @@ test("what commits, shows the log or speaks to the forge is emptied with its res
     unit("u", [conversation("c", [...told, ...kept], { title: { text: `Done: ${subject}`, from: "agent" } })]),
   )
   const ref = { source: "claude_code" as const, id: "c" }
-  const view = () => maskedStore(store, { subjects: [subject], only: new Set([formatRef(ref)]) })
+  const view = (): HistoryReader =>
+    maskedStore(store, [{ ref: { ...ref, number: 1 }, hash: "", subject }], new Set([formatRef(ref)]))
   const texts = (await view().messages(ref)).map(({ parts }) => parts[0]!.text)
   expect(texts.slice(0, told.length)).toEqual(told.map(() => ""))
   expect(texts.slice(told.length)).toEqual(kept.map(({ parts }) => parts[0]!.text))
@@ -368,9 +283,9 @@ test("merges, wip, short and repeated subjects are no questions; what made any o
     new Set(["codex:a", "codex:b"]),
     2,
   )
-  expect(questions.map(({ subject, hash, gold }) => [subject, hash, gold.map(({ id }) => id)])).toEqual([
-    ["Fix the flaky hook test", "a000000", ["a", "b"]],
-    ["merge duplicate rows of the index", "b000000", ["a"]],
+  expect(questions.map(({ subject, gold }) => [subject, gold.map(({ id }) => id)])).toEqual([
+    ["Fix the flaky hook test", ["a", "b"]],
+    ["merge duplicate rows of the index", ["a"]],
   ])
   expect(left_out).toEqual({ too_short: 1, merge_or_wip: 1 + 1, repeated: 1, out_of_reach: 0, beyond_limit: 1 })
 })
@@ -385,7 +300,7 @@ test("a subject is taken out of text and of a tool's JSON, the longest first, an
 })
 
 test("a subject's signs mean nothing: it is asked by its words", () => {
-  const query = queryOf({ subject: 'tool:Bash add --all "to be" -x done', hash: "", gold: [] })
+  const query = queryOf('tool:Bash add --all "to be" -x done')
   expect(query).toMatchObject({ required: [], excluded: [], filters: {} })
   expect(query.words).toEqual(["tool", "bash", "add", "all", "x", "done"])
 })
@@ -393,5 +308,4 @@ test("a subject's signs mean nothing: it is asked by its words", () => {
 test("the interval of a share is Wilson's", () => {
   expect(intervalOf(0.5, 100).low).toBeCloseTo(0.4038, 3)
   expect(intervalOf(0.5, 100).high).toBeCloseTo(0.5962, 3)
-  expect(intervalOf(0, 0)).toEqual({ low: 0, high: 1 })
 })

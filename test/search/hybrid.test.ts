@@ -7,7 +7,7 @@ import { addsUp } from "../../src/core/trace.ts"
 import { textToEmbed } from "../../src/ingest/embed-text.ts"
 import { byDistance, byRank, fuse, givePlaces } from "../../src/search/fuse.ts"
 import { parseQuery } from "../../src/search/query.ts"
-import { RANK_WEIGHTS, rank } from "../../src/search/rank.ts"
+import { rank } from "../../src/search/rank.ts"
 import { type Filters, scopeOf } from "../../src/search/scope.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { ConversationWrite, MessageWrite } from "../../src/store/history/store.ts"
@@ -75,7 +75,6 @@ describe("fusion", () => {
     const fused = fuse(
       await rank(index, parseQuery("refresh token"), {}),
       near(vectors, "rotate credentials of the login service"),
-      RANK_WEIGHTS,
     )
     expect(fused.messages.length).toBeGreaterThan(4)
     for (const { score, parts } of [...fused.messages, ...fused.conversations])
@@ -87,7 +86,7 @@ describe("fusion", () => {
   test("without anything near, the order is that of the words alone", async () => {
     const { index } = await ready()
     const lexical = await rank(index, parseQuery("refresh token service"), {})
-    const fused = fuse(lexical, { hits: [], near: 0, worth: byRank }, RANK_WEIGHTS)
+    const fused = fuse(lexical, { hits: [], near: 0, worth: byRank })
     expect(fused.conversations.map((one) => one.ref.id)).toEqual(lexical.conversations.map((one) => one.ref.id))
     expect(fused.messages.map((one) => one.number)).toEqual(lexical.messages.map((one) => one.number))
   })
@@ -95,7 +94,7 @@ describe("fusion", () => {
   test("what is not near orders what words found, and adds nothing", async () => {
     const { index, vectors } = await ready()
     const lexical = await rank(index, parseQuery("refresh token"), {})
-    const fused = fuse(lexical, near(vectors, "rotate credentials of the login service", 2), RANK_WEIGHTS)
+    const fused = fuse(lexical, near(vectors, "rotate credentials of the login service", 2))
     expect(fused.conversations.map((one) => [one.ref.id, one.rank_source])).toEqual([
       ["a", "both"],
       ["b", "both"],
@@ -112,7 +111,7 @@ describe("fusion", () => {
     const { index, vectors } = await ready()
     const lexical = await rank(index, parseQuery("refresh token"), {})
     const asked = { ...near(vectors, "rotate credentials of the login service", 0.5), worth }
-    const fused = fuse(lexical, asked, RANK_WEIGHTS)
+    const fused = fuse(lexical, asked)
     for (const { score, parts } of [...fused.messages, ...fused.conversations])
       expect(addsUp({ score_final: score, terms: parts })).toBe(true)
     expect(fused.conversations.find(({ ref }) => ref.id === "c")?.rank_source).toBe("vector")
@@ -127,7 +126,7 @@ describe("fusion", () => {
     ])
     const lexical = await rank(index, parseQuery("token"), {})
     const found = { ...near(vectors, "customers signed out", 0.3), worth: byDistance({ centre: 0, deviation: 0.2 }) }
-    const fused = fuse(lexical, found, RANK_WEIGHTS)
+    const fused = fuse(lexical, found)
     const before = fused.conversations.map(({ ref }) => ref.id)
     expect(before.slice(3, 5)).not.toContain("y")
     const given = givePlaces(fused, found.hits)
@@ -147,7 +146,7 @@ describe("fusion", () => {
     )
     const order = async (conversations: ConversationWrite[]) => {
       const { index, vectors } = await history(conversations)
-      const fused = fuse(await rank(index, parseQuery("same words"), {}), near(vectors, "same words"), RANK_WEIGHTS)
+      const fused = fuse(await rank(index, parseQuery("same words"), {}), near(vectors, "same words"))
       return fused.conversations.map((one) => one.ref.id)
     }
     expect(await order(twins)).toEqual(["c", "a", "b", "d"])

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { DexError, messageOf } from "../../core/error.ts"
 import { tryLock } from "./lock.ts"
 
 // What dex needs for a while and keeps nowhere: copies of other programs' databases, unredacted, above all. It lies below
@@ -46,8 +47,7 @@ export function clearScratch(home: { dir: string; lock: string }): void {
 
 /** A folder for work that takes no lock of anybody's. */
 export function openScratch(dexDir: string): { folder: string; close(): void } {
-  mkdirSync(folderOf(dexDir), { recursive: true, mode: 0o700 })
-  const folder = mkdtempSync(join(folderOf(dexDir), WORK))
+  const folder = makeFolder(dexDir)
   const lock = tryLock(join(folder, LOCK))
   return {
     folder,
@@ -55,6 +55,16 @@ export function openScratch(dexDir: string): { folder: string; close(): void } {
       lock?.release()
       rmSync(folder, { recursive: true, force: true })
     },
+  }
+}
+
+function makeFolder(dexDir: string): string {
+  try {
+    mkdirSync(folderOf(dexDir), { recursive: true, mode: 0o700 })
+    return mkdtempSync(join(folderOf(dexDir), WORK))
+  } catch (error) {
+    const why = `No temporary folder could be made in ${dexDir} (${messageOf(error)}).`
+    throw new DexError("no_temp", `${why} Make it writable, or set DEX_HOME.`, { cause: error })
   }
 }
 

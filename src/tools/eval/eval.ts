@@ -2,7 +2,6 @@ import { decimal, flag, integer, listOf, mapOf, object, optional, text, withDefa
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
-const weightFields = { pairs: integer(), neighbours: integer(), decay: integer() }
 const figures = object({
   n: integer("Questions."),
   hit_at_1: decimal("Share whose conversation came first."),
@@ -16,18 +15,14 @@ export const evaluate = defineTool({
   summary: "Measure how well search finds your own past work",
   input: object({
     mine: withDefault(flag("Search for your own commits. Nothing leaves this machine."), false),
-    fit: withDefault(flag("Fit the ranking weights to your history; they are kept only if they prove better."), false),
-    reset: withDefault(flag("Restore the default weights."), false),
     limit: withDefault(integer("Commits to ask for, newest first.", { minimum: 10, maximum: 2000 }), 300),
   }),
   output: object({
-    asked: optional(
-      object({
-        commits: integer("Commits that conversations of this history made."),
-        questions: integer("Commits that can be asked for."),
-        left_out: mapOf(integer(), "The others, by reason."),
-      }),
-    ),
+    asked: object({
+      commits: integer("Commits that conversations of this history made."),
+      questions: integer("Commits that can be asked for."),
+      left_out: mapOf(integer(), "The others, by reason."),
+    }),
     searched: optional(
       object({
         conversations: integer(),
@@ -39,22 +34,12 @@ export const evaluate = defineTool({
     figures: optional(figures),
     hit_at_5_interval: optional(object({ low: decimal(), high: decimal() }, "95 % confidence interval of hit_at_5.")),
     silent_without_answer: optional(
-      decimal("Share that got no hits once the conversations that hold the answer were left out."),
+      decimal("Share that got no hits once conversations with the answer were left out."),
     ),
-    weights: object(weightFields, "In percent. What the figures were measured with."),
-    fit: optional(
-      object({
-        taken: flag("They proved better, and are kept in the settings."),
-        weights: object(weightFields, "In percent."),
-        fitted_half: object({ before: figures, after: figures }),
-        other_half: object({ before: figures, after: figures }, "Questions that the fit never saw."),
-      }),
-    ),
-    reset: optional(flag("The settings have the usual weights again.")),
     duration_ms: integer(),
     notes: listOf(text(), "What limits these figures, and what to do next."),
   }),
   cli: { group: "Keep", example: "dex eval --mine" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
-  found: (output) => output.figures !== undefined || output.reset === true,
+  found: (output) => output.figures !== undefined,
 })

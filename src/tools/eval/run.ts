@@ -1,238 +1,167 @@
-import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { setImmediate } from "node:timers/promises"
 import { loadSettings } from "../../config/load.ts"
-import { SETTINGS } from "../../config/settings.ts"
-import { writeSetting } from "../../config/write.ts"
-import { DexError, messageOf } from "../../core/error.ts"
+import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
-import { type CommitQuestion, newestWithin, questionsOf, type Reach } from "../../search/commit-questions.ts"
-import { fitWeights, type Halves, isWorthTaking } from "../../search/fit.ts"
-import { maskedStore } from "../../search/masked.ts"
-import {
-  askQuestion,
-  figuresOf,
-  intervalOf,
-  isFittedOn,
-  type QuestionRank,
-  relativesOf,
-  type Searched,
-} from "../../search/measure.ts"
+import { besideOf, formatRef, isSameConversation, type Ref, wholeOf } from "../../core/ref.ts"
+import { many } from "../../render/words.ts"
+import { parseQuery, type Query } from "../../search/query.ts"
 import { hiddenFrom } from "../../search/scope.ts"
-import { FITTED_SETTINGS, type Fitted, fittedOf, weightsOf } from "../../search/weights.ts"
+import { searchHistory } from "../../search/search.ts"
 import type { CommitRow, HistoryReader } from "../../store/history/store.ts"
-import { openIndex } from "../../store/index/search-index.ts"
+import { openIndex, type SearchIndex } from "../../store/index/search-index.ts"
 import { openScratch } from "../../store/sqlite/scratch.ts"
 import type { Dex } from "../context.ts"
+import { maskedStore } from "./masked.ts"
 
-type Input = { mine: boolean; fit: boolean; reset: boolean; limit: number }
-
-/** Beyond this a measure would take longer than anybody waits for one. */
+/** With more, it would take longer than anybody waits for a measurement. */
 const MOST_MESSAGES = 200_000
 const MOST_COMMITS = 20_000
 const LEAST_QUESTIONS = 10
-/** Of fewer, a half says nothing. */
-const LEAST_TO_FIT = 40
+/** As many results as a search shows by default. */
+const SHOWN = 10
 
-export async function run(dex: Dex, input: Input) {
+export async function run(dex: Dex, input: { mine: boolean; limit: number }) {
   const started = Date.now()
-  const done = <T extends object>(output: T) => ({ notes: [], ...output, duration_ms: Date.now() - started })
-  if (input.reset) {
-    if (existsSync(dex.home.config))
-      for (const name of Object.values(FITTED_SETTINGS)) writeSetting(dex.home.config, name, undefined)
-    return done({ reset: true, weights: current(dex).weights, notes: overruled(dex) })
-  }
   if (!input.mine)
-    throw new DexError(
-      "usage",
-      "dex eval --mine asks for your own commits and says how many are found; --fit fits the ranking to them, --reset goes back.",
-    )
+    throw new DexError("usage", "dex eval --mine asks for your own commits and says how many search finds.")
   if (!dex.hasHistory())
     throw new DexError("no_history", "Nothing is stored yet. `dex sync` reads what your agents have written.")
-  const { weights, isUsual } = current(dex)
   const store = await dex.store()
-  const reach = await newestWithin(store, MOST_MESSAGES, dex.project)
+  const { refs, searched } = await newestWithin(store, MOST_MESSAGES, dex.project)
   const commits = await store.commits({ limit: MOST_COMMITS, inside: dex.project })
-  const { questions: all, left_out } = questionsOf(commits, reach.refs, input.limit)
-  const asked = { commits: commits.length, questions: all.length, left_out }
-  // Weights are not measured by the questions that they were fitted on.
-  const questions = isUsual ? all : all.filter((question) => !isFittedOn(question))
-  if (questions.length < LEAST_QUESTIONS) return done({ asked, weights, notes: [tooFew(questions.length, commits)] })
-  const notes = await limitsOf(dex, store, reach, isUsual)
-  const measured = await withMaskedIndex(dex, store, commits, reach, async (searched) => {
-    const { answers, ...figures } = await measure(dex, searched, questions, weights)
-    if (!input.fit || all.length < LEAST_TO_FIT) return figures
-    return { ...figures, fit: await tryToFit(dex, searched, all, weights, answers) }
-  })
-  const taken = "fit" in measured && measured.fit.taken
-  if (input.fit && !("fit" in measured))
-    notes.push(`Fitting needs ${LEAST_TO_FIT} questions, and there are ${all.length}. Nothing was changed.`)
-  if (taken) notes.push(...overruled(dex))
-  const { refs, messages, of_conversations, of_messages } = reach
-  const searched = { conversations: refs.size, messages, of_conversations, of_messages }
-  return done({ asked, searched, weights, ...measured, notes })
-}
-
-function current(dex: Dex): { weights: Fitted; isUsual: boolean } {
-  const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
-  const isUsual = Object.values(FITTED_SETTINGS).every((name) => settings[name] === SETTINGS[name].default)
-  return { weights: fittedOf(settings), isUsual }
-}
-
-/** What is set in the environment counts for more than what is kept. */
-function overruled(dex: Dex): string[] {
-  const { origins } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
-  const names = Object.values(FITTED_SETTINGS).filter((name) => origins[name] === "environment")
-  return names.length > 0 ? [`The environment sets ${names.join(", ")}, and wins over your settings.`] : []
-}
-
-/** An index of the masked history, in a folder of its own that is gone whichever way this ends. */
-async function withMaskedIndex<T>(
-  dex: Dex,
-  store: HistoryReader,
-  commits: CommitRow[],
-  reach: Reach,
-  work: (searched: Searched) => Promise<T>,
-): Promise<T> {
-  const { folder, close } = privateFolder(dex)
+  const { questions, left_out } = questionsOf(commits, refs, input.limit)
+  const asked = { commits: commits.length, questions: questions.length, left_out }
+  if (questions.length < LEAST_QUESTIONS) return { asked, notes: [tooFew(asked)], duration_ms: Date.now() - started }
+  const { folder, close } = openScratch(dex.home.dir)
   process.once("exit", close)
+  const index = openIndex(join(folder, "index.db"))
   try {
-    const index = openIndex(join(folder, "index.db"))
-    try {
-      const read = { conversations: 0, bytes: 0 }
-      const masked = maskedStore(store, {
-        subjects: commits.map(({ subject }) => subject),
-        only: reach.refs,
-        onConversation: async ({ text_bytes }) => {
-          read.conversations++
-          read.bytes += text_bytes
-          dex.onProgress?.({
-            phase: "indexing",
-            done: read.conversations,
-            total: reach.refs.size,
-            bytes: read.bytes,
-            bytesTotal: reach.bytes,
-          })
-          await pause(dex)
-        },
-      })
-      await index.follow(masked)
-      return await work({ store: masked, index, inside: dex.project })
-    } finally {
-      index.close()
-    }
+    const masked = maskedStore(store, commits, refs, progress(dex, "indexing", refs.size))
+    await index.follow(masked)
+    const measured = await measure(dex, masked, index, questions)
+    return { asked, searched, ...measured, notes: await limitsOf(dex, searched), duration_ms: Date.now() - started }
   } finally {
+    index.close()
     close()
     process.off("exit", close)
   }
 }
 
-function privateFolder(dex: Dex): ReturnType<typeof openScratch> {
-  try {
-    return openScratch(dex.home.dir)
-  } catch (error) {
-    throw new DexError(
-      "no_temp",
-      `No temporary folder could be made in ${dex.home.dir} (${messageOf(error)}). Make it writable, or set DEX_HOME.`,
-      { cause: error },
-    )
+/** The newest conversations that together have about so many messages. */
+export async function newestWithin(store: HistoryReader, mostMessages: number, inside: string) {
+  const { rows } = await store.list({ limit: 1_000_000, offset: 0, inside })
+  const refs = new Set<string>()
+  const searched = { conversations: 0, messages: 0, of_conversations: rows.length, of_messages: 0 }
+  for (const row of rows) {
+    const own = row.message_count - row.copied_count
+    searched.of_messages += own
+    if (searched.conversations > 0 && searched.of_messages > mostMessages) continue
+    refs.add(formatRef(row.ref))
+    searched.conversations++
+    searched.messages += own
   }
+  return { refs, searched }
 }
 
-/** Lets signals and the progress bar have their turn: SQLite never waits. */
-async function pause(dex: Dex): Promise<void> {
-  await setImmediate()
-  if (dex.signal?.aborted) throw new DexError("cancelled", "Stopped. Nothing was kept or changed.")
+/** A commit's subject as a question, and the conversations that made a commit with it. */
+type CommitQuestion = { subject: string; gold: Ref[] }
+
+/** "fmt" and "fix lint" ask for nothing in particular. */
+const LEAST_WORDS = 4
+const NO_QUESTION =
+  /^(?:wip\b|fixup!|squash!|amend!|merge (?:branch|remote|pull request|tag|commit)|merge \S+ (?:into|from) )/i
+
+/** The questions that these commits make, newest first like the commits, about conversations in `reach`. */
+export function questionsOf(commits: CommitRow[], reach: ReadonlySet<string>, most: number) {
+  const left_out = { too_short: 0, merge_or_wip: 0, repeated: 0, out_of_reach: 0, beyond_limit: 0 }
+  const questions: CommitQuestion[] = []
+  const words = ({ subject }: CommitRow) => subject.toLowerCase().split(/\s+/).join(" ").trim()
+  for (const group of Map.groupBy(commits, words).values()) {
+    const { subject } = group[0]!
+    left_out.repeated += group.length - 1
+    const gold = group.map(({ ref }) => wholeOf(ref)).filter((ref) => reach.has(formatRef(ref)))
+    if (subject.trim().split(/\s+/).length < LEAST_WORDS) left_out.too_short++
+    else if (NO_QUESTION.test(subject)) left_out.merge_or_wip++
+    else if (gold.length === 0) left_out.out_of_reach++
+    else if (questions.length >= most) left_out.beyond_limit++
+    else questions.push({ subject, gold })
+  }
+  return { questions, left_out }
 }
 
-function asking(dex: Dex, total: number): () => Promise<void> {
+/** A subject's words: what looks like a phrase, a filter or an exclusion in it was not meant as one. */
+export function queryOf(subject: string): Query {
+  return parseQuery(subject.replaceAll('"', " ").replace(/(^|\s)-+(?=\S)/g, "$1"), () => false)
+}
+
+/** Reports each step, and lets signals and the progress bar have their turn: SQLite never waits. */
+function progress(dex: Dex, phase: "indexing" | "asking", total: number): () => Promise<void> {
   let done = 0
   return async () => {
-    done++
-    dex.onProgress?.({ phase: "asking", done, total, bytes: done, bytesTotal: total })
-    await pause(dex)
+    dex.onProgress?.({ phase, done: ++done, total, bytes: done, bytesTotal: total })
+    await setImmediate()
+    if (dex.signal?.aborted) throw new DexError("cancelled", "Stopped. Nothing was kept or changed.")
   }
 }
 
-async function measure(dex: Dex, searched: Searched, questions: CommitQuestion[], fitted: Fitted) {
-  const weights = weightsOf(fitted)
-  const next = asking(dex, questions.length)
-  const answers = new Map<CommitQuestion, QuestionRank>()
-  const without: QuestionRank[] = []
-  for (const question of questions) {
+async function measure(dex: Dex, store: HistoryReader, index: SearchIndex, questions: CommitQuestion[]) {
+  const next = progress(dex, "asking", questions.length)
+  const search = async (subject: string, excludedConversations: Ref[]) => {
+    const scope = { inside: dex.project, excludedConversations, by: "conversation" as const, limit: SHOWN, offset: 0 }
+    return (await searchHistory(store, index, { ...scope, query: queryOf(subject) })).hits
+  }
+  const answers: { place: number; silent: boolean; silentWithout: boolean }[] = []
+  for (const { subject, gold } of questions) {
     await next()
-    answers.set(question, await askQuestion(searched, question, weights))
-    without.push(await askQuestion(searched, question, weights, await relativesOf(searched.store, question.gold)))
+    const hits = await search(subject, [])
+    const at = hits.findIndex(({ row }) => gold.some((ref) => isSameConversation(ref, row.ref)))
+    const without = await search(subject, await relativesOf(store, gold))
+    answers.push({ place: at < 0 ? Infinity : at + 1, silent: hits.length === 0, silentWithout: without.length === 0 })
   }
-  const figures = figuresOf([...answers.values()])
-  return {
-    answers,
-    figures,
-    hit_at_5_interval: intervalOf(figures.hit_at_5, figures.n),
-    silent_without_answer: figuresOf(without).silent,
+  const n = answers.length
+  const mean = (worth: (answer: (typeof answers)[number]) => number | boolean) =>
+    answers.reduce((sum, answer) => sum + Number(worth(answer)), 0) / n
+  const figures = {
+    n,
+    hit_at_1: mean(({ place }) => place === 1),
+    hit_at_5: mean(({ place }) => place <= 5),
+    mrr: mean(({ place }) => 1 / place),
+    silent: mean(({ silent }) => silent),
   }
+  const silent_without_answer = mean(({ silentWithout }) => silentWithout)
+  return { figures, hit_at_5_interval: intervalOf(figures.hit_at_5, n), silent_without_answer }
 }
 
-/** Fits on one half and judges by both. `known` are answers that the weights before have given already. */
-async function tryToFit(
-  dex: Dex,
-  searched: Searched,
-  questions: CommitQuestion[],
-  before: Fitted,
-  known: Map<CommitQuestion, QuestionRank>,
-) {
-  const weights = await fitWeights(searched, questions.filter(isFittedOn), before, () => pause(dex))
-  const next = asking(dex, 2 * questions.length - known.size)
-  const halvesWith = async (fitted: Fitted, given: ReadonlyMap<CommitQuestion, QuestionRank>): Promise<Halves> => {
-    const halves: Record<keyof Halves, QuestionRank[]> = { fitted: [], other: [] }
-    for (const question of questions) {
-      if (!given.has(question)) await next()
-      const answer = given.get(question) ?? (await askQuestion(searched, question, weightsOf(fitted)))
-      halves[isFittedOn(question) ? "fitted" : "other"].push(answer)
-    }
-    return { fitted: figuresOf(halves.fitted), other: figuresOf(halves.other) }
-  }
-  const was = await halvesWith(before, known)
-  const is = await halvesWith(weights, new Map())
-  const taken = isWorthTaking(was, is)
-  if (taken)
-    for (const name of ["pairs", "neighbours", "decay"] as const)
-      writeSetting(dex.home.config, FITTED_SETTINGS[name], weights[name])
-  return {
-    taken,
-    weights,
-    fitted_half: { before: was.fitted, after: is.fitted },
-    other_half: { before: was.other, after: is.other },
-  }
+/** What also contains the words of a conversation: its parent, and the subagents and forks of both. */
+async function relativesOf(store: HistoryReader, gold: Ref[]): Promise<Ref[]> {
+  const rows = await Promise.all(gold.map((ref) => store.conversation(ref)))
+  return store.family([...gold, ...rows.flatMap((row) => (row?.parent ? besideOf(row.ref, row.parent.id) : []))])
 }
 
-async function limitsOf(dex: Dex, store: HistoryReader, reach: Reach, isUsual: boolean): Promise<string[]> {
-  const notes = [
-    "Most subjects were written by the agent that did the work, so they share its words: what you ask in words of your own is found less often.",
-  ]
-  if (reach.refs.size < reach.of_conversations)
-    notes.push(
-      `Only the newest ${grouped(reach.refs.size)} of ${grouped(reach.of_conversations)} conversations were searched (about ${grouped(MOST_MESSAGES)} messages), and only their commits asked for.`,
-    )
+/** Wilson's 95 % confidence interval of a share of n questions. */
+export function intervalOf(share: number, n: number): { low: number; high: number } {
+  const z = 1.96
+  const middle = share + (z * z) / (2 * n)
+  const reach = z * Math.sqrt((share * (1 - share)) / n + (z * z) / (4 * n * n))
+  const whole = 1 + (z * z) / n
+  return { low: Math.max(0, (middle - reach) / whole), high: Math.min(1, (middle + reach) / whole) }
+}
+
+async function limitsOf(dex: Dex, searched: { conversations: number; of_conversations: number }): Promise<string[]> {
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
-  if (settings["embed.provider"] !== "none" || settings["search.rerank"])
-    notes.push("Measured by words alone: no text was sent to the servers that your searches also ask.")
-  if (!isUsual)
-    notes.push(
-      "The weights are not the usual ones, so only the half of the questions was asked that a fit never sees. `dex eval --reset` restores the defaults.",
-    )
-  const hidden = hiddenFrom(await store.projects(), dex.project, dex.machine.platform).length
-  if (hidden > 0)
-    notes.push(
-      `${grouped(hidden)} private ${hidden === 1 ? "project was" : "projects were"} neither searched nor asked for.`,
-    )
-  return notes
+  const hidden = hiddenFrom(await (await dex.store()).projects(), dex.project, dex.machine.platform).length
+  return [
+    "Most subjects were written by the agent that did the work, so they share its words: what you ask in words of your own is found less often.",
+    searched.conversations < searched.of_conversations &&
+      `Only the newest ${grouped(searched.conversations)} of ${grouped(searched.of_conversations)} conversations were searched (about ${grouped(MOST_MESSAGES)} messages), and only their commits asked for.`,
+    (settings["embed.provider"] !== "none" || settings["search.rerank"]) &&
+      "Measured by words alone: no text was sent to the servers that your searches also ask.",
+    hidden > 0 && `Private projects were neither searched nor asked for (${grouped(hidden)}).`,
+  ].filter((note) => note !== false)
 }
 
-function tooFew(questions: number, commits: CommitRow[]): string {
-  const found =
-    commits.length === 0
-      ? "No commits are known that were made in your conversations"
-      : `Of ${grouped(commits.length)} ${commits.length === 1 ? "commit" : "commits"} made in your conversations, ${grouped(questions)} can be asked for`
+function tooFew({ commits, questions }: { commits: number; questions: number }): string {
+  const found = `Of ${many(commits, "commit")} made in your conversations, ${grouped(questions)} can be asked for`
   return `${found}; a measure needs ${LEAST_QUESTIONS}. What counts is a \`git commit\` that an agent ran, with a subject of four words or more. Let your agents commit, run \`dex sync\`, and try again later.`
 }

@@ -11,7 +11,6 @@ import { toJson } from "../../render/json.ts"
 import { parseQuery, type QueryFilters } from "../../search/query.ts"
 import type { Filters } from "../../search/scope.ts"
 import type { SearchHit, SearchInput } from "../../search/search.ts"
-import { fittedOf, weightsOf } from "../../search/weights.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import { clipSnippet } from "../../store/index/snippets.ts"
 import { markDamaged } from "../../store/sqlite/database.ts"
@@ -103,7 +102,6 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
     ...(input.no_global && { noGlobal: true }),
     ...(input.collections && { collections: await knownCollections(dex, input.collections) }),
     query,
-    weights: weightsOf(fittedOf(settings)),
     ...(await modelsFor(dex, settings, query.text)),
     inside: dex.project,
     by: input.by,
