@@ -3,7 +3,7 @@
  * Another schema, another number; a test knows which schema belongs to which.
  */
 export const INDEX_FORMAT = 5
-export const KNOWLEDGE_FORMAT = 2
+export const KNOWLEDGE_FORMAT = 3
 /** Also another number where what was spent is counted in another way. */
 export const SPENDING_FORMAT = 1
 

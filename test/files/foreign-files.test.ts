@@ -115,11 +115,7 @@ function filesOf(home: string): { unreadable: string[]; skipped: Record<string, 
       join(home, "code/git-head/.git/HEAD"),
       join(home, "code/main/.git/worktrees/w/HEAD"),
       join(home, ".claude/settings.json"),
-      ...PROJECTS.flatMap((name) => [
-        join(home, "code", name, ".dex.json"),
-        join(home, "code", name, "junit.xml"),
-        join(home, "code", name, "main.ts"),
-      ]),
+      ...PROJECTS.flatMap((name) => [join(home, "code", name, ".dex.json"), join(home, "code", name, "main.ts")]),
     ],
   }
 }

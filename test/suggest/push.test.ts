@@ -9,7 +9,6 @@ import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { learn } from "../../src/suggest/learn.ts"
 import { NEW_SESSION } from "../../src/suggest/session.ts"
 import { suggestItems } from "../../src/suggest/suggest.ts"
-import { syncTestReports } from "../../src/suggest/test-runs/sync-reports.ts"
 import { FLOOR, RELEVANCE_WEIGHTS } from "../../src/suggest/weights.ts"
 import { putSession, writer } from "../support/claude-code.ts"
 import { tempDir } from "../support/temp.ts"
@@ -86,7 +85,6 @@ test("what files of the project say is told to who asks, and fetched ones decide
   expect((await inProject("decisions")).stdout).toContain(`${MARK}record`)
   expect((await inProject("decisions")).stdout).not.toContain(`${MARK}fetched`)
   const knowledge = openKnowledge(join(home, `.dex/${KNOWLEDGE_FILE}`))
-  await syncTestReports(knowledge, project)
   const here = { project, at: Date.now() + 1000, source: "claude_code" as const, session: "now" }
   const say = (moment: Pick<Moment, "event" | "file">) =>
     JSON.stringify(
@@ -101,6 +99,6 @@ test("what files of the project say is told to who asks, and fetched ones decide
   expect(say({ event: "session_start" })).not.toContain(MARK)
   const asked = say({ event: "asked", file: "src/part1.ts" })
   expect(asked).toContain(`${MARK}record`)
-  expect(asked).toContain(`${MARK}report`)
+  expect(asked).not.toContain(`${MARK}report`)
   knowledge.close()
 })

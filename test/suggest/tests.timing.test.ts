@@ -1,7 +1,6 @@
 import { expect, test } from "vitest"
 import { testCommand } from "../../src/suggest/test-runs/commands.ts"
 import { testOutput } from "../../src/suggest/test-runs/output.ts"
-import { parseReport } from "../../src/suggest/test-runs/reports.ts"
 import { hostileTexts, processorMs } from "../support/hostile.ts"
 
 test.each([
@@ -46,23 +45,7 @@ test("an output that is made to be slow is read in a moment", () => {
     ).toBeLessThan(1_000)
 })
 
-test("a report that is made to be slow is read in time", () => {
-  const now = Date.parse("2026-11-15T12:00:00Z")
-  const started = Date.now()
-  for (const text of [
-    `<testsuite><testcase name="${"x".repeat(2 << 20)}`,
-    `<testsuite>${"<![CDATA[".repeat(200_000)}`,
-    `<testsuite>${"&lt;".repeat(500_000)}`,
-    `<testsuite ${Array.from({ length: 30_000 }, (_, i) => `a${i}="1"`).join(" ")}>`,
-  ])
-    parseReport(text, "/p", now)
-  expect(Date.now() - started).toBeLessThan(30_000)
+test("a command that is made to be slow is read in a moment", () => {
   for (const text of hostileTexts(100_000))
-    expect(
-      processorMs(() => {
-        parseReport(`<testsuite><testcase name="t" classname="${text}"><failure>${text}`, "/p", now)
-        parseReport(JSON.stringify({ testResults: [{ name: text, status: "failed", message: text }] }), "/p", now)
-        testCommand(`npx vitest run ${text}`)
-      }),
-    ).toBeLessThan(1_000)
+    expect(processorMs(() => testCommand(`npx vitest run ${text}`))).toBeLessThan(1_000)
 })

@@ -10,38 +10,32 @@ type Unnamed = Output["unnamed"][number]
 
 export function printTests(output: Output, { terminal }: PrintContext): Printed {
   const { failing, unnamed, newest } = output
-  const from = `${many(output.runs_known, "test run")} in conversations and ${many(output.reports_known, "report")}`
   if (newest === undefined)
     return {
       lines: [],
-      notes: [
-        "No test runs or reports of this project are known.",
-        "Runs are read from conversations, reports (JUnit XML, vitest and jest JSON) from the project's folder.",
-        ...output.notes,
-      ],
+      notes: ["No test runs of this project are known. They are read from conversations.", ...output.notes],
     }
   const lines = [
     ...failing.flatMap((test, i) => [...testLines(test, i + 1, terminal), ""]),
     ...unnamed.flatMap((run, i) => [...runLines(run, failing.length + i + 1, terminal), ""]),
   ]
-  const seen = `Last run seen ${when(newest)}; from ${from}. No test was run now.`
+  const seen = `Last run seen ${when(newest)}; from ${many(output.runs_known, "test run")} in conversations. No test was run now.`
   const head =
     lines.length === 0 ? `No test is known to fail. ${seen}` : `${many(output.total, "failing test")}. ${seen}`
   return {
     lines,
     notes: [head, ...output.notes],
-    listing: [...failing.map(({ ref }) => ref ?? ""), ...unnamed.map(({ ref }) => ref)],
+    listing: [...failing.map(({ ref }) => ref), ...unnamed.map(({ ref }) => ref)],
   }
 }
 
-function testLines({ test, message, date, ref, command, report }: Failing, row: number, terminal: Terminal): string[] {
+function testLines({ test, message, date, ref, command }: Failing, row: number, terminal: Terminal): string[] {
   const room = terminal.columns - 4
-  const from = report === undefined ? `$ ${safeLine(command ?? "")}` : safeLine(report)
   return [
     `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(test), room))}`,
     ...(message === undefined ? [] : [`    ${paint(terminal, "red", clip(safeLine(message), room))}`]),
-    `    ${clip(`failed ${when(date)}  ${from}`, room)}`,
-    ...(ref === undefined ? [] : [`    ${paint(terminal, "dim", safeLine(ref))}`]),
+    `    ${clip(`failed ${when(date)}  $ ${safeLine(command)}`, room)}`,
+    `    ${paint(terminal, "dim", safeLine(ref))}`,
   ]
 }
 

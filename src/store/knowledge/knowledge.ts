@@ -73,17 +73,7 @@ import {
   importsIn,
   usesOf,
 } from "./symbols.ts"
-import {
-  dropReports,
-  knownReports,
-  reportedFailures,
-  reportedPassing,
-  saveReport,
-  saveTestRuns,
-  TESTS_SCHEMA,
-  testRuns,
-  testsKnown,
-} from "./test-runs.ts"
+import { saveTestRuns, TESTS_SCHEMA, testRuns, testsKnown } from "./test-runs.ts"
 
 const FACTS = {
   code: {
@@ -117,11 +107,6 @@ const FACTS = {
   tests: {
     saveTestRuns,
     testRuns,
-    knownReports,
-    saveReport,
-    dropReports,
-    reportedFailures,
-    reportedPassing,
     testsKnown,
   },
   conversations: {

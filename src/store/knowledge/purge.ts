@@ -20,7 +20,6 @@ export const UNNAMED_PROJECTS = `delete from project where id not in (
   union select project_id from file
   union select project_id from fix where project_id is not null
   union select project_id from test_run
-  union select project_id from test_report
   union select project_id from git_read
   union select project_id from git_commit
   union select project_id from git_file

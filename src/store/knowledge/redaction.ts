@@ -2,7 +2,6 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { forgetProjectCode } from "./code.ts"
 import { forgetProjectGit } from "./git.ts"
 import { notePurge } from "./purge.ts"
-import { dropReports, knownReports } from "./test-runs.ts"
 
 /**
  * What projects told under other rules of redaction is forgotten: the projects are there to be read again. What came from
@@ -17,7 +16,6 @@ export function useRedaction(db: Db, version: number): void {
     for (const project of projects) {
       forgetProjectGit(db, project)
       forgetProjectCode(db, project)
-      dropReports(db, project, [...knownReports(db, project).keys()])
     }
     if (projects.length > 0) notePurge(db)
     db.prepare("insert or replace into meta (key, value) values ('redaction', ?)").run(String(version))

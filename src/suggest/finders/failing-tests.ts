@@ -1,6 +1,6 @@
 import { DAY_MS, localDay } from "../../core/dates.ts"
 import { fileNameOf } from "../paths.ts"
-import { type FailingTest, failing } from "../test-runs/status.ts"
+import { failing } from "../test-runs/status.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
 // Tests that failed when they were last seen to run: of this file, or of the project when a session begins.
@@ -13,7 +13,7 @@ export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
   const tests = failing(knowledge, moment.project, file).tests.filter(
     ({ at, ref, test, is_own_words }) =>
       at <= moment.at &&
-      !ref?.includes(`:${moment.session}#`) &&
+      !ref.includes(`:${moment.session}#`) &&
       isName(test) &&
       (moment.event === "asked" || is_own_words),
   )
@@ -27,8 +27,8 @@ export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
     key: `failing:${named.map(({ test }) => test).join("\n")}`,
     title: `Failing ${of} when last seen, on ${localDay(newest.at)}: ${named.map(({ test }) => test).join(", ")}${more}`,
     summary: newest.is_own_words && newest.message !== undefined ? newest.message.slice(0, 200) : "",
-    reason: `${tests.length === 1 ? "It" : "They"} failed in ${whereFrom(newest)}, and no later run that is known passed.`,
-    ...(newest.ref !== undefined && { ref: newest.ref }),
+    reason: `${tests.length === 1 ? "It" : "They"} failed in a run of the tests, and no later run that is known passed.`,
+    ref: newest.ref,
     ...(newest.file !== undefined && { file: newest.file }),
     names: named.flatMap(({ test, file }) => [lastWord(test), ...(file === undefined ? [] : [fileNameOf(file)])]),
     features: {
@@ -48,12 +48,4 @@ function isName(test: string): boolean {
 
 function lastWord(test: string): string {
   return test.split(/[\s/>]+|::/).at(-1) ?? test
-}
-
-function whereFrom({ command, report }: FailingTest): string {
-  return report !== undefined
-    ? `the report ${fileNameOf(report)}`
-    : command !== undefined
-      ? "a run of the tests"
-      : "a run"
 }

@@ -8,10 +8,9 @@ export type FailingTest = {
   file?: string
   message?: string
   at: number
-  /** The run that failed, or the report's path. */
-  ref?: string
-  report?: string
-  command?: string
+  /** The run that failed. */
+  ref: string
+  command: string
   /** Nobody else's words can stand in it. */
   is_own_words: boolean
 }
@@ -29,54 +28,41 @@ export type TestStatus = { tests: FailingTest[]; runs: FailingRun[] }
 
 /** What happened before that many runs is no longer known. */
 const MOST_RUNS = 500
-const MOST_REPORTED = 2_000
 
-/** What is failing in a project as last known, newest first: the newest word on each test counts, wherever it was said. */
+/** What is failing in a project as last known, newest first: the newest run of each test counts. */
 export function failing(db: Knowledge, project: string, file?: string): TestStatus {
   const open = new Map<string, Open>()
-  const runs = db.tests.testRuns(project, MOST_RUNS)
-  const reported = db.tests.reportedFailures(project, MOST_REPORTED)
-  const events = [
-    ...runs.map((run) => ({ at: run.at, happen: () => followRun(open, run) })),
-    ...reported.map(({ key, report, ...failure }) => ({
-      at: failure.at,
-      // A report may have come with the repository, and say what somebody wants an agent to read.
-      happen: () => void open.set(key, { key, failure: { ...failure, report, is_own_words: false } }),
-    })),
-  ].sort((a, b) => a.at - b.at)
-  for (const { happen } of events) happen()
+  for (const run of db.tests.testRuns(project, MOST_RUNS)) followRun(open, run)
   const left = [...open.values()]
-    .filter(({ key, failure }) => !failure.test || (db.tests.reportedPassing(project, key) ?? 0) <= failure.at)
     .filter((one) => file === undefined || concerns(one, file))
     .sort((a, b) => b.failure.at - a.failure.at)
   return {
     tests: left.flatMap(({ failure: { test, ...rest } }) => (test === undefined ? [] : [{ test, ...rest }])),
     runs: left.flatMap(({ failure, run }) =>
-      failure.test === undefined && run
+      failure.test === undefined
         ? [{ command: run.command, failed: run.failed, at: run.at, ref: refOf(run), is_own_words: run.is_own_words }]
         : [],
     ),
   }
 }
 
-type Open = { key: string; failure: Omit<FailingTest, "test"> & { test?: string }; run?: KnownTestRun }
+type Open = { failure: Omit<FailingTest, "test"> & { test?: string }; run: KnownTestRun }
 
 function followRun(open: Map<string, Open>, run: KnownTestRun): void {
   if (run.complete) for (const [key, one] of open) if (covers(run, one)) open.delete(key)
   const { at, command, is_own_words } = run
   const common = { at, command, ref: refOf(run), is_own_words }
   for (const failure of run.failures) {
-    const key = testKey(failure.test)
-    open.set(key, { key, run, failure: { ...failure, ...common } })
+    open.set(testKey(failure.test), { run, failure: { ...failure, ...common } })
   }
   if (run.outcome === "passed" || run.failures.length > 0) return
   const key = JSON.stringify([run.kind, run.folder, run.targets, run.filter])
-  open.set(key, { key, run, failure: common })
+  open.set(key, { run, failure: common })
 }
 
 const refOf = ({ source, id, number }: KnownTestRun) => formatRef({ source, id, number })
 
-/** The words of a test's name, which are the same in a terminal and in a report. */
+/** The words of a test's name, however a runner writes it. */
 export function testKey(test: string): string {
   return (
     test
@@ -96,8 +82,8 @@ function covers(run: KnownTestRun, one: Open): boolean {
  * One script may run other tests than another; a runner that was started by hand runs what its own script does, but not
  * those that are kept apart.
  */
-function isSameKind(run: KnownTestRun, before: KnownTestRun | undefined): boolean {
-  if (before === undefined || run.kind === before.kind) return true
+function isSameKind(run: KnownTestRun, before: KnownTestRun): boolean {
+  if (run.kind === before.kind) return true
   return run.runner === before.runner && run.script !== before.script && apart(run.kind) === apart(before.kind)
 }
 
@@ -108,17 +94,13 @@ function apart(kind: string): string | undefined {
 function isWithin(run: KnownTestRun, { failure, run: before }: Open): boolean {
   const below = (path: string, folder: string) => folder === "" || path === folder || path.startsWith(`${folder}/`)
   if (run.targets.length === 0 || run.targets.includes(""))
-    return run.folder === "" || before?.folder === run.folder || below(failure.file ?? "", run.folder)
+    return run.folder === "" || before.folder === run.folder || below(failure.file ?? "", run.folder)
   const targets = run.targets.map((target) => placed(run, target))
   const isTold = (path: string) => targets.some((target) => below(path, target) || path.endsWith(`/${target}`))
   if (failure.file?.includes("/") && isTold(failure.file)) return true
   if (failure.file !== undefined && targets.some((target) => !/[./]/.test(target) && failure.file!.includes(target)))
     return true
-  return (
-    before !== undefined &&
-    before.targets.length > 0 &&
-    before.targets.every((target) => isTold(placed(before, target)))
-  )
+  return before.targets.length > 0 && before.targets.every((target) => isTold(placed(before, target)))
 }
 
 function placed({ folder }: KnownTestRun, target: string): string {
@@ -127,7 +109,7 @@ function placed({ folder }: KnownTestRun, target: string): string {
 
 function isNamed(run: KnownTestRun, { failure, run: before }: Open): boolean {
   if (run.filter.length === 0) return true
-  if (failure.test === undefined) return before?.filter.join("|") === run.filter.join("|")
+  if (failure.test === undefined) return before.filter.join("|") === run.filter.join("|")
   const words = ` ${testKey(failure.test)}`
   return run.filter.some((name) => words.includes(testKey(name)))
 }
@@ -138,7 +120,7 @@ function concerns({ failure, run }: Open, file: string): boolean {
   if (named !== "" && (named === file || named.endsWith(`/${file}`) || file.endsWith(`/${named}`))) return true
   if (named !== "" && stem(named) === stem(file)) return true
   const folder = file.split("/").slice(0, -1).join("/")
-  if (named === "" && run?.runner === "go") return run.targets.some((target) => target === folder)
+  if (named === "" && run.runner === "go") return run.targets.some((target) => target === folder)
   return (
     named === "" &&
     failure.test !== undefined &&

@@ -5,9 +5,8 @@ import { grouped } from "../../core/format.ts"
 import { fitted, tooSmall } from "../../render/budget.ts"
 import { pathBelow } from "../../suggest/paths.ts"
 import { failing } from "../../suggest/test-runs/status.ts"
-import { syncTestReports } from "../../suggest/test-runs/sync-reports.ts"
 import type { Dex } from "../context.ts"
-import { addAlone, LEFT_TO_ANOTHER, learnedOf } from "../learned.ts"
+import { learnedOf } from "../learned.ts"
 
 export type TestsInput = { file?: string; limit: number; max_tokens?: number }
 
@@ -19,12 +18,6 @@ export async function run(dex: Dex, input: TestsInput) {
   const file = named && knowledge.files.fileAsKnown(project, named)
   if (dex.hasHistory()) notes.push(...(await learnedOf(dex)).notes)
   else notes.push("No conversation was read yet: `dex sync` reads the test runs in them.")
-  if (project === dex.machine.home) notes.push("The home folder is not searched for reports. Run it in a project.")
-  else {
-    const read = await addAlone(dex, () => syncTestReports(knowledge, project, dex.signal))
-    if (read) notes.push(...read.left_out)
-    else if (!notes.includes(LEFT_TO_ANOTHER)) notes.push(LEFT_TO_ANOTHER)
-  }
   const status = failing(knowledge, project, file)
   const known = knowledge.tests.testsKnown(project)
   const shown = status.tests.slice(0, input.limit)
@@ -39,7 +32,6 @@ export async function run(dex: Dex, input: TestsInput) {
         .map(({ at, is_own_words: _, ...one }) => ({ ...one, date: isoDate(at) })),
       total: status.tests.length,
       runs_known: known.runs,
-      reports_known: known.reports,
       ...(known.newest !== undefined && { newest: isoDate(known.newest) }),
       notes:
         left > 0 ? [...notes, `${grouped(left)} more are left out: a higher limit or max_tokens shows them.`] : notes,
