@@ -2,7 +2,16 @@ import { why } from "../answers/why.ts"
 import type { Schema } from "../core/schema.ts"
 import type { Tool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
-import { tools } from "../tools/index.ts"
+import { guide } from "../tools/guide/guide.ts"
+import { list } from "../tools/list/list.ts"
+import { notes } from "../tools/note/note.ts"
+import { search } from "../tools/search/search.ts"
+import { show } from "../tools/show/show.ts"
+import { stats } from "../tools/stats/stats.ts"
+import { subscribe } from "../tools/subscriptions/subscriptions.ts"
+import { suggest } from "../tools/suggest/suggest.ts"
+import { feedback } from "../tools/suggestions/suggestions.ts"
+import { timeline } from "../tools/timeline/timeline.ts"
 
 /** No answer is larger than this, whatever was asked for: clients cut or refuse what is. An estimate, as all sizes are. */
 export const MOST_ANSWER_TOKENS = 20_000
@@ -12,8 +21,10 @@ const USUAL = 3_000
 
 export type Offered = Tool<Dex> & { mcp: NonNullable<Tool<Dex>["mcp"]> }
 
-/** The tools that agents get. */
-export const offered: readonly Offered[] = [...tools, why].filter((tool): tool is Offered => tool.mcp !== undefined)
+const tools: Tool<Dex>[] = [search, list, show, timeline, suggest, notes, feedback, subscribe, stats, guide, why]
+
+/** The tools that agents get: every command whose declaration has `mcp`, which a test compares with the list of commands. */
+export const offered = tools as readonly Offered[]
 
 /** The tool as it is published: its declaration, with the bounds that hold for agents. */
 export function definitionOf(tool: Offered) {

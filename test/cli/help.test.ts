@@ -5,7 +5,6 @@ import { allHelp, shortHelp, toolHelp } from "../../src/cli/help.ts"
 import { everyCommand } from "../../src/cli/other-commands.ts"
 import { COMMAND_GROUPS } from "../../src/core/tool.ts"
 import { offered } from "../../src/mcp/definitions.ts"
-import { tools } from "../../src/tools/index.ts"
 import { onTerminal } from "../integrations/terminal.ts"
 import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
@@ -30,8 +29,6 @@ const said = (name: string, ...argv: string[]): string => {
 test("every command that is declared for agents is offered to agents", () => {
   const declared = commands.flatMap(({ tool }) => (tool.mcp ? [tool.mcp.name] : []))
   expect(offered.map(({ mcp }) => mcp.name).sort()).toEqual(declared.sort())
-  const known = new Set(commands.map(({ tool }) => tool.name))
-  expect(tools.filter(({ name }) => !known.has(name)).map(({ name }) => name)).toEqual([])
 })
 
 describe("dex --help", () => {
@@ -180,9 +177,4 @@ describe("what is wrong with the arguments", () => {
     expect([code, stderr.split("\n").length]).toEqual([2, 2])
     expect(stderr).toContain("--port=-1")
   })
-})
-
-test("everything that dex can do is a command", () => {
-  const named = commands.map(({ tool }) => tool.name)
-  expect(tools.map(({ name }) => name).filter((name) => !named.includes(name))).toEqual([])
 })

@@ -5,7 +5,7 @@ import { readArguments } from "../../src/cli/args.ts"
 import { messageOf } from "../../src/core/error.ts"
 // Before the platform is another: it chooses the native part by it.
 import "../../src/store/sqlite/engine.ts"
-import { tools } from "../../src/tools/index.ts"
+import { commands } from "../../src/cli/commands.ts"
 import { call, putSession, SESSION, writer } from "../support/claude-code.ts"
 import { dex as command } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
@@ -55,7 +55,8 @@ async function privateHome(): Promise<string> {
 async function ask(home: string, cwd: string, ...words: string[]): Promise<string> {
   const dex = createDex({ env: { HOME: home }, cwd, version: "0" })
   try {
-    const tool = tools.find(({ name, cli }) => name === words[0] || cli.aliases?.includes(words[0]!))! as never
+    const tool = commands.find(({ tool: { name, cli } }) => name === words[0] || cli.aliases?.includes(words[0]!))!
+      .tool as never
     return JSON.stringify((await runTool(tool, dex, readArguments(tool, words.slice(1)).input)).output)
   } catch (error) {
     return messageOf(error)

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { RETRIEVAL_AGENT, retrievalText } from "../../src/agents/kit/retrieval-agent.ts"
+import { commands } from "../../src/cli/commands.ts"
 import { loadWirings } from "../../src/integrations/agents.ts"
 import { pluginFiles } from "../../src/integrations/plugins.ts"
-import { tools } from "../../src/tools/index.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
 const read = (file: string) => readFileSync(join(ROOT, file), "utf8")
@@ -60,8 +60,8 @@ test("they say the same as what dex install writes, but for how dex is started",
 })
 
 test("the sub-agent's text and permissions name tools and commands that exist", () => {
-  const offered = tools.flatMap(({ mcp }) => (mcp ? [mcp.name] : []))
-  const commands = tools.map(({ name }) => name)
+  const offered = commands.flatMap(({ tool: { mcp } }) => (mcp ? [mcp.name] : []))
+  const names = commands.map(({ tool }) => tool.name)
   const texts = [
     written("claude_code", `${RETRIEVAL_AGENT}.md`),
     written("opencode", `${RETRIEVAL_AGENT}.md`),
@@ -73,7 +73,7 @@ test("the sub-agent's text and permissions name tools and commands that exist", 
     const permitted = [...text.matchAll(/(?:mcp__dex__|mcp_dex_)(dex_[a-z]+)/g)].map(([, name]) => name!)
     const typed = [...text.matchAll(/\.dex\/bin\/dex ([a-z]+)/g)].map(([, name]) => name!)
     expect([...named, ...permitted].filter((name) => !offered.includes(name))).toEqual([])
-    expect(typed.filter((name) => !commands.includes(name))).toEqual([])
+    expect(typed.filter((name) => !names.includes(name))).toEqual([])
     for (const step of ["list", "scan", "read"]) expect(typed).toContain(step)
   }
   expect(retrievalText("dex")).toContain("clamp(20, 100, 5000 / total messages)")

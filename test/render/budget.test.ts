@@ -4,6 +4,7 @@ import fc from "fast-check"
 import { expect, test } from "vitest"
 import { createDex } from "../../src/app/dex.ts"
 import { readArguments } from "../../src/cli/args.ts"
+import { commands } from "../../src/cli/commands.ts"
 import { printScan, printTimeline } from "../../src/cli/print/lines.ts"
 import { printList } from "../../src/cli/print/list.ts"
 import type { Printed } from "../../src/cli/print/printer.ts"
@@ -18,7 +19,6 @@ import type { Tool } from "../../src/core/tool.ts"
 import { toJson } from "../../src/render/json.ts"
 import { patchText } from "../../src/render/patch.ts"
 import type { MessageWrite } from "../../src/store/history/store.ts"
-import { tools } from "../../src/tools/index.ts"
 import { commandLine } from "../../src/tools/view.ts"
 import { conversation, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
@@ -152,7 +152,7 @@ async function call(
   const [, name, ...argv] = typed
     .match(/'(?:[^']|'\\'')*'|\S+/g)!
     .map((word) => word.replace(/^'|'$/g, "").replaceAll("'\\''", "'"))
-  const found = tools.find((one) => one.name === name)!
+  const found = commands.find(({ tool }) => tool.name === name)!.tool
   const { input } = readArguments(found as never, argv)
   try {
     const output = (await found.run(dex as never, input as never)) as Answer
@@ -223,7 +223,7 @@ test("a scan fills its budget: with one token more a message it would not fit", 
   await fc.assert(
     fc.asyncProperty(told, async (one) => {
       const id = quote(formatRef(await write(one)))
-      const scan = tools.find(({ name }) => name === "scan")!
+      const scan = commands.find(({ tool }) => tool.name === "scan")!.tool
       const answer = await call(dex, `dex scan ${id} --max-tokens ${one.maxTokens}`, one.maxTokens)
       if (!answer || continuation(answer)) return
       const more = (answer.tokens_per_msg as number) + 1

@@ -10,7 +10,11 @@ import type { SearchIndex } from "../../../src/store/index/search-index.ts"
 import { linesQuestion } from "../../../src/tools/blame/team-lines.ts"
 import type { Dex } from "../../../src/tools/context.ts"
 import type { TeamQuestionKind } from "../../../src/tools/hub/team-question.ts"
-import { tools } from "../../../src/tools/index.ts"
+import { list } from "../../../src/tools/list/list.ts"
+import { search } from "../../../src/tools/search/search.ts"
+import { show } from "../../../src/tools/show/show.ts"
+import { stats } from "../../../src/tools/stats/stats.ts"
+import { timeline } from "../../../src/tools/timeline/timeline.ts"
 import type { Database, Viewer } from "../store/connection.ts"
 import { hasHistory } from "../store/feeds.ts"
 import { forOneQuestion, openTenantHistory } from "../store/history.ts"
@@ -24,10 +28,7 @@ import { answerCall, remoteIndex, type ShardAnswer, type ShardQuestion } from ".
 import { teamDex } from "./team-dex.ts"
 
 /** What a team's history can be asked. They only read; the others are a laptop's. */
-const ASKABLE = ["search", "show", "list", "timeline", "stats"]
-export const teamTools: readonly Tool<Dex>[] = (tools as readonly Tool<Dex>[]).filter(({ name }) =>
-  ASKABLE.includes(name),
-)
+export const teamTools: readonly Tool<Dex>[] = [search, list, show, timeline, stats]
 
 /** Also what a laptop asks to make an answer of its own. Agents do not see these. */
 export const teamQuestions: readonly TeamQuestionKind[] = [

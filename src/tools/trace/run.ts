@@ -2,11 +2,16 @@ import { DexError, isDexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import { parseWholeRef, wholeOf } from "../../core/ref.ts"
 import { readAs } from "../../core/schema.ts"
+import type { Tool } from "../../core/tool.ts"
 import { addsUp, type Trace, type TraceRow } from "../../core/trace.ts"
 import { findTrace, readTraces } from "../../trace/read.ts"
 import type { Dex } from "../context.ts"
-import { tools } from "../index.ts"
 import { isTraced, observe } from "../observe.ts"
+import { read } from "../read/read.ts"
+import { scan } from "../scan/scan.ts"
+import { search } from "../search/search.ts"
+import { show } from "../show/show.ts"
+import { timeline } from "../timeline/timeline.ts"
 import { privateElsewhere } from "../traces/run.ts"
 import { changesBetween, type Replay } from "./replay.ts"
 
@@ -68,6 +73,9 @@ async function projectOf(dex: Dex, ref: string): Promise<string | undefined> {
   return (await (await dex.store()).conversation(wholeOf(named)))?.project
 }
 
+/** They only read. */
+const REPLAYED: readonly Tool<Dex>[] = [search, timeline, show, scan, read]
+
 /** The same tool with the same words, in the same place and at the same time of the clock; on what there is now. */
 async function runAgain(dex: Dex, trace: Trace, notes: string[]): Promise<Replay> {
   if (["ask", "suggest"].includes(trace.command))
@@ -75,13 +83,12 @@ async function runAgain(dex: Dex, trace: Trace, notes: string[]): Promise<Replay
       "no_replay",
       `A trace of ${trace.command} cannot be replayed. Run \`dex ${trace.command}\` again instead.`,
     )
-  const tool = tools.find((candidate) => candidate.trace?.command === trace.command) as
-    | (typeof tools)[number]
-    | undefined
+  const tool = REPLAYED.find((candidate) => candidate.trace?.command === trace.command)
   if (!tool || !isTraced(tool))
-    throw new DexError("no_replay", `This dex has no command for a trace of "${trace.command}".`)
-  if (!["search", "timeline", "get", "scan", "read"].includes(trace.command))
-    throw new DexError("no_replay", `A trace of ${trace.command} cannot be replayed: it changes what is stored.`)
+    throw new DexError(
+      "no_replay",
+      `A trace of ${trace.command} cannot be replayed: it changes what is stored, or this dex has no such command.`,
+    )
   const asked = { ...trace.args, ...(trace.query !== undefined && { query: trace.query }) }
   if (JSON.stringify(asked).includes("[REDACTED:"))
     notes.push("The query was redacted when it was recorded, so this replay is not exact.")
