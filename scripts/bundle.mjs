@@ -1,5 +1,5 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
-import { resolve } from "node:path"
+import { readFileSync, writeFileSync } from "node:fs"
+import { relative, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { build } from "esbuild"
 import { compiledAhead } from "./compile-ahead.mjs"
@@ -7,166 +7,18 @@ import { compiledAhead } from "./compile-ahead.mjs"
 // Node takes longer to find twenty small modules than to run a search. So what reading commands need is one file,
 // dist/main.js, and everything else stays in pieces that are loaded when a command asks for them.
 
-/** What only whoever reads an agent's sessions, or its settings, needs of it. */
-const OF_AGENTS = readdirSync("src/agents")
-  .flatMap((agent) =>
-    ["connector.ts", "headless.ts", "hooks.ts", "wiring.ts"].map((file) => `src/agents/${agent}/${file}`),
-  )
-  .filter((file) => existsSync(file) && !file.includes("/kit/"))
-
-/** Asked for by `import()` only, and not by a search, a list or a show. */
-const COLD = [
-  ...OF_AGENTS,
-  "src/answers/ask.run.ts",
-  "src/answers/chat.run.ts",
-  "src/answers/digest.run.ts",
-  "src/answers/map/cache.ts",
-  "src/answers/map.run.ts",
-  "src/answers/why.run.ts",
-  "src/answers/rules.run.ts",
-  "src/app/apart.ts",
-  "src/app/sync-behind.ts",
-  "src/cli/agree-to-agent.ts",
-  "src/cli/ask-key.ts",
-  "src/cli/chat/chat.ts",
-  "src/cli/choose-wiring.ts",
-  "src/cli/complete-values.ts",
-  "src/cli/completions.ts",
-  "src/cli/confirm-forgetting.ts",
-  "src/cli/confirm-local-model.ts",
-  "src/cli/confirm-service.ts",
-  "src/cli/confirm-sharing.ts",
-  "src/cli/confirm-wiring.ts",
-  "src/cli/help.ts",
-  "src/cli/home.ts",
-  "src/cli/hub-login.ts",
-  "src/cli/mcp.ts",
-  "src/cli/pager.ts",
-  "src/cli/picker/picker.ts",
-  "src/cli/picker/read-conversation.ts",
-  "src/cli/print/ask.ts",
-  "src/cli/print/backup.ts",
-  "src/cli/print/why.ts",
-  "src/cli/print/digest.ts",
-  "src/cli/print/docs.ts",
-  "src/cli/print/eval.ts",
-  "src/cli/print/decisions.ts",
-  "src/cli/print/fix.ts",
-  "src/cli/print/note.ts",
-  "src/cli/print/install.ts",
-  "src/cli/print/map.ts",
-  "src/cli/print/reader.ts",
-  "src/cli/print/suggest.ts",
-  "src/cli/print/tests.ts",
-  "src/cli/print/suggestions.ts",
-  "src/cli/print/trace.ts",
-  "src/cli/print/usage.ts",
-  "src/cli/print/watch.ts",
-  "src/cli/print/guide.ts",
-  "src/cli/print/handover.ts",
-  "src/cli/print/hub.ts",
-  "src/cli/print/resume.ts",
-  "src/cli/print/share.ts",
-  "src/cli/progress.ts",
-  "src/cli/serve.ts",
-  "src/cli/view.ts",
-  "src/cli/watch-run.ts",
-  "src/cli/widget.ts",
-  "src/code/parse.ts",
-  "src/config/servers.ts",
-  "src/agents/connectors.ts",
-  "src/agents/outside.ts",
-  "src/embed/local.ts",
-  "src/embed/open-embedder.ts",
-  "src/headless/agent-model.ts",
-  "src/headless/choose.ts",
-  "src/ingest/documents.ts",
-  "src/ingest/embed-messages.ts",
-  "src/redact/redact.ts",
-  "src/ingest/project-code.ts",
-  "src/ingest/sync-thread.ts",
-  "src/integrations/check.ts",
-  "src/integrations/watch-service.ts",
-  "src/integrations/wiring.ts",
-  "src/llm/model.ts",
-  "src/search/forgive.ts",
-  "src/search/hybrid.ts",
-  "src/search/rerank.ts",
-  "src/store/history/backup.ts",
-  "src/store/history/collections.ts",
-  "src/store/history/rot/damage-list.ts",
-  "src/store/history/forget.ts",
-  "src/store/history/rot/heal.ts",
-  "src/store/history/import-history.ts",
-  "src/store/history/rot/inspect.ts",
-  "src/store/knowledge/knowledge.ts",
-  "src/store/spending/spending-file.ts",
-  "src/store/history/rot/mend.ts",
-  "src/store/sqlite/other-formats.ts",
-  "src/store/history/rot/seal.ts",
-  "src/store/suggestions/suggestions.ts",
-  "src/store/history/tombstones.ts",
-  "src/store/index/vector-index.ts",
-  "src/store/index/vectors.ts",
-  "src/store/history/write-unit.ts",
-  "src/suggest/feedback/observe-use.ts",
-  "src/suggest/learn.ts",
-  "src/tools/project-facts.ts",
-  "src/tools/blame/run.ts",
-  "src/tools/config/local-model.ts",
-  "src/tools/config/run.ts",
-  "src/tools/docs/run.ts",
-  "src/tools/doctor/run.ts",
-  "src/tools/eval/run.ts",
-  "src/tools/decisions/run.ts",
-  "src/tools/fix/run.ts",
-  "src/tools/forget/run.ts",
-  "src/tools/gc/run.ts",
-  "src/tools/guide/run.ts",
-  "src/tools/handover/run.ts",
-  "src/tools/hub/ask-team.ts",
-  "src/tools/hub/push-behind.ts",
-  "src/tools/hub/run.ts",
-  "src/tools/learned.ts",
-  "src/tools/folder-to-open.ts",
-  "src/tools/model.ts",
-  "src/tools/mute/run.ts",
-  "src/tools/note/run.ts",
-  "src/tools/resume/run.ts",
-  "src/tools/share/run.ts",
-  "src/tools/share/share-html.ts",
-  "src/tools/share/share-markdown.ts",
-  "src/tools/sync/run-reindex.ts",
-  "src/tools/doctor/repair.ts",
-  "src/tools/sources/run.ts",
-  "src/tools/suggest/run.ts",
-  "src/tools/subscriptions/run.ts",
-  "src/tools/suggestions/run.ts",
-  "src/tools/docs/sync-collections.ts",
-  "src/tools/tests/run.ts",
-  "src/tools/trace/run.ts",
-  "src/tools/traces/run.ts",
-  "src/tools/usage/keep-line.ts",
-  "src/tools/usage/run.ts",
-  "src/trace/forget.ts",
-  "src/store/history/around.ts",
-  "src/store/history/rot/damage-list.ts",
-  "src/store/history/rot/heal.ts",
-  "src/store/history/rot/inspect.ts",
-  "src/store/history/rot/mend.ts",
-  "src/store/history/project-paths.ts",
-  "src/store/sqlite/scratch.ts",
-  "src/store/history/rot/seal.ts",
-  "src/tools/backup/run.ts",
-  "src/tools/forget/finish-forgetting.ts",
-  "src/tools/backup/run-import.ts",
-  "src/tools/doctor/repair.ts",
-  "src/tools/backup/run-restore.ts",
+/** Asked for by `import()`, and needed by nearly every command that reads, so part of the first file. Everything else is loaded late. */
+const HOT = [
+  /^src\/tools\/(list|read|scan|search|show|stats|timeline)\/run\.ts$/,
+  /^src\/tools\/(embedder|unread)\.ts$/,
+  /^src\/cli\/print\/(blame|config|keeping|lines|list|read|search|show)\.ts$/,
+  /^src\/cli\/pick\.ts$/,
+  /^src\/store\/(history\/sqlite-history|index\/search-index)\.ts$/,
 ]
+/** A hook has no time to look for another file. */
+const HOT_IN_HOOKS = [...HOT, /^src\/agents\/[^/]+\/hooks\.ts$/, /^src\/hooks\/late\.ts$/]
 /** With fewer the shared file is large for whoever needs little of it: at a sixth of the pieces `dex mcp` took 1.12 times as long to start. */
 const MANY_PIECES = 1 / 5
-/** A hook has no time to look for another file. */
-const BESIDE_HOOKS = COLD.filter((file) => !/^src\/agents\/.*\/hooks\.ts$/.test(file))
 /** What the first file chooses from, each in one piece. */
 const ENTRIES = {
   "src/cli/main.ts": "./main.js",
@@ -204,6 +56,15 @@ export async function bundle({ outdir, version, plugins = [] }) {
     metafile: /** @type {const} */ (true),
     logLevel: /** @type {const} */ ("warning"),
   }
+  /** What is left out of these files, and so loaded late. @type {Set<string>} */
+  const cold = new Set()
+  const inOneFile = (/** @type {Record<string, string>} */ entryPoints, hot = HOT) =>
+    buildWithout({ ...common, entryPoints }, { hot, cold, plugins })
+  const main = await inOneFile({ main: "src/cli/main.ts" })
+  const blame = await inOneFile({ blame: "src/tools/blame/run.ts" })
+  writeFileSync(`${outdir}/main.js`, compiledAhead(readFileSync(`${outdir}/main.js`, "utf8")))
+  const hook = await inOneFile({ hook: "src/hooks/main.ts" }, HOT_IN_HOOKS)
+  const first = await inOneFile({ dex: "src/cli/dex.ts" })
   const pieces = await inPieces({
     ...common,
     plugins: [withoutLocales, ...plugins],
@@ -223,19 +84,8 @@ export async function bundle({ outdir, version, plugins = [] }) {
       agent: "src/library/agent.ts",
       testing: "src/testing/contract.ts",
       "cold/prompts": "@clack/prompts",
-      ...Object.fromEntries(COLD.map((path) => [coldName(path), path])),
+      ...Object.fromEntries([...cold].sort().map((path) => [coldName(path), path])),
     },
-  })
-  const main = await build({
-    ...common,
-    plugins: [leaveOut(COLD), ...plugins],
-    entryPoints: { main: "src/cli/main.ts", blame: "src/tools/blame/run.ts" },
-  })
-  writeFileSync(`${outdir}/main.js`, compiledAhead(readFileSync(`${outdir}/main.js`, "utf8")))
-  const hook = await build({
-    ...common,
-    plugins: [leaveOut(BESIDE_HOOKS), ...plugins],
-    entryPoints: { hook: "src/hooks/main.ts" },
   })
   const line = await build({
     ...common,
@@ -263,8 +113,7 @@ export async function bundle({ outdir, version, plugins = [] }) {
       "view-icon": "src/view/client/view.svg",
     },
   })
-  const first = await build({ ...common, plugins: [leaveOut(COLD)], entryPoints: { dex: "src/cli/dex.ts" } })
-  return Object.assign({}, ...[pieces, main, hook, line, page, first].map(({ metafile }) => metafile.outputs))
+  return Object.assign({}, ...[pieces, main, blame, hook, line, page, first].map(({ metafile }) => metafile.outputs))
 }
 
 /**
@@ -335,24 +184,46 @@ const withoutLocales = {
   },
 }
 
-/** @type {(cold: string[]) => import("esbuild").Plugin} */
-const leaveOut = (cold) => ({
+/**
+ * Builds one file of what is imported by `import ... from`, and of what is hot. Other modules that it asks for by `import()` are added to `cold`. What
+ * is imported both ways is part of the file: a second copy would have a state of its own. Only a first build can tell.
+ * @param {import("esbuild").BuildOptions} options
+ * @param {{ hot: RegExp[], cold: Set<string>, plugins: import("esbuild").Plugin[] }} parts
+ */
+async function buildWithout(options, { hot, cold, plugins }) {
+  const isHot = (/** @type {string} */ path) => hot.some((pattern) => pattern.test(path))
+  const { metafile } = await build({
+    ...options,
+    metafile: true,
+    write: false,
+    plugins: [leaveOut((path) => !isHot(path)), ...plugins],
+  })
+  const [{ inputs }] = Object.values(metafile.outputs)
+  const inFile = new Set(Object.keys(inputs).filter((path) => inputs[path].bytesInOutput > 0))
+  const leaves = (/** @type {string} */ path) => {
+    const isLeft = !isHot(path) && !inFile.has(path)
+    if (isLeft && !(path in ENTRIES)) cold.add(path)
+    return isLeft
+  }
+  return build({ ...options, metafile: true, plugins: [leaveOut(leaves), ...plugins] })
+}
+
+/** @type {(leaves: (path: string) => boolean) => import("esbuild").Plugin} */
+const leaveOut = (leaves) => ({
   name: "leave-out",
   setup(bundler) {
     bundler.onResolve({ filter: /./ }, async (asked) => {
       if (asked.kind !== "dynamic-import" || asked.pluginData === "resolved") return undefined
       if (asked.path === "@clack/prompts") return { path: "./cold/prompts.js", external: true }
-      const { path } = await bundler.resolve(asked.path, {
+      const found = await bundler.resolve(asked.path, {
         kind: asked.kind,
         resolveDir: asked.resolveDir,
         importer: asked.importer,
         pluginData: "resolved",
       })
-      const isAt = (name) => path.replaceAll("\\", "/").endsWith(`/${name}`)
-      const own = Object.keys(ENTRIES).find(isAt)
-      if (own) return { path: ENTRIES[own], external: true }
-      const left = cold.find(isAt)
-      return left ? { path: `./${coldName(left)}.js`, external: true } : undefined
+      const path = relative(".", found.path).replaceAll("\\", "/")
+      if (found.external || !path.startsWith("src/") || !leaves(path)) return undefined
+      return { path: ENTRIES[path] ?? `./${coldName(path)}.js`, external: true }
     })
   },
 })
