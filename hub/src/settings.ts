@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs"
-import { isThisMachine } from "../../src/embed/post.ts"
+import { isThisMachine } from "../../src/net/client.ts"
 import { KEY_BYTES } from "./store/keys.ts"
 import { SHARD_MESSAGES, type ShardNode } from "./store/shards.ts"
 

@@ -1,8 +1,9 @@
+import { messageOf } from "../core/error.ts"
+import { isNetError, send } from "../net/client.ts"
 import type { DeliveryOutcome, Due } from "../store/suggestions/outbox.ts"
 import type { Suggestions } from "../store/suggestions/suggestions.ts"
-import { type Lookup, targetOf } from "./address.ts"
+import { type Lookup, type Target, targetOf } from "./address.ts"
 import { webhookBody } from "./body.ts"
-import { post } from "./post.ts"
 import { signedHeaders } from "./sign.ts"
 
 export type DeliverParts = {
@@ -93,11 +94,7 @@ async function attempt(
     "User-Agent": `dex/${parts.version}`,
     ...signedHeaders(secret, id, now(), body),
   }
-  const answer = await post(target, headers, body, {
-    timeoutMs: parts.timeoutMs ?? TIMEOUT_MS,
-    ...(parts.ca !== undefined && { ca: parts.ca }),
-    ...(signal && { signal }),
-  })
+  const answer = await post(target, headers, body, { timeoutMs: parts.timeoutMs ?? TIMEOUT_MS, ca: parts.ca, signal })
   if (!answer) return undefined
   if ("problem" in answer) return failed(answer.problem)
   const { status } = answer
@@ -106,6 +103,25 @@ async function attempt(
   const gone = "The receiver answered 410: it does not want any more."
   suggestions.disable(subscription, gone)
   return ended({ type: "dead", problem: gone })
+}
+
+/** Sends one body to the address that was checked. Undefined if the signal came before the answer. Never throws. */
+async function post(
+  { url, address }: Target,
+  headers: Record<string, string>,
+  body: string,
+  { timeoutMs, ca, signal }: { timeoutMs: number; ca: string | undefined; signal: AbortSignal | undefined },
+): Promise<{ status: number } | { problem: string } | undefined> {
+  try {
+    const request = { url, address, headers, body, timeoutMs, ca, signal }
+    const reply = await send({ ...request, isOnce: true, mostBytes: 0 })
+    reply.discard()
+    return { status: reply.status }
+  } catch (error) {
+    if (signal?.aborted) return undefined
+    if (isNetError(error) && error.reason === "timeout") return { problem: `no answer within ${timeoutMs / 1000} s` }
+    return { problem: isNetError(error) ? error.code : messageOf(error).slice(0, 200) }
+  }
 }
 
 function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T | undefined> {

@@ -1,5 +1,5 @@
-import type { IncomingMessage } from "node:http"
 import { DexError, isDexError, messageOf } from "../core/error.ts"
+import { isNetError, type NetReply, pauseBeforeRetry, retryAfterMs, send, withoutKey } from "../net/client.ts"
 
 export type Request = {
   url: string
@@ -26,92 +26,27 @@ const MOST_BYTES = 64 << 20
  * end is a DexError that says what to do; `embed_too_long` is the one that a caller can mend.
  */
 export async function askServer(request: Request): Promise<unknown> {
-  keepKeyPrivate(request)
   const timeUp = AbortSignal.timeout(request.timeoutMs ?? TIMEOUT_MS)
   const signal = request.signal ? AbortSignal.any([timeUp, request.signal]) : timeUp
   try {
-    let answer = await send(request, signal)
-    if (answer.statusCode === 429 || answer.statusCode! >= 500) {
-      answer.resume()
-      await pause(retryAfter(answer), signal)
-      answer = await send(request, signal)
+    let answer = await ask(request, signal)
+    if (answer.status === 429 || answer.status >= 500) {
+      answer.discard()
+      await pauseBeforeRetry(Math.min(retryAfterMs(answer.headers) ?? RETRY_MS, LONGEST_RETRY_MS), signal)
+      answer = await ask(request, signal)
     }
-    const text = await readText(answer, request)
-    if (answer.statusCode! >= 300) throw refused(request, answer.statusCode!, text)
+    const text = await answer.text()
+    if (answer.status >= 300) throw refused(request, answer.status, text)
     return parse(text, request)
   } catch (error) {
     throw explained(error, request, timeUp.aborted)
   }
 }
 
-/**
- * Not `fetch`: its first call takes a new process six times as long (113 to 260 ms against 17 to 36, measured side by
- * side), which a search's time box does not have. Redirects are not followed: another address was not agreed to.
- */
-async function send({ url, body, apiKey }: Request, signal: AbortSignal): Promise<IncomingMessage> {
-  const { request } = await (url.startsWith("https:") ? import("node:https") : import("node:http"))
+function ask({ url, body, apiKey }: Request, signal: AbortSignal): Promise<NetReply> {
   const content = body && JSON.stringify(body)
-  const headers = {
-    accept: "application/json",
-    ...(content !== undefined && { "content-type": "application/json", "content-length": Buffer.byteLength(content) }),
-    ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
-  }
-  const once = () =>
-    new Promise<IncomingMessage>((resolve, reject) => {
-      const sent = request(url, { method: content === undefined ? "GET" : "POST", headers, signal }, resolve)
-      sent.on("error", (error) => reject(Object.assign(error, { reused: sent.reusedSocket })))
-      sent.end(content)
-    })
-  return once().catch((error: { code?: unknown; reused?: boolean }) => {
-    // The server closed an idle connection at the moment it was used again.
-    if (error.code === "ECONNRESET" && error.reused) return once()
-    throw error
-  })
-}
-
-function keepKeyPrivate({ url, apiKey }: Request): void {
-  if (apiKey === undefined) return
-  const { protocol, hostname } = new URL(url)
-  if (protocol === "https:" || isThisMachine(hostname)) return
-  throw new DexError(
-    "embed_settings",
-    `The key would travel to ${hostname} for everyone on the way to read. Use an https address, or a server without a key.`,
-  )
-}
-
-export function isThisMachine(hostname: string): boolean {
-  return /^(localhost|127(\.\d+){3}|\[::1\]|.*\.localhost)$/.test(hostname)
-}
-
-function retryAfter(answer: IncomingMessage): number {
-  const seconds = Number(answer.headers["retry-after"] ?? Number.NaN)
-  return Number.isFinite(seconds) && seconds >= 0 ? Math.min(seconds * 1000, LONGEST_RETRY_MS) : RETRY_MS
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = () => {
-      clearTimeout(timer)
-      reject(signal.reason)
-    }
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", stop)
-      resolve()
-    }, ms)
-    if (signal.aborted) stop()
-    else signal.addEventListener("abort", stop, { once: true })
-  })
-}
-
-async function readText(answer: IncomingMessage, request: Request): Promise<string> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of answer as AsyncIterable<Buffer>) {
-    bytes += chunk.length
-    if (bytes > MOST_BYTES) throw embedWrongAnswer(request, "sent more than 64 MB")
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString("utf8")
+  const headers = { accept: "application/json", ...(content && { "content-type": "application/json" }) }
+  return send({ url, headers, key: apiKey, body: content, mostBytes: MOST_BYTES, signal })
 }
 
 function parse(text: string, request: Request): unknown {
@@ -155,7 +90,9 @@ function refused({ url, apiKey, of = "embed" }: Request, status: number, text: s
 /** The server's own words, short, and without the key: some repeat it. */
 function saidBy(text: string, apiKey: string | undefined): string {
   const found = /"(?:message|error|detail)"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(text)?.[1] ?? ""
-  const clean = (apiKey ? found.replaceAll(apiKey, "[key]") : found).replace(/[^ -~]+|\\./g, " ").slice(0, 160)
+  const clean = withoutKey(found, apiKey)
+    .replace(/[^ -~]+|\\./g, " ")
+    .slice(0, 160)
   return clean.trim() === "" ? "" : `: ${clean.trim()}`
 }
 
@@ -166,11 +103,12 @@ const TURN_OFF = {
 
 function explained(error: unknown, { url, signal, of = "embed" }: Request, timedOut: boolean): Error {
   if (isDexError(error)) return error
+  if (isNetError(error) && error.reason === "key_in_clear") return new DexError("embed_settings", error.message)
+  if (isNetError(error) && error.reason === "size") return embedWrongAnswer({ url, of }, "sent more than 64 MB")
   if (signal?.aborted) return new DexError("embed_stopped", `${placeOf(url)} did not answer in time.`, { cause: error })
   if (timedOut)
     return new DexError("embed_timeout", `${placeOf(url)} did not answer within a minute.`, { cause: error })
-  const code = (error as { code?: unknown }).code
-  const why = typeof code === "string" ? code : messageOf(error)
+  const why = isNetError(error) ? error.code : messageOf(error)
   const what = why === "ECONNREFUSED" ? "Nothing answers at" : "No connection to"
   return new DexError(
     "embed_unreachable",

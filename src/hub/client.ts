@@ -1,8 +1,14 @@
-import type { IncomingMessage } from "node:http"
-import { Agent as PlainAgent, request as plainRequest } from "node:http"
-import { Agent as TlsAgent, request as tlsRequest } from "node:https"
+import type { IncomingHttpHeaders } from "node:http"
 import { DexError, isDexError } from "../core/error.ts"
-import { isThisMachine } from "../embed/post.ts"
+import {
+  isNetError,
+  isThisMachine,
+  openConnections,
+  pauseBeforeRetry,
+  retryAfterMs,
+  send,
+  withoutKey,
+} from "../net/client.ts"
 import type {
   CommitRequest,
   CommitResponse,
@@ -41,7 +47,7 @@ export class HubError extends DexError {
   constructor(
     trouble: HubTrouble,
     message: string,
-    more: { rules?: string[]; retryAfterMs?: number; status?: number; cause?: unknown } = {},
+    more: { rules?: string[]; retryAfterMs?: number | undefined; status?: number; cause?: unknown } = {},
   ) {
     super(`hub_${trouble}`, message, { cause: more.cause })
     this.trouble = trouble
@@ -173,48 +179,22 @@ export function openHub({
   patience = PATIENCE,
   otherwise = SENT_LATER,
 }: ClientOptions): HubClient {
-  const isTls = address.startsWith("https:")
-  const agent = isTls ? new TlsAgent({ keepAlive: true }) : new PlainAgent({ keepAlive: true })
+  const connections = openConnections()
   const host = new URL(address).host
+  const stopped = (cause?: unknown) => new HubError("stopped", "Stopped before the hub answered.", { cause })
 
-  const once = ({ method, path, body, type }: Sent, isFresh: boolean): Promise<Reply> =>
-    new Promise((resolve, reject) => {
-      const headers = {
-        accept: "application/json",
-        ...(token !== undefined && { authorization: `Bearer ${token}` }),
-        ...(body && { "content-type": type, "content-length": body.length }),
-      }
-      const limit = AbortSignal.timeout(timeoutMs)
-      const either = signal ? AbortSignal.any([signal, limit]) : limit
-      const sent = (isTls ? tlsRequest : plainRequest)(
-        `${address}${path}`,
-        { method, headers, agent: isFresh ? false : agent, signal: either },
-        (answer) => readReply(answer).then(resolve, reject),
-      )
-      sent.on("error", (error) => reject(Object.assign(error, { reused: sent.reusedSocket })))
-      sent.end(body)
-    })
-
-  const reach = async (sent: Sent): Promise<Reply> => {
+  const reach = async ({ method, path, body, type, isOnce }: Sent): Promise<Reply> => {
     try {
-      if (sent.isOnce) return await once(sent, true)
-      return await once(sent, false).catch((error: { code?: unknown; reused?: boolean }) => {
-        // The server closed an idle connection at the moment it was used again. All others that are idle may be closed too.
-        if (error.reused && (error.code === "ECONNRESET" || error.code === "EPIPE")) return once(sent, true)
-        throw error
-      })
+      const headers = { accept: "application/json", ...(body && { "content-type": type }) }
+      const request = { url: `${address}${path}`, method, headers, key: token, body, isOnce, connections }
+      const answer = await send({ ...request, timeoutMs, signal, mostBytes: MOST_BYTES })
+      return { status: answer.status, text: await answer.text(), headers: answer.headers }
     } catch (error) {
-      if (signal?.aborted) throw new HubError("stopped", "Stopped before the hub answered.", { cause: error })
-      const code = (error as { code?: unknown; name?: unknown }).code
-      const why =
-        (error as Error).name === "TimeoutError"
-          ? "no answer in time"
-          : typeof code === "string"
-            ? code
-            : "no connection"
-      throw new HubError("offline", `The hub at ${host} cannot be reached (${why}). ${otherwise}`, {
-        cause: error,
-      })
+      if (signal?.aborted) throw stopped(error)
+      if (!isNetError(error)) throw error
+      const { reason, code } = error
+      const why = reason === "timeout" ? "no answer in time" : reason === "size" ? "too long an answer" : code
+      throw new HubError("offline", `The hub at ${host} cannot be reached (${why}). ${otherwise}`, { cause: error })
     }
   }
 
@@ -230,7 +210,9 @@ export function openHub({
       if (isOnce && reply.status !== 429 && reply.status !== 503) throw problem
       const waitMs = problem.retryAfterMs ?? USUAL_WAIT_MS * tries
       if (waitMs > LONGEST_WAIT_MS) throw problem
-      await pause(waitMs, signal)
+      await pauseBeforeRetry(waitMs, signal).catch((error: unknown) => {
+        throw stopped(error)
+      })
     }
   }
 
@@ -278,29 +260,14 @@ export function openHub({
     commit: (request) => call("POST", "/v1/push/commit", request),
     ask: (tool, input) => call("POST", `/v1/tools/${encodeURIComponent(tool)}`, input),
     remove: (ref) => absentIsFine(call("DELETE", conversation(ref))),
-    close: () => agent.destroy(),
+    close: connections.close,
   }
 }
 
 /** `isOnce`: it does something else the second time, so it has a connection of its own and is not repeated. */
 type Sent = { method: string; path: string; body: Buffer | undefined; type: string; isOnce: boolean }
 
-type Reply = { status: number; text: string; retryAfter: string | undefined }
-
-async function readReply(answer: IncomingMessage): Promise<Reply> {
-  const pieces: Buffer[] = []
-  let bytes = 0
-  for await (const piece of answer as AsyncIterable<Buffer>) {
-    bytes += piece.length
-    if (bytes > MOST_BYTES) throw Object.assign(new Error("too long an answer"), { code: "too long an answer" })
-    pieces.push(piece)
-  }
-  return {
-    status: answer.statusCode ?? 0,
-    text: Buffer.concat(pieces).toString("utf8"),
-    retryAfter: answer.headers["retry-after"],
-  }
-}
+type Reply = { status: number; text: string; headers: IncomingHttpHeaders }
 
 function jsonOf({ text }: Reply, host: string): unknown {
   if (text.trim() === "") return {}
@@ -312,13 +279,11 @@ function jsonOf({ text }: Reply, host: string): unknown {
 }
 
 function problemOf(
-  { status, text, retryAfter }: Reply,
+  { status, text, headers }: Reply,
   { host, token, otherwise }: { host: string; token: string | undefined; otherwise: string },
 ): HubError {
   const { code, message, rules } = saidIn(text)
-  const words = message === undefined ? "" : `: ${message.replaceAll(token ?? "\0", "[token]").slice(0, 300)}`
-  const seconds = Number(retryAfter ?? Number.NaN)
-  const retryAfterMs = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : undefined
+  const words = message === undefined ? "" : `: ${withoutKey(message, token).slice(0, 300)}`
   if (status === 401)
     return new HubError("token", `The hub at ${host} does not accept your token. Log in again: dex hub login ${host}`)
   if (status === 403) return new HubError("denied", `The hub at ${host} does not allow this${words}`)
@@ -331,9 +296,7 @@ function problemOf(
     return new HubError(
       "busy",
       `The hub at ${host} ${code === "database" ? "cannot answer now" : "is busy"} (${status}${words}). ${otherwise}`,
-      {
-        ...(retryAfterMs !== undefined && { retryAfterMs }),
-      },
+      { retryAfterMs: retryAfterMs(headers) },
     )
   if (status === 507) return new HubError("full", `The hub at ${host} takes nothing more from you for now${words}`)
   if (status >= 500) return new HubError("failed", `The hub at ${host} failed (${status}${words}). ${otherwise}`)
@@ -364,19 +327,4 @@ async function orNothing<T>(asked: Promise<T>): Promise<T | undefined> {
     if (!(isHubError(error) && (error.status === 404 || error.status === 410))) throw error
     return undefined
   }
-}
-
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = () => {
-      clearTimeout(timer)
-      reject(new HubError("stopped", "Stopped before the hub answered."))
-    }
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", stop)
-      resolve()
-    }, ms)
-    if (signal?.aborted) stop()
-    else signal?.addEventListener("abort", stop, { once: true })
-  })
 }

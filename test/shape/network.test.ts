@@ -19,11 +19,34 @@ const CONNECTS = [
   /^import (?!type\b)(?!\{ (?:type \w+(?:, )?)+ \}).*"node:(?:http|https|http2|net|tls|dgram|dns)(?:\/promises)?"/m,
   /import\("node:(?:http|https|http2|net|tls|dgram|dns)(?:\/promises)?"\)/,
   /(?<![.\w])(?:fetch|WebSocket|EventSource)\((?!request: Request\))/,
+  /^import \{[^}]*\bsend\b[^}]*\} from "[./]+\/net\/client\.ts"/m,
 ]
+
+/** What sends a request over HTTP; a server is made by `createServer`. */
+const SENDS = [
+  /import\("(?:node:)?https?2?"\)/,
+  /(?<![.\w])(?:fetch|WebSocket|EventSource)\((?!request: Request\))/,
+  /"undici"/,
+]
+const FROM_HTTP = /^import \{([^}]*)\} from "(?:node:)?https?2?"/gm
+
+test("one file sends HTTP requests, in dex and in the hub; a page in the browser asks its own server", () => {
+  const sends = ({ text }: { text: string }) => {
+    const taken = [...text.matchAll(FROM_HTTP)].flatMap(([, names]) => names!.split(",").map((name) => name.trim()))
+    const others = taken.filter((name) => name !== "" && name !== "createServer" && !name.startsWith("type "))
+    return others.length > 0 || SENDS.some((pattern) => pattern.test(text))
+  }
+  const all = [...sources(), ...sources("hub/src").map(({ file, text }) => ({ file: `hub:${file}`, text }))]
+  expect(all.length).toBeGreaterThan(500)
+  const sending = all.filter((one) => !one.file.startsWith("view/client/") && sends(one))
+  expect(sending.map(({ file }) => file)).toEqual(["llm/wire.ts", "net/client.ts"])
+})
 
 test("only six folders open connections, and SECURITY.md says what each of them sends or answers", () => {
   const connecting = sources().filter(({ text }) => CONNECTS.some((pattern) => pattern.test(text)))
-  expect([...new Set(connecting.map(({ file }) => file.split("/")[0]))].sort()).toEqual(Object.keys(WAYS_OUT))
+  const folders = new Set(connecting.map(({ file }) => file.split("/")[0]!))
+  expect(folders.delete("net")).toBe(true) // for the others
+  expect([...folders].sort()).toEqual(Object.keys(WAYS_OUT))
   const page = readFileSync(join(ROOT, "SECURITY.md"), "utf8")
   expect(Object.values(WAYS_OUT).filter((words) => !page.includes(words))).toEqual([])
 })
@@ -36,8 +59,9 @@ test("git reaches a network only to copy a repository of documents", () => {
   expect(reaching.map(({ file }) => file)).toEqual(["git/clone.ts"])
 })
 
-function sources(): { file: string; text: string }[] {
-  return readdirSync(join(ROOT, "src"), { recursive: true, encoding: "utf8" })
+function sources(folder = "src"): { file: string; text: string }[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".ts"))
-    .map((file) => ({ file: file.replaceAll("\\", "/"), text: readFileSync(join(ROOT, "src", file), "utf8") }))
+    .map((file) => ({ file: file.replaceAll("\\", "/"), text: readFileSync(join(ROOT, folder, file), "utf8") }))
+    .sort((a, b) => (a.file < b.file ? -1 : 1))
 }

@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from "node:crypto"
+import { isNetError, send } from "../../../src/net/client.ts"
 import { sealedName } from "../store/keys.ts"
 import { ShardMissing } from "./merged.ts"
 
@@ -12,6 +13,7 @@ export type NodeAddress = { name: string; url: string | null }
 const CLOCK_MS = 60_000
 /** A node that did not answer in time is not asked for this long, so that not every question waits for it. */
 const SILENT_MS = 3_000
+const MOST_BYTES = 64 << 20
 const HEADERS = { time: "x-dex-hub-time", hash: "x-dex-hub-hash", sign: "x-dex-hub-sign" }
 
 /** Asks a node. Rejects with ShardMissing where it does not answer, or refuses. */
@@ -26,17 +28,18 @@ export function nodeCaller(masterKey: Buffer): CallNode {
     const sign = signed(masterKey, { time, hash, route, to: name }).toString("hex")
     const headers = { "content-type": "application/json", [HEADERS.time]: time, [HEADERS.hash]: hash }
     try {
-      const response = await fetch(`${url}/internal/${route}`, {
-        method: "POST",
-        headers: { ...headers, [HEADERS.sign]: sign },
+      const all = { ...headers, [HEADERS.sign]: sign }
+      const reply = await send({
+        url: `${url}/internal/${route}`,
+        headers: all,
         body,
-        redirect: "error",
-        signal: AbortSignal.timeout(ms),
+        timeoutMs: ms,
+        mostBytes: MOST_BYTES,
       })
-      if (response.ok) return await response.json()
-      await response.body?.cancel()
+      if (reply.status >= 200 && reply.status < 300) return JSON.parse(await reply.text())
+      reply.discard()
     } catch (error) {
-      if ((error as Error).name === "TimeoutError") silent.set(url, Date.now() + SILENT_MS)
+      if (isNetError(error) && error.reason === "timeout") silent.set(url, Date.now() + SILENT_MS)
     }
     throw new ShardMissing()
   }

@@ -15,7 +15,7 @@ import { DexError } from "../../core/error.ts"
 import { isAgentProvider } from "../../core/model-run.ts"
 import { localPackage } from "../../embed/local-package.ts"
 import { embedUrl } from "../../embed/open-embedder.ts"
-import { isThisMachine } from "../../embed/post.ts"
+import { isThisMachine } from "../../net/client.ts"
 import type { Dex } from "../context.ts"
 
 export async function run(dex: Dex, input: { words: string[]; yes?: boolean }) {
