@@ -1,24 +1,24 @@
-import type { OpenAICompatibleChatLanguageModel } from "@ai-sdk/openai-compatible"
 import { byName } from "../core/by-name.ts"
 import { charactersWithin, tokensOf } from "../core/tokens.ts"
-import { oddCalls, readCalls, type Spoken } from "./calls.ts"
-import { type Dialect, learnFromRefusal, spoken } from "./dialect.ts"
+import { isNetError, type NetReply, send } from "../net/client.ts"
+import { readCalls } from "./calls.ts"
 import {
   cutShort,
   type Failure,
   failedInStream,
-  failureOf,
+  failedToConnect,
   final,
-  keepKeyPrivate,
+  keyInClear,
   llmWrongAnswer,
+  refused,
   saidBy,
   silent,
   stopped,
 } from "./failure.ts"
 import type { LlmSettings, ModelDeps, ModelReply, ModelRequest } from "./model.ts"
-import { sdkRequestOf } from "./prompt.ts"
+import { bodyFor, type Dialect, learnFromRefusal } from "./request.ts"
+import { addCall, type Heard, hear, piecesOf, StreamProblem } from "./stream.ts"
 import type { ModelUsage } from "./usage.ts"
-import { fetchOver, type Trouble } from "./wire.ts"
 
 /** `again`: the server did not take the request as it was put; it is put otherwise now, which is no retry. */
 export type AttemptOutcome =
@@ -26,187 +26,124 @@ export type AttemptOutcome =
   | { type: "again"; usage?: undefined; sawText: false }
   | { type: "failed"; failure: Failure; usage?: ModelUsage; sawText: boolean }
 
-/** What has come so far. */
-type Heard = {
-  /** The server took the request. */
-  began: boolean
-  text: string
-  /** Characters of reasoning and of calls. */
-  others: number
-  calls: Map<string, Spoken>
-  finish: string
-  said?: { prompt_tokens?: unknown; completion_tokens?: unknown }
-}
-
 /** Not every server minds max_tokens: a reply is cut off when it has so many times the characters that they should be. */
 const FLOOD = 4
+/** Calls without a word in them would never be too many characters. */
+const MOST_CALLS = 500
+const MOST_BYTES = 64 << 20
+/** Of what a server says when it refuses. */
+const MOST_WORDS = 16 << 10
 
-/**
- * One request and what came of it. One connection, closed when this returns. The SDK's provider is used bare: above it,
- * the SDK would retry, log and trace in its own ways.
- */
+/** One request and what came of it. Its connection is closed when this returns, unless the answer was read to its end. */
 export async function attempt(
   settings: LlmSettings,
   request: ModelRequest,
   dialect: Dialect,
   silence: ModelDeps["silence"],
 ): Promise<AttemptOutcome> {
-  keepKeyPrivate(settings)
   const maxTokens = request.max_tokens ?? settings.maxTokens
-  const heard: Heard = { text: "", others: 0, calls: new Map(), finish: "", began: false }
+  const heard: Heard = { text: "", others: 0, calls: [], refused: false }
   const close = new AbortController()
-  let trouble: Trouble | undefined
   let failure: Failure | undefined
-  let asked = 0
+  let began = false
   const quiet = silence(() => {
     failure = silent(settings)
     close.abort()
   })
+  const body = bodyFor(settings, request, maxTokens, dialect)
   try {
-    const { OpenAICompatibleChatLanguageModel } = await import("@ai-sdk/openai-compatible")
-    const model = new OpenAICompatibleChatLanguageModel(settings.model, {
-      provider: "dex",
-      url: ({ path }) => `${settings.provider.replace(/\/+$/, "")}${path}`,
-      ...(settings.apiKey !== undefined && { headers: { authorization: `Bearer ${settings.apiKey}` } }),
-      includeUsage: true,
-      supportsStructuredOutputs: true,
-      transformRequestBody: (body) => {
-        const put = spoken(dialect, body)
-        asked = tokensOf(JSON.stringify([put.messages, put.tools]).length)
-        return put
+    quiet.touch()
+    const reply = await send({
+      url: `${settings.provider.replace(/\/+$/, "")}/chat/completions`,
+      headers: {
+        "content-type": "application/json",
+        accept: "text/event-stream, application/json",
+        "user-agent": "dex",
       },
-      fetch: fetchOver({
-        onTrouble: (what) => (trouble ??= what),
-        onAnswer: () => (heard.began = true),
-        onBytes: () => quiet.touch(),
-      }),
+      key: settings.apiKey,
+      body: JSON.stringify(body),
+      mostBytes: MOST_BYTES,
+      signal: request.signal ? AbortSignal.any([request.signal, close.signal]) : close.signal,
     })
-    const { stream } = await model.doStream({
-      ...sdkRequestOf(request),
-      maxOutputTokens: maxTokens,
-      temperature: request.temperature ?? settings.temperature,
-      providerOptions: { dex: { strictJsonSchema: false } },
-      abortSignal: request.signal ? AbortSignal.any([request.signal, close.signal]) : close.signal,
-    })
-    for await (const part of stream) {
-      if (part.type === "error") failure ??= hearError(part.error, heard, settings)
-      else hear(part, heard, request.onText)
-      const floods = heard.text.length + heard.others > charactersWithin(maxTokens) * FLOOD
-      if (floods) heard.finish = "length"
-      if (failure || floods) break
+    quiet.touch()
+    if (reply.status < 200 || reply.status > 299) {
+      const words = saidBy(await beginningOf(reply))
+      if (!request.signal?.aborted && learnFromRefusal(dialect, reply.status, words))
+        return { type: "again", sawText: false }
+      failure ??= refused(reply.status, words, settings, reply.headers)
+    } else {
+      began = true
+      for await (const piece of piecesOf(reply, quiet.touch)) {
+        hear(piece, heard, request.onText)
+        const size = heard.text.length + heard.others
+        const floods = size > charactersWithin(maxTokens) * FLOOD || heard.calls.length > MOST_CALLS
+        if (floods) heard.finish = "length"
+        if (floods || failure) break
+      }
+      if (heard.finish === undefined) failure ??= cutShort(settings)
     }
   } catch (error) {
-    // A call without a name ends the SDK's stream, after everything else has come.
-    if (errorNameOf(error) === "AI_InvalidResponseDataError") addCall(heard, { name: "", raw: "" })
-    else if (!request.signal?.aborted && !trouble && !failure) {
-      if (!errorNameOf(error).startsWith("AI_")) throw error
-      failure = final(llmWrongAnswer(settings, "did not answer as a chat-completions server does"))
-    }
+    failure ??= failureOf(error, settings)
   } finally {
     quiet.end()
     close.abort()
   }
   if (request.signal?.aborted) failure = final(stopped(settings))
-  else if (!failure && trouble) {
-    if (trouble.type === "status" && learnFromRefusal(dialect, trouble.status, saidBy(trouble.body)))
-      return { type: "again", sawText: false }
-    failure = failureOf(trouble, settings)
-  }
-  const usage = replyUsage(heard, asked)
-  if (failure) return { type: "failed", failure, sawText: heard.text !== "", ...(heard.began && { usage }) }
+  const usage = replyUsage(heard, tokensOf(JSON.stringify([body.messages, body.tools]).length))
+  if (failure) return { type: "failed", failure, sawText: heard.text !== "", ...(began && { usage }) }
   return { type: "reply", reply: { ...replyOf(heard, request), usage }, usage }
 }
 
-type StreamPart =
-  Awaited<ReturnType<OpenAICompatibleChatLanguageModel["doStream"]>>["stream"] extends ReadableStream<infer P>
-    ? P
-    : never
-
-function hear(part: StreamPart, heard: Heard, onText: ModelRequest["onText"]): void {
-  switch (part.type) {
-    case "text-delta":
-      heard.text += part.delta
-      onText?.(part.delta)
-      return
-    case "reasoning-delta":
-      heard.others += part.delta.length
-      return
-    case "tool-input-start":
-      heard.calls.set(part.id, { id: part.id, name: part.toolName, raw: "" })
-      heard.others += part.toolName.length
-      return
-    case "tool-input-delta": {
-      const call = heard.calls.get(part.id)
-      if (call) call.raw += part.delta
-      heard.others += part.delta.length
-      return
-    }
-    case "tool-call": {
-      const call = heard.calls.get(part.toolCallId)
-      if (call && part.providerMetadata) call.extra = part.providerMetadata
-      return
-    }
-    case "finish":
-      heard.finish = part.finishReason.unified
-      if (part.usage.raw) heard.said = part.usage.raw
-  }
+/** Throws what is nobody's failure but ours. */
+function failureOf(error: unknown, settings: LlmSettings): Failure {
+  if (error instanceof StreamProblem)
+    return error.reported === undefined
+      ? final(llmWrongAnswer(settings, error.message))
+      : failedInStream(error.reported, settings)
+  if (!isNetError(error)) throw error
+  if (error.reason === "key_in_clear") throw keyInClear(error.message)
+  if (error.reason === "size") return final(llmWrongAnswer(settings, "sent more than 64 MB"))
+  return failedToConnect(error.code, settings)
 }
 
-/** What an error in the stream means; undefined when the stream goes on. */
-function hearError(error: unknown, heard: Heard, settings: LlmSettings): Failure | undefined {
-  switch (errorNameOf(error)) {
-    case "AI_InvalidResponseDataError":
-      return cutShort(settings)
-    case "AI_TypeValidationError": {
-      const calls = oddCalls((error as { value?: unknown }).value)
-      for (const call of calls) addCall(heard, call)
-      if (calls.length > 0) return undefined
-      return final(llmWrongAnswer(settings, "answered in another form than a chat-completions server does"))
+/** Never throws: a refusal counts, whether all of its words arrive or not. */
+async function beginningOf(reply: NetReply): Promise<string> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  try {
+    for await (const chunk of reply.chunks()) {
+      chunks.push(chunk)
+      bytes += chunk.length
+      if (bytes >= MOST_WORDS) break
     }
-    case "AI_JSONParseError":
-      return final(llmWrongAnswer(settings, "sent something in its answer that is not JSON"))
-    default:
-      return failedInStream(error, settings)
+  } catch {
+    // what came is enough
   }
-}
-
-function addCall(heard: Heard, call: Omit<Spoken, "id">): void {
-  const id = `call_${heard.calls.size + 1}_${crypto.randomUUID().slice(0, 8)}`
-  heard.calls.set(id, { id, ...call })
-  heard.others += call.raw.length
+  return Buffer.concat(chunks).toString("utf8").slice(0, MOST_WORDS)
 }
 
 const FINISHES: Record<string, ModelReply["finish"]> = {
   stop: "stop",
-  "tool-calls": "tool_calls",
+  tool_calls: "tool_calls",
+  function_call: "tool_calls",
   length: "length",
-  "content-filter": "content_filter",
+  content_filter: "content_filter",
 }
 
 function replyOf(heard: Heard, { tools = [] }: ModelRequest): Omit<ModelReply, "usage"> {
-  const said = byName(FINISHES, heard.finish) ?? "other"
-  // The SDK drops calls whose name is empty.
-  if (said === "tool_calls" && heard.calls.size === 0) addCall(heard, { name: "", raw: "" })
-  const finish = heard.calls.size > 0 && (said === "stop" || said === "other") ? "tool_calls" : said
-  return { text: heard.text, calls: readCalls([...heard.calls.values()], tools, finish), finish }
+  const named = byName(FINISHES, heard.finish ?? "") ?? "other"
+  const said = named === "stop" && heard.refused ? "content_filter" : named
+  if (said === "tool_calls" && heard.calls.length === 0) addCall(heard)
+  const finish = heard.calls.length > 0 && (said === "stop" || said === "other") ? "tool_calls" : said
+  return { text: heard.text, calls: readCalls(heard.calls, tools, finish), finish }
 }
 
-/** What the server said; what it did not say, or said to be nothing where there was something, is estimated. */
-function replyUsage({ text, others, said }: Heard, asked: number): ModelUsage {
-  const output = tokensOf(text.length + others)
+/** What the server said; what it did not say, or said to be nothing although there was something, is estimated. */
+function replyUsage({ text, others, usage }: Heard, asked: number): ModelUsage {
+  const estimate = tokensOf(text.length + others)
   const count = (value: unknown) =>
     Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : undefined
-  const spoken = {
-    input: count(said?.prompt_tokens),
-    output: count(said?.completion_tokens) ?? (output === 0 ? 0 : undefined),
-  }
-  return {
-    input: spoken.input ?? asked,
-    output: spoken.output ?? output,
-    is_estimate: spoken.input === undefined || spoken.output === undefined,
-  }
-}
-
-function errorNameOf(error: unknown): string {
-  return error instanceof Error ? error.name : ""
+  const input = count(usage?.prompt_tokens)
+  const output = count(usage?.completion_tokens) ?? (estimate === 0 ? 0 : undefined)
+  return { input: input ?? asked, output: output ?? estimate, is_estimate: input === undefined || output === undefined }
 }

@@ -39,17 +39,3 @@ function readInput(raw: string): { ok: object } | { wrong: string } {
     return { wrong: "The arguments are not valid JSON." }
   }
 }
-
-/** Calls in a piece of the stream that does not have the agreed form, such as arguments that are an object. */
-export function oddCalls(chunk: unknown): Omit<Spoken, "id">[] {
-  const choices = (chunk as { choices?: unknown } | null)?.choices
-  const calls = Array.isArray(choices) ? (choices[0] as { delta?: { tool_calls?: unknown } })?.delta?.tool_calls : []
-  if (!Array.isArray(calls)) return []
-  return (calls as ({ function?: { name?: unknown; arguments?: unknown } } | null)[]).map((call) => {
-    const { name, arguments: input } = call?.function ?? {}
-    return {
-      name: typeof name === "string" ? name : "",
-      raw: typeof input === "string" ? input : (JSON.stringify(input) ?? ""),
-    }
-  })
-}

@@ -1,9 +1,12 @@
 import type { IncomingHttpHeaders } from "node:http"
 import { DexError } from "../core/error.ts"
+import { withoutKey } from "../net/client.ts"
 import type { LlmSettings } from "./model.ts"
-import { LONGEST_WAIT_MS } from "./retry.ts"
-import { SILENCE_MS } from "./silence.ts"
-import type { Trouble } from "./wire.ts"
+
+/** A server that asks to be left alone for longer is not waited for. */
+export const LONGEST_WAIT_MS = 30_000
+/** A local model may read a long prompt for minutes before its first word. */
+export const SILENCE_MS = 600_000
 
 export type Failure = {
   retry: boolean
@@ -22,22 +25,15 @@ const TOO_LONG =
 const NO_MODEL =
   /model.{0,80}(not (valid|found|exist|available)|does not exist|is invalid)|(no such|invalid|unknown|not a valid) model/i
 
-export function failureOf(trouble: Trouble, server: Server): Failure {
+/** `code` is what Node calls it. */
+export function failedToConnect(code: string, server: Server): Failure {
   const place = placeOf(server)
-  switch (trouble.type) {
-    case "answer":
-      return final(llmWrongAnswer(server, trouble.what))
-    case "network": {
-      const lost = LOST.has(trouble.code)
-      const what = trouble.code === "ECONNREFUSED" ? "Nothing answers at" : "No connection to"
-      const broken = (retries: number) =>
-        `The connection to ${place} broke (${trouble.code})${times(retries)}. Try again, or look at the server's log.`
-      const unreachable = `${what} ${place} (${clean(trouble.code, server)}). Start the server, or fix llm.provider.`
-      return { retry: lost, error: (retries) => new DexError("llm_unreachable", lost ? broken(retries) : unreachable) }
-    }
-    case "status":
-      return refused(trouble.status, saidBy(trouble.body), server, trouble.headers)
-  }
+  const lost = LOST.has(code)
+  const what = code === "ECONNREFUSED" ? "Nothing answers at" : "No connection to"
+  const broken = (retries: number) =>
+    `The connection to ${place} broke (${code})${times(retries)}. Try again, or look at the server's log.`
+  const unreachable = `${what} ${place} (${clean(code, server)}). Start the server, or fix llm.provider.`
+  return { retry: lost, error: (retries) => new DexError("llm_unreachable", lost ? broken(retries) : unreachable) }
 }
 
 /** A failure that came as a status, or inside a stream with a code of its own. */
@@ -134,15 +130,8 @@ export function stopped(server: Server): DexError {
   return new DexError("llm_stopped", `The request to ${placeOf(server)} was stopped.`)
 }
 
-/** A key may only travel where nobody on the way can read it. */
-export function keepKeyPrivate({ provider, apiKey }: Server): void {
-  const { protocol, hostname } = new URL(provider)
-  if (apiKey === undefined || protocol === "https:") return
-  if (/^(localhost|127(\.\d+){3}|\[::1\]|.*\.localhost)$/.test(hostname)) return
-  throw new DexError(
-    "llm_settings",
-    `The key would travel to ${hostname} for everyone on the way to read. Use an https address, or a server without a key.`,
-  )
+export function keyInClear(message: string): DexError {
+  return new DexError("llm_settings", message)
 }
 
 export function final(error: DexError): Failure {
@@ -164,17 +153,8 @@ export function saidBy(body: string): string {
 
 /** Somebody else's words as they may be shown: printable, short, and without anything of the key. */
 function clean(words: string, { apiKey }: Server): string {
-  const printable = words.replace(/[^ -~]+/g, " ").replace(/\S+/g, (word) => (tells(word, apiKey) ? "[key]" : word))
+  const printable = withoutKey(words.replace(/[^ -~]+/g, " "), apiKey)
   return printable.replace(/ +/g, " ").trim().slice(0, 200).trimEnd()
-}
-
-/** Servers repeat a key, a piece of it, or one with stars in the middle. */
-function tells(word: string, key: string | undefined): boolean {
-  if (/\*{3}/.test(word)) return true
-  if (key === undefined || key.length < 4) return false
-  const size = Math.min(8, key.length)
-  for (let at = 0; at + size <= key.length; at++) if (word.includes(key.slice(at, at + size))) return true
-  return false
 }
 
 function times(retries: number): string {

@@ -1,9 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises"
+import { retryAfterMs } from "../net/client.ts"
 import { attempt } from "./attempt.ts"
-import { newDialect } from "./dialect.ts"
-import { stopped } from "./failure.ts"
-import { LONGEST_WAIT_MS, waitMs } from "./retry.ts"
-import { listenForSilence, type Silence } from "./silence.ts"
+import { LONGEST_WAIT_MS, SILENCE_MS, stopped } from "./failure.ts"
+import type { Dialect } from "./request.ts"
 import { addModelUsage, type ModelUsage } from "./usage.ts"
 
 /** `provider`: the base URL of any server that speaks OpenAI's chat completions. The key goes to it and nowhere else. */
@@ -74,12 +73,16 @@ export type ModelDeps = {
   silence: (onSilent: () => void) => Silence
 }
 
+/** `touch` at every sign of life, the first time when the request leaves. Nothing is called after `end`. */
+export type Silence = { touch(): void; end(): void }
+
 const RETRIES = 3
+const FIRST_WAIT_MS = 1_000
 
 export function openModel(settings: LlmSettings, deps: Partial<ModelDeps> = {}): Model {
   const { sleep = sleepFor, now = Date.now, silence = listenForSilence } = deps
   const total = { input: 0, output: 0, requests: 0, is_estimate: false }
-  const dialect = newDialect()
+  const dialect: Dialect = new Set()
   const reply = async (request: ModelRequest): Promise<ModelReply> => {
     for (let retries = 0; ; ) {
       if (request.signal?.aborted) throw stopped(settings)
@@ -90,7 +93,7 @@ export function openModel(settings: LlmSettings, deps: Partial<ModelDeps> = {}):
       if (outcome.sawText) request.onReset?.()
       if (outcome.type === "again") continue
       const { error, retry, headers } = outcome.failure
-      const wait = waitMs(retries, headers, now())
+      const wait = retryAfterMs(headers, now()) ?? Math.min(FIRST_WAIT_MS * 2 ** retries, LONGEST_WAIT_MS)
       if (!retry || retries >= RETRIES || wait > LONGEST_WAIT_MS) throw error(retries, wait)
       request.onRetry?.(error(retries, wait).message, wait)
       retries++
@@ -104,4 +107,20 @@ export function openModel(settings: LlmSettings, deps: Partial<ModelDeps> = {}):
 
 function sleepFor(ms: number, signal?: AbortSignal): Promise<unknown> {
   return pause(ms, undefined, signal ? { signal } : {})
+}
+
+export function listenForSilence(onSilent: () => void): Silence {
+  let timer: NodeJS.Timeout | undefined
+  let over = false
+  return {
+    touch: () => {
+      if (over) return
+      if (timer) timer.refresh()
+      else timer = setTimeout(onSilent, SILENCE_MS)
+    },
+    end: () => {
+      over = true
+      clearTimeout(timer)
+    },
+  }
 }

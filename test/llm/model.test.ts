@@ -5,13 +5,13 @@ import { describe, expect, onTestFinished, test, vi } from "vitest"
 import { estimateTokens } from "../../src/core/tokens.ts"
 import {
   type LlmSettings,
+  listenForSilence,
   type ModelDeps,
   type ModelReply,
   type ModelRequest,
   type ModelTool,
   openModel,
 } from "../../src/llm/model.ts"
-import { listenForSilence } from "../../src/llm/silence.ts"
 import { closedUrl } from "../support/embedding-server.ts"
 import { type Answer, inTurn, type ModelServer, modelServer, type Script, type Step } from "../support/model-server.ts"
 
@@ -125,6 +125,15 @@ describe("a reply", () => {
     [[], "stop"],
   ] as [Step[], string][])("that ends with %j has finish %s", async (steps, finish) => {
     expect((await asked(() => steps, { tools })).reply).toMatchObject({ finish })
+  })
+
+  test("in parts has its text, and not its thoughts", async () => {
+    const content = [
+      { type: "thinking", thinking: [{ type: "text", text: "hm" }] },
+      { type: "text", text: "fine" },
+    ]
+    const chunk = { error: null, choices: [{ delta: { content, refusal: false } }] }
+    expect((await asked(() => [{ chunk }])).reply).toMatchObject({ text: "fine", finish: "stop" })
   })
 
   test("of a server that does not stream is taken all the same", async () => {
@@ -255,6 +264,63 @@ describe("tool calls", () => {
     ])
     expect(new Set(calls.map(({ id }) => id)).size).toBe(2)
     expect(calls.every(({ id }) => id.length > 0)).toBe(true)
+  })
+
+  const streamed = (...deltas: object[]): Step[] => [
+    ...deltas.map((delta) => ({ chunk: { choices: [{ delta: { tool_calls: [delta] } }] } })),
+    { finish: "tool_calls" },
+  ]
+  const first = { name: "search", input: { q: 1 } }
+  const second = { name: "search", input: { q: 2 } }
+  test.each<[string, Step[], object[]]>([
+    [
+      "without numbers",
+      streamed(
+        { function: { name: "search", arguments: '{"q":' } },
+        { function: { arguments: "1}" } },
+        { function: { name: "search", arguments: '{"q":2}' } },
+      ),
+      [first, second],
+    ],
+    [
+      "all with the number 0",
+      streamed(
+        { index: 0, id: "a", function: { name: "search", arguments: "" } },
+        { index: 0, function: { arguments: '{"q":1}' } },
+        { index: 0, id: "b", function: { name: "search", arguments: '{"q":2}' } },
+        { index: 0, id: "c", function: { name: "read", arguments: "{}" } },
+      ),
+      [first, second, { name: "read", input: {} }],
+    ],
+    [
+      "with the name again in every piece",
+      streamed(
+        { index: 0, id: "a", function: { name: "search", arguments: '{"q"' } },
+        { index: 0, id: "a", function: { name: "search", arguments: ":1" } },
+        { index: 0, id: "a", function: { name: "search", arguments: "}" } },
+      ),
+      [first],
+    ],
+    [
+      "with the name after the arguments began",
+      streamed(
+        { index: 0, id: "a", function: { arguments: '{"q":' } },
+        { index: 0, function: { name: "search", arguments: "1}" } },
+      ),
+      [first],
+    ],
+    [
+      "with pieces that alternate",
+      streamed(
+        { index: 0, id: "a", function: { name: "search", arguments: '{"q":' } },
+        { index: 1, id: "b", function: { name: "search", arguments: '{"q":' } },
+        { index: 0, function: { arguments: "1}" } },
+        { index: 1, function: { name: null, arguments: "2}" } },
+      ),
+      [first, second],
+    ],
+  ])("%s are told apart", async (_, steps, calls) => {
+    expect((await asked(() => steps, { tools })).reply).toMatchObject({ finish: "tool_calls", calls })
   })
 
   test("that were cut off by the limit of tokens say so", async () => {
@@ -551,6 +617,10 @@ describe("tokens", () => {
     ["words", { text: "word ".repeat(100) }],
     ["thoughts", { reasoning: "hm, ".repeat(100) }],
     ["arguments", { calls: [{ id: "a", index: 0, name: "read", arguments: `{"a":"${"x".repeat(400)}` }] }],
+    [
+      "calls with numbers only",
+      { chunk: { choices: [{ delta: { tool_calls: Array.from({ length: 600 }, (_, index) => ({ index })) } }] } },
+    ],
   ])("beyond all limits are not waited for: a flood of %s is cut off", async (_, step) => {
     const { reply, server } = await asked(() => [...new Array<Step>(50).fill(step), { hang: true }], {
       tools,

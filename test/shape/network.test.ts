@@ -39,7 +39,7 @@ test("one file sends HTTP requests, in dex and in the hub; a page in the browser
   const all = [...sources(), ...sources("hub/src").map(({ file, text }) => ({ file: `hub:${file}`, text }))]
   expect(all.length).toBeGreaterThan(500)
   const sending = all.filter((one) => !one.file.startsWith("view/client/") && sends(one))
-  expect(sending.map(({ file }) => file)).toEqual(["llm/wire.ts", "net/client.ts"])
+  expect(sending.map(({ file }) => file)).toEqual(["net/client.ts"])
 })
 
 test("only six folders open connections, and SECURITY.md says what each of them sends or answers", () => {

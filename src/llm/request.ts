@@ -1,0 +1,65 @@
+import type { LlmSettings, ModelMessage, ModelRequest, ToolCall } from "./model.ts"
+
+/** What a server turned out not to accept. Learned from its refusals, for as long as the model is open. */
+export type Dialect = Set<"max_tokens" | "temperature" | "response_format" | "stream_options">
+
+const SIGNS = [
+  // OpenAI's reasoning models: "Unsupported parameter: 'max_tokens' … Use 'max_completion_tokens' instead."
+  ["max_tokens", /max_completion_tokens/],
+  ["temperature", /temperature/],
+  ["response_format", /response_format|json_schema|structured output/i],
+  ["stream_options", /stream_options|include_usage/],
+] as const
+
+/** True if the refusal says something new: the request is worth making again, in other words. */
+export function learnFromRefusal(dialect: Dialect, status: number, words: string): boolean {
+  if (status !== 400 && status !== 422) return false
+  const sign = SIGNS.find(([name, pattern]) => !dialect.has(name) && pattern.test(words))
+  if (sign) dialect.add(sign[0])
+  return sign !== undefined
+}
+
+/** The request's body as this server takes it. */
+export function bodyFor(settings: LlmSettings, request: ModelRequest, maxTokens: number, dialect: Dialect) {
+  const { system, messages, tools = [], json_schema: schema, temperature = settings.temperature } = request
+  const accepts = (name: typeof dialect extends Set<infer N> ? N : never) => !dialect.has(name)
+  return {
+    model: settings.model,
+    [accepts("max_tokens") ? "max_tokens" : "max_completion_tokens"]: maxTokens,
+    ...(accepts("temperature") && { temperature }),
+    ...(schema &&
+      accepts("response_format") && {
+        response_format: { type: "json_schema", json_schema: { name: "response", schema, strict: false } },
+      }),
+    messages: [...(system === "" ? [] : [{ role: "system", content: system }]), ...messages.flatMap(wireMessages)],
+    ...(tools.length > 0 && {
+      tools: tools.map(({ name, description, input_schema: parameters }) => ({
+        type: "function",
+        function: { name, description, parameters },
+      })),
+    }),
+    stream: true,
+    ...(accepts("stream_options") && { stream_options: { include_usage: true } }),
+  }
+}
+
+function wireMessages(message: ModelMessage): object[] {
+  if (message.role === "tool")
+    return message.results.map(({ id, output }) => ({ role: "tool", tool_call_id: id, content: output }))
+  const { role, content } = message
+  if (!("calls" in message) || message.calls.length === 0) return [{ role, content }]
+  return [{ role, content: content || null, tool_calls: message.calls.map(wireCall) }]
+}
+
+/** Servers refuse a complete history over one call of theirs that was not valid: it goes back in a form that is. */
+function wireCall({ id, name, input, extra }: ToolCall): object {
+  return {
+    id,
+    type: "function",
+    function: {
+      name: name.replace(/[^\w-]+/g, "_").slice(0, 64) || "invalid",
+      arguments: JSON.stringify(input ?? {}),
+    },
+    ...(extra && { extra_content: extra }),
+  }
+}
