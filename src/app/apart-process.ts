@@ -1,47 +1,29 @@
-import { isDexError, messageOf } from "../core/error.ts"
 import { syncWithThreads } from "../ingest/sync-thread.ts"
+import type { SyncProgress } from "../ingest/sync-types.ts"
+import { serveOrders } from "../subprocess/serve.ts"
+import type { Dex } from "../tools/context.ts"
 import { learnHere, learnNow } from "../tools/learned.ts"
-import type { ApartReport, ApartWork } from "./apart.ts"
+import type { ApartWork } from "./apart.ts"
 import { createDex } from "./dex.ts"
 
 // What takes memory, for a process that is to stay small.
 
-const END_WITHIN_MS = 1_000
+const [version = ""] = process.argv.slice(2)
 
-const [work, version = ""] = process.argv.slice(2) as [ApartWork, string?]
-const stop = new AbortController()
-const say = (report: ApartReport, then = () => {}) => {
-  if (process.connected) process.send!(report, then)
-  else then()
-}
-// Ctrl-C in a terminal reaches this process too; who started it says when to stop.
-process.on("SIGINT", () => {})
-process.on("message", () => stop.abort())
-process.on("disconnect", () => {
-  stop.abort()
-  // Being killed is safe, in a thread too: every write is a transaction.
-  setTimeout(() => process.kill(process.pid, "SIGKILL"), END_WITHIN_MS)
-})
+serveOrders<ApartWork, { complete: boolean }, SyncProgress>(
+  async (work, { signal, emit: onProgress }) => {
+    const dex = createDex({ env: process.env, cwd: process.cwd(), version, signal, onProgress })
+    try {
+      return work === "learn" ? await learnHere(dex) : await read(dex, signal)
+    } finally {
+      dex.close()
+    }
+  },
+  { endWithinMs: 1_000 },
+)
 
-const dex = createDex({
-  env: process.env,
-  cwd: process.cwd(),
-  version,
-  signal: stop.signal,
-  onProgress: (progress) => say({ progress }),
-})
-let report: ApartReport
-try {
-  report = work === "learn" ? await learnHere(dex) : await read()
-} catch (error) {
-  report = { error: messageOf(error), ...(isDexError(error) && { code: error.code }) }
-}
-dex.close()
-// After the databases are closed.
-setImmediate(() => say(report, () => process.exit(0)))
-
-async function read(): Promise<{ complete: boolean }> {
-  const { complete, busy } = await syncWithThreads(await dex.syncDeps(), dex.home.index, { signal: stop.signal })
+async function read(dex: Dex, signal: AbortSignal): Promise<{ complete: boolean }> {
+  const { complete, busy } = await syncWithThreads(await dex.syncDeps(), dex.home.index, { signal })
   if (!busy && dex.knows()) await learnNow(dex)
   return { complete }
 }

@@ -1,8 +1,9 @@
-import { spawn } from "node:child_process"
 import { connect } from "node:net"
 import { setTimeout as pause } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
 import { DexError, messageOf } from "../core/error.ts"
+import { subprocessFile } from "../subprocess/link.ts"
+import { startDetached } from "../subprocess/process.ts"
 import type { EmbedRole } from "./embedder.ts"
 import { helperPlace } from "./helper-place.ts"
 import type { LocalPackage } from "./local-package.ts"
@@ -98,23 +99,9 @@ function parsed(text: string): HelperAnswer {
 /** Detached: it is for whoever asks next, too. One that finds another already there ends at once. */
 function start({ dexDir, role }: Helper): { failure?: string } {
   const started: { failure?: string } = {}
-  const child = spawn(process.execPath, [processFile(), dexDir, role], {
-    cwd: dexDir,
-    detached: true,
-    stdio: "ignore",
-    windowsHide: true,
-  })
-  child.on("error", (error) => (started.failure = messageOf(error)))
-  child.on("exit", (code, signal) => {
-    if (code !== 0) started.failure = `it ended with ${signal ?? `exit code ${code}`}`
-  })
-  child.unref()
+  const file = fileURLToPath(subprocessFile("./helper-process.ts", import.meta.url))
+  startDetached([file, dexDir, role], { cwd: dexDir, onEnd: (problem) => (started.failure = problem) })
   return started
-}
-
-function processFile(): string {
-  const development = import.meta.url.endsWith(".ts")
-  return fileURLToPath(new URL(development ? "./helper-process.ts" : "../helper-process.js", import.meta.url))
 }
 
 function readVector(text: string, dims: number): Float32Array {

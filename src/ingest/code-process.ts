@@ -1,5 +1,5 @@
 import { openParser } from "../code/parse.ts"
-import { answerOrders } from "./apart.ts"
+import { serveOrders } from "../subprocess/serve.ts"
 import { type CodeOrder, type ReadCode, readCode } from "./read-code.ts"
 
 // The reading half of a project's code: files in, facts out.
@@ -7,7 +7,7 @@ import { type CodeOrder, type ReadCode, readCode } from "./read-code.ts"
 const [project = ""] = process.argv.slice(2)
 const parser = openParser()
 
-answerOrders(async (files: CodeOrder[]) => {
+serveOrders(async (files: CodeOrder[]) => {
   const read: ReadCode[] = []
   for (const file of files) read.push(await readCode(project, file, () => parser))
   return read

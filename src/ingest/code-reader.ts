@@ -1,7 +1,8 @@
 import { CODE_VERSION, isUnoptimized, languageOf } from "../code/languages.ts"
 import type { CodeParser } from "../code/parse.ts"
 import { redactName } from "../redact/name.ts"
-import { type Apart, NotStarted, startApart } from "./apart.ts"
+import { hasSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
+import { startProcess } from "../subprocess/process.ts"
 import { type CodeOrder, type ReadCode, readCode } from "./read-code.ts"
 
 /** Reads code files: here when there are few, in a process of its own while this one stores when there are more. */
@@ -53,6 +54,7 @@ function inlineReader(project: string, open?: CodeParser): CodeReader {
 /** Left to itself, V8 lets garbage grow to hundreds of megabytes before it looks. */
 const HEAP = ["--max-semi-space-size=4", "--max-old-space-size=128"]
 const FLAGS: Record<CodeSort, string[]> = { optimized: HEAP, plain: [...HEAP, "--liftoff-only"] }
+const CODE_PROCESS = subprocessFile("./code-process.ts", import.meta.url)
 /** The parser gives back little of what a large file took: a process that has grown to this is replaced by a new one. */
 const ENOUGH_MEMORY = 150e6
 
@@ -61,20 +63,20 @@ const ENOUGH_MEMORY = 150e6
  * files under way are read one by one: only the one that breaks it again is passed over.
  */
 function processReader(project: string): CodeReader {
-  let current: { sort: CodeSort; reading: Apart<CodeOrder[], ReadCode[]> } | undefined
+  let current: { sort: CodeSort; reading: Subprocess<CodeOrder[], ReadCode[]> } | undefined
   let last: Promise<unknown> = Promise.resolve()
   let closed = false
   const stop = async () => {
     const stopping = current
     current = undefined
-    await stopping?.reading.stop()
+    await stopping?.reading.kill() // it only reads
   }
   /** What went wrong is not for the files' sake. */
-  const isOurs = (error: unknown) => closed || error instanceof NotStarted
+  const isOurs = (error: unknown) => closed || (hasSubprocessEnded(error) && error.isNotStarted)
   const readIn = async (sort: CodeSort, files: CodeOrder[]) => {
     if (closed) throw new Error("Nothing is read any more")
     if (current && (current.sort !== sort || current.reading.memory() > ENOUGH_MEMORY)) await stop()
-    current ??= { sort, reading: startApart("code-process", [project], FLAGS[sort]) }
+    current ??= { sort, reading: startProcess(CODE_PROCESS, { args: [project], flags: FLAGS[sort] }) }
     return current.reading.ask(files)
   }
   const readOne = async (sort: CodeSort, file: CodeOrder): Promise<ReadCode> => {

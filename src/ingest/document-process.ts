@@ -1,6 +1,6 @@
-import { answerOrders } from "./apart.ts"
+import { serveOrders } from "../subprocess/serve.ts"
 import { readSections } from "./read-document.ts"
 
 // The reading half of a collection: files in, redacted sections out.
 
-answerOrders(readSections)
+serveOrders(readSections)

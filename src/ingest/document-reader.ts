@@ -1,4 +1,5 @@
-import { type Apart, NotStarted, startApart } from "./apart.ts"
+import { hasSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
+import { startProcess } from "../subprocess/process.ts"
 import type { DocumentOrder, ReadDocument } from "./read-document.ts"
 
 /** Reads documents: here when there are few, in a process of its own while this one stores when there are more. */
@@ -25,14 +26,14 @@ function inlineReader(): DocumentReader {
 
 /** A document that breaks the process is tried once more, with room. */
 function processReader(): DocumentReader {
-  let current: Apart<DocumentOrder, ReadDocument> | undefined
+  let current: Subprocess<DocumentOrder, ReadDocument> | undefined
   const stop = async () => {
     const stopping = current
     current = undefined
-    await stopping?.stop()
+    await stopping?.kill() // it only reads
   }
   const readIn = async (heap: string[], order: DocumentOrder) => {
-    current ??= startApart("document-process", [], heap)
+    current ??= startProcess(subprocessFile("./document-process.ts", import.meta.url), { flags: heap })
     return current.ask(order)
   }
   return {
@@ -41,7 +42,7 @@ function processReader(): DocumentReader {
       try {
         return await readIn(HEAP, order)
       } catch (error) {
-        if (!current?.hasEnded() || error instanceof NotStarted) throw error
+        if (!hasSubprocessEnded(error) || error.isNotStarted) throw error
         await stop()
         return await readIn(LARGE_HEAP, order).finally(stop)
       }

@@ -1,10 +1,11 @@
-import { Worker } from "node:worker_threads"
 import type { SourceId } from "../core/conversation.ts"
 import { createProjectFinder } from "../git/project.ts"
 import type { UnitWrite } from "../store/history/store.ts"
+import { hasSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
+import { startThread } from "../subprocess/thread.ts"
 import { takeUnit } from "./read-unit.ts"
 import type { SyncDeps } from "./sync-types.ts"
-import { heapLimits, THREADS_PAY_FROM_BYTES, threadFile } from "./threads.ts"
+import { heapLimits, THREADS_PAY_FROM_BYTES } from "./threads.ts"
 import type { NamedUnit } from "./unit-names.ts"
 
 /** Reads units: in this thread when there is little to do, in a worker while this thread stores when there is much. */
@@ -41,8 +42,7 @@ function inlineReader(deps: SyncDeps): Omit<UnitReader, "close"> {
   }
 }
 
-export type UnitOrder = { id: number; source: SourceId; unit: NamedUnit; replay: boolean }
-export type ReadAnswer = { id: number; write: UnitWrite } | { id: number; error: string }
+export type UnitOrder = { source: SourceId; unit: NamedUnit; replay: boolean }
 
 /** A unit that the reading thread died of, with all the memory it may have. */
 export class TooLarge extends Error {}
@@ -62,55 +62,54 @@ type PendingRead = {
  * first that waits. That one is tried once more; whatever comes of it, another thread goes on with the rest.
  */
 function threadReader(deps: SyncDeps, largestUnitBytes: number): UnitReader {
-  const waiting = new Map<number, PendingRead>()
-  let next = 0
+  const waiting = new Set<PendingRead>()
   let closed = false
-  let worker: Worker | undefined
+  let thread: Subprocess<UnitOrder, UnitWrite> | undefined
 
-  function start(times: number): Worker {
-    const started = new Worker(threadFile("read"), {
-      workerData: { dexDir: deps.home.dir, history: deps.home.history, outside: deps.outside ?? [] },
-      resourceLimits: heapLimits(largestUnitBytes * times),
+  function start(times: number): typeof thread {
+    const data = { dexDir: deps.home.dir, history: deps.home.history, outside: deps.outside ?? [] }
+    const limits = heapLimits(largestUnitBytes * times)
+    thread = startThread<UnitOrder, UnitWrite>(subprocessFile("./read-thread.ts", import.meta.url), { data, limits })
+    for (const one of waiting) give(one, thread)
+    thread.ended.then(({ message }) => {
+      if (!closed) goOn(message)
     })
-    let cause = "the reading thread ended"
-    started.on("message", (answer: ReadAnswer) => {
-      const asked = waiting.get(answer.id)
-      waiting.delete(answer.id)
-      if ("write" in answer) asked?.resolve(answer.write)
-      else asked?.reject(new Error(answer.error))
-    })
-    started.on("error", (error) => {
-      cause = error.message
-    })
-    started.on("exit", () => {
-      if (!closed) goOn(cause)
-    })
-    for (const { order } of waiting.values()) started.postMessage(order)
-    return started
+    return thread
+  }
+
+  function give(one: PendingRead, to: NonNullable<typeof thread>): void {
+    const settle = (settled: () => void) => {
+      waiting.delete(one)
+      settled()
+    }
+    to.ask(one.order).then(
+      (write) => settle(() => one.resolve(write)),
+      (error) => hasSubprocessEnded(error) || settle(() => one.reject(error)),
+    )
   }
 
   function goOn(cause: string): void {
-    const [first] = waiting.values()
+    const [first] = waiting
     if (first?.isSecondTry) {
-      waiting.delete(first.order.id)
+      waiting.delete(first)
       first.reject(new TooLarge(tooLarge(first.order.unit, cause)))
     } else if (first) first.isSecondTry = true
-    const [now] = waiting.values()
-    worker = now && start(now.isSecondTry ? SECOND_TRY : 1)
+    const [now] = waiting
+    thread = now && start(now.isSecondTry ? SECOND_TRY : 1)
   }
 
   return {
     ahead: AHEAD,
     read: (source, unit, replay) =>
       new Promise((resolve, reject) => {
-        const order: UnitOrder = { id: next++, source, unit, replay }
-        waiting.set(order.id, { order, isSecondTry: false, resolve, reject })
-        if (worker) worker.postMessage(order)
-        else worker = start(1)
+        const one = { order: { source, unit, replay }, isSecondTry: false, resolve, reject }
+        waiting.add(one)
+        if (thread) give(one, thread)
+        else start(1)
       }),
     close: async () => {
       closed = true
-      await worker?.terminate()
+      await thread?.kill()
     },
   }
 }

@@ -1,12 +1,12 @@
 import { setTimeout as pause } from "node:timers/promises"
-import { Worker } from "node:worker_threads"
 import type { Machine } from "../agents/kit/connector.ts"
-import { DexError } from "../core/error.ts"
 import type { EmbedSettings } from "../embed/embedder.ts"
+import { hasSubprocessEnded, subprocessFile } from "../subprocess/link.ts"
+import { startThread } from "../subprocess/thread.ts"
 import { SECOND_TRY } from "./reader.ts"
 import { syncHistory } from "./sync.ts"
 import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync-types.ts"
-import { heapLimits, THREADS_PAY_FROM_BYTES, threadFile } from "./threads.ts"
+import { heapLimits, THREADS_PAY_FROM_BYTES } from "./threads.ts"
 
 const LOOK_AGAIN_MS = 100
 
@@ -16,7 +16,6 @@ export type SyncThreadOrder = {
   outside: readonly string[]
   options: Omit<SyncOptions, "signal" | "onProgress" | "embed" | "wait">
 }
-export type ThreadReport = { progress: SyncProgress } | { report: SyncReport } | { error: string; code?: string }
 
 /**
  * A sync that uses what the machine has: a little is done here and now; for much, one thread reads and another stores,
@@ -70,7 +69,7 @@ async function readAndStore(deps: SyncDeps, indexPath: string, options: SyncOpti
   const order = { machine, home: { ...home, index: indexPath }, outside, options: plain(options) }
   const report = await inThread(order, done.largestUnitBytes, options).catch((error) => {
     // What it stored until then is stored. One unit of many small values can take more than others of its size.
-    if (error?.code !== "ERR_WORKER_OUT_OF_MEMORY") throw error
+    if (!hasSubprocessEnded(error) || error.code !== "ERR_WORKER_OUT_OF_MEMORY") throw error
     return inThread(order, done.largestUnitBytes * SECOND_TRY, options)
   })
   return { ...report, archived: report.archived + done.archived }
@@ -86,22 +85,7 @@ function inThread(
   largestUnitBytes: number,
   { signal, onProgress }: SyncOptions,
 ): Promise<SyncReport> {
-  return new Promise((resolve, reject) => {
-    const worker = new Worker(threadFile("store"), {
-      workerData: order,
-      resourceLimits: heapLimits(largestUnitBytes),
-    })
-    const stop = () => worker.postMessage("stop")
-    signal?.addEventListener("abort", stop)
-    worker.on("message", (message: ThreadReport) => {
-      if ("progress" in message) onProgress?.(message.progress)
-      else if ("report" in message) resolve(message.report)
-      else reject(message.code === undefined ? new Error(message.error) : new DexError(message.code, message.error))
-    })
-    worker.on("error", reject)
-    worker.on("exit", () => {
-      signal?.removeEventListener("abort", stop)
-      reject(new Error("The storing thread ended early"))
-    })
-  })
+  const file = subprocessFile("./store-thread.ts", import.meta.url)
+  const thread = startThread<SyncThreadOrder, SyncReport, SyncProgress>(file, { limits: heapLimits(largestUnitBytes) })
+  return thread.ask(order, { signal, ...(onProgress && { onEvent: onProgress }) }).finally(thread.end)
 }

@@ -1,12 +1,6 @@
 /** Starting threads costs as much as reading about this many bytes. */
 export const THREADS_PAY_FROM_BYTES = 4 << 20
 
-/** Source files run as they are in development; the bundle has the threads beside its first file. */
-export function threadFile(name: "read" | "store"): URL {
-  const development = import.meta.url.endsWith(".ts")
-  return new URL(development ? `./${name}-thread.ts` : `../${name}-thread.js`, import.meta.url)
-}
-
 /**
  * A thread's heap. Left to itself, V8 lets garbage grow to hundreds of megabytes before it looks; it needs room for the
  * largest unit, which is in memory several times over while it is read, parsed and stored.

@@ -1,14 +1,15 @@
-import { Worker } from "node:worker_threads"
 import { dexHome } from "../config/home.ts"
+import { messageOf } from "../core/error.ts"
+import { type Subprocess, subprocessFile } from "../subprocess/link.ts"
+import { startThread } from "../subprocess/thread.ts"
 import type { AlsoRead } from "../tools/context.ts"
 import { createThreadLock } from "./thread-lock.ts"
 
 export type ThreadStart = { env: Record<string, string | undefined>; cwd: string; version: string }
-export type ServeThreadOrder = { type: "look" } | { type: "learn"; also: AlsoRead } | { type: "stop" }
+export type ServeThreadOrder = { type: "look" } | { type: "learn"; also: AlsoRead }
 export type ThreadAnswer =
   | { type: "looked"; complete: boolean; lacksVectors: boolean }
   | { type: "learned"; notes: string[] }
-  | { type: "failed"; problem: string }
 
 export type Freshness = {
   /** Comes back when what was new is read, or after so long; then the reading goes on behind. Never throws. */
@@ -35,48 +36,28 @@ export const STILL_LEARNING = "dex is still learning: this is what is known so f
  */
 export function createFreshness(start: ThreadStart, log: (line: string) => void, onLearned = () => {}): Freshness {
   const lock = createThreadLock()
-  let worker: Worker | undefined
-  let settle = (_: ThreadAnswer) => {}
+  const stopping = new AbortController()
+  let thread: Subprocess<ServeThreadOrder, ThreadAnswer> | undefined
   let last: Promise<unknown> = Promise.resolve()
   let looking: Promise<void> | undefined
   let learning: Promise<string[]> | undefined
   let lookedAt = Number.NEGATIVE_INFINITY
   let freshAsOf: number | undefined
-  const startThread = () => {
-    const made = new Worker(threadFile(), {
-      workerData: { ...start, lock: lock.shared },
-      stdout: true,
-      stderr: true,
-      resourceLimits: HEAP,
-    })
+  const running = (): NonNullable<typeof thread> => {
+    if (thread && !thread.hasEnded()) return thread
     // Only JSON-RPC may reach stdout, whatever a thread prints.
-    made.stdout.on("data", (chunk: Buffer) => log(chunk.toString().trimEnd()))
-    made.stderr.on("data", (chunk: Buffer) => log(chunk.toString().trimEnd()))
-    made.on("message", (answer: ThreadAnswer) => settle(answer))
-    made.on("error", (error) => settle({ type: "failed", problem: error.message }))
-    made.on("exit", () => {
-      if (worker === made) worker = undefined
-      lock.finish()
-      settle({ type: "failed", problem: "the thread that reads ended early" })
-    })
-    made.unref()
-    return made
+    const options = { data: { ...start, lock: lock.shared }, limits: HEAP, log, isUnref: true }
+    thread = startThread<ServeThreadOrder, ThreadAnswer>(subprocessFile("./serve-thread.ts", import.meta.url), options)
+    thread.ended.then(() => lock.finish())
+    return thread
   }
-  /** One order at a time. Never rejects. */
-  const ask = (order: ServeThreadOrder): Promise<ThreadAnswer> => {
-    const asked = last.then(
-      () =>
-        new Promise<ThreadAnswer>((resolve) => {
-          settle = (answer) => {
-            settle = () => {}
-            resolve(answer)
-          }
-          worker ??= startThread()
-          worker.postMessage(order)
-        }),
-    )
-    last = asked
-    return asked
+  /** Never rejects. */
+  const ask = (order: ServeThreadOrder): Promise<ThreadAnswer | { type: "failed"; problem: string }> => {
+    const answer = running()
+      .ask(order, { signal: stopping.signal })
+      .catch((error: unknown) => ({ type: "failed" as const, problem: messageOf(error) }))
+    last = answer
+    return answer
   }
   let embeddedAt = Number.NEGATIVE_INFINITY
   const embedBehind = async () => {
@@ -112,7 +93,7 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
     asOf: () => freshAsOf,
     stop: async (withinMs) => {
       if (lock.close()) return true
-      worker?.postMessage({ type: "stop" } satisfies ServeThreadOrder)
+      stopping.abort() // the thread stays: this process is about to end, and must not while a thread does
       await firstOf(last, withinMs, undefined, undefined)
       return lock.close()
     },
@@ -141,10 +122,4 @@ function firstOf<T>(work: Promise<T>, withinMs: number, signal: AbortSignal | un
     if (signal?.aborted) late()
     work.then(done)
   })
-}
-
-/** Source files run as they are in development; the bundle has its threads beside its first file. */
-function threadFile(): URL {
-  const development = import.meta.url.endsWith(".ts")
-  return new URL(development ? "./serve-thread.ts" : "../serve-thread.js", import.meta.url)
 }

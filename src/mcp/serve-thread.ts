@@ -1,8 +1,8 @@
-import { parentPort, workerData } from "node:worker_threads"
+import { workerData } from "node:worker_threads"
 import { doApart } from "../app/apart.ts"
 import { createDex } from "../app/dex.ts"
-import { messageOf } from "../core/error.ts"
 import { syncHistory } from "../ingest/sync.ts"
+import { serveOrders } from "../subprocess/serve.ts"
 import type { Dex } from "../tools/context.ts"
 import { lacksVectors } from "../tools/embedder.ts"
 import { LEFT_TO_ANOTHER, learnNow } from "../tools/learned.ts"
@@ -17,69 +17,58 @@ const MOST_BYTES_HERE = 256 << 10
 
 const { lock: shared, ...start } = workerData as ThreadStart & { lock: SharedArrayBuffer }
 const lock = createThreadLock(shared)
-const say = (answer: ThreadAnswer) => parentPort!.postMessage(answer)
 
-const ENDS: ThreadAnswer = { type: "failed", problem: "the server ends" }
-const stop = new AbortController()
-
-parentPort!.on("message", async (order: ServeThreadOrder) => {
-  if (order.type === "stop") return stop.abort()
-  if (!lock.begin()) return say(ENDS)
-  const answer = await obey(order)
-  // After the databases are closed: a thread that ends inside one takes the process down with it.
-  setImmediate(() => {
+serveOrders(async (order: ServeThreadOrder, { signal }): Promise<ThreadAnswer> => {
+  if (!lock.begin()) throw serverEnds()
+  try {
+    return await obey(order, signal)
+  } finally {
+    // After the databases are closed: a thread that ends inside one takes the process down with it.
+    await new Promise(setImmediate)
     lock.finish()
-    say(answer)
-  })
+  }
 })
 
-async function obey(order: Exclude<ServeThreadOrder, { type: "stop" }>): Promise<ThreadAnswer> {
-  try {
-    if (order.type === "learn" && order.also.only === "spending") return await countApart()
-    if (order.type === "learn")
-      return await withDex(async (dex) => ({ type: "learned", notes: await learnNow(dex, order.also) }))
-    return (await withDex(look)) ?? (await lookApart())
-  } catch (error) {
-    return { type: "failed", problem: messageOf(error) }
+async function obey(order: ServeThreadOrder, signal: AbortSignal): Promise<ThreadAnswer> {
+  const withDex = async <T>(work: (dex: Dex) => Promise<T>): Promise<T> => {
+    const dex = createDex({ ...start, signal, staysSmall: true })
+    try {
+      return await work(dex)
+    } finally {
+      dex.close()
+    }
   }
+  if (order.type === "learn" && order.also.only === "spending")
+    // A sync writes what was spent. If another one is at it, that one does.
+    return { type: "learned", notes: (await readApart(signal)) ? [] : [LEFT_TO_ANOTHER] }
+  if (order.type === "learn")
+    return withDex(async (dex) => ({ type: "learned", notes: await learnNow(dex, order.also) }))
+  const looked = await withDex((dex) => look(dex, signal))
+  if (looked) return looked
+  const complete = await readApart(signal)
+  return withDex(async (dex) => ({ type: "looked", complete, lacksVectors: await lacksVectors(dex) }))
 }
 
 /** Undefined: there is too much to be read here. */
-async function look(dex: Dex): Promise<ThreadAnswer | undefined> {
-  const little = { mostBytes: MOST_BYTES_HERE, quick: true, signal: stop.signal }
+async function look(dex: Dex, signal: AbortSignal): Promise<ThreadAnswer | undefined> {
+  const little = { mostBytes: MOST_BYTES_HERE, quick: true, signal }
   const read = await syncHistory(await dex.syncDeps(), little)
   if ("largestUnitBytes" in read) return undefined
   if (!read.busy && dex.knows()) await learnNow(dex)
   return { type: "looked", complete: read.complete, lacksVectors: await lacksVectors(dex) }
 }
 
-/** A sync writes what was spent. If another one is at it, that one does. */
-async function countApart(): Promise<ThreadAnswer> {
-  const complete = await readApart()
-  return complete === undefined ? ENDS : { type: "learned", notes: complete ? [] : [LEFT_TO_ANOTHER] }
-}
-
-async function lookApart(): Promise<ThreadAnswer> {
-  const complete = await readApart()
-  if (complete === undefined) return ENDS
-  return withDex(async (dex) => ({ type: "looked", complete, lacksVectors: await lacksVectors(dex) }))
-}
-
 /**
- * Whether another process has read everything; undefined if the server ends. Meanwhile no database is open here: the server may
- * end at any time, and that process ends with it.
+ * Whether another process has read everything. Meanwhile no database is open here: the server may end at any time, and that
+ * process ends with it.
  */
-async function readApart(): Promise<boolean | undefined> {
+async function readApart(signal: AbortSignal): Promise<boolean> {
   lock.finish()
-  const { complete } = await doApart("read", { ...start, signal: stop.signal })
-  return lock.begin() ? complete : undefined
+  const { complete } = await doApart("read", { ...start, signal })
+  if (!lock.begin()) throw serverEnds()
+  return complete
 }
 
-async function withDex<T>(work: (dex: Dex) => Promise<T>): Promise<T> {
-  const dex = createDex({ ...start, signal: stop.signal, staysSmall: true })
-  try {
-    return await work(dex)
-  } finally {
-    dex.close()
-  }
+function serverEnds(): Error {
+  return new Error("the server ends")
 }

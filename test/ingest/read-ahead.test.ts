@@ -27,12 +27,13 @@ async function mostAhead(files: number, bytesEach: number): Promise<{ units: num
   const most = { units: 0, bytes: 0 }
   const open = new Map<string, number>()
   const { postMessage } = Worker.prototype
-  Worker.prototype.postMessage = function (order: UnitOrder) {
+  Worker.prototype.postMessage = function (message: { order: UnitOrder }) {
+    const { order } = message
     open.set(order.unit.key, order.unit.bytes)
     most.units = Math.max(most.units, open.size)
     const bytes = [...open.values()].reduce((sum, size) => sum + size, 0)
     most.bytes = Math.max(most.bytes, bytes)
-    postMessage.call(this, order)
+    postMessage.call(this, message)
   }
   onTestFinished(() => {
     Worker.prototype.postMessage = postMessage

@@ -5,6 +5,7 @@ import { expect, test } from "vitest"
 /** A folder may import from the lines above its own, never from its own line or below. */
 const LAYERS = [
   ["core", "files", "net"],
+  ["subprocess"],
   ["store/sqlite"],
   ["store/history"],
   [

@@ -1,5 +1,6 @@
-import { type ChildProcess, fork } from "node:child_process"
-import { fileURLToPath } from "node:url"
+import { messageOf } from "../../core/error.ts"
+import { hasSubprocessEnded, type Subprocess, subprocessFile } from "../../subprocess/link.ts"
+import { startProcess } from "../../subprocess/process.ts"
 import type { FoundRows } from "./newest-rows.ts"
 import type { Preview } from "./preview-lines.ts"
 import type { PickerFilter, PickerRow } from "./state.ts"
@@ -23,7 +24,6 @@ export type LookUpAnswer =
   | { sources: string[] }
   | { note: string }
   | { problem: string }
-export type LookUp = { id: number } & LookUpAnswer
 
 export type LookUpProcess = {
   /** A newer question of the same type takes the place of one that waits: that one is never answered. */
@@ -38,41 +38,33 @@ type OpenQuestion = { question: LookUpQuestion; answered: (answer: LookUpAnswer)
  * question. One that died is started again, and is asked what the other one did not answer.
  */
 export function startLookUp(): LookUpProcess {
-  let child: ChildProcess | undefined
-  let asking: (OpenQuestion & { isAgain: boolean }) | undefined
+  let current: Subprocess<LookUpQuestion, LookUpAnswer> | undefined
+  let isAsking = false
+  let isClosed = false
   const waiting = new Map<LookUpQuestion["type"], OpenQuestion>()
-  let id = 0
-  const end = (answer: LookUpAnswer) => {
-    const { answered } = asking!
-    asking = undefined
-    answered(answer)
-    askNext()
+  const running = (): NonNullable<typeof current> => {
+    if (!current || current.hasEnded()) current = startProcess(subprocessFile("./look-up-process.ts", import.meta.url))
+    return current
   }
-  const started = () => {
-    if (child) return child
-    const one = fork(processFile(), { stdio: ["ignore", "ignore", "ignore", "ipc"], execArgv: [] })
-    one.on("message", (answer: LookUp) => answer.id === id && asking && end(answer))
-    const gone = () => {
-      if (child !== one) return
-      child = undefined
+  const lookUp = async (question: LookUpQuestion, isAgain = false): Promise<LookUpAnswer> => {
+    try {
+      return await running().ask(question)
+    } catch (error) {
+      if (!hasSubprocessEnded(error)) return { problem: messageOf(error) }
       // What two of them did not survive is not asked a third time.
-      if (asking?.isAgain) end({ problem: "The process that searches ended early." })
-      else if (asking) send({ ...asking, isAgain: true })
+      return isAgain || isClosed ? { problem: "The process that searches ended early." } : lookUp(question, true)
     }
-    one.on("error", gone)
-    one.on("exit", gone)
-    child = one
-    return one
   }
-  const send = (asked: OpenQuestion & { isAgain: boolean }) => {
-    asking = asked
-    started().send({ id: ++id, question: asked.question }, () => {})
-  }
-  const askNext = () => {
+  const askNext = async () => {
     const [next] = waiting.values()
-    if (asking || next === undefined) return
+    if (isAsking || next === undefined) return
     waiting.delete(next.question.type)
-    send({ ...next, isAgain: false })
+    isAsking = true
+    const answer = await lookUp(next.question)
+    isAsking = false
+    if (isClosed) return
+    next.answered(answer)
+    askNext()
   }
   return {
     ask: (question, answered) => {
@@ -80,16 +72,9 @@ export function startLookUp(): LookUpProcess {
       askNext()
     },
     close: () => {
-      const one = child
-      child = undefined
+      isClosed = true
       waiting.clear()
-      one?.kill("SIGKILL") // it only reads
+      current?.kill() // it only reads
     },
   }
-}
-
-/** Source files run as they are in development; the bundle has its processes beside its first file. */
-function processFile(): string {
-  const development = import.meta.url.endsWith(".ts")
-  return fileURLToPath(new URL(development ? "./look-up-process.ts" : "../look-up-process.js", import.meta.url))
 }

@@ -1,31 +1,24 @@
 import { createDex } from "../../app/dex.ts"
 import { VERSION } from "../../app/version.ts"
-import { messageOf } from "../../core/error.ts"
 import { glyphsOf } from "../../render/screen.ts"
 import { many } from "../../render/words.ts"
 import type { TypedRead } from "../../search/typing.ts"
+import { serveOrders } from "../../subprocess/serve.ts"
 import { deletionsAhead, sayDeletions } from "../../tools/deletions.ts"
 import { resume } from "../../tools/resume/resume.ts"
 import { unspoken } from "../ask-to-speak.ts"
 import { notInstalled } from "../open-program.ts"
 import { previewOf, rowsRanked, rowsTyped } from "./look-up.ts"
-import type { LookUp, LookUpAnswer, LookUpQuestion } from "./look-up-apart.ts"
+import type { LookUpAnswer, LookUpQuestion } from "./look-up-apart.ts"
 
 // Looks things up while the picker draws: a search of a word that is still being typed takes up to a second.
-
-// Ctrl-C in a terminal reaches this process too; it ends with whoever started it.
-process.on("SIGINT", () => {})
-process.on("disconnect", () => process.exit(0))
 
 const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
 
 /** Most rows stay from one key to the next. */
 const read: TypedRead = new Map()
 
-process.on("message", async ({ id, question }: { id: number; question: LookUpQuestion }) => {
-  const answer: LookUpAnswer = await answerTo(question).catch((error) => ({ problem: messageOf(error) }))
-  if (process.connected) process.send!({ id, ...answer } satisfies LookUp)
-})
+serveOrders(answerTo)
 
 async function answerTo(question: LookUpQuestion): Promise<LookUpAnswer> {
   switch (question.type) {

@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process"
+import { startDetached } from "../../subprocess/process.ts"
 import type { Dex } from "../context.ts"
 import { pushedOf } from "./sharing.ts"
 
@@ -14,16 +14,8 @@ export function pushBehind(dex: Pick<Dex, "home" | "machine" | "now">): boolean 
     const { retry_at } = pushed.health()
     pushed.close()
     if (retry_at !== undefined && retry_at > dex.now()) return false
-    const options = {
-      cwd: dex.home.dir,
-      env: dex.machine.env,
-      detached: true,
-      stdio: "ignore",
-      windowsHide: true,
-    } as const
-    const child = spawn(process.execPath, [script, "hub", "push", "--quiet"], options)
-    child.on("error", () => {}) // the next sync tries again
-    child.unref()
+    // If it does not start, the next sync tries again.
+    startDetached([script, "hub", "push", "--quiet"], { cwd: dex.home.dir, env: dex.machine.env })
     return true
   } catch {
     return false // `dex hub status` says what is wrong

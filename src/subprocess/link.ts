@@ -1,0 +1,127 @@
+import { DexError } from "../core/error.ts"
+
+// How dex talks to its own threads and processes. An order gets one answer or error, and any number of events before it. The
+// other side (serve.ts) does one order after the other.
+
+export type ToSubprocess<Order> = { id: number; order: Order } | { cancel: number } | { end: true }
+
+export type FromSubprocess<Answer, Event> = { id: number } & (
+  | { event: Event }
+  | { answer: Answer; memory: number }
+  | { error: string; code?: string; memory: number }
+)
+
+export type Subprocess<Order, Answer, Event = never> = {
+  /**
+   * Rejects with what the order threw, or with SubprocessEnded. A signal that is aborted cancels the order: what it has by
+   * then is its answer.
+   */
+  ask(order: Order, options?: { onEvent?: (event: Event) => void; signal?: AbortSignal | undefined }): Promise<Answer>
+  /** Never rejects. Also of one that could not be started. */
+  ended: Promise<SubprocessEnded>
+  hasEnded(): boolean
+  /** What a process took in memory when it last answered, in bytes; 0 for a thread. */
+  memory(): number
+  /** Cancels what it is doing, and resolves when it has ended. */
+  end(): Promise<void>
+  /** Ends it at once: for those that only read, and those whose every write is a transaction. */
+  kill(): Promise<void>
+}
+
+export class SubprocessEnded extends Error {
+  override name = "SubprocessEnded"
+  /** The system had no room for it, or there is no such program: that says nothing about the order. */
+  readonly isNotStarted: boolean
+  /** Of the error that ended a thread, such as ERR_WORKER_OUT_OF_MEMORY. */
+  readonly code: string | undefined
+
+  constructor(how: string, { isNotStarted = false, cause }: { isNotStarted?: boolean; cause?: unknown } = {}) {
+    super(how, { cause })
+    this.isNotStarted = isNotStarted
+    const { code } = (cause ?? {}) as { code?: unknown }
+    this.code = typeof code === "string" ? code : undefined
+  }
+}
+
+/** By name, because the bundle may contain this class in more than one file. */
+export function hasSubprocessEnded(error: unknown): error is SubprocessEnded {
+  return error instanceof Error && error.name === "SubprocessEnded"
+}
+
+/** A thread or a process, as this side sees it. */
+type Channel = { post(message: object): void; kill(): void }
+
+type Waiting<Answer, Event> = {
+  onEvent: ((event: Event) => void) | undefined
+  resolve(answer: Answer): void
+  reject(error: Error): void
+}
+
+export function createLink<Order, Answer, Event>(
+  open: (on: { message(message: FromSubprocess<Answer, Event>): void; ended(error: SubprocessEnded): void }) => Channel,
+): Subprocess<Order, Answer, Event> {
+  const waiting = new Map<number, Waiting<Answer, Event>>()
+  const { promise: ended, resolve: end } = Promise.withResolvers<SubprocessEnded>()
+  let over: SubprocessEnded | undefined
+  let next = 0
+  let memory = 0
+  const channel = open({
+    message: (message) => {
+      const one = waiting.get(message.id)
+      if ("event" in message) return one?.onEvent?.(message.event)
+      memory = message.memory
+      waiting.delete(message.id)
+      if ("answer" in message) one?.resolve(message.answer)
+      else
+        one?.reject(message.code === undefined ? new Error(message.error) : new DexError(message.code, message.error))
+    },
+    ended: (error) => {
+      over ??= error
+      const left = [...waiting.values()]
+      waiting.clear()
+      for (const { reject } of left) reject(over)
+      end(over)
+    },
+  })
+  const post = (message: ToSubprocess<Order>) => {
+    if (!over) channel.post(message)
+  }
+  return {
+    ended,
+    hasEnded: () => over !== undefined,
+    memory: () => memory,
+    ask: (order, { onEvent, signal } = {}) => {
+      if (over) return Promise.reject(over)
+      const id = next++
+      const cancel = () => post({ cancel: id })
+      const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+      try {
+        post({ id, order })
+      } catch (error) {
+        return Promise.reject(error) // something in the order cannot be sent, such as a function
+      }
+      waiting.set(id, { onEvent, resolve, reject })
+      if (signal?.aborted) cancel()
+      signal?.addEventListener("abort", cancel)
+      return promise.finally(() => signal?.removeEventListener("abort", cancel))
+    },
+    end: async () => {
+      post({ end: true })
+      await ended
+    },
+    kill: async () => {
+      if (!over) channel.kill()
+      await ended
+    },
+  }
+}
+
+/**
+ * Where a thread or process begins. `path` is beside the caller's source file; the bundle has all of them beside its first
+ * file, and what starts them there or in cold/.
+ */
+export function subprocessFile(path: `./${string}.ts`, callerUrl: string): URL {
+  if (callerUrl.endsWith(".ts")) return new URL(path, callerUrl)
+  const folder = /\/cold\/[^/]+$/.test(callerUrl) ? "../" : "./"
+  return new URL(folder + path.slice("./".length, -".ts".length).concat(".js"), callerUrl)
+}

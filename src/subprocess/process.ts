@@ -1,0 +1,69 @@
+import { fork, spawn } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { createLink, type Subprocess, SubprocessEnded } from "./link.ts"
+
+type ProcessOptions = {
+  args?: string[]
+  /** For Node, such as a limit of its heap. */
+  flags?: string[]
+  cwd?: string
+  env?: Record<string, string | undefined>
+  /** Gets what it prints as errors. */
+  log?(line: string): void
+}
+
+/** A process of dex's own, which ends with the one that started it. */
+export function startProcess<Order, Answer, Event = never>(
+  file: URL,
+  { args = [], flags = [], cwd, env, log }: ProcessOptions = {},
+): Subprocess<Order, Answer, Event> {
+  return createLink((on) => {
+    const child = fork(fileURLToPath(file), args, {
+      execArgv: flags,
+      serialization: "advanced",
+      stdio: ["ignore", "ignore", log ? "pipe" : "ignore", "ipc"],
+      ...(cwd !== undefined && { cwd }),
+      ...(env && { env: env as NodeJS.ProcessEnv }),
+    })
+    const fail = (error: Error) => {
+      const isNotStarted = child.pid === undefined
+      on.ended(new SubprocessEnded(error.message, { isNotStarted, cause: error }))
+    }
+    // There is none if the system had no room for the process.
+    child.stderr?.on("data", (chunk: Buffer) => log?.(chunk.toString().trimEnd()))
+    child.on("message", on.message)
+    child.on("error", fail)
+    child.on("exit", (code, signal) => on.ended(new SubprocessEnded(signal ?? `exit ${code}`)))
+    return {
+      // What has not started says so itself.
+      post: (message) => child.pid !== undefined && child.send(message, (error) => error && fail(error)),
+      kill: () => void child.kill("SIGKILL"),
+    }
+  })
+}
+
+/** Starts a program of dex's own that goes on when this process has ended. True once it runs; `onEnd` is told if it fails. */
+export function startDetached(
+  args: readonly string[],
+  { cwd, env, onEnd }: { cwd: string; env?: NodeJS.ProcessEnv; onEnd?: (problem: string) => void },
+): Promise<boolean> {
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, args, {
+      cwd,
+      detached: true,
+      stdio: "ignore",
+      windowsHide: true,
+      ...(env && { env }),
+    })
+    child.once("spawn", () => resolve(true))
+    child.once("error", (error) => {
+      onEnd?.(error.message)
+      resolve(false)
+    })
+    if (onEnd)
+      child.once("exit", (code, signal) => {
+        if (code !== 0) onEnd(`it ended with ${signal ?? `exit code ${code}`}`)
+      })
+    child.unref()
+  })
+}

@@ -1,0 +1,66 @@
+import { parentPort } from "node:worker_threads"
+import { isDexError, messageOf } from "../core/error.ts"
+import type { FromSubprocess, ToSubprocess } from "./link.ts"
+
+export type Serving<Event> = {
+  emit(event: Event): void
+  /** Aborted if the order was cancelled, or if this thread or process is to end. */
+  signal: AbortSignal
+}
+
+/**
+ * The other side of a link, in a thread or a process: does one order after the other, until it is told to end or whoever
+ * started it is gone. What it is doing then may take `endWithinMs` longer.
+ */
+export function serveOrders<Order, Answer, Event = never>(
+  answer: (order: Order, serving: Serving<Event>) => Answer | Promise<Answer>,
+  { endWithinMs = 0 }: { endWithinMs?: number } = {},
+): void {
+  const cancels = new Map<number, AbortController>()
+  let last: Promise<void> = Promise.resolve()
+  let isEnding = false
+  const send = (message: FromSubprocess<Answer, Event>): Promise<void> =>
+    new Promise((resolve) => {
+      if (!parentPort && !process.connected) return resolve()
+      if (!parentPort) return void process.send!(message, () => resolve())
+      parentPort.postMessage(message)
+      resolve()
+    })
+  const obey = async (id: number, order: Order, { signal }: AbortController) => {
+    let said: { answer: Answer } | { error: string; code?: string }
+    try {
+      said = { answer: await answer(order, { signal, emit: (event) => void send({ id, event }) }) }
+    } catch (error) {
+      said = { error: messageOf(error), ...(isDexError(error) && { code: error.code }) }
+    }
+    cancels.delete(id)
+    await send({ id, memory: parentPort ? 0 : process.memoryUsage.rss(), ...said })
+  }
+  const end = () => {
+    if (isEnding) return
+    isEnding = true
+    const isBusy = cancels.size > 0
+    for (const cancel of cancels.values()) cancel.abort()
+    // After the databases are closed: a thread that ends inside one takes the process down with it.
+    last.then(() => setImmediate(() => process.exit(0)))
+    if (!isBusy || parentPort) return
+    // Being killed is safe, in its threads too: every write is a transaction.
+    if (endWithinMs === 0) process.exit(0)
+    setTimeout(() => process.kill(process.pid, "SIGKILL"), endWithinMs)
+  }
+  const take = (message: ToSubprocess<Order>) => {
+    if ("end" in message) return end()
+    if ("cancel" in message) return cancels.get(message.cancel)?.abort()
+    if (isEnding) return
+    const cancel = new AbortController()
+    cancels.set(message.id, cancel)
+    last = last.then(() => obey(message.id, message.order, cancel))
+  }
+  if (parentPort) return void parentPort.on("message", take)
+  // Ctrl-C and the end of a terminal reach this process too; whoever started it says when to end.
+  process.on("SIGINT", () => {})
+  process.on("SIGHUP", () => {})
+  process.on("SIGTERM", end)
+  process.on("disconnect", end)
+  process.on("message", take)
+}

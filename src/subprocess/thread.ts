@@ -1,0 +1,38 @@
+import { type ResourceLimits, Worker } from "node:worker_threads"
+import { createLink, type Subprocess, SubprocessEnded } from "./link.ts"
+
+type ThreadOptions = {
+  /** What `workerData` is there. */
+  data?: unknown
+  limits: ResourceLimits
+  /** Gets what the thread prints, which would appear on this process's own output otherwise. */
+  log?(line: string): void
+  /** Does not keep this process alive. */
+  isUnref?: boolean
+}
+
+export function startThread<Order, Answer, Event = never>(
+  file: URL,
+  { data, limits, log, isUnref }: ThreadOptions,
+): Subprocess<Order, Answer, Event> {
+  return createLink((on) => {
+    const worker = new Worker(file, {
+      workerData: data,
+      resourceLimits: limits,
+      ...(log && { stdout: true, stderr: true }),
+    })
+    const print = (chunk: Buffer) => log?.(chunk.toString().trimEnd())
+    if (log) {
+      worker.stdout.on("data", print)
+      worker.stderr.on("data", print)
+    }
+    let cause: Error | undefined
+    worker.on("message", on.message)
+    worker.on("error", (error: Error) => {
+      cause = error
+    })
+    worker.on("exit", () => on.ended(new SubprocessEnded(cause?.message ?? "the thread ended", { cause })))
+    if (isUnref) worker.unref()
+    return { post: (message) => worker.postMessage(message), kill: () => void worker.terminate() }
+  })
+}
