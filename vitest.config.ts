@@ -11,6 +11,8 @@ const TORTURE = "test/torture/*.test.ts"
 const PROGRAM = programTests()
 
 const BUILD = "test/support/build.ts"
+/** Compares the rows that queries return with the types they are given. */
+const CHECK_ROWS = "test/support/check-rows.ts"
 const IN_MEMORY = "test/support/in-memory.ts"
 const NO_PROCESS = "test/support/no-process.ts"
 
@@ -19,6 +21,7 @@ const HANGS_MS = 300_000
 
 const common = {
   pool: "forks" as const,
+  setupFiles: [CHECK_ROWS],
   testTimeout: HANGS_MS,
   hookTimeout: HANGS_MS,
   expect: { poll: { timeout: HANGS_MS / 3 } },
@@ -45,7 +48,7 @@ export default defineConfig({
           include: ["test/**/*.test.ts"],
           exclude: [...TIMING, TORTURE, ...PROGRAM],
           globalSetup: [IN_MEMORY],
-          setupFiles: [NO_PROCESS],
+          setupFiles: [CHECK_ROWS, NO_PROCESS],
           maxWorkers: availableParallelism(),
           sequence: { groupOrder: 0 },
         },

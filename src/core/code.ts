@@ -1,16 +1,18 @@
-export type DefinitionKind =
-  | "function"
-  | "method"
-  | "class"
-  | "struct"
-  | "interface"
-  | "trait"
-  | "enum"
-  | "type"
-  | "constant"
-  | "variable"
-  | "module"
-  | "macro"
+export const DEFINITION_KINDS = [
+  "function",
+  "method",
+  "class",
+  "struct",
+  "interface",
+  "trait",
+  "enum",
+  "type",
+  "constant",
+  "variable",
+  "module",
+  "macro",
+] as const
+export type DefinitionKind = (typeof DEFINITION_KINDS)[number]
 
 /** Lines are counted from 1. */
 export type Definition = {

@@ -89,7 +89,8 @@ const TITLE_SOURCES = ["person", "agent", "summary", "plan", "commit", "first_pr
 export type Title = { text: string; from: (typeof TITLE_SOURCES)[number] }
 
 /** Who ran it: a person, another conversation, a script, or dex itself. Nobody ran a document or a note. */
-export type Kind = "person" | "subagent" | "automation" | "dex" | "document" | "note"
+export const CONVERSATION_KINDS = ["person", "subagent", "automation", "dex", "document", "note"] as const
+export type Kind = (typeof CONVERSATION_KINDS)[number]
 /** What a listing shows unless all was asked for: what a person did. */
 export const PERSONS_KINDS: Kind[] = ["person"]
 

@@ -1,12 +1,13 @@
-import type { SourceId } from "../../core/conversation.ts"
 import { type Ref, sourceWithOwner } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
+import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
 import { FLAG } from "./flags.ts"
 
 type Named = Ref & { number: number }
-type Anchor = { id: number; project_id: number | null; number: number; at: number | null }
+type Anchor = RowOf<typeof ANCHOR>
+const ANCHOR = { id: "integer", project_id: "integer?", number: "integer", at: "integer?" } as const
 /** `edge`: the time of its message that is nearest to the anchor from outside, as the conversation tells it. */
-type Span = { id: number; source: SourceId; native_id: string; edge: number | null }
+const SPAN = { id: "integer", source: "text", native_id: "text", edge: "integer?" } as const
 type Found = Named & { at: number; conversation: number }
 
 const SPANS_BEFORE = `select id, source, native_id, ended_at as edge from conversation
@@ -21,12 +22,12 @@ const AFTER = `select number, at from message where conversation_id = @of and no
 
 /** What a project's conversations said just before and after one message, whichever of them it was, in order of time. */
 export function around(db: Db, ref: Named, before: number, after: number): Named[] {
-  const anchor = db
-    .prepare(
-      `select c.id, c.project_id, m.number, m.at from conversation c join message m on m.conversation_id = c.id
+  const anchor = rowQuery(
+    db,
+    `select c.id, c.project_id, m.number, m.at from conversation c join message m on m.conversation_id = c.id
        where c.source = ? and c.native_id = ? and m.number = ?`,
-    )
-    .get(sourceWithOwner(ref), ref.id, ref.number) as Anchor | undefined
+    ANCHOR,
+  ).get(sourceWithOwner(ref), ref.id, ref.number)
   if (anchor === undefined) return []
   if (anchor.at === null) return [ref]
   const earlier = nearest(db, anchor, before, { spans: SPANS_BEFORE, messages: BEFORE, direction: -1 })
@@ -43,15 +44,15 @@ function nearest(
 ): Found[] {
   if (most === 0) return []
   const { id, number, at, project_id } = anchor
-  const messages = db.prepare(side.messages)
+  const messages = rowQuery(db, side.messages, { number: "integer", at: "integer" })
   const uncounted = FLAG.superseded | FLAG.copied
   const order = (a: Found, b: Found) =>
     side.direction * (a.at - b.at || a.conversation - b.conversation || a.number - b.number)
   let found: Found[] = []
-  for (const span of db.prepare(side.spans).all({ id, project_id, at }) as Span[]) {
+  for (const span of rowQuery(db, side.spans, SPAN).all({ id, project_id, at })) {
     const farthest = found.length === most ? found.at(-1)! : undefined
     if (farthest && span.edge !== null && side.direction * (span.edge - farthest.at) > 0) break
-    const rows = messages.all({ of: span.id, id, number, at, most, uncounted }) as { number: number; at: number }[]
+    const rows = messages.all({ of: span.id, id, number, at, most, uncounted })
     const told = rows.map((row) => ({ ...row, source: span.source, id: span.native_id, conversation: span.id }))
     found = [...found, ...told].sort(order).slice(0, most)
   }

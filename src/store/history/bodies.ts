@@ -1,4 +1,5 @@
 import type { Db } from "../sqlite/database.ts"
+import { rowQuery } from "../sqlite/typed-query.ts"
 import { numberOfLine, packBlock, readBlock } from "./codec.ts"
 import { isSound, rowSum } from "./rot/sums.ts"
 import type { MessageWrite } from "./store.ts"
@@ -11,13 +12,12 @@ export type Placed = { number: number; line: string; chunk: number; old?: { line
 export function bodyLine(number: number, { model, usage, parts, effects }: MessageWrite): string {
   return JSON.stringify({ n: number, model, usage, parts, effects: effects?.length ? effects : undefined })
 }
-
-type BodyBlock = { conversation_id: number; chunk: number; data: Buffer; sum: number | null }
+const BODY_BLOCK = { conversation_id: "integer", chunk: "integer", data: "blob", sum: "integer?" } as const
 
 /** Every message's body line, by number; without those of damaged blocks. */
 export function loadLines(db: Db, id: number): Map<number, string> {
   const lines = new Map<number, string>()
-  const blocks = db.prepare("select * from body where conversation_id = ?").iterate(id) as Iterable<BodyBlock>
+  const blocks = rowQuery(db, "select * from body where conversation_id = ?", BODY_BLOCK).iterate(id)
   for (const block of blocks) {
     // A block whose key is damaged may be another conversation's.
     if (block.conversation_id !== id || !isSound("body", block)) continue

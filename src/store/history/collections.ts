@@ -1,4 +1,5 @@
 import { type Db, inTransaction } from "../sqlite/database.ts"
+import { valueQuery } from "../sqlite/typed-query.ts"
 import type { Collection } from "./store.ts"
 import { conversationsOf, deleteConversation } from "./write-conversation.ts"
 
@@ -22,10 +23,10 @@ export function saveCollection(db: Db, collection: Collection): void {
 
 export function removeCollection(db: Db, name: string): boolean {
   return inTransaction(db, () => {
-    const units = db
-      .prepare("select id from unit where source = 'docs' and key >= ? and key < ?")
-      .pluck()
-      .all(`${name}/`, `${name}0`) as number[]
+    const units = valueQuery(db, "select id from unit where source = 'docs' and key >= ? and key < ?", "integer").all(
+      `${name}/`,
+      `${name}0`,
+    )
     for (const unit of units) removeUnit(db, unit)
     return db.prepare("delete from collection where name = ?").run(name).changes > 0
   })
@@ -33,8 +34,8 @@ export function removeCollection(db: Db, name: string): boolean {
 
 export function removeDocuments(db: Db, keys: string[]): number {
   return inTransaction(db, () => {
-    const find = db.prepare("select id from unit where source = 'docs' and key = ?").pluck()
-    const units = keys.flatMap((key) => (find.get(key) as number | undefined) ?? [])
+    const find = valueQuery(db, "select id from unit where source = 'docs' and key = ?", "integer")
+    const units = keys.flatMap((key) => find.get(key) ?? [])
     for (const unit of units) removeUnit(db, unit)
     return units.length
   })

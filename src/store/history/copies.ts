@@ -1,5 +1,6 @@
 import type { Ref } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
+import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { loadLines } from "./bodies.ts"
 import { usageText } from "./facts.ts"
 import { refreshCounts } from "./feed.ts"
@@ -19,36 +20,35 @@ export function flagCopies(
   added: { key: Buffer; flags: number }[],
 ): { forkOf?: string; uncounted: number } | undefined {
   const twins = new Set<number>()
-  const find = db
-    .prepare(
-      `select m.conversation_id from message m join conversation c on c.id = m.conversation_id
+  const find = valueQuery(
+    db,
+    `select m.conversation_id from message m join conversation c on c.id = m.conversation_id
      where m.key = ? and m.flags & 8 and m.conversation_id <> ? and c.source = ?`,
-    )
-    .pluck()
+    "integer",
+  )
   for (const { key, flags } of added) {
-    if (flags & FLAG.prompt) for (const twin of find.all(key, id, source) as number[]) twins.add(twin)
+    if (flags & FLAG.prompt) for (const twin of find.all(key, id, source)) twins.add(twin)
   }
   if (twins.size === 0) return undefined
   let forkOf: { id: string; shared: number } | undefined
   let uncounted = 0
   for (const twin of twins) {
     const [original, copy] = isOlder(db, twin, id) ? [twin, id] : [id, twin]
-    uncounted += db
-      .prepare(
-        "select count(*) from message where conversation_id = ? and not flags & 6 and key in (select key from message where conversation_id = ?)",
-      )
-      .pluck()
-      .get(copy, original) as number
+    uncounted += valueQuery(
+      db,
+      "select count(*) from message where conversation_id = ? and not flags & 6 and key in (select key from message where conversation_id = ?)",
+      "integer",
+    ).get(copy, original)!
     const shared = db
       .prepare(
         `update message set flags = flags | 4 where conversation_id = ? and key in (select key from message where conversation_id = ?)`,
       )
       .run(copy, original).changes
     if (copy === id) {
-      const nativeId = db.prepare("select native_id from conversation where id = ?").pluck().get(original) as string
+      const nativeId = valueQuery(db, "select native_id from conversation where id = ?", "text").get(original)!
       if (!forkOf || shared > forkOf.shared) forkOf = { id: nativeId, shared }
     } else {
-      const nativeId = db.prepare("select native_id from conversation where id = ?").pluck().get(id) as string
+      const nativeId = valueQuery(db, "select native_id from conversation where id = ?", "text").get(id)!
       db.prepare("update conversation set fork_of = ifnull(fork_of, ?) where id = ?").run(nativeId, twin)
       refreshUsage(db, twin)
       refreshCounts(db, twin)
@@ -59,16 +59,16 @@ export function flagCopies(
 
 /** The conversations that share a prompt with one of these, themselves among them. */
 export function sharersOf(db: Db, refs: Ref[]): number[] {
-  const find = db
-    .prepare(
-      `select distinct m.conversation_id from conversation c
+  const find = valueQuery(
+    db,
+    `select distinct m.conversation_id from conversation c
        join message own on own.conversation_id = c.id and own.flags & 8
        join message m on m.key = own.key and m.flags & 8
        join conversation o on o.id = m.conversation_id and o.source = c.source
        where c.source = ? and c.native_id = ?`,
-    )
-    .pluck()
-  return [...new Set(refs.flatMap(({ source, id }) => find.all(source, id) as number[]))]
+    "integer",
+  )
+  return [...new Set(refs.flatMap(({ source, id }) => find.all(source, id)))]
 }
 
 /**
@@ -76,10 +76,12 @@ export function sharersOf(db: Db, refs: Ref[]): number[] {
  * forgotten one any more. Of the given conversations, those that are gone are passed over.
  */
 export function countAgain(db: Db, ids: number[]): void {
-  const find = db.prepare("select source, fork_of from conversation where id = ?")
-  type Fork = { source: string; fork_of: string | null }
+  const find = rowQuery(db, "select source, fork_of from conversation where id = ?", {
+    source: "text",
+    fork_of: "text?",
+  })
   const left = ids.flatMap((id) => {
-    const row = find.get(id) as Fork | undefined
+    const row = find.get(id)
     return row ? [{ id, ...row }] : []
   })
   for (const { id, source, fork_of } of left) {
@@ -87,9 +89,12 @@ export function countAgain(db: Db, ids: number[]): void {
     if (fork_of !== null && isForgotten(db, source, fork_of))
       db.prepare("update conversation set fork_of = null where id = ?").run(id)
   }
-  const messages = db.prepare("select key, flags from message where conversation_id = ?")
+  const messages = rowQuery(db, "select key, flags from message where conversation_id = ?", {
+    key: "blob",
+    flags: "integer",
+  })
   for (const { id, source } of left) {
-    const copies = flagCopies(db, source, id, messages.all(id) as { key: Buffer; flags: number }[])
+    const copies = flagCopies(db, source, id, messages.all(id))
     db.prepare("update conversation set fork_of = ifnull(fork_of, ?) where id = ?").run(copies?.forkOf ?? null, id)
     refreshUsage(db, id)
     refreshCounts(db, id)
@@ -99,26 +104,29 @@ export function countAgain(db: Db, ids: number[]): void {
 /** The numbers of the messages that were copied from another conversation. */
 export function copiedIn(db: Db, id: number): Set<number> {
   return new Set(
-    db.prepare("select number from message where conversation_id = ? and flags & 4").pluck().all(id) as number[],
+    valueQuery(db, "select number from message where conversation_id = ? and flags & 4", "integer").all(id),
   )
 }
 
 /** Only now some of its messages turned out to be copies: their tokens count where they were spent. */
 function refreshUsage(db: Db, id: number): void {
-  const counted = db
-    .prepare("select number from message where conversation_id = ? and not flags & 6 order by number")
-    .pluck()
-    .all(id) as number[]
+  const counted = valueQuery(
+    db,
+    "select number from message where conversation_id = ? and not flags & 6 order by number",
+    "integer",
+  ).all(id)
   const lines = loadLines(db, id)
   const bodies = counted.flatMap((number) => lines.get(number) ?? []).map((line) => JSON.parse(line) as MessageWrite)
   db.prepare("update conversation set usage = ? where id = ?").run(usageText(bodies), id)
 }
 
 function isOlder(db: Db, a: number, b: number): boolean {
-  const born = db.prepare(
+  const born = rowQuery(
+    db,
     "select u.born_at, c.native_id from conversation c join unit u on u.id = c.unit_id where c.id = ?",
+    { born_at: "integer", native_id: "text" },
   )
-  const first = born.get(a) as { born_at: number; native_id: string }
-  const second = born.get(b) as typeof first
+  const first = born.get(a)!
+  const second = born.get(b)!
   return first.born_at === second.born_at ? first.native_id < second.native_id : first.born_at < second.born_at
 }

@@ -1,15 +1,14 @@
-import type { SourceId } from "../../core/conversation.ts"
 import type { Db } from "../sqlite/database.ts"
+import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { metaValue } from "./read/meta.ts"
 import type { Changes } from "./store.ts"
 
 export function nextChange(db: Db): number {
-  return db
-    .prepare(
-      "insert into meta (key, value) values ('change_seq', '1') on conflict (key) do update set value = value + 1 returning cast(value as integer)",
-    )
-    .pluck()
-    .get() as number
+  return valueQuery(
+    db,
+    "insert into meta (key, value) values ('change_seq', '1') on conflict (key) do update set value = value + 1 returning cast(value as integer)",
+    "integer",
+  ).get()!
 }
 
 /** Counts the copies, and takes the next place in the feed of changes, which it returns. */
@@ -35,19 +34,13 @@ export function changes(db: Db, historyId: string, after: string | undefined, li
   const seq = Number(seqText)
   if (id !== historyId || !Number.isInteger(seq) || seq > latestChange(db))
     return { changes: [], token: `${historyId}@0`, more: true, rebuild: true }
-  const rows = db
-    .prepare(
-      `select change_seq, id, source, native_id, 0 as deleted from conversation where change_seq > @seq
+  const rows = rowQuery(
+    db,
+    `select change_seq, id, source, native_id, 0 as deleted from conversation where change_seq > @seq
        union all select change_seq, conversation_id, null, null, 1 from deletion where change_seq > @seq
        order by change_seq limit @limit`,
-    )
-    .all({ seq, limit }) as {
-    change_seq: number
-    id: number
-    source: SourceId | null
-    native_id: string | null
-    deleted: number
-  }[]
+    { change_seq: "integer", id: "integer", source: "text?", native_id: "text?", deleted: "integer" },
+  ).all({ seq, limit })
   return {
     changes: rows.map((row) => ({
       conversation: String(row.id),

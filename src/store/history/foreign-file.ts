@@ -4,6 +4,7 @@ import { copyPrivately } from "../../files/copy-file.ts"
 import { RefusedFile } from "../../files/read-file.ts"
 import { type Db, distrustSchema, explained, hasSchemaOf, type Migrations } from "../sqlite/database.ts"
 import { codeOf, openSqlite } from "../sqlite/engine.ts"
+import { valueQuery } from "../sqlite/typed-query.ts"
 import { MAX_BLOCK_BYTES, unpackBytes } from "./codec.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
 
@@ -44,7 +45,9 @@ function openForeign(path: string, name: string, migrations: Migrations, options
     db.pragma("cell_size_check = on")
     db.pragma("mmap_size = 0")
     requireOwnSchema(db, name, migrations)
-    const problems = (db.prepare("pragma integrity_check(5)").pluck().all() as string[]).filter((line) => line !== "ok")
+    const problems = valueQuery(db, "pragma integrity_check(5)", "text")
+      .all()
+      .filter((line) => line !== "ok")
     if (problems.length > 0)
       throw new DexError("corrupt", `${name} is damaged: ${problems[0]}. Use another copy of it.`)
     return db

@@ -1,6 +1,7 @@
 import type { SourceId } from "../../core/conversation.ts"
 import type { Ref } from "../../core/ref.ts"
 import { type Db, emptyLog, inTransaction } from "../sqlite/database.ts"
+import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { packBlock, unpackBlock } from "./codec.ts"
 import { countAgain, sharersOf } from "./copies.ts"
 import type { OwnerOf } from "./store.ts"
@@ -25,9 +26,9 @@ export function family(db: Db, refs: Ref[]): Ref[] {
 
 function withRelated(db: Db, refs: Ref[], sql: string): Ref[] {
   const found = new Map(refs.map((ref) => [`${ref.source}:${ref.id}`, ref]))
-  const related = db.prepare(sql)
+  const related = rowQuery(db, sql, { source: "text", id: "text" })
   for (const ref of found.values()) {
-    for (const relative of related.all({ source: ref.source, id: ref.id }) as Ref[]) {
+    for (const relative of related.all({ source: ref.source, id: ref.id })) {
       const name = `${relative.source}:${relative.id}`
       if (!found.has(name)) found.set(name, relative)
     }
@@ -47,10 +48,10 @@ export function forgetInHistory(db: Db, refs: Ref[], ownerOf?: OwnerOf): number 
     const sharers = sharersOf(db, refs)
     for (const { source, id } of refs) {
       markForgotten(db, source, id)
-      const row = db
-        .prepare("select id from conversation where source = ? and native_id = ?")
-        .pluck()
-        .get(source, id) as number | undefined
+      const row = valueQuery(db, "select id from conversation where source = ? and native_id = ?", "integer").get(
+        source,
+        id,
+      )
       if (row === undefined) continue
       deleteConversation(db, row)
       forgotten++
@@ -68,16 +69,14 @@ export function forgetInHistory(db: Db, refs: Ref[], ownerOf?: OwnerOf): number 
 }
 
 function withholdRaw(db: Db, refs: Ref[], ownerOf: OwnerOf | undefined): void {
-  const claims = db.prepare(
+  const claims = rowQuery(
+    db,
     "select u.id, u.source, u.key from claim c join unit u on u.id = c.unit_id where u.source = ? and c.native_id = ?",
+    { id: "integer", source: "text", key: "text" },
   )
   const units = new Map<number, { source: SourceId; key: string; forgotten: Set<string> }>()
   for (const ref of refs) {
-    for (const { id, source, key } of claims.all(ref.source, ref.id) as {
-      id: number
-      source: SourceId
-      key: string
-    }[]) {
+    for (const { id, source, key } of claims.all(ref.source, ref.id)) {
       const unit = units.get(id) ?? { source, key, forgotten: new Set() }
       units.set(id, unit)
       unit.forgotten.add(ref.id)
@@ -97,11 +96,11 @@ function withholdRaw(db: Db, refs: Ref[], ownerOf: OwnerOf | undefined): void {
 }
 
 function keepOthers(db: Db, unitId: number, isKept: (line: string) => boolean): void {
-  const rows = db.prepare("select kind, seq, data from raw where unit_id = ?").all(unitId) as {
-    kind: number
-    seq: number
-    data: Buffer
-  }[]
+  const rows = rowQuery(db, "select kind, seq, data from raw where unit_id = ?", {
+    kind: "integer",
+    seq: "integer",
+    data: "blob",
+  }).all(unitId)
   for (const { kind, seq, data } of rows) {
     const lines = unpackBlock(data).filter(isKept)
     if (lines.length === 0) {

@@ -1,6 +1,7 @@
 import { hash } from "node:crypto"
 import type { Role, Title } from "../../core/conversation.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
+import { valueQuery } from "../sqlite/typed-query.ts"
 import { loadLines } from "./bodies.ts"
 import { type Block, numberOfLine, packLines, readBlock } from "./codec.ts"
 import { FLAG } from "./flags.ts"
@@ -61,10 +62,11 @@ export function mergeHistory(db: Db, other: Db, options: ImportOptions): ImportR
   // Before any conversation: an import that is stopped halfway must not leave one of a private project to be read elsewhere.
   if (options.privateProjects.length > 0)
     inTransaction(db, () => markPrivate(db, options.privateProjects, true, { platform: process.platform }))
-  const ids = other
-    .prepare("select id from unit where source is not 'docs' order by modified_at desc, id")
-    .pluck()
-    .all() as number[]
+  const ids = valueQuery(
+    other,
+    "select id from unit where source is not 'docs' order by modified_at desc, id",
+    "integer",
+  ).all()
   for (const [i, id] of ids.entries()) {
     options.onProgress?.(i, ids.length)
     const unit = other.prepare("select * from unit where id = ?").get(id) as ForeignRow

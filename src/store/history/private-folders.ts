@@ -1,5 +1,6 @@
 import { pathKey } from "../../core/path-key.ts"
 import type { Db } from "../sqlite/database.ts"
+import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { refreshCounts } from "./feed.ts"
 import { metaValue } from "./read/meta.ts"
 import { parsed } from "./rot/sound.ts"
@@ -34,13 +35,12 @@ function filedAmong(find: FolderFinder, { began, cwds, projects = [], above }: F
 /** The private project of the conversation that started this one. */
 export function privateAbove(db: Db, source: string, parent: string | undefined): number | undefined {
   if (parent === undefined) return undefined
-  return db
-    .prepare(
-      `select p.id from conversation a join project p on p.id = a.project_id and p.private = 1
+  return valueQuery(
+    db,
+    `select p.id from conversation a join project p on p.id = a.project_id and p.private = 1
        where a.source = ? and a.native_id = ?`,
-    )
-    .pluck()
-    .get(source, parent) as number | undefined
+    "integer",
+  ).get(source, parent)
 }
 
 /** Where it began, whatever it belongs to by now. */
@@ -80,12 +80,12 @@ export function markPrivate(
 
 function fileAgain(db: Db, isIn: IsInProject, platform: NodeJS.Platform): void {
   const find = createFolderFinder(db, platform)
-  const privates = db.prepare("select path from project where private = 1").pluck().all() as string[]
-  const rows = db.prepare("select id, project_id, cwds from conversation where source <> 'docs'").all() as {
-    id: number
-    project_id: number | null
-    cwds: string
-  }[]
+  const privates = valueQuery(db, "select path from project where private = 1", "text").all()
+  const rows = rowQuery(db, "select id, project_id, cwds from conversation where source <> 'docs'", {
+    id: "integer",
+    project_id: "integer?",
+    cwds: "text",
+  }).all()
   for (const { id, project_id, cwds } of rows) {
     const began = beganIn(db, id, project_id)
     const folders = foldersIn(cwds)
@@ -114,20 +114,18 @@ export function foldersIn(cwds: string): string[] {
 
 /** A subagent's words are part of the conversation that started it. */
 export function fileSubagents(db: Db, id: number): void {
-  const open = db.prepare(
+  const open = rowQuery(
+    db,
     `select c.id, c.project_id, a.project_id as above from conversation a
        join project p on p.id = a.project_id and p.private = 1
        join conversation c on c.source = a.source and c.parent_id = a.native_id
        left join project o on o.id = c.project_id
      where a.id = ? and ifnull(o.private, 0) = 0`,
+    { id: "integer", project_id: "integer?", above: "integer" },
   )
   const waiting = [id]
   for (const next of waiting)
-    for (const { id, project_id, above } of open.all(next) as {
-      id: number
-      project_id: number | null
-      above: number
-    }[]) {
+    for (const { id, project_id, above } of open.all(next)) {
       move(db, id, beganIn(db, id, project_id), above)
       waiting.push(id)
     }
@@ -147,7 +145,8 @@ function hasPrivate(db: Db): boolean {
   return db.prepare("select 1 from project where private = 1 limit 1").get() !== undefined
 }
 
-type KnownProject = { id: number; private: number; path: string }
+type KnownProject = RowOf<typeof KNOWN_PROJECT>
+const KNOWN_PROJECT = { id: "integer", private: "integer", path: "text" } as const
 type FolderFinder = {
   isPrivate(project: number | null): boolean
   /** The known project that a folder is in: the nearest above it. */
@@ -155,12 +154,12 @@ type FolderFinder = {
 }
 
 function createFolderFinder(db: Db, platform: NodeJS.Platform): FolderFinder {
-  const known = db
-    .prepare(
-      `select id, private, path from project union all
+  const known = rowQuery(
+    db,
+    `select id, private, path from project union all
        select p.id, p.private, e.path from project_path e join project p on p.id = e.project_id`,
-    )
-    .all() as KnownProject[]
+    KNOWN_PROJECT,
+  ).all()
   const byPath = new Map<string, KnownProject>()
   for (const project of known) {
     const key = pathKey(project.path, platform)

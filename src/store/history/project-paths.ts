@@ -1,22 +1,23 @@
 import type { Db } from "../sqlite/database.ts"
+import { valueQuery } from "../sqlite/typed-query.ts"
 
 /** Where the project is now, and where else it was. */
 export function projectPathsOf(db: Db, id: number): string[] {
-  return db
-    .prepare("select path from project where id = @id union all select path from project_path where project_id = @id")
-    .pluck()
-    .all({ id }) as string[]
+  return valueQuery(
+    db,
+    "select path from project where id = @id union all select path from project_path where project_id = @id",
+    "text",
+  ).all({ id })
 }
 
 export function projectIdOf(db: Db, path: string, remote: string | undefined): number {
   const elsewhere = db.prepare("select project_id from project_path where path = ?").pluck().get(path)
   if (elsewhere !== undefined) return elsewhere as number
-  return db
-    .prepare(
-      "insert into project (path, git_remote) values (?, ?) on conflict (path) do update set git_remote = ifnull(excluded.git_remote, git_remote) returning id",
-    )
-    .pluck()
-    .get(path, remote ?? null) as number
+  return valueQuery(
+    db,
+    "insert into project (path, git_remote) values (?, ?) on conflict (path) do update set git_remote = ifnull(excluded.git_remote, git_remote) returning id",
+    "integer",
+  ).get(path, remote ?? null)!
 }
 
 export function addProjectPath(db: Db, path: string, project: string): void {
@@ -26,7 +27,7 @@ export function addProjectPath(db: Db, path: string, project: string): void {
 
 /** Every folder of the project that is kept under one of these spellings, and the spellings themselves. */
 export function projectFolders(db: Db, spellings: readonly string[]): string[] {
-  const idOf = db.prepare("select id from project where path = ?").pluck()
-  const ids = spellings.flatMap((path) => (idOf.get(path) as number | undefined) ?? [])
+  const idOf = valueQuery(db, "select id from project where path = ?", "integer")
+  const ids = spellings.flatMap((path) => idOf.get(path) ?? [])
   return [...new Set([...spellings, ...ids.flatMap((id) => projectPathsOf(db, id))])]
 }

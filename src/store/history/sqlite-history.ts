@@ -8,6 +8,7 @@ import {
   inTransaction,
   openDatabase,
 } from "../sqlite/database.ts"
+import { valueQuery } from "../sqlite/typed-query.ts"
 import { changes, revision } from "./feed.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
 import { fileStored, markPrivate } from "./private-folders.ts"
@@ -86,12 +87,12 @@ export function openStore(
     archiveUnits: (source, keys) =>
       ask(() =>
         inTransaction(db, () => {
-          const archive = db
-            .prepare(
-              "update unit set state = 'archived' where source = ? and key = ? and state <> 'archived' returning id",
-            )
-            .pluck()
-          const ids = keys.flatMap((key) => (archive.get(source, key) as number | undefined) ?? [])
+          const archive = valueQuery(
+            db,
+            "update unit set state = 'archived' where source = ? and key = ? and state <> 'archived' returning id",
+            "integer",
+          )
+          const ids = keys.flatMap((key) => archive.get(source, key) ?? [])
           const heirs = ids.flatMap((id) => heirsOf(db, id))
           // One that cannot be read just now is read as soon as it can be.
           for (const key of heirs)
@@ -205,7 +206,7 @@ export function openStore(
       const { forgottenAmong } = await import("./tombstones.ts")
       return ask(() => forgottenAmong(db, source, ids))
     },
-    forgotten: () => ask(() => db.prepare("select count(*) from tombstone").pluck().get() as number),
+    forgotten: () => ask(() => valueQuery(db, "select count(*) from tombstone", "integer").get()!),
     progress: () => ask(() => metaJson<Progress>(db, "sync_progress")),
     saveProgress: (progress) =>
       ask(() => {
@@ -241,14 +242,13 @@ export function openStore(
 
 /** The units, still there, that tell the conversations that this unit names. */
 function heirsOf(db: Db, unitId: number): string[] {
-  return db
-    .prepare(
-      `select distinct u.key from conversation c join claim k on k.native_id = c.native_id and k.authority = c.authority
+  return valueQuery(
+    db,
+    `select distinct u.key from conversation c join claim k on k.native_id = c.native_id and k.authority = c.authority
          join unit u on u.id = k.unit_id and u.source = c.source
        where c.unit_id = ? and u.state = 'present' and k.live`,
-    )
-    .pluck()
-    .all(unitId) as string[]
+    "text",
+  ).all(unitId)
 }
 
 /** Returns the history's id. */
@@ -274,7 +274,7 @@ function identity(db: Db): string {
 }
 
 function problemsOf(db: Db): string[] {
-  const found = db.prepare("pragma integrity_check(20)").pluck().all() as string[]
+  const found = valueQuery(db, "pragma integrity_check(20)", "text").all()
   const problems = found.filter((line) => line !== "ok")
   return hasSchemaOf(db, HISTORY_MIGRATIONS) ? problems : ["its schema changed", ...problems]
 }

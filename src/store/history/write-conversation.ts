@@ -1,6 +1,7 @@
 import { hash } from "node:crypto"
 import type { Role } from "../../core/conversation.ts"
 import type { Db } from "../sqlite/database.ts"
+import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { bodyLine, loadLines, type Placed, saveBodies } from "./bodies.ts"
 import { copiedIn, flagCopies } from "./copies.ts"
 import { deleteEffects, saveEffects } from "./effects.ts"
@@ -284,12 +285,12 @@ function tellAgain(
   owner: number,
   saysLess: boolean,
 ): string[] {
-  const others = db
-    .prepare(
-      `select u.id, u.key from claim k join unit u on u.id = k.unit_id
+  const others = rowQuery(
+    db,
+    `select u.id, u.key from claim k join unit u on u.id = k.unit_id
        where k.native_id = ? and u.source = ? and k.authority = ? and u.id <> ? and u.state = 'present'`,
-    )
-    .all(nativeId, source, authority, unitId) as { id: number; key: string }[]
+    { id: "integer", key: "text" },
+  ).all(nativeId, source, authority, unitId)
   const names = (other: number) => owner === unitId && outranks(db, nativeId, other, owner)
   return others.filter(({ id }) => saysLess || names(id)).map(({ key }) => key)
 }
@@ -304,13 +305,14 @@ function isLess({ old, line, flags, by }: Numbered): boolean {
  * it, then the one that holds its beginning, then the one whose path sorts first.
  */
 function outranks(db: Db, nativeId: string, unitId: number, rivalId: number): boolean {
-  const rank = db.prepare(
+  const rank = rowQuery(
+    db,
     `select u.state = 'present' and ifnull(k.live, 1) as there, ifnull(k.began_at, 9e15) as began_at, u.path
      from unit u left join claim k on k.unit_id = u.id and k.native_id = ? where u.id = ?`,
+    { there: "integer", began_at: "integer", path: "text" },
   )
-  type Rank = { there: number; began_at: number; path: string }
-  const mine = rank.get(nativeId, unitId) as Rank
-  const theirs = rank.get(nativeId, rivalId) as Rank | undefined
+  const mine = rank.get(nativeId, unitId)!
+  const theirs = rank.get(nativeId, rivalId)
   if (!theirs) return true
   if (mine.there !== theirs.there) return mine.there === 1
   if (mine.began_at !== theirs.began_at) return mine.began_at < theirs.began_at
@@ -446,17 +448,16 @@ function handOver(db: Db, id: number, from: number, to: number): void {
 }
 
 function insertConversation(db: Db, source: string, nativeId: string, unitId: number, authority: number): number {
-  return db
-    .prepare(
-      `insert into conversation (source, native_id, unit_id, authority, kind, message_count, last_number, estimated_tokens, text_bytes, change_seq)
+  return valueQuery(
+    db,
+    `insert into conversation (source, native_id, unit_id, authority, kind, message_count, last_number, estimated_tokens, text_bytes, change_seq)
        values (?, ?, ?, ?, 'person', 0, 0, 0, 0, 0) returning id`,
-    )
-    .pluck()
-    .get(source, nativeId, unitId, authority) as number
+    "integer",
+  ).get(source, nativeId, unitId, authority)!
 }
 
 function existingFork(db: Db, id: number): string | undefined {
-  return (db.prepare("select fork_of from conversation where id = ?").pluck().get(id) as string | null) ?? undefined
+  return valueQuery(db, "select fork_of from conversation where id = ?", "text?").get(id) ?? undefined
 }
 
 /** A row that was damaged gets its name again too; then all of it is as it was written just now. Returns the change's number. */
@@ -477,13 +478,12 @@ function updateConversation(db: Db, id: number, facts: Facts, source?: string, n
 
 /** The conversations that this unit alone tells. */
 export function conversationsOf(db: Db, unitId: number): number[] {
-  return db
-    .prepare(
-      `select id from conversation c where unit_id = ?
+  return valueQuery(
+    db,
+    `select id from conversation c where unit_id = ?
        and not exists (select 1 from message m where m.conversation_id = c.id and m.unit_id is not null)`,
-    )
-    .pluck()
-    .all(unitId) as number[]
+    "integer",
+  ).all(unitId)
 }
 
 /** Removes every row of a conversation and says so in the feed. */

@@ -1,4 +1,5 @@
 import { type Db, inTransaction } from "../sqlite/database.ts"
+import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { type Block, packBlock, readBlock, unpackBlock } from "./codec.ts"
 import { BLOCKS } from "./held.ts"
 import { isSound, rowSum } from "./rot/sums.ts"
@@ -61,9 +62,9 @@ function withoutForgotten(db: Db, source: string, conversation: ConversationWrit
 function saveUnit(db: Db, write: UnitWrite, withheld: boolean): number {
   const { unit } = write
   const before = write.raw.mode === "append" ? countsOf(db, write.source, unit.key) : { skipped: [], redactions: {} }
-  return db
-    .prepare(
-      `insert into unit (source, key, path, stamp, cursor, born_at, modified_at, connector_version, redaction_version,
+  return valueQuery(
+    db,
+    `insert into unit (source, key, path, stamp, cursor, born_at, modified_at, connector_version, redaction_version,
          state, raw_withheld, skipped, unknown, redactions)
        values (@source, @key, @path, @stamp, @cursor, @bornAt, @modifiedAt, @connector_version, @redaction_version,
          ifnull(@state, 'archived'), @withheld, @skipped, @unknown, @redactions)
@@ -73,30 +74,30 @@ function saveUnit(db: Db, write: UnitWrite, withheld: boolean): number {
          state = ifnull(@state, state), raw_withheld = excluded.raw_withheld, skipped = excluded.skipped,
          unknown = excluded.unknown, redactions = excluded.redactions, sum = null
        returning id`,
-    )
-    .pluck()
-    .get({
-      source: write.source,
-      key: unit.key,
-      path: unit.path,
-      stamp: unit.stamp,
-      cursor: write.cursor,
-      bornAt: Math.round(unit.bornAt),
-      modifiedAt: Math.round(unit.modifiedAt),
-      connector_version: write.connector_version,
-      redaction_version: write.redaction_version,
-      state: write.seen ? "present" : null,
-      withheld: withheld ? 1 : 0,
-      skipped: JSON.stringify([...before.skipped, ...write.skipped].slice(0, MOST_SKIPPED)),
-      unknown: JSON.stringify(write.unknown),
-      redactions: JSON.stringify(added(before.redactions, write.redactions)),
-    }) as number
+    "integer",
+  ).get({
+    source: write.source,
+    key: unit.key,
+    path: unit.path,
+    stamp: unit.stamp,
+    cursor: write.cursor,
+    bornAt: Math.round(unit.bornAt),
+    modifiedAt: Math.round(unit.modifiedAt),
+    connector_version: write.connector_version,
+    redaction_version: write.redaction_version,
+    state: write.seen ? "present" : null,
+    withheld: withheld ? 1 : 0,
+    skipped: JSON.stringify([...before.skipped, ...write.skipped].slice(0, MOST_SKIPPED)),
+    unknown: JSON.stringify(write.unknown),
+    redactions: JSON.stringify(added(before.redactions, write.redactions)),
+  })!
 }
 
 function countsOf(db: Db, source: string, key: string): Pick<UnitWrite, "skipped" | "redactions"> {
-  const row = db.prepare("select skipped, redactions from unit where source = ? and key = ?").get(source, key) as
-    | { skipped: string; redactions: string }
-    | undefined
+  const row = rowQuery(db, "select skipped, redactions from unit where source = ? and key = ?", {
+    skipped: "text",
+    redactions: "text",
+  }).get(source, key)
   return row
     ? { skipped: JSON.parse(row.skipped), redactions: JSON.parse(row.redactions) }
     : { skipped: [], redactions: {} }
@@ -130,9 +131,12 @@ function saveRaw(db: Db, unitId: number, raw: UnitWrite["raw"]): void {
 
 function appendRaw(db: Db, unitId: number, kind: number, blocks: Block[]): void {
   if (blocks.length === 0) return
-  const last = db
-    .prepare("select * from raw where unit_id = ? and kind = ? order by seq desc limit 1")
-    .get(unitId, kind) as { seq: number; bytes: number; data: Buffer; sum: number | null } | undefined
+  const last = rowQuery(db, "select * from raw where unit_id = ? and kind = ? order by seq desc limit 1", {
+    seq: "integer",
+    bytes: "integer",
+    data: "blob",
+    sum: "integer?",
+  }).get(unitId, kind)
   const insert = db.prepare(
     "insert or replace into raw (unit_id, kind, seq, records, bytes, data, sum) values (?, ?, ?, ?, ?, ?, ?)",
   )

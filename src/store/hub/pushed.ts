@@ -1,8 +1,10 @@
 import type { Ref } from "../../core/ref.ts"
 import { type Db, emptyLog, explained, inTransaction, openDatabase } from "../sqlite/database.ts"
+import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { HUB_MIGRATIONS } from "./migrations.ts"
 
-export type PushState = "sent" | "leaving" | "gone" | "refused"
+const PUSH_STATES = ["sent", "leaving", "gone", "refused"] as const
+export type PushState = (typeof PUSH_STATES)[number]
 
 export type PushedRow = {
   ref: Ref
@@ -87,27 +89,34 @@ export function openPushed(path: string): Pushed {
     health: () => use((db) => JSON.parse(meta(db, "health") ?? "{}") as PushHealth),
     saveHealth: (health) => write((db) => setMeta(db, "health", JSON.stringify(health))),
     get: ({ source, id }) =>
-      use((db) => row(db.prepare("select * from pushed where source = ? and id = ?").get(source, id))),
+      use((db) => {
+        const found = rowQuery(db, "select * from pushed where source = ? and id = ?", PUSHED).get(source, id)
+        return found && pushedRow(found)
+      }),
     named: (conversation) =>
-      use((db) => row(db.prepare("select * from pushed where conversation = ?").get(conversation))),
+      use((db) => {
+        const found = rowQuery(db, "select * from pushed where conversation = ?", PUSHED).get(conversation)
+        return found && pushedRow(found)
+      }),
     put: (one) => write((db) => put(db, one)),
     remove: ({ source, id }) => {
       write((db) => void db.prepare("delete from pushed where source = ? and id = ?").run(source, id))
       use((db) => void emptyLog(db))
     },
     in: (state, limit) =>
-      use((db) =>
-        rows(db.prepare("select * from pushed where state = ? order by at, source, id limit ?").all(state, limit)),
-      ),
-    ofProject: (project) => use((db) => rows(db.prepare("select * from pushed where project = ?").all(project))),
+      use((db) => {
+        const sql = "select * from pushed where state = ? order by at, source, id limit ?"
+        return rowQuery(db, sql, PUSHED).all(state, limit).map(pushedRow)
+      }),
+    ofProject: (project) =>
+      use((db) => rowQuery(db, "select * from pushed where project = ?", PUSHED).all(project).map(pushedRow)),
     counts: () =>
-      use(
-        (db) =>
-          db
-            .prepare(
-              "select project, state, count(*) as count from pushed group by project, state order by project, state",
-            )
-            .all() as ReturnType<Pushed["counts"]>,
+      use((db) =>
+        rowQuery(
+          db,
+          "select project, state, count(*) as count from pushed group by project, state order by project, state",
+          { project: "text", state: PUSH_STATES, count: "integer" },
+        ).all(),
       ),
     hold: (refs, now) =>
       write((db) => {
@@ -121,11 +130,13 @@ export function openPushed(path: string): Pushed {
       }),
     isHeld: ({ source, id }) =>
       use((db) => db.prepare("select 1 from held where source = ? and id = ?").get(source, id) !== undefined),
-    held: () => use((db) => db.prepare("select source, id from held order by at, source, id").all() as Ref[]),
+    held: () =>
+      use((db) =>
+        rowQuery(db, "select source, id from held order by at, source, id", { source: "text", id: "text" }).all(),
+      ),
     withdraw: (project, now) =>
       write((db) => void db.prepare("insert or replace into withdrawn (project, at) values (?, ?)").run(project, now)),
-    withdrawn: () =>
-      use((db) => db.prepare("select project from withdrawn order by project").pluck().all() as string[]),
+    withdrawn: () => use((db) => valueQuery(db, "select project from withdrawn order by project", "text").all()),
     endWithdrawal: (project) => write((db) => void db.prepare("delete from withdrawn where project = ?").run(project)),
     close: () => opened?.close(),
   }
@@ -140,7 +151,7 @@ function begin(db: Db, hub: string): true {
 }
 
 function meta(db: Db, key: string): string | undefined {
-  return db.prepare("select value from meta where key = ?").pluck().get(key) as string | undefined
+  return valueQuery(db, "select value from meta where key = ?", "text").get(key)
 }
 
 function setMeta(db: Db, key: string, value: string | undefined): void {
@@ -169,13 +180,29 @@ function put(db: Db, one: PushedRow): void {
   )
 }
 
-function rows(found: unknown[]): PushedRow[] {
-  return found.map((one) => row(one)!)
-}
+const PUSHED = {
+  source: "text",
+  id: "text",
+  conversation: "text?",
+  shared_id: "text",
+  project: "text",
+  state: PUSH_STATES,
+  mark: "text",
+  digest: "text?",
+  rev: "integer?",
+  why: "text?",
+  rules: "integer?",
+  at: "integer",
+} as const
 
-function row(found: unknown): PushedRow | undefined {
-  if (found === undefined) return undefined
-  const { source, id, ...rest } = found as Record<string, unknown>
-  const set = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== null))
-  return { ref: { source, id }, ...set } as PushedRow
+function pushedRow({ source, id, conversation, digest, rev, why, rules, ...row }: RowOf<typeof PUSHED>): PushedRow {
+  return {
+    ref: { source, id },
+    ...row,
+    conversation: conversation ?? undefined,
+    digest: digest ?? undefined,
+    rev: rev ?? undefined,
+    why: why ?? undefined,
+    rules: rules ?? undefined,
+  }
 }

@@ -1,6 +1,7 @@
 import { crc32 } from "node:zlib"
 import { DexError, isDexError } from "../../core/error.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
+import { rowQuery } from "../sqlite/typed-query.ts"
 import { expressionOf, type Term } from "./terms.ts"
 import { indexWords } from "./tokenizer.ts"
 
@@ -102,9 +103,10 @@ export function checkBlocks(db: Db, terms: Term[]): void {
 /** Every block there is. */
 export function badBlocks(db: Db): number {
   if (!areSumsRight(db)) return 0
-  const rows = db
-    .prepare("select d.block, s.sum from words_data d left join block_sum s on s.id = d.id")
-    .iterate() as Iterable<{ block: Buffer; sum: number | null }>
+  const rows = rowQuery(db, "select d.block, s.sum from words_data d left join block_sum s on s.id = d.id", {
+    block: "blob",
+    sum: "integer?",
+  }).iterate()
   let bad = 0
   for (const row of rows) if (!isRight(row)) bad++
   return bad
@@ -127,7 +129,7 @@ function isListRight(db: Db, { id, first, last }: Segment): boolean {
   const isInOrder = rows.every(({ page }, i) => page > (rows[i - 1]?.page ?? first - 1) && page <= last)
   if (!isInOrder) return false
   let page = first
-  const pages = db.prepare(PAGES).iterate({ id, first, last }) as Iterable<{ number: number; block: Buffer }>
+  const pages = rowQuery(db, PAGES, { number: "integer", block: "blob" }).iterate({ id, first, last })
   for (const { number, block } of pages) {
     if (number !== page++) return false
     const begins = firstTerm(block)
@@ -270,7 +272,7 @@ function checkedBlock(db: Db, id: bigint): Buffer {
 
 function blockOf(db: Db, id: bigint): { block: Buffer; sum: number } | undefined {
   const sql = "select d.block, s.sum from words_data d join block_sum s on s.id = d.id where d.id = ?"
-  return db.prepare(sql).get(id) as { block: Buffer; sum: number } | undefined
+  return rowQuery(db, sql, { block: "blob", sum: "integer" }).get(id)
 }
 
 function varint(bytes: Buffer, start: number): { value: number; end: number } {

@@ -1,6 +1,7 @@
 import { isDexError } from "../../core/error.ts"
 import type { Db } from "../sqlite/database.ts"
 import { codeOf } from "../sqlite/engine.ts"
+import { valueQuery } from "../sqlite/typed-query.ts"
 import { areListsRight, areSumsRight, badBlocks } from "./blocks.ts"
 import { badRows } from "./twins.ts"
 import { checkVectors } from "./vectors.ts"
@@ -20,22 +21,24 @@ export function checkIndex(db: Db): string[] {
   if (bad > 0) found.push(`${bad} blocks of words are not what was written`)
   const rotten = badRows(db)
   if (rotten > 0) found.push(`${rotten} rows are not what was written`)
-  const docs = db.prepare("select count(*) from doc").pluck().get() as number
-  const rows = db.prepare("select count(*) from words_docsize").pluck().get() as number
+  const docs = valueQuery(db, "select count(*) from doc", "integer").get()!
+  const rows = valueQuery(db, "select count(*) from words_docsize", "integer").get()!
   if (docs !== rows) found.push(`${docs} messages are listed but ${rows} are indexed`)
   return [...found, ...checkVectors(db)]
 }
 
 /** SQLite also has FTS5 check itself here, which takes ten times as long as all the rest. */
 function ofFile(db: Db): string[] {
-  return said(db.prepare("pragma integrity_check(20)").pluck().all() as string[])
+  return said(valueQuery(db, "pragma integrity_check(20)", "text").all())
 }
 
 /** For an index whose every block of words is what FTS5 wrote: FTS5 need not go through them again. */
 function ofTables(db: Db): string[] {
   const names = "select name from pragma_table_list where schema = 'main' and type in ('table', 'shadow')"
-  const check = db.prepare("select integrity_check from pragma_integrity_check(?)").pluck()
-  return (db.prepare(names).pluck().all() as string[]).flatMap((table) => said(check.all(table) as string[]))
+  const check = valueQuery(db, "select integrity_check from pragma_integrity_check(?)", "text")
+  return valueQuery(db, names, "text")
+    .all()
+    .flatMap((table) => said(check.all(table)))
 }
 
 const said = (lines: string[]) => lines.filter((line) => line !== "ok")

@@ -20,7 +20,7 @@ export const COLUMN_VALUES = TEXT_COLUMNS.map((name) => `@${name}`).join(", ")
 export const CARD = 0
 
 export function fieldsOf(message: Pick<StoredMessage, "parts">): IndexedText {
-  const texts = { returned: [] as string[], said: [] as string[], called: [] as string[], aside: [] as string[] }
+  const texts: Record<Exclude<Column, "hidden">, string[]> = { returned: [], said: [], called: [], aside: [] }
   for (const part of message.parts) {
     if (part.origin === "injected" || part.type === "summary" || part.type === "thinking") texts.aside.push(part.text)
     else if (part.type === "tool_result") texts.returned.push(part.text)

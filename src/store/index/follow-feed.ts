@@ -3,6 +3,7 @@ import { type Ref, sourceWithOwner } from "../../core/ref.ts"
 import type { Change, ConversationRow, HistoryReader, StoredMessage } from "../history/store.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { codeOf } from "../sqlite/engine.ts"
+import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { watchBlocks } from "./blocks.ts"
 import {
   CARD,
@@ -137,15 +138,17 @@ async function load(db: Db, store: HistoryReader, change: Change, { recent }: Fo
 }
 
 function knownConversation(db: Db, name: string): Known | undefined {
-  const row = db.prepare("select id, tags, card from conversation where name = ?").get(name) as
-    | Omit<Known, "docs">
-    | undefined
+  const row = rowQuery(db, "select id, tags, card from conversation where name = ?", {
+    id: "integer",
+    tags: "text",
+    card: "text?",
+  }).get(name)
   if (!row) return undefined
-  const docs = db.prepare("select id, number, version from doc where conversation_id = ?").all(row.id) as {
-    id: number
-    number: number
-    version: number
-  }[]
+  const docs = rowQuery(db, "select id, number, version from doc where conversation_id = ?", {
+    id: "integer",
+    number: "integer",
+    version: "integer",
+  }).all(row.id)
   return { ...row, docs: new Map(docs.map((doc) => [doc.number, doc])) }
 }
 
@@ -197,12 +200,13 @@ function indexConversation(db: Db, { change, known, row, card, gone, fresh, vers
  * below them for what is newer. A first sync reads the newest first, so it only ever appends.
  */
 function firstId(db: Db, endedAt: number | undefined, wanted: number): number {
-  const oldest = db.prepare("select id, at from doc order by id desc limit 1").get() as
-    | { id: number; at: number | null }
-    | undefined
+  const oldest = rowQuery(db, "select id, at from doc order by id desc limit 1", {
+    id: "integer",
+    at: "integer?",
+  }).get()
   if (!oldest) return FIRST_ID
   if (endedAt !== undefined && oldest.at !== null && endedAt <= oldest.at) return oldest.id + 1
-  return (db.prepare("select min(id) from doc").pluck().get() as number) - wanted
+  return valueQuery(db, "select min(id) from doc", "integer").get()! - wanted
 }
 
 function saveWords(db: Db, docs: Doc[]): void {
@@ -220,24 +224,20 @@ const INSERT_WORDS = `insert into words (rowid, ${COLUMN_NAMES}, tags) values (@
 function saveConversation(db: Db, name: string, ref: Ref, tags: string, card: string | null): number {
   const source = sourceWithOwner(ref)
   db.prepare("delete from conversation where source = ? and native_id = ? and name <> ?").run(source, ref.id, name)
-  return db
-    .prepare(
-      `insert into conversation (name, source, native_id, tags, card) values (?, ?, ?, ?, ?)
+  return valueQuery(
+    db,
+    `insert into conversation (name, source, native_id, tags, card) values (?, ?, ?, ?, ?)
        on conflict (name) do update set source = excluded.source, native_id = excluded.native_id, tags = excluded.tags, card = excluded.card returning id`,
-    )
-    .pluck()
-    .get(name, source, ref.id, tags, card) as number
+    "integer",
+  ).get(name, source, ref.id, tags, card)!
 }
 
 function knownProject(db: Db, path: string | undefined): number | undefined {
-  return path === undefined
-    ? undefined
-    : (db.prepare("select id from project where path = ?").pluck().get(path) as number | undefined)
+  return path === undefined ? undefined : valueQuery(db, "select id from project where path = ?", "integer").get(path)
 }
 
 function projectId(db: Db, path: string): number {
   return (
-    knownProject(db, path) ??
-    (db.prepare("insert into project (path) values (?) returning id").pluck().get(path) as number)
+    knownProject(db, path) ?? valueQuery(db, "insert into project (path) values (?) returning id", "integer").get(path)!
   )
 }

@@ -1,11 +1,13 @@
 import { type Db, inTransaction } from "../sqlite/database.ts"
+import { valueQuery } from "../sqlite/typed-query.ts"
 import { indexDamage } from "./blocks.ts"
 
 /** Where in the history's changes it stands: kept twice, because with a damaged one changes would be missed for good. */
 export function tokenOf(db: Db): string | undefined {
-  const kept = db.prepare("select value from meta where key in ('token', 'token_twin') order by key").pluck().all()
+  const sql = "select value from meta where key in ('token', 'token_twin') order by key"
+  const kept = valueQuery(db, sql, "text").all()
   if (kept.length > 1 && kept[0] !== kept[1]) throw indexDamage("where it stands is not what was written")
-  return kept[0] as string | undefined
+  return kept[0]
 }
 
 export function saveToken(db: Db, token: string): void {

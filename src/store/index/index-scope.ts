@@ -1,4 +1,5 @@
 import type { Db } from "../sqlite/database.ts"
+import { rowQuery } from "../sqlite/typed-query.ts"
 import { tokenOf } from "./follow-marks.ts"
 import type { IndexHit, IndexQuery, PreparedQuery, Sizes } from "./query.ts"
 import type { Term } from "./terms.ts"
@@ -27,7 +28,7 @@ export function createScopes(): (db: Db, names: ReadonlySet<string>) => IndexSco
   return (db, names) => {
     const token = tokenOf(db)
     if (kept?.db !== db || kept.token !== token) {
-      const all = db.prepare("select id, name from conversation").all() as { id: number; name: string }[]
+      const all = rowQuery(db, "select id, name from conversation", { id: "integer", name: "text" }).all()
       kept = { db, token, all }
     }
     const ids: number[] = []

@@ -1,5 +1,6 @@
 import { type Ref, refFrom } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
+import { rowQuery, tupleQuery } from "../sqlite/typed-query.ts"
 import { indexDamage } from "./blocks.ts"
 import { CARD_TAG, roleTag } from "./fields.ts"
 import { BOUNDS, type IndexFilter, prepareFilter, TEXT } from "./query.ts"
@@ -35,11 +36,8 @@ export function newest(db: Db, { all, inPrompts, limit, ...filter }: NewestQuery
   ].join(" AND ")
   const match = prepared.not === undefined ? must : `(${must}) NOT (${prepared.not})`
   const found = new Map<number, { doc: number; number: number }>()
-  const rows = db
-    .prepare(NEWEST)
-    .raw()
-    .iterate({ match, ...ALL, ...prepared.values, most: MOST_READ })
-  for (const [doc, conversation, number] of rows as Iterable<[number, number, number]>) {
+  const rows = tupleQuery(db, NEWEST, ["integer", "integer", "integer"])
+  for (const [doc, conversation, number] of rows.iterate({ match, ...ALL, ...prepared.values, most: MOST_READ })) {
     if (!found.has(conversation)) found.set(conversation, { doc, number })
     if (found.size === limit) break
   }
@@ -57,9 +55,10 @@ const NEWEST = `select d.id, d.conversation_id, d.number from words join doc d o
   where words match @match and ${BOUNDS} order by words.rowid limit @most`
 
 function refOf(db: Db, conversation: number): Ref {
-  const row = db.prepare("select source, native_id from conversation where id = ?").get(conversation) as
-    | { source: string; native_id: string }
-    | undefined
+  const row = rowQuery(db, "select source, native_id from conversation where id = ?", {
+    source: "text",
+    native_id: "text",
+  }).get(conversation)
   if (!row) throw indexDamage("a row is missing")
   return refFrom(row.source, row.native_id)
 }

@@ -1,6 +1,7 @@
 import type { Kind, Role, SourceId } from "../../core/conversation.ts"
 import { type Ref, refFrom } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
+import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { areSumsRight, checkBlocks, indexDamage } from "./blocks.ts"
 import { type DocId, docId, rowOf } from "./doc-id.ts"
 import {
@@ -76,12 +77,12 @@ export function find(db: Db, query: IndexQuery): IndexHit[] {
   const scored = query.scope?.part?.find(db, query, prepared)
   if (scored) return scored
   const sql = (bounded ? FIND_BOUNDED : FIND)[areSumsRight(db) ? "checked" : "older"]
-  const rows = db.prepare(sql).all({
+  const rows = rowQuery(db, sql, SCORED_HIT).all({
     match,
     limit: query.limit,
     ...query.weights,
     ...(bounded ? values : { highest: values.highest }),
-  }) as HitRow[]
+  })
   if (rows[0]?.bad === 1) throw indexDamage("a row is not what was written")
   checkDocs(
     db,
@@ -104,7 +105,7 @@ export function holding(db: Db, term: Term, docs: DocId[]): Set<DocId> {
 export function unspokenIn(db: Db, ref: Ref, numbers: number[], terms: Term[]): Set<number> {
   const id = conversationId(db, ref)
   if (id === undefined) return new Set()
-  const docs = db.prepare(DOCS_OF).all({ id, numbers: JSON.stringify(numbers) }) as { id: number; number: number }[]
+  const docs = rowQuery(db, DOCS_OF, { id: "integer", number: "integer" }).all({ id, numbers: JSON.stringify(numbers) })
   if (docs.length === 0) return new Set()
   const ids = docs.map((doc) => doc.id)
   checkDocs(db, ids)
@@ -121,14 +122,9 @@ const SPOKEN = `{${(["said", "aside"] satisfies Column[]).join(" ")}}`
 
 function rowsAmong(db: Db, match: string, ids: number[]): number[] {
   const [first, last] = [Math.min(...ids), Math.max(...ids)]
-  const rows =
-    last - first <= NEAR
-      ? db.prepare(HOLDING_BETWEEN).pluck().all({ match, first, last })
-      : db
-          .prepare(HOLDING_EACH)
-          .pluck()
-          .all({ match, docs: JSON.stringify(ids) })
-  return rows as number[]
+  return last - first <= NEAR
+    ? valueQuery(db, HOLDING_BETWEEN, "integer").all({ match, first, last })
+    : valueQuery(db, HOLDING_EACH, "integer").all({ match, docs: JSON.stringify(ids) })
 }
 
 const HOLDING_BETWEEN =
@@ -143,14 +139,9 @@ export function countMatches(db: Db, query: IndexFilter): Count {
   checkBlocks(db, terms)
   if (bounded) checkMatching(db, match, values.highest)
   const most = COUNT_LIMIT + 1
-  const found = (
-    bounded
-      ? db
-          .prepare(COUNT_BOUNDED)
-          .pluck()
-          .get({ match, most, ...values })
-      : db.prepare(COUNT).pluck().get({ match, most, highest: values.highest })
-  ) as number
+  const found = bounded
+    ? valueQuery(db, COUNT_BOUNDED, "integer").get({ match, most, ...values })!
+    : valueQuery(db, COUNT, "integer").get({ match, most, highest: values.highest })!
   return { total: Math.min(found, COUNT_LIMIT), total_is_at_least: found > COUNT_LIMIT }
 }
 
@@ -161,9 +152,10 @@ export function countConversations(db: Db, query: IndexFilter): Count {
   const { match, terms, values } = prepared
   checkBlocks(db, terms)
   checkMatching(db, match, values.highest)
-  const { messages, conversations } = db
-    .prepare(COUNT_CONVERSATIONS)
-    .get({ match, most: COUNT_LIMIT + 1, ...values }) as { messages: number; conversations: number }
+  const { messages, conversations } = rowQuery(db, COUNT_CONVERSATIONS, {
+    messages: "integer",
+    conversations: "integer",
+  }).get({ match, most: COUNT_LIMIT + 1, ...values })!
   return { total: conversations, total_is_at_least: messages > COUNT_LIMIT }
 }
 
@@ -199,20 +191,20 @@ export function boundsOf(db: Db, query: VectorFilter): PreparedFilter["values"] 
 function oldestOfNewest(db: Db, newest: number, scope?: IndexScope): number {
   const own = scope?.part?.oldestOfNewest(db, newest, scope)
   if (own !== undefined) return own
-  return ((db.prepare("select min(id) from doc").pluck().get() as number | null) ?? 0) + newest - 1
+  return (valueQuery(db, "select min(id) from doc", "integer?").get() ?? 0) + newest - 1
 }
 
 /** Without a source: the message is not listed, or its conversation is not. */
-export type HitRow = {
-  doc: number
-  source: string | null
-  native_id: string
-  number: number
-  at: number | null
-  score: number
-  /** 1: the length by which it was ranked is not what was written. */
-  bad: 0 | 1
-}
+/** What stands in a damaged index may lead nowhere. */
+export const HIT = {
+  doc: "integer",
+  source: "text?",
+  native_id: "text?",
+  number: "integer?",
+  at: "integer?",
+  bad: [0, 1],
+} as const
+const SCORED_HIT = { ...HIT, score: "real" } as const
 
 // A number is bound as a real, which FTS5 does not take as a bound of its scan: hence the casts.
 // A filter by time or conversation is checked row by row; the others are words of the index itself, which is faster.
@@ -246,26 +238,25 @@ export function sizes(db: Db, terms: Term[], scope?: IndexScope): Sizes {
   const own = scope?.part?.sizes(db, terms, scope)
   if (own) return own
   const messages =
-    (db.prepare("select (select max(id) from doc) - (select min(id) from doc) + 1").pluck().get() as number | null) ?? 0
+    valueQuery(db, "select (select max(id) from doc) - (select min(id) from doc) + 1", "integer?").get() ?? 0
   const sample = Math.min(messages, SAMPLE)
   const highest = oldestOfNewest(db, sample)
-  const held = db.prepare("select count(*) from words where words match ? and rowid <= cast(? as integer)").pluck()
+  const held = valueQuery(
+    db,
+    "select count(*) from words where words match ? and rowid <= cast(? as integer)",
+    "integer",
+  )
   return {
     messages,
     sample,
-    shares: terms.map((term) => (held.get(expressionOf(term), highest) as number) / Math.max(1, sample)),
+    shares: terms.map((term) => held.get(expressionOf(term), highest)! / Math.max(1, sample)),
   }
 }
 
-export function toHit(row: HitRow): IndexHit {
-  if (row.source === null) throw indexDamage("a row is missing")
-  return {
-    doc: docId(row.doc),
-    ref: refFrom(row.source, row.native_id),
-    number: row.number,
-    score: row.score,
-    ...(row.at !== null && { at: row.at }),
-  }
+export function toHit(row: RowOf<typeof SCORED_HIT>): IndexHit {
+  const { source, native_id, number, score, at } = row
+  if (source === null || native_id === null || number === null) throw indexDamage("a row is missing")
+  return { doc: docId(row.doc), ref: refFrom(source, native_id), number, score, at: at ?? undefined }
 }
 
 function conversationIds(db: Db, refs: Ref[]): number[] {

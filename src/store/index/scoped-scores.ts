@@ -1,11 +1,12 @@
 import type { Db } from "../sqlite/database.ts"
+import { rowQuery, tupleQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { areSumsRight, indexDamage } from "./blocks.ts"
 import { COLUMN_VALUES, type Column } from "./fields.ts"
 import { type IndexScope, leavesOut, type ScopedPart } from "./index-scope.ts"
 import {
   BOUNDS,
   boundsOf,
-  type HitRow,
+  HIT,
   type IndexHit,
   type IndexQuery,
   type PreparedQuery,
@@ -29,10 +30,7 @@ export const SCOPED_PART: ScopedPart = {
   },
   oldestOfNewest: (db, newest, scope) => {
     if (!statisticsOf(db, scope)) return undefined
-    const nth = db
-      .prepare(NTH_IN_SCOPE)
-      .pluck()
-      .get(JSON.stringify(scope.ids), newest - 1) as number | undefined
+    const nth = valueQuery(db, NTH_IN_SCOPE, "integer").get(JSON.stringify(scope.ids), newest - 1)
     return nth ?? Number.MAX_SAFE_INTEGER
   },
 }
@@ -47,14 +45,7 @@ function findInScope(db: Db, query: IndexQuery, { match, values }: PreparedQuery
   const terms = [...query.match, ...(query.required ?? [])]
   const { from: _, to: __, ...scope } = boundsOf(db, { scope: query.scope! })
   const isPlain = Object.keys(query).every((key) => PLAIN.includes(key as keyof IndexQuery))
-  const wanted = isPlain
-    ? undefined
-    : new Set(
-        db
-          .prepare(MATCHING)
-          .pluck()
-          .all({ match, ...values }) as number[],
-      )
+  const wanted = isPlain ? undefined : new Set(valueQuery(db, MATCHING, "integer").all({ match, ...values }))
   const asked = {
     ...{ terms, weights: query.weights, limit: query.limit },
     bounds: { from: null, to: null, ...scope, highest: values.highest },
@@ -63,7 +54,7 @@ function findInScope(db: Db, query: IndexQuery, { match, values }: PreparedQuery
   const scores = scopedScores(db, statistics, asked, (doc) => wanted?.has(doc) ?? true)
   const docs = [...scores.keys()]
   const sql = HITS[areSumsRight(db) ? "checked" : "older"]
-  const rows = db.prepare(sql).all(JSON.stringify(docs)) as Omit<HitRow, "score">[]
+  const rows = rowQuery(db, sql, HIT).all(JSON.stringify(docs))
   if (rows.some(({ bad }) => bad === 1)) throw indexDamage("a row is not what was written")
   checkDocs(db, docs)
   const hits = rows.map((row) => toHit({ ...row, score: scores.get(row.doc)! }))
@@ -85,12 +76,7 @@ function byScore(a: IndexHit, b: IndexHit): number {
 function sizesIn(db: Db, terms: Term[], { messages, sample, shares }: ScopeStatistics): Sizes {
   const shareOf = (term: Term): number => {
     const match = expressionOf(term)
-    const share =
-      shares.get(match) ??
-      (db
-        .prepare(IN_SAMPLE)
-        .pluck()
-        .get({ match, ...sample }) as number) / sample.messages
+    const share = shares.get(match) ?? valueQuery(db, IN_SAMPLE, "integer").get({ match, ...sample })! / sample.messages
     shares.set(match, share)
     return share
   }
@@ -143,7 +129,7 @@ function sampled(db: Db, { ids }: IndexScope): ScopeStatistics {
   let looked = 0
   while (docs.length < SAMPLE && looked < ids.length) {
     const some = ids.slice(Math.max(0, ids.length - looked - CONVERSATIONS_AT_ONCE), ids.length - looked)
-    docs.push(...(db.prepare(DOCS_OF).pluck().all(JSON.stringify(some)) as number[]))
+    docs.push(...valueQuery(db, DOCS_OF, "integer").all(JSON.stringify(some)))
     looked += some.length
   }
   const lengths = lengthsOf(db, docs.slice(0, MEASURED))
@@ -165,7 +151,7 @@ const DOCS_OF = `select id from doc where conversation_id in (select value from 
 
 /** How many words each of these documents has. */
 function lengthsOf(db: Db, docs: readonly number[]): Map<number, number> {
-  const rows = db.prepare(SIZES).raw().all(JSON.stringify(docs)) as [number, Buffer][]
+  const rows = tupleQuery(db, SIZES, ["integer", "blob"]).all(JSON.stringify(docs))
   return new Map(rows.map(([id, sizes]) => [id, numbersIn(sizes).reduce((sum, size) => sum + size, 0)]))
 }
 
@@ -202,12 +188,12 @@ function scopedScores(
   isWanted: (doc: number) => boolean,
 ): Map<number, number> {
   const all = totalsOf(db)
-  const held = db.prepare("select count(*) from words where words match ?").pluck()
-  const scored = db.prepare(SCORED).raw()
+  const held = valueQuery(db, "select count(*) from words where words match ?", "integer")
+  const scored = tupleQuery(db, SCORED, ["integer", "real"])
   const found = terms.map((term, i) => {
     const match = `${TEXT} : ${expressionOf(term)}`
-    const rows = scored.all({ match, ...weights, ...bounds }) as [number, number][]
-    const rarityInAll = rows.length === 0 ? 1 : rarity(all.messages, held.get(match) as number)
+    const rows = scored.all({ match, ...weights, ...bounds })
+    const rarityInAll = rows.length === 0 ? 1 : rarity(all.messages, held.get(match)!)
     return { rows, rarityInAll, rarity: rarity(messages, shares ? shares[i]! * messages : rows.length) }
   })
   const rough = new Map<number, number>()
@@ -246,7 +232,7 @@ function rarity(messages: number, holding: number): number {
 
 /** What FTS5 keeps of all its rows: how many there are, then the words in each column. */
 function totalsOf(db: Db): { messages: number; length: number } {
-  const record = db.prepare("select block from words_data where id = 1").pluck().get() as Buffer | undefined
+  const record = valueQuery(db, "select block from words_data where id = 1", "blob").get()
   const [messages = 0, ...words] = record ? numbersIn(record) : []
   return { messages, length: words.reduce((sum, size) => sum + size, 0) / Math.max(1, messages) }
 }

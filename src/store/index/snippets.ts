@@ -1,4 +1,5 @@
 import type { Db } from "../sqlite/engine.ts"
+import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { anyOf, expressionOf, type Term } from "./terms.ts"
 import { looking } from "./tokenizer.ts"
 
@@ -27,13 +28,13 @@ export function matchTexts(texts: string[], terms: Term[], words: string[], phra
     const first = phrases.map((phrase) => phrase.words)
     const seen = texts.map((text) => windowOf(withoutMarks(text), hasOne(text, first) ? first : words))
     for (const [i, text] of seen.entries()) insert.run(i + 1, text)
-    const cut = db.prepare(
+    const cut = rowQuery(
+      db,
       "select rowid, snippet(look, 0, @mark, @mark, '…', @words) as snippet from look where look match @match",
+      { rowid: "integer", snippet: "text" },
     )
     const cutFor = (some: readonly Term[]) =>
-      some.length === 0
-        ? []
-        : (cut.all({ mark: MARK, words: SNIPPET_WORDS, match: anyOf(some) }) as { rowid: number; snippet: string }[])
+      some.length === 0 ? [] : cut.all({ mark: MARK, words: SNIPPET_WORDS, match: anyOf(some) })
     const byRow = new Map([...cutFor(terms), ...cutFor(phrases)].map((row) => [row.rowid, row.snippet]))
     const rowsOf = rowsHolding(db, words)
     return texts.map((text, i) => ({
@@ -59,8 +60,8 @@ export function spellingsIn(texts: readonly string[], words: readonly string[]):
   return looking((db) => {
     const insert = db.prepare("insert into look (x) values (?)")
     for (const text of texts) insert.run(withoutMarks(text))
-    const marked = db.prepare("select highlight(look, 0, @mark, @mark) from look where look match @match").pluck()
-    const found = marked.all({ mark: MARK, match: anyOf(words.map((word) => ({ words: word }))) }) as string[]
+    const marked = valueQuery(db, "select highlight(look, 0, @mark, @mark) from look where look match @match", "text")
+    const found = marked.all({ mark: MARK, match: anyOf(words.map((word) => ({ words: word }))) })
     return [...new Set(found.flatMap((text) => text.split(MARK).filter((_, i) => i % 2 === 1)))].map((word) =>
       word.toLowerCase(),
     )
@@ -73,8 +74,8 @@ function hasOne(text: string, phrases: readonly string[]): boolean {
 }
 
 function rowsHolding(db: Db, words: readonly string[]): Set<number>[] {
-  const having = db.prepare("select rowid from look where look match ?").pluck()
-  return words.map((word) => new Set(having.all(expressionOf({ words: word })) as number[]))
+  const having = valueQuery(db, "select rowid from look where look match ?", "integer")
+  return words.map((word) => new Set(having.all(expressionOf({ words: word }))))
 }
 
 function isBeyondWindow(text: string, word: string): boolean {

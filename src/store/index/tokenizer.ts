@@ -1,5 +1,6 @@
 import { withStatementCache } from "../sqlite/database.ts"
 import { type Db, openSqlite } from "../sqlite/engine.ts"
+import { valueQuery } from "../sqlite/typed-query.ts"
 
 let opened: Db | undefined
 
@@ -29,6 +30,6 @@ export function indexWords(texts: readonly string[]): string[] {
   return looking((db) => {
     const add = db.prepare("insert into look (x) values (?)")
     for (const text of texts) add.run(text)
-    return db.prepare("select term from look_terms").pluck().all() as string[]
+    return valueQuery(db, "select term from look_terms", "text").all()
   })
 }

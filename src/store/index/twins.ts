@@ -1,5 +1,6 @@
 import { type Ref, sourceWithOwner } from "../../core/ref.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
+import { valueQuery } from "../sqlite/typed-query.ts"
 import { areSumsRight, indexDamage } from "./blocks.ts"
 
 // SQLite does not notice a flipped bit in a row, and a search would show another message or another order. So the rows that
@@ -92,7 +93,7 @@ const PROJECT: Lookup = {
 }
 
 function idOf(db: Db, lookup: Lookup, values: Record<string, string>): number | undefined {
-  const id = db.prepare(lookup.id).pluck().get(values) as number | undefined
+  const id = valueQuery(db, lookup.id, "integer").get(values)
   if (!areSumsRight(db)) return id
   const bad = id === undefined ? db.prepare(lookup.hidden).get(values) : db.prepare(lookup.wrong).get({ ...values, id })
   refuse(bad)
@@ -101,7 +102,7 @@ function idOf(db: Db, lookup: Lookup, values: Record<string, string>): number | 
 
 /** Every row there is. */
 export function badRows(db: Db): number {
-  return areSumsRight(db) ? (db.prepare(BAD_ROWS).pluck().get() as number) : 0
+  return areSumsRight(db) ? valueQuery(db, BAD_ROWS, "integer").get()! : 0
 }
 
 const BAD_ROWS = `select

@@ -1,5 +1,6 @@
 import { type Ref, refFrom } from "../../core/ref.ts"
 import { type Db, inOneState, inTransaction } from "../sqlite/database.ts"
+import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { type DocId, docId, rowOf } from "./doc-id.ts"
 import { PROMPTS } from "./newest.ts"
 import type { IndexFilter, IndexHit } from "./query.ts"
@@ -72,7 +73,7 @@ export function openVectors(
   let scans = 0
   return {
     stats: () => vectorStats(current()),
-    documents: () => current().prepare("select count(*) from doc").pluck().get() as number,
+    documents: () => valueQuery(current(), "select count(*) from doc", "integer").get()!,
     missing: (embedder, limit, after, among) => missing(current(), embedder, limit, after, among && PROMPTS),
     save: (embedder, rows) => save(current(), embedder, rows),
     scan: (embedder, query, { limit, filter }) => {
@@ -100,7 +101,7 @@ export function openVectors(
 }
 
 function distrusted(db: Db): string | undefined {
-  return db.prepare("select value from meta where key = 'distrusted'").pluck().get() as string | undefined
+  return valueQuery(db, "select value from meta where key = 'distrusted'", "text").get()
 }
 
 function drop(db: Db, keep: string | undefined): void {
@@ -109,8 +110,13 @@ function drop(db: Db, keep: string | undefined): void {
     if (distrusted(db) !== keep) db.prepare("delete from meta where key = 'distrusted'").run()
   })
 }
-
-type DocRow = { conversation: number; version: number; source: string; native_id: string; number: number }
+const DOC_ROW = {
+  conversation: "integer",
+  version: "integer",
+  source: "text",
+  native_id: "text",
+  number: "integer",
+} as const
 
 function missing(
   db: Db,
@@ -119,12 +125,14 @@ function missing(
   after: Unembedded | undefined,
   match: string | undefined,
 ): Unembedded[] {
-  const row = db.prepare(
+  const row = rowQuery(
+    db,
     `select d.conversation_id as conversation, d.version, c.source, c.native_id, d.number
      from doc d join conversation c on c.id = d.conversation_id where d.id = ?`,
+    DOC_ROW,
   )
   return missingVectors(db, embedder, limit, after && rowOf(after.doc), match).flatMap((id) => {
-    const found = row.get(id) as DocRow | undefined // gone since, by another process
+    const found = row.get(id) // gone since, by another process
     if (!found) return []
     const { source, native_id, ...rest } = found
     return [{ ...rest, doc: docId(id), ref: refFrom(source, native_id) }]
@@ -193,29 +201,29 @@ const PASSING = `select d.id from json_each(@docs) j join doc d on d.id = j.valu
 
 function listed(db: Db, { match, not, values }: PreparedFilter, most: number): number[] {
   const sql = values.conversations !== null ? LIST_BY_CONVERSATION : match !== undefined ? LIST_BY_WORDS : LIST
-  return db
-    .prepare(sql)
-    .pluck()
-    .all({ match: match ?? null, not: not ?? null, ...values, most }) as number[]
+  return valueQuery(db, sql, "integer").all({ match: match ?? null, not: not ?? null, ...values, most })
 }
 
 function passingOf(db: Db, { match, not, values }: PreparedFilter, docs: number[]): Set<number> {
-  const passing = db
-    .prepare(PASSING)
-    .pluck()
-    .all({ match: match ?? null, not: not ?? null, ...values, docs: JSON.stringify(docs) }) as number[]
+  const passing = valueQuery(db, PASSING, "integer").all({
+    match: match ?? null,
+    not: not ?? null,
+    ...values,
+    docs: JSON.stringify(docs),
+  })
   return new Set(passing)
 }
-
-type NamedRow = { source: string; native_id: string; number: number; at: number | null }
+const NAMED_ROW = { source: "text", native_id: "text", number: "integer", at: "integer?" } as const
 
 /** Of equals the newest first, then by name. */
 function hitsOf(db: Db, found: VectorHit[]): IndexHit[] {
-  const row = db.prepare(
+  const row = rowQuery(
+    db,
     "select c.source, c.native_id, d.number, d.at from doc d join conversation c on c.id = d.conversation_id where d.id = ?",
+    NAMED_ROW,
   )
   const hits = found.flatMap(({ doc, score }): IndexHit[] => {
-    const named = row.get(doc) as NamedRow | undefined
+    const named = row.get(doc)
     if (!named) return []
     const { source, native_id, number, at } = named
     return [{ doc: docId(doc), ref: refFrom(source, native_id), number, score, ...(at !== null && { at }) }]

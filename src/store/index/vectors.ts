@@ -1,5 +1,6 @@
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { codeOf } from "../sqlite/engine.ts"
+import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { createHamming, type Hamming, MAX_BITS } from "./hamming.ts"
 
 // Vectors of documents, kept in the index: one sign bit a dimension, in chunks that a scan reads as a whole, and one
@@ -71,8 +72,8 @@ export function deleteVectors(db: Db, docs: number[]): void {
  */
 export function missingVectors(db: Db, embedder: string, limit: number, after = 0, match?: string): number[] {
   const space = spaceNamed(db, embedder)?.id ?? 0
-  if (match === undefined) return db.prepare(MISSING).pluck().all({ space, after, limit }) as number[]
-  return db.prepare(MISSING_MATCHING).pluck().all({ space, after, limit, match }) as number[]
+  if (match === undefined) return valueQuery(db, MISSING, "integer").all({ space, after, limit })
+  return valueQuery(db, MISSING_MATCHING, "integer").all({ space, after, limit, match })
 }
 
 const UNSEEN = `not exists (select 1 from vector v where v.doc = d.id and v.space = @space)
@@ -98,9 +99,9 @@ export function scanVectors(db: Db, embedder: string, query: Float32Array, optio
   const most = options.candidates ?? Math.max(CANDIDATES, 4 * options.k)
   const near = nearestByBits(chunksOf(db, space, options.cache), signBits(query), most, options.allowed)
   const unit = normalized(query)
-  const row = db.prepare("select data from vector where slot = ? and doc = ?").pluck()
+  const row = valueQuery(db, "select data from vector where slot = ? and doc = ?", "blob")
   const hits = near.flatMap(({ slot, doc }) => {
-    const data = row.get(slot, doc) as Buffer | undefined // gone since, by another process
+    const data = row.get(slot, doc) // gone since, by another process
     return data ? [{ doc, score: cosine(unit, data) }] : []
   })
   return hits.sort((a, b) => b.score - a.score || a.doc - b.doc).slice(0, options.k)
@@ -110,10 +111,10 @@ export function scanVectors(db: Db, embedder: string, query: Float32Array, optio
 export function sampleCosines(db: Db, embedder: string, query: Float32Array, count: number): number[] {
   const space = spaceNamed(db, embedder)
   if (!space || query.length !== space.dims) return []
-  const chunks = db.prepare("select id, size from vector_bits where space = ? order by id").all(space.id) as {
-    id: number
-    size: number
-  }[]
+  const chunks = rowQuery(db, "select id, size from vector_bits where space = ? order by id", {
+    id: "integer",
+    size: "integer",
+  }).all(space.id)
   const places = chunks.reduce((sum, { size }) => sum + size, 0)
   const step = Math.max(1, places / count)
   const wanted: number[] = []
@@ -124,26 +125,25 @@ export function sampleCosines(db: Db, embedder: string, query: Float32Array, cou
     before += size
   }
   const unit = normalized(query)
-  const row = db.prepare("select data from vector where slot = ?").pluck()
+  const row = valueQuery(db, "select data from vector where slot = ?", "blob")
   return wanted.flatMap((slot) => {
-    const data = row.get(slot) as Buffer | undefined // a deleted one's place
+    const data = row.get(slot) // a deleted one's place
     return data ? [cosine(unit, data)] : []
   })
 }
 
-export type VectorStats = {
-  embedder: string
-  dims: number
-  vectors: number
-  /** Documents in which there was nothing to embed. */
-  empty: number
-  /** Places of deleted vectors, which `compactVectors` gives back. */
-  dead: number
-  bytes: number
-}
+export type VectorStats = RowOf<typeof VECTOR_STATS>
+const VECTOR_STATS = {
+  embedder: "text",
+  dims: "integer",
+  vectors: "integer",
+  empty: "integer",
+  dead: "integer",
+  bytes: "integer",
+} as const
 
 export function vectorStats(db: Db): VectorStats[] {
-  return db.prepare(STATS).all() as VectorStats[]
+  return rowQuery(db, STATS, VECTOR_STATS).all()
 }
 
 const STATS = `select s.embedder, s.dims,
@@ -188,29 +188,37 @@ const SAME_DOC = `select n.id from old.doc o join old.conversation oc on oc.id =
 
 function carrySpaces(db: Db): void {
   db.exec("insert or ignore into meta select key, value from old.meta where key = 'distrusted'")
-  const sameDoc = db.prepare(SAME_DOC).pluck()
-  const spaces = db.prepare("select id, embedder, dims, golden from old.vector_space order by id").all() as (Space & {
-    embedder: string
-  })[]
+  const sameDoc = valueQuery(db, SAME_DOC, "integer")
+  const spaces = rowQuery(db, "select id, embedder, dims, golden from old.vector_space order by id", {
+    id: "integer",
+    dims: "integer",
+    golden: "blob?",
+    embedder: "text",
+  }).all()
   for (const { id, embedder, dims, golden } of spaces) {
     const space = openSpace(db, embedder, dims)
     db.prepare("update vector_space set golden = ? where id = ?").run(golden, space.id)
-    const chunks = db.prepare("select id from old.vector_bits where space = ? order by id").pluck().all(id) as number[]
+    const chunks = valueQuery(db, "select id from old.vector_bits where space = ? order by id", "integer").all(id)
     for (const chunk of chunks) {
-      const { size, bits } = db.prepare("select size, bits from old.vector_bits where id = ?").get(chunk) as ChunkRow
-      const rows = db
-        .prepare("select slot, doc, data from old.vector where slot >= ? and slot < ? order by slot")
-        .all(chunk * CHUNK, (chunk + 1) * CHUNK) as { slot: number; doc: number; data: Buffer }[]
+      const { size, bits } = rowQuery(db, "select size, bits from old.vector_bits where id = ?", {
+        size: "integer",
+        bits: "blob",
+      }).get(chunk)!
+      const rows = rowQuery(db, "select slot, doc, data from old.vector where slot >= ? and slot < ? order by slot", {
+        slot: "integer",
+        doc: "integer",
+        data: "blob",
+      }).all(chunk * CHUNK, (chunk + 1) * CHUNK)
       const stride = bits.length / size
       const entries = rows.flatMap(({ slot, doc, data }) => {
         const place = slot % CHUNK
-        const now = sameDoc.get(doc) as number | undefined
+        const now = sameDoc.get(doc)
         return now === undefined ? [] : [{ doc: now, data, bits: bits.subarray(place * stride, (place + 1) * stride) }]
       })
       append(db, space, entries)
     }
     const none = db.prepare("insert into vector_none (doc, space) values (?, ?)")
-    const empty = db.prepare("select doc from old.vector_none where space = ?").pluck().all(id) as number[]
+    const empty = valueQuery(db, "select doc from old.vector_none where space = ?", "integer").all(id)
     for (const doc of empty) {
       const now = sameDoc.get(doc)
       if (now !== undefined) none.run(now, space.id)
@@ -222,14 +230,14 @@ function carrySpaces(db: Db): void {
 
 /** Moves what is left of chunks with many deletions together. Returns how many places it gave back. */
 export function compactVectors(db: Db): number {
-  const sparse = db.prepare("select id from vector_bits where dead * 4 >= size").pluck().all() as number[]
+  const sparse = valueQuery(db, "select id from vector_bits where dead * 4 >= size", "integer").all()
   return sparse.reduce((freed, id) => freed + inTransaction(db, () => dissolve(db, id)), 0)
 }
 
 /** What does not fit together, in words; empty when all is sound. */
 export function checkVectors(db: Db): string[] {
   const found: string[] = []
-  const count = (sql: string) => db.prepare(sql).pluck().get() as number
+  const count = (sql: string) => valueQuery(db, sql, "integer").get()!
   const orphans = count("select count(*) from vector v where not exists (select 1 from doc d where d.id = v.doc)")
   if (orphans > 0) found.push(`${orphans} vectors belong to messages that are gone`)
   const placed = count("select ifnull(sum(size - dead), 0) from vector_bits")
@@ -254,14 +262,15 @@ export function saveGolden(db: Db, embedder: string, vector: Float32Array): void
   })
 }
 
-type Space = { id: number; dims: number; golden: Buffer | null }
+type Space = RowOf<typeof SPACE>
+const SPACE = { id: "integer", dims: "integer", golden: "blob?" } as const
 
 function hasSpaces(db: Db): boolean {
   return db.prepare("select 1 from vector_space limit 1").pluck().get() === 1
 }
 
 function spaceNamed(db: Db, embedder: string): Space | undefined {
-  return db.prepare("select id, dims, golden from vector_space where embedder = ?").get(embedder) as Space | undefined
+  return rowQuery(db, "select id, dims, golden from vector_space where embedder = ?", SPACE).get(embedder)
 }
 
 /** A space gets its size with its first vector. */
@@ -280,7 +289,16 @@ function strideOf(dims: number): number {
 }
 
 type Entry = { doc: number; bits: Uint8Array; data: Uint8Array }
-type ChunkRow = { id: number; space: number; version: number; size: number; dead: number; docs: Buffer; bits: Buffer }
+type ChunkRow = RowOf<typeof CHUNK_ROW>
+const CHUNK_ROW = {
+  id: "integer",
+  space: "integer",
+  version: "integer",
+  size: "integer",
+  dead: "integer",
+  docs: "blob",
+  bits: "blob",
+} as const
 
 function append(db: Db, space: Pick<Space, "id" | "dims">, entries: Entry[]): void {
   const stride = strideOf(space.dims)
@@ -305,11 +323,10 @@ function append(db: Db, space: Pick<Space, "id" | "dims">, entries: Entry[]): vo
 }
 
 function openChunk(db: Db, space: number): ChunkRow {
-  const last = db.prepare("select * from vector_bits where space = ? and size < ? order by id desc limit 1")
-  const create = db.prepare(
-    "insert into vector_bits (space, version, size, dead, docs, bits) values (?, 0, 0, 0, x'', x'') returning *",
-  )
-  return (last.get(space, CHUNK) ?? create.get(space)) as ChunkRow
+  const last = "select * from vector_bits where space = ? and size < ? order by id desc limit 1"
+  const create =
+    "insert into vector_bits (space, version, size, dead, docs, bits) values (?, 0, 0, 0, x'', x'') returning *"
+  return rowQuery(db, last, CHUNK_ROW).get(space, CHUNK) ?? rowQuery(db, create, CHUNK_ROW).get(space)!
 }
 
 function saveChunk(db: Db, { id, size, dead, docs, bits }: ChunkRow): void {
@@ -318,12 +335,12 @@ function saveChunk(db: Db, { id, size, dead, docs, bits }: ChunkRow): void {
 }
 
 function removeDocs(db: Db, docs: number[], space?: number): void {
-  const find = db.prepare("select slot from vector where doc = ? and (? is null or space = ?)").pluck()
+  const find = valueQuery(db, "select slot from vector where doc = ? and (? is null or space = ?)", "integer")
   const unlist = db.prepare("delete from vector_none where doc = ? and (? is null or space = ?)")
   const only = space ?? null
   const slots: number[] = []
   for (const doc of docs) {
-    slots.push(...(find.all(doc, only, only) as number[]))
+    slots.push(...find.all(doc, only, only))
     unlist.run(doc, only, only)
   }
   const remove = db.prepare("delete from vector where slot = ?")
@@ -333,7 +350,7 @@ function removeDocs(db: Db, docs: number[], space?: number): void {
 }
 
 function bury(db: Db, id: number, slots: number[]): void {
-  const chunk = chunkRow(db, id)
+  const chunk = chunkRow(db, id)!
   const stride = chunk.bits.length / chunk.size
   for (const slot of slots) {
     const place = slot % CHUNK
@@ -346,11 +363,13 @@ function bury(db: Db, id: number, slots: number[]): void {
 }
 
 function dissolve(db: Db, id: number): number {
-  const chunk = chunkRow(db, id)
+  const chunk = chunkRow(db, id)!
   const first = id * CHUNK
-  const rows = db
-    .prepare("select slot, doc, data from vector where slot >= ? and slot < ? order by slot")
-    .all(first, first + CHUNK) as { slot: number; doc: number; data: Buffer }[]
+  const rows = rowQuery(db, "select slot, doc, data from vector where slot >= ? and slot < ? order by slot", {
+    slot: "integer",
+    doc: "integer",
+    data: "blob",
+  }).all(first, first + CHUNK)
   const stride = chunk.bits.length / chunk.size
   const entries = rows.map(({ slot, doc, data }) => {
     const place = slot - first
@@ -358,13 +377,13 @@ function dissolve(db: Db, id: number): number {
   })
   db.prepare("delete from vector where slot >= ? and slot < ?").run(first, first + CHUNK)
   db.prepare("delete from vector_bits where id = ?").run(id)
-  const dims = db.prepare("select dims from vector_space where id = ?").pluck().get(chunk.space) as number
+  const dims = valueQuery(db, "select dims from vector_space where id = ?", "integer").get(chunk.space)!
   append(db, { id: chunk.space, dims }, entries)
   return chunk.dead
 }
 
-function chunkRow(db: Db, id: number): ChunkRow {
-  return db.prepare("select * from vector_bits where id = ?").get(id) as ChunkRow
+function chunkRow(db: Db, id: number): ChunkRow | undefined {
+  return rowQuery(db, "select * from vector_bits where id = ?", CHUNK_ROW).get(id)
 }
 
 /** Belongs to whoever scans more than once. Of another database or space it starts anew. */
@@ -385,8 +404,9 @@ type Chunk = { id: number; size: number; docs: Uint32Array; place: number; hammi
 function* chunksOf(db: Db, space: Space, cache: VectorCache | undefined): Generator<Chunk> {
   if (cache) return yield* cachedChunks(db, space, cache)
   const hamming = createHamming(strideOf(space.dims), CHUNK)
-  const rows = db.prepare("select id, size, docs, bits from vector_bits where space = ? order by id").iterate(space.id)
-  for (const { id, size, docs, bits } of rows as IterableIterator<ChunkRow>) {
+  const sql = "select id, size, docs, bits from vector_bits where space = ? order by id"
+  const shape = { id: "integer", size: "integer", docs: "blob", bits: "blob" } as const
+  for (const { id, size, docs, bits } of rowQuery(db, sql, shape).iterate(space.id)) {
     hamming.chunk(0).set(bits)
     yield { id, size, docs: integers(docs), place: 0, hamming }
   }
@@ -401,10 +421,10 @@ function* cachedChunks(db: Db, space: Space, cache: VectorCache): Generator<Chun
       chunks: new Map(),
     })
   const hamming = cache.hamming!
-  const listed = db.prepare("select id, version from vector_bits where space = ? order by id").all(space.id) as {
-    id: number
-    version: number
-  }[]
+  const listed = rowQuery(db, "select id, version from vector_bits where space = ? order by id", {
+    id: "integer",
+    version: "integer",
+  }).all(space.id)
   const live = new Set(listed.map(({ id }) => id))
   for (const id of cache.chunks.keys()) if (!live.has(id)) cache.chunks.delete(id)
   const taken = new Set([...cache.chunks.values()].map(({ place }) => place))

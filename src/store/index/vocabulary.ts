@@ -3,6 +3,7 @@ import { refFrom } from "../../core/ref.ts"
 import { hiddenWords } from "../../core/words.ts"
 import type { HistoryReader } from "../history/store.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
+import { rowQuery, tupleQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { CARD, fieldsOf, type IndexedText } from "./fields.ts"
 import { noWordsSeen, type SeenWords, scanWords } from "./word-scan.ts"
 
@@ -117,11 +118,11 @@ function stateOf(db: Db): unknown {
 async function readGroup(db: Db, store: HistoryReader, group: number): Promise<Map<string, number> | undefined> {
   const found = new Map<string, number>()
   const seen = noWordsSeen()
-  const conversations = db.prepare(CONVERSATIONS).all({ group, groups: GROUPS }) as ConversationRef[]
-  const numbers = db.prepare("select number from doc where conversation_id = ? and number <> ?").pluck()
+  const conversations = rowQuery(db, CONVERSATIONS, CONVERSATION_REF).all({ group, groups: GROUPS })
+  const numbers = valueQuery(db, "select number from doc where conversation_id = ? and number <> ?", "integer")
   for (const { id, source, native_id, card } of conversations) {
     try {
-      for (const message of await store.messages(refFrom(source, native_id), numbers.all(id, CARD) as number[]))
+      for (const message of await store.messages(refFrom(source, native_id), numbers.all(id, CARD)))
         scanFields(fieldsOf(message), 1 << group, seen, found)
     } catch (error) {
       if (isDexError(error) && error.code === "corrupt") return undefined
@@ -131,14 +132,13 @@ async function readGroup(db: Db, store: HistoryReader, group: number): Promise<M
   }
   return found
 }
-
-type ConversationRef = { id: number; source: string; native_id: string; card: string | null }
+const CONVERSATION_REF = { id: "integer", source: "text", native_id: "text", card: "text?" } as const
 const CONVERSATIONS =
   "select id, source, native_id, card from conversation where id % cast(@groups as integer) = cast(@group as integer)"
 
 function replaceGroup(db: Db, bit: number, found: Map<string, number>): void {
   saveFound(db, found)
-  const known = db.prepare("select word from word where groups & ? <> 0").pluck().all(bit) as string[]
+  const known = valueQuery(db, "select word from word where groups & ? <> 0", "text").all(bit)
   const leave = db.prepare("update word set groups = groups & ~cast(? as integer) where word = ?")
   for (const word of known) if (!found.has(word)) leave.run(bit, word)
   db.exec("delete from word where groups = 0")
@@ -165,7 +165,7 @@ export function wordsOfLength(db: Db, least: number, most: number): WrittenWord[
 
 function written(db: Db, WHICH: string, values: object): WrittenWord[] {
   if (!hasVocabulary(db)) return []
-  const rows = db.prepare(`select word, groups from word where ${WHICH}`).raw().all(values) as [string, number][]
+  const rows = tupleQuery(db, `select word, groups from word where ${WHICH}`, ["text", "integer"]).all(values)
   return rows.map(([word, groups]) => ({ word, spread: bitsOf(groups) }))
 }
 

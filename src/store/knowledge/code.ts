@@ -1,6 +1,7 @@
 import { posix } from "node:path"
 import type { BoundUse, Definition, Import } from "../../core/code.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
+import { rowQuery, tupleQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { knownProject, projectId } from "./rows.ts"
 
 // What the code of projects defines, imports and uses.
@@ -89,16 +90,16 @@ export type CodeFile = CodeStamp & {
 }
 
 const STAMPS = "select path, size, modified_at, version, hash from code_file"
+const STAMP = { path: "text", size: "integer", modified_at: "integer", version: "integer", hash: "blob?" } as const
 
 /** Of all files of a project, or of one. */
 export function codeStamps(db: Db, project: string, path?: string): Map<string, CodeStamp> {
   const id = knownProject(db, project) ?? -1
-  const rows = (
+  const rows =
     path === undefined
-      ? db.prepare(`${STAMPS} where project_id = ?`).all(id)
-      : db.prepare(`${STAMPS} where project_id = ? and path = ?`).all(id, path)
-  ) as (Omit<CodeStamp, "hash"> & { path: string; hash: Buffer | null })[]
-  return new Map(rows.map(({ path, hash, ...stamp }) => [path, { ...stamp, ...(hash && { hash }) }]))
+      ? rowQuery(db, `${STAMPS} where project_id = ?`, STAMP).all(id)
+      : rowQuery(db, `${STAMPS} where project_id = ? and path = ?`, STAMP).all(id, path)
+  return new Map(rows.map(({ path, hash, ...stamp }) => [path, { ...stamp, hash: hash ?? undefined }]))
 }
 
 /** Replaces whatever was known of these files, in one transaction. */
@@ -147,7 +148,7 @@ function unlink(db: Db, project: number): void {
 /** Undefined where imports are to be linked again. */
 export function linkedBy(db: Db, project: string): string | undefined {
   const id = knownProject(db, project) ?? -1
-  return db.prepare("select modules from code_linked where project_id = ?").pluck().get(id) as string | undefined
+  return valueQuery(db, "select modules from code_linked where project_id = ?", "text").get(id)
 }
 
 export function saveLinkedBy(db: Db, project: string, modules: string): void {
@@ -163,12 +164,11 @@ function saveFile(db: Db, project: number, file: CodeFile): void {
   else unlink(db, project)
   const id =
     old ??
-    (db
-      .prepare(
-        "insert into code_file (project_id, path, folder, language, version, size, modified_at, lines) values (?, ?, ?, '', 0, 0, 0, 0) returning id",
-      )
-      .pluck()
-      .get(project, file.path, posix.dirname(file.path)) as number)
+    valueQuery(
+      db,
+      "insert into code_file (project_id, path, folder, language, version, size, modified_at, lines) values (?, ?, ?, '', 0, 0, 0, 0) returning id",
+      "integer",
+    ).get(project, file.path, posix.dirname(file.path))!
   db.prepare(
     "update code_file set language = ?, version = ?, size = ?, modified_at = ?, hash = ?, lines = ?, skipped = ? where id = ?",
   ).run(
@@ -204,9 +204,7 @@ function clear(db: Db, file: number): void {
 }
 
 function fileId(db: Db, project: number, path: string): number | undefined {
-  return db.prepare("select id from code_file where project_id = ? and path = ?").pluck().get(project, path) as
-    | number
-    | undefined
+  return valueQuery(db, "select id from code_file where project_id = ? and path = ?", "integer").get(project, path)
 }
 
 export function hasCodeFile(db: Db, project: string, path: string): boolean {
@@ -228,12 +226,12 @@ export function relinkImports(
   const id = knownProject(db, project)
   if (id === undefined) return 0
   return inTransaction(db, () => {
-    const rows = db
-      .prepare(
-        `select f.path, f.language, i.file_id, i.seq, i.module, i.name, i.target
+    const rows = rowQuery(
+      db,
+      `select f.path, f.language, i.file_id, i.seq, i.module, i.name, i.target
          from code_file f join code_import i on i.file_id = f.id where f.project_id = ?`,
-      )
-      .all(id) as ImportRow[]
+      IMPORT_ROW,
+    ).all(id)
     const link = db.prepare("update code_import set target = ? where file_id = ? and seq = ?")
     const changed = rows.flatMap((row) => {
       const target = targetOf(row.path, row.language, row) ?? null
@@ -244,16 +242,15 @@ export function relinkImports(
     return changed.length
   })
 }
-
-type ImportRow = {
-  path: string
-  language: string
-  file_id: number
-  seq: number
-  module: string
-  name: string
-  target: string | null
-}
+const IMPORT_ROW = {
+  path: "text",
+  language: "text",
+  file_id: "integer",
+  seq: "integer",
+  module: "text",
+  name: "text",
+  target: "text?",
+} as const
 
 export type CodeCounts = {
   files: number
@@ -267,20 +264,19 @@ export type CodeCounts = {
 
 export function codeCounts(db: Db, project: string): CodeCounts {
   const id = knownProject(db, project) ?? -1
-  const one = db
-    .prepare(
-      `select count(*) as files, ifnull(sum(lines), 0) as lines,
+  const one = rowQuery(
+    db,
+    `select count(*) as files, ifnull(sum(lines), 0) as lines,
          (select count(*) from code_definition where file_id in (select id from code_file where project_id = :id)) as definitions,
          (select count(*) from code_import where file_id in (select id from code_file where project_id = :id)) as imports,
          (select count(*) from code_use where file_id in (select id from code_file where project_id = :id)) as uses
        from code_file where project_id = :id and skipped is null`,
-    )
-    .get({ id }) as Omit<CodeCounts, "skipped">
-  const skipped = db
-    .prepare(
-      "select skipped, count(*) from code_file where project_id = ? and skipped is not null group by skipped order by skipped",
-    )
-    .raw()
-    .all(id) as [string, number][]
+    { files: "integer", lines: "integer", definitions: "integer", imports: "integer", uses: "integer" },
+  ).get({ id })!
+  const skipped = tupleQuery(
+    db,
+    "select skipped, count(*) from code_file where project_id = ? and skipped is not null group by skipped order by skipped",
+    ["text", "integer"],
+  ).all(id)
   return { ...one, skipped: Object.fromEntries(skipped) }
 }

@@ -1,6 +1,7 @@
 import { besideOf, isSameConversation, type Ref, refFrom, sourceWithOwner } from "../../core/ref.ts"
 import type { ConversationRow } from "../history/store.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
+import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { type KeptDecision, removeDecisions, saveDecisions } from "./decisions.ts"
 import { saveWorked, type WorkedFile } from "./files.ts"
 import { type KeptFix, saveFixes } from "./fixes.ts"
@@ -13,12 +14,12 @@ import { removeTestRuns, saveTestRuns, type TestRunWrite } from "./test-runs.ts"
 
 /** How far the history's feed was followed. */
 export function learnedToken(db: Db): string | undefined {
-  return db.prepare("select value from meta where key = 'token'").pluck().get() as string | undefined
+  return valueQuery(db, "select value from meta where key = 'token'", "text").get()
 }
 
 /** From how many conversations something was learned. */
 export function learnedCount(db: Db): number {
-  return db.prepare("select count(*) from conversation").pluck().get() as number
+  return valueQuery(db, "select count(*) from conversation", "integer").get()!
 }
 
 function saveLearnedToken(db: Db, token: string): void {
@@ -45,7 +46,7 @@ export function forgetConversations(db: Db): void {
 }
 
 function forgetAll(db: Db): void {
-  for (const id of db.prepare("select id from conversation").pluck().all() as number[]) removeFacts(db, id)
+  for (const id of valueQuery(db, "select id from conversation", "integer").all()) removeFacts(db, id)
   db.exec("delete from conversation; delete from meta where key = 'token'")
   notePurge(db) // what was forgotten meanwhile is among it, and nobody will know
 }
@@ -75,29 +76,28 @@ export function renewConversation(db: Db, known: KnownConversation): number {
     source,
     id: known.ref.id,
   })
-  return db
-    .prepare(
-      `insert into conversation (name, source, native_id, root, project_id, kind, branch, title, started_at, ended_at, web_at)
+  return valueQuery(
+    db,
+    `insert into conversation (name, source, native_id, root, project_id, kind, branch, title, started_at, ended_at, web_at)
        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`,
-    )
-    .pluck()
-    .get(
-      known.name,
-      source,
-      known.ref.id,
-      known.root,
-      known.project === undefined ? null : projectId(db, known.project),
-      known.kind,
-      known.branch ?? null,
-      known.title ?? null,
-      known.started_at ?? null,
-      known.ended_at ?? null,
-      known.web_at ?? null,
-    ) as number
+    "integer",
+  ).get(
+    known.name,
+    source,
+    known.ref.id,
+    known.root,
+    known.project === undefined ? null : projectId(db, known.project),
+    known.kind,
+    known.branch ?? null,
+    known.title ?? null,
+    known.started_at ?? null,
+    known.ended_at ?? null,
+    known.web_at ?? null,
+  )!
 }
 
 function removeConversation(db: Db, name: string): void {
-  const id = db.prepare("select id from conversation where name = ?").pluck().get(name) as number | undefined
+  const id = valueQuery(db, "select id from conversation where name = ?", "integer").get(name)
   if (id === undefined) return
   removeFacts(db, id)
   db.prepare("delete from conversation where id = ?").run(id)
@@ -115,32 +115,32 @@ function removeFacts(db: Db, id: number): void {
 /** What the feed calls a conversation that is known. */
 export function feedNameOf(db: Db, ref: Ref): string | undefined {
   const sql = "select name from conversation where source = ? and native_id = ?"
-  return db.prepare(sql).pluck().get(sourceWithOwner(ref), ref.id) as string | undefined
+  return valueQuery(db, sql, "text").get(sourceWithOwner(ref), ref.id)
 }
 
 /** The conversation that the feed calls so. */
 function refOf(db: Db, name: string): Ref | undefined {
   const sql = "select source, native_id as id from conversation where name = ?"
-  const row = db.prepare(sql).get(name) as { source: string; id: string } | undefined
+  const row = rowQuery(db, sql, { source: "text", id: "text" }).get(name)
   return row && refFrom(row.source, row.id)
 }
 
 /** Those that may tell what this one did, it being their subagent. */
 export function toldOfBy(db: Db, ref: Ref): { name: string; ref: Ref }[] {
-  const rows = db
-    .prepare(
-      `select o.name, o.source, o.native_id as id from conversation c
+  const rows = rowQuery(
+    db,
+    `select o.name, o.source, o.native_id as id from conversation c
        join conversation o on o.source = c.source and (o.root = c.root or o.native_id = c.root)
        where c.source = ? and c.native_id = ? and o.id <> c.id and o.kind <> 'subagent'`,
-    )
-    .all(sourceWithOwner(ref), ref.id) as { name: string; source: string; id: string }[]
+    { name: "text", source: "text", id: "text" },
+  ).all(sourceWithOwner(ref), ref.id)
   return rows.map(({ name, source, id }) => ({ name, ref: refFrom(source, id) }))
 }
 
 /** The root of the conversation that this one belongs to, as far as it is known. */
 function rootOf(db: Db, ref: Ref): string {
   const sql = "select root from conversation where source = ? and native_id = ?"
-  return (db.prepare(sql).pluck().get(sourceWithOwner(ref), ref.id) as string | undefined) ?? ref.id
+  return valueQuery(db, sql, "text").get(sourceWithOwner(ref), ref.id) ?? ref.id
 }
 
 export type LearnedFacts =

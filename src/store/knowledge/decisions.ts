@@ -1,6 +1,6 @@
-import type { SourceId } from "../../core/conversation.ts"
 import { formatRef } from "../../core/ref.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
+import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { asKept, knownProject, OWN_WORDS, projectId } from "./rows.ts"
 
 // What was decided in a project, in whose words, and what was taken back later.
@@ -120,12 +120,12 @@ function save(db: Db, project: string | undefined, decisions: Write[]): void {
 }
 
 export function removeDecisions(db: Db, conversation: number): void {
-  remove(db, db.prepare("select id from decision where conversation_id = ?").pluck().all(conversation) as number[])
+  remove(db, valueQuery(db, "select id from decision where conversation_id = ?", "integer").all(conversation))
 }
 
 export function removeCommitDecisions(db: Db, project: number): void {
-  const all = db.prepare("select id from decision where hash is not null and project_id = ?").pluck().all(project)
-  remove(db, all as number[])
+  const sql = "select id from decision where hash is not null and project_id = ?"
+  remove(db, valueQuery(db, sql, "integer").all(project))
 }
 
 function remove(db: Db, ids: number[]): void {
@@ -168,7 +168,7 @@ export function hasStale(db: Db): boolean {
  * decisions are still those that it was given. Otherwise it is asked again, and where that does not end, the mark stays.
  */
 export function renewReversals(db: Db, reversals: (decisions: MadeDecision[]) => Map<string, string>): void {
-  const stale = db.prepare("select project_id from decision_stale").pluck().all() as number[] // reading takes no lock
+  const stale = valueQuery(db, "select project_id from decision_stale", "integer").all() // reading takes no lock
   for (const project of stale)
     for (let i = 0; i < MOST_TRIES; i++) {
       const given = inOrder(db, project)
@@ -190,17 +190,23 @@ function keepReversals(db: Db, project: number, given: InOrder[], found: Map<str
   return true
 }
 
-type InOrder = Omit<MadeDecision, "subject" | "rejects" | "committed"> & {
-  subject: string
-  time: number
-  rejects: string | null
-  committed: string | null
-}
+type InOrder = RowOf<typeof IN_ORDER>
+const IN_ORDER = {
+  number: "integer",
+  key: "text",
+  kind: "text",
+  quote: "text",
+  conversation: "text",
+  subject: "text",
+  time: "integer",
+  rejects: "text?",
+  committed: "text?",
+} as const
 
 function inOrder(db: Db, project: number): InOrder[] {
-  const all = db
-    .prepare(
-      `select fact.key, fact.kind, fact.quote, ifnull(fact.number, 0) as number, fact.subject,
+  const all = rowQuery(
+    db,
+    `select fact.key, fact.kind, fact.quote, ifnull(fact.number, 0) as number, fact.subject,
          ifnull(c.source || ':' || c.native_id, 'git:' || fact.hash) as conversation,
          ifnull(fact.at, ifnull(c.ended_at, 0)) as time,
          (select name from decision_about a where a.decision_id = fact.id and a.kind = 'rejects') as rejects,
@@ -208,8 +214,8 @@ function inOrder(db: Db, project: number): InOrder[] {
        from decision fact left join conversation c on c.id = fact.conversation_id
        where fact.project_id = ? and ${TOLD_ONCE}
        order by time, fact.conversation_id, fact.number, fact.id`,
-    )
-    .all(project) as InOrder[]
+    IN_ORDER,
+  ).all(project)
   const others = all.filter(({ kind }) => kind !== "adr")
   const records = inOrderOfNames(all.filter(({ kind }) => kind === "adr"))
   return [...others, ...records].sort((a, b) => a.time - b.time)
@@ -314,13 +320,13 @@ export function knownDecisions(db: Db, filter: DecisionFilter): { decisions: Kno
     stated: filter.stated_in ?? null,
     later: filter.taken_back_by === undefined ? null : JSON.stringify(filter.taken_back_by),
   }
-  const total = db.prepare(`select count(*) ${CHOSEN}`).pluck().get(values) as number
-  const rows = db
-    .prepare(
-      `select ${COLUMNS}, fact.files, fact.symbols, fact.reversed_by, p.path as project ${CHOSEN}
-       order by ${MADE_AT} desc, fact.conversation_id, fact.number desc, fact.id desc limit @limit offset @offset`,
-    )
-    .all({ ...values, limit: filter.limit, offset: filter.offset ?? 0 }) as DecisionRow[]
+  const total = valueQuery(db, `select count(*) ${CHOSEN}`, "integer").get(values)!
+  const rows = rowQuery(
+    db,
+    `select ${COLUMNS}, fact.files, fact.symbols, fact.reversed_by, p.path as project ${CHOSEN}
+     order by ${MADE_AT} desc, fact.conversation_id, fact.number desc, fact.id desc limit @limit offset @offset`,
+    DECISION,
+  ).all({ ...values, limit: filter.limit, offset: filter.offset ?? 0 })
   return { decisions: rows.map((row) => known(db, row)), total }
 }
 
@@ -328,39 +334,42 @@ export function knownDecisions(db: Db, filter: DecisionFilter): { decisions: Kno
 const COLUMNS = `fact.key, fact.kind, fact.quote, fact.number, fact.at, fact.origin, fact.hash,
   c.source, c.native_id, fact.hash is null and ${OWN_WORDS} as own`
 
-type QuotedRow = Pick<Stated, "key" | "kind" | "quote" | "origin"> & { at: number | null; own: number } & (
-    | { hash: null; source: SourceId; native_id: string; number: number }
-    | { hash: string; source: null; native_id: null; number: null }
-  )
-type DecisionRow = QuotedRow & { project: string | null; files: string; symbols: string; reversed_by: string | null }
+type QuotedRow = RowOf<typeof QUOTED>
+const QUOTED = {
+  key: "text",
+  kind: DECISION_KINDS,
+  quote: "text",
+  origin: ["person", "agent", "document", "commit"],
+  // Either the hash of a commit, or the three that make a ref.
+  hash: "text?",
+  source: "text?",
+  native_id: "text?",
+  number: "integer?",
+  at: "integer?",
+  own: "integer",
+} as const
+const DECISION = { ...QUOTED, project: "text?", files: "text", symbols: "text", reversed_by: "text?" } as const
 
-function known(db: Db, row: DecisionRow): KnownDecision {
+function known(db: Db, row: RowOf<typeof DECISION>): KnownDecision {
   const later = row.reversed_by === null ? undefined : laterOf(db, row.reversed_by)
   return {
     ...quotedDecision(row),
-    ...(row.native_id !== null && { conversation: row.native_id }),
-    ...(row.project !== null && { project: row.project }),
+    conversation: row.native_id ?? undefined,
+    project: row.project ?? undefined,
     files: JSON.parse(row.files) as string[],
     symbols: JSON.parse(row.symbols) as string[],
-    ...(later && { reversed_by: quotedDecision(later) }),
+    reversed_by: later && quotedDecision(later),
   }
 }
 
 function quotedDecision(row: QuotedRow): QuotedDecision {
-  const { key, kind, quote, origin } = row
-  return {
-    ...{ key, kind, quote, origin },
-    ...(row.at !== null && { at: row.at }),
-    ref:
-      row.hash === null ? formatRef({ source: row.source, id: row.native_id, number: row.number }) : `git:${row.hash}`,
-    is_own_words: row.own === 1,
-  }
+  const { key, kind, quote, origin, at, hash } = row
+  const ref =
+    hash === null ? formatRef({ source: row.source!, id: row.native_id!, number: row.number! }) : `git:${hash}`
+  return { key, kind, quote, origin, at: at ?? undefined, ref, is_own_words: row.own === 1 }
 }
 
 function laterOf(db: Db, key: string): QuotedRow | undefined {
-  return db
-    .prepare(
-      `select ${COLUMNS} from decision fact left join conversation c on c.id = fact.conversation_id where fact.key = ?`,
-    )
-    .get(key) as QuotedRow | undefined
+  const sql = `select ${COLUMNS} from decision fact left join conversation c on c.id = fact.conversation_id where fact.key = ?`
+  return rowQuery(db, sql, QUOTED).get(key)
 }

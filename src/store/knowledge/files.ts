@@ -1,6 +1,7 @@
 import type { SourceId } from "../../core/conversation.ts"
 import { isFolding, isSamePath } from "../../core/path-key.ts"
 import type { Db } from "../sqlite/database.ts"
+import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { knownProject, projectId } from "./rows.ts"
 
 // Which conversation edited, read or named which file of its project.
@@ -58,9 +59,10 @@ export function saveWorked(db: Db, conversation: number, project: string, files:
 }
 
 export function fileId(db: Db, project: number, path: string): number {
-  const known = db.prepare("select id from file where project_id = ? and path = ?").pluck().get(project, path)
-  return (known ??
-    db.prepare("insert into file (project_id, path) values (?, ?) returning id").pluck().get(project, path)) as number
+  return (
+    valueQuery(db, "select id from file where project_id = ? and path = ?", "integer").get(project, path) ??
+    valueQuery(db, "insert into file (project_id, path) values (?, ?) returning id", "integer").get(project, path)!
+  )
 }
 
 /** Every name under which something is known of a project's files: by conversations, by git, by the code. */
@@ -74,8 +76,8 @@ export function fileAsKnown(db: Db, project: string, file: string, platform = pr
   if (db.prepare(`select 1 from (${NAMES}) where name = @file`).get({ id, file }) !== undefined) return file
   // SQLite knows only plain letters, and those by far the fastest; it is a hook that asks.
   const isPlain = /^[\x20-\x7e]*$/.test(file)
-  const like = db.prepare(`select name from (${NAMES}) where not @plain or lower(name) = lower(@file)`).pluck()
-  for (const name of like.iterate({ id, file, plain: isPlain ? 1 : 0 }) as Iterable<string>)
+  const like = valueQuery(db, `select name from (${NAMES}) where not @plain or lower(name) = lower(@file)`, "text")
+  for (const name of like.iterate({ id, file, plain: isPlain ? 1 : 0 }))
     if (isSamePath(name, file, platform)) return name
   return file
 }
@@ -85,13 +87,12 @@ export function fileNamed(db: Db, project: string, typed: string): string | unde
   const id = knownProject(db, project)
   if (id === undefined) return undefined
   const name = fileAsKnown(db, project, typed)
-  const found = db
-    .prepare(
-      `select path from file where project_id = @id and (path = @name or substr(path, -length(@name) - 1) = '/' || @name)
+  const found = valueQuery(
+    db,
+    `select path from file where project_id = @id and (path = @name or substr(path, -length(@name) - 1) = '/' || @name)
        order by path <> @name limit 2`,
-    )
-    .pluck()
-    .all({ id, name }) as string[]
+    "text",
+  ).all({ id, name })
   return found[0] === name || found.length === 1 ? found[0] : undefined
 }
 
@@ -120,29 +121,42 @@ const OWN_TITLE =
 export function visitsTo(db: Db, project: string, path: string, limit: number): Visit[] {
   const id = knownProject(db, project)
   if (id === undefined) return []
-  return (
-    db
-      .prepare(
-        `select c.source, c.native_id as id, c.root, ${OWN_TITLE} as title, c.kind, f.path, fact.edits, fact.reads, fact.added, fact.removed,
+  return rowQuery(
+    db,
+    `select c.source, c.native_id as id, c.root, ${OWN_TITLE} as title, c.kind, f.path, fact.edits, fact.reads, fact.added, fact.removed,
            fact.last_number, ifnull(fact.at, ifnull(c.ended_at, 0)) as at
          from file f join worked fact on fact.file_id = f.id join conversation c on c.id = fact.conversation_id
          where f.project_id = ? and f.path = ? and (fact.edits > 0 or fact.reads > 0)
          order by at desc limit ?`,
-      )
-      .all(id, path, limit) as (Omit<Visit, "title"> & { title: string | null })[]
-  ).map(({ title, ...visit }) => ({ ...visit, ...(title !== null && { title }) }))
+    {
+      id: "text",
+      source: "text",
+      at: "integer",
+      kind: "text",
+      root: "text",
+      path: "text",
+      edits: "integer",
+      reads: "integer",
+      added: "integer",
+      removed: "integer",
+      last_number: "integer",
+      title: "text?",
+    },
+  )
+    .all(id, path, limit)
+    .map(({ title, ...visit }) => ({ ...visit, ...(title !== null && { title }) }))
 }
 
 /** The newest roots that worked on a branch of the project, subagents' work being their root's. */
 export function rootsOnBranch(db: Db, project: string, branch: string, limit: number): Root[] {
   const id = knownProject(db, project)
   if (id === undefined) return []
-  return db
-    .prepare(
-      `select source, root, max(ended_at) as at from conversation
-       where project_id = ? and branch = ? group by source, root order by at desc limit ?`,
-    )
-    .all(id, branch, limit) as Root[]
+  return rowQuery(
+    db,
+    `select source, root from conversation
+       where project_id = ? and branch = ? group by source, root order by max(ended_at) desc limit ?`,
+    ROOT,
+  ).all(id, branch, limit)
 }
 
 export type NewestWork = Root & {
@@ -157,35 +171,44 @@ export type NewestWork = Root & {
 export function newestWork(db: Db, project: string, before: number, asking?: string): NewestWork | undefined {
   const id = knownProject(db, project)
   if (id === undefined) return undefined
-  const found = db
-    .prepare(
-      `select c.source, c.native_id as id, c.root, c.branch, ${OWN_TITLE} as title, c.ended_at as at from conversation c
+  const found = rowQuery(
+    db,
+    `select c.source, c.native_id as id, c.root, c.branch, ${OWN_TITLE} as title, c.ended_at as at from conversation c
        where c.project_id = @id and c.kind <> 'subagent' and c.ended_at <= @before and c.root <> @asking
          and exists (select 1 from conversation m join worked w on w.conversation_id = m.id
            where m.source = c.source and m.root = c.root and w.edits > 0)
        order by c.ended_at desc limit 1`,
-    )
-    .get({ id, before, asking: asking ?? "" }) as
-    | (Root & { id: string; branch: string | null; title: string | null; at: number })
-    | undefined
+    { source: "text", root: "text", id: "text", branch: "text?", title: "text?", at: "integer" },
+  ).get({ id, before, asking: asking ?? "" })
   if (!found) return undefined
   const { branch, title, ...rest } = found
   return { ...rest, ...(branch !== null && { branch }), ...(title !== null && { title }) }
 }
 
-export type Root = { source: SourceId; root: string }
+export type Root = RowOf<typeof ROOT>
+const ROOT = { source: "text", root: "text" } as const
 
-export type Worked = { source: SourceId; root: string; path: string; edits: number; reads: number; at: number }
+export type Worked = RowOf<typeof WORKED>
+const WORKED = {
+  source: "text",
+  root: "text",
+  path: "text",
+  edits: "integer",
+  reads: "integer",
+  at: "integer",
+} as const
 
 /** What the conversations that belong to these roots worked on. */
 export function workedIn(db: Db, project: string, roots: Root[]): Worked[] {
   const id = knownProject(db, project)
   if (id === undefined) return []
-  const of = db.prepare(
+  const of = rowQuery(
+    db,
     `select c.source, c.root, f.path, sum(fact.edits) as edits, sum(fact.reads) as reads, max(ifnull(fact.at, ifnull(c.ended_at, 0))) as at
      from conversation c join worked fact on fact.conversation_id = c.id join file f on f.id = fact.file_id
      where c.source = ? and c.root = ? and f.project_id = ? and (fact.edits > 0 or fact.reads > 0)
      group by f.path`,
+    WORKED,
   )
-  return roots.flatMap(({ source, root }) => of.all(source, root, id) as Worked[])
+  return roots.flatMap(({ source, root }) => of.all(source, root, id))
 }

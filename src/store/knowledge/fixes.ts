@@ -1,6 +1,7 @@
 import type { SourceId } from "../../core/conversation.ts"
 import { type Ref, sourceWithOwner } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
+import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
 import { asKept, knownProject, OWN_WORDS, projectId } from "./rows.ts"
 
 // What made an error go away: the failed command, the lines that say why, the edits, the run that ended well.
@@ -96,23 +97,23 @@ export function fixesHolding(db: Db, words: string[], filter: FixFilter): KnownF
   const { project, exactly, except = [], limit } = filter
   if (words.length === 0) return []
   const match = words.map((word) => `"${word.replaceAll('"', "")}"`).join(" OR ")
-  const rows = db
-    .prepare(
-      `select fact.*, bm25(fix_words) as score, c.source, c.native_id, c.root, p.path as project, ${OWN_WORDS} as own
+  const rows = rowQuery(
+    db,
+    `select fact.*, bm25(fix_words) as score, c.source, c.native_id, c.root, p.path as project, ${OWN_WORDS} as own
        from fix_words join fix fact on fact.id = fix_words.rowid join conversation c on c.id = fact.conversation_id
          left join project p on p.id = fact.project_id
        where fix_words match @match
          and (@project is null or (case when @exactly then p.path = @project else instr(lower(p.path), lower(@project)) end))
          and (p.path is null or p.path not in (select value from json_each(@except)))
        order by score limit @limit`,
-    )
-    .all({
-      match,
-      project: project === undefined ? null : exactly ? asKept(db, [project])[0] : project,
-      exactly: exactly ? 1 : 0,
-      except: JSON.stringify(asKept(db, except)),
-      limit,
-    }) as FixRow[]
+    FIX_ROW,
+  ).all({
+    match,
+    project: project === undefined ? null : exactly ? asKept(db, [project])[0] : project,
+    exactly: exactly ? 1 : 0,
+    except: JSON.stringify(asKept(db, except)),
+    limit,
+  })
   return rows.map(knownFix)
 }
 
@@ -121,12 +122,12 @@ const FIX_COLUMNS = `fact.*, c.source, c.native_id, c.root, p.path as project, $
 
 /** Those of one failed run: it may have failed in several ways. None of these projects. */
 export function fixesOfRun(db: Db, run: Ref & { number: number }, except: string[]): KnownFix[] {
-  const rows = db
-    .prepare(
-      `select ${FIX_COLUMNS} where c.source = ? and c.native_id = ? and fact.failed_number = ?
+  const rows = rowQuery(
+    db,
+    `select ${FIX_COLUMNS} where c.source = ? and c.native_id = ? and fact.failed_number = ?
          and (p.path is null or p.path not in (select value from json_each(?))) order by fact.id`,
-    )
-    .all(sourceWithOwner(run), run.id, run.number, JSON.stringify(asKept(db, except))) as FixRow[]
+    FIX_ROW,
+  ).all(sourceWithOwner(run), run.id, run.number, JSON.stringify(asKept(db, except)))
   return rows.map(knownFix)
 }
 
@@ -137,32 +138,33 @@ export function fixesEditing(
   path: string,
   limit: number,
 ): { fixes: KnownFix[]; total: number } {
-  const rows = db
-    .prepare(
-      `select ${FIX_COLUMNS} where fact.project_id = ? and fact.fixed_number is not null
+  const rows = rowQuery(
+    db,
+    `select ${FIX_COLUMNS} where fact.project_id = ? and fact.fixed_number is not null
          and exists (select 1 from json_each(fact.files) f where f.value ->> 'path' = ?)
        order by ifnull(fact.at, 0) desc, fact.id desc`,
-    )
-    .all(knownProject(db, project) ?? null, path) as FixRow[]
+    FIX_ROW,
+  ).all(knownProject(db, project) ?? null, path)
   return { fixes: rows.slice(0, limit).map(knownFix), total: rows.length }
 }
 
-type FixRow = {
-  source: SourceId
-  native_id: string
-  root: string
-  project: string | null
-  failed_number: number
-  fixed_number: number | null
-  at: number | null
-  command: string
-  lines: string
-  files: string
-  edits: number
-  edit: string
-  edit_lines_left_out: number
-  own: number
-}
+type FixRow = RowOf<typeof FIX_ROW>
+const FIX_ROW = {
+  source: "text",
+  native_id: "text",
+  root: "text",
+  project: "text?",
+  failed_number: "integer",
+  fixed_number: "integer?",
+  at: "integer?",
+  command: "text",
+  lines: "text",
+  files: "text",
+  edits: "integer",
+  edit: "text",
+  edit_lines_left_out: "integer",
+  own: "integer",
+} as const
 
 function knownFix(row: FixRow): KnownFix {
   const { source, native_id, root, failed_number, command, edit, edit_lines_left_out } = row

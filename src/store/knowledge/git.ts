@@ -1,4 +1,5 @@
 import { type Db, inTransaction } from "../sqlite/database.ts"
+import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { removeCommitDecisions } from "./decisions.ts"
 import { knownProject, projectId } from "./rows.ts"
 
@@ -112,19 +113,24 @@ export type GitCommit = {
 }
 
 /** Both changed in the same `together` commits, of `own` that changed the file asked for and `other` that changed this one. */
-export type ChangedTogether = { path: string; together: number; own: number; other: number; newest: number }
+export type ChangedTogether = RowOf<typeof CHANGED_TOGETHER>
+const CHANGED_TOGETHER = {
+  path: "text",
+  together: "integer",
+  own: "integer",
+  other: "integer",
+  newest: "integer",
+} as const
 
 /** A commit of more files says of none of them that they belong together. */
 export const MASS_COMMIT = 50
 
 export function gitProject(db: Db, project: string): GitProject | undefined {
-  const row = db
-    .prepare(
-      "select head, shallow, read_at, left_out, decided, (select count(*) from git_commit c where c.project_id = r.project_id) commits from git_read r where project_id = ?",
-    )
-    .get(knownProject(db, project) ?? null) as
-    | (Omit<GitProject, "left_out" | "decided"> & { left_out: string; decided: string | null })
-    | undefined
+  const row = rowQuery(
+    db,
+    "select head, shallow, read_at, left_out, decided, (select count(*) from git_commit c where c.project_id = r.project_id) commits from git_read r where project_id = ?",
+    { commits: "integer", head: "text", shallow: "text", read_at: "integer", left_out: "text", decided: "text?" },
+  ).get(knownProject(db, project) ?? null)
   if (!row) return undefined
   const { decided, left_out, ...read } = row
   return { ...read, left_out: JSON.parse(left_out) as string[], ...(decided !== null && { decided }) }
@@ -152,32 +158,44 @@ export function commitsTouching(
   file: string,
   { since = 0, limit }: { since?: number; limit: number },
 ): (GitCommit & { status: string })[] {
-  return (
-    db
-      .prepare(
-        `select c.*, t.status from git_name n
+  return rowQuery(
+    db,
+    `select c.*, t.status from git_name n
          join git_touch t on t.file_id = n.file_id
          join git_commit c on c.id = t.commit_id
          where n.project_id = @id and n.name = @file and c.at >= @since order by c.committed_at desc, c.id desc limit @limit`,
-      )
-      .all({ id: knownProject(db, project) ?? null, file, since, limit }) as (CommitRow & { status: string })[]
-  ).map((row) => ({ ...commitOf(row), status: row.status }))
+    {
+      hash: "text",
+      at: "integer",
+      subject: "text",
+      body: "text",
+      file_count: "integer",
+      breaking: "text?",
+      reverts: "text?",
+      reverts_hash: "text?",
+      status: "text",
+    },
+  )
+    .all({ id: knownProject(db, project) ?? null, file, since, limit })
+    .map((row) => ({ ...commitOf(row), status: row.status }))
 }
 
 /** What was committed after a time, newest first. */
 export function commitsSince(db: Db, project: string, since: number, limit: number): GitCommit[] {
-  return (
-    db
-      .prepare("select * from git_commit where project_id = ? and at > ? order by committed_at desc, id desc limit ?")
-      .all(knownProject(db, project) ?? null, since, limit) as CommitRow[]
-  ).map(commitOf)
+  return rowQuery(
+    db,
+    "select * from git_commit where project_id = ? and at > ? order by committed_at desc, id desc limit ?",
+    COMMIT_ROW,
+  )
+    .all(knownProject(db, project) ?? null, since, limit)
+    .map(commitOf)
 }
 
 /** Files that are still there and changed in the same commits as this one, those that did so most often first. */
 export function changedTogether(db: Db, project: string, file: string, limit: number): ChangedTogether[] {
-  return db
-    .prepare(
-      `with own as (
+  return rowQuery(
+    db,
+    `with own as (
          select t.file_id, t.commit_id, c.at from git_name n
          join git_touch t on t.file_id = n.file_id
          join git_commit c on c.id = t.commit_id and c.file_count <= ${MASS_COMMIT}
@@ -191,31 +209,30 @@ export function changedTogether(db: Db, project: string, file: string, limit: nu
        join git_touch t on t.commit_id = own.commit_id and t.file_id <> own.file_id
        join git_file f on f.id = t.file_id and not f.gone
        group by f.id order by together desc, newest desc, f.path limit @limit`,
-    )
-    .all({ id: knownProject(db, project) ?? null, file, limit }) as ChangedTogether[]
+    CHANGED_TOGETHER,
+  ).all({ id: knownProject(db, project) ?? null, file, limit })
 }
 
 /** The name that the file has now; undefined where no known commit touched it. */
 export function newestName(db: Db, project: string, file: string): { path: string; gone: boolean } | undefined {
-  const row = db
-    .prepare(
-      "select f.path, f.gone from git_name n join git_file f on f.id = n.file_id where n.project_id = ? and n.name = ?",
-    )
-    .get(knownProject(db, project) ?? null, file) as { path: string; gone: number } | undefined
+  const row = rowQuery(
+    db,
+    "select f.path, f.gone from git_name n join git_file f on f.id = n.file_id where n.project_id = ? and n.name = ?",
+    { path: "text", gone: "integer" },
+  ).get(knownProject(db, project) ?? null, file)
   return row && { path: row.path, gone: row.gone === 1 }
 }
 
 /** The files that a commit touched, by the names they have now. */
 export function filesOfCommit(db: Db, project: string, hash: string): string[] {
-  return db
-    .prepare(
-      `select f.path from git_commit c
+  return valueQuery(
+    db,
+    `select f.path from git_commit c
        join git_touch t on t.commit_id = c.id
        join git_file f on f.id = t.file_id
        where c.project_id = ? and c.hash = ? order by f.path`,
-    )
-    .pluck()
-    .all(knownProject(db, project) ?? null, hash) as string[]
+    "text",
+  ).all(knownProject(db, project) ?? null, hash)
 }
 
 /** Commits that say that they break something, or that take another one back; newest first. */
@@ -224,15 +241,15 @@ export function markedCommits(
   project: string,
   { since = 0, limit }: { since?: number; limit: number },
 ): GitCommit[] {
-  return (
-    db
-      .prepare(
-        `select * from git_commit
+  return rowQuery(
+    db,
+    `select * from git_commit
          where project_id = @id and at >= @since and (breaking is not null or reverts is not null)
          order by committed_at desc, id desc limit @limit`,
-      )
-      .all({ id: knownProject(db, project) ?? null, since, limit }) as CommitRow[]
-  ).map(commitOf)
+    COMMIT_ROW,
+  )
+    .all({ id: knownProject(db, project) ?? null, since, limit })
+    .map(commitOf)
 }
 
 export function forgetProjectGit(db: Db, project: string): void {
@@ -240,16 +257,17 @@ export function forgetProjectGit(db: Db, project: string): void {
   if (id !== undefined) inTransaction(db, () => forget(db, id))
 }
 
-type CommitRow = {
-  hash: string
-  at: number
-  subject: string
-  body: string
-  file_count: number
-  breaking: string | null
-  reverts: string | null
-  reverts_hash: string | null
-}
+type CommitRow = RowOf<typeof COMMIT_ROW>
+const COMMIT_ROW = {
+  hash: "text",
+  at: "integer",
+  subject: "text",
+  body: "text",
+  file_count: "integer",
+  breaking: "text?",
+  reverts: "text?",
+  reverts_hash: "text?",
+} as const
 
 function commitOf({ hash, at, subject, body, file_count, breaking, reverts, reverts_hash }: CommitRow): GitCommit {
   return {
@@ -260,32 +278,32 @@ function commitOf({ hash, at, subject, body, file_count, breaking, reverts, reve
 }
 
 function addCommit(db: Db, project: number, commit: CommitWrite): boolean {
-  const id = db
-    .prepare(
-      `insert into git_commit (project_id, hash, at, committed_at, subject, body, file_count, breaking, reverts, reverts_hash)
+  const id = valueQuery(
+    db,
+    `insert into git_commit (project_id, hash, at, committed_at, subject, body, file_count, breaking, reverts, reverts_hash)
        values (@project, @hash, @at, @committed_at, @subject, @body, @file_count, @breaking, @reverts, @reverts_hash)
        on conflict do nothing returning id`,
-    )
-    .pluck()
-    .get({
-      project,
-      hash: commit.hash,
-      at: commit.at,
-      committed_at: commit.committed_at,
-      subject: commit.subject,
-      body: commit.body,
-      file_count: commit.file_count,
-      breaking: commit.breaking ?? null,
-      reverts: commit.reverts?.subject ?? null,
-      reverts_hash: commit.reverts?.hash ?? null,
-    }) as number | undefined
+    "integer",
+  ).get({
+    project,
+    hash: commit.hash,
+    at: commit.at,
+    committed_at: commit.committed_at,
+    subject: commit.subject,
+    body: commit.body,
+    file_count: commit.file_count,
+    breaking: commit.breaking ?? null,
+    reverts: commit.reverts?.subject ?? null,
+    reverts_hash: commit.reverts?.hash ?? null,
+  })
   if (id === undefined) return false
   const touch = db.prepare("insert or ignore into git_touch (file_id, commit_id, status) values (?, ?, ?)")
   for (const file of commit.files) touch.run(fileOf(db, project, file, commit.committed_at), id, file.status)
   return true
 }
 
-type Named = { id: number; path: string }
+type Named = RowOf<typeof NAMED>
+const NAMED = { id: "integer", path: "text" } as const
 
 /**
  * The file that a commit's entry is about. Commits come oldest first, but those of two branches alternate: a file that
@@ -324,18 +342,18 @@ function renamed(db: Db, project: number, from: string, path: string, known: Nam
 }
 
 function named(db: Db, project: number, file: string): Named | undefined {
-  return db
-    .prepare(
-      "select f.id, f.path from git_name n join git_file f on f.id = n.file_id where n.project_id = ? and n.name = ?",
-    )
-    .get(project, file) as Named | undefined
+  return rowQuery(
+    db,
+    "select f.id, f.path from git_name n join git_file f on f.id = n.file_id where n.project_id = ? and n.name = ?",
+    NAMED,
+  ).get(project, file)
 }
 
 function create(db: Db, project: number, path: string): number {
-  const id = db
-    .prepare("insert into git_file (project_id, path) values (?, ?) returning id")
-    .pluck()
-    .get(project, path) as number
+  const id = valueQuery(db, "insert into git_file (project_id, path) values (?, ?) returning id", "integer").get(
+    project,
+    path,
+  )!
   name(db, project, path, id)
   return id
 }

@@ -1,4 +1,5 @@
 import type { Db } from "../sqlite/database.ts"
+import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { fileId } from "./files.ts"
 import { dropOwnersFrom } from "./owners.ts"
 import { knownProject, projectId } from "./rows.ts"
@@ -83,10 +84,10 @@ export function removeLines(db: Db, conversation: number): void {
 
 /** When it began, as far as its lines tell: whatever is older has nothing to do with it. */
 function firstMoment(db: Db, conversation: number): number {
-  const edited = db.prepare("select min(at) from line_edit where conversation_id = ?").pluck().get(conversation)
-  const said = db.prepare("select said from line_work where conversation_id = ?").pluck().get(conversation)
-  const seconds = said === undefined ? undefined : keysIn(said as Buffer)[0]
-  return Math.min((edited as number | null) ?? Infinity, seconds === undefined ? Infinity : seconds * 1000)
+  const edited = valueQuery(db, "select min(at) from line_edit where conversation_id = ?", "integer?").get(conversation)
+  const said = valueQuery(db, "select said from line_work where conversation_id = ?", "blob").get(conversation)
+  const seconds = said && keysIn(said)[0]
+  return Math.min(edited ?? Infinity, seconds === undefined ? Infinity : seconds * 1000)
 }
 
 /** Who worked in a project, and when. `source` with its owner. */
@@ -104,16 +105,21 @@ export type LineWorker = {
 }
 
 export function lineWorkers(db: Db, project: string): LineWorker[] {
-  const rows = db
-    .prepare(
-      `select c.id as conversation, c.name, c.source, c.native_id as id, w.belongs_to, c.title, c.started_at, w.said
+  const rows = rowQuery(
+    db,
+    `select c.id as conversation, c.name, c.source, c.native_id as id, w.belongs_to, c.title, c.started_at, w.said
        from conversation c join line_work w on w.conversation_id = c.id where c.project_id = ? order by c.id`,
-    )
-    .all(knownProject(db, project) ?? null) as (Omit<LineWorker, "title" | "started_at" | "said"> & {
-    title: string | null
-    started_at: number | null
-    said: Buffer
-  })[]
+    {
+      id: "text",
+      source: "text",
+      conversation: "integer",
+      name: "text",
+      belongs_to: "text",
+      title: "text?",
+      started_at: "integer?",
+      said: "blob",
+    },
+  ).all(knownProject(db, project) ?? null)
   return rows.map(({ title, started_at, said, ...row }) => ({
     ...row,
     ...(title !== null && { title }),
@@ -124,11 +130,11 @@ export function lineWorkers(db: Db, project: string): LineWorker[] {
 
 /** The project's files that have edits. */
 export function lineFiles(db: Db, project: string): { file: number; path: string }[] {
-  return db
-    .prepare(
-      "select id as file, path from file f where project_id = ? and exists (select 1 from line_edit where file_id = f.id)",
-    )
-    .all(knownProject(db, project) ?? null) as { file: number; path: string }[]
+  return rowQuery(
+    db,
+    "select id as file, path from file f where project_id = ? and exists (select 1 from line_edit where file_id = f.id)",
+    { file: "integer", path: "text" },
+  ).all(knownProject(db, project) ?? null)
 }
 
 export type LineEdit = {
@@ -142,24 +148,25 @@ export type LineEdit = {
 
 /** The edits of these files, oldest first. */
 export function editsOfFiles(db: Db, files: readonly number[]): LineEdit[] {
-  const rows = db
-    .prepare(
-      `select conversation_id as conversation, file_id as file, number, at, added, removed from line_edit
+  const rows = rowQuery(
+    db,
+    `select conversation_id as conversation, file_id as file, number, at, added, removed from line_edit
        where file_id in (select value from json_each(?)) order by at, id`,
-    )
-    .all(JSON.stringify(files)) as (Omit<LineEdit, "added" | "removed"> & { added: Buffer; removed: Buffer })[]
+    { number: "integer", at: "integer", conversation: "integer", file: "integer", added: "blob", removed: "blob" },
+  ).all(JSON.stringify(files))
   return rows.map(({ added, removed, ...row }) => ({ ...row, added: keysIn(added), removed: keysIn(removed) }))
 }
 
-export type RanCommit = RanWrite & { conversation: number }
+export type RanCommit = RowOf<typeof RAN_COMMIT>
+const RAN_COMMIT = { number: "integer", hash: "text", subject: "text", at: "integer", conversation: "integer" } as const
 
 export function ranCommits(db: Db, project: string): RanCommit[] {
-  return db
-    .prepare(
-      `select k.conversation_id as conversation, k.number, k.hash, k.subject, k.at from conversation c
+  return rowQuery(
+    db,
+    `select k.conversation_id as conversation, k.number, k.hash, k.subject, k.at from conversation c
        join line_commit k on k.conversation_id = c.id where c.project_id = ? order by k.at`,
-    )
-    .all(knownProject(db, project) ?? null) as RanCommit[]
+    RAN_COMMIT,
+  ).all(knownProject(db, project) ?? null)
 }
 
 function bytesOf(keys: number[]): Buffer {

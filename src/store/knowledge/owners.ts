@@ -1,4 +1,5 @@
 import { type Db, inTransaction } from "../sqlite/database.ts"
+import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
 import { knownProject } from "./rows.ts"
 
 // What was found about the lines of commits, kept until something that has a say in it is learned or forgotten.
@@ -17,7 +18,8 @@ export const OWNERS_SCHEMA = `
   create index line_owner_until on line_owner (project_id, until);
 `
 
-export type FoundOwners = { hash: string; path: string; until: number; found: string }
+export type FoundOwners = RowOf<typeof FOUND_OWNERS>
+const FOUND_OWNERS = { hash: "text", path: "text", until: "integer", found: "text" } as const
 
 /** What it was found by: another version may find something else. `token`: what was learned by then. */
 export type FoundBy = { version: string; token: string | undefined }
@@ -27,12 +29,12 @@ const MOST_ROWS = 20_000
 
 export function keptOwners(db: Db, project: string, version: string, hashes: readonly string[]): FoundOwners[] {
   if (versionOf(db) !== version) return []
-  return db
-    .prepare(
-      `select hash, path, until, found from line_owner
+  return rowQuery(
+    db,
+    `select hash, path, until, found from line_owner
        where project_id = ? and hash in (select value from json_each(?))`,
-    )
-    .all(knownProject(db, project) ?? null, JSON.stringify(hashes)) as FoundOwners[]
+    FOUND_OWNERS,
+  ).all(knownProject(db, project) ?? null, JSON.stringify(hashes))
 }
 
 /** Nothing is kept where something was learned or forgotten meanwhile: what was found may be old. */

@@ -1,4 +1,5 @@
 import { type Db, emptyLog, explained, inTransaction } from "../sqlite/database.ts"
+import { valueQuery } from "../sqlite/typed-query.ts"
 import { dropAllOwners } from "./owners.ts"
 
 /** Words that were deleted stay in bytes of the file until it is rewritten. In the transaction that deletes them. */
@@ -12,7 +13,7 @@ export function isPurgeDue(db: Db): boolean {
 }
 
 function purgeDue(db: Db): string | undefined {
-  return db.prepare("select value from meta where key = 'purge'").pluck().get() as string | undefined
+  return valueQuery(db, "select value from meta where key = 'purge'", "text").get()
 }
 
 export const UNNAMED_PROJECTS = `delete from project where id not in (

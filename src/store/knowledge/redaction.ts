@@ -1,4 +1,5 @@
 import { type Db, inTransaction } from "../sqlite/database.ts"
+import { valueQuery } from "../sqlite/typed-query.ts"
 import { forgetProjectCode } from "./code.ts"
 import { forgetProjectGit } from "./git.ts"
 import { notePurge } from "./purge.ts"
@@ -12,7 +13,7 @@ export function useRedaction(db: Db, version: number): void {
   if (used.get() === String(version)) return // whoever only reads takes no lock
   inTransaction(db, () => {
     if (used.get() === String(version)) return
-    const projects = db.prepare("select path from project").pluck().all() as string[]
+    const projects = valueQuery(db, "select path from project", "text").all()
     for (const project of projects) {
       forgetProjectGit(db, project)
       forgetProjectCode(db, project)

@@ -1,15 +1,18 @@
 import { spellingsOf } from "../history/spellings.ts"
 import type { Db } from "../sqlite/database.ts"
+import { valueQuery } from "../sqlite/typed-query.ts"
 
 export function projectId(db: Db, path: string, platform = process.platform): number {
-  return (knownProject(db, path, platform) ??
-    db.prepare("insert into project (path) values (?) returning id").pluck().get(path)) as number
+  return (
+    knownProject(db, path, platform) ??
+    valueQuery(db, "insert into project (path) values (?) returning id", "integer").get(path)!
+  )
 }
 
 /** Under whichever spelling it is kept. */
 export function knownProject(db: Db, path: string, platform = process.platform): number | undefined {
   const kept = spellingsOf(db, path, platform)[0]
-  return db.prepare("select id from project where path = ?").pluck().get(kept) as number | undefined
+  return valueQuery(db, "select id from project where path = ?", "integer").get(kept)
 }
 
 /** As this database spells these projects. */

@@ -1,6 +1,7 @@
 import { posix } from "node:path"
-import type { Definition, DefinitionKind } from "../../core/code.ts"
+import { DEFINITION_KINDS, type Definition } from "../../core/code.ts"
 import type { Db } from "../sqlite/database.ts"
+import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
 import { knownProject } from "./rows.ts"
 
 // Questions about the code of a project: what is defined where, who uses it, and how sure that is.
@@ -14,29 +15,27 @@ const SYMBOL =
 /** In the order of the text. */
 export function definitionsIn(db: Db, project: string, path: string): CodeSymbol[] {
   const id = knownProject(db, project) ?? -1
-  const rows = db.prepare(`select ${SYMBOL} where f.project_id = ? and f.path = ? order by d.seq`).all(id, path)
-  return (rows as SymbolRow[]).map(symbolOf)
+  const sql = `select ${SYMBOL} where f.project_id = ? and f.path = ? order by d.seq`
+  return rowQuery(db, sql, SYMBOL_ROW).all(id, path).map(symbolOf)
 }
 
 /** The innermost definition that a line belongs to. */
 export function definitionAt(db: Db, project: string, path: string, line: number): CodeSymbol | undefined {
   const id = knownProject(db, project) ?? -1
-  const row = db
-    .prepare(
-      `select ${SYMBOL} where f.project_id = ? and f.path = ? and d.line <= ? and d.end_line >= ?
+  const row = rowQuery(
+    db,
+    `select ${SYMBOL} where f.project_id = ? and f.path = ? and d.line <= ? and d.end_line >= ?
        order by d.end_line - d.line, d.seq desc limit 1`,
-    )
-    .get(id, path, line, line) as SymbolRow | undefined
+    SYMBOL_ROW,
+  ).get(id, path, line, line)
   return row && symbolOf(row)
 }
 
 /** Exported ones first, then by path. */
 export function definitionsNamed(db: Db, project: string, name: string, limit: number): CodeSymbol[] {
   const id = knownProject(db, project) ?? -1
-  const rows = db
-    .prepare(`select ${SYMBOL} where d.name = ? and f.project_id = ? order by d.exported = 0, f.path, d.seq limit ?`)
-    .all(name, id, limit)
-  return (rows as SymbolRow[]).map(symbolOf)
+  const sql = `select ${SYMBOL} where d.name = ? and f.project_id = ? order by d.exported = 0, f.path, d.seq limit ?`
+  return rowQuery(db, sql, SYMBOL_ROW).all(name, id, limit).map(symbolOf)
 }
 
 /** `resolved`: through an import, or in the same file, class or package. `by_name`: something of this name is used. */
@@ -57,28 +56,38 @@ export function usesOf(
   limit: number,
 ): SymbolUse[] {
   const id = knownProject(db, project) ?? -1
-  const file = db
-    .prepare("select id, folder, language from code_file where project_id = ? and path = ?")
-    .get(id, symbol.path) as { id: number; folder: string; language: string } | undefined
+  const file = rowQuery(db, "select id, folder, language from code_file where project_id = ? and path = ?", {
+    id: "integer",
+    folder: "text",
+    language: "text",
+  }).get(id, symbol.path)
   if (!file) return []
   const isGo = file.language === "go"
   const found: UseRow[] = []
-  const inFile = db.prepare(`select ${USE} where u.file_id = ? and u.via = -1 and u.name = ? order by u.line limit ?`)
-  found.push(...(inFile.all(file.id, symbol.name, limit) as UseRow[]))
-  const through = db.prepare(
+  const inFile = rowQuery(
+    db,
+    `select ${USE} where u.file_id = ? and u.via = -1 and u.name = ? order by u.line limit ?`,
+    USE_ROW,
+  )
+  found.push(...inFile.all(file.id, symbol.name, limit))
+  const through = rowQuery(
+    db,
     `select ${USE} join code_import i on i.file_id = u.file_id and i.seq = u.via
      where u.name = ? and f.project_id = ? and i.target = ? order by f.path, u.line limit ?`,
+    USE_ROW,
   )
   for (const { target, name } of namesOutside(db, id, isGo ? `${file.folder}/` : symbol.path, symbol))
-    found.push(...(through.all(name, id, target, limit) as UseRow[]))
-  if (isGo) found.push(...(db.prepare(SAME_PACKAGE).all(symbol.name, id, file.folder, limit) as UseRow[]))
+    found.push(...through.all(name, id, target, limit))
+  if (isGo) found.push(...rowQuery(db, SAME_PACKAGE, USE_ROW).all(symbol.name, id, file.folder, limit))
   const isPlain = symbol.kind === "method" ? 0 : 1
-  const byName = db.prepare(
+  const byName = rowQuery(
+    db,
     `select ${USE} where u.name = ? and u.via is null and u.is_plain = ? and f.project_id = ?
        and (f.language = ? or (f.language in (${SCRIPTS}) and ? in (${SCRIPTS}))) and not (f.language = 'go' and f.folder = ? and u.is_plain)
      order by f.path, u.line limit ?`,
+    USE_ROW,
   )
-  const named = byName.all(symbol.name, isPlain, id, file.language, file.language, file.folder, limit) as UseRow[]
+  const named = byName.all(symbol.name, isPlain, id, file.language, file.language, file.folder, limit)
   return [...asUses(found, "resolved"), ...asUses(named, "by_name")].slice(0, limit)
 }
 
@@ -100,16 +109,18 @@ function namesOutside(
 ): { target: string; name: string }[] {
   const found = [{ target, name: symbol.name, depth: 0 }]
   if (symbol.exported === "default") found.push({ target, name: "default", depth: 0 })
-  const handedOn = db.prepare(
+  const handedOn = rowQuery(
+    db,
     `select f.path as target, case when i.name = '*' then ? else i.local end as name
      from code_import i join code_file f on f.id = i.file_id
      where i.target = ? and f.project_id = ? and (i.name = ? or (i.name = '*' and i.local = '*'))
        and (i.reexport or f.path like '%\\_\\_init\\_\\_.py' escape '\\')`,
+    { target: "text", name: "text" },
   )
   for (let i = 0; i < found.length && found.length < MAX_NAMES; i++) {
     const at = found[i]!
     if (at.depth >= MAX_REEXPORTS) continue
-    for (const row of handedOn.all(at.name, at.target, project, at.name) as { target: string; name: string }[])
+    for (const row of handedOn.all(at.name, at.target, project, at.name))
       if (!found.some((known) => known.target === row.target && known.name === row.name))
         found.push({ ...row, depth: at.depth + 1 })
   }
@@ -120,23 +131,23 @@ function namesOutside(
 export function importersOf(db: Db, project: string, path: string, limit: number): { path: string; line: number }[] {
   const id = knownProject(db, project) ?? -1
   const target = path.endsWith(".go") ? `${posix.dirname(path)}/` : path
-  return db
-    .prepare(
-      `select f.path, min(i.line) as line from code_import i join code_file f on f.id = i.file_id
+  return rowQuery(
+    db,
+    `select f.path, min(i.line) as line from code_import i join code_file f on f.id = i.file_id
        where i.target = ? and f.project_id = ? group by f.path order by f.path limit ?`,
-    )
-    .all(target, id, limit) as { path: string; line: number }[]
+    { path: "text", line: "integer" },
+  ).all(target, id, limit)
 }
 
 /** The project's files that this one imports, in order. Go packages are named by their folder, with a slash at its end. */
 export function importsIn(db: Db, project: string, path: string): { target: string; line: number }[] {
   const id = knownProject(db, project) ?? -1
-  return db
-    .prepare(
-      `select i.target, min(i.line) as line from code_import i join code_file f on f.id = i.file_id
+  return rowQuery(
+    db,
+    `select i.target, min(i.line) as line from code_import i join code_file f on f.id = i.file_id
        where f.project_id = ? and f.path = ? and i.target is not null group by i.target order by line`,
-    )
-    .all(id, path) as { target: string; line: number }[]
+    { target: "text", line: "integer" },
+  ).all(id, path)
 }
 
 /** A deprecated symbol of the project, and where this file uses it. Only resolved uses: a name alone would be a guess. */
@@ -149,18 +160,22 @@ export function deprecatedUsedIn(db: Db, project: string, path: string): Depreca
   )
   // Most projects deprecate nothing: then no use needs a look.
   if (isAny.get(id) === undefined) return []
-  const uses = db
-    .prepare(
-      `select u.name, u.container, u.line, u.via, u.is_plain, i.target, f.folder, f.language
+  const uses = rowQuery(
+    db,
+    `select u.name, u.container, u.line, u.via, u.is_plain, i.target, f.folder, f.language
        from code_file f join code_use u on u.file_id = f.id left join code_import i on i.file_id = f.id and i.seq = u.via
        where f.project_id = ? and f.path = ? order by u.line`,
-    )
-    .all(id, path) as (UseRow &
-    Record<"name" | "folder" | "language", string> & {
-      via: number | null
-      is_plain: number
-      target: string | null
-    })[]
+    {
+      name: "text",
+      container: "text?",
+      line: "integer",
+      folder: "text",
+      language: "text",
+      via: "integer?",
+      is_plain: "integer",
+      target: "text?",
+    },
+  ).all(id, path)
   const walk: Walk = { known: new Map(), left: MAX_LOOKUPS }
   return uses.flatMap(({ name, container, line, via, is_plain, target, folder, language }) => {
     const place = via === -1 ? path : via === null && is_plain && language === "go" ? `${folder}/` : target
@@ -202,20 +217,20 @@ function definitionOf(
   asked.set(`${target}\n${name}`, depth)
   const isFolder = target.endsWith("/")
   const place = isFolder ? target.slice(0, -1) : target
-  const row = db
-    .prepare(
-      `select ${SYMBOL} where f.project_id = ? and ((? and f.folder = ?) or (not ? and f.path = ?))
+  const row = rowQuery(
+    db,
+    `select ${SYMBOL} where f.project_id = ? and ((? and f.folder = ?) or (not ? and f.path = ?))
          and (d.name = ? or (? = 'default' and d.exported = 2)) order by d.deprecated is null, d.seq limit 1`,
-    )
-    .get(project, isFolder ? 1 : 0, place, isFolder ? 1 : 0, place, name, name) as SymbolRow | undefined
+    SYMBOL_ROW,
+  ).get(project, isFolder ? 1 : 0, place, isFolder ? 1 : 0, place, name, name)
   if (row || isFolder || depth >= MAX_REEXPORTS) return row && symbolOf(row)
-  const onwards = db
-    .prepare(
-      `select i.target, case when i.name = '*' then ? else i.name end as name
+  const onwards = rowQuery(
+    db,
+    `select i.target, case when i.name = '*' then ? else i.name end as name
        from code_import i join code_file f on f.id = i.file_id
        where f.project_id = ? and f.path = ? and i.target is not null and (i.local = ? or (i.name = '*' and i.local = '*')) limit ?`,
-    )
-    .all(name, project, target, name, MAX_NAMES) as { target: string; name: string }[]
+    { target: "text", name: "text" },
+  ).all(name, project, target, name, MAX_NAMES)
   for (const next of onwards) {
     const before = asked.get(`${next.target}\n${next.name}`)
     if (before !== undefined && before <= depth + 1) continue
@@ -226,7 +241,8 @@ function definitionOf(
   return undefined
 }
 
-type UseRow = { path: string; container: string | null; line: number; is_call: number }
+type UseRow = RowOf<typeof USE_ROW>
+const USE_ROW = { path: "text", container: "text?", line: "integer", is_call: "integer" } as const
 
 function asUses(rows: UseRow[], resolution: Resolution): SymbolUse[] {
   return rows
@@ -237,17 +253,18 @@ function asUses(rows: UseRow[], resolution: Resolution): SymbolUse[] {
     .sort((a, b) => (a.kind === b.kind ? 0 : a.kind === "call" ? -1 : 1))
 }
 
-type SymbolRow = {
-  path: string
-  name: string
-  kind: DefinitionKind
-  container: string | null
-  line: number
-  end_line: number
-  exported: number
-  deprecated: string | null
-  doc: string | null
-}
+type SymbolRow = RowOf<typeof SYMBOL_ROW>
+const SYMBOL_ROW = {
+  path: "text",
+  name: "text",
+  kind: DEFINITION_KINDS,
+  container: "text?",
+  line: "integer",
+  end_line: "integer",
+  exported: "integer",
+  deprecated: "text?",
+  doc: "text?",
+} as const
 
 function symbolOf({ container, exported, deprecated, doc, ...row }: SymbolRow): CodeSymbol {
   return {

@@ -1,5 +1,6 @@
 import type { SourceId } from "../../core/conversation.ts"
 import type { Db } from "../sqlite/database.ts"
+import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { knownProject, OWN_WORDS, projectId } from "./rows.ts"
 
 // What is known of the project's tests: their runs in conversations.
@@ -91,35 +92,45 @@ export function removeTestRuns(db: Db, conversation: number): void {
 
 /** The newest runs of a project's tests, oldest first. */
 export function testRuns(db: Db, project: string, limit: number): KnownTestRun[] {
-  const rows = db
-    .prepare(
-      `select fact.*, c.source, c.native_id, c.root, ${OWN_WORDS} as own
-       from test_run fact join conversation c on c.id = fact.conversation_id
-       where fact.project_id = ? order by fact.at desc, fact.id desc limit ?`,
-    )
-    .all(knownProject(db, project) ?? null, limit) as RunRow[]
+  const rows = rowQuery(
+    db,
+    `select fact.*, c.source, c.native_id, c.root, ${OWN_WORDS} as own
+     from test_run fact join conversation c on c.id = fact.conversation_id
+     where fact.project_id = ? order by fact.at desc, fact.id desc limit ?`,
+    RUN,
+  ).all(knownProject(db, project) ?? null, limit)
   return rows.reverse().map(knownRun)
 }
 
-type RunRow = Omit<KnownTestRun, "id" | "script" | "targets" | "filter" | "passed" | "failures" | "complete"> & {
-  native_id: string
-  script: number
-  targets: string
-  filter: string
-  passed: number | null
-  failures: string
-  complete: number
-  own: number
-}
+const RUN = {
+  source: "text",
+  native_id: "text",
+  root: "text",
+  number: "integer",
+  at: "integer",
+  own: "integer",
+  command: "text",
+  runner: "text",
+  kind: "text",
+  script: "integer",
+  folder: "text",
+  targets: "text",
+  filter: "text",
+  outcome: ["passed", "failed"],
+  failed: "integer",
+  passed: "integer?",
+  failures: "text",
+  complete: "integer",
+} as const
 
-function knownRun(row: RunRow): KnownTestRun {
+function knownRun(row: RowOf<typeof RUN>): KnownTestRun {
   const { source, native_id, root, number, at, command, runner, kind, folder, outcome, failed, passed } = row
   return {
     ...{ source, id: native_id, root, number, at, command, runner, kind, folder, outcome, failed },
     script: row.script === 1,
     targets: JSON.parse(row.targets) as string[],
     filter: JSON.parse(row.filter) as string[],
-    ...(passed !== null && { passed }),
+    passed: passed ?? undefined,
     failures: JSON.parse(row.failures) as NamedFailure[],
     complete: row.complete === 1,
     is_own_words: row.own === 1,
@@ -128,8 +139,10 @@ function knownRun(row: RunRow): KnownTestRun {
 
 /** How many runs there are, and when the newest was. */
 export function testsKnown(db: Db, project: string): { runs: number; newest?: number } {
-  const { runs, newest } = db
-    .prepare("select count(*) as runs, max(at) as newest from test_run where project_id = ?")
-    .get(knownProject(db, project) ?? null) as { runs: number; newest: number | null }
+  const { runs, newest } = rowQuery(
+    db,
+    "select count(*) as runs, max(at) as newest from test_run where project_id = ?",
+    { runs: "integer", newest: "integer?" },
+  ).get(knownProject(db, project) ?? null)!
   return { runs, ...(newest && { newest }) }
 }

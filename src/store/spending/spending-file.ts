@@ -2,6 +2,7 @@ import { DexError } from "../../core/error.ts"
 import { isSameConversation, type Ref, refFrom, sourceWithOwner } from "../../core/ref.ts"
 import { type Db, emptyLog, explained, inTransaction, markDamaged, openDerived } from "../sqlite/database.ts"
 import { codeOf } from "../sqlite/engine.ts"
+import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import {
   dropUnusedModels,
   type KnownMade,
@@ -72,7 +73,7 @@ export function openSpending(path: string): SpendingFile {
     spentBetween: (from, to) => guard(() => spentBetween(db, from, to)),
     madeThings: (type) => guard(() => madeThings(db, type)),
     spenders: () => guard(() => spenders(db)),
-    counted: () => guard(() => db.prepare("select count(*) from conversation").pluck().get() as number),
+    counted: () => guard(() => valueQuery(db, "select count(*) from conversation", "integer").get()!),
     isLineWanted: () => guard(() => noted(db, "line") !== undefined),
     wantLine: () =>
       guard(() => {
@@ -96,7 +97,7 @@ function damageOf(error: unknown, path: string): DexError | undefined {
 }
 
 function noted(db: Db, key: string): string | undefined {
-  return db.prepare("select value from meta where key = ?").pluck().get(key) as string | undefined
+  return valueQuery(db, "select value from meta where key = ?", "text").get(key)
 }
 
 function note(db: Db, key: string, value: string): void {
@@ -110,26 +111,24 @@ function saveIfNext(db: Db, read: ConversationSpending[], from: string | undefin
   return true
 }
 
-type Known = { id: number; source: string; native_id: string }
+type Known = RowOf<typeof KNOWN>
+const KNOWN = { id: "integer", source: "text", native_id: "text" } as const
 
 function saveOne(db: Db, { name, ref, spender, spent = [], made = [] }: ConversationSpending): void {
-  const known = db.prepare("select id, source, native_id from conversation where name = ?").get(name) as
-    | Known
-    | undefined
+  const known = rowQuery(db, "select id, source, native_id from conversation where name = ?", KNOWN).get(name)
   if (known) remove(db, known, ref)
   if (!spender || !ref) return
   const source = sourceWithOwner(ref)
-  const older = db.prepare("select id, source, native_id from conversation where source = ? and native_id = ?")
-  const other = older.get(source, ref.id) as Known | undefined
+  const older = rowQuery(db, "select id, source, native_id from conversation where source = ? and native_id = ?", KNOWN)
+  const other = older.get(source, ref.id)
   if (other) remove(db, other, ref)
   const { kind, project = null, branch = null, title = null, parent = null } = spender
-  const id = db
-    .prepare(
-      `insert into conversation (name, source, native_id, kind, project, branch, title, parent)
+  const id = valueQuery(
+    db,
+    `insert into conversation (name, source, native_id, kind, project, branch, title, parent)
        values (?, ?, ?, ?, ?, ?, ?, ?) returning id`,
-    )
-    .pluck()
-    .get(name, source, ref.id, kind, project, branch, title, parent) as number
+    "integer",
+  ).get(name, source, ref.id, kind, project, branch, title, parent)!
   saveSpent(db, id, spent, made)
 }
 

@@ -1,5 +1,6 @@
 import type { Spending } from "../../core/usage.ts"
 import type { Db } from "../sqlite/database.ts"
+import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
 
 // What conversations spent, and which commits and pull requests they made on the way.
 
@@ -105,18 +106,23 @@ export function removeSpent(db: Db, conversation: number): void {
   db.prepare("delete from made where conversation_id = ?").run(conversation)
 }
 
+type SpentRow = Omit<RowOf<typeof SPENT>, "superseded"> &
+  Pick<Spending, "model" | "service_tier" | "speed"> & { superseded: number | boolean }
+
 /** What was spent from a time to another, both included; times are exact to a quarter of an hour. */
 export function spentBetween(db: Db, from: number, to: number): KnownSpending[] {
   const by = new Map(
-    (db.prepare("select id, model, service_tier, speed from spent_by").all() as SpentBy[]).map((one) => [one.id, one]),
+    rowQuery(db, "select id, model, service_tier, speed from spent_by", SPENT_BY)
+      .all()
+      .map((one) => [one.id, one]),
   )
-  const rows = db
-    .prepare(
-      `select conversation_id conversation, number, at, by_id, context, superseded, answers, input, output, reasoning, cache_read,
-         cache_write_5m, cache_write_1h, cache_write_other, web_searches, web_fetches, recorded
-       from spent where at between ? and ? order by conversation_id, seq`,
-    )
-    .all(from, to) as (Omit<KnownSpending, "superseded"> & { by_id: number; superseded: number | boolean })[]
+  const rows: SpentRow[] = rowQuery(
+    db,
+    `select conversation_id conversation, number, at, by_id, context, superseded, answers, input, output, reasoning, cache_read,
+       cache_write_5m, cache_write_1h, cache_write_other, web_searches, web_fetches, recorded
+     from spent where at between ? and ? order by conversation_id, seq`,
+    SPENT,
+  ).all(from, to)
   for (const row of rows) {
     const { model, service_tier, speed } = by.get(row.by_id)!
     row.superseded = row.superseded === 1
@@ -127,26 +133,57 @@ export function spentBetween(db: Db, from: number, to: number): KnownSpending[] 
   }
   return rows as KnownSpending[]
 }
-
-type SpentBy = { id: number; model: string; service_tier: string; speed: string }
+const SPENT = {
+  conversation: "integer",
+  number: "integer",
+  at: "integer",
+  by_id: "integer",
+  context: "integer",
+  superseded: "integer",
+  answers: "integer",
+  input: "integer",
+  output: "integer",
+  reasoning: "integer",
+  cache_read: "integer",
+  cache_write_5m: "integer",
+  cache_write_1h: "integer",
+  cache_write_other: "integer",
+  web_searches: "integer",
+  web_fetches: "integer",
+  recorded: "real",
+} as const
+const SPENT_BY = { id: "integer", model: "text", service_tier: "text", speed: "text" } as const
 
 /** Oldest first. */
 export function madeThings(db: Db, type: MadeWrite["type"]): KnownMade[] {
-  const rows = db
-    .prepare(
-      `select conversation_id conversation, number, at, type, name, subject from made where type = ?
+  const rows = rowQuery(
+    db,
+    `select conversation_id conversation, number, at, type, name, subject from made where type = ?
        order by at, conversation_id, number`,
-    )
-    .all(type) as (KnownMade & { subject: string | null })[]
+    {
+      number: "integer",
+      at: "integer",
+      type: ["commit", "pull_request"],
+      name: "text",
+      subject: "text?",
+      conversation: "integer",
+    },
+  ).all(type)
   return rows.map(({ subject, ...row }) => ({ ...row, ...(subject !== null && { subject }) }))
 }
 
 /** Every conversation that is known: what it spent may be asked of the one that started it. */
 export function spenders(db: Db): Spender[] {
-  const rows = db
-    .prepare("select id, source, native_id, kind, project, branch, title, parent from conversation")
-    .all() as (Pick<Spender, "id" | "source" | "native_id" | "kind"> &
-    Record<"project" | "branch" | "title" | "parent", string | null>)[]
+  const rows = rowQuery(db, "select id, source, native_id, kind, project, branch, title, parent from conversation", {
+    id: "integer",
+    source: "text",
+    native_id: "text",
+    kind: "text",
+    title: "text?",
+    project: "text?",
+    branch: "text?",
+    parent: "text?",
+  }).all()
   return rows.map(({ project, branch, title, parent, ...row }) => ({
     ...row,
     ...(project !== null && { project }),

@@ -3,6 +3,7 @@ import { dirname } from "node:path"
 import { DexError, diskError, isDexError, messageOf } from "../../core/error.ts"
 import { codeOf, type Db, openSqlite, type Statement } from "./engine.ts"
 import { damagedHead, isOfHead } from "./file-head.ts"
+import { pragmaValue, valueQuery } from "./typed-query.ts"
 
 export type { Db } from "./engine.ts"
 
@@ -139,11 +140,10 @@ export function inOneState<T>(db: Db, work: () => T): T {
  * a reader may take its time, and is not waited for as a writer is.
  */
 export function emptyLog(db: Db, waitMs = SHORT_WAIT_MS): boolean {
-  const usual = db.pragma("busy_timeout", { simple: true }) as number
+  const usual = pragmaValue(db, "busy_timeout", "integer")
   db.pragma(`busy_timeout = ${waitMs}`)
   try {
-    const [end] = db.pragma("wal_checkpoint(truncate)") as { busy: number }[]
-    return end?.busy === 0
+    return pragmaValue(db, "wal_checkpoint(truncate)", "integer") === 0 // its first column tells whether somebody was busy
   } catch (error) {
     if (isBusy(error) || codeOf(error).startsWith("SQLITE_LOCKED")) return false
     throw error
@@ -196,7 +196,7 @@ export function withStatementCache(db: Db): Db {
 
 /** SQLite 3.7.0 to 3.51.2 can corrupt a WAL database that two processes write and checkpoint at the same instant. */
 function requireSafeSqlite(db: Db): void {
-  const version = db.prepare("select sqlite_version()").pluck().get() as string
+  const version = valueQuery(db, "select sqlite_version()", "text").get()!
   if (isSafeSqlite(version)) return
   throw new DexError(
     "unsafe_sqlite",
@@ -227,7 +227,7 @@ function enterWal(db: Db, busyMs: number): void {
 }
 
 function migrate(db: Db, path: string, migrations: readonly [name: string, sql: string][]): void {
-  const version = () => db.pragma("user_version", { simple: true }) as number
+  const version = () => pragmaValue(db, "user_version", "integer")
   if (version() === migrations.length) return
   inTransaction(db, () => {
     const done = version()

@@ -1,6 +1,8 @@
 import { accessSync, constants, statSync } from "node:fs"
 import { dirname } from "node:path"
+import { messageOf } from "../../core/error.ts"
 import { codeOf, type Db } from "./engine.ts"
+import { pragmaValue } from "./typed-query.ts"
 
 // SQLite believes the first bytes of its file. What they say is asked of SQLite and never read from the file: closing the
 // file would take away the locks that other connections of this process hold on it.
@@ -15,7 +17,7 @@ export function damagedHead(db: Db, path: string): string | undefined {
 
 /** Of an error that is the file's and not what it says: the head claims what no dex writes. */
 export function isOfHead(error: unknown, path: string): boolean {
-  if (codeOf(error) === "SQLITE_ERROR") return (error as Error).message === "unsupported file format"
+  if (codeOf(error) === "SQLITE_ERROR") return messageOf(error) === "unsupported file format"
   return codeOf(error) === "SQLITE_READONLY" && isWritable(path)
 }
 
@@ -24,8 +26,8 @@ function hasWrongLength(db: Db, path: string): boolean {
   const isLogged = () => (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0
   const size = statSync(path, { throwIfNoEntry: false })?.size
   if (size === undefined || isLogged()) return false
-  const pages = db.pragma("page_count", { simple: true }) as number
-  return pages * (db.pragma("page_size", { simple: true }) as number) !== size && !isLogged()
+  const pages = pragmaValue(db, "page_count", "integer")
+  return pages * pragmaValue(db, "page_size", "integer") !== size && !isLogged()
 }
 
 function isWritable(path: string): boolean {

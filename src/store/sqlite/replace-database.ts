@@ -2,6 +2,7 @@ import { renameSync } from "node:fs"
 import { DexError, isDexError } from "../../core/error.ts"
 import { isHeld, removeDatabase } from "./database.ts"
 import { openSqlite } from "./engine.ts"
+import { pragmaValue } from "./typed-query.ts"
 
 /**
  * Puts one database in the place of another, and nobody sees half of it. Other processes may have the old one open: where the
@@ -45,7 +46,7 @@ const PAGES_AT_ONCE = 0x7fffffff
 function markOf(path: string): number {
   const db = openSqlite(path, { timeout: 30_000 })
   try {
-    return db.pragma("application_id", { simple: true }) as number
+    return pragmaValue(db, "application_id", "integer")
   } finally {
     db.close()
   }

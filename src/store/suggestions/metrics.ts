@@ -1,5 +1,6 @@
 import { type ItemKind, KINDS } from "../../core/suggestion.ts"
 import type { Db } from "../sqlite/database.ts"
+import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 
 type Rates = { items: number; used: number; dismissed: number }
 
@@ -18,28 +19,33 @@ export type Metrics = {
 
 /** Of what is kept. Items that were never said do not count, but for their number. */
 export function metricsOf(db: Db, from = 0): Metrics {
-  const said = db.prepare("select count(*) from suggestion where would = 0 and at >= ?").pluck().get(from) as number
-  const would = db.prepare("select count(*) from suggestion where would = 1 and at >= ?").pluck().get(from) as number
+  const said = valueQuery(db, "select count(*) from suggestion where would = 0 and at >= ?", "integer").get(from)!
+  const would = valueQuery(db, "select count(*) from suggestion where would = 1 and at >= ?", "integer").get(from)!
   const latency = (share: number) =>
-    (db
-      .prepare("select latency_ms from suggestion where at >= ? order by latency_ms limit 1 offset ?")
-      .pluck()
-      .get(from, Math.floor(Math.max(0, said + would - 1) * share)) as number | undefined) ?? 0
-  const by_kind = (
-    db
-      .prepare(
-        `select i.kind, count(*) as items, sum(i.status = 'used') as used, sum(i.status = 'dismissed') as dismissed
+    valueQuery(db, "select latency_ms from suggestion where at >= ? order by latency_ms limit 1 offset ?", "real").get(
+      from,
+      Math.floor(Math.max(0, said + would - 1) * share),
+    ) ?? 0
+  const by_kind = rowQuery(
+    db,
+    `select i.kind, count(*) as items, sum(i.status = 'used') as used, sum(i.status = 'dismissed') as dismissed
          from item i join suggestion s on s.seq = i.suggestion where s.would = 0 and s.at >= ? group by i.kind`,
-      )
-      .all(from) as Metrics["by_kind"]
-  ).sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind))
-  const by_relevance = db
-    .prepare(
-      `select min(9, cast(i.relevance * 10 as integer)) / 10.0 as "from", count(*) as items,
+    {
+      items: "integer",
+      used: "integer",
+      dismissed: "integer",
+      kind: KINDS,
+    },
+  )
+    .all(from)
+    .sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind))
+  const by_relevance = rowQuery(
+    db,
+    `select min(9, cast(i.relevance * 10 as integer)) / 10.0 as "from", count(*) as items,
          sum(i.status = 'used') as used, sum(i.status = 'dismissed') as dismissed
        from item i join suggestion s on s.seq = i.suggestion where s.would = 0 and s.at >= ? group by 1 order by 1`,
-    )
-    .all(from) as Metrics["by_relevance"]
+    { items: "integer", used: "integer", dismissed: "integer", from: "real" },
+  ).all(from)
   const sum = (of: keyof Rates) => by_kind.reduce((total, row) => total + row[of], 0)
   return {
     suggestions: said,

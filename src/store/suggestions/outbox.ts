@@ -1,4 +1,5 @@
 import type { Db } from "../sqlite/database.ts"
+import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 
 // What webhooks must still be told. Functions over an opened suggest.db; see suggestions.ts.
 
@@ -21,7 +22,7 @@ export const MOST_WAITING = 10_000
 export function enqueue(db: Db, seq: number, suggestionId: string, subscription: string, at: number): void {
   const deliver = db.prepare("select deliver from subscription where id = ?").pluck().get(subscription)
   if (deliver !== "webhook") return
-  const waiting = db.prepare("select count(*) from outbox where state = 'waiting'").pluck().get() as number
+  const waiting = valueQuery(db, "select count(*) from outbox where state = 'waiting'", "integer").get()!
   const full = waiting >= MOST_WAITING
   db.prepare(
     `insert into outbox (suggestion, id, subscription, state, attempts, next_at, last_problem, ended_at)
@@ -39,15 +40,19 @@ export function enqueue(db: Db, seq: number, suggestionId: string, subscription:
 
 /** So many of each subscription, so that one that is behind does not hide the others. */
 export function due(db: Db, now: number, ofEach: number): Due[] {
-  const subscriptions = db
-    .prepare("select id, url from subscription where deliver = 'webhook' and enabled = 1 order by id")
-    .all() as { id: string; url: string }[]
-  const waiting = db.prepare(
+  const subscriptions = rowQuery(
+    db,
+    "select id, url from subscription where deliver = 'webhook' and enabled = 1 order by id",
+    { id: "text", url: "text" },
+  ).all()
+  const waiting = rowQuery(
+    db,
     `select o.id, s.id as suggestion_id, o.attempts from outbox o join suggestion s on s.seq = o.suggestion
      where o.subscription = ? and o.state = 'waiting' and o.next_at <= ? order by o.next_at, o.suggestion limit ?`,
+    { id: "text", suggestion_id: "text", attempts: "integer" },
   )
   return subscriptions.flatMap(({ id, url }) =>
-    (waiting.all(id, now, ofEach) as Pick<Due, "id" | "suggestion_id" | "attempts">[]).map((one) => ({
+    waiting.all(id, now, ofEach).map((one) => ({
       ...one,
       subscription: id,
       url,
@@ -81,17 +86,16 @@ export function retryDead(db: Db, now: number): number {
 }
 
 export function outboxCounts(db: Db): OutboxCounts {
-  const rows = db.prepare("select state, count(*) as n from outbox group by state").all() as {
-    state: "waiting" | "delivered" | "dead"
-    n: number
-  }[]
+  const rows = rowQuery(db, "select state, count(*) as n from outbox group by state", {
+    state: ["waiting", "delivered", "dead"],
+    n: "integer",
+  }).all()
   const of = (state: string) => rows.find((row) => row.state === state)?.n ?? 0
-  const problem = db
-    .prepare(
-      "select last_problem from outbox where last_problem is not null order by next_at desc, suggestion desc limit 1",
-    )
-    .pluck()
-    .get() as string | undefined
+  const problem = valueQuery(
+    db,
+    "select last_problem from outbox where last_problem is not null order by next_at desc, suggestion desc limit 1",
+    "text",
+  ).get()
   return {
     waiting: of("waiting"),
     delivered: of("delivered"),

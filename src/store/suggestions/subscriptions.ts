@@ -1,24 +1,26 @@
 import { isSamePath } from "../../core/path-key.ts"
-import type { Delivery, Pattern, Subscription } from "../../core/suggestion.ts"
+import type { Pattern, Subscription } from "../../core/suggestion.ts"
 import type { Db } from "../sqlite/database.ts"
+import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 
 // Who wants to be told of what. Functions over an opened suggest.db; see suggestions.ts.
 
-type Row = {
-  id: string
-  project: string
-  session: string | null
-  patterns: string
-  deliver: Delivery
-  url: string | null
-  min_relevance: number
-  max_per_trigger: number
-  cooldown_ms: number
-  last_triggered_at: number | null
-  enabled: number
-  disabled_because: string | null
-  created_at: number
-}
+type Row = RowOf<typeof ROW>
+const ROW = {
+  id: "text",
+  project: "text",
+  session: "text?",
+  patterns: "text",
+  deliver: ["poll", "sse", "webhook"],
+  url: "text?",
+  min_relevance: "real",
+  max_per_trigger: "integer",
+  cooldown_ms: "integer",
+  last_triggered_at: "integer?",
+  enabled: "integer",
+  disabled_because: "text?",
+  created_at: "integer",
+} as const
 
 export function add(db: Db, subscription: Subscription, secret?: string): void {
   db.prepare(
@@ -44,16 +46,13 @@ export function remove(db: Db, id: string): boolean {
 }
 
 export function all(db: Db, project?: string): Subscription[] {
-  const rows = db.prepare("select * from subscription order by created_at, id").all() as Row[]
+  const rows = rowQuery(db, "select * from subscription order by created_at, id", ROW).all()
   const wanted = project === undefined ? rows : rows.filter((row) => isSamePath(row.project, project))
   return wanted.map(subscriptionOf)
 }
 
 export function secretOf(db: Db, id: string): string | undefined {
-  return (
-    (db.prepare("select secret from subscription where id = ?").pluck().get(id) as string | null | undefined) ??
-    undefined
-  )
+  return valueQuery(db, "select secret from subscription where id = ?", "text?").get(id) ?? undefined
 }
 
 /** What waits for it will not be sent. */
@@ -67,9 +66,11 @@ export function disable(db: Db, id: string, because: string): void {
 
 /** Marks it as triggered, or says why it is not told now. Inside the transaction that keeps the suggestion. */
 export function trigger(db: Db, id: string, at: number): string | undefined {
-  const row = db.prepare("select enabled, cooldown_ms, last_triggered_at from subscription where id = ?").get(id) as
-    | Pick<Row, "enabled" | "cooldown_ms" | "last_triggered_at">
-    | undefined
+  const row = rowQuery(db, "select enabled, cooldown_ms, last_triggered_at from subscription where id = ?", {
+    enabled: "integer",
+    cooldown_ms: "integer",
+    last_triggered_at: "integer?",
+  }).get(id)
   if (!row) return `There is no subscription ${id} any more.`
   if (row.enabled === 0) return `The subscription ${id} is off.`
   if (row.last_triggered_at !== null && at - row.last_triggered_at < row.cooldown_ms)

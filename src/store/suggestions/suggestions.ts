@@ -3,8 +3,18 @@ import { DAY_MS } from "../../core/dates.ts"
 import { messageOf } from "../../core/error.ts"
 import { isSamePath } from "../../core/path-key.ts"
 import { formatRef, parseWholeRef, type Ref, wholeOf } from "../../core/ref.ts"
-import type { Item, ItemKind, Moment, Pattern, Status, Subscription, Suggestion } from "../../core/suggestion.ts"
+import {
+  type Item,
+  KINDS,
+  type Moment,
+  type Pattern,
+  STATUSES,
+  type Status,
+  type Subscription,
+  type Suggestion,
+} from "../../core/suggestion.ts"
 import { type Db, emptyLog, explained, inTransaction, openDatabase } from "../sqlite/database.ts"
+import { pragmaValue, type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { type Metrics, metricsOf } from "./metrics.ts"
 import { SUGGESTION_MIGRATIONS } from "./migrations.ts"
 import {
@@ -49,7 +59,8 @@ export type SaveOptions = { would?: boolean; subscription?: string; once?: boole
 /** The history's token, and the newest suggestion. */
 export type ObservedUpTo = { token: string; seq: number }
 
-export type Mute = { type: "kind" | "project"; name: string; at: number }
+export type Mute = RowOf<typeof MUTE>
+const MUTE = { type: ["kind", "project"], name: "text", at: "integer" } as const
 
 /**
  * What dex suggested and what came of it, what the user wants to hear of, and what not. A small file of its own: the
@@ -169,7 +180,7 @@ export function openSuggestions(path: string, options: SuggestionsOptions = {}):
       ),
     unmute: (type, name) =>
       write((open) => open.prepare("delete from mute where type = ? and name = ?").run(type, name).changes > 0),
-    mutes: () => use((open) => open.prepare("select type, name, at from mute order by type, name").all() as Mute[]),
+    mutes: () => use((open) => rowQuery(open, "select type, name, at from mute order by type, name", MUTE).all()),
     observed: () => use(observed),
     saveObserved: (at) => write((open) => saveObserved(open, at)),
     weights: () => orElse(weights, {}),
@@ -185,17 +196,13 @@ export function openSuggestions(path: string, options: SuggestionsOptions = {}):
     nextDue: () =>
       use(
         (open) =>
-          (open.prepare("select min(next_at) from outbox where state = 'waiting'").pluck().get() as number | null) ??
-          undefined,
+          valueQuery(open, "select min(next_at) from outbox where state = 'waiting'", "integer?").get() ?? undefined,
       ),
     record: (outcome) => write((open) => recordDelivery(open, outcome)),
     retryDead: (now) => write((open) => retryDead(open, now)),
     outbox: () => use(outboxCounts),
-    check: () =>
-      use((open) => (open.pragma("quick_check") as { quick_check: string }[]).map((row) => row.quick_check)).filter(
-        (line) => line !== "ok",
-      ),
-    version: () => use((open) => open.pragma("data_version", { simple: true }) as number),
+    check: () => use((open) => valueQuery(open, "pragma quick_check", "text").all()).filter((line) => line !== "ok"),
+    version: () => use((open) => pragmaValue(open, "data_version", "integer")),
     forget: (refs, projects = []) =>
       use((open) => {
         const gone = inTransaction(open, () => forget(open, refs, projects))
@@ -265,7 +272,7 @@ function withoutSecrets(moment: Moment, redact: SuggestionsOptions["redact"] = (
 
 function redactAgain(db: Db, redact: SuggestionsOptions["redact"] = (text) => text): number {
   const touched = new Set<number>()
-  const moments = db.prepare("select seq, moment from suggestion").all() as { seq: number; moment: string }[]
+  const moments = rowQuery(db, "select seq, moment from suggestion", { seq: "integer", moment: "text" }).all()
   const setMoment = db.prepare("update suggestion set moment = ? where seq = ?")
   for (const { seq, moment } of moments) {
     const clean = JSON.stringify(withoutSecrets(JSON.parse(moment) as Moment, redact))
@@ -273,7 +280,7 @@ function redactAgain(db: Db, redact: SuggestionsOptions["redact"] = (text) => te
     setMoment.run(clean, seq)
     touched.add(seq)
   }
-  const items = db.prepare("select suggestion, number, key, body from item").all() as ItemText[]
+  const items = rowQuery(db, "select suggestion, number, key, body from item", ITEM_TEXT).all()
   const setItem = db.prepare("update item set key = ?, body = ? where suggestion = ? and number = ?")
   for (const { suggestion, number, key, body } of items) {
     const said = Object.entries(JSON.parse(body) as Record<string, unknown>)
@@ -289,7 +296,7 @@ function redactAgain(db: Db, redact: SuggestionsOptions["redact"] = (text) => te
 }
 
 function redactPatterns(db: Db, redact: (text: string) => string): void {
-  const rows = db.prepare("select id, patterns from subscription").all() as { id: string; patterns: string }[]
+  const rows = rowQuery(db, "select id, patterns from subscription", { id: "text", patterns: "text" }).all()
   const set = db.prepare("update subscription set patterns = ? where id = ?")
   for (const { id, patterns } of rows) {
     const known = JSON.parse(patterns) as Pattern[]
@@ -297,8 +304,7 @@ function redactPatterns(db: Db, redact: (text: string) => string): void {
     if (clean !== patterns) set.run(clean, id)
   }
 }
-
-type ItemText = { suggestion: number; number: number; key: string; body: string }
+const ITEM_TEXT = { suggestion: "integer", number: "integer", key: "text", body: "text" } as const
 
 /** Long words are cut: this file stays small whatever a prompt or an error holds. */
 function bounded<T extends Moment | Item>(told: T): T {
@@ -318,14 +324,13 @@ function quotedBy({ ref }: Item): string | null {
 
 /** What still waits to be delivered stays, however old. */
 function prune(db: Db, now: number): void {
-  const gone = db
-    .prepare(
-      `select seq from suggestion where (at < @before
+  const gone = valueQuery(
+    db,
+    `select seq from suggestion where (at < @before
          or seq <= (select seq from suggestion order by seq desc limit 1 offset @most))
          and seq not in (select suggestion from outbox where state = 'waiting')`,
-    )
-    .pluck()
-    .all({ before: now - KEPT_MS, most: MOST_SUGGESTIONS }) as number[]
+    "integer",
+  ).all({ before: now - KEPT_MS, most: MOST_SUGGESTIONS })
   for (const seq of gone) remove(db, seq)
 }
 
@@ -336,25 +341,25 @@ function remove(db: Db, seq: number): void {
 }
 
 function seen(db: Db, source: SourceId, session: string, would: boolean): Set<string> {
-  const keys = db
-    .prepare(
-      `select i.key from suggestion s join item i on i.suggestion = s.seq
+  const keys = valueQuery(
+    db,
+    `select i.key from suggestion s join item i on i.suggestion = s.seq
        where s.source = ? and s.session = ? and s.would <= ?`,
-    )
-    .pluck()
-    .all(source, session, would ? 1 : 0) as string[]
+    "text",
+  ).all(source, session, would ? 1 : 0)
   return new Set(keys)
 }
 
-type Row = {
-  seq: number
-  id: string
-  subscription: string | null
-  would: number
-  status: Status
-  latency_ms: number
-  moment: string
-}
+type Row = RowOf<typeof ROW>
+const ROW = {
+  seq: "integer",
+  id: "text",
+  subscription: "text?",
+  would: "integer",
+  status: STATUSES,
+  latency_ms: "real",
+  moment: "text",
+} as const
 const COLUMNS = "seq, id, subscription, would, status, latency_ms, moment"
 
 const MATCHING = `from suggestion
@@ -366,8 +371,8 @@ function list(
   db: Db,
   { status, would, project, subscription, from, after, limit }: SuggestionFilter,
 ): KeptSuggestion[] {
-  const newestFirst = db.prepare(`select ${COLUMNS} ${MATCHING} order by seq desc limit @limit`)
-  const oldestFirst = db.prepare(`select ${COLUMNS} ${MATCHING} order by seq limit @limit`)
+  const newestFirst = rowQuery(db, `select ${COLUMNS} ${MATCHING} order by seq desc limit @limit`, ROW)
+  const oldestFirst = rowQuery(db, `select ${COLUMNS} ${MATCHING} order by seq limit @limit`, ROW)
   const rows = (after === undefined ? newestFirst : oldestFirst).all({
     status: status ?? null,
     would: would === undefined ? null : Number(would),
@@ -376,24 +381,35 @@ function list(
     from: from ?? null,
     after: after ?? 0,
     limit,
-  }) as Row[]
+  })
   return rows.map((row) => whole(db, row))
 }
 
 function get(db: Db, id: string): KeptSuggestion | undefined {
   if (id === "") return undefined
-  const exact = db.prepare(`select ${COLUMNS} from suggestion where id = ?`).get(id) as Row | undefined
+  const exact = rowQuery(db, `select ${COLUMNS} from suggestion where id = ?`, ROW).get(id)
   if (exact) return whole(db, exact)
-  const rows = db
-    .prepare(`select ${COLUMNS} from suggestion where substr(id, 1, length(@id)) = @id limit 2`)
-    .all({ id }) as Row[]
+  const rows = rowQuery(
+    db,
+    `select ${COLUMNS} from suggestion where substr(id, 1, length(@id)) = @id limit 2`,
+    ROW,
+  ).all({ id })
   return rows.length === 1 ? whole(db, rows[0]!) : undefined
 }
 
 function whole(db: Db, { seq, id, subscription, would, status, latency_ms, moment }: Row): KeptSuggestion {
-  const items = db
-    .prepare("select number, kind, key, relevance, status, body from item where suggestion = ? order by number")
-    .all(seq) as { number: number; kind: ItemKind; key: string; relevance: number; status: Status; body: string }[]
+  const items = rowQuery(
+    db,
+    "select number, kind, key, relevance, status, body from item where suggestion = ? order by number",
+    {
+      number: "integer",
+      kind: KINDS,
+      key: "text",
+      relevance: "real",
+      status: STATUSES,
+      body: "text",
+    },
+  ).all(seq)
   return {
     seq,
     id,
@@ -421,7 +437,7 @@ function firstAt(db: Db, now: number): number {
 }
 
 function observed(db: Db): ObservedUpTo | undefined {
-  const of = (key: string) => db.prepare("select value from meta where key = ?").pluck().get(key) as string | undefined
+  const of = (key: string) => valueQuery(db, "select value from meta where key = ?", "text").get(key)
   const [token, seq] = [of("observed_token"), of("observed_seq")]
   return token === undefined || seq === undefined ? undefined : { token, seq: Number(seq) }
 }
@@ -434,15 +450,19 @@ function saveObserved(db: Db, { token, seq }: ObservedUpTo): void {
 
 function forget(db: Db, refs: readonly Ref[], projects: readonly string[]): number {
   let gone = 0
-  const drop = (suggestions: unknown[]) => {
-    for (const seq of suggestions as number[]) {
-      gone += db.prepare("select count(*) from item where suggestion = ?").pluck().get(seq) as number
+  const drop = (suggestions: number[]) => {
+    for (const seq of suggestions) {
+      gone += valueQuery(db, "select count(*) from item where suggestion = ?", "integer").get(seq)!
       remove(db, seq)
     }
   }
-  const saidIn = db.prepare("select seq from suggestion where session = ? and (source is null or source = ?)").pluck()
-  const saidAbout = db.prepare("select seq from suggestion where project = ?").pluck()
-  const spelled = db.prepare("select distinct project from suggestion").pluck().all() as string[]
+  const saidIn = valueQuery(
+    db,
+    "select seq from suggestion where session = ? and (source is null or source = ?)",
+    "integer",
+  )
+  const saidAbout = valueQuery(db, "select seq from suggestion where project = ?", "integer")
+  const spelled = valueQuery(db, "select distinct project from suggestion", "text").all()
   for (const project of projects)
     for (const spelling of spelled) if (isSamePath(spelling, project)) drop(saidAbout.all(spelling))
   for (const ref of refs) {
@@ -452,10 +472,14 @@ function forget(db: Db, refs: readonly Ref[], projects: readonly string[]): numb
     gone += db
       .prepare("delete from item where quotes is not null and substr(@name, 1, length(quotes)) = quotes")
       .run({ name }).changes
-    const its = db.prepare("select id from subscription where session = ?").pluck().all(name)
-    for (const subscription of its as string[]) subscriptions.remove(db, subscription)
+    const its = valueQuery(db, "select id from subscription where session = ?", "text").all(name)
+    for (const subscription of its) subscriptions.remove(db, subscription)
   }
-  const empty = db.prepare("select seq from suggestion where seq not in (select suggestion from item)").pluck().all()
-  for (const seq of empty as number[]) remove(db, seq)
+  const empty = valueQuery(
+    db,
+    "select seq from suggestion where seq not in (select suggestion from item)",
+    "integer",
+  ).all()
+  for (const seq of empty) remove(db, seq)
   return gone
 }

@@ -1,5 +1,6 @@
-import type { Item, Status } from "../../core/suggestion.ts"
+import { type Item, STATUSES, type Status } from "../../core/suggestion.ts"
 import type { Db } from "../sqlite/database.ts"
+import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 
 // What came of suggestions, item by item, and the weights that this moves.
 
@@ -33,7 +34,7 @@ export function judge(
     const verdict = VERDICTS[status]
     if (learn && verdict !== undefined) count(db, seq, item, verdict, learn)
   }
-  const now = db.prepare("select status from item where suggestion = ?").pluck().all(seq) as Status[]
+  const now = valueQuery(db, "select status from item where suggestion = ?", STATUSES).all(seq)
   const one = (wanted: Status) => now.includes(wanted)
   const all = number === undefined || now.every((of) => of === status)
   const sum: Status = one("used") ? "used" : all ? status : one("shown") || one("dismissed") ? "shown" : "pending"
@@ -42,13 +43,11 @@ export function judge(
 }
 
 function count(db: Db, seq: number, item: KeptItem, verdict: number, learn: Learn): void {
-  const before = db
-    .prepare("select counted from item where suggestion = ? and number = ?")
-    .pluck()
-    .get(seq, item.number) as number | null
+  const before =
+    valueQuery(db, "select counted from item where suggestion = ? and number = ?", "real?").get(seq, item.number) ??
+    null
   if (before === verdict) return
-  const weight = (name: string) =>
-    (db.prepare("select value from weight where name = ?").pluck().get(name) as number | undefined) ?? 0
+  const weight = (name: string) => valueQuery(db, "select value from weight where name = ?", "real").get(name) ?? 0
   for (const [name, value] of Object.entries(learn(item, before ?? undefined, verdict, weight)))
     db.prepare("insert or replace into weight (name, value) values (?, ?)").run(name, value)
   db.prepare("update item set counted = ? where suggestion = ? and number = ?").run(verdict, seq, item.number)
@@ -65,10 +64,9 @@ function takeBack(db: Db, seq: number, item: KeptItem, learn: Learn | undefined)
 
 export function weights(db: Db): Record<string, number> {
   return Object.fromEntries(
-    (db.prepare("select name, value from weight").all() as { name: string; value: number }[]).map(({ name, value }) => [
-      name,
-      value,
-    ]),
+    rowQuery(db, "select name, value from weight", { name: "text", value: "real" })
+      .all()
+      .map(({ name, value }) => [name, value]),
   )
 }
 

@@ -1,6 +1,7 @@
-import type { Kind, SourceId, Title } from "../../../core/conversation.ts"
+import { CONVERSATION_KINDS, type Kind, type SourceId, type Title } from "../../../core/conversation.ts"
 import { formatRef, type Ref, type RefQuery, sourceWithOwner, wholeOf } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
+import { rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { asWritten, conversationRef, type OnDamage, parsed, type Stored } from "../rot/sound.ts"
 import type { HistoryRow } from "../rot/sums.ts"
 import type { ConversationRow, ConversationSpan, ListFilter } from "../store.ts"
@@ -27,7 +28,7 @@ const SOURCES_IN = `with recursive next(source) as (
   ) select source from next where source is not null`
 
 function sourcesIn(db: Db): SourceId[] {
-  return db.prepare(SOURCES_IN).pluck().all() as SourceId[]
+  return valueQuery(db, SOURCES_IN, "text").all()
 }
 
 /** Conversations whose id is, or begins with, what was typed. An exact id is never ambiguous. */
@@ -48,8 +49,8 @@ export function conversation(db: Db, ref: Ref, onDamage: OnDamage): Conversation
 }
 
 export function titles(db: Db, refs: Ref[]): string[] {
-  const title = db.prepare("select title from conversation where source = ? and native_id = ?").pluck()
-  return refs.map((ref) => (title.get(sourceWithOwner(ref), ref.id) as string | null | undefined) ?? "")
+  const title = valueQuery(db, "select title from conversation where source = ? and native_id = ?", "text?")
+  return refs.map((ref) => title.get(sourceWithOwner(ref), ref.id) ?? "")
 }
 
 /** Newest first; of two that ended together the smaller id first. Without those whose row is damaged. */
@@ -60,11 +61,11 @@ export function listConversations(
   platform = process.platform,
 ): { rows: ConversationRow[]; total: number; left_out: Partial<Record<Kind, number>> } {
   const values = valuesOf(db, filter, platform)
-  const counts = db
-    .prepare(
-      `select c.kind, count(*) as n from conversation c left join project p on p.id = c.project_id ${LISTED} group by c.kind`,
-    )
-    .all(values) as { kind: Kind; n: number }[]
+  const counts = rowQuery(
+    db,
+    `select c.kind, count(*) as n from conversation c left join project p on p.id = c.project_id ${LISTED} group by c.kind`,
+    { kind: CONVERSATION_KINDS, n: "integer" },
+  ).all(values)
   const shown = (kind: Kind) => filter.kinds === undefined || filter.kinds.includes(kind)
   const rows = db
     .prepare(
@@ -123,7 +124,7 @@ function valuesOf(db: Db, filter: Omit<ListFilter, "limit" | "offset">, platform
 
 export function usingModel(db: Db, model: string): Ref[] {
   const sql = "select source, native_id as id from conversation where instr(lower(models), ?) > 0"
-  return db.prepare(sql).all(model.toLowerCase()) as Ref[]
+  return rowQuery(db, sql, { source: "text", id: "text" }).all(model.toLowerCase())
 }
 
 /** A conversation with its project and unit, each as stored; all null where there is none. */
@@ -148,7 +149,7 @@ function toRows(db: Db, rows: Joined[], onDamage: OnDamage): ConversationRow[] {
 /** How many messages can still be read where none is in the agent's file any more. */
 function supersededIn(db: Db, { id, message_count }: HistoryRow): number {
   if (message_count !== 0) return 0
-  return db.prepare("select count(*) from message where conversation_id = ?").pluck().get(id) as number
+  return valueQuery(db, "select count(*) from message where conversation_id = ?", "integer").get(id)!
 }
 
 function relatedTo(db: Db, row: HistoryRow): Pick<Joined, "project" | "unit"> {

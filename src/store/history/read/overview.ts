@@ -1,4 +1,5 @@
 import type { Db } from "../../sqlite/database.ts"
+import { rowQuery, tupleQuery } from "../../sqlite/typed-query.ts"
 import { asWritten, damagedIds, type OnDamage, parsed, type Stored } from "../rot/sound.ts"
 import type { HistoryRow } from "../rot/sums.ts"
 import type { Collection, ProjectIdentity, ProjectRow, Stats } from "../store.ts"
@@ -50,16 +51,12 @@ export function collections(db: Db, onDamage: OnDamage): Collection[] {
 }
 
 export function documentsIn(db: Db, name: string, onDamage: OnDamage) {
-  return db
-    .prepare(
-      `select count(*) as documents, ifnull(sum(message_count), 0) as sections, ifnull(sum(estimated_tokens), 0) as estimated_tokens
+  return rowQuery(
+    db,
+    `select count(*) as documents, ifnull(sum(message_count), 0) as sections, ifnull(sum(estimated_tokens), 0) as estimated_tokens
        from conversation c where source = 'docs' and native_id >= @name || '/' and native_id < @name || '0' and ${NOT_DAMAGED}`,
-    )
-    .get({ name, damaged: damagedIds(db, onDamage) }) as {
-    documents: number
-    sections: number
-    estimated_tokens: number
-  }
+    { documents: "integer", sections: "integer", estimated_tokens: "integer" },
+  ).get({ name, damaged: damagedIds(db, onDamage) })!
 }
 
 export function historyStats(db: Db, onDamage: OnDamage): Stats {
@@ -73,12 +70,11 @@ export function historyStats(db: Db, onDamage: OnDamage): Stats {
     .get({ damaged }) as Raw
   const counts = (column: "source" | "kind") =>
     Object.fromEntries(
-      db
-        .prepare(
-          `select ${column}, count(*) from conversation c where kind <> 'document' and ${NOT_DAMAGED} group by ${column} order by count(*) desc`,
-        )
-        .raw()
-        .all({ damaged }) as [string, number][],
+      tupleQuery(
+        db,
+        `select ${column}, count(*) from conversation c where kind <> 'document' and ${NOT_DAMAGED} group by ${column} order by count(*) desc`,
+        ["text", "integer"],
+      ).all({ damaged }),
     )
   return {
     ...(present(total) as Omit<Stats, "sources" | "kinds">),

@@ -1,6 +1,7 @@
 import { isTime } from "../../../core/record.ts"
 import { type Ref, sourceWithOwner } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
+import { type RowOf, rowQuery } from "../../sqlite/typed-query.ts"
 import { type Held, readHeld } from "../held.ts"
 import { asWritten, type Stored } from "../rot/sound.ts"
 import { rowsAnywhere } from "../rot/stray-rows.ts"
@@ -14,11 +15,12 @@ export type Raw = Record<string, string | number | null>
 
 export const NOT_DAMAGED = "(@damaged = '[]' or c.id not in (select value from json_each(@damaged)))"
 
-export type Owner = { id: number; held: string | null }
+export type Owner = RowOf<typeof OWNER>
+const OWNER = { id: "integer", held: "text?" } as const
 
 export function ownerOf(db: Db, ref: Ref): Owner | undefined {
   const sql = "select id, held from conversation where source = ? and native_id = ?"
-  return db.prepare(sql).get(sourceWithOwner(ref), ref.id) as Owner | undefined
+  return rowQuery(db, sql, OWNER).get(sourceWithOwner(ref), ref.id)
 }
 
 /** The rows of a conversation as they were written, without those that are damaged beyond that. */

@@ -1,7 +1,8 @@
 import { createCounts } from "../../../core/by-name.ts"
-import type { Kind, SourceId } from "../../../core/conversation.ts"
+import { CONVERSATION_KINDS, type SourceId } from "../../../core/conversation.ts"
 import { DexError, isDexError } from "../../../core/error.ts"
 import type { Db } from "../../sqlite/database.ts"
+import { rowQuery, tupleQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { readBlock } from "../codec.ts"
 import { asWritten, damagedIds, type OnDamage, parsed, type Stored } from "../rot/sound.ts"
 import { rowsAnywhere } from "../rot/stray-rows.ts"
@@ -43,10 +44,9 @@ export function knownUnit(db: Db, source: SourceId, key: string): KnownUnit | un
 }
 
 export function knownContainers(db: Db, source: SourceId): Map<string, string> {
-  const rows = db.prepare("select path, stamp from container where source = ?").all(source) as {
-    path: string
-    stamp: string
-  }[]
+  const rows = rowQuery(db, "select path, stamp from container where source = ?", { path: "text", stamp: "text" }).all(
+    source,
+  )
   return new Map(rows.map((row) => [row.path, row.stamp]))
 }
 
@@ -57,9 +57,10 @@ export function rawLines(
   kind: "live" | "left",
   onlyWhole: boolean,
 ): string[] {
-  const unit = db.prepare("select id, blocks from unit where source = ? and key = ?").get(source, unitKey) as
-    | { id: number; blocks: number | null }
-    | undefined
+  const unit = rowQuery(db, "select id, blocks from unit where source = ? and key = ?", {
+    id: "integer",
+    blocks: "integer?",
+  }).get(source, unitKey)
   if (!unit) return []
   const blocks = rawBlocks(db, unit, kind === "live" ? 0 : 1)
   return blocks.flatMap((block) => {
@@ -103,7 +104,7 @@ export function unreadable(db: Db, source: SourceId): UnreadableFile[] {
 export function unitSources(db: Db): SourceId[] {
   const sql = `select distinct source from unit where source <> 'docs'
     union select substr(key, length(@prefix) + 1) from meta where key >= @prefix and key < @prefix || char(0x10ffff)`
-  return db.prepare(sql).pluck().all({ prefix: UNREADABLE }) as SourceId[]
+  return valueQuery(db, sql, "text").all({ prefix: UNREADABLE })
 }
 
 export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
@@ -121,10 +122,11 @@ export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
          from conversation c where source = @source and ${NOT_DAMAGED}`,
       )
       .get({ source, damaged }) as Raw
-    const kinds = db
-      .prepare(`select kind, count(*) from conversation c where source = @source and ${NOT_DAMAGED} group by kind`)
-      .raw()
-      .all({ source, damaged }) as [Kind, number][]
+    const kinds = tupleQuery(
+      db,
+      `select kind, count(*) from conversation c where source = @source and ${NOT_DAMAGED} group by kind`,
+      [CONVERSATION_KINDS, "integer"],
+    ).all({ source, damaged })
     const skipped = createCounts()
     const unknown = createCounts()
     const redactions = createCounts()

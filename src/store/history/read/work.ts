@@ -2,6 +2,7 @@ import { foldPath, isFolding } from "../../../core/path-key.ts"
 import { isTime } from "../../../core/record.ts"
 import { type Ref, sourceWithOwner } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
+import { rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { FLAG } from "../flags.ts"
 import { readHeld } from "../held.ts"
 import { asWritten, damagedIds, type OnDamage, type Stored } from "../rot/sound.ts"
@@ -22,22 +23,26 @@ const TOUCHING = `select distinct c.source, c.native_id as id from file f join t
 
 export function touching(db: Db, file: string, platform = process.platform): Ref[] {
   if (isFolding(platform)) return touchingInAnySpelling(db, file, platform)
-  return db
-    .prepare(
-      `${TOUCHING} where instr(f.path, @file) > 0 or (p.path is not null and instr(p.path || '/' || f.path, @file) > 0)`,
-    )
-    .all({ file: file.replaceAll("\\", "/") }) as Ref[]
+  return rowQuery(
+    db,
+    `${TOUCHING} where instr(f.path, @file) > 0 or (p.path is not null and instr(p.path || '/' || f.path, @file) > 0)`,
+    { source: "text", id: "text" },
+  ).all({ file: file.replaceAll("\\", "/") })
 }
 
 function touchingInAnySpelling(db: Db, file: string, platform: NodeJS.Platform): Ref[] {
   const wanted = foldPath(platform === "win32" ? file : file.replaceAll("\\", "/"), platform)
-  const all = db.prepare(
+  const all = rowQuery(
+    db,
     "select f.id, f.path, p.path || '/' || f.path as whole from file f left join project p on p.id = f.project_id",
+    { id: "integer", path: "text", whole: "text?" },
   )
   const found: number[] = []
-  for (const { id, path, whole } of all.iterate() as Iterable<{ id: number; path: string; whole: string | null }>)
+  for (const { id, path, whole } of all.iterate())
     if (foldPath(whole ?? path, platform).includes(wanted)) found.push(id)
-  return db.prepare(`${TOUCHING} where f.id in (select value from json_each(?))`).all(JSON.stringify(found)) as Ref[]
+  return rowQuery(db, `${TOUCHING} where f.id in (select value from json_each(?))`, { source: "text", id: "text" }).all(
+    JSON.stringify(found),
+  )
 }
 
 /** The files it edited first, then the others, each by its first mention. */
@@ -65,23 +70,21 @@ export function filesOf(db: Db, ref: Ref, onDamage: OnDamage): string[] {
 }
 
 export function editedFiles(db: Db, ref: Ref, limit: number): string[] {
-  return db
-    .prepare(
-      `select f.path from touch t join file f on f.id = t.file_id join conversation c on c.id = t.conversation_id
+  return valueQuery(
+    db,
+    `select f.path from touch t join file f on f.id = t.file_id join conversation c on c.id = t.conversation_id
        where c.source = ? and c.native_id = ? and t.action = 'edited' group by f.id order by count(*) desc, f.path limit ?`,
-    )
-    .pluck()
-    .all(sourceWithOwner(ref), ref.id, limit) as string[]
+    "text",
+  ).all(sourceWithOwner(ref), ref.id, limit)
 }
 
 export function commandsOf(db: Db, ref: Ref, onDamage: OnDamage): CommandRow[] {
-  const numbers = db
-    .prepare(
-      `select distinct m.number from command m join conversation c on c.id = m.conversation_id
+  const numbers = valueQuery(
+    db,
+    `select distinct m.number from command m join conversation c on c.id = m.conversation_id
        where c.source = ? and c.native_id = ? order by m.number`,
-    )
-    .pluck()
-    .all(sourceWithOwner(ref), ref.id) as number[]
+    "integer",
+  ).all(sourceWithOwner(ref), ref.id)
   return messages(db, ref, numbers, onDamage).flatMap(({ number, effects }) =>
     effects.flatMap((effect) => {
       if (effect.type !== "command") return []
@@ -113,26 +116,21 @@ export function commits(
   onDamage: OnDamage,
   platform = process.platform,
 ): CommitRow[] {
-  const rows = db
-    .prepare(
-      `select c.source, c.native_id as id, t.number, t.name as hash, t.subject, m.at
+  const rows = rowQuery(
+    db,
+    `select c.source, c.native_id as id, t.number, t.name as hash, t.subject, m.at
        from made t join message m on m.conversation_id = t.conversation_id and m.number = t.number and not m.flags & @uncounted
        join conversation c on c.id = t.conversation_id left join project p on p.id = c.project_id
        where t.kind = 'commit' and t.subject is not null and (ifnull(p.private, 0) = 0 or p.path in (select value from json_each(@inside)))
          and ${SOUND_MADE} and ${NOT_DAMAGED}
        order by m.at desc nulls last, c.native_id, t.number, t.name limit @limit`,
-    )
-    .all({
-      limit,
-      inside: spellingsAsJson(db, inside, platform),
-      uncounted: FLAG.superseded | FLAG.copied,
-      damaged: damagedIds(db, onDamage),
-    }) as (Ref & {
-    number: number
-    hash: string
-    subject: string
-    at: number | null
-  })[]
+    { source: "text", id: "text", number: "integer", hash: "text", subject: "text", at: "integer?" },
+  ).all({
+    limit,
+    inside: spellingsAsJson(db, inside, platform),
+    uncounted: FLAG.superseded | FLAG.copied,
+    damaged: damagedIds(db, onDamage),
+  })
   return rows.map(({ source, id, number, hash, subject, at }) => ({
     ref: { source, id, number },
     hash,
@@ -146,31 +144,40 @@ const COUNTED = `left join message m on m.conversation_id = t.conversation_id an
 
 export function work(db: Db, refs: Ref[], onDamage: OnDamage): Work[] {
   // What claims to be neither read nor mentioned is looked at: no single bit makes one of those of an edit.
-  const edits = db.prepare(
+  const edits = rowQuery(
+    db,
     `with row as materialized (select t.added, t.removed, t.file_id, m.flags, ${SOUND_TOUCH} and m.number is not null and ${SOUND_MESSAGE} as sound
        from touch t ${COUNTED} and t.action not in ('read', 'mentioned'))
      select ifnull(sum(added), 0) as lines_added, ifnull(sum(removed), 0) as lines_removed, count(distinct file_id) as files,
        (select count(*) from row where not sound) as damaged, (select count(*) from touch where conversation_id = @id) as touches
      from row where not flags & @uncounted`,
+    EDITED,
   )
-  const commits = db.prepare(
+  const commits = rowQuery(
+    db,
     `with row as materialized (select t.name, t.kind, m.flags, ${SOUND_MADE} and m.number is not null and ${SOUND_MESSAGE} as sound from made t ${COUNTED})
      select count(distinct name) as commits, (select count(*) from row where not sound) as damaged, (select count(*) from row) as rows
      from row where kind = 'commit' and not flags & @uncounted`,
+    { commits: "integer", damaged: "integer", rows: "integer" },
   )
   return refs.map((ref) => {
     const owner = ownerOf(db, ref)
     if (!owner) return { lines_added: 0, lines_removed: 0, files: 0, commits: 0 }
     const values = { id: owner.id, uncounted: UNCOUNTED }
-    const { damaged, touches, ...edited } = edits.get(values) as Edited
-    const made = commits.get(values) as { commits: number; damaged: number; rows: number }
+    const { damaged, touches, ...edited } = edits.get(values)!
+    const made = commits.get(values)!
     const held = owner.held === null ? { touch: touches, made: made.rows } : readHeld(owner.held)
     const isWhole = damaged + made.damaged === 0 && held.touch === touches && held.made === made.rows
     return isWhole ? { ...edited, commits: made.commits } : workOf(db, owner, () => onDamage(ref))
   })
 }
-
-type Edited = Omit<Work, "commits"> & { damaged: number; touches: number }
+const EDITED = {
+  lines_added: "integer",
+  lines_removed: "integer",
+  files: "integer",
+  damaged: "integer",
+  touches: "integer",
+} as const
 
 const UNCOUNTED = FLAG.superseded | FLAG.copied
 

@@ -1,0 +1,70 @@
+import type { Db, Statement } from "./engine.ts"
+
+// The type of a row is derived from a shape, which is plain data. In tests every statement's columns and every value are
+// compared with it (test/support/check-rows.ts); outside of tests a query is the prepared statement itself.
+//
+//     rowQuery(db, "select id, title from …", { id: "integer", title: "text?" }).all()
+//     valueQuery(db, "select id from … where name = ?", "integer").get(name)
+//     tupleQuery(db, "select kind, count(*) from …", ["text", "integer"]).all()
+
+/** `?` if it may be null; a list if it is one of a few known values. */
+export type ColumnType = keyof Plain | `${keyof Plain}?` | readonly (string | number | null)[]
+export type Shape = { readonly [column: string]: ColumnType }
+
+type Plain = { integer: number; real: number; text: string; blob: Buffer }
+type ValueOf<Type> = Type extends readonly (infer Value)[]
+  ? Value
+  : Type extends keyof Plain
+    ? Plain[Type]
+    : Type extends `${infer Name extends keyof Plain}?`
+      ? Plain[Name] | null
+      : never
+export type RowOf<Columns> = { -readonly [Column in keyof Columns]: ValueOf<Columns[Column]> }
+
+/** A prepared statement whose rows have a known type. */
+export type TypedQuery<Row> = {
+  get(...values: unknown[]): Row | undefined
+  all(...values: unknown[]): Row[]
+  iterate(...values: unknown[]): IterableIterator<Row>
+}
+
+export type RowCheck = {
+  rows(statement: Statement, shape: Shape): Statement
+  values(statement: Statement, type: ColumnType): Statement
+  tuples(statement: Statement, types: readonly ColumnType[]): Statement
+  pragma(name: string, value: unknown, type: ColumnType): void
+}
+
+let check: RowCheck | undefined
+
+export function checkRowsWith(given: RowCheck | undefined): void {
+  check = given
+}
+
+export function rowQuery<const Columns extends Shape>(db: Db, sql: string, shape: Columns): TypedQuery<RowOf<Columns>> {
+  const statement = db.prepare(sql)
+  return (check ? check.rows(statement, shape) : statement) as TypedQuery<RowOf<Columns>>
+}
+
+/** For statements that return a single column. */
+export function valueQuery<const Type extends ColumnType>(db: Db, sql: string, type: Type): TypedQuery<ValueOf<Type>> {
+  const statement = db.prepare(sql).pluck()
+  return (check ? check.values(statement, type) : statement) as TypedQuery<ValueOf<Type>>
+}
+
+/** For many rows: arrays are read faster than objects. */
+export function tupleQuery<const Types extends readonly ColumnType[]>(
+  db: Db,
+  sql: string,
+  types: Types,
+): TypedQuery<RowOf<Types>> {
+  const statement = db.prepare(sql).raw()
+  return (check ? check.tuples(statement, types) : statement) as TypedQuery<RowOf<Types>>
+}
+
+/** The value of a setting of this connection or of its file. */
+export function pragmaValue<const Type extends ColumnType>(db: Db, name: string, type: Type): ValueOf<Type> {
+  const value = db.pragma(name, { simple: true })
+  check?.pragma(name, value, type)
+  return value as ValueOf<Type>
+}
