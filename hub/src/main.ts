@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
+import { codeOf } from "../../src/core/error.ts"
 import hub from "../package.json" with { type: "json" }
 import { checkCommands } from "./commands/check.ts"
 import { type Commands, say } from "./commands/commands.ts"
@@ -201,7 +202,7 @@ async function main(args: string[]): Promise<void> {
 
 main(process.argv.slice(2)).catch((error: unknown) => {
   const message = databaseGone(error)
-    ? `PostgreSQL does not answer (${(error as { code?: string }).code ?? "no reason given"}). Is it running, and are DEX_HUB_OWNER_URL and the other addresses right? \`dex-hub check\` says more.`
+    ? `PostgreSQL does not answer (${codeOf(error) || "no reason given"}). Is it running, and are DEX_HUB_OWNER_URL and the other addresses right? \`dex-hub check\` says more.`
     : error instanceof Error
       ? error.message
       : String(error)

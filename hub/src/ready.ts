@@ -1,3 +1,4 @@
+import { codeOf } from "../../src/core/error.ts"
 import type { Database } from "./store/connection.ts"
 import { versionProblems } from "./store/health.ts"
 
@@ -24,7 +25,7 @@ export function watchReadiness(db: Database): Readiness {
       wrong = (await versionProblems(db))[0]
       return wrong
     } catch (error) {
-      return `PostgreSQL does not answer (${(error as { code?: string }).code ?? "no reason given"}).`
+      return `PostgreSQL does not answer (${codeOf(error) || "no reason given"}).`
     }
   }
   return {

@@ -1,6 +1,6 @@
 import { appendFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { messageOf } from "../core/error.ts"
+import { codeOf, messageOf } from "../core/error.ts"
 import { redactText } from "../redact/redact.ts"
 import type { Dex } from "../tools/context.ts"
 import type { Turn } from "./chat.run.ts"
@@ -126,7 +126,7 @@ export function makeChatFolder(root: string, at: number): string {
       mkdirSync(join(root, id), { mode: 0o700 })
       return id
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST" || n === MOST_TRIES) throw error
+      if (codeOf(error) !== "EEXIST" || n === MOST_TRIES) throw error
     }
   }
 }

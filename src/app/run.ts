@@ -1,6 +1,6 @@
 import { join } from "node:path"
 import { loadSettings } from "../config/load.ts"
-import { DexError, isDexError } from "../core/error.ts"
+import { codeOf, DexError, isDexError } from "../core/error.ts"
 import type { Tool } from "../core/tool.ts"
 import { visibleIn } from "../render/visible.ts"
 import type { Dex } from "../tools/context.ts"
@@ -69,7 +69,7 @@ async function explainedBy(dex: Dex, error: unknown): Promise<unknown> {
   if (isDexError(error))
     return notes.length === 0 ? error : new DexError(error.code, [error.message, ...notes].join(" "), { cause: error })
   // Of all databases, only what was learned is asked without a guard of its own. It is made again when it is opened next.
-  if (!/^SQLITE_(CORRUPT|NOTADB)/.test(String((error as { code?: unknown } | null)?.code)) || !dex.knows()) return error
+  if (!/^SQLITE_(CORRUPT|NOTADB)/.test(codeOf(error)) || !dex.knows()) return error
   const { markDamaged } = await import("../store/sqlite/database.ts")
   markDamaged(dex.home.knowledge)
   return new DexError(

@@ -19,7 +19,7 @@ export function isDexError(error: unknown): error is DexError {
  * when it has no room for its own bookkeeping, so who can look says which it is.
  */
 export function diskError(error: unknown, path: string, hasNoRoom: () => boolean): DexError | undefined {
-  const code = String((error as { code?: unknown } | null)?.code)
+  const code = codeOf(error)
   const isFailing = code.startsWith("SQLITE_IOERR")
   if (/^(SQLITE_FULL|ENOSPC|EDQUOT)$/.test(code) || (isFailing && hasNoRoom()))
     return new DexError(
@@ -37,4 +37,10 @@ export function diskError(error: unknown, path: string, hasNoRoom: () => boolean
 
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
+}
+
+/** What the system, Node or SQLite calls it: `ENOENT`, `SQLITE_BUSY`. Empty if it has no such name. */
+export function codeOf(error: unknown): string {
+  const hasCode = typeof error === "object" && error !== null && "code" in error
+  return hasCode && typeof error.code === "string" ? error.code : ""
 }

@@ -1,5 +1,6 @@
 import { lookup as systemLookup } from "node:dns/promises"
 import ipaddr from "ipaddr.js"
+import { codeOf } from "../core/error.ts"
 
 /** Where a message goes, with the one address that was looked at and is connected to. */
 export type Target = { url: URL; address: string }
@@ -27,7 +28,7 @@ export async function targetOf(
   try {
     found = ipaddr.isValid(host) ? [{ address: host }] : await lookup(host)
   } catch (error) {
-    return { refused: `${host} cannot be found (${(error as NodeJS.ErrnoException).code ?? "no answer"})` }
+    return { refused: `${host} cannot be found (${codeOf(error) || "no answer"})` }
   }
   const [first] = found
   if (!first) return { refused: `${host} has no address` }

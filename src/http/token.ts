@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto"
 import { closeSync, fstatSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname } from "node:path"
-import { DexError, messageOf } from "../core/error.ts"
+import { codeOf, DexError, messageOf } from "../core/error.ts"
 
 /**
  * The token that every caller must show, kept in a file that only its owner can read. Made at the first use; two servers
@@ -11,7 +11,7 @@ export function tokenIn(file: string): string {
   try {
     return readToken(file)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw explained(file, error)
+    if (codeOf(error) !== "ENOENT") throw explained(file, error)
   }
   try {
     makeToken(file)
@@ -44,7 +44,7 @@ function makeToken(file: string): void {
     writeFileSync(whole, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600, flag: "wx", flush: true })
     linkSync(whole, file)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error
+    if (codeOf(error) !== "EEXIST") throw error
   } finally {
     rmSync(whole, { force: true })
   }

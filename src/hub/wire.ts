@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto"
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib"
 import type { Kind, SourceId, Title } from "../core/conversation.ts"
+import { codeOf } from "../core/error.ts"
 import type { Usage } from "../core/usage.ts"
 import type { StoredMessage } from "../store/history/store.ts"
 
@@ -157,7 +158,7 @@ export function unpackChunk(
 
 /** Unpacking stops at the limit. */
 export function isTooLarge(error: unknown): boolean {
-  return (error as { code?: string }).code === "ERR_BUFFER_TOO_LARGE"
+  return codeOf(error) === "ERR_BUFFER_TOO_LARGE"
 }
 
 /** A message on each line, in the order in which they were packed: reading one need not read the others. Throws as `unpackChunk`. */

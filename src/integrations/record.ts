@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import type { Addition } from "../agents/kit/wiring.ts"
 import type { SourceId } from "../core/conversation.ts"
-import { DexError, messageOf } from "../core/error.ts"
+import { codeOf, DexError, messageOf } from "../core/error.ts"
 import { wirableNames } from "./agents.ts"
 import { EditProblem, type TextEdit } from "./edit.ts"
 import { removeFile, writeText } from "./files.ts"
@@ -57,7 +57,7 @@ function readWhole(file: string): Whole {
   try {
     text = readFileSync(file, "utf8")
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return { files: {} }
+    if (codeOf(error) === "ENOENT") return { files: {} }
     throw damaged(file, messageOf(error))
   }
   try {

@@ -2,6 +2,7 @@ import { setFlagsFromString } from "node:v8"
 import type { Server } from "@modelcontextprotocol/server"
 import { serveStdio } from "@modelcontextprotocol/server/stdio"
 import { createDex } from "../app/dex.ts"
+import { codeOf } from "../core/error.ts"
 import { safe } from "../render/terminal.ts"
 import { createFreshness } from "./fresh.ts"
 import { holdDex } from "./hold.ts"
@@ -88,6 +89,6 @@ function isThere(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== "ESRCH"
+    return codeOf(error) !== "ESRCH"
   }
 }

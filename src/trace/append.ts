@@ -1,4 +1,5 @@
 import { closeSync, constants, fstatSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs"
+import { codeOf } from "../core/error.ts"
 import type { Trace } from "../core/trace.ts"
 import { fileNumbers, filePath, LIMITS, type Limits } from "./files.ts"
 import { traceLine } from "./line.ts"
@@ -51,7 +52,7 @@ function openExisting(path: string): number | undefined {
   try {
     return openSync(path, constants.O_WRONLY | constants.O_APPEND)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined
+    if (codeOf(error) === "ENOENT") return undefined
     throw error
   }
 }

@@ -1,4 +1,5 @@
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs"
+import { codeOf } from "../core/error.ts"
 import { formatRef, parseRef, type Ref } from "../core/ref.ts"
 import { fileNumbers, filePath } from "./files.ts"
 
@@ -78,7 +79,7 @@ function openIfThere(path: string): number | undefined {
   try {
     return openSync(path, "r+")
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined
+    if (codeOf(error) === "ENOENT") return undefined
     throw error
   }
 }

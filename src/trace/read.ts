@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs"
+import { codeOf } from "../core/error.ts"
 import { TRACE_COMMANDS, type Trace } from "../core/trace.ts"
 import { fileNumbers, filePath } from "./files.ts"
 
@@ -33,7 +34,7 @@ function* linesBackwards(dir: string): Generator<string> {
     try {
       text = readFileSync(filePath(dir, number), "utf8")
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") continue
+      if (codeOf(error) === "ENOENT") continue
       throw error
     }
     for (let end = text.length; end > 0; ) {

@@ -1,6 +1,6 @@
 import { type Dirent, type FSWatcher, lstatSync, readdirSync, type Stats, watch } from "node:fs"
 import { basename, join, relative, sep } from "node:path"
-import { messageOf } from "../core/error.ts"
+import { codeOf, messageOf } from "../core/error.ts"
 
 export type Area = {
   /** As it is without links. */
@@ -143,13 +143,13 @@ class TooMany extends Error {
 }
 
 function problemOf(error: unknown): WatchProblem {
-  const code = (error as NodeJS.ErrnoException).code ?? ""
+  const code = codeOf(error)
   return { limit: code === "ENOSPC" || code === "EMFILE", message: messageOf(error) }
 }
 
 /** Not there any more, or not ours to look into: no reason to stop watching the others. */
 function isOwnMatter(error: unknown): boolean {
-  return ["ENOENT", "ENOTDIR", "EACCES", "EPERM"].includes((error as NodeJS.ErrnoException).code ?? "")
+  return ["ENOENT", "ENOTDIR", "EACCES", "EPERM"].includes(codeOf(error))
 }
 
 /** Undefined where nothing is, a file is on the way, or nobody may look. */

@@ -1,4 +1,5 @@
 import { accessSync, constants, mkdirSync, statfsSync, statSync } from "node:fs"
+import { codeOf } from "../../../src/core/error.ts"
 import { readIndex } from "../../../src/store/index/search-index.ts"
 import { ownerFrom, type Settings, settingsFrom } from "../settings.ts"
 import { type ShardName, shardFile } from "../shards/files.ts"
@@ -61,9 +62,7 @@ function roomProblems(data: string): string[] {
     mkdirSync(data, { recursive: true, mode: 0o700 })
     accessSync(data, constants.W_OK)
   } catch (error) {
-    return [
-      `${data} cannot be written to (${(error as { code?: string }).code}). Give it to this user, or set DEX_HUB_DATA.`,
-    ]
+    return [`${data} cannot be written to (${codeOf(error)}). Give it to this user, or set DEX_HUB_DATA.`]
   }
   const { bavail, bsize } = statfsSync(data)
   const free = bavail * bsize

@@ -1,5 +1,6 @@
 import { type Context, Hono } from "hono"
 import { bodyLimit } from "hono/body-limit"
+import { codeOf } from "../../../src/core/error.ts"
 import { MAX_CHUNK_BYTES, type WireProblem } from "../../../src/hub/wire.ts"
 import type { HubLogin } from "../login/login.ts"
 import type { Metrics } from "../metrics.ts"
@@ -251,7 +252,7 @@ export function createHubApp({
       level: "error",
       route: c.req.routePath,
       error: error.name,
-      code: (error as { code?: string }).code,
+      code: codeOf(error) || undefined,
       at: placeOf(error.stack ?? ""),
     })
     return problem(

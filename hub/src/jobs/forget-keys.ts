@@ -1,3 +1,4 @@
+import { codeOf } from "../../../src/core/error.ts"
 import { rewriteForgottenKeys } from "../store/forgotten-keys.ts"
 import { runEvery } from "./every.ts"
 
@@ -15,7 +16,7 @@ export function forgetKeysSoon(address: string, log: (event: Record<string, unkn
     if (done.state !== "nothing") log({ level: "info", event: "forget_keys", ...done })
   }
   const job = runEvery(EVERY_MS, work, (error) =>
-    log({ level: "error", event: "forget_keys", code: (error as { code?: string }).code }),
+    log({ level: "error", event: "forget_keys", code: codeOf(error) || undefined }),
   )
   return {
     forgot: (): Date => {

@@ -1,3 +1,4 @@
+import { codeOf } from "../../../src/core/error.ts"
 import { REDACTION_VERSION } from "../../../src/redact/version.ts"
 import type { ChunkChecker } from "../push/checker.ts"
 import { secretsIn } from "../push/incoming.ts"
@@ -22,7 +23,7 @@ export function scanByNewerRules(
     }
   }
   const job = runEvery(EVERY_MS, work, (error) =>
-    log({ level: "error", event: "scan_again", code: (error as { code?: string }).code }),
+    log({ level: "error", event: "scan_again", code: codeOf(error) || undefined }),
   )
   return {
     soon: job.soon,

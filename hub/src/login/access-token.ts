@@ -1,4 +1,5 @@
 import { createRemoteJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose"
+import { codeOf } from "../../../src/core/error.ts"
 import type { OidcSettings } from "../settings.ts"
 import type { Database } from "../store/connection.ts"
 import { identifySubject } from "../store/logins.ts"
@@ -54,7 +55,7 @@ async function verified(read: () => Promise<JWTPayload>, log: Parts["log"]): Pro
     if (error instanceof HubProblem) throw error
     if (BAD_TOKEN.some((kind) => error instanceof kind))
       throw new HubProblem(401, "invalid_token", "This access token is not one for this hub, or has ended.")
-    log({ level: "error", event: "identity_provider", kinds: [(error as { code?: unknown }).code] })
+    log({ level: "error", event: "identity_provider", kinds: [codeOf(error)] })
     throw new HubProblem(503, "identity_provider", "The identity provider's keys cannot be read. Try again later.")
   }
 }

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto"
 import pg from "pg"
+import { codeOf } from "../../../src/core/error.ts"
 import { type Keyring, openKeyring } from "./keyring.ts"
 import { HubProblem } from "./problem.ts"
 
@@ -88,7 +89,7 @@ const GONE_WORDS =
 /** What whoever asked is told if it was PostgreSQL that could not answer. */
 export function databaseGone(error: unknown): HubProblem | undefined {
   if (!(error instanceof Error) || error instanceof HubProblem) return undefined
-  const { code = "" } = error as { code?: string }
+  const code = codeOf(error)
   if (!GONE.test(code) && !GONE_WORDS.test(error.message)) return undefined
   return new HubProblem(503, "database", "The hub's database does not answer. Try again in a moment.", {
     afterSeconds: 2,

@@ -1,4 +1,5 @@
 import pg from "pg"
+import { codeOf } from "../../../src/core/error.ts"
 import { ignoreBreaks } from "./connection.ts"
 
 // PostgreSQL keeps the bytes of a deleted row until its table is written anew. The table of keys is small, so that is done
@@ -42,7 +43,7 @@ export async function rewriteForgottenKeys(address: string, { apartMs = 0 } = {}
     await client.query(GONE, [due])
     return { state: "done", receipts: due.length }
   } catch (error) {
-    if ((error as { code?: string }).code === LOCK_NOT_AVAILABLE) return { state: "busy" }
+    if (codeOf(error) === LOCK_NOT_AVAILABLE) return { state: "busy" }
     throw error
   } finally {
     await client.end()

@@ -1,3 +1,4 @@
+import { codeOf } from "../../../src/core/error.ts"
 import type { Database, Query } from "./connection.ts"
 import { TABLES, type TablesRow } from "./migrate.ts"
 import { MIGRATIONS } from "./migrations.ts"
@@ -57,7 +58,7 @@ export async function versionProblems(db: Database): Promise<string[]> {
       return [`The tables have version ${version}; this dex-hub knows ${MIGRATIONS.length}. Install a newer dex-hub.`]
     return []
   } catch (error) {
-    if (!NOT_THERE.includes((error as { code?: string }).code ?? "")) throw error
+    if (!NOT_THERE.includes(codeOf(error) || "")) throw error
     return ["The hub's tables are not there. Run: dex-hub migrate"]
   }
 }

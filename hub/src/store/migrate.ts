@@ -1,4 +1,5 @@
 import pg from "pg"
+import { codeOf } from "../../../src/core/error.ts"
 import { ignoreBreaks } from "./connection.ts"
 import { MIGRATIONS, type MigrationStep } from "./migrations.ts"
 
@@ -66,7 +67,7 @@ async function patiently(version: number, work: () => Promise<void>): Promise<vo
     try {
       return await work()
     } catch (error) {
-      if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error
+      if (codeOf(error) !== LOCK_NOT_AVAILABLE) throw error
       if (tries === TRIES)
         throw new Error(
           `Step ${version} could not have its table ${TRIES} times: a dump or another long transaction uses it (pg_stat_activity names it). The hub goes on with the tables as they are. Run \`dex-hub migrate\` again when it has ended.`,

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto"
 import { mkdirSync, readdirSync, renameSync, rmSync, statfsSync, statSync } from "node:fs"
 import { basename, join } from "node:path"
+import { codeOf } from "../../core/error.ts"
 import { copyPrivately } from "../../files/copy-file.ts"
 import { type DatabaseState, readDatabaseState } from "./database-state.ts"
 
@@ -75,7 +76,7 @@ function freeBytes(folder: string): number {
 }
 
 function isFull(error: unknown): boolean {
-  return error instanceof Error && "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT")
+  return ["ENOSPC", "EDQUOT"].includes(codeOf(error))
 }
 
 function namesIn(folder: string): string[] {

@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { Transform } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import { createZstdDecompress, zstdDecompressSync } from "node:zlib"
+import { codeOf } from "../../core/error.ts"
 import { openFile } from "../../files/read-file.ts"
 
 const MAX_BYTES = 2 ** 31
@@ -57,7 +58,7 @@ export async function decompressZstd(source: string, scratch: string | undefined
 }
 
 function isFull(error: Error): boolean {
-  return "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT")
+  return ["ENOSPC", "EDQUOT"].includes(codeOf(error))
 }
 
 /** The same for bytes that are in memory already. Throws where they are no zstd, or decompress to too much. */

@@ -1,6 +1,6 @@
 import type { Stats } from "node:fs"
 import { join } from "node:path"
-import { messageOf } from "../../core/error.ts"
+import { codeOf, messageOf } from "../../core/error.ts"
 import { array, isRecord, parseArray, parseObject, type RawRecord, record, string } from "../../core/record.ts"
 import { readText } from "../../files/read-file.ts"
 import type { Connector, Cursor, Reading, Skipped, Unit, Unreadable } from "../kit/connector.ts"
@@ -83,8 +83,7 @@ function contentOf(path: string, name: string, skipped: Skipped[]): RawRecord | 
   try {
     text = readText(path, MAX_BYTES)
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "ENOENT"))
-      skipped.push({ reason: messageOf(error), where: name })
+    if (codeOf(error) !== "ENOENT") skipped.push({ reason: messageOf(error), where: name })
     return undefined
   }
   const content = parseArray(text) ?? parseObject(text)

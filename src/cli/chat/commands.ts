@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs"
 import { resolve } from "node:path"
 import type { ChatInput, Turn } from "../../answers/chat.run.ts"
-import { messageOf } from "../../core/error.ts"
+import { codeOf, messageOf } from "../../core/error.ts"
 import { padEnd, safe, safeLine, terminalOf } from "../../render/terminal.ts"
 import type { Dex } from "../../tools/context.ts"
 import { describeCollections } from "../../tools/docs/collections.ts"
@@ -108,7 +108,7 @@ function save({ dex, started, said }: Talk, words: string): void {
     writeFileSync(file, markdownOf(said), { flag: "wx" })
     say(`Written to ${file}.`)
   } catch (error) {
-    const isThere = (error as NodeJS.ErrnoException).code === "EEXIST"
+    const isThere = codeOf(error) === "EEXIST"
     say(
       isThere
         ? `${file} exists already and was not changed. Give another name: /save other.md`

@@ -1,6 +1,5 @@
-import { isDexError } from "../../core/error.ts"
+import { codeOf, isDexError } from "../../core/error.ts"
 import type { Db } from "../sqlite/database.ts"
-import { codeOf } from "../sqlite/engine.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
 import { areListsRight, areSumsRight, badBlocks } from "./blocks.ts"
 import { badRows } from "./twins.ts"

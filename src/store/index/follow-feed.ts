@@ -1,8 +1,7 @@
-import { isDexError } from "../../core/error.ts"
+import { codeOf, isDexError } from "../../core/error.ts"
 import { type Ref, sourceWithOwner } from "../../core/ref.ts"
 import type { Change, ConversationRow, HistoryReader, StoredMessage } from "../history/store.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
-import { codeOf } from "../sqlite/engine.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { watchBlocks } from "./blocks.ts"
 import {

@@ -1,5 +1,5 @@
+import { codeOf } from "../../core/error.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
-import { codeOf } from "../sqlite/engine.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { createHamming, type Hamming, MAX_BITS } from "./hamming.ts"
 

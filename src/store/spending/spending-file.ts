@@ -1,7 +1,6 @@
-import { DexError } from "../../core/error.ts"
+import { codeOf, DexError } from "../../core/error.ts"
 import { isSameConversation, type Ref, refFrom, sourceWithOwner } from "../../core/ref.ts"
 import { type Db, emptyLog, explained, inTransaction, markDamaged, openDerived } from "../sqlite/database.ts"
-import { codeOf } from "../sqlite/engine.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import {
   dropUnusedModels,

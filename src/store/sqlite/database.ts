@@ -1,7 +1,7 @@
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, statfsSync } from "node:fs"
 import { dirname } from "node:path"
-import { DexError, diskError, isDexError, messageOf } from "../../core/error.ts"
-import { codeOf, type Db, openSqlite, type Statement } from "./engine.ts"
+import { codeOf, DexError, diskError, isDexError, messageOf } from "../../core/error.ts"
+import { type Db, openSqlite, type Statement } from "./engine.ts"
 import { damagedHead, isOfHead } from "./file-head.ts"
 import { pragmaValue, valueQuery } from "./typed-query.ts"
 

@@ -17,12 +17,6 @@ export function openSqlite(
   return new Database(path, { ...options, nativeBinding: NATIVE_PART })
 }
 
-/** What went wrong, in SQLite's or the operating system's own word. */
-export function codeOf(error: unknown): string {
-  const code = (error as { code?: unknown } | null)?.code
-  return typeof code === "string" ? code : ""
-}
-
 const NATIVE_PART = nativePart()
 
 function nativePart(): string {

@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from "node:fs"
 import { dirname } from "node:path"
-import { messageOf } from "../../core/error.ts"
-import { codeOf, type Db } from "./engine.ts"
+import { codeOf, messageOf } from "../../core/error.ts"
+import type { Db } from "./engine.ts"
 import { pragmaValue } from "./typed-query.ts"
 
 // SQLite believes the first bytes of its file. What they say is asked of SQLite and never read from the file: closing the

@@ -1,7 +1,8 @@
 import { closeSync, existsSync, mkdirSync, openSync } from "node:fs"
 import { dirname } from "node:path"
+import { codeOf } from "../../core/error.ts"
 import { explained } from "./database.ts"
-import { codeOf, openSqlite } from "./engine.ts"
+import { openSqlite } from "./engine.ts"
 
 /**
  * Takes a lock that only one process can hold, or returns undefined when somebody has it. It is an open transaction on a

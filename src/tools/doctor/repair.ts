@@ -1,5 +1,5 @@
 import { existsSync, renameSync } from "node:fs"
-import { DexError, isDexError, messageOf } from "../../core/error.ts"
+import { codeOf, DexError, isDexError, messageOf } from "../../core/error.ts"
 import { formatRef } from "../../core/ref.ts"
 import { damageFile, noteDamage } from "../../store/history/rot/damage-list.ts"
 import { setAside } from "../../store/history/rot/damaged-files.ts"
@@ -80,7 +80,7 @@ async function isReadable(history: string): Promise<boolean> {
     }
   } catch (error) {
     if (isDexError(error) && error.code === "corrupt") return false
-    if (/^SQLITE_/.test(String((error as { code?: unknown }).code))) return false
+    if (/^SQLITE_/.test(codeOf(error))) return false
     throw error
   }
 }

@@ -2,7 +2,7 @@ import { appendFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { noteFileOf, noteIdOf } from "../../agents/dex-note/connector.ts"
 import { notesFolder } from "../../agents/dex-note/roots.ts"
-import { DexError } from "../../core/error.ts"
+import { codeOf, DexError } from "../../core/error.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import { redactText } from "../../redact/redact.ts"
 import type { Dex } from "../context.ts"
@@ -31,7 +31,7 @@ export function keepNote(dex: Dex, note: NoteLine): Ref {
       writeFileSync(join(folder, noteFileOf(id)), noteLine(dex, note), { mode: 0o600, flag: "wx" })
       return { source: "dex_note", id }
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST" || n === MOST_TRIES) throw error
+      if (codeOf(error) !== "EEXIST" || n === MOST_TRIES) throw error
     }
   }
 }
