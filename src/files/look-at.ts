@@ -1,5 +1,4 @@
 import { lstatSync, type Stats, statSync } from "node:fs"
-import { codeOf } from "../core/error.ts"
 
 /**
  * What stands at a path that somebody else wrote down: undefined where nothing does, `unknown` where the system does not
@@ -25,5 +24,5 @@ export function isFolder(path: string): boolean {
 
 /** True where the path, or a folder on the way to it, does not exist. */
 export function isAbsent(error: unknown): boolean {
-  return ["ENOENT", "ENOTDIR"].includes(codeOf(error))
+  return error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR")
 }

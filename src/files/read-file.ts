@@ -1,5 +1,4 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from "node:fs"
-import { codeOf } from "../core/error.ts"
 
 // The one way in which dex reads a file that somebody else controls: an agent's, a project's, a cloned repository's. What
 // stands there may be a pipe that nobody writes into, a device without an end, or a file of a terabyte.
@@ -73,7 +72,7 @@ function open(path: string, flags: number): number {
   try {
     return openSync(path, flags)
   } catch (error) {
-    const code = codeOf(error)
+    const { code } = error as NodeJS.ErrnoException
     // How systems say that it is a socket, a device without a driver, a folder.
     if (code === "ENXIO" || code === "ENODEV" || code === "EOPNOTSUPP" || code === "EISDIR")
       throw new RefusedFile(NOT_REGULAR, { cause: error })

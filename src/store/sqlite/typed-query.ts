@@ -22,7 +22,7 @@ type ValueOf<Type> = Type extends readonly (infer Value)[]
 export type RowOf<Columns> = { -readonly [Column in keyof Columns]: ValueOf<Columns[Column]> }
 
 /** A prepared statement whose rows have a known type. */
-export type TypedQuery<Row> = {
+type TypedQuery<Row> = {
   get(...values: unknown[]): Row | undefined
   all(...values: unknown[]): Row[]
   iterate(...values: unknown[]): IterableIterator<Row>
