@@ -1,6 +1,6 @@
 import type { SourceId } from "../../core/conversation.ts"
 import type { Db } from "../sqlite/database.ts"
-import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
+import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
 import { knownProject, OWN_WORDS, projectId } from "./rows.ts"
 
 // What is known of the project's tests: their runs in conversations.
