@@ -17,7 +17,7 @@ export function unreadOn({ home, env, otherHomes = [] }: Machine): UnreadFound[]
   return UNREAD_STORES.filter(({ source }) => !read.has(source)).flatMap((store) =>
     placesOf(store, [home, ...otherHomes], env).flatMap((path) => {
       const files = filesAt(path, store.files)
-      return files === 0 ? [] : [{ name: store.name, path, files, ...(store.why !== undefined && { why: store.why }) }]
+      return files === 0 ? [] : [{ name: store.name, path, files, why: store.why }]
     }),
   )
 }

@@ -192,8 +192,8 @@ describe("answers", () => {
       main.add({ type: "assistant", message: { ...message, id: "n", content: [text("No response requested.")] } })
     })
     expect(lines(told)).toEqual(["user person:go", "system injected:API Error: 500"])
-    expect(told.messages[1]).not.toHaveProperty("usage")
-    expect(told.messages[1]).not.toHaveProperty("model")
+    expect(told.messages[1]!.usage).toBeUndefined()
+    expect(told.messages[1]!.model).toBeUndefined()
   })
 
   test("an answer that was refused or replaced by another model's is abandoned", () => {
@@ -923,7 +923,7 @@ describe("copies", () => {
     const [original, copy] = conversations(home)
     expect(copy!.messages).toEqual(original!.messages)
     expect(copy!.fork_of).toBe(SESSION)
-    expect(original).not.toHaveProperty("fork_of")
+    expect(original!.fork_of).toBeUndefined()
   })
 
   test("a background handoff repeats the chain under a new session id with the same keys", () => {

@@ -43,7 +43,9 @@ test("the pieces of one stream are one message", () => {
 
 test("an edit has the lines where it was made", async () => {
   const [found] = (await conversationsOf(grokConnector, await homeOf(EDITS))).values()
-  const hunks = found!.messages.flatMap(({ parts }) => parts.flatMap((part) => ("hunks" in part ? part.hunks! : [])))
+  const hunks = found!.messages.flatMap(({ parts }) =>
+    parts.flatMap((part) => ("hunks" in part ? (part.hunks ?? []) : [])),
+  )
   expect(hunks.map(({ path, new_start }) => [path, new_start])).toEqual([
     ["/home/dev/proj/src/wombat.js", 1],
     ["/home/dev/proj/src/wombat.js", 2],

@@ -60,7 +60,7 @@ function read(unit: Unit, after?: Cursor): Reading {
     return {
       type: "run",
       id: times === 1 ? name : `${name}-${times}`,
-      ...(!Number.isNaN(started_at) && { started_at }),
+      started_at: !Number.isNaN(started_at) ? started_at : undefined,
       folder: dirname(unit.path),
       text: lines.join("\n"),
     }

@@ -37,7 +37,7 @@ function messagesOf(text: string, id: string, folder: string | undefined): { mes
       answer = {
         key,
         role: "assistant",
-        ...(model !== undefined && { model }),
+        model,
         parts: [{ type: "text", text: said, origin: "agent" }],
       }
       messages.push(answer)
@@ -51,7 +51,7 @@ function messagesOf(text: string, id: string, folder: string | undefined): { mes
   }
   return {
     messages: messages.filter(({ parts }) => parts.every((part) => part.text !== "")),
-    ...(version !== undefined && { version }),
+    version,
   }
 }
 
@@ -84,9 +84,9 @@ function reportOf(said: string, key: string, answer: Message | undefined, folder
     origin: "local_tool",
     tool: "aider",
     is_error: false,
-    ...(hunks.length > 0 && { hunks }),
+    hunks: hunks.length > 0 ? hunks : undefined,
   }
-  return { key, role: "tool", parts: [part], ...(effects.length > 0 && { effects }) }
+  return { key, role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
 }
 
 /** The blocks of an answer that were applied. */
@@ -121,7 +121,7 @@ function aiderUsage(said: string): Usage | undefined {
   if (sent + output === 0) return undefined
   const cost = Number(/Cost: \$([\d.]{1,20}) message/.exec(line)?.[1])
   const input = Math.max(0, sent - cache_read - cache_write)
-  return { input, output, cache_read, cache_write, ...(cost > 0 && { cost }) }
+  return { input, output, cache_read, cache_write, cost: cost > 0 ? cost : undefined }
 }
 
 function conversationOf(row: RawRecord, id: string, messages: Message[], version: string | undefined): Conversation {
@@ -130,7 +130,7 @@ function conversationOf(row: RawRecord, id: string, messages: Message[], version
     id,
     kind: "person",
     cwds: folder === undefined ? [] : [folder],
-    ...(version !== undefined && { agent_version: version }),
+    agent_version: version,
     ...spanOf([number(row.started_at)]),
     messages,
     authority: 1,

@@ -1,4 +1,5 @@
 import { join } from "node:path"
+import { defined } from "../../core/defined.ts"
 import { type RawRecord, record, records, string } from "../../core/record.ts"
 import type { Connector, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { entriesOf, fileAt } from "../kit/folder.ts"
@@ -43,7 +44,7 @@ function* recordsOf(whole: RawRecord): Generator<RawRecord> {
 
 function stripMessage(message: RawRecord): RawRecord {
   const content = records(message.content).map(stripBlock)
-  return withoutBulk({ ...message, ...(Array.isArray(message.content) && { content }) })
+  return withoutBulk({ ...message, ...defined({ content: Array.isArray(message.content) ? content : undefined }) })
 }
 
 function stripBlock({ signature: _, ...block }: RawRecord): RawRecord {

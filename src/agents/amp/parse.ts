@@ -69,9 +69,7 @@ function messagesOf(
   const [model, counted] = [string(usage?.model), ampUsage(usage)]
   return [
     ...results.map((message) => ({ ...message, ...dated, key: `${key}:result` })),
-    ...(parts.length === 0
-      ? []
-      : [{ key, role, ...dated, parts, ...(model !== undefined && { model }), ...(counted && { usage: counted }) }]),
+    ...(parts.length === 0 ? [] : [{ key, role, ...dated, parts, model, usage: counted }]),
   ]
 }
 
@@ -107,10 +105,10 @@ function resultOf(block: RawRecord, calls: Map<string, Call>): Omit<Message, "ke
     call_id,
     output: problem ?? resultText(run.result),
     failed: problem !== undefined || (run.status !== undefined && run.status !== "done"),
-    ...(exit !== undefined && { exit_status: exit }),
+    exit_status: exit,
     deed: call ? deedByName(TOOLS, call.tool, call.args) : {},
   })
-  return { role: "tool", parts: [part], ...(effects.length > 0 && { effects }) }
+  return { role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
 }
 
 /** A command has its output, a file its content, an edit its diff. */
@@ -140,12 +138,12 @@ function conversationOf(id: string, thread: RawRecord, messages: Message[]): Con
   return {
     id,
     kind: "person",
-    ...(title !== undefined && { title: { text: title, from: "agent" } }),
+    title: title === undefined ? undefined : { text: title, from: "agent" },
     cwds: trees.flatMap(({ uri }) => folderOf(string(uri)) ?? []),
-    ...(branch !== undefined && { git_branch: branch }),
-    ...(remote !== undefined && { git_remote: remote }),
-    ...(commit !== undefined && { git_commit: commit }),
-    ...(version !== undefined && { agent_version: version }),
+    git_branch: branch,
+    git_remote: remote,
+    git_commit: commit,
+    agent_version: version,
     ...spanOf([time(thread.created), time(thread.ended), ...messages.map(({ at }) => at)]),
     messages,
     authority: 1,

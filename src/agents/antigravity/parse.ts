@@ -48,8 +48,8 @@ export function parseAntigravity(raw: Iterable<RawRecord>, unit: UnitName): Pars
       const place = number(step.step_index) ?? messages.length
       messages.push({
         key: keyOf(`${id}:${place}:${content.role}`),
-        ...(at !== undefined && { at }),
-        ...(model !== undefined && content.role === "assistant" && { model }),
+        at,
+        model: model !== undefined && content.role === "assistant" ? model : undefined,
         ...content,
       })
     }
@@ -131,10 +131,10 @@ function resultOf(step: RawRecord, tool: string, waiting: Waiting): Content {
     call_id: call?.id,
     output: text,
     failed: step.status === "ERROR" || step.status === "error" || step.status === "CANCELED",
-    ...(exit !== undefined && { exit_status: exit }),
+    exit_status: exit,
     deed: call ? deedOfAntigravity(call) : {},
   })
-  return { role: "tool", parts: [part], ...(effects.length > 0 && { effects }) }
+  return { role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
 }
 
 function exitIn(text: string): number | undefined {

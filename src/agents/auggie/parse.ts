@@ -28,7 +28,7 @@ export function parseAuggie(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
       {
         id,
         kind: "person",
-        ...(title !== undefined && { title: { text: title, from: "person" } }),
+        title: title === undefined ? undefined : { text: title, from: "person" },
         cwds: cwd === undefined ? [] : [cwd],
         ...spanOf([time(session.created), time(session.modified), ...messages.map(({ at }) => at)]),
         messages,
@@ -63,7 +63,7 @@ function messagesOf(one: RawRecord, exchange: RawRecord, place: string, count: (
           {
             key: `${key}:response`,
             role: "assistant" as const,
-            ...(at !== undefined && { at }),
+            at,
             parts: [{ type: "text" as const, text: answer, origin: "agent" as const }],
           },
         ]),

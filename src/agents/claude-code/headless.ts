@@ -44,7 +44,7 @@ function read(stdout: string): HeadlessReply | undefined {
   if (result.is_error === true) {
     const errors = Array.isArray(result.errors) ? result.errors.join(" ") : ""
     const status = number(result.api_error_status)
-    return { type: "failed", message: text || errors, ...(status !== undefined && { status }) }
+    return { type: "failed", message: text || errors, status }
   }
   const usage = record(result.usage) ?? {}
   const count = (name: string) => number(usage[name]) ?? 0
@@ -53,7 +53,8 @@ function read(stdout: string): HeadlessReply | undefined {
   return {
     type: "reply",
     text,
-    ...(result.usage !== undefined && { input, output: count("output_tokens") }),
-    ...(cost_usd !== undefined && { cost_usd }),
+    input: result.usage === undefined ? undefined : input,
+    output: result.usage === undefined ? undefined : count("output_tokens"),
+    cost_usd,
   }
 }

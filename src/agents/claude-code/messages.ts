@@ -130,7 +130,7 @@ function tellAnswer(answer: ModelAnswer, telling: Telling): Message {
     key: answer.key,
     role: isNotice ? "system" : "assistant",
     ...timeOf(first),
-    ...(!isNotice && string(message.model) !== undefined && { model: string(message.model) }),
+    model: !isNotice && string(message.model) !== undefined ? string(message.model) : undefined,
     parts: [],
   }
   if (isNotice) {
@@ -164,7 +164,7 @@ function answerParts(block: RawRecord, message: Message, telling: Telling): Part
       const tool = string(block.name) ?? "unknown"
       const id = string(block.id)
       if (id !== undefined) telling.calls.set(id, { id, tool, input: record(block.input) ?? {}, message })
-      return [{ type: "tool_call", text: inputText(block.input), origin: "agent", tool, ...(id && { call_id: id }) }]
+      return [{ type: "tool_call", text: inputText(block.input), origin: "agent", tool, call_id: id || undefined }]
     }
     default:
       if (typeof block.type === "string" && block.type.endsWith("_tool_result")) {
@@ -201,15 +201,13 @@ function claudeCodeUsage(usage: RawRecord | undefined): Usage | undefined {
     output: number(usage.output_tokens) ?? 0,
     cache_read: number(usage.cache_read_input_tokens) ?? 0,
     cache_write: number(usage.cache_creation_input_tokens) ?? 0,
-    ...(written && {
-      cache_write_5m: number(written.ephemeral_5m_input_tokens) ?? 0,
-      cache_write_1h: number(written.ephemeral_1h_input_tokens) ?? 0,
-    }),
-    ...(reasoning && { reasoning }),
-    ...(searches && { web_searches: searches }),
-    ...(fetches && { web_fetches: fetches }),
-    ...(tier && { service_tier: tier }),
-    ...(speed && { speed }),
+    cache_write_5m: written && (number(written.ephemeral_5m_input_tokens) ?? 0),
+    cache_write_1h: written && (number(written.ephemeral_1h_input_tokens) ?? 0),
+    reasoning: reasoning || undefined,
+    web_searches: searches || undefined,
+    web_fetches: fetches || undefined,
+    service_tier: tier || undefined,
+    speed: speed || undefined,
   }
 }
 
@@ -225,7 +223,7 @@ function tellRecord(raw: RawRecord, index: number, telling: Telling): Message | 
     role,
     ...timeOf(raw),
     parts,
-    ...(typeof raw.uuid === "string" && telling.abandoned.has(raw.uuid) && { abandoned: true }),
+    abandoned: typeof raw.uuid === "string" && telling.abandoned.has(raw.uuid) ? true : undefined,
   })
   switch (raw.type) {
     case "user":
@@ -293,8 +291,8 @@ function resultParts(block: RawRecord, structured: unknown, telling: Telling): P
     type: "tool_result",
     text: notice,
     origin: toolOrigin(call?.tool),
-    ...(call && { tool: call.tool }),
-    ...(id !== undefined && { call_id: id }),
+    tool: call ? call.tool : undefined,
+    call_id: id,
     is_error: isError,
   }
   if (call && !telling.answered.has(call.id)) {

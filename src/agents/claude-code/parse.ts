@@ -128,10 +128,10 @@ function mainOf(name: Name, own: RawRecord[], told: ThreadMessages): Conversatio
   return {
     id: name.id,
     kind: facts.isAutomatic ? "automation" : "person",
-    ...(title && { title }),
+    title,
     ...facts.said,
-    ...(fork_of !== undefined && fork_of !== name.id && { fork_of }),
-    ...(resume_of !== undefined && { resume_of }),
+    fork_of: fork_of !== undefined && fork_of !== name.id ? fork_of : undefined,
+    resume_of,
     messages: told.messages,
     authority: OWN_FILE,
   }
@@ -154,9 +154,9 @@ function subagentOf(name: Name, own: RawRecord[], told: ThreadMessages): Convers
   return {
     id: name.id,
     kind: "subagent",
-    ...(title && { title }),
+    title,
     ...facts.said,
-    ...(parent !== undefined && { parent: { id: parent, ...(call_id !== undefined && { call_id }) } }),
+    parent: parent === undefined ? undefined : { id: parent, call_id },
     messages: told.messages,
     authority: OWN_FILE,
   }
@@ -175,10 +175,10 @@ function insideOf(
   return {
     id,
     kind: "subagent",
-    ...(title && { title }),
+    title,
     ...factsOf(thread.records).said,
     // A resumed conversation's copy still names the one that started the subagent.
-    parent: { id: string(thread.records[0]?.sessionId) ?? parent.id, ...(call_id !== undefined && { call_id }) },
+    parent: { id: string(thread.records[0]?.sessionId) ?? parent.id, call_id },
     messages: told.messages,
     authority: INSIDE_PARENT,
   }
@@ -225,10 +225,11 @@ function factsOf(own: RawRecord[]): { said: Said; isAutomatic: boolean } {
   return {
     said: {
       cwds: [...cwds],
-      ...(git_branch !== undefined && { git_branch }),
-      ...(git_commit !== undefined && { git_commit }),
-      ...(agent_version !== undefined && { agent_version }),
-      ...(first <= last && { started_at: first, ended_at: last }),
+      git_branch,
+      git_commit,
+      agent_version,
+      started_at: first <= last ? first : undefined,
+      ended_at: first <= last ? last : undefined,
     },
     isAutomatic: byScript && !byPerson,
   }

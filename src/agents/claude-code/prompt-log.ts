@@ -51,10 +51,10 @@ function promptOf(raw: RawRecord, display: string): Message {
   for (const paste of pasted) {
     const [sha256, mime] = [string(paste.sha256), string(paste.media_type)]
     if (sha256 === undefined || typeof paste.bytes !== "number") continue
-    parts.push({ type: "image", text: "", origin: "person", bytes: paste.bytes, sha256, ...(mime && { mime }) })
+    parts.push({ type: "image", text: "", origin: "person", bytes: paste.bytes, sha256, mime: mime || undefined })
   }
   const key = `history:${String(raw.timestamp)}:${hash(display)}`
-  return { key, role: "user", ...(at !== undefined && { at }), parts }
+  return { key, role: "user", at, parts }
 }
 
 /** Older builds did not say which conversation a prompt was for: those of one project and day stand together. */

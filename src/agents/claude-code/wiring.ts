@@ -43,7 +43,7 @@ export const claudeCodeWiring: Wiring = {
       additions: [
         claudeCodeAgent(shellStart(bin), {
           server: "mcp__dex",
-          ...(bin.guard !== undefined && { guard: hookStart(bin.guard, [], bin, "program") }),
+          guard: bin.guard === undefined ? undefined : hookStart(bin.guard, [], bin, "program"),
         }),
       ],
       is: "subagent",

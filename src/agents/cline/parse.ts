@@ -58,11 +58,11 @@ function messagesOf(one: RawRecord, session: Session, unknown: ReturnType<typeof
     typeof one.content === "string" ? [{ type: "text", text: one.content }] : records(one.content)
   const at = time(one.ts)
   const key = session.keyFor(string(one.id) ?? `${session.id}:${at ?? ""}`)
-  const head = { ...(at !== undefined && { at }) }
+  const head = { at }
   if (one.role === "assistant") {
     const parts = blocks.flatMap((block) => answerParts(block, unknown))
     const [model, usage] = [string(record(one.modelInfo)?.id), clineUsage(record(one.metrics))]
-    const more = { ...(model !== undefined && { model }), ...(usage && { usage }) }
+    const more = { model, usage }
     return parts.length === 0 ? [] : [{ key, role: "assistant", ...head, parts, ...more }]
   }
   if (one.role !== "user") {
@@ -75,7 +75,7 @@ function messagesOf(one: RawRecord, session: Session, unknown: ReturnType<typeof
   const messages: Message[] = []
   if (results.length > 0) {
     const parts = results.map(({ part }) => part)
-    messages.push({ key, role: "tool", ...head, parts, ...(effects.length > 0 && { effects }) })
+    messages.push({ key, role: "tool", ...head, parts, effects: effects.length > 0 ? effects : undefined })
   }
   if (typed.length > 0)
     messages.push({ key: results.length > 0 ? `${key}:typed` : key, role: "user", ...head, parts: typed })
@@ -129,7 +129,7 @@ function clineUsage(counted: RawRecord | undefined): Usage | undefined {
     cache_write: of("cacheWriteTokens"),
   }
   if (usage.input + usage.output + usage.cache_read + usage.cache_write === 0) return undefined
-  return { ...usage, ...(of("cost") > 0 && { cost: of("cost") }) }
+  return { ...usage, cost: of("cost") > 0 ? of("cost") : undefined }
 }
 
 /** A tool that does several things at once answers with a list. */
@@ -145,7 +145,7 @@ function resultOf(block: RawRecord, { calls }: Session): { part: Part; effects: 
       call_id,
       output: answer.text,
       failed: block.is_error === true || answer.failed,
-      ...(answer.exit_status !== undefined && { exit_status: answer.exit_status }),
+      exit_status: answer.exit_status,
       deed: deeds[place] ?? {},
       isRemote: isRemoteTool(tool),
     }),
@@ -188,7 +188,7 @@ function answerOf({ result, error, success }: RawRecord): ToolAnswer {
   const text = string(result) ?? string(error) ?? (result === undefined ? "" : JSON.stringify(result))
   const code = /^\[?Command exited with code (\d{1,5})/.exec(string(error) ?? text)?.[1]
   const failed = success === false
-  return { text, failed, ...(code !== undefined && { exit_status: Number(code) }) }
+  return { text, failed, exit_status: code === undefined ? undefined : Number(code) }
 }
 
 /** What each answer of a call is about. */
@@ -236,11 +236,11 @@ function conversationOf(session: Session, file: RawRecord, facts: RawRecord, mes
   return {
     id,
     kind: isSubagent ? "subagent" : "person",
-    ...(isNamed && { title: { text: title, from: "agent" } }),
+    title: isNamed ? { text: title, from: "agent" } : undefined,
     cwds: cwd === undefined ? [] : [cwd],
-    ...(branch !== undefined && { git_branch: branch }),
-    ...(version !== undefined && { agent_version: version }),
-    ...(parent !== undefined && { parent: { id: parent } }),
+    git_branch: branch,
+    agent_version: version,
+    parent: parent === undefined ? undefined : { id: parent },
     ...spanOf([isSubagent ? undefined : time(facts.started), ...messages.map(({ at }) => at)]),
     messages,
     authority: 1,

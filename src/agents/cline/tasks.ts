@@ -1,4 +1,5 @@
 import { dirname, join } from "node:path"
+import { defined } from "../../core/defined.ts"
 import { parseArray, type RawRecord, records, string } from "../../core/record.ts"
 import {
   type Cursor,
@@ -43,7 +44,7 @@ export function* discoverTasks(root: string, seen: Seen): Iterable<Unit | Unread
 
 function lineOf(task: RawRecord): RawRecord {
   const workspace = string(task.cwdOnTaskInitialization)
-  return { file: "history", ...task, ...(workspace !== undefined && { workspace }) }
+  return { file: "history", ...task, ...defined({ workspace }) }
 }
 
 export async function readTask(unit: UnitWithFacts, after?: Cursor): Promise<Reading> {

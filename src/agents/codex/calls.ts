@@ -1,4 +1,5 @@
 import type { Effect, Hunk, Message, Part } from "../../core/conversation.ts"
+import { defined } from "../../core/defined.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { array, isRecord, number, parseObject, record, records, string } from "../../core/record.ts"
 import { parsePatch, patchIn } from "../kit/apply-patch.ts"
@@ -107,7 +108,10 @@ function editsOfChanges(changes: RawRecord, id: string): Edits {
     else if (change.type === "update" && diff) edits.hunks.push(...hunksOfDiff(diff, string(change.move_path) ?? path))
     else if (change.type === "delete") {
       const removed = number(change.lines)
-      edits.deleted.push({ ...fileEffect(path, "edited", id), ...(removed !== undefined && { added: 0, removed }) })
+      edits.deleted.push({
+        ...fileEffect(path, "edited", id),
+        ...defined({ added: removed === undefined ? undefined : 0, removed }),
+      })
     }
   }
   return edits
@@ -143,7 +147,7 @@ function outputOfText(text: string): Output {
   }
   const head = HEADER.exec(text)?.[0] ?? ""
   const exit = /^(?:Process exited with code|Exit code:) (-?\d{1,10})$/m.exec(head)?.[1]
-  return { text: text.slice(head.length), ...(exit !== undefined && { exitStatus: Number(exit) }), images: [] }
+  return { text: text.slice(head.length), exitStatus: exit === undefined ? undefined : Number(exit), images: [] }
 }
 
 /** What the harness writes before a command's output. Only here does it speak of exit codes: below, anybody may. */

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto"
 import type { Dirent } from "node:fs"
 import { join } from "node:path"
+import { defined } from "../../core/defined.ts"
 import { messageOf } from "../../core/error.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { parseObject, record, records, string } from "../../core/record.ts"
@@ -124,7 +125,7 @@ function addState(threads: Map<string, ThreadFacts>, root: string, problems: Unr
   const path = join(root, `state_${Math.max(...numbers)}.sqlite`)
   try {
     for (const [id, thread] of withForeignDatabase(path, readThreads, scratch)) {
-      threads.set(id, { ...threads.get(id), ...thread })
+      threads.set(id, { ...threads.get(id), ...defined(thread) })
     }
   } catch (error) {
     problems.push({ unreadable: messageOf(error), path })
@@ -142,8 +143,8 @@ function readThreads(db: ForeignDatabase): Map<string, ThreadFacts> {
       const isPrompt = title === row.first_user_message || title === row.preview
       threads.set(String(row.id), {
         type: "dex-thread",
-        ...(name && { name }),
-        ...(title && !isPrompt && { title }),
+        name: name || undefined,
+        title: title && !isPrompt ? title : undefined,
       })
     }
   }

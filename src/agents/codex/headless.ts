@@ -84,9 +84,9 @@ function read(stdout: string): HeadlessReply | undefined {
   }
   if (problem !== undefined) {
     const status = Number(/status:? (\d{3})/.exec(problem)?.[1])
-    return { type: "failed", message: problem, ...(status && { status }) }
+    return { type: "failed", message: problem, status: status || undefined }
   }
   if (text === undefined || !usage) return undefined
   const [input, output] = [number(usage.input_tokens), number(usage.output_tokens)]
-  return { type: "reply", text, ...(input !== undefined && { input }), ...(output !== undefined && { output }) }
+  return { type: "reply", text, input, output }
 }

@@ -124,7 +124,7 @@ function addCall(
   args?: RawRecord,
 ) {
   const id = string(payload.call_id) ?? string(payload.id)
-  const part: Part = { type: "tool_call", text: input, origin: "agent", tool, ...(id && { call_id: id }) }
+  const part: Part = { type: "tool_call", text: input, origin: "agent", tool, call_id: id || undefined }
   const message = addMessage(rollout, "assistant", [part], {
     payload: { ...payload, id: payload.id ?? payload.call_id },
     at,

@@ -127,7 +127,7 @@ function conversationOf(rollout: Rollout, drafts: Draft[]): Conversation {
   return {
     id,
     kind: kindOf(rollout, parent),
-    ...(title && { title }),
+    title,
     cwds: rollout.cwds,
     ...withText({
       git_branch: git?.branch,
@@ -135,10 +135,10 @@ function conversationOf(rollout: Rollout, drafts: Draft[]): Conversation {
       git_commit: git?.commit_hash,
       agent_version: meta.cli_version,
     }),
-    ...(parent && { parent: { id: parent } }),
-    ...(forkOf && forkOf !== id && forkOf !== parent && { fork_of: forkOf }),
-    ...(startedAt !== undefined && { started_at: startedAt }),
-    ...(rollout.lastAt !== undefined && { ended_at: rollout.lastAt }),
+    parent: parent ? { id: parent } : undefined,
+    fork_of: forkOf && forkOf !== id && forkOf !== parent ? forkOf : undefined,
+    started_at: startedAt,
+    ended_at: rollout.lastAt,
     messages,
     authority: 10,
   }

@@ -54,7 +54,7 @@ export function codexUsage(told: RawRecord | undefined): Usage | undefined {
     output: output ?? 0,
     cache_read: cached,
     cache_write: number(told?.cache_write_input_tokens) ?? 0,
-    ...(reasoning !== undefined && { reasoning }),
+    reasoning,
   }
 }
 

@@ -1,3 +1,4 @@
+import { defined } from "../../core/defined.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { array, isRecord, record, records, string } from "../../core/record.ts"
 import { digestOf, digestOfDataUri, withoutBulk } from "../kit/kept-text.ts"
@@ -62,7 +63,7 @@ function stripEvent(event: RawRecord): RawRecord {
     case "image_generation_end":
       return without(event, ["result"])
     case "user_message":
-      return { ...event, ...(event.images !== undefined && { images: array(event.images).length }) }
+      return { ...event, ...defined({ images: event.images === undefined ? undefined : array(event.images).length }) }
     case "patch_apply_end":
       return { ...event, changes: stripChanges(event.changes) }
     case "item_completed":

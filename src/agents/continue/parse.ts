@@ -107,7 +107,7 @@ function answerOf(turn: RawRecord, message: RawRecord, key: string): Message[] {
   ]
   const counted = record(message.usage)
   const [model, usage] = [string(counted?.model), continueUsage(counted)]
-  const more = { ...(model !== undefined && { model }), ...(usage && { usage }) }
+  const more = { model, usage }
   return said(key, "assistant", parts).map((one) => ({ ...one, ...more }))
 }
 
@@ -119,7 +119,7 @@ function continueUsage(counted: RawRecord | undefined): Usage | undefined {
   if (prompt + output === 0) return undefined
   const cost = of(counted, "cost_cents") / 100
   const input = Math.max(0, prompt - cache_read - cache_write)
-  return { input, output, cache_read, cache_write, ...(cost > 0 && { cost }) }
+  return { input, output, cache_read, cache_write, cost: cost > 0 ? cost : undefined }
 }
 
 function resultsOf(turn: RawRecord, key: string): Message[] {
@@ -136,7 +136,7 @@ function resultsOf(turn: RawRecord, key: string): Message[] {
       call_id: string(state.toolCallId),
       output,
       failed: state.status === "errored" || state.status === "canceled",
-      ...(exit !== undefined && { exit_status: Number(exit) }),
+      exit_status: exit === undefined ? undefined : Number(exit),
       deed: deedByName(TOOLS, tool, { file_path: localPath(args.filepath), ...args }),
       isRemote: tool !== undefined && !OWN_TOOLS.has(tool),
     })
@@ -167,7 +167,7 @@ function conversationOf(
   return {
     id,
     kind: "person",
-    ...(title !== undefined && !UNNAMED.test(title) && { title: { text: title, from: "agent" } }),
+    title: title !== undefined && !UNNAMED.test(title) ? { text: title, from: "agent" } : undefined,
     cwds: cwd === undefined ? [] : [cwd],
     ...spanOf([time(created === undefined ? facts?.created : Number(created))]),
     messages,

@@ -53,7 +53,7 @@ function workspaceAt(path: string, report: (problem: Unreadable) => void): RawRe
   const text = textAt(path, MAX_WORKSPACE_BYTES, report) ?? ""
   const field = (key: string) => new RegExp(`^${key}: *(.*)$`, "m").exec(text)?.[1]?.trim()
   const name = field("name")?.replace(/^(["'])(.*)\1$/, "$2")
-  return name ? { type: "dex-session", name, ...(field("user_named") === "true" && { user_named: true }) } : undefined
+  return name ? { type: "dex-session", name, user_named: field("user_named") === "true" ? true : undefined } : undefined
 }
 
 function read(unit: UnitWithFacts, after?: Cursor): Reading {

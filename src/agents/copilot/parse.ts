@@ -44,7 +44,7 @@ export function parseCopilot(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
       const abandoned = session.left.has(event) && { abandoned: true }
       const own = messages.get(ownerOf(event)) ?? []
       messages.set(ownerOf(event), own)
-      own.push({ key, ...(at !== undefined && { at }), ...said, ...abandoned })
+      own.push({ key, at, ...said, ...abandoned })
     }
   }
   if (session.usages.size === 0) addTotals(messages.get("") ?? [], events)
@@ -94,7 +94,7 @@ function promptOf(event: RawRecord, data: RawRecord): Content {
   const origin = isTyped ? "person" : ownerOf(event) === "" ? "injected" : "agent"
   const files = records(data.attachments).flatMap(({ path }) => string(path) ?? [])
   const effects = files.map((path) => fileEffect(path, "mentioned"))
-  return { role: "user", parts: noteOf(data.content, origin), ...(effects.length > 0 && { effects }) }
+  return { role: "user", parts: noteOf(data.content, origin), effects: effects.length > 0 ? effects : undefined }
 }
 
 function noteOf(text: unknown, origin: "person" | "agent" | "local_tool" | "injected"): Part[] {
@@ -114,8 +114,8 @@ function answerOf(data: RawRecord, { usages }: Session): Content {
   return {
     role: "assistant",
     parts: [...wordsPart("thinking", data.reasoningText), ...wordsPart("text", data.content), ...calls],
-    ...(model !== undefined && { model }),
-    ...(usage && { usage }),
+    model,
+    usage,
   }
 }
 
@@ -131,11 +131,11 @@ function resultOf(data: RawRecord, { calls }: Session): Content {
     call_id,
     output,
     failed: data.success === false,
-    ...(exit_status !== undefined && { exit_status }),
+    exit_status,
     deed: call ? deedOf(call, result) : {},
     isRemote: call?.isRemote === true,
   })
-  return { role: "tool", parts: [part], ...(effects.length > 0 && { effects }) }
+  return { role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
 }
 
 /** Before it had a field of its own. */
@@ -199,7 +199,13 @@ function countedUsage(counted: RawRecord): Usage | undefined {
   const [cache_read, cache_write, reasoning] = [of("cacheReadTokens"), of("cacheWriteTokens"), of("reasoningTokens")]
   const input = Math.max(0, of("inputTokens") - cache_read - cache_write)
   if (input + of("outputTokens") + cache_read + cache_write === 0) return undefined
-  return { input, output: of("outputTokens"), cache_read, cache_write, ...(reasoning > 0 && { reasoning }) }
+  return {
+    input,
+    output: of("outputTokens"),
+    cache_read,
+    cache_write,
+    reasoning: reasoning > 0 ? reasoning : undefined,
+  }
 }
 
 /** Older versions only wrote, at a session's end, what it had used up by then: it stands at each model's last answer. */
@@ -223,12 +229,12 @@ function mainOf(events: RawRecord[], messages: Message[], { id }: Session): Conv
   return {
     id,
     kind: "person",
-    ...(title && { title }),
+    title,
     cwds: [...new Set(contexts.flatMap(({ cwd }) => string(cwd) ?? []))],
-    ...(branch !== undefined && { git_branch: branch }),
-    ...(host !== undefined && repository !== undefined && { git_remote: `https://${host}/${repository}` }),
-    ...(commit !== undefined && { git_commit: commit }),
-    ...(version !== undefined && { agent_version: version }),
+    git_branch: branch,
+    git_remote: host !== undefined && repository !== undefined ? `https://${host}/${repository}` : undefined,
+    git_commit: commit,
+    agent_version: version,
     ...spanOf([time(started.startTime), ...messages.map(({ at }) => at)]),
     messages,
     authority: 1,
@@ -258,10 +264,10 @@ function subagentOf(events: RawRecord[], owner: string, messages: Message[], ses
   return {
     id: string(start?.agentId) ?? `${session.id}-${owner}`,
     kind: "subagent",
-    ...(text !== undefined && { title: { text, from: "agent" } }),
+    title: text === undefined ? undefined : { text, from: "agent" },
     cwds,
-    ...(agent_version !== undefined && { agent_version }),
-    parent: { id: session.id, ...(call_id !== undefined && { call_id }) },
+    agent_version,
+    parent: { id: session.id, call_id },
     ...spanOf(messages.map(({ at }) => at)),
     messages,
     authority: 1,

@@ -74,7 +74,7 @@ function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
       stamp: [row.updated_at, count, updated, bytes].join(":"),
       bytes: number(bytes) ?? 0,
       modifiedAt: time(updated) ?? time(row.updated_at) ?? 0,
-      ...(bornAt !== undefined && { bornAt }),
+      bornAt,
     }
   })
 }

@@ -64,10 +64,10 @@ function messageOf(row: RawRecord, asked: Origin, calls: Map<string, Call>, coun
     {
       key,
       role,
-      ...(at !== undefined && { at }),
-      ...(role === "assistant" && model !== undefined && { model }),
+      at,
+      model: role === "assistant" && model !== undefined ? model : undefined,
       parts: content.parts,
-      ...(content.effects.length > 0 && { effects: content.effects }),
+      effects: content.effects.length > 0 ? content.effects : undefined,
     },
   ]
 }
@@ -137,7 +137,7 @@ function resultOf(data: RawRecord, calls: Map<string, Call>) {
     output,
     printed: output.replace(/^Exit code \d{1,5}$|^<cwd>.{0,4000}<\/cwd>$/gm, ""),
     failed: data.is_error === true,
-    ...(code !== undefined && { exit_status: Number(code) }),
+    exit_status: code === undefined ? undefined : Number(code),
     deed: call ? deedByName(TOOLS, tool, record(call.input) ?? parseObject(string(call.input) ?? "") ?? {}) : {},
   })
 }
@@ -152,7 +152,7 @@ function commandOf(data: RawRecord) {
     output: `$ ${command}\n${printed}`,
     printed,
     failed: false,
-    ...(exit_status !== undefined && { exit_status }),
+    exit_status,
     deed: { command },
   })
 }
@@ -162,7 +162,7 @@ function crushUsage(session: RawRecord): Usage | undefined {
   const [input, output] = [number(session.prompt_tokens) ?? 0, number(session.completion_tokens) ?? 0]
   const cost = number(session.cost) ?? 0
   if (input + output + cost === 0) return undefined
-  return { input, output, cache_read: 0, cache_write: 0, ...(cost > 0 && { cost }) }
+  return { input, output, cache_read: 0, cache_write: 0, cost: cost > 0 ? cost : undefined }
 }
 
 function conversationOf(
@@ -178,10 +178,12 @@ function conversationOf(
   return {
     id,
     kind,
-    ...(title !== undefined &&
-      !/^(New|Untitled)( Agent)? Session$/i.test(title) && { title: { text: title, from: "agent" } }),
+    title:
+      title !== undefined && !/^(New|Untitled)( Agent)? Session$/i.test(title)
+        ? { text: title, from: "agent" }
+        : undefined,
     cwds: project === undefined ? [] : [project],
-    ...(parent !== undefined && { parent: { id: parent, ...(call_id ? { call_id } : {}) } }),
+    parent: parent === undefined ? undefined : { id: parent, call_id: call_id || undefined },
     ...spanOf([time(session.created_at), ...messages.map(({ at }) => at)]),
     messages,
     authority: 1,

@@ -1,5 +1,6 @@
 import { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Effect, Message, Part } from "../../core/conversation.ts"
+import { defined } from "../../core/defined.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { array, number, parseObject, record, records, string, time } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
@@ -49,7 +50,7 @@ export function parseIde(rows: Iterable<RawRecord>): Parsed {
     kind: parentId === undefined ? "person" : "subagent",
     title: name === undefined ? undefined : { text: name, from: "agent" },
     cwds: cwd === undefined ? [] : [cwd],
-    ...(parentId !== undefined && { parent: { id: parentId, ...(callId !== undefined && { call_id: callId }) } }),
+    parent: parentId === undefined ? undefined : { id: parentId, call_id: callId },
     started_at: time(about.createdAt) ?? times[0],
     ended_at: time(about.lastUpdatedAt) ?? times.at(-1),
     messages,
@@ -66,14 +67,16 @@ function messageOf(
 ): Message | undefined {
   const text = string(bubble.text)?.trim() ? string(bubble.text) : plainText(bubble.richText)
   const at = timeOf(bubble)
-  const base = { key, ...(at !== undefined && { at }) }
+  const base = { key, ...defined({ at }) }
   if (bubble.type === 1) {
     const parts: Part[] = text === undefined ? [] : [{ type: "text", text, origin: asked }]
     for (const image of records(bubble.images)) parts.push(imagePart(image, asked, string(image.path)))
     const effects = array(bubble.files).flatMap((file) =>
       string(file) ? [fileEffect(string(file)!, "mentioned")] : [],
     )
-    return parts.length === 0 ? undefined : { ...base, role: "user", parts, ...(effects.length > 0 && { effects }) }
+    return parts.length === 0
+      ? undefined
+      : { ...base, role: "user", parts, effects: effects.length > 0 ? effects : undefined }
   }
   if (bubble.type !== 2) {
     count(`bubble ${String(bubble.type)}`)
@@ -92,10 +95,10 @@ function messageOf(
   return {
     ...base,
     role: "assistant",
-    ...(model !== undefined && { model }),
+    model,
     parts,
-    ...(told && told.effects.length > 0 && { effects: told.effects }),
-    ...(usage && { usage }),
+    effects: told && told.effects.length > 0 ? told.effects : undefined,
+    usage,
   }
 }
 
@@ -116,7 +119,7 @@ function toolParts(data: RawRecord, bubbleId: string): { parts: Part[]; effects:
     call_id: string(data.toolCallId) ?? bubbleId,
     input,
     text: written,
-    ...(hasEnded && { ended: { failed, output, ...(result && { result }) } }),
+    ended: hasEnded ? { failed, output, result } : undefined,
   }
   const hunks = hunksOf(call)
   const parts: Part[] = [{ type: "tool_call", text: written, origin: "agent", tool, call_id: call.call_id }]
@@ -129,7 +132,7 @@ function toolParts(data: RawRecord, bubbleId: string): { parts: Part[]; effects:
       tool,
       call_id: call.call_id,
       is_error: failed || (exit !== undefined && exit !== 0),
-      ...(hunks.length > 0 && { hunks }),
+      hunks: hunks.length > 0 ? hunks : undefined,
     })
   }
   return { parts, effects: effectsOf(call, hunks) }

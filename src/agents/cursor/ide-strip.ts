@@ -1,3 +1,4 @@
+import { defined } from "../../core/defined.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { array, isRecord, record, records, string } from "../../core/record.ts"
 import { digestOfDataUri, withoutBulk } from "../kit/kept-text.ts"
@@ -15,8 +16,10 @@ export function stripComposer(composer: RawRecord): RawRecord {
   const fsPath = string(record(record(composer.workspaceIdentifier)?.uri)?.fsPath)
   return withoutBulk({
     ...pick(composer, COMPOSER),
-    ...(model && { modelConfig: { modelName: model } }),
-    ...(fsPath && { workspaceIdentifier: { uri: { fsPath } } }),
+    ...defined({
+      modelConfig: model ? { modelName: model } : undefined,
+      workspaceIdentifier: fsPath ? { uri: { fsPath } } : undefined,
+    }),
   })
 }
 
@@ -37,13 +40,15 @@ export function stripBubble(bubble: RawRecord): RawRecord {
   const hasText = string(bubble.text)?.trim()
   return withoutBulk({
     ...pick(bubble, BUBBLE),
-    ...(!hasText && string(bubble.richText) && { richText: bubble.richText }),
-    ...(thinking && { thinking: { text: thinking } }),
-    ...(model && { modelInfo: { modelName: model } }),
-    ...(timing && { timingInfo: pick(timing, TIMES) }),
-    ...(tool && { toolFormerData: pick(tool, TOOL) }),
-    ...(images.length > 0 && { images }),
-    ...(files.length > 0 && { files }),
+    ...defined({
+      richText: !hasText && string(bubble.richText) ? bubble.richText : undefined,
+      thinking: thinking ? { text: thinking } : undefined,
+      modelInfo: model ? { modelName: model } : undefined,
+      timingInfo: timing && pick(timing, TIMES),
+      toolFormerData: tool && pick(tool, TOOL),
+      images: images.length > 0 ? images : undefined,
+      files: files.length > 0 ? files : undefined,
+    }),
   })
 }
 
@@ -52,7 +57,7 @@ function imageNote(image: unknown): RawRecord {
   const about = isRecord(image) ? image : {}
   const uri = string(about.data) ?? string(about.url) ?? ""
   const path = string(about.path)
-  return { ...digestOfDataUri(uri), ...(path && { path }) }
+  return { ...digestOfDataUri(uri), path: path || undefined }
 }
 
 function pick(from: RawRecord, fields: string[]): RawRecord {

@@ -1,6 +1,7 @@
 import { statSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { crc32 } from "node:zlib"
+import { defined } from "../../core/defined.ts"
 import { messageOf } from "../../core/error.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { isDeeperThan, MAX_DEPTH, number, parseObject, record, records, string, time } from "../../core/record.ts"
@@ -47,7 +48,7 @@ export function* discoverIde(root: string, seen: Seen, scratch?: Scratch): Gener
   }
   for (const composer of composers ?? []) {
     const folder = composer.folder ?? folders.get(composer.key.slice("ide:".length))
-    yield { ...composer, ...(folder !== undefined && { folder }) }
+    yield { ...composer, ...defined({ folder }) }
   }
   yield* problems
 }
@@ -77,7 +78,7 @@ function composersOf(path: string, scratch: Scratch | undefined): IdeUnit[] {
         bytes: number(row.bytes) ?? 0,
         modifiedAt: updatedAt ?? mtimeMs,
         bornAt: createdAt ?? (birthtimeMs || mtimeMs),
-        ...(folder !== undefined && { folder }),
+        folder,
       }
     })
   }
@@ -99,7 +100,7 @@ function readWorkspace(
     const size = Buffer.byteLength(JSON.stringify(tab))
     const modifiedAt = time(tab.lastSendTime) ?? mtimeMs
     const unit = { key: `ide:${id}`, path, stamp: `${size}:${crc32(JSON.stringify(tab))}`, bytes: size, modifiedAt }
-    return id === undefined ? [] : [{ ...unit, bornAt: birthtimeMs || mtimeMs, ...(folder && { folder }) }]
+    return id === undefined ? [] : [{ ...unit, bornAt: birthtimeMs || mtimeMs, folder: folder || undefined }]
   })
   const composers = records(list?.allComposers).flatMap((composer) => string(composer.composerId) ?? [])
   return { composers, tabs }
@@ -121,7 +122,7 @@ export function readIde(unit: IdeUnit, after: Cursor | undefined, scratch?: Scra
       : tabRows(db, id)
   }
   const found = withFoundDatabase(unit.path, read, scratch)
-  const kept = found.length === 0 ? [] : [{ type: "dex-file", ...(unit.folder && { folder: unit.folder }) }, ...found]
+  const kept = found.length === 0 ? [] : [{ type: "dex-file", folder: unit.folder || undefined }, ...found]
   const crc = kept.reduce((sum, row) => crc32(JSON.stringify(row), sum), 0)
   const unchanged = after !== undefined && after.crc === crc
   return {
@@ -187,7 +188,7 @@ function tabRows(db: ForeignDatabase, id: string): RawRecord[] {
     return {
       type: "bubble",
       id: name,
-      data: stripBubble({ ...bubble, type, text, ...(model && { modelInfo: { modelName: model } }) }),
+      data: stripBubble({ ...bubble, type, text, ...defined({ modelInfo: model ? { modelName: model } : undefined }) }),
     }
   })
   const data = { name: tab.chatTitle, lastUpdatedAt: tab.lastSendTime }

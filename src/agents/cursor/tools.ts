@@ -34,8 +34,8 @@ export function effectsOf({ tool, call_id, input, ended }: CursorCall, hunks: Hu
     const outcome = {
       call_id,
       output,
-      ...(exit_status !== undefined && { exit_status }),
-      ...(ended?.failed && { failed: true }),
+      exit_status,
+      failed: ended?.failed ? true : undefined,
     }
     return [commandEffect(command, outcome), ...commitEffects(command, output, call_id)]
   }

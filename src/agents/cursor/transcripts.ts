@@ -80,7 +80,7 @@ function* prepended(first: RawRecord, rest: Iterable<RawRecord>): Generator<RawR
 /** What the file's place says and no line of it does. Not the file's times: they change while the lines do not. */
 function fileRecord(unit: Unit): RawRecord {
   const folder = decodedFolder(projectName(unit.path))
-  return { type: "dex-file", ...(folder !== undefined && { folder }) }
+  return { type: "dex-file", folder }
 }
 
 function projectName(path: string): string {

@@ -1,5 +1,6 @@
 import { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Effect, Message, Part } from "../../core/conversation.ts"
+import { defined } from "../../core/defined.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { array, isRecord, number, record, string, time } from "../../core/record.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
@@ -17,7 +18,10 @@ export function stripTurn(turn: RawRecord): RawRecord | undefined {
   const { providerOptions: _, ...rest } = turn
   const message = record(rest.message)
   if (message) return withoutBulk({ ...rest, message: { ...message, content: stripContent(message.content) } })
-  return withoutBulk({ ...rest, ...(rest.content !== undefined && { content: stripContent(rest.content) }) })
+  return withoutBulk({
+    ...rest,
+    ...defined({ content: rest.content === undefined ? undefined : stripContent(rest.content) }),
+  })
 }
 
 function stripContent(content: unknown): unknown {
@@ -71,7 +75,7 @@ export function parseTurns(turns: Iterable<RawRecord>, unit: UnitName): Parsed {
     kind: sub === undefined ? "person" : "subagent",
     title: name === undefined || /^new (agent|chat)$/i.test(name) ? undefined : { text: name, from: "agent" },
     cwds: folder === undefined ? [] : [folder],
-    ...(sub !== undefined && { parent: { id: session } }),
+    parent: sub === undefined ? undefined : { id: session },
     started_at: number(file.created_at) ?? times[0],
     ended_at: number(file.updated_at) ?? times.at(-1),
     messages,
@@ -91,7 +95,7 @@ function messageOf(
   count: (type: string) => void,
 ): Message | undefined {
   const at = time(turn.timestamp)
-  const base = { key, ...(at !== undefined && { at }) }
+  const base = { key, at }
   const type = string(turn.type) ?? string(turn.event)
   if (type === "error") {
     const text = outputText(record(turn.error)?.message ?? turn.error)
@@ -115,7 +119,7 @@ function messageOf(
   return {
     ...base,
     role: isResults && role !== "assistant" ? "tool" : role === "tool" ? "tool" : role,
-    ...(model && { model }),
+    ...defined({ model }),
     parts,
   }
 }
@@ -179,7 +183,7 @@ function blockParts(
           type: "image",
           text: "",
           origin,
-          ...(mime && { mime }),
+          mime: mime || undefined,
           bytes: number(block.bytes),
           sha256: string(block.sha256),
         },
@@ -226,12 +230,12 @@ function answered(
     type: "tool_result",
     text: output,
     origin: cursorToolOrigin(tool ?? ""),
-    ...(tool !== undefined && { tool }),
-    ...(call_id !== undefined && { call_id }),
+    tool,
+    call_id,
     is_error: failed,
   }
   if (call) {
-    call.ended = { failed, output, ...(result && { result }) }
+    call.ended = { failed, output, result }
     call.result = part
   }
   return part

@@ -65,8 +65,9 @@ function conversationOf(key: string, header: RawRecord, messages: Message[]): Co
     id: chatIdOf(key),
     kind: "dex",
     cwds: cwd === undefined ? [] : [cwd],
-    ...(version !== undefined && { agent_version: version }),
-    ...(times.length > 0 && { started_at: Math.min(...times), ended_at: Math.max(...times) }),
+    agent_version: version,
+    started_at: times.length > 0 ? Math.min(...times) : undefined,
+    ended_at: times.length > 0 ? Math.max(...times) : undefined,
     messages,
     authority: 1,
   }
@@ -86,8 +87,8 @@ function messageOf(line: RawRecord, key: string, type: "question" | "answer", he
     {
       key: `${key}:${type}:${n}`,
       role: isQuestion ? "user" : "assistant",
-      ...(at !== undefined && { at }),
-      ...(model !== undefined && line.extractive !== true && { model }),
+      at,
+      model: model !== undefined && line.extractive !== true ? model : undefined,
       parts: [part],
     },
   ]

@@ -87,10 +87,10 @@ function wordingOf(line: RawRecord): Wording | undefined {
   return {
     text,
     // Whatever else stands there, it is not the person's.
-    ...(line.by !== "person" && { agent: callerName(line.agent) }),
-    ...(file !== undefined && isAbsolute(file) && { file }),
-    ...(rejects !== undefined && { rejects }),
-    ...(at !== undefined && { at }),
+    agent: line.by !== "person" ? callerName(line.agent) : undefined,
+    file: file !== undefined && isAbsolute(file) ? file : undefined,
+    rejects,
+    at,
   }
 }
 
@@ -108,8 +108,9 @@ function conversationOf(
     kind: "note",
     title: { text: `Note: ${said(last)}`.replaceAll(/\s+/g, " ").slice(0, 120), from: "first_prompt" },
     cwds: project === undefined ? [] : [project],
-    ...(version !== undefined && { agent_version: version }),
-    ...(times.length > 0 && { started_at: Math.min(...times), ended_at: Math.max(...times) }),
+    agent_version: version,
+    started_at: times.length > 0 ? Math.min(...times) : undefined,
+    ended_at: times.length > 0 ? Math.max(...times) : undefined,
     messages,
     authority: 1,
   }
@@ -121,13 +122,13 @@ function messagesOf(wording: Wording, key: string, isLeft: boolean): Message[] {
   const note: Message = {
     key,
     role: agent === undefined ? "user" : "assistant",
-    ...(at !== undefined && { at }),
+    at,
     parts: [
       { type: "text", text: said(wording), origin },
       ...(rejects === undefined ? [] : [{ type: "text" as const, text: `${REJECTS}${rejects}`, origin } as const]),
     ],
-    ...(file !== undefined && { effects: [{ type: "file", path: file, action: "mentioned" }] }),
-    ...(isLeft && { abandoned: true }),
+    effects: file === undefined ? undefined : [{ type: "file", path: file, action: "mentioned" }],
+    abandoned: isLeft ? true : undefined,
   }
   if (agent === undefined || confirmed_at === undefined) return [note]
   const confirmed: Message = {
@@ -135,7 +136,7 @@ function messagesOf(wording: Wording, key: string, isLeft: boolean): Message[] {
     role: "user",
     at: confirmed_at,
     parts: [{ type: "text", text: "Confirmed.", origin: "person" }],
-    ...(isLeft && { abandoned: true }),
+    abandoned: isLeft ? true : undefined,
   }
   return [note, confirmed]
 }

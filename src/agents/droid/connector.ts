@@ -1,4 +1,5 @@
 import { join } from "node:path"
+import { defined } from "../../core/defined.ts"
 import { isRecord, parseObject, type RawRecord, record, string } from "../../core/record.ts"
 import type { Connector, Cursor, Reading, Unit, Unreadable } from "../kit/connector.ts"
 import { factsFirst, type UnitWithFacts, unitWithFacts } from "../kit/facts-first.ts"
@@ -70,8 +71,10 @@ function stripDroid(raw: RawRecord): RawRecord {
   const strip = (content: unknown) => (Array.isArray(content) ? content.map(stripBlock) : content)
   return withoutBulk({
     ...raw,
-    ...(Array.isArray(raw.content) && { content: strip(raw.content) }),
-    ...(message && { message: { ...message, content: strip(message.content) } }),
+    ...defined({
+      content: Array.isArray(raw.content) ? strip(raw.content) : undefined,
+      message: message && { ...message, content: strip(message.content) },
+    }),
   })
 }
 

@@ -109,7 +109,7 @@ function contentOfResult(one: RawRecord, { calls }: Context): DroidContent {
       "",
     ),
     failed: one.is_error === true || one.isError === true,
-    ...(exit_status !== undefined && call && isCommand(call) && { exit_status }),
+    exit_status: exit_status !== undefined && call && isCommand(call) ? exit_status : undefined,
     deed: call ? deedByName(TOOLS, call.tool, call.args) : {},
   })
   return { role: "tool", parts: [part], effects }

@@ -62,12 +62,12 @@ function messageOf(
   const at = time(one.timestamp)
   return {
     key,
-    ...(at !== undefined && { at }),
+    at,
     role: content.role,
-    ...(content.role === "assistant" && model !== undefined && { model }),
+    model: content.role === "assistant" && model !== undefined ? model : undefined,
     parts: content.parts,
-    ...(content.effects.length > 0 && { effects: content.effects }),
-    ...(left.has(string(one.id) ?? "") && { abandoned: true }),
+    effects: content.effects.length > 0 ? content.effects : undefined,
+    abandoned: left.has(string(one.id) ?? "") ? true : undefined,
   }
 }
 
@@ -99,7 +99,7 @@ function droidUsage(counted: RawRecord | undefined): Usage | undefined {
     output: of("outputTokens", "output_tokens"),
     cache_read: of("cacheReadTokens", "cache_read_input_tokens"),
     cache_write: of("cacheCreationTokens", "cache_creation_input_tokens"),
-    ...(reasoning > 0 && { reasoning }),
+    reasoning: reasoning > 0 ? reasoning : undefined,
   }
   return usage.input + usage.output + usage.cache_read + usage.cache_write === 0 ? undefined : usage
 }
@@ -110,10 +110,10 @@ function conversationOf(id: string, start: RawRecord, parent: string | undefined
   return {
     id,
     kind: parent === undefined ? "person" : "subagent",
-    ...(title !== undefined && !/^New Session$/i.test(title) && { title: { text: title, from: "agent" } }),
+    title: title !== undefined && !/^New Session$/i.test(title) ? { text: title, from: "agent" } : undefined,
     cwds: cwd === undefined ? [] : [cwd],
-    ...(version !== undefined && { agent_version: version }),
-    ...(parent !== undefined && { parent: { id: parent, ...(call_id !== undefined && { call_id }) } }),
+    agent_version: version,
+    parent: parent === undefined ? undefined : { id: parent, call_id },
     ...spanOf([time(start.timestamp), ...messages.map(({ at }) => at)]),
     messages,
     authority: 1,

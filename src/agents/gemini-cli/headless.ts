@@ -53,7 +53,8 @@ function readAnswer(stdout: string): HeadlessReply | undefined {
   return {
     type: "reply",
     text,
-    ...(models.length > 0 && { input: count("prompt"), output: count("candidates") + count("thoughts") }),
+    input: models.length > 0 ? count("prompt") : undefined,
+    output: models.length > 0 ? count("candidates") + count("thoughts") : undefined,
   }
 }
 

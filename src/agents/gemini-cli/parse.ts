@@ -105,12 +105,12 @@ function messagesOf(session: GeminiSession): Message[] {
       // other ids are hashes of the text (the session's context), the same in every session
       key: UUID.test(id) ? id : `${idOf(session)}:${id}`,
       role,
-      ...(at !== undefined && { at }),
-      ...(model && { model }),
+      at,
+      model: model || undefined,
       parts,
-      ...(effects.length > 0 && { effects }),
-      ...(usage && { usage }),
-      ...(session.abandoned.has(id) && { abandoned: true }),
+      effects: effects.length > 0 ? effects : undefined,
+      usage,
+      abandoned: session.abandoned.has(id) ? true : undefined,
     })
   }
   return messages
@@ -182,7 +182,7 @@ function resultParts(pieces: RawRecord[], answered: Set<string>): Part[] {
 function callPart(call: RawRecord): Part {
   const id = string(call.id)
   const tool = string(call.name) ?? "unknown"
-  return { type: "tool_call", text: JSON.stringify(call.args ?? {}), origin: "agent", tool, ...(id && { call_id: id }) }
+  return { type: "tool_call", text: JSON.stringify(call.args ?? {}), origin: "agent", tool, call_id: id || undefined }
 }
 
 /** A call with its result, and what it did. */
@@ -309,9 +309,9 @@ function conversationOf(session: GeminiSession, messages: Message[]): Conversati
   return {
     id: idOf(session),
     kind: isSubagent(session) ? "subagent" : "person",
-    ...(summary && { title: { text: summary, from: "agent" } }),
+    title: summary ? { text: summary, from: "agent" } : undefined,
     cwds: [...new Set(cwds)],
-    ...(parent && { parent: { id: parent } }),
+    parent: parent ? { id: parent } : undefined,
     ...spanOf([time(header.startTime), ...messages.map(({ at }) => at)]),
     messages,
     authority: authorityOf(unit.key),

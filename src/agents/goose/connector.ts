@@ -1,4 +1,5 @@
 import { join } from "node:path"
+import { defined } from "../../core/defined.ts"
 import { array, isRecord, number, type RawRecord, record, string } from "../../core/record.ts"
 import type { Connector, Cursor, Reading, Scratch, Seen, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import {
@@ -60,7 +61,7 @@ function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
       stamp: [row.updated_at, count, last, bytes, about].join(":"),
       bytes: number(bytes) ?? 0,
       modifiedAt: utcTime(row.updated_at) ?? 0,
-      ...(bornAt !== undefined && { bornAt }),
+      bornAt,
     }
   })
 }
@@ -105,7 +106,7 @@ function stripGoose(row: RawRecord): RawRecord {
   const settings = record(row.model_config_json)
   return withoutBulk({
     ...row,
-    ...(settings && { model_config_json: { model_name: settings.model_name } }),
+    ...defined({ model_config_json: settings && { model_name: settings.model_name } }),
     ...(Array.isArray(row[content]) && { [content]: row[content].map(stripBlock) }),
   })
 }

@@ -39,8 +39,8 @@ function saidIn(row: RawRecord): Said {
     content: records(row.content_json ?? row.content),
     seen: about?.userVisible !== false,
     sent: about?.agentVisible !== false,
-    ...(id !== undefined && { id }),
-    ...(at !== undefined && { at }),
+    id,
+    at,
   }
 }
 
@@ -59,12 +59,12 @@ function messagesOf(said: Said[], { id, kind, session }: About, count: (type: st
     messages.push({
       key,
       role,
-      ...(one.at !== undefined && { at: one.at }),
-      ...(role === "assistant" && model !== undefined && { model }),
+      at: one.at,
+      model: role === "assistant" && model !== undefined ? model : undefined,
       parts,
-      ...(effects.length > 0 && { effects }),
+      effects: effects.length > 0 ? effects : undefined,
       // Neither shown nor sent: a prompt that is said again below the summary that Goose put before it.
-      ...(!one.seen && !one.sent && { abandoned: true }),
+      abandoned: !one.seen && !one.sent ? true : undefined,
     })
   }
   const usage = gooseUsage(session)
@@ -177,7 +177,7 @@ function responseOf(block: RawRecord, calls: Map<string, Call>): Content {
     call_id: id,
     output,
     failed: result.status === "error" || answer.isError === true,
-    ...(exit_status !== undefined && { exit_status }),
+    exit_status,
     deed: deedOfGoose(tool, args),
     isRemote: tool !== undefined && /__/.test(tool) && !/^(developer|platform|todo|skills)__/.test(tool),
   })
@@ -202,7 +202,7 @@ function gooseUsage(session: RawRecord): Usage | undefined {
   const output = number(session.accumulated_output_tokens) ?? number(session.output_tokens) ?? 0
   const cost = number(session.accumulated_cost)
   if (input + output === 0) return undefined
-  return { input, output, cache_read: 0, cache_write: 0, ...(cost ? { cost } : {}) }
+  return { input, output, cache_read: 0, cache_write: 0, cost: cost || undefined }
 }
 
 function kindOf(type: string | undefined): Kind {
@@ -217,9 +217,9 @@ function conversationOf(session: RawRecord, id: string, kind: Kind, messages: Me
   return {
     id,
     kind,
-    ...(title && { title }),
+    title,
     cwds: cwd === undefined ? [] : [cwd],
-    ...(parent !== undefined && { parent: { id: parent } }),
+    parent: parent === undefined ? undefined : { id: parent },
     ...spanOf([utcTime(session.created_at), ...messages.map(({ at }) => at)]),
     messages,
     authority: unit.key.startsWith("db:") ? 10 : 8,

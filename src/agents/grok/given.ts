@@ -70,7 +70,7 @@ function answerOf(log: GrokLog, line: RawRecord): Content {
   })
   const [text, model] = [string(line.content), string(line.model_id)]
   const said: Part[] = text === undefined ? [] : [{ type: "text", text, origin: "agent" }]
-  return { role: "assistant", parts: [...said, ...calls], ...(model !== undefined && { model }) }
+  return { role: "assistant", parts: [...said, ...calls], model }
 }
 
 function resultOf(log: GrokLog, line: RawRecord): Content {
@@ -83,5 +83,5 @@ function resultOf(log: GrokLog, line: RawRecord): Content {
     failed: false,
     deed: call ? deedByName(GROK_TOOLS, call.tool, call.args) : {},
   })
-  return { role: "tool", parts: [part], ...(effects.length > 0 && { effects }) }
+  return { role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
 }

@@ -38,7 +38,7 @@ const QUIET = [
 /** One line of what Grok showed: a piece of a message, a call, or what became of one. */
 export function readUpdate(log: GrokLog, update: RawRecord, meta: RawRecord, line: RawRecord): void {
   const at = time(meta.agentTimestampMs) ?? time(line.timestamp)
-  const piece = { log, meta, ...(at !== undefined && { at }) }
+  const piece = { log, meta, at }
   switch (update.sessionUpdate) {
     case "user_message_chunk": {
       log.model = string(record(update._meta)?.modelId) ?? log.model ?? ""
@@ -85,7 +85,7 @@ function answerFor(piece: Piece): Message {
 function messageFor({ log, meta, at }: Piece, role: "user" | "assistant", of: string): Message {
   if (log.open?.of === of) return log.open.message
   const key = log.keyFor(string(meta.eventId) ?? `${log.session}:${role}`)
-  const message: Message = { key, role, ...(at !== undefined && { at }), parts: [] }
+  const message: Message = { key, role, at, parts: [] }
   log.messages.push(message)
   log.open = { of, message }
   return message
@@ -117,14 +117,14 @@ function addResult({ log, meta, at }: Piece, update: RawRecord): void {
     call_id,
     output,
     failed: update.status === "failed",
-    ...(exit_status !== undefined && { exit_status }),
+    exit_status,
     deed: call ? deedOf(call, records(update.content)) : {},
     isRemote: call !== undefined && (call.tool === "use_tool" || call.tool.includes("__")),
   })
   delete log.open
   const key = log.keyFor(string(meta.eventId) ?? `${log.session}:tool`)
   const did = effects.length > 0 && { effects }
-  log.messages.push({ key, role: "tool", ...(at !== undefined && { at }), parts: [part], ...did })
+  log.messages.push({ key, role: "tool", at, parts: [part], ...did })
 }
 
 /** A result shows what it changed, and where. */
@@ -166,5 +166,11 @@ function grokUsage(counted: RawRecord | undefined): Usage | undefined {
   ]
   const input = Math.max(0, of("inputTokens") - cache_read - cache_write)
   if (input + of("outputTokens") + cache_read === 0) return undefined
-  return { input, output: of("outputTokens"), cache_read, cache_write, ...(reasoning > 0 && { reasoning }) }
+  return {
+    input,
+    output: of("outputTokens"),
+    cache_read,
+    cache_write,
+    reasoning: reasoning > 0 ? reasoning : undefined,
+  }
 }

@@ -83,7 +83,7 @@ function sessionsIn(db: ForeignDatabase, profile: string): DatabaseSession[] {
       stamp: [row.title, row.ended_at, row.output_tokens, count, last, bytes].join(":"),
       bytes: number(bytes) ?? 0,
       modifiedAt: time(latest) ?? time(row.ended_at) ?? bornAt ?? 0,
-      ...(bornAt !== undefined && { bornAt }),
+      bornAt,
     }
   })
 }

@@ -38,7 +38,7 @@ export function parseHermes(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
       const at = time(entry.timestamp)
       const left = entry.active === 0
       const key = `${id}:${number(entry.id) ?? `line ${place}`}`
-      messages.push({ key, ...(at !== undefined && { at }), ...said, ...(left && { abandoned: true }) })
+      messages.push({ key, at, ...said, abandoned: left ? true : undefined })
     }
   }
   addSessionUsage(messages, string(about.model), hermesUsage(about))
@@ -127,11 +127,11 @@ function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
     call_id,
     output: deed.command === undefined ? text : (string(answer?.output) ?? text),
     failed: entry.finish_reason === "error" || string(answer?.error) !== undefined || answer?.success === false,
-    ...(exit !== undefined && { exit_status: exit }),
+    exit_status: exit,
     deed: told.length > 0 ? { hunks: told } : deed,
   })
   const images = pieces.filter(({ type }) => type === "image")
-  return { role: "tool", parts: [part, ...images], ...(effects.length > 0 && { effects }) }
+  return { role: "tool", parts: [part, ...images], effects: effects.length > 0 ? effects : undefined }
 }
 
 function toldHunks(diff: string | undefined): Hunk[] {
@@ -157,7 +157,7 @@ function hermesUsage(about: RawRecord): Usage | undefined {
   }
   if (usage.input + usage.output + usage.cache_read + usage.cache_write === 0) return undefined
   const [reasoning, cost] = [of("reasoning_tokens"), of("actual_cost_usd") || of("estimated_cost_usd")]
-  return { ...usage, ...(reasoning > 0 && { reasoning }), ...(cost > 0 && { cost }) }
+  return { ...usage, reasoning: reasoning > 0 ? reasoning : undefined, cost: cost > 0 ? cost : undefined }
 }
 
 function conversationOf(id: string, about: RawRecord, messages: Message[], authority: number): Conversation {
@@ -168,9 +168,9 @@ function conversationOf(id: string, about: RawRecord, messages: Message[], autho
   return {
     id,
     kind: kindOf(about, lineage),
-    ...(title !== undefined && { title: { text: title, from: byPerson ? "person" : "agent" } }),
+    title: title === undefined ? undefined : { text: title, from: byPerson ? "person" : "agent" },
     cwds: cwd === undefined ? [] : [cwd],
-    ...(branch !== undefined && { git_branch: branch }),
+    git_branch: branch,
     ...lineage,
     ...spanOf([...times, ...messages.map(({ at }) => at)]),
     messages,

@@ -1,4 +1,5 @@
 import { join } from "node:path"
+import { defined } from "../../core/defined.ts"
 import { parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
 import type { Connector, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { factsFirst, type UnitWithFacts, unitWithFacts } from "../kit/facts-first.ts"
@@ -52,10 +53,10 @@ function factsOf(state: RawRecord, agent: string): RawRecord {
   const [title, cwd, parent] = [string(state.title), string(state.cwd) ?? string(state.workDir), own?.parentAgentId]
   return {
     type: "dex-session",
-    ...(title && { title }),
-    ...(state.isCustomTitle === true && { isCustomTitle: true }),
-    ...(cwd && { cwd }),
-    ...(string(parent) && { parent: string(parent) }),
+    title: title || undefined,
+    isCustomTitle: state.isCustomTitle === true ? true : undefined,
+    cwd: cwd || undefined,
+    parent: string(parent),
   }
 }
 
@@ -68,7 +69,7 @@ function stripLine(line: RawRecord): RawRecord {
     const { display: ___, ...kept } = event
     const result = record(kept.result)
     const output = result && Array.isArray(result.output) ? { ...result, output: stripParts(result.output) } : result
-    return withoutBulk({ ...rest, event: { ...kept, ...(output && { result: output }) } })
+    return withoutBulk({ ...rest, event: { ...kept, ...defined({ result: output }) } })
   }
   const message = record(rest.message)
   if (!message || !Array.isArray(message.content)) return withoutBulk(rest)

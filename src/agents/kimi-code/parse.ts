@@ -145,7 +145,7 @@ function readEvent(log: Log, event: RawRecord, at: number | undefined): void {
 function stepOf(log: Log, name: string, at: number | undefined): Step {
   const known = log.steps.get(name)
   if (known) return known
-  const message: Message = { key: log.keyFor(name), role: "assistant", ...(at !== undefined && { at }), parts: [] }
+  const message: Message = { key: log.keyFor(name), role: "assistant", at, parts: [] }
   const step = { message, isListed: false }
   if (name !== "") log.steps.set(name, step)
   return step
@@ -189,7 +189,7 @@ function addPrompt(log: Log, line: RawRecord): void {
   const parts = contentParts(records(message.content), originOf(log, role, kind))
   if (parts.length === 0) return
   const key = log.keyFor(id ?? `${at ?? ""}:${role}`)
-  log.messages.push({ key, role, ...(at !== undefined && { at }), parts })
+  log.messages.push({ key, role, at, parts })
 }
 
 /** What a person typed says so. In a subagent's log it is what its parent wrote. */
@@ -222,15 +222,15 @@ function addResult(log: Log, event: RawRecord, at: number | undefined): void {
     call_id,
     output,
     failed: result.isError === true,
-    ...(exit_status !== undefined && { exit_status }),
+    exit_status,
     deed: call ? deedByName(TOOLS, call.tool, call.args) : {},
   })
   log.messages.push({
     key: log.keyFor(`${string(event.parentUuid) ?? call_id ?? ""}:result`),
     role: "tool",
-    ...(at !== undefined && { at }),
+    at,
     parts: [part, ...said.filter(({ type }) => type === "image")],
-    ...(effects.length > 0 && { effects }),
+    effects: effects.length > 0 ? effects : undefined,
   })
 }
 
@@ -245,9 +245,10 @@ function addSummary(log: Log, line: RawRecord): void {
   log.messages.push({
     key: log.keyFor(`${at ?? ""}:summary`),
     role: "system",
-    ...(at !== undefined && { at }),
+    at,
     parts: [{ type: "summary", text, origin: "agent" }],
-    ...(log.apart && { usage: log.apart, ...(log.model !== undefined && { model: log.model }) }),
+    usage: log.apart,
+    model: log.apart && log.model,
   })
   log.apart = undefined
 }
@@ -262,9 +263,9 @@ function conversationOf(log: Log, facts: RawRecord, lines: RawRecord[], session:
   return {
     id: isSubagent ? `${session}-${agent}` : session,
     kind: isSubagent ? "subagent" : "person",
-    ...(title && { title }),
+    title,
     cwds,
-    ...(isSubagent && { parent: { id: parent === "main" ? session : `${session}-${parent}` } }),
+    parent: isSubagent ? { id: parent === "main" ? session : `${session}-${parent}` } : undefined,
     ...spanOf([time(started?.created_at), ...messages.map(({ at }) => at)]),
     messages,
     authority: 1,

@@ -88,7 +88,7 @@ function newerIn(db: ForeignDatabase): DatabaseSession[] {
     stamp: [updated_at, copies, bytes].join(":"),
     bytes: number(bytes) ?? 0,
     modifiedAt: number(updated_at) ?? 0,
-    ...(number(created_at) !== undefined && { bornAt: number(created_at)! }),
+    bornAt: number(created_at),
   }))
 }
 

@@ -68,12 +68,12 @@ function actionMessages(action: RawRecord, place: string, unknown: (type: string
     failed: false,
     deed: {
       hunks: keptHunks(action.hunks),
-      ...(tool === "readCode" && file !== undefined && { reads: [file] }),
+      reads: tool === "readCode" && file !== undefined ? [file] : undefined,
     },
   })
   return [
     { key, ...dated, role: "assistant", parts: [toolCallPart(tool, input, call_id)] },
-    { key: `${key}:result`, ...dated, role: "tool", parts: [part], ...(effects.length > 0 && { effects }) },
+    { key: `${key}:result`, ...dated, role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined },
   ]
 }
 

@@ -70,7 +70,7 @@ function conversationOf(
   return {
     id,
     kind: "person",
-    ...(named !== undefined && { title: { text: named, from: "agent" } }),
+    title: named === undefined ? undefined : { text: named, from: "agent" },
     cwds: [...new Set(told)],
     ...spanOf([...times, ...messages.map(({ at }) => at)]),
     messages,

@@ -1,3 +1,4 @@
+import { defined } from "../../core/defined.ts"
 import { array, type RawRecord, record, records } from "../../core/record.ts"
 import { withoutBulk } from "../kit/kept-text.ts"
 
@@ -8,8 +9,10 @@ export function stripKiroTurn({ request_metadata, user, ...rest }: RawRecord): R
   const { model_id, message_id, stream_end_timestamp_ms } = request ?? {}
   return withoutBulk({
     ...rest,
-    ...(asked && { user: { ...said, ...(array(images).length > 0 && { images: array(images).length }) } }),
-    ...(request && { request_metadata: { model_id, message_id, stream_end_timestamp_ms } }),
+    ...defined({
+      user: asked && { ...said, ...defined({ images: array(images).length > 0 ? array(images).length : undefined }) },
+    }),
+    ...defined({ request_metadata: request && { model_id, message_id, stream_end_timestamp_ms } }),
   })
 }
 

@@ -32,14 +32,14 @@ export function kiroResult(
     call_id,
     output: outputs.map(outputText).join("\n"),
     failed,
-    ...(exit !== undefined && { exit_status: Number(exit) }),
+    exit_status: exit === undefined ? undefined : Number(exit),
     deed: call ? deedOf(call) : {},
   })
   return {
     key: call_id === undefined ? "" : `result ${call_id}`,
     role: "tool",
     parts: [part],
-    ...(effects.length > 0 && { effects }),
+    effects: effects.length > 0 ? effects : undefined,
   }
 }
 

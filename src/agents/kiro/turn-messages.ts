@@ -1,4 +1,5 @@
 import type { Message, Part } from "../../core/conversation.ts"
+import { defined } from "../../core/defined.ts"
 import { array, number, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import { toolCallPart } from "../kit/finished-call.ts"
 import type { KiroReader } from "./parse.ts"
@@ -44,7 +45,7 @@ function askedIn(
   for (let n = number(user.images) ?? 0; n > 0 && parts.length < 100; n--)
     parts.push({ type: "image", text: "", origin: "person" })
   if (parts.length > 0) messages.push({ key: `${answer}:user`, role: "user", parts })
-  return messages.map((message) => ({ ...message, ...(at !== undefined && { at }) }))
+  return messages.map((message) => ({ ...message, ...defined({ at }) }))
 }
 
 const KNOWN_CONTENT = ["Prompt", "ToolUseResults", "CancelledToolUses"]
@@ -73,11 +74,11 @@ function answerOf(
   const [model, name] = [string(request?.model_id), string(said.message_id) ?? string(request?.message_id)]
   if (parts.length === 0) return undefined
   return {
-    ...(name !== undefined && { key: name }),
+    key: name,
     role: "assistant",
     parts,
-    ...(at !== undefined && { at }),
-    ...(model !== undefined && { model }),
+    at,
+    model,
   }
 }
 

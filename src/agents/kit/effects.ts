@@ -16,10 +16,10 @@ export function commandEffect(
   return {
     type: "command",
     command: command.slice(0, MAX_COMMAND),
-    ...(outcome.call_id !== undefined && { call_id: outcome.call_id }),
-    ...(outcome.exit_status !== undefined && { exit_status: outcome.exit_status }),
-    ...(failed !== undefined && { failed }),
-    ...(error !== undefined && { error }),
+    call_id: outcome.call_id,
+    exit_status: outcome.exit_status,
+    failed,
+    error,
   }
 }
 
@@ -35,7 +35,7 @@ export function commitEffects(command: string, output: string, call_id?: string)
       hash: hash!,
       subject: subject!.trim(),
       branch: branch!,
-      ...(call_id !== undefined && { call_id }),
+      call_id,
     })
   }
   return made
@@ -56,13 +56,13 @@ export function editEffects(hunks: Hunk[], call_id?: string): Effect[] {
     type: "file",
     path,
     action: "edited",
-    ...(call_id !== undefined && { call_id }),
+    call_id,
     ...sum,
   }))
 }
 
 export function fileEffect(path: string, action: "edited" | "read" | "mentioned", call_id?: string): Effect {
-  return { type: "file", path, action, ...(call_id !== undefined && { call_id }) }
+  return { type: "file", path, action, call_id }
 }
 
 /** The hunks of a unified diff. `path` names the file where the diff has no header of its own. */

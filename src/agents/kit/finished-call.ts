@@ -26,16 +26,16 @@ export function finishedCall(call: FinishedCall): { part: Part; effects: Effect[
     type: "tool_result",
     text: output,
     origin: call.isRemote ? "web" : toolOrigin(tool),
-    ...(tool !== undefined && { tool }),
-    ...(call_id !== undefined && { call_id }),
+    tool,
+    call_id,
     is_error: failed,
-    ...(hunks.length > 0 && { hunks }),
+    hunks: hunks.length > 0 ? hunks : undefined,
   }
   const effects: Effect[] = editEffects(hunks, call_id)
   if (!failed) effects.push(...(deed.reads ?? []).map((path) => fileEffect(path, "read", call_id)))
   if (deed.command !== undefined) {
-    const outcome = { failed, output: call.printed ?? output, ...(call_id !== undefined && { call_id }) }
-    effects.push(commandEffect(deed.command, { ...outcome, ...(exit_status !== undefined && { exit_status }) }))
+    const outcome = { failed, output: call.printed ?? output, call_id }
+    effects.push(commandEffect(deed.command, { ...outcome, exit_status }))
     if (!failed) effects.push(...commitEffects(deed.command, output, call_id))
   }
   return { part, effects }
@@ -47,6 +47,6 @@ export function toolCallPart(tool: string | undefined, input: unknown, call_id: 
     text: typeof input === "string" ? input : JSON.stringify(input ?? {}),
     origin: "agent",
     tool: tool ?? "unknown",
-    ...(call_id !== undefined && { call_id }),
+    call_id,
   }
 }

@@ -33,7 +33,7 @@ export function asker(input: Input): Pick<HookMoment, "session" | "cwd" | "trans
   const cwd = text(input.cwd, LONGEST_PATH)
   const transcript = text(input.transcript_path, LONGEST_PATH)
   if (session === undefined || cwd === undefined) return undefined
-  return { session, cwd, ...(transcript !== undefined && { transcript }) }
+  return { session, cwd, transcript }
 }
 
 export function promptField(value: unknown): { prompt: string } | undefined {

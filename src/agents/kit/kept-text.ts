@@ -20,9 +20,9 @@ export function imagePart(kept: unknown, origin: Origin, text = ""): Part {
     type: "image",
     text,
     origin,
-    ...(mime !== undefined && { mime }),
-    ...(sha256 !== undefined && { sha256 }),
-    ...(bytes !== undefined && { bytes }),
+    mime,
+    sha256,
+    bytes,
   }
 }
 
@@ -42,7 +42,7 @@ function cutText(text: string): string {
 
 export function digestOf(bytes: Uint8Array, media_type?: string): Digest {
   const sha256 = createHash("sha256").update(bytes).digest("hex")
-  return { sha256, bytes: bytes.length, ...(media_type !== undefined && { media_type }) }
+  return { sha256, bytes: bytes.length, media_type }
 }
 
 /** The digest of a `data:` URI; undefined for any other address. */

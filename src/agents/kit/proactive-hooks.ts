@@ -24,7 +24,7 @@ export function proactiveHooks(
     type: "item",
     path: ["hooks", event],
     value: {
-      ...(tools !== undefined && { matcher: tools }),
+      matcher: tools,
       hooks: [{ type: "command", ...hookStart(hook, [source, event], bin, how), timeout }],
     },
   }))

@@ -12,7 +12,7 @@ export function variantOf(parent: Agent, { differs, ...own }: Variant): Agent {
   return {
     ...own,
     variantOf: parent.source,
-    ...(parent.printedMarks && { printedMarks: parent.printedMarks }),
+    printedMarks: parent.printedMarks,
     connector: async () => {
       const read = await parent.connector!()
       return { ...read, ...(await differs?.(read)), source: own.source, roots: own.roots }

@@ -110,10 +110,10 @@ function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
     call_id,
     output: printed.replace(/^stdout: /m, ""),
     failed: /^\s*<(?:tool_error|user_cancellation)>/.test(text),
-    ...(told && { exit_status: Number(told[2]) }),
+    exit_status: told ? Number(told[2]) : undefined,
     deed: call ? deedOf(call) : {},
   })
-  return { role: "tool", parts: [{ ...part, text }], ...(effects.length > 0 && { effects }) }
+  return { role: "tool", parts: [{ ...part, text }], effects: effects.length > 0 ? effects : undefined }
 }
 
 function deedOf({ tool, args }: Call): Deed {
@@ -145,7 +145,13 @@ function vibeUsage(stats: RawRecord | undefined): Usage | undefined {
   ]
   if (given + output === 0) return undefined
   const cost = of("session_cost")
-  return { input: Math.max(0, given - cached), output, cache_read: cached, cache_write: 0, ...(cost > 0 && { cost }) }
+  return {
+    input: Math.max(0, given - cached),
+    output,
+    cache_read: cached,
+    cache_write: 0,
+    cost: cost > 0 ? cost : undefined,
+  }
 }
 
 function conversationOf(id: string, facts: RawRecord, messages: Message[], unit: UnitName): Conversation {
@@ -156,10 +162,10 @@ function conversationOf(id: string, facts: RawRecord, messages: Message[], unit:
   return {
     id,
     kind: isSubagent ? "subagent" : "person",
-    ...(title && { title }),
+    title,
     cwds: cwd === undefined ? [] : [cwd],
-    ...(branch !== undefined && { git_branch: branch }),
-    ...(commit !== undefined && { git_commit: commit }),
+    git_branch: branch,
+    git_commit: commit,
     ...(parent !== undefined && (isSubagent ? { parent: { id: parent } } : { resume_of: parent })),
     ...spanOf([time(facts.start_time), time(facts.end_time)]),
     messages,

@@ -72,7 +72,7 @@ function factsIn(path: string, report: (problem: Unreadable) => void): Map<strin
       const entry: RawRecord = record(value) ?? {}
       const [id, label, parent] = [string(entry.sessionId), string(entry.label), idOf(entry.spawnedBy)]
       if (id === undefined) return []
-      return [[id, { type: "dex-session", key, ...(label && { label }), ...(parent && { parent }) }] as const]
+      return [[id, { type: "dex-session", key, label: label || undefined, parent: parent || undefined }] as const]
     }),
   )
 }

@@ -1,4 +1,5 @@
 import type { Conversation, Kind, Part } from "../../core/conversation.ts"
+import { defined } from "../../core/defined.ts"
 import { type RawRecord, string } from "../../core/record.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
 import { type PiDialect, parsePi } from "../pi/parse.ts"
@@ -32,10 +33,10 @@ function withFacts(conversation: Conversation, { key, label, parent }: RawRecord
   const text = string(label)
   const parentId = string(parent)
   return {
-    ...conversation,
+    ...defined(conversation),
     kind,
-    ...(text !== undefined && { title: { text, from: kind === "person" ? "person" : "agent" } }),
-    ...(kind === "subagent" && parentId !== undefined && { parent: { id: parentId } }),
+    title: text === undefined ? conversation.title : { text, from: kind === "person" ? "person" : "agent" },
+    parent: kind === "subagent" && parentId !== undefined ? { id: parentId } : conversation.parent,
   }
 }
 

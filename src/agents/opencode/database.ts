@@ -1,3 +1,4 @@
+import { defined } from "../../core/defined.ts"
 import { number, parseObject, type RawRecord, string } from "../../core/record.ts"
 import { type DatabaseSession, taggedRows } from "../kit/database-units.ts"
 import { columnsOf, type ForeignDatabase } from "../kit/foreign-sqlite.ts"
@@ -63,7 +64,7 @@ export function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
   const upgrade = tables.length === 2 ? upgradeOf(db) : undefined
   const found = [...sessions.values()].map(({ bornAt, ...session }) => ({
     ...session,
-    ...(Number.isFinite(bornAt) && { bornAt }),
+    bornAt: Number.isFinite(bornAt) ? bornAt : undefined,
   }))
   return upgrade ? found.filter((session) => !wasDeleted(upgrade, session)) : found
 }
@@ -123,6 +124,6 @@ function sessionRow(db: ForeignDatabase, id: string, isNewer: boolean): RawRecor
     ...Object.fromEntries(Object.entries(newer).filter(([, value]) => value !== null)),
     table: "session",
     revert: newer.revert ?? null, // the upgrade takes no revert along
-    ...(completedAt !== undefined && { upgraded_at: completedAt }),
+    ...defined({ upgraded_at: completedAt }),
   }
 }

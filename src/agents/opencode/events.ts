@@ -26,7 +26,7 @@ function eventMessage(row: RawRecord, asked: Origin, count: (type: string) => vo
   const data = record(row.data)
   if (key === undefined || !data) return undefined
   const at = time(record(data.time)?.created) ?? time(row.time_created)
-  const base = { key, ...(at !== undefined && { at }) }
+  const base = { key, at }
   const text = string(data.text)
   switch (row.type) {
     case "user": {
@@ -52,7 +52,7 @@ function eventMessage(row: RawRecord, asked: Origin, count: (type: string) => vo
       const told = records(data.content).map((part, index) => assistantPart(part, `${key}:${index}`, count))
       const model = string(record(data.model)?.id) ?? string(record(data.model)?.modelID)
       const usage = usageIn([data])
-      return whole({ ...base, role: "assistant", ...(model && { model }), ...(usage && { usage }) }, told)
+      return whole({ ...base, role: "assistant", model: model || undefined, usage }, told)
     }
     case "compaction": {
       const summary = string(data.summary)
@@ -62,7 +62,7 @@ function eventMessage(row: RawRecord, asked: Origin, count: (type: string) => vo
         ...base,
         role: "system",
         parts: [{ type: "summary", text: summary, origin: "agent" }],
-        ...(usage && { usage }),
+        usage,
       }
     }
     case "agent-switched":
@@ -108,7 +108,7 @@ function shellMessage(base: { key: string; at?: number }, data: RawRecord): Mess
   const output = string(data.output) ?? string(record(data.output)?.output) ?? string(record(data.output)?.text) ?? ""
   const exit = number(data.exit)
   const call_id = string(data.callID) ?? string(data.shellID) ?? base.key
-  const outcome = { call_id, output, ...(exit !== undefined && { exit_status: exit }) }
+  const outcome = { call_id, output, exit_status: exit }
   const isError = exit !== undefined && exit !== 0
   return {
     ...base,
@@ -124,5 +124,5 @@ function shellMessage(base: { key: string; at?: number }, data: RawRecord): Mess
 function whole(message: Omit<Message, "parts" | "effects">, told: PartsAndEffects[]): Message | undefined {
   const parts = told.flatMap((one) => one.parts)
   const effects = told.flatMap((one) => one.effects ?? [])
-  return parts.length === 0 ? undefined : { ...message, parts, ...(effects.length > 0 && { effects }) }
+  return parts.length === 0 ? undefined : { ...message, parts, effects: effects.length > 0 ? effects : undefined }
 }

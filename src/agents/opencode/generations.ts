@@ -1,4 +1,5 @@
 import type { Effect, Message, Part } from "../../core/conversation.ts"
+import { defined } from "../../core/defined.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { record, string, time } from "../../core/record.ts"
 import { opencodeUsage, usageIn } from "./parts.ts"
@@ -73,8 +74,7 @@ function together(newer: RowMessages, older: RowMessages | undefined): RowMessag
       {
         ...message,
         parts: message.parts.map((part) => clearedResult(part, was) ?? part),
-        ...(effects.length > 0 && { effects }),
-        ...(usage && { usage }),
+        ...defined({ effects: effects.length > 0 ? effects : undefined, usage }),
       },
       ...(older.messages.length > 1 ? older.messages : newer.messages).slice(1),
     ],

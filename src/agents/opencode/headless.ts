@@ -98,14 +98,14 @@ function read(stdout: string): HeadlessReply | undefined {
   }
   if (!isDone) return undefined
   const { cost_usd, ...counted } = used
-  return { type: "reply", text, ...counted, ...(cost_usd > 0 && { cost_usd }) }
+  return { type: "reply", text, ...counted, cost_usd: cost_usd > 0 ? cost_usd : undefined }
 }
 
 function failed(error: Record<string, unknown>): HeadlessReply {
   const data = record(error.data) ?? {}
   const status = number(data.statusCode)
   const message = string(data.message) ?? string(error.name) ?? ""
-  return { type: "failed", message, ...(status !== undefined && { status }) }
+  return { type: "failed", message, status }
 }
 
 function sum(...counts: unknown[]): number {

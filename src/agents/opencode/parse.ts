@@ -1,5 +1,6 @@
 import { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Effect, Message, Origin, Part, Role } from "../../core/conversation.ts"
+import { defined } from "../../core/defined.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { number, record, string, time } from "../../core/record.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
@@ -52,7 +53,11 @@ export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed
     if (isTarget && !abandonedFrom.keepsMessage) abandoned = true
     const isCopy = isCopied(record(told.row.data) ?? {}, about)
     for (const message of told.messages)
-      messages.push({ ...message, ...(abandoned && { abandoned }), ...(isCopy && { usage: undefined }) })
+      messages.push({
+        ...message,
+        ...defined({ abandoned: abandoned || undefined }),
+        usage: isCopy ? undefined : message.usage,
+      })
     if (isTarget) abandoned = true
   }
   if (messages.length === 0) return { conversations: [], unknown: unknown.all() }
@@ -65,8 +70,8 @@ export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed
     title: titleOf(string(about.title)),
     cwds: cwdsOf(about, messageRows, eventRows, projects),
     agent_version: string(about.version),
-    ...(parentId && { parent: { id: parentId } }),
-    ...(string(about.fork_session_id) && { fork_of: string(about.fork_session_id) }),
+    parent: parentId ? { id: parentId } : undefined,
+    fork_of: string(about.fork_session_id),
     started_at: time(about.time_created) ?? times.reduce<number | undefined>(earlier, undefined),
     ended_at: times.reduce<number | undefined>(later, undefined) ?? time(about.time_updated),
     messages,
@@ -107,11 +112,11 @@ function* messagesOf(
     yield {
       key: id,
       role,
-      ...(at !== undefined && { at }),
-      ...(role === "assistant" && model !== undefined && { model }),
+      at,
+      model: role === "assistant" && model !== undefined ? model : undefined,
       parts,
-      ...(written.length > 0 && { effects: written }),
-      ...(usage && { usage }),
+      effects: written.length > 0 ? written : undefined,
+      usage,
     }
   }
   const error = record(assistant.error)

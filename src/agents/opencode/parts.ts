@@ -32,7 +32,7 @@ export function toolParts(part: RawRecord, id: string): PartsAndEffects {
     tool,
     call_id,
     is_error: status === "failed" || (call.exit !== undefined && call.exit !== 0),
-    ...(hunks.length > 0 && { hunks }),
+    hunks: hunks.length > 0 ? hunks : undefined,
   })
   parts.push(...call.attachments.flatMap((file) => fileParts(file, origin).parts))
   if (added !== undefined) parts.push({ type: "text", text: added, origin: "injected" })
@@ -96,7 +96,7 @@ function effectsOf({ tool, call_id, input, status, output, exit, metadata }: Cal
       const command = string(given.command)
       if (command === undefined) return []
       const failed = status === "failed" ? true : undefined
-      const outcome = { call_id, output, ...(exit !== undefined && { exit_status: exit }), ...(failed && { failed }) }
+      const outcome = { call_id, output, exit_status: exit, failed }
       return [commandEffect(command, outcome), ...commitEffects(command, output, call_id)]
     }
     case "read":
@@ -161,9 +161,9 @@ export function fileParts(file: RawRecord, origin: Origin): PartsAndEffects {
           type: "image",
           text: name,
           origin,
-          ...(mime && { mime }),
-          ...(bytes && { bytes }),
-          ...(sha256 && { sha256 }),
+          mime: mime || undefined,
+          bytes: bytes || undefined,
+          sha256: sha256 || undefined,
         },
       ],
     }
@@ -206,8 +206,8 @@ function stepUsage({ tokens, cost }: RawRecord): Usage {
     output: (number(count?.output) ?? 0) + (reasoning ?? 0),
     cache_read: number(cache?.read) ?? 0,
     cache_write: number(cache?.write) ?? 0,
-    ...(reasoning && { reasoning }),
-    ...(charged && { cost: charged }),
+    reasoning: reasoning || undefined,
+    cost: charged || undefined,
   }
 }
 
@@ -230,7 +230,7 @@ function textOrJson(value: unknown): string {
 /** What went wrong in a message, as a message of its own. */
 export function errorNotice(id: string, text: string, at: number | undefined): Message {
   const parts: Part[] = [{ type: "text", text, origin: "agent" }]
-  return { key: `${id}:error`, role: "system", ...(at !== undefined && { at }), parts }
+  return { key: `${id}:error`, role: "system", at, parts }
 }
 
 export function errorMessageOf(error: unknown): string {

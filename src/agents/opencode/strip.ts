@@ -1,3 +1,4 @@
+import { defined } from "../../core/defined.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { array, isRecord, record, string } from "../../core/record.ts"
 import { digestOf, digestOfDataUri, withoutBulk } from "../kit/kept-text.ts"
@@ -29,9 +30,11 @@ function stripState(state: RawRecord): RawRecord {
   const metadata = record(state.metadata)
   return {
     ...state,
-    ...(metadata && { metadata: stripMetadata(metadata, state.output) }),
-    ...(Array.isArray(state.attachments) && { attachments: withoutBytesAll(state.attachments) }),
-    ...(Array.isArray(state.content) && { content: withoutBytesAll(state.content) }),
+    ...defined({
+      metadata: metadata && stripMetadata(metadata, state.output),
+      attachments: Array.isArray(state.attachments) ? withoutBytesAll(state.attachments) : undefined,
+      content: Array.isArray(state.content) ? withoutBytesAll(state.content) : undefined,
+    }),
   }
 }
 
@@ -57,8 +60,10 @@ function stripEvent({
 }: RawRecord): RawRecord {
   return {
     ...rest,
-    ...(Array.isArray(rest.files) && { files: withoutBytesAll(rest.files) }),
-    ...(Array.isArray(rest.content) && { content: rest.content.map(stripEventPart) }),
+    ...defined({
+      files: Array.isArray(rest.files) ? withoutBytesAll(rest.files) : undefined,
+      content: Array.isArray(rest.content) ? rest.content.map(stripEventPart) : undefined,
+    }),
   }
 }
 

@@ -43,7 +43,7 @@ export function parseOpenhands(raw: Iterable<RawRecord>, unit: UnitName): Parsed
     else if (said.parts.length > 0) {
       const at = time(event.timestamp)
       const key = keyOf(`${id}:${string(event.id) ?? messages.length}`)
-      messages.push({ key, ...(at !== undefined && { at }), ...said })
+      messages.push({ key, at, ...said })
     }
   }
   addSessionUsage(messages, string(about.model), spentIn(about))
@@ -125,12 +125,12 @@ function resultOf(event: RawRecord, calls: Map<string, Call>): Content {
     call_id,
     output: refused ?? said.map(({ text }) => text).join("\n"),
     failed: refused !== undefined || observation.is_error === true || string(observation.error) !== undefined,
-    ...(exit !== undefined && exit >= 0 && { exit_status: exit }), // below 0 it still runs
+    exit_status: exit !== undefined && exit >= 0 ? exit : undefined, // below 0 it still runs
     deed: deedOf(call, observation),
     isRemote: string(observation.kind)?.startsWith("MCP") === true,
   })
   const images = said.filter(({ type }) => type === "image")
-  return { role: "tool", parts: [part, ...images], ...(effects.length > 0 && { effects }) }
+  return { role: "tool", parts: [part, ...images], effects: effects.length > 0 ? effects : undefined }
 }
 
 function deedOf(call: Call | undefined, { hunks }: RawRecord): Deed {
@@ -168,8 +168,8 @@ function openhandsUsage({ accumulated_cost, accumulated_token_usage }: RawRecord
     output: of("completion_tokens"),
     cache_read,
     cache_write,
-    ...(reasoning > 0 && { reasoning }),
-    ...(cost > 0 && { cost }),
+    reasoning: reasoning > 0 ? reasoning : undefined,
+    cost: cost > 0 ? cost : undefined,
   }
 }
 

@@ -1,3 +1,4 @@
+import { defined } from "../../core/defined.ts"
 import { type RawRecord, record, records, string } from "../../core/record.ts"
 import { hunksBetween } from "../kit/hunks-between.ts"
 import { digestOfDataUri, withoutBulk } from "../kit/kept-text.ts"
@@ -9,9 +10,15 @@ export function stripOpenhandsEvent(event: RawRecord): RawRecord {
   const message = record(kept.llm_message)
   return withoutBulk({
     ...kept,
-    ...(observation && { observation: stripObservation(observation) }),
-    ...(message && { llm_message: { ...message, content: contentOf(message.content) } }),
-    ...(Array.isArray(kept.thinking_blocks) && { thinking_blocks: records(kept.thinking_blocks).map(stripThinking) }),
+    ...defined({
+      observation: observation && stripObservation(observation),
+      llm_message: message && { ...message, content: contentOf(message.content) },
+    }),
+    ...defined({
+      thinking_blocks: Array.isArray(kept.thinking_blocks)
+        ? records(kept.thinking_blocks).map(stripThinking)
+        : undefined,
+    }),
   })
 }
 
@@ -22,7 +29,7 @@ function stripObservation({ old_content, new_content, hunks: _, ...observation }
   return {
     ...observation,
     content: contentOf(observation.content),
-    ...(changed && { hunks: hunksBetween(path, before, after) }),
+    ...defined({ hunks: changed ? hunksBetween(path, before, after) : undefined }),
   }
 }
 

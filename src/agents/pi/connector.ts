@@ -1,4 +1,5 @@
 import { join } from "node:path"
+import { defined } from "../../core/defined.ts"
 import { type RawRecord, record, records, string } from "../../core/record.ts"
 import type { Connector, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { entriesOf, fileAt } from "../kit/folder.ts"
@@ -50,11 +51,11 @@ export function stripPiEntry(entry: RawRecord): RawRecord {
   if (!message) return withoutBulk(entry)
   const { details, ...rest } = message
   const { diff, exitCode } = record(details) ?? {}
-  const kept = { ...(diff !== undefined && { diff }), ...(exitCode !== undefined && { exitCode }) }
+  const kept = defined({ diff, exitCode })
   const content = Array.isArray(rest.content) ? { content: records(rest.content).map(stripPart) } : {}
   return withoutBulk({
     ...entry,
-    message: { ...rest, ...content, ...(Object.keys(kept).length > 0 && { details: kept }) },
+    message: { ...rest, ...content, ...defined({ details: Object.keys(kept).length > 0 ? kept : undefined }) },
   })
 }
 

@@ -53,9 +53,9 @@ export function parsePi(raw: Iterable<RawRecord>, unit: UnitName, dialect = PI):
       const key = keys(entry, said.role)
       messages.push({
         key,
-        ...(at !== undefined && { at }),
+        at,
         ...said,
-        ...(left.has(string(entry.id) ?? "") && { abandoned: true }),
+        abandoned: left.has(string(entry.id) ?? "") ? true : undefined,
       })
     }
   }
@@ -107,7 +107,7 @@ function callsIn(entries: RawRecord[], { tools }: PiDialect): Map<string, Call> 
   const doneBy = (tool: string) => kinds.find((kind) => tools[kind].includes(tool))
   const callOf = (tool: string, args: unknown): Call => {
     const does = doneBy(tool)
-    return { tool, ...(does && { does }), args: record(args) ?? {} }
+    return { tool, does, args: record(args) ?? {} }
   }
   const calls = entries.flatMap((entry) => records(record(entry.message)?.content))
   return new Map(
@@ -176,8 +176,8 @@ function answerOf(message: RawRecord): Content {
   return {
     role: "assistant",
     parts: problem === undefined ? said : [...said, { type: "text", text: problem, origin: "local_tool" }],
-    ...(model !== undefined && { model }),
-    ...(usage && { usage }),
+    model,
+    usage,
   }
 }
 
@@ -188,7 +188,7 @@ function callPart(part: RawRecord): Part {
     text: JSON.stringify(part.arguments ?? {}),
     origin: "agent",
     tool: string(part.name) ?? "unknown",
-    ...(id !== undefined && { call_id: id }),
+    call_id: id,
   }
 }
 
@@ -207,13 +207,13 @@ function resultOf(message: RawRecord, calls: Map<string, Call>): Content {
     type: "tool_result",
     text,
     origin,
-    ...(tool !== undefined && { tool }),
-    ...(id !== undefined && { call_id: id }),
+    tool,
+    call_id: id,
     is_error,
-    ...(hunks.length > 0 && { hunks }),
+    hunks: hunks.length > 0 ? hunks : undefined,
   }
   const images = said.filter(({ type }) => type === "image")
-  return { role: "tool", parts: [result, ...images], ...(effects.length > 0 && { effects }) }
+  return { role: "tool", parts: [result, ...images], effects: effects.length > 0 ? effects : undefined }
 }
 
 /** A command that the person ran. */
@@ -228,10 +228,7 @@ function commandOf(message: RawRecord): Content {
     parts: [
       { type: "tool_result", text: `$ ${command}\n${output}`, origin: "local_tool", tool: "bash", is_error: failed },
     ],
-    effects: [
-      commandEffect(command, { ...(exit_status !== undefined && { exit_status }), output }),
-      ...(failed ? [] : commitEffects(command, output)),
-    ],
+    effects: [commandEffect(command, { exit_status, output }), ...(failed ? [] : commitEffects(command, output))],
   }
 }
 
@@ -245,8 +242,8 @@ function effectsOf({ does, args }: Call, { text, failed, exit }: Outcome, call_i
     const outcome = {
       failed: failed || (exit ?? 0) !== 0,
       output: text,
-      ...(exit_status !== undefined && { exit_status }),
-      ...(call_id !== undefined && { call_id }),
+      exit_status,
+      call_id,
     }
     return [commandEffect(command, outcome), ...(outcome.failed ? [] : commitEffects(command, text, call_id))]
   }
@@ -294,8 +291,8 @@ function piUsage(usage: RawRecord | undefined): Usage | undefined {
     output: of("output"),
     cache_read: of("cacheRead"),
     cache_write: of("cacheWrite"),
-    ...(reasoning ? { reasoning } : {}),
-    ...(cost ? { cost } : {}),
+    reasoning: reasoning || undefined,
+    cost: cost || undefined,
   }
 }
 
@@ -306,9 +303,9 @@ function conversationOf(entries: RawRecord[], header: RawRecord, messages: Messa
   return {
     id: string(header.id) ?? idIn(unit.key) ?? unit.key,
     kind: "person",
-    ...(named && { title: { text: string(named.name)!, from: "person" } }),
+    title: named && { text: string(named.name)!, from: "person" },
     cwds: cwd === undefined ? [] : [cwd],
-    ...(parent !== undefined && { fork_of: parent }),
+    fork_of: parent,
     ...spanOf([time(header.timestamp), ...messages.map(({ at }) => at)]),
     messages,
     authority: 1,

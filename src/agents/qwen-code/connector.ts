@@ -1,4 +1,5 @@
 import { join } from "node:path"
+import { defined } from "../../core/defined.ts"
 import { parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
 import type { Connector, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { factsFirst, type UnitWithFacts, unitWithFacts } from "../kit/facts-first.ts"
@@ -62,7 +63,7 @@ function* transcriptsIn(folder: string, below: string, report: (problem: Unreada
 function subagentAt(path: string, report: (problem: Unreadable) => void): RawRecord | undefined {
   const meta = parseObject(textAt(path, MAX_META_BYTES, report) ?? "")
   const [description, call] = [string(meta?.description), string(meta?.toolUseId)]
-  return meta && { type: "dex-subagent", ...(description && { description }), ...(call && { call }) }
+  return meta && { type: "dex-subagent", description: description || undefined, call: call || undefined }
 }
 
 /** Without image bytes, signatures, copies of whole files, and measurements, which repeat what stands beside them. */
@@ -73,9 +74,11 @@ function stripRecord(raw: RawRecord): RawRecord {
   const said = record(message)
   return withoutBulk({
     ...rest,
-    ...(payload && keepsPayload && { systemPayload: payload }),
-    ...(said && { message: { ...said, parts: records(said.parts).map(stripPart) } }),
-    ...(record(toolCallResult) && { toolCallResult: stripResult(record(toolCallResult)!) }),
+    ...defined({
+      systemPayload: payload && keepsPayload ? payload : undefined,
+      message: said && { ...said, parts: records(said.parts).map(stripPart) },
+      toolCallResult: record(toolCallResult) && stripResult(record(toolCallResult)!),
+    }),
   })
 }
 

@@ -1,5 +1,6 @@
 import { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Hunk, Message, Origin, Part, Title } from "../../core/conversation.ts"
+import { defined } from "../../core/defined.ts"
 import { number, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import { addRequest, type Usage } from "../../core/usage.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
@@ -82,7 +83,7 @@ export function parseQwenCode(raw: Iterable<RawRecord>, unit: UnitName): Parsed 
       const usage = said.role === "assistant" && unsaid
       if (usage) unsaid = undefined
       const abandoned = left.has(string(one.uuid) ?? "") && { abandoned: true }
-      messages.push({ key, ...(at !== undefined && { at }), ...said, ...(usage && { usage }), ...abandoned })
+      messages.push({ key, at, ...said, ...defined({ usage: usage || undefined }), ...abandoned })
     }
   }
   const conversation = () => conversationOf(all, id, messages, left, isSubagent ? unit : undefined)
@@ -174,7 +175,7 @@ function answerOf(one: RawRecord): Content {
     return [{ type: part.thought === true ? "thinking" : "text", text, origin: "agent" }]
   })
   const [model, usage] = [string(one.model), qwenUsage(record(one.usageMetadata))]
-  return { role: "assistant", parts, ...(model !== undefined && { model }), ...(usage && { usage }) }
+  return { role: "assistant", parts, model, usage }
 }
 
 /** What came from the cache is in the prompt's tokens, and thoughts are in the answer's, which not every provider adds. */
@@ -188,7 +189,7 @@ function qwenUsage(counted: RawRecord | undefined): Usage | undefined {
   const output = Math.max(of("candidatesTokenCount"), of("totalTokenCount") - prompt)
   if (prompt + output === 0) return undefined
   const input = Math.max(0, prompt - cache_read)
-  return { input, output, cache_read, cache_write: 0, ...(reasoning > 0 && { reasoning }) }
+  return { input, output, cache_read, cache_write: 0, reasoning: reasoning > 0 ? reasoning : undefined }
 }
 
 function resultOf(one: RawRecord, calls: Map<string, Call>): Content {
@@ -208,7 +209,7 @@ function resultOf(one: RawRecord, calls: Map<string, Call>): Content {
       call_id,
       output,
       failed: outcome.status === "error" || (given.output === undefined && string(given.error) !== undefined),
-      ...(call && exit_status !== undefined && { exit_status }),
+      exit_status: call && exit_status !== undefined ? exit_status : undefined,
       deed: call ? deedOf(call, display) : {},
     })
   })
@@ -217,7 +218,7 @@ function resultOf(one: RawRecord, calls: Map<string, Call>): Content {
   return {
     role: "tool",
     parts: [...finished.map(({ part }) => part), ...images],
-    ...(effects.length > 0 && { effects }),
+    effects: effects.length > 0 ? effects : undefined,
   }
 }
 
@@ -263,12 +264,12 @@ function conversationOf(
   return {
     id,
     kind: subagent ? "subagent" : "person",
-    ...(title && { title }),
+    title,
     cwds: [...new Set(all.flatMap(({ cwd }) => string(cwd) ?? []))],
-    ...(branch !== undefined && { git_branch: branch }),
-    ...(version !== undefined && { agent_version: version }),
-    ...(subagent && { parent: { id: subagent.key.split("/")[1]!, ...(call_id !== undefined && { call_id }) } }),
-    ...(forkOf !== undefined && !subagent && { fork_of: forkOf }),
+    git_branch: branch,
+    agent_version: version,
+    parent: subagent && { id: subagent.key.split("/")[1]!, call_id },
+    fork_of: forkOf !== undefined && !subagent ? forkOf : undefined,
     ...spanOf(messages.map(({ at }) => at)),
     messages,
     authority: 1,

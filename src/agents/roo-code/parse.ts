@@ -47,9 +47,9 @@ function messagesOfTurns(turns: RawRecord[], { id, asked, workspace, count }: Ab
     if (content.parts.length === 0) continue
     messages.push({
       key: keys(`${id}:${number(turn.ts) ?? index}:${string(turn.role) ?? "assistant"}`),
-      ...(at !== undefined && { at }),
+      at,
       ...content,
-      ...(content.role === "assistant" && model !== undefined && { model }),
+      model: content.role === "assistant" && model !== undefined ? model : undefined,
     })
   }
   return messages
@@ -82,7 +82,7 @@ function rooUsage(counted: RawRecord, money: string): Usage | undefined {
   if (sent + output === 0) return undefined
   const cost = of(money)
   const input = sent >= cache_read + cache_write ? sent - cache_read - cache_write : sent // older versions left them out
-  return { input, output, cache_read, cache_write, ...(cost > 0 && { cost }) }
+  return { input, output, cache_read, cache_write, cost: cost > 0 ? cost : undefined }
 }
 
 function conversationOf(
@@ -96,7 +96,7 @@ function conversationOf(
     id,
     kind: parent === undefined ? "person" : "subagent",
     cwds: workspace === undefined ? [] : [workspace],
-    ...(parent !== undefined && { parent: { id: parent } }),
+    parent: parent === undefined ? undefined : { id: parent },
     ...spanOf([
       ...messages.map(({ at }) => at),
       ...(messages.some(({ at }) => at !== undefined) ? [] : [time(history.ts)]),

@@ -1,4 +1,5 @@
 import { isAbsolute, join } from "node:path"
+import { defined } from "../../core/defined.ts"
 import { array, type RawRecord, record, string } from "../../core/record.ts"
 import { deedByName, type ToolNames } from "../kit/deed-by-name.ts"
 import type { Deed } from "../kit/finished-call.ts"
@@ -23,8 +24,10 @@ export function deedOfRooCode(tool: string | undefined, args: RawRecord, workspa
   const deed = deedByName(TOOLS, tool, args)
   return {
     ...deed,
-    ...(deed.reads && { reads: deed.reads.map(within) }),
-    ...(deed.hunks && { hunks: deed.hunks.map((hunk) => ({ ...hunk, path: within(hunk.path) })) }),
+    ...defined({
+      reads: deed.reads?.map(within),
+      hunks: deed.hunks?.map((hunk) => ({ ...hunk, path: within(hunk.path) })),
+    }),
   }
 }
 

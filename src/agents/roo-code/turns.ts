@@ -137,7 +137,7 @@ function resultOf(
     output,
     printed: output.slice(around?.length ?? 0),
     failed: is_error,
-    ...(code !== undefined && { exit_status: Number(code) }),
+    exit_status: code === undefined ? undefined : Number(code),
     deed: call ? deedOfRooCode(call.tool, call.args, workspace) : {},
   })
 }

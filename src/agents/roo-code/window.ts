@@ -44,7 +44,7 @@ export function windowMessages(
     if (part === undefined || part === "unknown") return []
     const at = time(one.ts)
     const role = isPrompt ? "user" : part.origin === "agent" ? "assistant" : "tool"
-    return [{ key: keys(`${id}:${number(one.ts) ?? index}`), role, ...(at !== undefined && { at }), parts: [part] }]
+    return [{ key: keys(`${id}:${number(one.ts) ?? index}`), role, at, parts: [part] }]
   })
 }
 

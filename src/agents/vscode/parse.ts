@@ -49,7 +49,7 @@ function messagesOf(request: RawRecord, place: string, count: (type: string) => 
     messages.push({
       key,
       role: "user",
-      ...(at !== undefined && { at }),
+      at,
       parts: [{ type: "text", text: prompt, origin: "person" }],
     })
   const problem = string(record(result?.errorDetails)?.message)
@@ -58,11 +58,11 @@ function messagesOf(request: RawRecord, place: string, count: (type: string) => 
     messages.push({
       key: `${key}:response`,
       role: "assistant",
-      ...(begun !== undefined && { at: begun }),
-      ...(model !== undefined && { model }),
+      at: begun,
+      model,
       parts,
-      ...(effects.length > 0 && { effects }),
-      ...(usage && { usage }),
+      effects: effects.length > 0 ? effects : undefined,
+      usage,
     })
   return abandoned ? messages.map((message) => ({ ...message, abandoned })) : messages
 }
@@ -84,7 +84,7 @@ function conversationOf(
   return {
     id,
     kind: "person",
-    ...(title !== undefined && { title: { text: title, from: "agent" } }),
+    title: title === undefined ? undefined : { text: title, from: "agent" },
     cwds: folder === undefined ? [] : [folder],
     ...spanOf([time(session.creationDate), time(session.lastMessageDate), ...messages.map(({ at }) => at)]),
     messages,

@@ -132,7 +132,7 @@ function addCall({ parts, effects }: Content, item: RawRecord, calls: Map<string
     call_id: id,
     output: asked?.output ?? outputIn(data, details) ?? textIn(item.pastTenseMessage) ?? "",
     failed: details?.isError === true,
-    ...(exit_status !== undefined && { exit_status }),
+    exit_status,
     deed: command === undefined ? deed : { ...deed, command },
     isRemote: record(item.source)?.type === "mcp",
   })
@@ -142,7 +142,7 @@ function addCall({ parts, effects }: Content, item: RawRecord, calls: Map<string
 
 function shownInput(item: RawRecord, command: string | undefined): RawRecord {
   const message = textIn(item.invocationMessage)
-  return { ...(message !== undefined && { message }), ...(command !== undefined && { command }) }
+  return { message, command }
 }
 
 function outputIn(data: RawRecord | undefined, details: RawRecord | undefined): string | undefined {

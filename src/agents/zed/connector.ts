@@ -41,7 +41,7 @@ function threadsIn(db: ForeignDatabase): DatabaseSession[] {
       stamp: `${row.updated_at}:${bytes}`,
       bytes,
       modifiedAt: time(row.updated_at) ?? 0,
-      ...(bornAt !== undefined && { bornAt }),
+      bornAt,
     }
   })
 }

@@ -74,7 +74,7 @@ function userMessage(user: RawRecord, key: string, { asked }: Thread): Message |
     if (path !== undefined) effects.push(fileEffect(path, "mentioned"))
   }
   if (parts.length === 0) return undefined
-  return { key: string(user.id) ?? key, role: "user", parts, ...(effects.length > 0 && { effects }) }
+  return { key: string(user.id) ?? key, role: "user", parts, effects: effects.length > 0 ? effects : undefined }
 }
 
 type Call = { id: string | undefined; tool: string | undefined; input: RawRecord }
@@ -125,13 +125,13 @@ function answerAndResults(
       output,
       printed: output.slice(around.length).replaceAll(/^```$/gm, ""),
       failed: result.is_error === true,
-      ...(code !== undefined && { exit_status: Number(code) }),
+      exit_status: code === undefined ? undefined : Number(code),
       deed: deedOfZed(call.tool, call.input, result.output, folders),
     })
     said.push(finished.part)
     effects.push(...finished.effects)
   }
-  const answer: Message = { key, role: "assistant", ...(model !== undefined && { model }), parts }
+  const answer: Message = { key, role: "assistant", model, parts }
   const results: Message = { key: `${key}:results`, role: "tool", parts: said }
   if (effects.length > 0) results.effects = effects
   return [answer, results].filter((one) => one.parts.length > 0)
@@ -220,12 +220,12 @@ function conversationOf(
   return {
     id,
     kind: parent === undefined ? "person" : "subagent",
-    ...(title !== undefined && !/^New (Agent )?Thread$/.test(title) && { title: { text: title, from: "agent" } }),
+    title: title !== undefined && !/^New (Agent )?Thread$/.test(title) ? { text: title, from: "agent" } : undefined,
     cwds: folders,
-    ...(branch !== undefined && { git_branch: branch }),
-    ...(remote !== undefined && { git_remote: remote }),
-    ...(commit !== undefined && { git_commit: commit }),
-    ...(parent !== undefined && { parent: { id: parent } }),
+    git_branch: branch,
+    git_remote: remote,
+    git_commit: commit,
+    parent: parent === undefined ? undefined : { id: parent },
     ...spanOf([time(row.created_at), time(row.updated_at), time(data.updated_at)]),
     messages,
     authority: 1,
