@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
-import { RETRIEVAL_AGENT } from "../src/agents/kit/retrieval-agent.ts"
+import { RETRIEVAL_AGENT } from "../src/agents/kit/wiring.ts"
 import { offered } from "../src/mcp/definitions.ts"
 import { AGENTS, type Agent } from "./agents.ts"
 import { setUpMachine, type Trace } from "./machine.ts"

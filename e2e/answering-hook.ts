@@ -1,5 +1,5 @@
-import { agentOf } from "../src/agents/index.ts"
-import { fields } from "../src/agents/kit/hooks.ts"
+import { fields } from "../src/agents/hooks.ts"
+import { agentOf } from "../src/agents/registry.ts"
 import { contextText } from "../src/hooks/context-text.ts"
 
 // Stands in for `dex hook` where every moment must be answered: reads and writes as dex does, and always has one thing to say.

@@ -16,7 +16,7 @@ const HOT = [
   /^src\/store\/(history\/sqlite-history|index\/search-index)\.ts$/,
 ]
 /** A hook has no time to look for another file. */
-const HOT_IN_HOOKS = [...HOT, /^src\/agents\/[^/]+\/hooks\.ts$/, /^src\/hooks\/late\.ts$/]
+const HOT_IN_HOOKS = [...HOT, /^src\/agents\/hooks\.ts$/, /^src\/hooks\/late\.ts$/]
 /** With fewer the shared file is large for whoever needs little of it: at a sixth of the pieces `dex mcp` took 1.12 times as long to start. */
 const MANY_PIECES = 1 / 5
 /** What the first file chooses from, each in one piece. */

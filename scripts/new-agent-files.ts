@@ -5,15 +5,13 @@ export type NewAgent = { name: string; source: string; folder: string[]; extensi
 export function agentFiles(agent: NewAgent): Record<string, string> {
   const folder = `src/agents/${agent.name}`
   return {
-    [`${folder}/agent.ts`]: record(agent),
-    [`${folder}/roots.ts`]: roots(agent),
-    [`${folder}/connector.ts`]: connector(agent),
-    [`${folder}/parse.ts`]: parser(agent),
+    [`${folder}/connector.ts`]: `${connector(agent)}
+${parser(agent)}`,
     [`test/agents/${agent.name}.test.ts`]: test(agent),
   }
 }
 
-function variableOf({ name }: NewAgent): string {
+export function variableOf({ name }: { name: string }): string {
   return name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
 }
 
@@ -22,29 +20,20 @@ function typeOf(agent: NewAgent): string {
   return variable[0]!.toUpperCase() + variable.slice(1)
 }
 
-function record(agent: NewAgent): string {
+/** Its record, and where it keeps its sessions. */
+export function agentRecord(agent: NewAgent): string {
   const variable = variableOf(agent)
-  return `import type { Agent } from "../agent.ts"
-import { ${variable}Roots } from "./roots.ts"
+  const folder = agent.folder.slice(0, 2).map((step) => JSON.stringify(step))
+  return `/** Other systems, and the variables that move the folder, belong here too. */
+export const ${variable}Roots: Roots = belowHome(${folder.join(", ")})
 
-export const ${variable}: Agent = {
+const ${variable}: Agent = {
   source: "${agent.source}",
   name: "${typeOf(agent)}",
   roots: ${variable}Roots,
   basis: "recorded",
-  connector: async () => (await import("./connector.ts")).${variable}Connector,
-}
-`
-}
-
-function roots(agent: NewAgent): string {
-  const folder = agent.folder.slice(0, 2).map((step) => JSON.stringify(step))
-  return `import { join } from "node:path"
-import type { Machine } from "../kit/connector.ts"
-
-/** Where it keeps its sessions. Other systems, and the variables that move the folder, belong here too. */
-export function ${variableOf(agent)}Roots({ home }: Machine): string[] {
-  return [join(home, ${folder.join(", ")})]
+  connector: async () => (await import("./${agent.name}/connector.ts")).${variable}Connector,
+  without: { resume: "say which command continues a session, or why none does", open: "the same for a first prompt" },
 }
 `
 }
@@ -56,13 +45,14 @@ function connector(agent: NewAgent): string {
     ? "readJsonFile(unit.path, after, recordsOfWhole)"
     : "readJsonl(unit.path, after, { strip: withoutBulk })"
   return `import { join } from "node:path"
-${isJson ? 'import { type RawRecord, records } from "../../core/record.ts"\n' : ""}import type { Connector, Unit, Unreadable } from "../kit/connector.ts"
-import { entriesOf, fileAt } from "../kit/folder.ts"
-${isJson ? 'import { readJsonFile } from "../kit/json-file.ts"' : 'import { readJsonl } from "../kit/jsonl.ts"'}
-import { withoutBulk } from "../kit/kept-text.ts"
-import { unitOfFile } from "../kit/unit-of-file.ts"
-import { parse${typeOf(agent)} } from "./parse.ts"
-import { ${variable}Roots } from "./roots.ts"
+import { createCounts } from "../../core/by-name.ts"
+import type { Message, Part } from "../../core/conversation.ts"
+import { type RawRecord, record, records, string, time } from "../../core/record.ts"
+import { finishedCall, toolCallPart } from "../kit/calls.ts"
+import type { Connector, Parsed, Unit, UnitName, Unreadable } from "../kit/connector.ts"
+import { entriesOf, fileAt, ${isJson ? "readJsonFile, " : ""}unitOfFile } from "../kit/files.ts"
+${isJson ? "" : 'import { readJsonl } from "../kit/jsonl.ts"\n'}import { spanOf, uniqueKeys, withoutBulk } from "../kit/messages.ts"
+import { ${variable}Roots } from "../more.ts"
 
 const SESSION = /\\.${agent.extension}$/
 const MAX_FOLDERS = 4
@@ -115,16 +105,8 @@ function* recordsOfWhole(whole: RawRecord): Generator<RawRecord> {
 }
 
 function parser(agent: NewAgent): string {
-  return `import { createCounts } from "../../core/by-name.ts"
-import type { Message, Part } from "../../core/conversation.ts"
-import { type RawRecord, record, records, string, time } from "../../core/record.ts"
-import type { Parsed, UnitName } from "../kit/connector.ts"
-import { finishedCall, toolCallPart } from "../kit/finished-call.ts"
-import { uniqueKeys } from "../kit/message-keys.ts"
-import { spanOf } from "../kit/times.ts"
-
-/** What most agents have in common. What it does not know is counted: the golden file says what is still to be read. */
-export function parse${typeOf(agent)}(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  return `/** What most agents have in common. What it does not know is counted: the golden file says what is still to be read. */
+function parse${typeOf(agent)}(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const all = [...raw]
   const unknown = createCounts()
   const keys = uniqueKeys()
@@ -169,14 +151,14 @@ function partOf(block: RawRecord, role: Message["role"]): Part[] {
   const text = string(block.text) ?? string(block.thinking)
   if (block.type === "tool_use") return [toolCallPart(string(block.name), block.input, string(block.id))]
   if (block.type === "tool_result") {
-    // What a call did (a command, an edit, a file that was read) is its \`deed\`: see kit/deed-by-name.ts.
+    // What a call did (a command, an edit, a file that was read) is its \`deed\`: see deedByName.
     const output = string(block.content) ?? records(block.content).flatMap((piece) => string(piece.text) ?? []).join("\\n")
     const call_id = string(block.tool_use_id)
     return [finishedCall({ tool: undefined, call_id, output, failed: block.is_error === true, deed: {} }).part]
   }
   if (text === undefined) return []
   if (block.type === "thinking") return [{ type: "thinking", text, origin: "agent" }]
-  // Not all that is filed as the user's was typed by a person: see kit/injected.ts.
+  // Not all that is filed as the user's was typed by a person: see splitInjected.
   return [{ type: "text", text, origin: role === "user" ? "person" : role === "assistant" ? "agent" : "injected" }]
 }
 `

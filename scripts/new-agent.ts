@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { homedir } from "node:os"
 import { basename, dirname, join, relative, resolve, sep } from "node:path"
 import { fileURLToPath } from "node:url"
-import { agentFiles } from "./new-agent-files.ts"
+import { agentFiles, agentRecord, type NewAgent, variableOf } from "./new-agent-files.ts"
 import { redactedSession } from "./redacted.ts"
 
 const [name = "", session = "", root = fileURLToPath(new URL("..", import.meta.url))] = process.argv.slice(2)
@@ -23,12 +23,13 @@ if (existsSync(join(root, "src", "agents", name))) stop(`src/agents/${name} is t
 
 const source = name.replaceAll("-", "_")
 const inHome = placeInHome(file)
-const files = agentFiles({
+const agent: NewAgent = {
   name,
   source,
   folder: dirname(inHome).split("/"),
   extension: file.endsWith(".json") ? "json" : "jsonl",
-})
+}
+const files = agentFiles(agent)
 const fixture = join("test", "fixtures", source, "0-first-session")
 for (const [path, text] of Object.entries({
   ...files,
@@ -57,12 +58,11 @@ function put(path: string, text: string): void {
 }
 
 function addToList(): void {
-  const path = join("src", "agents", "index.ts")
-  const variable = name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
+  const path = join("src", "agents", "more.ts")
   const list = readFileSync(join(root, path), "utf8")
-    .replace(/\n\n/, `\nimport { ${variable} } from "./${name}/agent.ts"\n\n`)
-    .replace("  vscode,\n", `  ${variable},\n  vscode,\n`)
-  put(path, list)
+  const end = list.lastIndexOf("\n/** A new agent is one more record")
+  const names = list.slice(end).replace("vscode, copilot", `vscode, copilot, ${variableOf({ name })}`)
+  put(path, `${list.slice(0, end)}\n${agentRecord(agent)}${names}`)
 }
 
 function makeGolden(): void {
@@ -73,7 +73,7 @@ function makeGolden(): void {
     "check",
     "--write",
     `src/agents/${name}`,
-    "src/agents/index.ts",
+    "src/agents/more.ts",
   ])
   run([join(root, "node_modules", "vitest", "vitest.mjs"), "run", "--project", "test", `test/agents/${name}.test.ts`], {
     DEX_ACCEPT_GOLDEN: "1",

@@ -1,9 +1,9 @@
 import type { SourceId } from "../core/conversation.ts"
-import type { Agent } from "./agent.ts"
-import { agents, isOwn } from "./index.ts"
+import type { Agent } from "./kit/agent.ts"
 import type { Connector, Machine } from "./kit/connector.ts"
-import { everyRoot, isThere } from "./kit/every-root.ts"
+import { everyRoot, isThere } from "./kit/places.ts"
 import { loadOutside, type Unloaded } from "./outside.ts"
+import { agents, isOwn } from "./registry.ts"
 
 /** `machine`: where to look. `kept`: the sources that something is stored of, which may have to be parsed again. */
 export type Wanted = { machine: Machine; kept: readonly SourceId[] }

@@ -1,12 +1,11 @@
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { lookAt } from "../files/look-at.ts"
-import { agents } from "./index.ts"
 import type { Machine } from "./kit/connector.ts"
-import { UNREAD_STORES, type UnreadStore } from "./unread-stores.ts"
+import { agents } from "./registry.ts"
 
 /** Conversations that are on this machine and that dex does not read. `files` stops at `MOST_FILES`. */
-export type UnreadFound = { name: string; path: string; files: number; why?: string }
+type UnreadFound = { name: string; path: string; files: number; why?: string }
 
 export const MOST_FILES = 10_000
 const DEEPEST = 8
@@ -54,4 +53,148 @@ function entriesIn(folder: string) {
   } catch {
     return [] // nobody reads it: how many files there are is not known then
   }
+}
+
+/**
+ * Where a program keeps conversations that dex does not read yet, or cannot. `at` are places below the home folder, for every
+ * system; `variable` names a folder instead of the home folder's, in which the conversations are at `below`.
+ */
+type UnreadStore = {
+  /** As the agent's source would be called. A store that dex has learned to read is no longer looked for. */
+  source: string
+  name: string
+  at: readonly string[]
+  variable?: { name: string; below?: string }
+  /** Which files below a folder hold conversations; without it, all of them. Matched against their names. */
+  files?: RegExp
+  /** Why nobody but the program can read it. */
+  why?: string
+}
+
+const ENCRYPTED = "encrypted, with a key that only the program has"
+
+/** An editor's folder of settings, on each system. */
+function userFolders(...names: string[]): string[] {
+  const settings = [".config", "Library/Application Support", "AppData/Roaming"]
+  return names.flatMap((name) => settings.map((folder) => `${folder}/${name}/User`))
+}
+
+function dataFolders(name: string, below = ""): string[] {
+  return [".local/share", "Library/Application Support", "AppData/Roaming", "AppData/Local"].map(
+    (folder) => `${folder}/${name}${below}`,
+  )
+}
+
+/** By name. Facts about places, out of what other programs that read conversations look at. */
+export const UNREAD_STORES: readonly UnreadStore[] = [
+  { source: "amp_editor", name: "Amp in an editor", at: inEditors("sourcegraph.amp/threads3") },
+  { source: "astrbot", name: "AstrBot", at: [".astrbot/data/data_v4.db", ".astrbot_launcher/instances"] },
+  {
+    source: "chatgpt",
+    name: "ChatGPT for the desktop",
+    at: ["Library/Application Support/com.openai.chat"],
+    why: `${ENCRYPTED}; chatgpt.com exports them`,
+  },
+  {
+    source: "claude_desktop",
+    name: "Claude for the desktop",
+    at: [
+      "Library/Application Support/Claude/IndexedDB",
+      "AppData/Roaming/Claude/IndexedDB",
+      ".config/Claude/IndexedDB",
+    ],
+    why: "on Anthropic's server; claude.ai exports them",
+  },
+  { source: "codebuddy", name: "CodeBuddy Code", at: [".codebuddy/projects"] },
+  { source: "codebuff", name: "Codebuff", at: [".config/manicode/projects"] },
+  { source: "command_code", name: "Command Code", at: [".commandcode/projects"] },
+  { source: "cortex_code", name: "Cortex Code", at: [".snowflake/cortex/conversations"] },
+  { source: "deep_agents", name: "Deep Agents", at: [".deepagents/.state/sessions.db", ".deepagents/sessions.db"] },
+  {
+    source: "deepseek_harness",
+    name: "DeepSeek Harness",
+    at: [".dsh/sessions"],
+    variable: { name: "DSH_HOME", below: "sessions" },
+  },
+  { source: "deepseek_tui", name: "DeepSeek TUI", at: [".deepseek/sessions", ".codewhale/sessions"] },
+  { source: "devin", name: "Devin CLI", files: /\.db$/, at: dataFolders("devin") },
+  {
+    source: "forge",
+    name: "Forge",
+    files: /\.db$/,
+    at: [".forge", "forge/.forge.db"],
+    variable: { name: "FORGE_CONFIG" },
+  },
+  { source: "gptme", name: "gptme", at: [".local/share/gptme/logs"] },
+  { source: "icodemate", name: "IcodeMate", at: [".local/share/icodemate"] },
+  { source: "junie", name: "Junie", at: [".junie/sessions"], variable: { name: "JUNIE_HOME", below: "sessions" } },
+  { source: "kilo_editor", name: "Kilo Code in an editor", at: inEditors("kilocode.kilo-code/tasks") },
+  {
+    source: "kimi_work",
+    name: "Kimi Work",
+    at: [...dataFolders("kimi-desktop"), ".config/kimi-desktop"].map(
+      (folder) => `${folder}/daimon-share/daimon/runtime/kimi-code/home/sessions`,
+    ),
+  },
+  {
+    source: "lingma",
+    name: "Lingma",
+    at: [".lingma/vscode/sharedClientCache/cache/db/local.db", ".lingma/sharedClientCache/cache/db/local.db"],
+  },
+  { source: "mux", name: "Mux", at: [".mux/sessions"], variable: { name: "MUX_ROOT", below: "sessions" } },
+  { source: "omnigent", name: "Omnigent", files: /\.db$/, at: [".omnigent"] },
+  { source: "piebald", name: "Piebald", files: /\.db$/, at: dataFolders("piebald") },
+  { source: "poolside", name: "Poolside", at: [".local/state/poolside"] },
+  { source: "posit_assistant", name: "Posit Assistant", at: [".posit/assistant/workspaces"] },
+  {
+    source: "positron",
+    name: "Positron Assistant",
+    files: /\.jsonl?$/,
+    at: below(userFolders("Positron"), "workspaceStorage"),
+  },
+  { source: "prime_agent", name: "Prime Agent", at: [".prime/agent/sessions"] },
+  { source: "qclaw", name: "QClaw", at: [".qclaw/agents"] },
+  { source: "kimi_openclaw", name: "Kimi's OpenClaw", at: [".kimi_openclaw/agents"] },
+  { source: "qwenpaw", name: "QwenPaw", at: [".copaw/workspaces"] },
+  { source: "reasonix", name: "Reasonix", at: [".reasonix", "AppData/Roaming/reasonix"] },
+  { source: "rovodev", name: "Rovo Dev", at: [".rovodev/sessions"] },
+  { source: "shelley", name: "Shelley", files: /\.db$/, at: [".config/shelley"] },
+  {
+    source: "trae",
+    name: "Trae",
+    at: below(userFolders("Trae", "Trae CN", "TRAE SOLO CN"), "globalStorage/state.vscdb"),
+    why: ENCRYPTED,
+  },
+  {
+    source: "visual_studio_copilot",
+    name: "Copilot in Visual Studio",
+    at: ["AppData/Local/Temp", "Library/Caches", ".cache"].map((folder) => `${folder}/VSGitHubCopilotLogs/traces`),
+  },
+  {
+    source: "warp",
+    name: "Warp",
+    at: [
+      ".local/state/warp-terminal/warp.sqlite",
+      "Library/Group Containers/2BBY89MBSN.dev.warp/Library/Application Support/dev.warp.Warp-Stable/warp.sqlite",
+      "AppData/Local/warp/Warp/data/warp.sqlite",
+    ],
+  },
+  { source: "windsurf", name: "Windsurf's Cascade", at: [".codeium/windsurf/cascade"], why: ENCRYPTED },
+  {
+    source: "windsurf_chat",
+    name: "Windsurf's older chats",
+    files: /^state\.vscdb$/,
+    at: below(userFolders("Windsurf", "Windsurf - Next"), "workspaceStorage"),
+  },
+  { source: "workbuddy", name: "WorkBuddy", at: [".workbuddy/projects"] },
+  { source: "zcode", name: "ZCode", files: /\.(db|jsonl?)$/, at: [".zcode/cli"] },
+  { source: "zencoder", name: "Zencoder", at: [".zencoder/sessions"] },
+]
+
+function below(folders: string[], name: string): string[] {
+  return folders.map((folder) => `${folder}/${name}`)
+}
+
+function inEditors(name: string): string[] {
+  return below(userFolders("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf"), `globalStorage/${name}`)
 }

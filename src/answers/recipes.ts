@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { basename, join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
-import { sourceIds } from "../agents/index.ts"
+import { sourceIds } from "../agents/registry.ts"
 import { DexError, messageOf } from "../core/error.ts"
 import type { Schema } from "../core/schema.ts"
 import { MAP_FORMATS, type MapFormat } from "./map/formats.ts"

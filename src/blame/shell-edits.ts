@@ -1,5 +1,4 @@
-import { parsePatch, patchIn } from "../agents/kit/apply-patch.ts"
-import { hunksOfDiff } from "../agents/kit/effects.ts"
+import { hunksOfDiff, parsePatch, patchIn } from "../agents/kit/effects.ts"
 
 export type ShellEdit = { path: string; added: string[]; removed: string[] }
 

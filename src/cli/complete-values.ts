@@ -1,5 +1,5 @@
 import { basename } from "node:path"
-import { agents } from "../agents/index.ts"
+import { agents } from "../agents/registry.ts"
 import { createDex } from "../app/dex.ts"
 import { VERSION } from "../app/version.ts"
 import { PERSONS_KINDS } from "../core/conversation.ts"

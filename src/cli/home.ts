@@ -1,5 +1,5 @@
-import type { Agent } from "../agents/agent.ts"
-import { agents, isOwn } from "../agents/index.ts"
+import type { Agent } from "../agents/kit/agent.ts"
+import { agents, isOwn } from "../agents/registry.ts"
 import { createDex } from "../app/dex.ts"
 import { keepsListings, saveListing } from "../app/listing.ts"
 import { VERSION } from "../app/version.ts"

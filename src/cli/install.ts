@@ -1,5 +1,5 @@
 import { realpathSync } from "node:fs"
-import { agents, isOwn } from "../agents/index.ts"
+import { agents, isOwn } from "../agents/registry.ts"
 import { choice, flag, integer, listOf, object, optional, text, withDefault } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"

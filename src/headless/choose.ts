@@ -1,8 +1,8 @@
 import { accessSync, constants } from "node:fs"
 import { delimiter, join } from "node:path"
-import type { Agent } from "../agents/agent.ts"
-import { agents } from "../agents/index.ts"
+import type { Agent } from "../agents/kit/agent.ts"
 import type { Headless } from "../agents/kit/headless.ts"
+import { agents } from "../agents/registry.ts"
 import { DexError } from "../core/error.ts"
 import { type AgentProvider, MODEL_AGENTS, type ModelAgent } from "../core/model-run.ts"
 

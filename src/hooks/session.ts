@@ -1,5 +1,5 @@
 import { closeSync, readSync } from "node:fs"
-import { agents } from "../agents/index.ts"
+import { agents } from "../agents/registry.ts"
 import type { Moment } from "../core/suggestion.ts"
 import { openFile } from "../files/read-file.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"

@@ -1,8 +1,8 @@
 import { accessSync, constants, existsSync } from "node:fs"
 import { delimiter, join } from "node:path"
-import { agents } from "../agents/index.ts"
 import type { Machine } from "../agents/kit/connector.ts"
 import type { Wiring } from "../agents/kit/wiring.ts"
+import { agents } from "../agents/registry.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { DexError } from "../core/error.ts"
 

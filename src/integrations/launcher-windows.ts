@@ -1,6 +1,5 @@
-import { READING, RETRIEVAL_AGENT } from "../agents/kit/retrieval-agent.ts"
-import { batchFile, shellStart } from "../agents/kit/start.ts"
 import type { Bin, WantedFile } from "../agents/kit/wiring.ts"
+import { batchFile, READING, RETRIEVAL_AGENT, shellStart } from "../agents/kit/wiring.ts"
 
 /**
  * What agents start on Windows: scripts for Node, which everybody can start without a shell, and beside two of them a batch

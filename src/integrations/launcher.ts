@@ -2,10 +2,8 @@ import { realpathSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import { join } from "node:path"
 import type { Machine } from "../agents/kit/connector.ts"
-import { READING, RETRIEVAL_AGENT } from "../agents/kit/retrieval-agent.ts"
-import { shellWord } from "../agents/kit/start.ts"
-import { syncLine } from "../agents/kit/sync-hook.ts"
 import type { Bin, WantedFile } from "../agents/kit/wiring.ts"
+import { READING, RETRIEVAL_AGENT, shellWord, syncLine } from "../agents/kit/wiring.ts"
 import { windowsLaunchers } from "./launcher-windows.ts"
 
 /** Where this dex runs from. */

@@ -1,6 +1,12 @@
-import { claudeCodeAgent, geminiAgent, RETRIEVAL_AGENT } from "../agents/kit/retrieval-agent.ts"
-import { skill, WHEN_TO_ASK } from "../agents/kit/skill.ts"
-import { commandHook, syncLine } from "../agents/kit/sync-hook.ts"
+import {
+  claudeCodeAgent,
+  commandHook,
+  geminiAgent,
+  RETRIEVAL_AGENT,
+  skill,
+  syncLine,
+  WHEN_TO_ASK,
+} from "../agents/kit/wiring.ts"
 
 const DESCRIPTION = "The memory that all of your coding agents share: past conversations, found and read back."
 

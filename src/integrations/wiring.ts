@@ -1,7 +1,7 @@
 import { join, sep } from "node:path"
-import { agents } from "../agents/index.ts"
 import type { Machine } from "../agents/kit/connector.ts"
 import type { Bin } from "../agents/kit/wiring.ts"
+import { agents } from "../agents/registry.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { DexError, diskError } from "../core/error.ts"
 import { redactText } from "../redact/redact.ts"

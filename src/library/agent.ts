@@ -10,9 +10,8 @@ export type {
   UnitName,
   Unreadable,
 } from "../agents/kit/connector.ts"
-export { entriesOf, fileAt } from "../agents/kit/folder.ts"
+export { entriesOf, fileAt, unitOfFile } from "../agents/kit/files.ts"
 export { readJsonl } from "../agents/kit/jsonl.ts"
-export { unitOfFile } from "../agents/kit/unit-of-file.ts"
-export type { OutsideAgent } from "../agents/outside-agent.ts"
+export type { OutsideAgent } from "../agents/outside.ts"
 export type { Conversation, Message, Part } from "../core/conversation.ts"
 export { type RawRecord, record, records, string } from "../core/record.ts"

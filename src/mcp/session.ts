@@ -1,4 +1,4 @@
-import { agents } from "../agents/index.ts"
+import { agents } from "../agents/registry.ts"
 import type { Dex } from "../tools/context.ts"
 
 /** The machine as this call sees it: with the caller's session, where the caller tells it. */

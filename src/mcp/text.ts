@@ -1,4 +1,4 @@
-import { agentsIn } from "../agents/index.ts"
+import { agentsIn } from "../agents/registry.ts"
 import { why } from "../answers/why.ts"
 import { sectionsOf, shareText } from "../answers/why-page.ts"
 import { type Format, formatCount } from "../core/format.ts"

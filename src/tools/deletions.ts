@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs"
 import { join, sep } from "node:path"
-import { agents } from "../agents/index.ts"
 import { type Connector, isUnreadable, type Machine, type Unit } from "../agents/kit/connector.ts"
+import { agents } from "../agents/registry.ts"
 import { DAY_MS } from "../core/dates.ts"
 import { grouped } from "../core/format.ts"
 import { readText } from "../files/read-file.ts"

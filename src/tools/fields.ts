@@ -1,4 +1,4 @@
-import { sourceIds } from "../agents/index.ts"
+import { sourceIds } from "../agents/registry.ts"
 import { isoDate, parseDate } from "../core/dates.ts"
 import { formatRef } from "../core/ref.ts"
 import { flag, type Infer, integer, object, optional, text } from "../core/schema.ts"

@@ -1,4 +1,4 @@
-import { agents, sourceIds } from "../agents/index.ts"
+import { agents, sourceIds } from "../agents/registry.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { DexError } from "../core/error.ts"
 import { nearest } from "../core/nearest.ts"

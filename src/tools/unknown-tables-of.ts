@@ -1,5 +1,5 @@
 import { loadConnector } from "../agents/connectors.ts"
-import { type UnknownTables, unknownTables } from "../agents/kit/unknown-tables.ts"
+import { type UnknownTables, unknownTables } from "../agents/kit/foreign-sqlite.ts"
 import type { SourceId } from "../core/conversation.ts"
 import type { SourceReport } from "../store/history/store.ts"
 import type { Dex } from "./context.ts"

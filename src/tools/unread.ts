@@ -1,4 +1,4 @@
-import { isOwn } from "../agents/index.ts"
+import { isOwn } from "../agents/registry.ts"
 import { grouped } from "../core/format.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 import type { Dex } from "./context.ts"

@@ -1,4 +1,4 @@
-import { isOwn } from "../agents/index.ts"
+import { isOwn } from "../agents/registry.ts"
 import type { SourceId } from "../core/conversation.ts"
 import type { Dex } from "../tools/context.ts"
 import type { AreaWatch } from "./area.ts"

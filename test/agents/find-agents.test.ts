@@ -3,11 +3,10 @@ import { cpSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { loadConnectors } from "../../src/agents/connectors.ts"
-import { agents, isOwn } from "../../src/agents/index.ts"
+import { variant } from "../../src/agents/kit/agent.ts"
 import type { Machine } from "../../src/agents/kit/connector.ts"
-import { everyRoot } from "../../src/agents/kit/every-root.ts"
-import { variantOf } from "../../src/agents/kit/variant.ts"
-import { pi } from "../../src/agents/pi/agent.ts"
+import { everyRoot } from "../../src/agents/kit/places.ts"
+import { agentOf, agents, isOwn } from "../../src/agents/registry.ts"
 import { tempDir } from "../support/temp.ts"
 import { conversationsOf, homeOf } from "./contract.ts"
 
@@ -35,6 +34,19 @@ test("nothing of an agent that is not there is imported", () => {
   const printed = execFileSync(process.execPath, ["--input-type=module", "-e", script], { cwd: ROOT, encoding: "utf8" })
   const loaded = (JSON.parse(printed) as string[]).map((url) => url.split("/").slice(-2).join("/"))
   expect(loaded.sort()).toEqual(["kit/connector.ts", "pi/connector.ts", "pi/parse.ts"])
+})
+
+test("what searches and lists need of all agents is four files: their records, and where they keep sessions", () => {
+  const script = `
+    import { registerHooks } from "node:module"
+    const loaded = []
+    registerHooks({ load(url, context, next) { loaded.push(url); return next(url, context) } })
+    await import("./src/tools/search/run.ts")
+    await import("./src/tools/list/run.ts")
+    console.log(JSON.stringify(loaded))`
+  const printed = execFileSync(process.execPath, ["--input-type=module", "-e", script], { cwd: ROOT, encoding: "utf8" })
+  const loaded = (JSON.parse(printed) as string[]).flatMap((url) => /src\/agents\/(.+)$/.exec(url)?.[1] ?? [])
+  expect(loaded.sort()).toEqual(["kit/agent.ts", "kit/places.ts", "more.ts", "registry.ts"])
 })
 
 test("an agent is read where a root of it is there, or where something of it was kept", async () => {
@@ -68,10 +80,11 @@ test("a variant is read by its parent's code, under its own name and in its own 
   const moved = tempDir()
   cpSync(join(home, ".pi"), join(moved, ".mine"), { recursive: true })
   const roots = ({ home }: Machine) => [join(home, ".mine/agent/sessions")]
-  const mine = variantOf(pi, { source: "mine", name: "Mine", basis: "description", roots })
+  const reader = agentOf("pi")!.connector!
+  const mine = variant("pi", { source: "mine", name: "Mine", basis: "description", roots, reader })
   const connector = await mine.connector!()
   expect([mine.variantOf, connector.source]).toEqual(["pi", "mine"])
-  const [own, parents] = [await conversationsOf(connector, moved), await conversationsOf(await pi.connector!(), home)]
+  const [own, parents] = [await conversationsOf(connector, moved), await conversationsOf(await reader(), home)]
   expect(own.size).toBeGreaterThan(0)
   expect([...own.keys()]).toEqual([...parents.keys()])
 })

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
-import { agents } from "../../src/agents/index.ts"
-import { isThere } from "../../src/agents/kit/every-root.ts"
+import { isThere } from "../../src/agents/kit/places.ts"
+import { agents } from "../../src/agents/registry.ts"
 import { tempDir } from "../support/temp.ts"
 
 const TRIES = 50

@@ -2,8 +2,7 @@ import { appendFileSync, truncateSync, utimesSync, writeFileSync } from "node:fs
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import type { Cursor } from "../../src/agents/kit/connector.ts"
-import { type JsonlOptions, readJsonl } from "../../src/agents/kit/jsonl.ts"
-import { recoverRecords } from "../../src/agents/kit/recover.ts"
+import { type JsonlOptions, readJsonl, recoverRecords } from "../../src/agents/kit/jsonl.ts"
 import type { RawRecord } from "../../src/core/record.ts"
 import { tempDir } from "../support/temp.ts"
 

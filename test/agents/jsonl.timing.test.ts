@@ -1,8 +1,7 @@
 import { appendFileSync, closeSync, ftruncateSync, openSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { readJsonl } from "../../src/agents/kit/jsonl.ts"
-import { recoverRecords } from "../../src/agents/kit/recover.ts"
+import { readJsonl, recoverRecords } from "../../src/agents/kit/jsonl.ts"
 import { tempDir } from "../support/temp.ts"
 
 const one = { id: "one", text: "first" }

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { expect, test } from "vitest"
-import { digestOfDataUri, withoutBulk } from "../../src/agents/kit/kept-text.ts"
+import { digestOfDataUri, withoutBulk } from "../../src/agents/kit/messages.ts"
 
 test("a text past a million characters is cut and says how much is missing and what it was", () => {
   const text = "x".repeat(1_000_003)

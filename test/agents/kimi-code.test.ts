@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { kimiCode } from "../../src/agents/kimi-code/agent.ts"
 import { kimiCodeConnector } from "../../src/agents/kimi-code/connector.ts"
+import { agentOf } from "../../src/agents/registry.ts"
 import type { RawRecord } from "../../src/core/record.ts"
 import { parsedAt, sampleAt } from "../support/samples.ts"
 import { conversationsOf, homeOf, testConnector, unitsOf } from "./contract.ts"
@@ -38,7 +38,7 @@ test("it is resumed by its folder's name, which its id is part of", async () => 
   const home = await homeOf(EDITS)
   const [unit] = await unitsOf(kimiCodeConnector, home)
   const [id] = (await conversationsOf(kimiCodeConnector, home)).keys()
-  expect(kimiCode.resume!(id!, unit!.path)).toEqual(["kimi", "-r", `session_${id}`])
+  expect(agentOf("kimi_code")!.resume!(id!, unit!.path)).toEqual(["kimi", "-r", `session_${id}`])
 })
 
 test("a title that the person gave is found, and changes are noticed beside the log", async () => {

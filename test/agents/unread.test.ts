@@ -1,9 +1,8 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect, test } from "vitest"
-import { agents } from "../../src/agents/index.ts"
-import { unreadOn } from "../../src/agents/unread.ts"
-import { UNREAD_STORES } from "../../src/agents/unread-stores.ts"
+import { agents } from "../../src/agents/registry.ts"
+import { UNREAD_STORES, unreadOn } from "../../src/agents/unread.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex } from "../support/warm.ts"
 

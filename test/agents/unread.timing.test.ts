@@ -1,7 +1,6 @@
 import { performance } from "node:perf_hooks"
 import { expect, test } from "vitest"
-import { unreadOn } from "../../src/agents/unread.ts"
-import { UNREAD_STORES } from "../../src/agents/unread-stores.ts"
+import { UNREAD_STORES, unreadOn } from "../../src/agents/unread.ts"
 import { tempDir } from "../support/temp.ts"
 
 test("looking for a program that is not installed takes at most a millisecond", () => {

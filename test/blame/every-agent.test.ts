@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect, test } from "vitest"
-import { agents } from "../../src/agents/index.ts"
+import { agents } from "../../src/agents/registry.ts"
 import { homeOf } from "../agents/contract.ts"
 import { moveProject } from "../support/fixture-project.ts"
 import { makeRepository } from "../support/repository.ts"

@@ -1,13 +1,15 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { claudeCodeHooks as claudeCode } from "../../src/agents/claude-code/hooks.ts"
 import { CLAUDE_CODE_HOOKS } from "../../src/agents/claude-code/wiring.ts"
-import { codexHooks as codex } from "../../src/agents/codex/hooks.ts"
 import { CODEX_HOOKS } from "../../src/agents/codex/wiring.ts"
-import { geminiCliHooks as geminiCli } from "../../src/agents/gemini-cli/hooks.ts"
 import { GEMINI_CLI_HOOKS } from "../../src/agents/gemini-cli/wiring.ts"
-import type { AgentHooks, Input } from "../../src/agents/kit/hooks.ts"
-import { opencodeHooks as opencode } from "../../src/agents/opencode/hooks.ts"
+import type { AgentHooks, Input } from "../../src/agents/hooks.ts"
+import {
+  claudeCodeHooks as claudeCode,
+  codexHooks as codex,
+  geminiCliHooks as geminiCli,
+  opencodeHooks as opencode,
+} from "../../src/agents/hooks.ts"
 import type { Item } from "../../src/core/suggestion.ts"
 import { contextText } from "../../src/hooks/context-text.ts"
 

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { describe, expect, test } from "vitest"
-import { sourceIds } from "../../src/agents/index.ts"
+import { sourceIds } from "../../src/agents/registry.ts"
 import { totalUsage, type Usage } from "../../src/core/usage.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { tempDir } from "../support/temp.ts"

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { RETRIEVAL_AGENT, retrievalText } from "../../src/agents/kit/retrieval-agent.ts"
+import { RETRIEVAL_AGENT, retrievalText } from "../../src/agents/kit/wiring.ts"
 import { commands } from "../../src/cli/commands.ts"
 import { loadWirings } from "../../src/integrations/agents.ts"
 import { pluginFiles } from "../../src/integrations/plugins.ts"

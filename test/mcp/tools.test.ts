@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
-import { opencodeAgent, RETRIEVAL_TOOLS } from "../../src/agents/kit/retrieval-agent.ts"
+import { opencodeAgent, RETRIEVAL_TOOLS } from "../../src/agents/kit/wiring.ts"
 import { INDEX_FILE } from "../../src/core/formats.ts"
 import { estimateTokens } from "../../src/core/tokens.ts"
 import { offered } from "../../src/mcp/definitions.ts"

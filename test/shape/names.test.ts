@@ -14,8 +14,8 @@ const EXPORTED = /^export (?:async )?(?:function\*?|const|let|class|type|interfa
 const SHARED: Record<string, RegExp> = {
   // Does a command's work. The command's declaration loads it on first use; nobody looks for it by this name.
   run: /^(?:tools\/[\w-]+\/run(?:-[\w-]+)?|answers\/[\w-]+\.run)\.ts$/,
-  // In plugin.ts it stands in the text of a plugin that OpenCode loads: installed files must stay as they are.
-  Dex: /^(?:tools\/context|agents\/opencode\/plugin)\.ts$/,
+  // In wiring.ts it stands in the text of a plugin that OpenCode loads: installed files must stay as they are.
+  Dex: /^(?:tools\/context|agents\/opencode\/wiring)\.ts$/,
 }
 
 test("a name that is exported says one thing: no two files export the same one", () => {

@@ -56,7 +56,9 @@ test.each([
     const fixtures = join(root, "test", "fixtures", "some_agent")
     const kept = readFileSync(join(fixtures, "0-first-session", "home", ".some", "sessions", file), "utf8")
     expect(kept).not.toContain(SECRET)
-    expect(readFileSync(join(root, "src", "agents", "index.ts"), "utf8")).toContain('from "./some-agent/agent.ts"')
+    const list = readFileSync(join(root, "src", "agents", "more.ts"), "utf8")
+    expect(list).toContain('import("./some-agent/connector.ts")')
+    expect(list).toMatch(/copilot, someAgent\]/)
     const made = (await import(pathToFileURL(join(root, "src/agents/some-agent/connector.ts")).href)) as {
       someAgentConnector: Connector
     }

@@ -1,15 +1,16 @@
-import { basename, join, sep } from "node:path"
-import type { RawRecord } from "../../core/record.ts"
+import { closeSync, lstatSync, readSync } from "node:fs"
+import { basename, dirname, join, sep } from "node:path"
+import { messageOf } from "../../core/error.ts"
+import { array, isRecord, parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
+import { isAbsent } from "../../files/look-at.ts"
+import { openFile, readBytes, readStart } from "../../files/read-file.ts"
 import type { Connector, Cursor, Reading, Skipped, Unit, Unreadable, Watched } from "../kit/connector.ts"
-import { entriesOf, fileAt } from "../kit/folder.ts"
+import { entriesOf, fileAt, unitOfFile } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
-import { unitOfFile } from "../kit/unit-of-file.ts"
-import { parseTranscript } from "./parse.ts"
-import { parseHistory, promptOwner, stripPrompt } from "./prompt-log.ts"
-import { COWORK, claudeCodeRoots } from "./roots.ts"
-import { spilledOutputs } from "./spilled.ts"
+import { COWORK, claudeCodeRoots } from "../registry.ts"
+import { contentText } from "./content.ts"
+import { parseHistory, parseTranscript, promptOwner, stripPrompt } from "./parse.ts"
 import { parseLine, strip, wanted } from "./strip.ts"
-import { isSubagentFile, subagentRecord } from "./subagents.ts"
 
 export const claudeCodeConnector: Connector = {
   source: "claude_code",
@@ -120,5 +121,142 @@ function read(unit: Unit, after?: Cursor): Reading {
       const { cursor, skipped, pending } = reading.end()
       return { cursor: isChild ? { ...cursor, linked } : cursor, skipped: [...skipped, ...beside], pending }
     },
+  }
+}
+
+// Outputs too big for the transcript stand in files beside it. They are kept as records of their own, so that parsing
+// needs no files.
+
+const MAX_BYTES = 1_000_000
+const PREVIEW = "<persisted-output>"
+
+/** The outputs that a record points to, read from the session's own folder and from nowhere else. */
+function spilledOutputs(raw: RawRecord, transcript: string, skip: (skipped: Skipped) => void): RawRecord[] {
+  if (raw.type !== "user" && raw.type !== "progress") return []
+  const carried = raw.type === "user" ? raw : record(record(raw.data)?.message)
+  const blocks = array(record(carried?.message)?.content)
+  const spilled: RawRecord[] = []
+  for (const block of blocks) {
+    if (!isRecord(block) || block.type !== "tool_result") continue
+    const text = contentText(block.content)
+    const told = blocks.length === 1 ? string(record(carried?.toolUseResult)?.persistedOutputPath) : undefined
+    const path = told ?? (text.startsWith(PREVIEW) ? pathIn(text) : undefined)
+    const id = string(block.tool_use_id)
+    if (path === undefined || id === undefined) continue
+    const output = readOutput(folderOf(transcript), path.split(/[\\/]/).at(-1)!, skip)
+    if (output) spilled.push({ type: "dex-spilled", tool_use_id: id, ...output })
+  }
+  return spilled
+}
+
+function pathIn(preview: string): string | undefined {
+  return /saved to:? ?([^\n]{1,4096})/.exec(preview.slice(0, 8192))?.[1]?.trim()
+}
+
+function folderOf(transcript: string): string {
+  const below = isSubagentFile(transcript) ? transcript.lastIndexOf("subagents") : -1
+  const session = below === -1 ? transcript.replace(/\.jsonl$/, "") : dirname(transcript.slice(0, below + 1))
+  return join(session, "tool-results")
+}
+
+/** The path in a record is not trusted: only its last step is used, links are not followed. */
+function readOutput(
+  folder: string,
+  name: string,
+  skip: (skipped: Skipped) => void,
+): { name: string; bytes: number; content: string } | undefined {
+  if (name === "" || name === "." || name === "..") return undefined
+  try {
+    if (!lstatSync(folder).isDirectory()) return undefined
+    const { fd, stat } = openFile(join(folder, name), { follow: false })
+    try {
+      const buffer = Buffer.alloc(Math.min(stat.size, MAX_BYTES))
+      const got = readSync(fd, buffer, 0, buffer.length, 0)
+      if (buffer.subarray(0, got).includes(0)) return undefined // not a text
+      const content = buffer.toString("utf8", 0, got)
+      const left = stat.size - got
+      return { name, bytes: stat.size, content: left > 0 ? `${content}\n[dex: ${left} bytes not kept]` : content }
+    } finally {
+      closeSync(fd)
+    }
+  } catch (error) {
+    if (!isAbsent(error)) skip({ reason: `a saved output: ${messageOf(error)}`, where: join(folder, name) })
+    return undefined // the preview stays
+  }
+}
+
+const MAX_META_BYTES = 64 << 10
+const MAX_PARENT_BYTES = 256 << 20
+const MAX_HEAD = 64 << 10
+
+function isSubagentFile(path: string): boolean {
+  return basename(path).startsWith("agent-")
+}
+
+/**
+ * What is known of a subagent outside its transcript, as a record: its `.meta.json`, and the parent's call that started
+ * it, which older builds tell only in the parent's transcript. Undefined while neither is there.
+ */
+function subagentRecord(path: string, skip: (skipped: Skipped) => void): RawRecord | undefined {
+  const beside = path.replace(/\.jsonl$/, ".meta.json")
+  const meta = contentOf(beside, MAX_META_BYTES, (why) => skip({ reason: `a .meta.json: ${why}`, where: beside }))
+  const fields = meta && parseObject(meta.toString("utf8"))
+  const toolUseId = string(fields?.toolUseId) ?? callInParent(path)
+  if (!fields && toolUseId === undefined) return undefined
+  const { agentType, description, spawnDepth } = fields ?? {}
+  return { type: "dex-subagent", agentType, description, spawnDepth, toolUseId }
+}
+
+function callInParent(path: string): string | undefined {
+  const parent = parentOf(path)
+  const content = parent === undefined ? undefined : contentOf(parent, MAX_PARENT_BYTES)
+  if (!content) return undefined
+  const id = basename(path).replace(/^agent-|\.jsonl$/g, "")
+  const needle = `"agentId":${JSON.stringify(id)}`
+  for (let at = content.indexOf(needle); at !== -1; at = content.indexOf(needle, at)) {
+    const from = content.lastIndexOf(10, at) + 1
+    const end = content.indexOf(10, at)
+    const to = end === -1 ? content.length : end
+    const call = callIn(parseObject(content.toString("utf8", from, to)), id)
+    if (call !== undefined) return call
+    at = to
+  }
+  return undefined
+}
+
+function callIn(raw: RawRecord | undefined, id: string): string | undefined {
+  if (record(raw?.data)?.agentId === id) return string(raw?.parentToolUseID)
+  if (record(raw?.toolUseResult)?.agentId !== id) return undefined
+  return records(record(raw?.message)?.content)
+    .map((block) => string(block.tool_use_id))
+    .find((call) => call !== undefined)
+}
+
+/** The session's transcript: beside its folder, or, for the older sibling files, named in their records. */
+function parentOf(path: string): string | undefined {
+  const steps = path.split(/[\\/]/)
+  const below = steps.lastIndexOf("subagents")
+  if (below > 0) return `${path.slice(0, steps.slice(0, below).join("/").length)}.jsonl`
+  const head = startOf(path)
+  const session = [...head.matchAll(/"sessionId": ?"([\w-]{1,100})"/g)].map((match) => match[1]!)
+  const parent = session.find((id) => !id.startsWith("agent-"))
+  return parent && join(dirname(path), `${parent}.jsonl`)
+}
+
+function startOf(path: string): string {
+  try {
+    return readStart(path, MAX_HEAD).toString("latin1")
+  } catch {
+    return "" // whoever reads the transcript itself says so
+  }
+}
+
+/** Undefined where it is not there, or not readable: what it would have told stays unknown. */
+function contentOf(path: string, maxBytes: number, skip = (_why: string) => {}): Buffer | undefined {
+  try {
+    return readBytes(path, maxBytes)
+  } catch (error) {
+    if (!isAbsent(error)) skip(messageOf(error))
+    return undefined
   }
 }

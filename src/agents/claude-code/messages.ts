@@ -4,12 +4,19 @@ import type { RawRecord } from "../../core/record.ts"
 import { array, isRecord, number, record, records, string, time } from "../../core/record.ts"
 import { addRequest, type Usage } from "../../core/usage.ts"
 import { fileEffect, toolOrigin } from "../kit/effects.ts"
-import { imagePart } from "../kit/kept-text.ts"
-import { groupAnswers, type ModelAnswer } from "./answers.ts"
-import { abandonedUuids } from "./branches.ts"
-import { onlyQueued, queuedText } from "./queue.ts"
-import { contentText, injectedPart, isInjected, splitRefusal, userParts } from "./text.ts"
-import { outcomeOf, type ToolUse } from "./tools.ts"
+import { imagePart } from "../kit/messages.ts"
+import { abandonedUuids, onlyQueued, queuedText } from "./branches.ts"
+import {
+  contentText,
+  groupAnswers,
+  injectedPart,
+  isInjected,
+  type ModelAnswer,
+  outcomeOf,
+  splitRefusal,
+  type ToolUse,
+  userParts,
+} from "./content.ts"
 
 /** The records of one conversation, in the order of the file. */
 export type Thread = {

@@ -1,7 +1,7 @@
 import type { RawRecord } from "../../core/record.ts"
 import { array, isRecord, parseObject, record, records, string } from "../../core/record.ts"
-import { digestOf, withoutBulk } from "../kit/kept-text.ts"
-import { contentText } from "./text.ts"
+import { digestOf, withoutBulk } from "../kit/messages.ts"
+import { contentText } from "./content.ts"
 
 // What is kept of a Claude Code record. Fields are set to undefined instead of deleted: JSON does not write them, and
 // V8 keeps the objects fast.

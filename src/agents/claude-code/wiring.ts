@@ -1,11 +1,18 @@
 import { join } from "node:path"
 import type { Machine } from "../kit/connector.ts"
-import { HOOK_TIMEOUT_MS, type HookEvent, proactiveHooks } from "../kit/proactive-hooks.ts"
-import { claudeCodeAgent, RETRIEVAL_AGENT } from "../kit/retrieval-agent.ts"
-import { skill } from "../kit/skill.ts"
-import { hookStart, serverStart, shellStart } from "../kit/start.ts"
-import { syncHook } from "../kit/sync-hook.ts"
 import type { Wiring } from "../kit/wiring.ts"
+import {
+  claudeCodeAgent,
+  HOOK_TIMEOUT_MS,
+  type HookEvent,
+  hookStart,
+  proactiveHooks,
+  RETRIEVAL_AGENT,
+  serverStart,
+  shellStart,
+  skill,
+  syncHook,
+} from "../kit/wiring.ts"
 
 /** A session's start is also its resumption, and what follows `/clear` and a compaction. */
 export const CLAUDE_CODE_HOOKS: readonly HookEvent[] = [

@@ -1,14 +1,32 @@
-import { basename, join } from "node:path"
-import { isRecord, parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
-import type { Connector, Unit, Unreadable, Watched } from "../kit/connector.ts"
-import { factsFirst, type UnitWithFacts, unitWithFacts } from "../kit/facts-first.ts"
-import { entriesOf, fileAt, textAt } from "../kit/folder.ts"
-import { readJsonFile } from "../kit/json-file.ts"
-import { digestOf, withoutBulk } from "../kit/kept-text.ts"
-import { unitOfFile } from "../kit/unit-of-file.ts"
+import { basename, dirname, join } from "node:path"
+import { defined } from "../../core/defined.ts"
+import { isRecord, parseArray, parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
+import {
+  type Connector,
+  type Cursor,
+  isUnreadable,
+  type Parsed,
+  type Reading,
+  type Seen,
+  type Unit,
+  type UnitName,
+  type Unreadable,
+  type Watched,
+} from "../kit/connector.ts"
+import {
+  entriesOf,
+  factsFirst,
+  fileAt,
+  readJsonFile,
+  textAt,
+  type UnitWithFacts,
+  unitOfFile,
+  unitWithFacts,
+} from "../kit/files.ts"
+import { digestOf, withoutBulk } from "../kit/messages.ts"
+import { clineRoots } from "../more.ts"
+import { rooCodeConnector } from "../roo-code/connector.ts"
 import { parseCline } from "./parse.ts"
-import { clineRoots } from "./roots.ts"
-import { discoverTasks, identifyInTask, isTask, parseTask, readTask, watchedTasks } from "./tasks.ts"
 
 /** Cline: since 3 a folder for each session, with a file of messages for it and for each of its subagents; before, tasks. */
 export const clineConnector: Connector = {
@@ -89,4 +107,47 @@ function stripBlock(value: unknown): unknown {
     return { type: "image", image: digestOf(Buffer.from(bytes, "base64"), mime) }
   }
   return Array.isArray(block.content) ? { ...block, content: block.content.map(stripBlock) } : block
+}
+
+// Tasks of Cline before version 3, which Roo Code took over with the rest of it. What Roo Code keeps in each task's folder,
+// Cline keeps in one list of all tasks.
+
+const MAX_LIST_BYTES = 64 << 20
+
+/** A session's key has the name of its folder and of its file. */
+export function isTask({ key }: UnitName): boolean {
+  return !key.includes("/")
+}
+
+function watchedTasks(root: string): Watched[] {
+  const list = { folder: join(dirname(root), "state"), depth: 0, files: /^taskHistory\.json$/ }
+  return [...rooCodeConnector.watched!(root), list]
+}
+
+function* discoverTasks(root: string, seen: Seen): Iterable<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const list = textAt(join(dirname(root), "state", "taskHistory.json"), MAX_LIST_BYTES, (one) => problems.push(one))
+  const tasks = new Map(records(parseArray(list ?? "[]")).map((task) => [task.id, task]))
+  for (const unit of rooCodeConnector.discover(root, seen)) {
+    const task = isUnreadable(unit) ? undefined : tasks.get(unit.key)
+    yield task && !isUnreadable(unit) ? unitWithFacts(unit, lineOf(task)) : unit
+  }
+  yield* problems
+}
+
+function lineOf(task: RawRecord): RawRecord {
+  const workspace = string(task.cwdOnTaskInitialization)
+  return { file: "history", ...task, ...defined({ workspace }) }
+}
+
+async function readTask(unit: UnitWithFacts, after?: Cursor): Promise<Reading> {
+  return factsFirst(await rooCodeConnector.read(unit, after), unit, after)
+}
+
+function parseTask(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  return rooCodeConnector.parse(raw, unit)
+}
+
+function identifyInTask(one: RawRecord): string | undefined {
+  return one.file === "history" ? "history" : rooCodeConnector.identify?.(one)
 }

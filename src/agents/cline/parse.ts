@@ -12,13 +12,10 @@ import {
   time,
 } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
-import { parsePatch, patchIn } from "../kit/apply-patch.ts"
+import { type Deed, finishedCall, toolCallPart } from "../kit/calls.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
-import { hunkOfNewFile, hunksOfReplacement } from "../kit/effects.ts"
-import { type Deed, finishedCall, toolCallPart } from "../kit/finished-call.ts"
-import { imagePart } from "../kit/kept-text.ts"
-import { uniqueKeys } from "../kit/message-keys.ts"
-import { spanOf } from "../kit/times.ts"
+import { hunkOfNewFile, hunksOfReplacement, parsePatch, patchIn } from "../kit/effects.ts"
+import { imagePart, spanOf, uniqueKeys } from "../kit/messages.ts"
 
 type Call = { tool: string; input: RawRecord }
 type Session = { id: string; isSubagent: boolean; calls: Map<string, Call>; keyFor: (name: string) => string }

@@ -1,11 +1,8 @@
 import type { Part } from "../../core/conversation.ts"
-import type { RawRecord } from "../../core/record.ts"
-import { array, number, record, records, string } from "../../core/record.ts"
+import { array, number, type RawRecord, record, records, string } from "../../core/record.ts"
 import { addRequest } from "../../core/usage.ts"
-import { commandOf, readsOf } from "./calls.ts"
-import { codexUsage, contentParts, textPart, thinking, usageSince } from "./parts.ts"
-import { splitPrompt } from "./prompt.ts"
-import { addMessage, countUnknown, knownCall, type Rollout, speakerOf, wasSaid } from "./rollout.ts"
+import { codexUsage, contentParts, splitPrompt, textPart, thinking, usageSince } from "./items.ts"
+import { addMessage, commandOf, countUnknown, knownCall, type Rollout, readsOf, speakerOf, wasSaid } from "./rollout.ts"
 
 /** Told by response items as well, or of the harness and not of the conversation. */
 const QUIET = new Set([

@@ -1,11 +1,18 @@
-import type { Part } from "../../core/conversation.ts"
-import type { RawRecord } from "../../core/record.ts"
-import { array, parseObject, record, records, string } from "../../core/record.ts"
-import { imagePart } from "../kit/kept-text.ts"
-import { describeCall, readCallOutput } from "./calls.ts"
-import { allInjected, contentParts, itemsText, reasoningText, textPart, thinking, wholeText } from "./parts.ts"
-import { splitPrompt, splitRequest } from "./prompt.ts"
-import { addCwd, addMessage, countUnknown, knownCall, type Rollout, speakerOf } from "./rollout.ts"
+import { CONTEXT_TAG } from "../../core/context-tag.ts"
+import type { Origin, Part } from "../../core/conversation.ts"
+import { array, number, parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
+import { combineUsage, type Usage } from "../../core/usage.ts"
+import { imagePart, splitInjected, type TextRun } from "../kit/messages.ts"
+import {
+  addCwd,
+  addMessage,
+  countUnknown,
+  describeCall,
+  knownCall,
+  type Rollout,
+  readCallOutput,
+  speakerOf,
+} from "./rollout.ts"
 
 type ResultPart = Extract<Part, { type: "tool_result" }>
 
@@ -165,4 +172,125 @@ function toolName(payload: RawRecord): string {
 
 function json(value: unknown): string {
   return JSON.stringify(value ?? {})
+}
+
+// How Codex's pieces of content and counts of tokens become ours.
+
+type Split = (text: string) => TextRun[]
+export const wholeText: Split = (text) => (text.trim() === "" ? [] : [{ text, injected: false }])
+const allInjected: Split = (text) => (text.trim() === "" ? [] : [{ text, injected: true }])
+
+export function contentParts(piece: RawRecord, split: Split, speaker: Origin): Part[] {
+  if (piece.type === "input_image" || piece.type === "image") {
+    return piece.image_url ? [imagePart(piece.image_url, speaker, string(piece.image_url))] : []
+  }
+  const text = string(piece.text) ?? string(piece.refusal)
+  if (text === undefined) return []
+  return split(text).map((run) => ({ type: "text", text: run.text, origin: run.injected ? "injected" : speaker }))
+}
+
+/** `strip` left a note where the bytes were; an address on the network stays an address. */
+
+export function textPart(text: unknown, origin: Origin): Part[] {
+  const said = string(text)
+  return said && said.trim() !== "" ? [{ type: "text", text: said, origin }] : []
+}
+
+export function thinking(text: string | undefined): Part[] {
+  return text && text.trim() !== "" ? [{ type: "thinking", text, origin: "agent" }] : []
+}
+
+export function reasoningText(payload: RawRecord): string {
+  return [...records(payload.summary), ...records(payload.content)]
+    .flatMap((piece) => string(piece.text) ?? [])
+    .join("\n\n")
+}
+
+export function itemsText(content: unknown): string {
+  return records(content)
+    .flatMap((piece) => string(piece.text) ?? [])
+    .join("\n")
+}
+
+export function codexUsage(told: RawRecord | undefined): Usage | undefined {
+  const input = number(told?.input_tokens)
+  const output = number(told?.output_tokens)
+  if (input === undefined && output === undefined) return undefined
+  const cached = number(told?.cached_input_tokens) ?? 0
+  const reasoning = number(told?.reasoning_output_tokens)
+  return {
+    input: Math.max(0, (input ?? 0) - cached),
+    output: output ?? 0,
+    cache_read: cached,
+    cache_write: number(told?.cache_write_input_tokens) ?? 0,
+    reasoning,
+  }
+}
+
+export function usageSince(a: Usage | undefined, b: Usage | undefined): Usage | undefined {
+  return a && b ? combineUsage(a, b, (x, y) => Math.max(0, x - y)) : a
+}
+
+/** The fields that are texts. */
+export function withText<K extends string>(fields: Record<K, unknown>): Partial<Record<K, string>> {
+  const kept: Partial<Record<K, string>> = {}
+  for (const key in fields) {
+    const text = string(fields[key])
+    if (text !== undefined) kept[key] = text
+  }
+  return kept
+}
+
+/** What Codex, its extensions and its hooks put into the user's turn. */
+const ENVELOPES = [
+  CONTEXT_TAG,
+  "environment_context",
+  "user_instructions",
+  "turn_aborted",
+  "goal_context",
+  "codex_internal_context",
+  "recommended_plugins",
+  "skill",
+  "skills_instructions",
+  "permissions instructions",
+  "subagent_notification",
+  "user_shell_command",
+  "user_action",
+  "collaboration_mode",
+  "model_switch",
+  "app-context",
+  "apps_instructions",
+  "plugins_instructions",
+  "hook_prompt",
+  "hook_context",
+] as const
+
+const INSTRUCTIONS_END = "</INSTRUCTIONS>"
+const REQUEST = "## My request for Codex:"
+
+/** Splits a user's text into what was typed and what was put around it. A prompt may follow an envelope directly. */
+export function splitPrompt(text: string): TextRun[] {
+  const trimmed = text.trim()
+  if (/^<\/?image\b[^>]{0,400}>$/.test(trimmed)) return [{ text: trimmed, injected: true }]
+  if (!trimmed.startsWith("# AGENTS.md")) {
+    return splitRequest(trimmed).flatMap((run) => (run.injected ? [run] : splitInjected(run.text, ENVELOPES)))
+  }
+  const end = trimmed.lastIndexOf(INSTRUCTIONS_END)
+  if (end === -1) return [{ text: trimmed, injected: true }]
+  const rest = trimmed.slice(end + INSTRUCTIONS_END.length)
+  return [{ text: trimmed.slice(0, end + INSTRUCTIONS_END.length), injected: true }, ...splitPrompt(rest)]
+}
+
+/** The IDE extension writes open files and selections before the request. */
+function splitRequest(text: string): TextRun[] {
+  const trimmed = text.trim()
+  const at = trimmed.startsWith("# ") ? trimmed.indexOf(REQUEST) : -1
+  const runs =
+    at === -1
+      ? [{ text: trimmed, injected: false }]
+      : [
+          { text: trimmed.slice(0, at + REQUEST.length), injected: true },
+          { text: trimmed.slice(at + REQUEST.length).trim(), injected: false },
+        ]
+  return runs.filter((run) => run.text !== "")
 }

@@ -1,10 +1,16 @@
 import { join } from "node:path"
 import type { Machine } from "../kit/connector.ts"
-import { HOOK_TIMEOUT_MS, type HookEvent, proactiveHooks } from "../kit/proactive-hooks.ts"
-import { codexAgent, RETRIEVAL_AGENT } from "../kit/retrieval-agent.ts"
-import { skill } from "../kit/skill.ts"
-import { serverStart, shellStart } from "../kit/start.ts"
 import type { Wiring } from "../kit/wiring.ts"
+import {
+  codexAgent,
+  HOOK_TIMEOUT_MS,
+  type HookEvent,
+  proactiveHooks,
+  RETRIEVAL_AGENT,
+  serverStart,
+  shellStart,
+  skill,
+} from "../kit/wiring.ts"
 
 /** Codex calls its shell Bash here. */
 export const CODEX_HOOKS: readonly HookEvent[] = [

@@ -1,13 +1,12 @@
 import { join } from "node:path"
 import { type RawRecord, record, string } from "../../core/record.ts"
 import type { Connector, Cursor, Reading, Unit, Unreadable, Watched } from "../kit/connector.ts"
-import { factsFirst, type UnitWithFacts, unitWithFacts } from "../kit/facts-first.ts"
-import { entriesOf, fileAt, textAt } from "../kit/folder.ts"
+import { entriesOf, factsFirst, fileAt, textAt, type UnitWithFacts, unitOfFile, unitWithFacts } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
-import { digestOf, withoutBulk } from "../kit/kept-text.ts"
-import { unitOfFile } from "../kit/unit-of-file.ts"
+import { digestOf, withoutBulk } from "../kit/messages.ts"
+import { serverStart, type Wiring } from "../kit/wiring.ts"
+import { copilotFolder, copilotRoots } from "../more.ts"
 import { parseCopilot } from "./parse.ts"
-import { copilotRoots } from "./roots.ts"
 
 /** Copilot CLI: a log of events for each session, since 1.0 in a folder of its own with the session's name beside it. */
 export const copilotConnector: Connector = {
@@ -68,4 +67,21 @@ function stripEvent(event: RawRecord): RawRecord {
   if (event.type === "system.message" && typeof kept.content === "string")
     return { ...event, data: { ...kept, content: digestOf(Buffer.from(kept.content)) } }
   return withoutBulk({ ...event, data: kept })
+}
+
+export const copilotWiring: Wiring = {
+  signs: (machine) => ({ paths: [copilotFolder(machine)], program: "copilot" }),
+  wanted: (machine, bin) => [
+    {
+      path: join(copilotFolder(machine), "mcp-config.json"),
+      additions: [
+        {
+          type: "property",
+          path: ["mcpServers", "dex"],
+          value: { type: "local", ...serverStart(bin), tools: ["*"] },
+        },
+      ],
+    },
+  ],
+  note: () => "no sub-agent: untested with this program",
 }

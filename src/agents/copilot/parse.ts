@@ -2,13 +2,10 @@ import { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Message, Part, Title } from "../../core/conversation.ts"
 import { number, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
+import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../kit/calls.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
-import { deedByName, type ToolNames } from "../kit/deed-by-name.ts"
 import { fileEffect, hunksOfDiff } from "../kit/effects.ts"
-import { type Deed, finishedCall, toolCallPart } from "../kit/finished-call.ts"
-import { uniqueKeys } from "../kit/message-keys.ts"
-import { spanOf } from "../kit/times.ts"
-import { QUIET_EVENTS } from "./events.ts"
+import { spanOf, uniqueKeys } from "../kit/messages.ts"
 
 const TOOLS: ToolNames = {
   command: ["bash", "shell", "powershell"],
@@ -273,3 +270,54 @@ function subagentOf(events: RawRecord[], owner: string, messages: Message[], ses
     authority: 1,
   }
 }
+
+/** Events that say nothing a reader wants: states, measurements, lists of what is on offer, steps of one answer. */
+export const QUIET_EVENTS: ReadonlySet<string> = new Set([
+  "dex-session",
+  "abort",
+  "assistant.idle",
+  "assistant.intent",
+  "assistant.turn_end",
+  "assistant.turn_start",
+  "assistant.usage",
+  "hook.end",
+  "hook.start",
+  "permission.completed",
+  "permission.requested",
+  "session.auto_mode_resolved",
+  "session.compaction_start",
+  "session.context_changed",
+  "session.custom_agents_updated",
+  "session.extensions_loaded",
+  "session.idle",
+  "session.info",
+  "session.mcp_server_status_changed",
+  "session.mcp_servers_loaded",
+  "session.mode_changed",
+  "session.model_change",
+  "session.permissions_changed",
+  "session.plan_changed",
+  "session.remote_steerable_changed",
+  "session.resume",
+  "session.shutdown",
+  "session.skills_loaded",
+  "session.snapshot_rewind",
+  "session.start",
+  "session.task_complete",
+  "session.title_changed",
+  "session.todos_changed",
+  "session.tools_updated",
+  "session.truncation",
+  "session.usage_checkpoint",
+  "session.usage_info",
+  "session.usage_record",
+  "session.workspace_file_changed",
+  "subagent.completed",
+  "subagent.configured",
+  "subagent.deselected",
+  "subagent.failed",
+  "subagent.selected",
+  "subagent.started",
+  "system.message",
+  "tool.execution_start",
+])

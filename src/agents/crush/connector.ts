@@ -1,6 +1,22 @@
 import { isAbsolute, join } from "node:path"
+import { createCounts } from "../../core/by-name.ts"
+import type { Conversation, Effect, Kind, Message, Origin, Part } from "../../core/conversation.ts"
 import { isRecord, number, parseObject, type RawRecord, record, records, string, time } from "../../core/record.ts"
-import type { Connector, Cursor, Reading, Scratch, Seen, Skipped, Unit, Unreadable, Watched } from "../kit/connector.ts"
+import type { Usage } from "../../core/usage.ts"
+import { deedByName, finishedCall, type ToolNames, toolCallPart } from "../kit/calls.ts"
+import type {
+  Connector,
+  Cursor,
+  Parsed,
+  Reading,
+  Scratch,
+  Seen,
+  Skipped,
+  Unit,
+  UnitName,
+  Unreadable,
+  Watched,
+} from "../kit/connector.ts"
 import {
   type DatabaseSession,
   expectTable,
@@ -9,11 +25,11 @@ import {
   unitsOfDatabase,
   withJsonColumns,
 } from "../kit/database-units.ts"
-import { textAt } from "../kit/folder.ts"
+import { fileEffect } from "../kit/effects.ts"
+import { textAt } from "../kit/files.ts"
 import type { ForeignDatabase } from "../kit/foreign-sqlite.ts"
-import { digestOf, digestOfDataUri, withoutBulk } from "../kit/kept-text.ts"
-import { parseCrush } from "./parse.ts"
-import { crushRoots } from "./roots.ts"
+import { digestOf, digestOfDataUri, imagePart, spanOf, withoutBulk } from "../kit/messages.ts"
+import { crushRoots } from "../more.ts"
 
 /** Crush: a database in each project (`.crush/crush.db`), and a list of projects in the user's folder. */
 export const crushConnector: Connector = {
@@ -117,4 +133,185 @@ function stripPart(part: unknown): unknown {
   if (bytes === undefined) return { ...part, data: kept }
   const { Data: _____, data: ______, ...rest } = kept
   return { ...part, data: { ...rest, image: digestOf(Buffer.from(bytes, "base64"), mime) } }
+}
+
+const TOOLS: ToolNames = { command: ["bash"], read: ["view"], write: ["write"], edit: ["edit", "multiedit"] }
+
+type Call = { tool: string | undefined; input: unknown }
+type Content = { parts: Part[]; effects: Effect[] }
+
+function parseCrush(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const unknown = createCounts()
+  let session: RawRecord = {}
+  let project: string | undefined
+  const said: RawRecord[] = []
+  for (const row of rows) {
+    if (row.table === "sessions") session = row
+    else if (row.table === "messages") said.push(row)
+    else if (row.table === "project") project = string(row.id)
+    else unknown.add(`table ${String(row.table)}`)
+  }
+  const parent = string(session.parent_session_id)
+  const asked: Origin = parent === undefined ? "person" : "agent"
+  const calls = callsIn(said)
+  const messages = said.flatMap((row) => messageOf(row, asked, calls, (type) => unknown.add(type)))
+  const usage = crushUsage(session)
+  const last = messages.findLast(({ role }) => role === "assistant")
+  if (usage && last) last.usage = usage
+  const conversations = messages.length === 0 ? [] : [conversationOf(session, unit.key, parent, project, messages)]
+  return { conversations, unknown: unknown.all() }
+}
+
+function callsIn(said: RawRecord[]): Map<string, Call> {
+  return new Map(
+    said
+      .flatMap(({ parts }) => records(parts))
+      .flatMap(({ type, data }) => {
+        const call = record(data)
+        const id = type === "tool_call" ? string(call?.id) : undefined
+        return id === undefined ? [] : [[id, { tool: string(call?.name), input: call?.input }] as const]
+      }),
+  )
+}
+
+function messageOf(row: RawRecord, asked: Origin, calls: Map<string, Call>, count: (type: string) => void): Message[] {
+  const key = string(row.id)
+  const content: Content = { parts: [], effects: [] }
+  const isSummary = number(row.is_summary_message) === 1
+  const origin: Origin = row.role === "user" ? asked : row.role === "system" ? "injected" : "agent"
+  for (const { type, data } of records(row.parts)) {
+    if (!addPart(content, String(type), record(data) ?? {}, { origin, isSummary, calls })) count(`part ${String(type)}`)
+  }
+  if (key === undefined || content.parts.length === 0) return []
+  const at = time(row.created_at)
+  const model = string(row.model)
+  const role = roleOf(row.role, content.parts, isSummary)
+  return [
+    {
+      key,
+      role,
+      at,
+      model: role === "assistant" && model !== undefined ? model : undefined,
+      parts: content.parts,
+      effects: content.effects.length > 0 ? content.effects : undefined,
+    },
+  ]
+}
+
+function roleOf(role: unknown, parts: Part[], isSummary: boolean): Message["role"] {
+  if (isSummary || role === "system") return "system"
+  if (role === "tool" || parts.every(({ type }) => type === "tool_result")) return "tool"
+  return role === "user" ? "user" : "assistant"
+}
+
+/** False for a type that is not known. */
+function addPart(
+  { parts, effects }: Content,
+  type: string,
+  data: RawRecord,
+  { origin, isSummary, calls }: { origin: Origin; isSummary: boolean; calls: Map<string, Call> },
+): boolean {
+  const text = string(data.text)
+  switch (type) {
+    case "text":
+      if (text !== undefined)
+        parts.push(isSummary ? { type: "summary", text, origin: "agent" } : { type, text, origin })
+      return true
+    case "reasoning":
+      if (string(data.thinking)) parts.push({ type: "thinking", text: string(data.thinking)!, origin: "agent" })
+      return true
+    case "image_url":
+    case "binary":
+      parts.push(imagePart(data.image, origin))
+      if (string(data.Path)) effects.push(fileEffect(string(data.Path)!, "mentioned"))
+      return true
+    case "tool_call":
+      parts.push(toolCallPart(string(data.name), data.input, string(data.id)))
+      return true
+    case "tool_result":
+      add(resultOf(data, calls))
+      return true
+    case "shell_command":
+      add(commandOf(data))
+      return true
+    case "finish":
+      if (data.reason === "error" && string(data.message))
+        parts.push({
+          type: "text",
+          text: [data.message, data.details].flatMap((line) => string(line) ?? []).join("\n"),
+          origin: "local_tool",
+        })
+      return true
+    default:
+      return false
+  }
+  function add({ part, effects: done }: { part: Part; effects: Effect[] }): void {
+    parts.push(part)
+    effects.push(...done)
+  }
+}
+
+function resultOf(data: RawRecord, calls: Map<string, Call>) {
+  const id = string(data.tool_call_id)
+  const call = calls.get(id ?? "")
+  const tool = string(data.name) ?? call?.tool
+  const output = string(data.content) ?? ""
+  const code = tool === "bash" ? /^Exit code (\d{1,5})$/m.exec(output)?.[1] : undefined
+  return finishedCall({
+    tool,
+    call_id: id,
+    output,
+    printed: output.replace(/^Exit code \d{1,5}$|^<cwd>.{0,4000}<\/cwd>$/gm, ""),
+    failed: data.is_error === true,
+    exit_status: code === undefined ? undefined : Number(code),
+    deed: call ? deedByName(TOOLS, tool, record(call.input) ?? parseObject(string(call.input) ?? "") ?? {}) : {},
+  })
+}
+
+/** A command that the person ran. */
+function commandOf(data: RawRecord) {
+  const [command, printed] = [string(data.command) ?? "", string(data.output) ?? ""]
+  const exit_status = number(data.exit_code)
+  return finishedCall({
+    tool: "bash",
+    call_id: undefined,
+    output: `$ ${command}\n${printed}`,
+    printed,
+    failed: false,
+    exit_status,
+    deed: { command },
+  })
+}
+
+/** Crush counts by session: the tokens are those of its last request, the money that of all of them. */
+function crushUsage(session: RawRecord): Usage | undefined {
+  const [input, output] = [number(session.prompt_tokens) ?? 0, number(session.completion_tokens) ?? 0]
+  const cost = number(session.cost) ?? 0
+  if (input + output + cost === 0) return undefined
+  return { input, output, cache_read: 0, cache_write: 0, cost: cost > 0 ? cost : undefined }
+}
+
+function conversationOf(
+  session: RawRecord,
+  id: string,
+  parent: string | undefined,
+  project: string | undefined,
+  messages: Message[],
+): Conversation {
+  const title = string(session.title)
+  const call_id = id.includes("$$") ? id.slice(id.indexOf("$$") + 2) : undefined // <message>$$<call>
+  const kind: Kind = id.startsWith("title-") ? "automation" : parent === undefined ? "person" : "subagent"
+  return {
+    id,
+    kind,
+    title:
+      title !== undefined && !/^(New|Untitled)( Agent)? Session$/i.test(title)
+        ? { text: title, from: "agent" }
+        : undefined,
+    cwds: project === undefined ? [] : [project],
+    parent: parent === undefined ? undefined : { id: parent, call_id: call_id || undefined },
+    ...spanOf([time(session.created_at), ...messages.map(({ at }) => at)]),
+    messages,
+    authority: 1,
+  }
 }

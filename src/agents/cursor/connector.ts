@@ -1,13 +1,17 @@
-import { join } from "node:path"
-import type { RawRecord } from "../../core/record.ts"
-import { string } from "../../core/record.ts"
-import type { Connector, Watched } from "../kit/connector.ts"
-import { discoverCli, readCli } from "./cli.ts"
+import { basename, dirname, join } from "node:path"
+import { crc32 } from "node:zlib"
+import { type RawRecord, string } from "../../core/record.ts"
+import { readBytes } from "../../files/read-file.ts"
+import type { Connector, Cursor, Reading, Unit, Unreadable, Watched } from "../kit/connector.ts"
+import { entriesOf, fileAt } from "../kit/files.ts"
+import { readJsonl } from "../kit/jsonl.ts"
+import { withoutBulk } from "../kit/messages.ts"
+import { serverStart, skill, type Wiring } from "../kit/wiring.ts"
+import { cursorRoots } from "../registry.ts"
+import { decodedFolder, discoverCli, readCli } from "./cli.ts"
 import { discoverIde, readIde } from "./ide.ts"
 import { parseIde } from "./ide-parse.ts"
-import { cursorRoots } from "./roots.ts"
-import { discoverTranscripts, readTranscript } from "./transcripts.ts"
-import { parseTurns } from "./turns.ts"
+import { parseTurns, stripTurn } from "./turns.ts"
 
 /**
  * Cursor keeps three stores that overlap: the editor's databases (the fullest), the command line's, and plain
@@ -46,4 +50,128 @@ function identify(record: RawRecord): string | undefined {
   if (record.type === "dex-file") return "dex-file"
   if (record.type === "composer" || record.type === "bubble") return `${record.type}:${string(record.id)}`
   return string(record.key)
+}
+
+// The plain transcripts that Cursor's agent writes: projects/<folder's name>/agent-transcripts/**.
+
+const MAX_TEXT_BYTES = 64 << 20
+
+function* discoverTranscripts(root: string): Generator<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const report = (problem: Unreadable) => void problems.push(problem)
+  const found = new Map<string, Unit>()
+  for (const project of entriesOf(join(root, "projects"), report)) {
+    if (!project.isDirectory()) continue
+    const folder = join(root, "projects", project.name, "agent-transcripts")
+    for (const unit of transcriptsIn(folder, undefined, report)) {
+      const other = found.get(unit.key)
+      if (!other || isBetter(unit, other)) found.set(unit.key, unit)
+    }
+  }
+  yield* found.values()
+  yield* problems
+}
+
+/** `<id>.jsonl`, `<id>.txt`, or a folder `<id>` with either in it; `subagents` holds those of the session above it. */
+function* transcriptsIn(
+  folder: string,
+  session: string | undefined,
+  report: (problem: Unreadable) => void,
+): Generator<Unit> {
+  for (const entry of entriesOf(folder, report)) {
+    const path = join(folder, entry.name)
+    const isSub = basename(folder) === "subagents"
+    if (entry.isDirectory() && !isSub) {
+      yield* transcriptsIn(path, entry.name === "subagents" ? session : (session ?? entry.name), report)
+      continue
+    }
+    const name = /^(.+)\.(?:jsonl|txt)$/.exec(entry.name)?.[1]
+    const file = name === undefined ? undefined : fileAt(path, report)
+    if (!file) continue
+    yield {
+      key: isSub && session !== undefined ? `transcript:${session}/${name}` : `transcript:${name}`,
+      path,
+      stamp: `${file.size}:${file.mtimeMs}`,
+      bytes: file.size,
+      modifiedAt: file.mtimeMs,
+      bornAt: file.birthtimeMs || file.mtimeMs,
+    }
+  }
+}
+
+/** A moved project leaves its transcripts behind, an update the plain text: the newer form, then the newer file. */
+function isBetter(unit: Unit, other: Unit): boolean {
+  const isLines = unit.path.endsWith(".jsonl")
+  return isLines === other.path.endsWith(".jsonl") ? unit.modifiedAt > other.modifiedAt : isLines
+}
+
+function readTranscript(unit: Unit, after: Cursor | undefined): Reading {
+  return unit.path.endsWith(".txt") ? readText(unit, after) : readLines(unit, after)
+}
+
+function readLines(unit: Unit, after: Cursor | undefined): Reading {
+  const reading = readJsonl(unit.path, after, { strip: stripTurn })
+  const isFromStart = !after || reading.mode === "replace"
+  return isFromStart ? { ...reading, records: prepended(fileRecord(unit), reading.records) } : reading
+}
+
+function* prepended(first: RawRecord, rest: Iterable<RawRecord>): Generator<RawRecord> {
+  yield first
+  yield* rest
+}
+
+/** What the file's place says and no line of it does. Not the file's times: they change while the lines do not. */
+function fileRecord(unit: Unit): RawRecord {
+  const folder = decodedFolder(projectName(unit.path))
+  return { type: "dex-file", folder }
+}
+
+function projectName(path: string): string {
+  let folder = dirname(path)
+  while (basename(folder) !== "agent-transcripts" && dirname(folder) !== folder) folder = dirname(folder)
+  return basename(dirname(folder))
+}
+
+/** The oldest form, plain text: a line `user:` or `assistant:` begins a turn. */
+function readText(unit: Unit, after: Cursor | undefined): Reading {
+  const cursorBefore = after ?? { offset: 0, crc: 0 }
+  if (unit.bytes > MAX_TEXT_BYTES) {
+    const reason = `file of ${unit.bytes} bytes, over the limit of ${MAX_TEXT_BYTES}`
+    return {
+      mode: "append",
+      records: [],
+      end: () => ({ cursor: cursorBefore, skipped: [{ reason, where: "whole file" }], pending: false }),
+    }
+  }
+  const content = readBytes(unit.path, MAX_TEXT_BYTES)
+  const cursor = { offset: content.length, crc: crc32(content) }
+  const unchanged = after !== undefined && after.offset === cursor.offset && after.crc === cursor.crc
+  const records = unchanged ? [] : [fileRecord(unit), ...turnsOf(content.toString("utf8"))]
+  return {
+    mode: unchanged ? "append" : "replace",
+    records,
+    end: () => ({ cursor, skipped: [], pending: false }),
+  }
+}
+
+function turnsOf(text: string): RawRecord[] {
+  const turns: RawRecord[] = []
+  const pieces = text.split(/^(user|assistant):[ \t]*\r?$/m)
+  for (let at = 1; at < pieces.length; at += 2) {
+    const body = pieces[at + 1]!.trim()
+    if (body !== "") turns.push(withoutBulk({ type: "text-turn", role: pieces[at], text: body }))
+  }
+  return turns
+}
+
+export const cursorWiring: Wiring = {
+  signs: ({ home }) => ({ paths: [join(home, ".cursor")], program: "cursor-agent" }),
+  wanted: ({ home }, bin) => [
+    {
+      path: join(home, ".cursor", "mcp.json"),
+      additions: [{ type: "property", path: ["mcpServers", "dex"], value: serverStart(bin) }],
+    },
+    { path: join(home, ".cursor", "skills", "dex", "SKILL.md"), additions: [skill({ subagent: false })] },
+  ],
+  note: () => "no sub-agent: untested with this program",
 }

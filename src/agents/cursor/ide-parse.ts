@@ -6,7 +6,7 @@ import { array, number, parseObject, record, records, string, time } from "../..
 import type { Usage } from "../../core/usage.ts"
 import type { Parsed } from "../kit/connector.ts"
 import { fileEffect } from "../kit/effects.ts"
-import { imagePart } from "../kit/kept-text.ts"
+import { imagePart } from "../kit/messages.ts"
 import { type CursorCall, cursorToolOrigin, effectsOf, hunksOf, outputText } from "./tools.ts"
 
 const AUTHORITY = 10

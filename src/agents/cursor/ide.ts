@@ -3,11 +3,22 @@ import { dirname, join } from "node:path"
 import { crc32 } from "node:zlib"
 import { defined } from "../../core/defined.ts"
 import { messageOf } from "../../core/error.ts"
-import type { RawRecord } from "../../core/record.ts"
-import { isDeeperThan, MAX_DEPTH, number, parseObject, record, records, string, time } from "../../core/record.ts"
+import {
+  array,
+  isDeeperThan,
+  isRecord,
+  MAX_DEPTH,
+  number,
+  parseObject,
+  type RawRecord,
+  record,
+  records,
+  string,
+  time,
+} from "../../core/record.ts"
 import { isAbsent } from "../../files/look-at.ts"
 import type { Cursor, Reading, Scratch, Seen, Skipped, Unit, Unreadable } from "../kit/connector.ts"
-import { entriesOf } from "../kit/folder.ts"
+import { entriesOf, workspaceFolder } from "../kit/files.ts"
 import {
   columnsOf,
   databaseStamp,
@@ -15,14 +26,13 @@ import {
   withForeignDatabase,
   withFoundDatabase,
 } from "../kit/foreign-sqlite.ts"
-import { workspaceFolder } from "../kit/vscode-folders.ts"
-import { stripBubble, stripComposer } from "./ide-strip.ts"
+import { digestOfDataUri, withoutBulk } from "../kit/messages.ts"
 
 // Cursor's editor: one global database of composers and their bubbles, and one database for each workspace, which names
 // the composers of that workspace and, in old versions, holds the chat itself.
 
 /** A composer, with the folder of the workspace that lists it: looking that up again for each would open them all. */
-export type IdeUnit = Unit & { folder?: string }
+type IdeUnit = Unit & { folder?: string }
 
 export function* discoverIde(root: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
   const problems: Unreadable[] = []
@@ -215,4 +225,65 @@ function attempt<T>(path: string, problems: Unreadable[], work: () => T): T | un
     if (!isAbsent(error)) problems.push({ unreadable: messageOf(error), path })
     return undefined
   }
+}
+
+// Composers and bubbles carry copies of whole files, of the editor's state and of every request: what says something is
+// named here, the rest is not kept.
+
+const COMPOSER = [
+  ...["_v", "name", "createdAt", "lastUpdatedAt", "unifiedMode", "isAgentic", "status", "subtitle", "subagentInfo"],
+  ...["contextTokensUsed", "contextTokenLimit"],
+]
+
+function stripComposer(composer: RawRecord): RawRecord {
+  const model = string(record(composer.modelConfig)?.modelName)
+  const fsPath = string(record(record(composer.workspaceIdentifier)?.uri)?.fsPath)
+  return withoutBulk({
+    ...pick(composer, COMPOSER),
+    ...defined({
+      modelConfig: model ? { modelName: model } : undefined,
+      workspaceIdentifier: fsPath ? { uri: { fsPath } } : undefined,
+    }),
+  })
+}
+
+const BUBBLE = ["_v", "type", "text", "capabilityType", "unifiedMode", "createdAt", "tokenCount", "errorDetails"]
+const TOOL = ["tool", "name", "toolCallId", "status", "rawArgs", "params", "result", "error", "userDecision"]
+const TIMES = ["clientStartTime", "clientEndTime", "clientRpcSendTime", "clientSettleTime"]
+
+function stripBubble(bubble: RawRecord): RawRecord {
+  const thinking = string(record(bubble.thinking)?.text) ?? string(bubble.thinking)
+  const model = string(record(bubble.modelInfo)?.modelName)
+  const timing = record(bubble.timingInfo)
+  const tool = record(bubble.toolFormerData)
+  const images = array(bubble.images).map(imageNote)
+  const files = records(record(bubble.context)?.fileSelections).flatMap((file) => {
+    const uri = record(file.uri)
+    return string(uri?.fsPath) ?? string(uri?.path) ?? []
+  })
+  const hasText = string(bubble.text)?.trim()
+  return withoutBulk({
+    ...pick(bubble, BUBBLE),
+    ...defined({
+      richText: !hasText && string(bubble.richText) ? bubble.richText : undefined,
+      thinking: thinking ? { text: thinking } : undefined,
+      modelInfo: model ? { modelName: model } : undefined,
+      timingInfo: timing && pick(timing, TIMES),
+      toolFormerData: tool && pick(tool, TOOL),
+      images: images.length > 0 ? images : undefined,
+      files: files.length > 0 ? files : undefined,
+    }),
+  })
+}
+
+/** The bytes of an image are in the editor's own notation; what is kept says that there was one. */
+function imageNote(image: unknown): RawRecord {
+  const about = isRecord(image) ? image : {}
+  const uri = string(about.data) ?? string(about.url) ?? ""
+  const path = string(about.path)
+  return { ...digestOfDataUri(uri), path: path || undefined }
+}
+
+function pick(from: RawRecord, fields: string[]): RawRecord {
+  return Object.fromEntries(fields.flatMap((field) => (from[field] === undefined ? [] : [[field, from[field]]])))
 }

@@ -4,9 +4,8 @@ import { defined } from "../../core/defined.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { array, isRecord, number, record, string, time } from "../../core/record.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
-import { digestOf, withoutBulk } from "../kit/kept-text.ts"
-import { promptParts } from "./prompt.ts"
-import { type CursorCall, cursorToolOrigin, effectsOf, hunksOf, outputText } from "./tools.ts"
+import { digestOf, withoutBulk } from "../kit/messages.ts"
+import { type CursorCall, cursorToolOrigin, effectsOf, hunksOf, outputText, promptParts } from "./tools.ts"
 
 // What a turn of Cursor's agent says: a line of a transcript, or a message of the command line's store.
 

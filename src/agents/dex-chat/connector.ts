@@ -4,10 +4,9 @@ import type { Conversation, Message, Part } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { number, record, records, string, time } from "../../core/record.ts"
 import type { Connector, Parsed, Unit, UnitName, Unreadable } from "../kit/connector.ts"
-import { entriesOf, fileAt } from "../kit/folder.ts"
+import { entriesOf, fileAt, unitOfFile } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
-import { unitOfFile } from "../kit/unit-of-file.ts"
-import { dexChatRoots } from "./roots.ts"
+import { dexChatRoots } from "../registry.ts"
 
 /** dex's own chats: one folder each. Their answers are dex's words about what others said, and so of the kind `dex`. */
 export const dexChatConnector: Connector = {

@@ -5,10 +5,9 @@ import type { Conversation, Message } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { string, time } from "../../core/record.ts"
 import type { Connector, Parsed, Unit, UnitName, Unreadable } from "../kit/connector.ts"
-import { entriesOf, fileAt } from "../kit/folder.ts"
+import { entriesOf, fileAt, unitOfFile } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
-import { unitOfFile } from "../kit/unit-of-file.ts"
-import { dexNoteRoots } from "./roots.ts"
+import { dexNoteRoots } from "../registry.ts"
 
 /**
  * Notes: one file each, a line for each wording and each confirmation. The last wording counts; those before it are left,

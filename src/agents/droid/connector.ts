@@ -2,13 +2,11 @@ import { join } from "node:path"
 import { defined } from "../../core/defined.ts"
 import { isRecord, parseObject, type RawRecord, record, string } from "../../core/record.ts"
 import type { Connector, Cursor, Reading, Unit, Unreadable } from "../kit/connector.ts"
-import { factsFirst, type UnitWithFacts, unitWithFacts } from "../kit/facts-first.ts"
-import { entriesOf, fileAt, textAt } from "../kit/folder.ts"
+import { entriesOf, factsFirst, fileAt, textAt, type UnitWithFacts, unitOfFile, unitWithFacts } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
-import { digestOf, withoutBulk } from "../kit/kept-text.ts"
-import { unitOfFile } from "../kit/unit-of-file.ts"
+import { digestOf, withoutBulk } from "../kit/messages.ts"
+import { droidRoots } from "../more.ts"
 import { parseDroid } from "./parse.ts"
-import { droidRoots } from "./roots.ts"
 
 /** Factory's Droid: a file of lines for each session, and its settings beside it, with what it took. */
 export const droidConnector: Connector = {

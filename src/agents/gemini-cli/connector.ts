@@ -6,13 +6,11 @@ import type { RawRecord } from "../../core/record.ts"
 import { isRecord, parseObject, record, records, string } from "../../core/record.ts"
 import { isFolder } from "../../files/look-at.ts"
 import type { Connector, Cursor, Reading, Unit, Unreadable, Watched } from "../kit/connector.ts"
-import { entriesOf, fileAt, textAt } from "../kit/folder.ts"
-import { readJsonFile } from "../kit/json-file.ts"
+import { entriesOf, fileAt, readJsonFile, textAt, unitOfFile } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
-import { digestOf, withoutBulk } from "../kit/kept-text.ts"
-import { unitOfFile } from "../kit/unit-of-file.ts"
+import { digestOf, withoutBulk } from "../kit/messages.ts"
+import { geminiCliRoots } from "../registry.ts"
 import { parseGemini } from "./parse.ts"
-import { geminiCliRoots } from "./roots.ts"
 
 /** Gemini CLI: one file for each session, below the folder of its project. Since 0.40 a log of patches, before a JSON. */
 export const geminiCliConnector: Connector = {

@@ -1,11 +1,17 @@
 import { join } from "node:path"
 import type { Machine } from "../kit/connector.ts"
-import { HOOK_TIMEOUT_MS, type HookEvent, proactiveHooks } from "../kit/proactive-hooks.ts"
-import { geminiAgent, RETRIEVAL_AGENT } from "../kit/retrieval-agent.ts"
-import { skill } from "../kit/skill.ts"
-import { serverStart, shellStart } from "../kit/start.ts"
-import { syncHook } from "../kit/sync-hook.ts"
 import type { Wiring } from "../kit/wiring.ts"
+import {
+  geminiAgent,
+  HOOK_TIMEOUT_MS,
+  type HookEvent,
+  proactiveHooks,
+  RETRIEVAL_AGENT,
+  serverStart,
+  shellStart,
+  skill,
+  syncHook,
+} from "../kit/wiring.ts"
 
 /** What BeforeTool adds does not reach the model. */
 export const GEMINI_CLI_HOOKS: readonly HookEvent[] = [

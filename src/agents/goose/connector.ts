@@ -10,14 +10,12 @@ import {
   unitsOfDatabase,
   withJsonColumns,
 } from "../kit/database-units.ts"
-import { entriesOf, fileAt } from "../kit/folder.ts"
+import { entriesOf, fileAt, unitOfFile } from "../kit/files.ts"
 import { columnsOf, type ForeignDatabase } from "../kit/foreign-sqlite.ts"
 import { readJsonl } from "../kit/jsonl.ts"
-import { digestOf, withoutBulk } from "../kit/kept-text.ts"
-import { utcTime } from "../kit/times.ts"
-import { unitOfFile } from "../kit/unit-of-file.ts"
+import { digestOf, utcTime, withoutBulk } from "../kit/messages.ts"
+import { gooseRoots } from "../more.ts"
 import { parseGoose } from "./parse.ts"
-import { gooseRoots } from "./roots.ts"
 
 /**
  * Goose. Since 1.10 a database; before that a file of lines for each session, which stays on disk after its import, so both

@@ -1,13 +1,11 @@
 import { createCounts } from "../../core/by-name.ts"
-import type { Conversation, Effect, Kind, Message, Origin, Part } from "../../core/conversation.ts"
+import type { Conversation, Effect, Hunk, Kind, Message, Origin, Part } from "../../core/conversation.ts"
 import { array, number, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
+import { type Deed, finishedCall, toolCallPart } from "../kit/calls.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
-import { finishedCall, toolCallPart } from "../kit/finished-call.ts"
-import { imagePart } from "../kit/kept-text.ts"
-import { uniqueKeys } from "../kit/message-keys.ts"
-import { spanOf, utcTime } from "../kit/times.ts"
-import { deedOfGoose } from "./tools.ts"
+import { hunkOfNewFile, hunksOfDiff, hunksOfReplacement } from "../kit/effects.ts"
+import { imagePart, spanOf, uniqueKeys, utcTime } from "../kit/messages.ts"
 
 /** A row of the database, or a line of the older files: both are brought to this. */
 type Said = { id?: string; role: string; at?: number; content: RawRecord[]; seen: boolean; sent: boolean }
@@ -233,4 +231,41 @@ function titleOf(session: RawRecord): Conversation["title"] {
   const name = string(session.name) ?? string(session.description)
   if (name === undefined || UNNAMED.test(name)) return undefined
   return { text: name, from: number(session.user_set_name) === 1 ? "person" : "agent" }
+}
+
+/** Tools are named `<extension>__<tool>`, since 1.29 some without their extension. */
+function deedOfGoose(name: string | undefined, args: RawRecord): Deed {
+  const tool = name?.replace(/^\w+?__/, "")
+  const path = string(args.path) ?? string(args.file_path)
+  if (tool === "shell") {
+    const command = string(args.command) ?? string(args.cmd)
+    return command === undefined ? {} : { command }
+  }
+  if (path === undefined) return {}
+  if (tool === "read") return { reads: [path] }
+  if (tool === "write") return { hunks: newFile(path, args.content) }
+  if (tool === "edit") return { hunks: hunksOfReplacement(path, args.before, args.after) }
+  return tool === "text_editor" ? editorDeed(path, args) : {}
+}
+
+/** One tool for all of it, before 1.29. */
+function editorDeed(path: string, args: RawRecord): Deed {
+  const diff = string(args.diff)
+  switch (args.command) {
+    case "view":
+      return { reads: [path] }
+    case "write":
+    case "create":
+      return { hunks: newFile(path, args.file_text) }
+    case "str_replace":
+      return { hunks: diff ? hunksOfDiff(diff, path) : hunksOfReplacement(path, args.old_str, args.new_str) }
+    case "insert":
+      return { hunks: hunksOfReplacement(path, undefined, args.new_str) }
+    default:
+      return {}
+  }
+}
+
+function newFile(path: string, content: unknown): Hunk[] {
+  return typeof content === "string" ? [hunkOfNewFile(path, content)] : []
 }

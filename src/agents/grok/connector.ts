@@ -1,13 +1,11 @@
 import { join } from "node:path"
 import { parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
 import type { Connector, Unit, Unreadable, Watched } from "../kit/connector.ts"
-import { factsFirst, type UnitWithFacts, unitWithFacts } from "../kit/facts-first.ts"
-import { entriesOf, fileAt, textAt } from "../kit/folder.ts"
+import { entriesOf, factsFirst, fileAt, textAt, type UnitWithFacts, unitOfFile, unitWithFacts } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
-import { digestOfDataUri, withoutBulk } from "../kit/kept-text.ts"
-import { unitOfFile } from "../kit/unit-of-file.ts"
+import { digestOfDataUri, withoutBulk } from "../kit/messages.ts"
+import { grokRoots } from "../more.ts"
 import { parseGrok } from "./parse.ts"
-import { grokRoots } from "./roots.ts"
 
 /** Grok: a folder for each session, in one for each working directory. `updates.jsonl` is what it showed, step by step. */
 export const grokConnector: Connector = {

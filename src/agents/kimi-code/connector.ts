@@ -2,13 +2,11 @@ import { join } from "node:path"
 import { defined } from "../../core/defined.ts"
 import { parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
 import type { Connector, Unit, Unreadable, Watched } from "../kit/connector.ts"
-import { factsFirst, type UnitWithFacts, unitWithFacts } from "../kit/facts-first.ts"
-import { entriesOf, fileAt, textAt } from "../kit/folder.ts"
+import { entriesOf, factsFirst, fileAt, textAt, type UnitWithFacts, unitOfFile, unitWithFacts } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
-import { digestOfDataUri, withoutBulk } from "../kit/kept-text.ts"
-import { unitOfFile } from "../kit/unit-of-file.ts"
+import { digestOfDataUri, withoutBulk } from "../kit/messages.ts"
+import { kimiCodeRoots } from "../more.ts"
 import { parseKimiCode } from "./parse.ts"
-import { kimiCodeRoots } from "./roots.ts"
 
 /** Kimi Code: a folder for each session, in it one log for each of its agents, and beside them what the session is. */
 export const kimiCodeConnector: Connector = {

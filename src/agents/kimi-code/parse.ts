@@ -3,12 +3,9 @@ import { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Message, Origin, Part, Title } from "../../core/conversation.ts"
 import { number, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import { addRequest, type Usage } from "../../core/usage.ts"
+import { deedByName, finishedCall, type ToolNames, toolCallPart } from "../kit/calls.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
-import { deedByName, type ToolNames } from "../kit/deed-by-name.ts"
-import { finishedCall, toolCallPart } from "../kit/finished-call.ts"
-import { imagePart } from "../kit/kept-text.ts"
-import { uniqueKeys } from "../kit/message-keys.ts"
-import { spanOf } from "../kit/times.ts"
+import { imagePart, spanOf, uniqueKeys } from "../kit/messages.ts"
 
 const TOOLS: ToolNames = { command: ["Bash"], read: ["Read"], write: ["Write"], edit: ["Edit"] }
 

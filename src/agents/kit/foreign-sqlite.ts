@@ -1,7 +1,18 @@
-import { realpathSync, statSync } from "node:fs"
+import { createHash } from "node:crypto"
+import {
+  type BigIntStats,
+  mkdirSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  statSync,
+} from "node:fs"
+import { basename, join } from "node:path"
 import type { DatabaseSync, StatementSync } from "node:sqlite"
-import { copyIn, makeCopy, pause, removeCopy } from "./database-copy.ts"
-import { readDatabaseState } from "./database-state.ts"
+import { copyPrivately } from "../../files/copy-file.ts"
+import { RefusedFile, readStart } from "../../files/read-file.ts"
 
 export type ForeignValue = string | number | bigint | null
 export type ForeignRow = Record<string, unknown>
@@ -70,7 +81,7 @@ export function columnsOf(db: ForeignDatabase, table: string): Set<string> {
 }
 
 /** Neither views, nor what an extension keeps for a table of its own (an index of words), nor SQLite's own tables. */
-export function tablesOf(db: ForeignDatabase): string[] {
+function tablesOf(db: ForeignDatabase): string[] {
   const sql = "select name from pragma_table_list where schema = 'main' and type = 'table' and name not glob 'sqlite_*'"
   return db.all(sql).map((row) => String(row.name))
 }
@@ -176,3 +187,169 @@ function attempted<T>(work: () => T): { value: T } | { error: unknown } {
     return { error } // decided by the caller: a file that moved under the reader looks corrupt
   }
 }
+
+/** What the files of another program's database say from outside. The same fingerprint: the same content. */
+type DatabaseState = {
+  fingerprint: string
+  /** All that a copy would take. */
+  bytes: number
+  walBytes: number
+  hasShm: boolean
+  hotJournal: boolean
+}
+
+/** Throws where there is none, and where what has its names is no regular file. */
+function readDatabaseState(file: string): DatabaseState {
+  const main = statSync(file, { bigint: true })
+  if (!main.isFile()) throw new RefusedFile("not a regular file")
+  const { size, mtimeNs, ino } = main
+  const [wal, journal, shm] = ["-wal", "-journal", "-shm"].map((suffix) => besideOf(file, suffix))
+  const walBytes = Number(wal?.size ?? 0n)
+  const hotJournal = journal !== undefined && journal.size > 0n && firstBytes(`${file}-journal`, 8).some((b) => b !== 0)
+  return {
+    fingerprint: [size, mtimeNs, ino, walBytes, walBytes > 0 ? wal?.mtimeNs : 0, hotJournal].join(":"),
+    bytes: Number(size) + walBytes + Number(journal?.size ?? 0n),
+    walBytes,
+    hasShm: shm !== undefined,
+    hotJournal,
+  }
+}
+
+/** SQLite opens what has these names, and would wait at a pipe for ever: so each is looked at first. */
+function besideOf(file: string, suffix: string): BigIntStats | undefined {
+  const found = statSync(file + suffix, { bigint: true, throwIfNoEntry: false })
+  if (found && !found.isFile()) throw new RefusedFile(`its ${suffix} is not a regular file`)
+  return found
+}
+
+/** A finished transaction leaves no journal, an empty one, or (journal_mode=persist) one that begins with zeros. */
+function firstBytes(path: string, count: number): Buffer {
+  try {
+    return readStart(path, count)
+  } catch {
+    return Buffer.alloc(0) // deleted since: the transaction is over
+  }
+}
+
+/** Left on the disk for everything else, dex's own history first. */
+const LEFT_BYTES = 64 << 20
+const PARTIAL = "partial"
+
+/**
+ * The copy of another program's database that lies in the folder for copies; undefined where there is none. With a state:
+ * only one of that state.
+ */
+function copyIn(scratch: string, file: string, state?: DatabaseState): string | undefined {
+  const folder = folderOf(scratch, file)
+  const name = state ? copyNameOf(state) : namesIn(folder).find((one) => one !== PARTIAL)
+  const path = name && join(folder, name, basename(file))
+  return path && statSync(path, { throwIfNoEntry: false }) ? path : undefined
+}
+
+/**
+ * Copies a database with its log, so that only its owner can read the copy, and returns where it is. It is there whole or
+ * not at all; one of an earlier state goes first. Throws an Error that says why there is none.
+ */
+function makeCopy(scratch: string, file: string): string {
+  const folder = folderOf(scratch, file)
+  removeCopy(scratch, file)
+  mkdirSync(join(folder, PARTIAL), { recursive: true, mode: 0o700 })
+  try {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      if (attempt > 0) pause(PAUSE_MS)
+      const before = readDatabaseState(file)
+      expectRoom(scratch, before)
+      for (const suffix of ["", "-wal", "-journal"])
+        copyPrivately(file + suffix, join(folder, PARTIAL, basename(file) + suffix))
+      if (readDatabaseState(file).fingerprint !== before.fingerprint) continue
+      renameSync(join(folder, PARTIAL), join(folder, copyNameOf(before)))
+      return join(folder, copyNameOf(before), basename(file))
+    }
+  } catch (error) {
+    removeCopy(scratch, file)
+    throw isFull(error) ? noRoom(scratch, readDatabaseState(file)) : error
+  }
+  removeCopy(scratch, file)
+  throw new Error("the database changes faster than it can be copied; the next sync tries again")
+}
+
+function removeCopy(scratch: string, file: string): void {
+  rmSync(folderOf(scratch, file), { recursive: true, force: true })
+}
+
+export function pause(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+}
+
+/** What is in the log goes into the copy when it is opened. */
+function expectRoom(scratch: string, state: DatabaseState): void {
+  if (freeBytes(scratch) < state.bytes + state.walBytes + LEFT_BYTES) throw noRoom(scratch, state)
+}
+
+function noRoom(scratch: string, { bytes, walBytes }: DatabaseState): Error {
+  const needed = Math.ceil((bytes + walBytes + LEFT_BYTES) / 1e6)
+  const free = Math.floor(freeBytes(scratch) / 1e6)
+  return new Error(
+    `it cannot be read in place, and a copy needs ${needed} MB where ${free} MB are free (${scratch}). Free some space, then sync again`,
+  )
+}
+
+function freeBytes(folder: string): number {
+  const { bavail, bsize } = statfsSync(folder)
+  return bavail * bsize
+}
+
+function isFull(error: unknown): boolean {
+  return ["ENOSPC", "EDQUOT"].includes(codeOf(error))
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return [] // nothing was copied yet
+  }
+}
+
+function folderOf(scratch: string, file: string): string {
+  return join(scratch, `database-${hash(file)}`)
+}
+
+function copyNameOf({ fingerprint }: DatabaseState): string {
+  return hash(fingerprint)
+}
+
+function hash(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 16)
+}
+
+/** Tables with rows that dex does not know, and how many rows each has: at most `MOST_ROWS`, where there are more. */
+export type UnknownTables = { path: string; tables: Record<string, number> }
+
+export const MOST_ROWS = 10_000
+/** A database can have any number of them. */
+const MOST_TABLES = 100
+
+/**
+ * What another program's database has beside the tables that dex knows: a newer version of the program may keep its
+ * conversations there. Undefined where there is nothing, and where the database cannot be read in place just now.
+ */
+export function unknownTables(path: string, known: readonly string[]): UnknownTables | undefined {
+  try {
+    const tables = withForeignDatabase(path, (db) => rowsOfUnknown(db, known))
+    return Object.keys(tables).length > 0 ? { path, tables } : undefined
+  } catch {
+    return undefined // a sync says what is wrong with it
+  }
+}
+
+function rowsOfUnknown(db: ForeignDatabase, known: readonly string[]): Record<string, number> {
+  const unknown = tablesOf(db).filter((name) => !known.includes(name))
+  const counted = unknown.slice(0, MOST_TABLES).map((name): [string, number] => {
+    const table = `"${name.replaceAll('"', '""')}"`
+    return [name, [...db.iterate(`select ${ONE} from ${table} limit ${MOST_ROWS}`)].length]
+  })
+  return Object.fromEntries(counted.filter(([, rows]) => rows > 0))
+}
+
+const ONE = "1 as one"

@@ -1,13 +1,15 @@
 import { join } from "node:path"
-import { parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
-import type { Connector, Cursor, Reading, Unit, Unreadable, Watched } from "../kit/connector.ts"
-import { factsFirst, type UnitWithFacts, unitWithFacts } from "../kit/facts-first.ts"
-import { entriesOf, fileAt, textAt } from "../kit/folder.ts"
+import { createCounts } from "../../core/by-name.ts"
+import type { Conversation, Message, Origin, Part, Title } from "../../core/conversation.ts"
+import { number, parseObject, type RawRecord, record, records, string, time } from "../../core/record.ts"
+import type { Usage } from "../../core/usage.ts"
+import { type Deed, deedByName, finishedCall, toolCallPart } from "../kit/calls.ts"
+import type { Connector, Cursor, Parsed, Reading, Unit, UnitName, Unreadable, Watched } from "../kit/connector.ts"
+import { hunksOfReplacement } from "../kit/effects.ts"
+import { entriesOf, factsFirst, fileAt, textAt, type UnitWithFacts, unitOfFile, unitWithFacts } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
-import { digestOf, withoutBulk } from "../kit/kept-text.ts"
-import { unitOfFile } from "../kit/unit-of-file.ts"
-import { parseVibe } from "./parse.ts"
-import { vibeRoots } from "./roots.ts"
+import { addSessionUsage, digestOf, imagePart, spanOf, uniqueKeys, withoutBulk } from "../kit/messages.ts"
+import { vibeRoots } from "../more.ts"
 
 /** Mistral Vibe: a folder for each session, with its messages and a file about it; its subagents' folders are within. */
 export const mistralVibeConnector: Connector = {
@@ -85,4 +87,175 @@ function stripImage(image: RawRecord): RawRecord {
   const { data, ...source } = record(image.source) ?? image
   if (typeof data !== "string") return image
   return { alias: image.alias, ...source, image: digestOf(Buffer.from(data, "base64"), string(image.mime_type)) }
+}
+
+const TOOLS = {
+  command: ["bash"],
+  read: ["read", "read_file"],
+  write: ["write_file"],
+  edit: ["edit"],
+}
+
+type Content = Pick<Message, "role" | "parts" | "effects">
+type Call = { tool: string | undefined; args: RawRecord }
+
+function parseVibe(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const entries: RawRecord[] = []
+  let facts: RawRecord = {}
+  for (const entry of raw) {
+    if (entry.type === "dex-session") facts = entry
+    else entries.push(entry)
+  }
+  const id = string(facts.session_id) ?? unit.key.split("/").at(-1)!
+  const calls = callsIn(entries)
+  const keyOf = uniqueKeys()
+  const unknown = createCounts()
+  const messages: Message[] = []
+  for (const entry of entries) {
+    const said = contentOf(entry, calls)
+    if (!said) unknown.add(string(entry.role) ?? string(entry.type) ?? "(no role)")
+    else if (said.parts.length > 0)
+      messages.push({ key: keyOf(recordKey(entry) ?? `${id}:${said.role}:${messages.length}`), ...said })
+  }
+  addSessionUsage(messages, string(facts.model), vibeUsage(record(facts.stats)))
+  return {
+    conversations: messages.length === 0 ? [] : [conversationOf(id, facts, messages, unit)],
+    unknown: unknown.all(),
+  }
+}
+
+/** A fork copies messages with their ids. */
+function recordKey(entry: RawRecord): string | undefined {
+  const call = string(entry.tool_call_id)
+  return string(entry.message_id) ?? (call && `result ${call}`)
+}
+
+function callsIn(entries: RawRecord[]): Map<string, Call> {
+  const calls = entries.flatMap((entry) => records(entry.tool_calls))
+  return new Map(calls.map((call) => [string(call.id) ?? "", callOf(call)]))
+}
+
+function callOf(call: RawRecord): Call {
+  const { name, arguments: given } = record(call.function) ?? {}
+  return { tool: string(name), args: record(given) ?? parseObject(string(given) ?? "") ?? {} }
+}
+
+/** Undefined for a role that dex does not know. */
+function contentOf(entry: RawRecord, calls: Map<string, Call>): Content | undefined {
+  switch (entry.role) {
+    case "user":
+      return { role: "user", parts: promptParts(entry) }
+    case "assistant":
+      return { role: "assistant", parts: answerParts(entry) }
+    case "tool":
+      return resultOf(entry, calls)
+    case "system":
+      return { role: "system", parts: textParts(entry.content, "injected") }
+    default:
+      return undefined
+  }
+}
+
+function promptParts(entry: RawRecord): Part[] {
+  const origin = entry.injected === true ? "injected" : "person"
+  const images = records(entry.images).map((image) => imagePart(image.image, origin, string(image.alias)))
+  return [...textParts(entry.content, origin), ...images]
+}
+
+function answerParts(entry: RawRecord): Part[] {
+  const thinking = string(entry.reasoning_content)
+  return [
+    ...(thinking === undefined ? [] : [{ type: "thinking", text: thinking, origin: "agent" } as const]),
+    ...textParts(entry.content, "agent"),
+    ...records(entry.tool_calls).map((call) =>
+      toolCallPart(callOf(call).tool, record(call.function)?.arguments, string(call.id)),
+    ),
+  ]
+}
+
+/** What a tool returned is written as a line for each of its fields; a command that failed, as a sentence with its code. */
+function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
+  const call_id = string(entry.tool_call_id)
+  const call = calls.get(call_id ?? "")
+  const tool = string(entry.name) ?? call?.tool
+  const text = textParts(entry.content, "local_tool")
+    .map((part) => part.text)
+    .join("\n")
+  const told = tool === "bash" ? /^(returncode|Return code): (-?\d{1,10})$/m.exec(text) : undefined
+  const printed = told?.[1] === "Return code" ? text.slice(told.index + told[0].length) : text
+  const { part, effects } = finishedCall({
+    tool,
+    call_id,
+    output: printed.replace(/^stdout: /m, ""),
+    failed: /^\s*<(?:tool_error|user_cancellation)>/.test(text),
+    exit_status: told ? Number(told[2]) : undefined,
+    deed: call ? deedOf(call) : {},
+  })
+  return { role: "tool", parts: [{ ...part, text }], effects: effects.length > 0 ? effects : undefined }
+}
+
+function deedOf({ tool, args }: Call): Deed {
+  const path = string(args.file_path) ?? string(args.path)
+  if (tool !== "search_replace" || path === undefined) return deedByName(TOOLS, tool, args)
+  return { hunks: blocksIn(string(args.content) ?? "").flatMap(([old, now]) => hunksOfReplacement(path, old, now)) }
+}
+
+/** Before 2.10 an edit was a text of `<<<<<<< SEARCH`, `=======` and `>>>>>>> REPLACE`. */
+function blocksIn(text: string): [string, string][] {
+  return text.split(/^<{5,9} SEARCH\n/m).flatMap((block): [string, string][] => {
+    const [both, ...rest] = block.split(/^>{5,9} REPLACE$/m)
+    const [old, ...now] = both!.split(/^={5,9}\n/m)
+    return rest.length > 0 && now.length > 0 ? [[old!, now.join("")]] : []
+  })
+}
+
+function textParts(content: unknown, origin: Origin): Part[] {
+  const texts = typeof content === "string" ? [content] : records(content).map(({ text }) => text)
+  return texts.flatMap((text): Part[] => (string(text) ? [{ type: "text", text: string(text)!, origin }] : []))
+}
+
+function vibeUsage(stats: RawRecord | undefined): Usage | undefined {
+  const of = (field: string) => number(stats?.[field]) ?? 0
+  const [given, cached, output] = [
+    of("session_prompt_tokens"),
+    of("session_cached_tokens"),
+    of("session_completion_tokens"),
+  ]
+  if (given + output === 0) return undefined
+  const cost = of("session_cost")
+  return {
+    input: Math.max(0, given - cached),
+    output,
+    cache_read: cached,
+    cache_write: 0,
+    cost: cost > 0 ? cost : undefined,
+  }
+}
+
+function conversationOf(id: string, facts: RawRecord, messages: Message[], unit: UnitName): Conversation {
+  const isSubagent = unit.key.includes("/agents/")
+  const [cwd, parent] = [string(facts.cwd), string(facts.parent_session_id)]
+  const title = titleOf(facts, messages)
+  const [branch, commit] = [string(facts.git_branch), string(facts.git_commit)]
+  return {
+    id,
+    kind: isSubagent ? "subagent" : "person",
+    title,
+    cwds: cwd === undefined ? [] : [cwd],
+    git_branch: branch,
+    git_commit: commit,
+    ...(parent !== undefined && (isSubagent ? { parent: { id: parent } } : { resume_of: parent })),
+    ...spanOf([time(facts.start_time), time(facts.end_time)]),
+    messages,
+    authority: 1,
+  }
+}
+
+/** Where nobody gave a session a name, it may be the beginning of the prompt: that is no name. */
+function titleOf(facts: RawRecord, messages: Message[]): Title | undefined {
+  const text = string(facts.title)
+  if (text === undefined) return undefined
+  if (facts.title_source === "manual") return { text, from: "person" }
+  const prompt = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
+  return prompt.startsWith(text.replace(/…$/, "")) ? undefined : { text, from: "agent" }
 }

@@ -1,13 +1,13 @@
 import { join } from "node:path"
+import type { Conversation, Kind, Part } from "../../core/conversation.ts"
+import { defined } from "../../core/defined.ts"
 import { parseObject, type RawRecord, record, string } from "../../core/record.ts"
-import type { Connector, Cursor, Reading, Unit, Unreadable, Watched } from "../kit/connector.ts"
-import { factsFirst, type UnitWithFacts, unitWithFacts } from "../kit/facts-first.ts"
-import { entriesOf, fileAt, textAt } from "../kit/folder.ts"
+import type { Connector, Cursor, Parsed, Reading, Unit, UnitName, Unreadable, Watched } from "../kit/connector.ts"
+import { entriesOf, factsFirst, fileAt, textAt, type UnitWithFacts, unitOfFile, unitWithFacts } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
-import { unitOfFile } from "../kit/unit-of-file.ts"
+import { openclawRoots } from "../more.ts"
 import { piConnector, stripPiEntry } from "../pi/connector.ts"
-import { type OpenclawFacts, parseOpenclaw } from "./parse.ts"
-import { openclawRoots } from "./roots.ts"
+import { type PiDialect, parsePi } from "../pi/parse.ts"
 
 /** OpenClaw: files of Pi's format, in a folder for each of its agents, with an index beside them. */
 export const openclawConnector: Connector = {
@@ -79,4 +79,70 @@ function factsIn(path: string, report: (problem: Unreadable) => void): Map<strin
 
 function read(unit: UnitWithFacts, after?: Cursor): Reading {
   return factsFirst(readJsonl(unit.path, after, { strip: stripPiEntry }), unit, after)
+}
+
+/** What OpenClaw's index says of a session. Kept as the record that the unit begins with. */
+type OpenclawFacts = { type: "dex-session"; key: string; label?: string; parent?: string }
+
+const OPENCLAW: PiDialect = {
+  tools: {
+    command: ["exec", "bash", "shell_exec", "run_terminal"],
+    read: ["read"],
+    write: ["write"],
+    edit: ["edit", "edit_file"],
+  },
+  promptParts,
+}
+
+function parseOpenclaw(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const entries: RawRecord[] = []
+  let facts: RawRecord = {}
+  for (const entry of raw) {
+    if (entry.type === "dex-session") facts = entry
+    else entries.push(entry)
+  }
+  const parsed = parsePi(entries, unit, OPENCLAW)
+  return { ...parsed, conversations: parsed.conversations.map((conversation) => withFacts(conversation, facts)) }
+}
+
+function withFacts(conversation: Conversation, { key, label, parent }: RawRecord): Conversation {
+  const kind = kindOf(string(key) ?? "")
+  const text = string(label)
+  const parentId = string(parent)
+  return {
+    ...defined(conversation),
+    kind,
+    title: text === undefined ? conversation.title : { text, from: kind === "person" ? "person" : "agent" },
+    parent: kind === "subagent" && parentId !== undefined ? { id: parentId } : conversation.parent,
+  }
+}
+
+/** A session's key says who asked: `agent:main:main`, `agent:main:subagent:<id>`, `cron:<job>`, `hook:<id>`. */
+function kindOf(key: string): Kind {
+  if (key.includes(":subagent:")) return "subagent"
+  return /(?:^|:)(?:cron|hook):/.test(key) ? "automation" : "person"
+}
+
+const CLOSING = "\n```"
+/** The moment, before what came over a channel. */
+const MOMENT = /^\[(?:[A-Z][a-z]{2} )?\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}[^\]\n]{0,24}\]\s+/
+
+/** What the gateway puts before a person's words: blocks about who wrote and where, and the moment. */
+function promptParts(text: string): Part[] {
+  const at = bodyFrom(text)
+  const injected: Part[] = at === 0 ? [] : [{ type: "text", text: text.slice(0, at).trim(), origin: "injected" }]
+  const said = text.slice(at).trim()
+  return said === "" ? injected : [...injected, { type: "text", text: said, origin: "person" }]
+}
+
+function bodyFrom(text: string): number {
+  let at = 0
+  for (;;) {
+    const opened = /^[A-Z][^\n(]{0,60}\(untrusted[^)\n]{0,40}\):\n```json\n/.exec(text.slice(at, at + 200))
+    const close = opened ? text.indexOf(CLOSING, at + opened[0].length - 1) : -1
+    if (close === -1) break
+    at = close + CLOSING.length
+    while (text[at] === "\n") at++
+  }
+  return at + (MOMENT.exec(text.slice(at, at + 80))?.[0].length ?? 0)
 }

@@ -4,7 +4,7 @@ import { parse } from "jsonc-parser"
 import { number, parseObject, record, string } from "../../core/record.ts"
 import { readText } from "../../files/read-file.ts"
 import type { Headless, HeadlessReply } from "../kit/headless.ts"
-import { opencodeSettings } from "./settings-file.ts"
+import { opencodeSettings } from "./wiring.ts"
 
 const AGENT = "dex-model"
 const DENY_ALL = { "*": "deny" }

@@ -1,16 +1,16 @@
 import { join } from "node:path"
 import { crc32 } from "node:zlib"
+import { defined } from "../../core/defined.ts"
 import { messageOf } from "../../core/error.ts"
 import { isDeeperThan, MAX_DEPTH, parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
 import { readText } from "../../files/read-file.ts"
 import type { Connector, Cursor, Reading, Skipped, Unit, Unreadable, Watched } from "../kit/connector.ts"
-import { factsFirst, type UnitWithFacts, unitWithFacts } from "../kit/facts-first.ts"
-import { entriesOf, fileAt, textAt } from "../kit/folder.ts"
-import { isSettled } from "../kit/settled.ts"
-import { unitOfFile } from "../kit/unit-of-file.ts"
+import { entriesOf, factsFirst, fileAt, textAt, type UnitWithFacts, unitOfFile, unitWithFacts } from "../kit/files.ts"
+import { hunksBetween } from "../kit/hunks-between.ts"
+import { isSettled } from "../kit/jsonl.ts"
+import { digestOfDataUri, withoutBulk } from "../kit/messages.ts"
+import { openhandsRoots } from "../more.ts"
 import { parseOpenhands } from "./parse.ts"
-import { openhandsRoots } from "./roots.ts"
-import { stripOpenhandsEvent } from "./strip.ts"
 
 /** OpenHands' command line: a folder for each conversation, in it a file for each event, never changed, and one for its state. */
 export const openhandsConnector: Connector = {
@@ -105,4 +105,50 @@ function eventAt(path: string): RawRecord | string {
   } catch (error) {
     return messageOf(error)
   }
+}
+
+/** Without tools' descriptions, what only a provider can read, and image bytes; two versions of a file become what differs. */
+export function stripOpenhandsEvent(event: RawRecord): RawRecord {
+  const { tools: _, reasoning_details: __, responses_reasoning_item: ___, critic_result: ____, ...kept } = event
+  const observation = record(kept.observation)
+  const message = record(kept.llm_message)
+  return withoutBulk({
+    ...kept,
+    ...defined({
+      observation: observation && stripObservation(observation),
+      llm_message: message && { ...message, content: contentOf(message.content) },
+    }),
+    ...defined({
+      thinking_blocks: Array.isArray(kept.thinking_blocks)
+        ? records(kept.thinking_blocks).map(stripThinking)
+        : undefined,
+    }),
+  })
+}
+
+function stripObservation({ old_content, new_content, hunks: _, ...observation }: RawRecord): RawRecord {
+  const path = string(observation.path)
+  const [before, after] = [string(old_content) ?? "", string(new_content)]
+  const changed = path !== undefined && after !== undefined && observation.command !== "view"
+  return {
+    ...observation,
+    content: contentOf(observation.content),
+    ...defined({ hunks: changed ? hunksBetween(path, before, after) : undefined }),
+  }
+}
+
+function contentOf(content: unknown): unknown {
+  return Array.isArray(content) ? records(content).flatMap(withoutImageBytes) : content
+}
+
+function withoutImageBytes(piece: RawRecord): RawRecord[] {
+  if (!Array.isArray(piece.image_urls)) return [piece]
+  return piece.image_urls.flatMap((url) => {
+    const image = digestOfDataUri(string(url) ?? "")
+    return image ? [{ type: "image", image }] : []
+  })
+}
+
+function stripThinking({ signature: _, data: __, ...block }: RawRecord): RawRecord {
+  return block
 }

@@ -2,14 +2,10 @@ import { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Message, Origin, Part } from "../../core/conversation.ts"
 import { number, parseObject, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import { totalUsage, type Usage } from "../../core/usage.ts"
+import { type Deed, deedByName, finishedCall, toolCallPart } from "../kit/calls.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
-import { deedByName } from "../kit/deed-by-name.ts"
-import { type Deed, finishedCall, toolCallPart } from "../kit/finished-call.ts"
 import { keptHunks } from "../kit/hunks-between.ts"
-import { imagePart } from "../kit/kept-text.ts"
-import { uniqueKeys } from "../kit/message-keys.ts"
-import { addSessionUsage } from "../kit/session-usage.ts"
-import { spanOf } from "../kit/times.ts"
+import { addSessionUsage, imagePart, spanOf, uniqueKeys } from "../kit/messages.ts"
 
 const TOOLS = {
   command: ["terminal", "execute_bash"],

@@ -2,12 +2,11 @@ import { join } from "node:path"
 import { defined } from "../../core/defined.ts"
 import { type RawRecord, record, records, string } from "../../core/record.ts"
 import type { Connector, Unit, Unreadable, Watched } from "../kit/connector.ts"
-import { entriesOf, fileAt } from "../kit/folder.ts"
+import { entriesOf, fileAt, unitOfFile } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
-import { digestOf, withoutBulk } from "../kit/kept-text.ts"
-import { unitOfFile } from "../kit/unit-of-file.ts"
+import { digestOf, withoutBulk } from "../kit/messages.ts"
+import { piRoots } from "../more.ts"
 import { parsePi } from "./parse.ts"
-import { piRoots } from "./roots.ts"
 
 /** Pi: one file for each session, in a folder that is named after where it was started. A session is a tree. */
 export const piConnector: Connector = {
@@ -63,4 +62,19 @@ function stripPart({ thinkingSignature: _, textSignature: __, thoughtSignature: 
   if (part.type !== "image" || typeof part.data !== "string") return part
   const { data, ...rest } = part
   return { ...rest, image: digestOf(Buffer.from(data, "base64"), string(part.mimeType)) }
+}
+
+/** omp keeps a session's title in the first line, which it rewrites in place. */
+export function ompDifferences(parent: Connector): Partial<Connector> {
+  return {
+    parse: (raw, unit) => {
+      const records = [...raw]
+      const { conversations, unknown } = parent.parse(records, unit)
+      const text = string(records.findLast(({ type }: RawRecord) => type === "title")?.title)
+      const titled = conversations.map((one) =>
+        text === undefined || one.title ? one : { ...one, title: { text, from: "agent" as const } },
+      )
+      return { conversations: titled, unknown }
+    },
+  }
 }

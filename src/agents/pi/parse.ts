@@ -2,7 +2,6 @@ import { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Effect, Hunk, Message, Origin, Part } from "../../core/conversation.ts"
 import { array, number, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
-import { parsePatch, patchIn } from "../kit/apply-patch.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
 import {
   commandEffect,
@@ -11,11 +10,11 @@ import {
   fileEffect,
   hunkOfNewFile,
   hunksOfReplacement,
+  parsePatch,
+  patchIn,
   toolOrigin,
 } from "../kit/effects.ts"
-import { imagePart } from "../kit/kept-text.ts"
-import { uniqueKeys } from "../kit/message-keys.ts"
-import { spanOf } from "../kit/times.ts"
+import { imagePart, spanOf, uniqueKeys } from "../kit/messages.ts"
 
 /** What says nothing by itself. */
 const QUIET = ["session", "session_info", "model_change", "thinking_level_change", "label", "custom", "title"]

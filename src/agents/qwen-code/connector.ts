@@ -2,13 +2,12 @@ import { join } from "node:path"
 import { defined } from "../../core/defined.ts"
 import { parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
 import type { Connector, Unit, Unreadable, Watched } from "../kit/connector.ts"
-import { factsFirst, type UnitWithFacts, unitWithFacts } from "../kit/facts-first.ts"
-import { entriesOf, fileAt, textAt } from "../kit/folder.ts"
+import { entriesOf, factsFirst, fileAt, textAt, type UnitWithFacts, unitOfFile, unitWithFacts } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
-import { digestOf, withoutBulk } from "../kit/kept-text.ts"
-import { unitOfFile } from "../kit/unit-of-file.ts"
+import { digestOf, withoutBulk } from "../kit/messages.ts"
+import { serverStart, type Wiring } from "../kit/wiring.ts"
+import { qwenCodeFolder, qwenCodeRoots } from "../more.ts"
 import { parseQwenCode } from "./parse.ts"
-import { qwenCodeRoots } from "./roots.ts"
 
 /** Qwen Code: a file for each session, in a folder for each project. Its records are a tree, as Claude Code's are. */
 export const qwenCodeConnector: Connector = {
@@ -93,4 +92,17 @@ function stripResult({ responseParts: _, ...result }: RawRecord): RawRecord {
   if (!display) return result
   const { originalContent: __, newContent: ___, ...shown } = display
   return { ...result, resultDisplay: shown }
+}
+
+export const qwenCodeWiring: Wiring = {
+  signs: (machine) => ({ paths: [qwenCodeFolder(machine)], program: "qwen" }),
+  trust:
+    "calls dex's tools without asking you, since dex is marked as trusted. They change nothing but dex's own records.",
+  wanted: (machine, bin) => [
+    {
+      path: join(qwenCodeFolder(machine), "settings.json"),
+      additions: [{ type: "property", path: ["mcpServers", "dex"], value: { ...serverStart(bin), trust: true } }],
+    },
+  ],
+  note: () => "no hooks and no sub-agent: untested with this program",
 }

@@ -3,14 +3,10 @@ import type { Conversation, Hunk, Message, Origin, Part, Title } from "../../cor
 import { defined } from "../../core/defined.ts"
 import { number, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import { addRequest, type Usage } from "../../core/usage.ts"
+import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../kit/calls.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
-import { deedByName, type ToolNames } from "../kit/deed-by-name.ts"
 import { hunksOfDiff } from "../kit/effects.ts"
-import { type Deed, finishedCall, toolCallPart } from "../kit/finished-call.ts"
-import { splitInjected } from "../kit/injected.ts"
-import { imagePart } from "../kit/kept-text.ts"
-import { uniqueKeys } from "../kit/message-keys.ts"
-import { spanOf } from "../kit/times.ts"
+import { imagePart, spanOf, splitInjected, uniqueKeys } from "../kit/messages.ts"
 
 const TOOLS: ToolNames = {
   command: ["run_shell_command"],

@@ -5,11 +5,10 @@ import { array, isRecord, parseArray, parseObject, type RawRecord, record, strin
 import { readText } from "../../files/read-file.ts"
 import type { Connector, Cursor, Reading, Skipped, Unit, Unreadable } from "../kit/connector.ts"
 import { readingOfRows } from "../kit/database-units.ts"
-import { entriesOf, fileAt } from "../kit/folder.ts"
-import { digestOf, withoutBulk } from "../kit/kept-text.ts"
-import { unitOfFile } from "../kit/unit-of-file.ts"
+import { entriesOf, fileAt, unitOfFile } from "../kit/files.ts"
+import { digestOf, withoutBulk } from "../kit/messages.ts"
+import { rooCodeRoots } from "../more.ts"
 import { parseRooCode } from "./parse.ts"
-import { rooCodeRoots } from "./roots.ts"
 
 /**
  * Roo Code: a folder for each task, with what the model was sent, what the window showed, and a line of the history. All of them

@@ -1,15 +1,21 @@
 import { join } from "node:path"
 import { array, isRecord, type RawRecord, records, string } from "../../core/record.ts"
-import type { Connector, Cursor, Reading, Unit, Unreadable, Watched } from "../kit/connector.ts"
-import { factsFirst, type UnitWithFacts, unitWithFacts } from "../kit/facts-first.ts"
-import { entriesOf, fileAt } from "../kit/folder.ts"
-import { readJsonFile } from "../kit/json-file.ts"
+import type { Connector, Cursor, Machine, Reading, Unit, Unreadable, Watched } from "../kit/connector.ts"
+import {
+  entriesOf,
+  factsFirst,
+  fileAt,
+  readJsonFile,
+  type UnitWithFacts,
+  unitOfFile,
+  unitWithFacts,
+  workspaceFolder,
+} from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
-import { withoutBulk } from "../kit/kept-text.ts"
-import { unitOfFile } from "../kit/unit-of-file.ts"
-import { workspaceFolder } from "../kit/vscode-folders.ts"
+import { withoutBulk } from "../kit/messages.ts"
+import { serverStart, type Wiring } from "../kit/wiring.ts"
+import { vscodeRoots } from "../more.ts"
 import { parseVscode } from "./parse.ts"
-import { vscodeRoots } from "./roots.ts"
 
 /**
  * Copilot's chat in VS Code: a file for each session, in the storage of the workspace it was held in. Until 1.108 JSON that is
@@ -99,4 +105,21 @@ function withoutNoise(value: unknown): unknown {
   if (!isRecord(value)) return value
   const kept = Object.entries(value).filter(([key]) => !NOT_KEPT.has(key))
   return Object.fromEntries(kept.map(([key, field]) => [key, withoutNoise(field)]))
+}
+
+export const vscodeWiring: Wiring = {
+  signs: (machine) => ({ paths: [folder(machine)] }),
+  wanted: (machine, bin) => [
+    {
+      path: join(folder(machine), "mcp.json"),
+      additions: [{ type: "property", path: ["servers", "dex"], value: { type: "stdio", ...serverStart(bin) } }],
+    },
+  ],
+}
+
+/** The user's settings of the stable edition and its default profile. */
+function folder({ home, env, platform }: Machine): string {
+  if (platform === "darwin") return join(home, "Library", "Application Support", "Code", "User")
+  if (platform === "win32") return join(env.APPDATA ?? join(home, "AppData", "Roaming"), "Code", "User")
+  return join(env.XDG_CONFIG_HOME || join(home, ".config"), "Code", "User")
 }

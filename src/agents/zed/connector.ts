@@ -9,10 +9,10 @@ import {
   unitsOfDatabase,
 } from "../kit/database-units.ts"
 import type { ForeignDatabase } from "../kit/foreign-sqlite.ts"
-import { digestOf, withoutBulk } from "../kit/kept-text.ts"
+import { digestOf, withoutBulk } from "../kit/messages.ts"
 import { decompressZstdBytes } from "../kit/zstd.ts"
+import { zedRoots } from "../more.ts"
 import { parseZed } from "./parse.ts"
-import { zedRoots } from "./roots.ts"
 
 /** Zed's own agent: a row for each thread, in which all of it is one compressed piece of JSON. */
 export const zedConnector: Connector = {

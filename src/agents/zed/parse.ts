@@ -1,14 +1,12 @@
+import { basename } from "node:path"
 import { createCounts } from "../../core/by-name.ts"
-import type { Conversation, Effect, Message, Origin, Part } from "../../core/conversation.ts"
+import type { Conversation, Effect, Hunk, Message, Origin, Part } from "../../core/conversation.ts"
 import { array, isRecord, number, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
+import { type Deed, finishedCall, toolCallPart } from "../kit/calls.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
-import { fileEffect } from "../kit/effects.ts"
-import { finishedCall, toolCallPart } from "../kit/finished-call.ts"
-import { imagePart } from "../kit/kept-text.ts"
-import { uniqueKeys } from "../kit/message-keys.ts"
-import { spanOf } from "../kit/times.ts"
-import { deedOfZed } from "./tools.ts"
+import { fileEffect, hunkOfNewFile, hunksOfDiff, hunksOfReplacement } from "../kit/effects.ts"
+import { imagePart, spanOf, uniqueKeys } from "../kit/messages.ts"
 
 /** What a message is told with. */
 type Thread = { id: string; asked: Origin; model: string | undefined; folders: string[] }
@@ -230,4 +228,32 @@ function conversationOf(
     messages,
     authority: 1,
   }
+}
+
+function deedOfZed(tool: string | undefined, input: RawRecord, output: unknown, folders: readonly string[]): Deed {
+  const path = string(input.path)
+  const command = tool === "terminal" ? string(input.command) : undefined
+  if (command !== undefined) return { command }
+  if (path === undefined) return {}
+  const file = inProject(path, folders)
+  if (tool === "read_file") return { reads: [file] }
+  if (tool !== "edit_file" && tool !== "write_file" && tool !== "create_file") return {}
+  return { hunks: hunksOfEdit(file, input, output) }
+}
+
+function hunksOfEdit(file: string, input: RawRecord, output: unknown): Hunk[] {
+  const diff = string(record(output)?.diff)
+  const hunks = diff === undefined ? [] : hunksOfDiff(diff, file)
+  if (hunks.length > 0) return hunks
+  const content = string(input.content)
+  if (content !== undefined) return [hunkOfNewFile(file, content)]
+  return records(input.edits).flatMap(({ old_text, new_text }) => hunksOfReplacement(file, old_text, new_text))
+}
+
+/** A path begins with the name of one of the project's folders, wherever that folder is. */
+function inProject(path: string, folders: readonly string[]): string {
+  const [first, ...rest] = path.split(/[\\/]/)
+  const folder = folders.find((one) => basename(one) === first)
+  if (folder === undefined || rest.length === 0) return path
+  return [folder, ...rest].join(folder.includes("\\") ? "\\" : "/")
 }

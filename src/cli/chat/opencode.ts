@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process"
 import { existsSync, mkdirSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { RETRIEVAL_TOOLS } from "../../agents/kit/retrieval-agent.ts"
+import { RETRIEVAL_TOOLS } from "../../agents/kit/wiring.ts"
 import type { ChatInput } from "../../answers/chat.run.ts"
 import { makeChatFolder } from "../../answers/chat-keep.ts"
 import { loadSettings } from "../../config/load.ts"

@@ -1,4 +1,4 @@
-import { agentOf } from "../../agents/index.ts"
+import { agentOf } from "../../agents/registry.ts"
 import { type Part, PERSONS_KINDS } from "../../core/conversation.ts"
 import { DAY_MS, localMinute } from "../../core/dates.ts"
 import { formatRef, parseWholeRef } from "../../core/ref.ts"

@@ -1,5 +1,5 @@
 import type { ReadStream, WriteStream } from "node:tty"
-import { agents } from "../../agents/index.ts"
+import { agents } from "../../agents/registry.ts"
 import { isOnPath } from "../../integrations/agents.ts"
 import { glyphsOf } from "../../render/screen.ts"
 import type { Terminal } from "../../render/terminal.ts"

@@ -1,4 +1,4 @@
-import { agentOf, agents } from "../../agents/index.ts"
+import { agentOf, agents } from "../../agents/registry.ts"
 import { DAY_MS, localDay } from "../../core/dates.ts"
 import { clip, padEnd, paint, type Style, safeLine, signsOf, widthOf } from "../../render/terminal.ts"
 import { projectName } from "../../render/words.ts"

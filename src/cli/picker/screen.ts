@@ -1,4 +1,4 @@
-import { agentOf } from "../../agents/index.ts"
+import { agentOf } from "../../agents/registry.ts"
 import { clip, fitting, padEnd, paint, safeLine, widthOf, wrap } from "../../render/terminal.ts"
 import { asTyped } from "../print/as-typed.ts"
 import { ACTIONS, OTHER_KEYS } from "./actions.ts"

@@ -1,4 +1,4 @@
-import { agentsIn } from "../../agents/index.ts"
+import { agentsIn } from "../../agents/registry.ts"
 import { formatCount, grouped, listed } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safeLine, wrap, wrapAfter } from "../../render/terminal.ts"

@@ -1,5 +1,5 @@
 import { join, resolve } from "node:path"
-import { agents } from "../../agents/index.ts"
+import { agents } from "../../agents/registry.ts"
 import { DexError } from "../../core/error.ts"
 import { isFolder } from "../../files/look-at.ts"
 import { normalRemote, repositoryIdentity } from "../../git/identity.ts"

@@ -1,4 +1,4 @@
-import { agentOf } from "../../agents/index.ts"
+import { agentOf } from "../../agents/registry.ts"
 import type { LineOwner } from "../../blame/owners.ts"
 import type { Recorded } from "../../blame/recorded.ts"
 import { besideOf, formatRef } from "../../core/ref.ts"

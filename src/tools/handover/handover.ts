@@ -1,4 +1,4 @@
-import { agents } from "../../agents/index.ts"
+import { agents } from "../../agents/registry.ts"
 import { choice, flag, integer, listOf, mapOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"

@@ -1,4 +1,4 @@
-import { agentOf } from "../../agents/index.ts"
+import { agentOf } from "../../agents/registry.ts"
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { besideOf, formatRef } from "../../core/ref.ts"

@@ -1,7 +1,7 @@
 import { appendFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { noteFileOf, noteIdOf } from "../../agents/dex-note/connector.ts"
-import { notesFolder } from "../../agents/dex-note/roots.ts"
+import { notesFolder } from "../../agents/registry.ts"
 import { codeOf, DexError } from "../../core/error.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import { redactText } from "../../redact/redact.ts"

@@ -1,5 +1,5 @@
 import { resolve } from "node:path"
-import { agents } from "../../agents/index.ts"
+import { agents } from "../../agents/registry.ts"
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"

@@ -1,4 +1,4 @@
-import type { Agent } from "../../agents/agent.ts"
+import type { Agent } from "../../agents/kit/agent.ts"
 import { besideOf, formatRef } from "../../core/ref.ts"
 import { lookAt } from "../../files/look-at.ts"
 import type { ConversationRow } from "../../store/history/store.ts"

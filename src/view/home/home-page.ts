@@ -1,4 +1,4 @@
-import { agentsIn } from "../../agents/index.ts"
+import { agentsIn } from "../../agents/registry.ts"
 import { DAY_MS, localDay } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"

@@ -1,0 +1,123 @@
+import type { Effect, Hunk, Part } from "../../core/conversation.ts"
+import { array, type RawRecord, records, string } from "../../core/record.ts"
+import {
+  commandEffect,
+  commitEffects,
+  editEffects,
+  fileEffect,
+  hunkOfNewFile,
+  hunksOfReplacement,
+  parsePatch,
+  patchIn,
+  toolOrigin,
+} from "./effects.ts"
+
+/** What a call did, in the words that all agents' tools can be brought to. */
+export type Deed = { command?: string; reads?: readonly string[]; hunks?: readonly Hunk[] }
+
+/** A call and what became of it. `deed` is what it would have done: where it failed, nothing was read or changed. */
+type FinishedCall = {
+  tool: string | undefined
+  call_id: string | undefined
+  output: string
+  /** What the command itself printed, where its agent wrote more around it. */
+  printed?: string
+  failed: boolean
+  exit_status?: number
+  deed: Deed
+  /** Where the tool's name does not say that a remote server answered. */
+  isRemote?: boolean
+}
+
+export function finishedCall(call: FinishedCall): { part: Part; effects: Effect[] } {
+  const { tool, call_id, output, exit_status, deed } = call
+  const failed = call.failed || (exit_status !== undefined && exit_status !== 0)
+  const hunks = failed ? [] : [...(deed.hunks ?? [])]
+  const part: Part = {
+    type: "tool_result",
+    text: output,
+    origin: call.isRemote ? "web" : toolOrigin(tool),
+    tool,
+    call_id,
+    is_error: failed,
+    hunks: hunks.length > 0 ? hunks : undefined,
+  }
+  const effects: Effect[] = editEffects(hunks, call_id)
+  if (!failed) effects.push(...(deed.reads ?? []).map((path) => fileEffect(path, "read", call_id)))
+  if (deed.command !== undefined) {
+    const outcome = { failed, output: call.printed ?? output, call_id }
+    effects.push(commandEffect(deed.command, { ...outcome, exit_status }))
+    if (!failed) effects.push(...commitEffects(deed.command, output, call_id))
+  }
+  return { part, effects }
+}
+
+export function toolCallPart(tool: string | undefined, input: unknown, call_id: string | undefined): Part {
+  return {
+    type: "tool_call",
+    text: typeof input === "string" ? input : JSON.stringify(input ?? {}),
+    origin: "agent",
+    tool: tool ?? "unknown",
+    call_id,
+  }
+}
+
+/** An agent's tools by what they do. Most name their arguments alike. */
+export type ToolNames = Partial<Record<"command" | "read" | "write" | "edit" | "patch" | "editor", readonly string[]>>
+
+/** What a call does, where the tool's name says it. */
+export function deedByName(names: ToolNames, tool: string | undefined, args: RawRecord): Deed {
+  const does = (kind: keyof ToolNames) => tool !== undefined && names[kind]?.includes(tool)
+  if (does("command")) {
+    const command = firstText(args, ["command", "cmd", "CommandLine"])
+    return command === undefined ? {} : { command }
+  }
+  if (does("patch")) {
+    const patch = patchIn(firstText(args, ["patch", "input", "patchText"]) ?? "")
+    return patch === undefined ? {} : { hunks: parsePatch(patch).hunks }
+  }
+  const path = firstText(args, ["path", "file_path", "filePath", "target_file"])
+  if (path === undefined) return {}
+  if (does("read")) return { reads: [path] }
+  if (does("write")) {
+    const content = [args.content, args.file_text, args.contents].find((text) => typeof text === "string")
+    return content === undefined ? {} : { hunks: [hunkOfNewFile(path, content as string)] }
+  }
+  if (does("editor")) return editorDeed(path, args)
+  if (!does("edit")) return {}
+  const edits = array(args.edits).length > 0 ? records(args.edits) : [args]
+  return { hunks: edits.flatMap((edit) => hunksOfReplacement(path, oldText(edit), newText(edit))) }
+}
+
+/** One tool for all of it, whose argument `command` says what it does. */
+export function editorDeed(path: string, args: RawRecord): Deed {
+  switch (args.command) {
+    case "view":
+      return { reads: [path] }
+    case "create":
+    case "write": {
+      const content = string(args.file_text) ?? string(args.content) ?? string(args.new_str)
+      return content === undefined ? {} : { hunks: [hunkOfNewFile(path, content)] }
+    }
+    case "str_replace":
+    case "strReplace":
+      return { hunks: hunksOfReplacement(path, oldText(args), newText(args)) }
+    case "insert":
+    case "append":
+      return { hunks: hunksOfReplacement(path, undefined, newText(args) ?? args.content) }
+    default:
+      return {}
+  }
+}
+
+function oldText(edit: RawRecord): unknown {
+  return edit.old_string ?? edit.oldText ?? edit.old_str ?? edit.oldStr
+}
+
+function newText(edit: RawRecord): unknown {
+  return edit.new_string ?? edit.newText ?? edit.new_str ?? edit.newStr
+}
+
+function firstText(args: RawRecord, names: readonly string[]): string | undefined {
+  return names.map((name) => string(args[name])).find((text) => text !== undefined)
+}

@@ -1,0 +1,145 @@
+import { createHash } from "node:crypto"
+import { type Dirent, lstatSync, readdirSync, type Stats, statSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { crc32 } from "node:zlib"
+import { messageOf } from "../../core/error.ts"
+import { isDeeperThan, MAX_DEPTH, parseObject, type RawRecord, string } from "../../core/record.ts"
+import { isAbsent } from "../../files/look-at.ts"
+import { readBytes, readText } from "../../files/read-file.ts"
+import type { Cursor, Reading, Unit, Unreadable } from "./connector.ts"
+import { isSettled } from "./jsonl.ts"
+
+/** What is in a folder, by name. A folder that is not there is empty; one that may not be read is reported. */
+export function entriesOf(dir: string, report: (problem: Unreadable) => void): Dirent[] {
+  try {
+    return readdirSync(dir, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))
+  } catch (error) {
+    if (!isAbsent(error)) report({ unreadable: messageOf(error), path: dir })
+    return []
+  }
+}
+
+/** The regular file at a path. Undefined where there is none; a link or a pipe there, or one that nobody may see, is reported. */
+export function fileAt(path: string, report: (problem: Unreadable) => void): Stats | undefined {
+  try {
+    const found = lstatSync(path)
+    if (found.isFile()) return found
+    report({ unreadable: found.isSymbolicLink() ? "a symbolic link, not followed" : "not a regular file", path })
+  } catch (error) {
+    if (!isAbsent(error)) report({ unreadable: messageOf(error), path })
+  }
+  return undefined
+}
+
+/** The text of a small file that lies beside sessions. Undefined where there is none; one that is not read is reported. */
+export function textAt(path: string, maxBytes: number, report: (problem: Unreadable) => void): string | undefined {
+  try {
+    return readText(path, maxBytes)
+  } catch (error) {
+    if (!isAbsent(error)) report({ unreadable: messageOf(error), path })
+    return undefined
+  }
+}
+
+/** A unit that is one file: its size and its time say whether it may have changed. */
+export function unitOfFile(path: string, key: string, stat: Stats): Unit {
+  return {
+    key,
+    path,
+    stamp: `${stat.size}:${stat.mtimeMs}`,
+    bytes: stat.size,
+    modifiedAt: stat.mtimeMs,
+    bornAt: stat.birthtimeMs || stat.mtimeMs,
+  }
+}
+
+/** A transcript, and what its agent keeps about it elsewhere: a name, a parent, a folder. `facts` has a `type` of dex's own. */
+export type UnitWithFacts = Unit & { facts?: RawRecord }
+
+/** The unit is read again when the facts change, too. */
+export function unitWithFacts(unit: Unit, facts: RawRecord | undefined): UnitWithFacts {
+  return facts ? { ...unit, facts, stamp: `${unit.stamp}:${fingerprint(facts)}` } : unit
+}
+
+/** Puts the facts before the records, unless the cursor says that they were read already. */
+export function factsFirst(reading: Reading, { facts }: UnitWithFacts, after?: Cursor): Reading {
+  const known = reading.mode === "append" ? string(after?.facts) : undefined
+  const now = facts ? fingerprint(facts) : known
+  function* records(): Generator<RawRecord> {
+    if (facts && now !== known) yield facts
+    yield* reading.records
+  }
+  return {
+    mode: reading.mode,
+    records: records(),
+    end: () => {
+      const ended = reading.end()
+      return now === undefined ? ended : { ...ended, cursor: { ...ended.cursor, facts: now } }
+    },
+  }
+}
+
+function fingerprint(facts: RawRecord): string {
+  return createHash("sha256").update(JSON.stringify(facts)).digest("hex").slice(0, 16)
+}
+
+/** A bigger file is counted as skipped: it would have to be held in memory whole. */
+const MAX_BYTES = 256 << 20
+
+/**
+ * Reads a transcript that its agent rewrites whole at every change: all of its records, or none when it is as it was.
+ */
+export function readJsonFile(
+  path: string,
+  after: Cursor | undefined,
+  recordsOf: (whole: RawRecord) => Iterable<RawRecord>,
+  now = Date.now(),
+): Reading {
+  const { size, mtimeMs } = statSync(path)
+  const before = after ?? { offset: 0, crc: 0 }
+  if (size > MAX_BYTES) return nothing(before, `file of ${size} bytes, over the limit of ${MAX_BYTES}`)
+  const content = readBytes(path, MAX_BYTES)
+  const cursor = { offset: content.length, crc: crc32(content) }
+  if (after && after.offset === cursor.offset && after.crc === cursor.crc) return nothing(after)
+  const whole = parseObject(content.toString("utf8").replace(/^\uFEFF/, ""))
+  if (!whole) {
+    if (isSettled(mtimeMs, now)) return nothing(cursor, "not a whole JSON object")
+    return { ...nothing(before), end: () => waiting(before) } // somebody may still be writing it
+  }
+  if (isDeeperThan(whole, MAX_DEPTH)) return nothing(cursor, `nested deeper than ${MAX_DEPTH} levels`)
+  return { mode: "replace", records: recordsOf(whole), end: () => ({ cursor, skipped: [], pending: false }) }
+}
+
+function nothing(cursor: Cursor, reason?: string): Reading {
+  const skipped = reason === undefined ? [] : [{ reason, where: "whole file" }]
+  return { mode: "append", records: [], end: () => ({ cursor, skipped, pending: false }) }
+}
+
+function waiting(cursor: Cursor) {
+  return { cursor, skipped: [], pending: true }
+}
+
+const MAX_WORKSPACE_BYTES = 1 << 20
+
+/** The folder that a folder of `workspaceStorage` belongs to. An empty window has none. */
+export function workspaceFolder(dir: string, report: (problem: Unreadable) => void): string | undefined {
+  const about = parseObject(textAt(join(dir, "workspace.json"), MAX_WORKSPACE_BYTES, report) ?? "")
+  return folderOfWorkspace(string(about?.folder), string(about?.workspace))
+}
+
+/** The path of a `file:` address; any other address as it is, so that a remote folder is not taken for a local one. */
+function folderOfUri(uri: string): string {
+  if (!uri.startsWith("file:")) return uri
+  try {
+    return fileURLToPath(uri)
+  } catch {
+    return uri // an address of another platform
+  }
+}
+
+/** What workspace.json names: a folder, or a file that lists several. */
+export function folderOfWorkspace(folder: string | undefined, workspace: string | undefined): string | undefined {
+  if (folder !== undefined) return folderOfUri(folder)
+  return workspace === undefined ? undefined : dirname(folderOfUri(workspace))
+}

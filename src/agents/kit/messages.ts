@@ -1,0 +1,129 @@
+import { createHash } from "node:crypto"
+import type { Message, Origin, Part } from "../../core/conversation.ts"
+import { isRecord, number, record, string, time } from "../../core/record.ts"
+import type { Usage } from "../../core/usage.ts"
+
+// What is taken out of records before they are kept: long texts are cut, bytes become a description of themselves.
+
+const MAX_TEXT = 1_000_000
+
+/** What is kept of an image or another attachment in place of its bytes. */
+export type Digest = { sha256: string; bytes: number; media_type?: string }
+
+/**
+ * An image as its digest was kept; anything else that stands in its place says nothing. The order of the fields must stay:
+ * a message of Codex without an id has its key from the text of its parts.
+ */
+export function imagePart(kept: unknown, origin: Origin, text = ""): Part {
+  const digest = record(kept)
+  const [mime, sha256, bytes] = [string(digest?.media_type), string(digest?.sha256), number(digest?.bytes)]
+  return {
+    type: "image",
+    text,
+    origin,
+    mime,
+    sha256,
+    bytes,
+  }
+}
+
+/** A copy in which every text past the limit is cut and says so. */
+export function withoutBulk<T>(value: T): T {
+  if (typeof value === "string") return cutText(value) as T
+  if (Array.isArray(value)) return value.map(withoutBulk) as T
+  if (!isRecord(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, withoutBulk(field)])) as T
+}
+
+function cutText(text: string): string {
+  if (text.length <= MAX_TEXT) return text
+  const sha256 = createHash("sha256").update(text).digest("hex")
+  return `${text.slice(0, MAX_TEXT)}\n[dex: ${text.length - MAX_TEXT} characters not kept, sha256 ${sha256}]`
+}
+
+export function digestOf(bytes: Uint8Array, media_type?: string): Digest {
+  const sha256 = createHash("sha256").update(bytes).digest("hex")
+  return { sha256, bytes: bytes.length, media_type }
+}
+
+/** The digest of a `data:` URI; undefined for any other address. */
+export function digestOfDataUri(uri: string): Digest | undefined {
+  if (!uri.startsWith("data:")) return undefined
+  const comma = uri.indexOf(",")
+  if (comma === -1) return undefined
+  const [media_type, ...parameters] = uri.slice("data:".length, comma).split(";")
+  const encoding = parameters.includes("base64") ? "base64" : "utf8"
+  return digestOf(Buffer.from(uri.slice(comma + 1), encoding), media_type || undefined)
+}
+
+/** A run of a user record's text: typed by the person, or put there by the agent, a hook, a skill or a command. */
+export type TextRun = { text: string; injected: boolean }
+
+/**
+ * Splits text at whole `<tag …>…</tag>` blocks, which agents use to put their own words into the user's turn. An
+ * unclosed tag is the person's text: people do type angle brackets. Linear in the text, whatever it holds.
+ */
+export function splitInjected(text: string, tags: readonly string[]): TextRun[] {
+  const runs: TextRun[] = []
+  const exhausted = new Set<string>()
+  let from = 0
+  for (let open = text.indexOf("<"); open !== -1; open = text.indexOf("<", open + 1)) {
+    const tag = tags.find((name) => startsTag(text, open, name))
+    if (!tag || exhausted.has(tag)) continue
+    const closing = `</${tag}>`
+    const close = text.indexOf(closing, open)
+    if (close === -1) {
+      exhausted.add(tag)
+      continue
+    }
+    const end = close + closing.length
+    push(runs, text.slice(from, open), false)
+    push(runs, text.slice(open, end), true)
+    from = end
+    open = end - 1
+  }
+  push(runs, text.slice(from), false)
+  return runs
+}
+
+function startsTag(text: string, at: number, name: string): boolean {
+  if (!text.startsWith(name, at + 1)) return false
+  const next = text[at + 1 + name.length]
+  return next === ">" || next === " " || next === "\n"
+}
+
+function push(runs: TextRun[], text: string, injected: boolean): void {
+  const trimmed = text.trim()
+  if (trimmed !== "") runs.push({ text: trimmed, injected })
+}
+
+/** Names messages: by what their agent calls them, and the second of a name by its number. */
+export function uniqueKeys(): (name: string) => string {
+  const given = new Map<string, number>()
+  return (name) => {
+    const times = (given.get(name) ?? 0) + 1
+    given.set(name, times)
+    return times === 1 ? name : `${name}:${times}`
+  }
+}
+
+/** For agents that count a session's tokens together, and name one model for it: the last answer has them all. */
+export function addSessionUsage(messages: Message[], model: string | undefined, usage: Usage | undefined): void {
+  const answers = messages.filter(({ role }) => role === "assistant")
+  if (model !== undefined) for (const answer of answers) answer.model = model
+  if (usage && answers.length > 0) answers.at(-1)!.usage = usage
+}
+
+/** As `time`; a date without a zone, as SQLite writes it, is in UTC. */
+export function utcTime(value: unknown): number | undefined {
+  if (typeof value === "string" && /^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,9})?$/.test(value))
+    return time(`${value.replace(" ", "T")}Z`)
+  return time(value)
+}
+
+/** When a conversation began and ended, as far as anything in it has a time. */
+export function spanOf(times: readonly (number | undefined)[]): { started_at?: number; ended_at?: number } {
+  const known = times.filter((at) => at !== undefined)
+  if (known.length === 0) return {}
+  return { started_at: known.reduce((a, b) => Math.min(a, b)), ended_at: known.reduce((a, b) => Math.max(a, b)) }
+}

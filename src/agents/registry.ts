@@ -1,0 +1,180 @@
+import { basename, dirname, isAbsolute, join, resolve } from "node:path"
+import type { SourceId } from "../core/conversation.ts"
+import { isRecord, parseObject, string } from "../core/record.ts"
+import type { Agent } from "./kit/agent.ts"
+import type { Machine } from "./kit/connector.ts"
+import { belowHome, localAppData, type Roots, settingsFolder } from "./kit/places.ts"
+import { moreAgents } from "./more.ts"
+
+/** Claude Desktop keeps one configuration folder for each Cowork session, some levels below this one. */
+export const COWORK = "local-agent-mode-sessions"
+
+export function claudeCodeRoots(machine: Machine): string[] {
+  const { home, env, platform } = machine
+  const configured = (env.CLAUDE_CONFIG_DIR ?? "").split(",").map((dir) => dir.trim())
+  const own = configured.filter((dir) => dir !== "")
+  const config = own.length > 0 ? own : belowHome(".claude")(machine)
+  const desktop = join(settingsFolder(machine), "Claude", COWORK)
+  const store = ["Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", "Claude", COWORK]
+  const desktops = platform === "win32" ? [desktop, join(localAppData(machine), ...store)] : [desktop]
+  return [...new Set([...config, join(home, ".config", "claude"), ...desktops])]
+}
+
+const claudeCode: Agent = {
+  source: "claude_code",
+  name: "Claude Code",
+  aliases: ["claude"],
+  roots: claudeCodeRoots,
+  basis: "recorded",
+  connector: async () => (await import("./claude-code/connector.ts")).claudeCodeConnector,
+  resume: (id) => ["claude", "--resume", id],
+  open: ["claude"],
+  session: { variable: "CLAUDE_CODE_SESSION_ID" },
+  printedMarks: ["tool_result", "toolUseResult"],
+  hooks: async () => (await import("./hooks.ts")).claudeCodeHooks,
+  headless: async () => (await import("./claude-code/headless.ts")).claudeCodeHeadless,
+  wiring: async () => (await import("./claude-code/wiring.ts")).claudeCodeWiring,
+}
+
+export const codexRoots: Roots = ({ home, env }) => [env.CODEX_HOME || join(home, ".codex")]
+
+const codex: Agent = {
+  source: "codex",
+  name: "Codex",
+  roots: codexRoots,
+  basis: "recorded",
+  connector: async () => (await import("./codex/connector.ts")).codexConnector,
+  resume: (id) => ["codex", "resume", id],
+  open: ["codex"],
+  session: { variable: "CODEX_THREAD_ID", inCall: threadOfCall },
+  printedMarks: ["function_call_output", "custom_tool_call_output"],
+  hooks: async () => (await import("./hooks.ts")).codexHooks,
+  headless: async () => (await import("./codex/headless.ts")).codexHeadless,
+  wiring: async () => (await import("./codex/wiring.ts")).codexWiring,
+}
+
+/** Codex sends its thread's id with each call; a server does not find it in its environment. */
+function threadOfCall(meta: Record<string, unknown>): string | undefined {
+  const sent = meta["x-codex-turn-metadata"]
+  const turn = typeof sent === "string" ? parseObject(sent) : isRecord(sent) ? sent : undefined
+  return string(turn?.thread_id) ?? string(turn?.session_id)
+}
+
+/** Also of those that have its schema: each keeps it in a folder of its own. */
+export const OPENCODE_DATABASE = /^(?:opencode|kilo|mimocode).*\.db$/
+
+export function opencodeRoots({ home, env }: Machine): string[] {
+  const xdg = env.XDG_DATA_HOME
+  const data = join(xdg && isAbsolute(xdg) ? xdg : join(home, ".local", "share"), "opencode")
+  const named = env.OPENCODE_DB
+  if (!named || named === ":memory:") return [data]
+  const database = isAbsolute(named) ? named : join(data, named)
+  const isFoundAnyway = dirname(database) === data && OPENCODE_DATABASE.test(basename(database))
+  return isFoundAnyway ? [data] : [data, database]
+}
+
+const opencode: Agent = {
+  source: "opencode",
+  name: "OpenCode",
+  roots: opencodeRoots,
+  basis: "recorded",
+  connector: async () => (await import("./opencode/connector.ts")).opencodeConnector,
+  resume: (id) => ["opencode", "--session", id],
+  open: ["opencode", "--prompt"],
+  hooks: async () => (await import("./hooks.ts")).opencodeHooks,
+  headless: async () => (await import("./opencode/headless.ts")).opencodeHeadless,
+  wiring: async () => (await import("./opencode/wiring.ts")).opencodeWiring,
+}
+
+export function cursorRoots({ home, env, platform }: Machine): string[] {
+  const xdg = env.XDG_CONFIG_HOME && isAbsolute(env.XDG_CONFIG_HOME) ? env.XDG_CONFIG_HOME : undefined
+  const settings = settingsFolder({ home, env: { ...env, XDG_CONFIG_HOME: xdg }, platform })
+  const folders = [join(settings, "Cursor", "User"), join(home, ".cursor")]
+  return platform === "darwin" || platform === "win32" ? folders : [...folders, join(settings, "cursor")]
+}
+
+const cursor: Agent = {
+  source: "cursor",
+  name: "Cursor",
+  roots: cursorRoots,
+  basis: "recorded",
+  connector: async () => (await import("./cursor/connector.ts")).cursorConnector,
+  resume: (id) => ["cursor-agent", `--resume=${id}`],
+  // Not verified.
+  open: ["cursor-agent"],
+  wiring: async () => (await import("./cursor/connector.ts")).cursorWiring,
+}
+
+export const geminiCliRoots: Roots = ({ home, env }) => [join(env.GEMINI_CLI_HOME || home, ".gemini")]
+
+const geminiCli: Agent = {
+  source: "gemini_cli",
+  name: "Gemini CLI",
+  aliases: ["gemini"],
+  roots: geminiCliRoots,
+  basis: "recorded",
+  connector: async () => (await import("./gemini-cli/connector.ts")).geminiCliConnector,
+  resume: (id) => ["gemini", "--resume", id],
+  open: ["gemini", "--prompt-interactive"],
+  printedMarks: ["functionResponse"],
+  hooks: async () => (await import("./hooks.ts")).geminiCliHooks,
+  headless: async () => (await import("./gemini-cli/headless.ts")).geminiCliHeadless,
+  wiring: async () => (await import("./gemini-cli/wiring.ts")).geminiCliWiring,
+}
+
+function dexFolder({ home, env }: Machine): string {
+  return env.DEX_HOME ? resolve(env.DEX_HOME) : join(home, ".dex")
+}
+
+export const dexChatRoots: Roots = (machine) => [join(dexFolder(machine), "chat-sessions")]
+
+/** What people asked dex itself. */
+const dexChat: Agent = {
+  source: "dex_chat",
+  name: "dex chat",
+  roots: dexChatRoots,
+  basis: "recorded",
+  connector: async () => (await import("./dex-chat/connector.ts")).dexChatConnector,
+}
+
+export function notesFolder(dexHome: string): string {
+  return join(dexHome, "notes")
+}
+
+export const dexNoteRoots: Roots = (machine) => [notesFolder(dexFolder(machine))]
+
+/** Notes that people and agents gave to dex. */
+const dexNote: Agent = {
+  source: "dex_note",
+  name: "dex note",
+  roots: dexNoteRoots,
+  basis: "recorded",
+  connector: async () => (await import("./dex-note/connector.ts")).dexNoteConnector,
+}
+
+/** Every agent that dex knows. */
+export const agents: readonly Agent[] = [
+  ...[claudeCode, codex, opencode, cursor, geminiCli],
+  ...moreAgents,
+  ...[dexChat, dexNote],
+]
+
+/** What dex keeps of its own: no agent that somebody installed. */
+export function isOwn(source: SourceId): boolean {
+  return source === dexChat.source || source === dexNote.source
+}
+
+/** Of counts by source, those of agents. */
+export function agentsIn(sources: Readonly<Record<SourceId, number>>): Record<SourceId, number> {
+  return Object.fromEntries(Object.entries(sources).filter(([source]) => !isOwn(source)))
+}
+
+/** What a conversation can be of: an agent that is read, or a document. */
+export const sourceIds: readonly SourceId[] = [
+  ...agents.filter(({ connector }) => connector !== undefined).map(({ source }) => source),
+  "docs",
+]
+
+export function agentOf(source: SourceId): Agent | undefined {
+  return agents.find((agent) => agent.source === source)
+}
