@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url"
 import { ROLES } from "../core/conversation.ts"
 import { messageOf } from "../core/error.ts"
 import { choice, decimal, integer, listOf, mapOf, object, optional, readAs, type Schema, text } from "../core/schema.ts"
-import { type Connector, isUnreadable } from "./kit/connector.ts"
+import { type Connector, isUnreadable, type OutsideAgent } from "./kit/connector.ts"
 import { sourceIds } from "./registry.ts"
 
 // Agents that a user brings: modules that their own settings name, each exporting a record like ours. They are read, found
@@ -117,16 +117,4 @@ function checked<T>(shape: Schema, method: string, value: T): T {
   const result = readAs(shape, value)
   if ("wrong" in result) throw new Error(`its \`${method}\` is wrong: ${result.wrong.replace(/^input /, "")}`)
   return value
-}
-
-/** The record of an agent that a user brings: what a module exports as `agent`. */
-export type OutsideAgent = {
-  /** How its refs begin: small letters, digits and _. It is stored: never change it. */
-  source: string
-  /** As people call it. */
-  name: string
-  /** Reads its sessions. */
-  connector: () => Promise<Connector>
-  /** The command that takes up an old conversation, by its id or by the file that it is kept in. */
-  resume?: (id: string, path: string) => string[]
 }

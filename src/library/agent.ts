@@ -4,6 +4,7 @@ export type {
   Connector,
   Cursor,
   Machine,
+  OutsideAgent,
   Parsed,
   Reading,
   Unit,
@@ -12,6 +13,5 @@ export type {
 } from "../agents/kit/connector.ts"
 export { entriesOf, fileAt, unitOfFile } from "../agents/kit/files.ts"
 export { readJsonl } from "../agents/kit/jsonl.ts"
-export type { OutsideAgent } from "../agents/outside.ts"
 export type { Conversation, Message, Part } from "../core/conversation.ts"
 export { type RawRecord, record, records, string } from "../core/record.ts"
