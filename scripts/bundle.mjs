@@ -26,7 +26,12 @@ const ENTRIES = {
   "src/hooks/main.ts": "./hook.js",
   "src/tools/blame/run.ts": "./blame.js",
 }
-const coldName = (path) => `cold/${path.slice("src/".length, -".ts".length).replaceAll("/", "-")}`
+const IS_OURS = /^(?:src|packages)\//
+const coldName = (path) =>
+  `cold/${path
+    .replace(/^src\/|^packages\/|\.ts$/g, "")
+    .replace("/src/", "/")
+    .replaceAll("/", "-")}`
 
 /**
  * @param {{ outdir: string, version: string, plugins?: import("esbuild").Plugin[] }} options
@@ -136,7 +141,7 @@ function sharedIn({ inputs, outputs }) {
   const counts = new Map()
   for (const files of reached.values()) for (const file of files) counts.set(file, (counts.get(file) ?? 0) + 1)
   const shared = [...counts].flatMap(([file, count]) =>
-    file.startsWith("src/") && count >= pieces.length * MANY_PIECES ? file : [],
+    IS_OURS.test(file) && count >= pieces.length * MANY_PIECES ? file : [],
   )
   return { shared, users: pieces.filter((piece) => shared.some((file) => reached.get(piece).has(file))) }
 }
@@ -161,7 +166,7 @@ const loadTogether = ({ shared, users }) => ({
     const all = shared.map((file) => `import ${JSON.stringify(resolve(file))}`).join("\n")
     bundler.onResolve({ filter: /^dex:shared$/ }, ({ path }) => ({ path, namespace: "shared" }))
     bundler.onLoad({ filter: /./, namespace: "shared" }, () => ({ contents: all, resolveDir: "." }))
-    bundler.onResolve({ filter: /^\.|^src\// }, ({ path: asked, kind, resolveDir }) => {
+    bundler.onResolve({ filter: /^\.|^src\/|^packages\// }, ({ path: asked, kind, resolveDir }) => {
       if (!["entry-point", "dynamic-import"].includes(kind)) return undefined
       const path = resolve(kind === "entry-point" ? "." : resolveDir, asked)
       return wrapped.has(path) ? { path, namespace: "user" } : undefined
@@ -222,7 +227,7 @@ const leaveOut = (leaves) => ({
         pluginData: "resolved",
       })
       const path = relative(".", found.path).replaceAll("\\", "/")
-      if (found.external || !path.startsWith("src/") || !leaves(path)) return undefined
+      if (found.external || !IS_OURS.test(path) || !leaves(path)) return undefined
       return { path: ENTRIES[path] ?? `./${coldName(path)}.js`, external: true }
     })
   },

@@ -1,11 +1,12 @@
 /** What the files of a new agent are made from. `folder`: where its sessions are below the home. */
 export type NewAgent = { name: string; source: string; folder: string[]; extension: "json" | "jsonl" }
 
+export const HOME_OF_AGENTS = "packages/more-agents/src"
+
 /** The files that every agent has, as text, by their path. They read what most agents have in common, and count the rest. */
 export function agentFiles(agent: NewAgent): Record<string, string> {
-  const folder = `src/agents/${agent.name}`
   return {
-    [`${folder}/connector.ts`]: `${connector(agent)}
+    [`${HOME_OF_AGENTS}/${agent.name}.ts`]: `${connector(agent)}
 ${parser(agent)}`,
     [`test/agents/${agent.name}.test.ts`]: test(agent),
   }
@@ -32,7 +33,7 @@ const ${variable}: Agent = {
   name: "${typeOf(agent)}",
   roots: ${variable}Roots,
   basis: "recorded",
-  connector: async () => (await import("./${agent.name}/connector.ts")).${variable}Connector,
+  connector: async () => (await import("./${agent.name}.ts")).${variable}Connector,
   without: { resume: "say which command continues a session, or why none does", open: "the same for a first prompt" },
 }
 `
@@ -45,14 +46,14 @@ function connector(agent: NewAgent): string {
     ? "readJsonFile(unit.path, after, recordsOfWhole)"
     : "readJsonl(unit.path, after, { strip: withoutBulk })"
   return `import { join } from "node:path"
-import { createCounts } from "../../core/by-name.ts"
-import type { Message, Part } from "../../core/conversation.ts"
-import { type RawRecord, record, records, string, time } from "../../core/record.ts"
-import { finishedCall, toolCallPart } from "../kit/calls.ts"
-import type { Connector, Parsed, Unit, UnitName, Unreadable } from "../kit/connector.ts"
-import { entriesOf, fileAt, ${isJson ? "readJsonFile, " : ""}unitOfFile } from "../kit/files.ts"
-${isJson ? "" : 'import { readJsonl } from "../kit/jsonl.ts"\n'}import { spanOf, uniqueKeys, withoutBulk } from "../kit/messages.ts"
-import { ${variable}Roots } from "../more.ts"
+import { createCounts } from "../../../src/core/by-name.ts"
+import type { Message, Part } from "../../../src/core/conversation.ts"
+import { type RawRecord, record, records, string, time } from "../../../src/core/record.ts"
+import { finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import type { Connector, Parsed, Unit, UnitName, Unreadable } from "../../../src/agents/kit/connector.ts"
+import { entriesOf, fileAt, ${isJson ? "readJsonFile, " : ""}unitOfFile } from "../../../src/agents/kit/files.ts"
+${isJson ? "" : 'import { readJsonl } from "../../../src/agents/kit/jsonl.ts"\n'}import { spanOf, uniqueKeys, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { ${variable}Roots } from "./records.ts"
 
 const SESSION = /\\.${agent.extension}$/
 const MAX_FOLDERS = 4
@@ -165,7 +166,7 @@ function partOf(block: RawRecord, role: Message["role"]): Part[] {
 }
 
 function test(agent: NewAgent): string {
-  return `import { ${variableOf(agent)}Connector } from "../../src/agents/${agent.name}/connector.ts"
+  return `import { ${variableOf(agent)}Connector } from "../../${HOME_OF_AGENTS}/${agent.name}.ts"
 import { testConnector } from "./contract.ts"
 
 testConnector(${variableOf(agent)}Connector, "test/fixtures/${agent.source}")

@@ -1,11 +1,11 @@
-// Begins an agent from one of its sessions: `npm run new-agent -- some-agent ~/.some-agent/sessions/1.jsonl`. Writes its folder,
-// a redacted fixture, its test and its line in the list; then the golden file. docs/new-agent.md says how to go on.
+// Begins an agent from one of its sessions: `npm run new-agent -- some-agent ~/.some-agent/sessions/1.jsonl`. Writes its file,
+// a redacted fixture, its test and its record; then the golden file. docs/new-agent.md says how to go on.
 import { spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { homedir } from "node:os"
 import { basename, dirname, join, relative, resolve, sep } from "node:path"
 import { fileURLToPath } from "node:url"
-import { agentFiles, agentRecord, type NewAgent, variableOf } from "./new-agent-files.ts"
+import { agentFiles, agentRecord, HOME_OF_AGENTS, type NewAgent, variableOf } from "./new-agent-files.ts"
 import { redactedSession } from "./redacted.ts"
 
 const [name = "", session = "", root = fileURLToPath(new URL("..", import.meta.url))] = process.argv.slice(2)
@@ -18,8 +18,12 @@ if (!/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(name) || session === "") {
 const file = resolve(process.env.INIT_CWD ?? ".", session)
 if (!existsSync(file)) stop(`There is no file ${file}.`)
 if (!/\.jsonl?$/.test(file))
-  stop("Only sessions in JSON and in JSON lines can be begun with. For a database, start from src/agents/crush.")
-if (existsSync(join(root, "src", "agents", name))) stop(`src/agents/${name} is there already.`)
+  stop(
+    "Only sessions in JSON and in JSON lines can be begun with. For a database, start from packages/more-agents/src/crush.ts.",
+  )
+for (const place of ["src/agents", HOME_OF_AGENTS])
+  for (const path of [`${place}/${name}`, `${place}/${name}.ts`])
+    if (existsSync(join(root, path))) stop(`${path} is there already.`)
 
 const source = name.replaceAll("-", "_")
 const inHome = placeInHome(file)
@@ -58,7 +62,7 @@ function put(path: string, text: string): void {
 }
 
 function addToList(): void {
-  const path = join("src", "agents", "more.ts")
+  const path = `${HOME_OF_AGENTS}/records.ts`
   const list = readFileSync(join(root, path), "utf8")
   const end = list.lastIndexOf("\n/** A new agent is one more record")
   const names = list.slice(end).replace("vscode, copilot", `vscode, copilot, ${variableOf({ name })}`)
@@ -68,13 +72,7 @@ function addToList(): void {
 function makeGolden(): void {
   const run = (command: string[], env = {}) =>
     spawnSync(process.execPath, command, { cwd: root, stdio: "inherit", env: { ...process.env, ...env } })
-  run([
-    join(root, "node_modules", "@biomejs", "biome", "bin", "biome"),
-    "check",
-    "--write",
-    `src/agents/${name}`,
-    "src/agents/more.ts",
-  ])
+  run([join(root, "node_modules", "@biomejs", "biome", "bin", "biome"), "check", "--write", HOME_OF_AGENTS])
   run([join(root, "node_modules", "vitest", "vitest.mjs"), "run", "--project", "test", `test/agents/${name}.test.ts`], {
     DEX_ACCEPT_GOLDEN: "1",
   })

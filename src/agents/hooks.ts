@@ -1,25 +1,5 @@
 import { tellsOfError } from "../core/error-text.ts"
-import type { Moment } from "../core/suggestion.ts"
-
-/** One agent's hooks: what it says of the moment, and how it wants to be answered. Pure; its input is anybody's JSON. */
-export type AgentHooks = {
-  /** Undefined where there is nothing for dex to say, or where a field is not what it should be. */
-  moment(event: string, input: Input): HookMoment | undefined
-  /** What to print, so that the text stands before the model. */
-  answer(event: string, text: string): string
-  /** The same for `dex-hook`, which puts several into one answer and names the event: see `integrations/launcher.ts`. */
-  piece(text: string): string
-}
-
-/** The project is found from the folder. */
-type HookMoment = Omit<Moment, "project" | "source" | "at"> & {
-  session: string
-  cwd: string
-  /** What the agent keeps of the session, where it says so. */
-  transcript?: string
-}
-
-export type Input = Record<string, unknown>
+import type { AgentHooks, HookInput, HookMoment } from "./kit/agent.ts"
 
 const LONGEST_NAME = 300
 const LONGEST_PATH = 4_000
@@ -29,7 +9,7 @@ const LONGEST_COMMAND = 2_000
 const LONGEST_OUTPUT = 20_000
 
 /** The part that all agents have in common: who asks, and from where. */
-export function asker(input: Input): Pick<HookMoment, "session" | "cwd" | "transcript"> | undefined {
+export function asker(input: HookInput): Pick<HookMoment, "session" | "cwd" | "transcript"> | undefined {
   const session = text(input.session_id, LONGEST_NAME)
   const cwd = text(input.cwd, LONGEST_PATH)
   const transcript = text(input.transcript_path, LONGEST_PATH)
@@ -56,8 +36,8 @@ export function failedCommand(command: unknown, output: string): { command: stri
   return { command: ran, error }
 }
 
-export function fields(value: unknown): Input {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Input) : {}
+export function fields(value: unknown): HookInput {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as HookInput) : {}
 }
 
 function text(value: unknown, longest: number): string | undefined {

@@ -1,10 +1,10 @@
 import { basename, dirname, isAbsolute, join, resolve } from "node:path"
+import { moreAgents } from "../../packages/more-agents/src/records.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { isRecord, parseObject, string } from "../core/record.ts"
 import type { Agent } from "./kit/agent.ts"
 import type { Machine } from "./kit/connector.ts"
 import { belowHome, localAppData, type Roots, settingsFolder } from "./kit/places.ts"
-import { moreAgents } from "./more.ts"
 
 /** Claude Desktop keeps one configuration folder for each Cowork session, some levels below this one. */
 export const COWORK = "local-agent-mode-sessions"

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs"
 import { basename, resolve } from "node:path"
-import { fields, type Input } from "../agents/hooks.ts"
+import { fields } from "../agents/hooks.ts"
+import type { HookInput } from "../agents/kit/agent.ts"
 import { agentOf } from "../agents/registry.ts"
 import { dexHome } from "../config/home.ts"
 import { loadSettings } from "../config/load.ts"
@@ -97,7 +98,7 @@ export async function answerHook({ source, event, stdin, env, now, started, left
   }
 }
 
-function inputIn(stdin: string): Input {
+function inputIn(stdin: string): HookInput {
   try {
     return fields(JSON.parse(stdin))
   } catch {

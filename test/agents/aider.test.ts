@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { aiderConnector, blocksIn } from "../../src/agents/aider/connector.ts"
+import { aiderConnector, blocksIn } from "../../packages/more-agents/src/aider.ts"
 import { claudeSession } from "../support/home.ts"
 import { makeRepository } from "../support/repository.ts"
 import { sampleAt } from "../support/samples.ts"

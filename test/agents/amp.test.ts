@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { ampConnector } from "../../src/agents/amp/connector.ts"
-import { ampRoots } from "../../src/agents/more.ts"
+import { ampConnector } from "../../packages/more-agents/src/amp.ts"
+import { ampRoots } from "../../packages/more-agents/src/records.ts"
 import { parsedAt, sampleAt } from "../support/samples.ts"
 import { conversationsOf, homeOf, testConnector } from "./contract.ts"
 

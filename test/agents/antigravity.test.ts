@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { antigravityConnector } from "../../src/agents/antigravity/connector.ts"
+import { antigravityConnector } from "../../packages/more-agents/src/antigravity.ts"
 import { parsedAt, sampleAt } from "../support/samples.ts"
 import { conversationsOf, homeOf, testConnector, unitsOf } from "./contract.ts"
 

@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { auggieConnector } from "../../src/agents/auggie/connector.ts"
+import { auggieConnector } from "../../packages/more-agents/src/auggie.ts"
 import { sampleAt } from "../support/samples.ts"
 import { tempDir } from "../support/temp.ts"
 import { conversationsOf, testConnector } from "./contract.ts"

@@ -1,6 +1,6 @@
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { continueConnector } from "../../src/agents/continue/connector.ts"
+import { continueConnector } from "../../packages/more-agents/src/continue.ts"
 import type { RawRecord } from "../../src/core/record.ts"
 import { parsedAt, sampleAt } from "../support/samples.ts"
 import { conversationsOf, homeOf, testConnector } from "./contract.ts"

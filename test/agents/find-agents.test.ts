@@ -20,6 +20,10 @@ async function sourcesAt(machine: Machine, kept: string[] = []): Promise<string[
   return (await loadConnectors([], "", { machine, kept })).connectors.map(({ source }) => source)
 }
 
+function ofAgents(urls: string[]): string[] {
+  return urls.flatMap((url) => /\/(?:src\/agents|more-agents\/src)\/(.+)$/.exec(url)?.[1] ?? []).sort()
+}
+
 test("nothing of an agent that is not there is imported", () => {
   const home = tempDir()
   mkdirSync(join(home, ".pi/agent/sessions"), { recursive: true })
@@ -30,10 +34,14 @@ test("nothing of an agent that is not there is imported", () => {
     registerHooks({ load(url, context, next) { loaded.push(url); return next(url, context) } })
     const { loadConnectors } = await import("./src/agents/connectors.ts")
     await loadConnectors([], "", { machine: { home: ${JSON.stringify(home)}, env: {}, platform: "linux" }, kept: [] })
-    console.log(JSON.stringify(loaded.filter((url) => /src.agents.[^/]+.(connector|parse)\\.ts$/.test(url))))`
+    console.log(JSON.stringify(loaded))`
   const printed = execFileSync(process.execPath, ["--input-type=module", "-e", script], { cwd: ROOT, encoding: "utf8" })
-  const loaded = (JSON.parse(printed) as string[]).map((url) => url.split("/").slice(-2).join("/"))
-  expect(loaded.sort()).toEqual(["kit/connector.ts", "pi/connector.ts", "pi/parse.ts"])
+  const loaded = ofAgents(JSON.parse(printed)).filter((file) => !file.startsWith("kit/"))
+  expect(loaded).toEqual([
+    ...["connectors.ts", "outside.ts", "pi/connector.ts", "pi/parse.ts"],
+    "records.ts",
+    "registry.ts",
+  ])
 })
 
 test("what searches and lists need of all agents is four files: their records, and where they keep sessions", () => {
@@ -45,8 +53,7 @@ test("what searches and lists need of all agents is four files: their records, a
     await import("./src/tools/list/run.ts")
     console.log(JSON.stringify(loaded))`
   const printed = execFileSync(process.execPath, ["--input-type=module", "-e", script], { cwd: ROOT, encoding: "utf8" })
-  const loaded = (JSON.parse(printed) as string[]).flatMap((url) => /src\/agents\/(.+)$/.exec(url)?.[1] ?? [])
-  expect(loaded.sort()).toEqual(["kit/agent.ts", "kit/places.ts", "more.ts", "registry.ts"])
+  expect(ofAgents(JSON.parse(printed))).toEqual(["kit/agent.ts", "kit/places.ts", "records.ts", "registry.ts"])
 })
 
 test("an agent is read where a root of it is there, or where something of it was kept", async () => {

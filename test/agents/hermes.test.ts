@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
-import { hermesConnector } from "../../src/agents/hermes/connector.ts"
-import { hermesRoots } from "../../src/agents/more.ts"
+import { hermesConnector } from "../../packages/more-agents/src/hermes.ts"
+import { hermesRoots } from "../../packages/more-agents/src/records.ts"
 import { parsedAt, sampleAt } from "../support/samples.ts"
 import { conversationsOf, homeOf, readAll, testConnector } from "./contract.ts"
 

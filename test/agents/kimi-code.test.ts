@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { kimiCodeConnector } from "../../src/agents/kimi-code/connector.ts"
+import { kimiCodeConnector } from "../../packages/more-agents/src/kimi-code/connector.ts"
 import { agentOf } from "../../src/agents/registry.ts"
 import type { RawRecord } from "../../src/core/record.ts"
 import { parsedAt, sampleAt } from "../support/samples.ts"

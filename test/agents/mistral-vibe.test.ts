@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { mistralVibeConnector } from "../../src/agents/mistral-vibe/connector.ts"
+import { mistralVibeConnector } from "../../packages/more-agents/src/mistral-vibe.ts"
 import { conversationsOf, homeOf, testConnector, unitsOf } from "./contract.ts"
 
 const FIXTURES = "test/fixtures/mistral_vibe"

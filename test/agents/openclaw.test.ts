@@ -1,7 +1,7 @@
 import { renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
-import { openclawConnector } from "../../src/agents/openclaw/connector.ts"
+import { openclawConnector } from "../../packages/more-agents/src/openclaw.ts"
 import { parsedAt, sampleAt } from "../support/samples.ts"
 import { conversationsOf, homeOf, testConnector, unitsOf } from "./contract.ts"
 

@@ -1,6 +1,6 @@
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { qwenCodeConnector } from "../../src/agents/qwen-code/connector.ts"
+import { qwenCodeConnector } from "../../packages/more-agents/src/qwen-code/connector.ts"
 import type { RawRecord } from "../../src/core/record.ts"
 import { parsedAt, sampleAt } from "../support/samples.ts"
 import { conversationsOf, homeOf, testConnector } from "./contract.ts"

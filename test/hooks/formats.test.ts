@@ -3,13 +3,13 @@ import { expect, test } from "vitest"
 import { CLAUDE_CODE_HOOKS } from "../../src/agents/claude-code/wiring.ts"
 import { CODEX_HOOKS } from "../../src/agents/codex/wiring.ts"
 import { GEMINI_CLI_HOOKS } from "../../src/agents/gemini-cli/wiring.ts"
-import type { AgentHooks, Input } from "../../src/agents/hooks.ts"
 import {
   claudeCodeHooks as claudeCode,
   codexHooks as codex,
   geminiCliHooks as geminiCli,
   opencodeHooks as opencode,
 } from "../../src/agents/hooks.ts"
+import type { AgentHooks, HookInput } from "../../src/agents/kit/agent.ts"
 import type { Item } from "../../src/core/suggestion.ts"
 import { contextText } from "../../src/hooks/context-text.ts"
 
@@ -18,7 +18,7 @@ const who = { session: "s-1", cwd: "/code/api", transcript: "/x.jsonl" }
 const patch = "*** Begin Patch\n*** Update File: src/a.ts\n@@\n-a\n+b\n*** End Patch\n"
 
 /** What the agents wrote to a hook's stdin when they were run, and what it means. */
-const SAID: [agent: AgentHooks, event: string, input: Input, moment: unknown][] = [
+const SAID: [agent: AgentHooks, event: string, input: HookInput, moment: unknown][] = [
   [claudeCode, "SessionStart", { source: "compact" }, { event: "session_start" }],
   [claudeCode, "SubagentStart", { agent_id: "a1", agent_type: "general-purpose" }, { event: "subagent_start" }],
   [claudeCode, "UserPromptSubmit", { prompt: "Fix it" }, { event: "prompt", prompt: "Fix it" }],
@@ -125,9 +125,12 @@ test.each([
     { tool_name: "run_shell_command", tool_input: { command: "ls" }, tool_response: { llmContent: "Output: fine" } },
   ],
   [opencode, "tool.execute.after", { tool_name: "bash", tool_input: { command: "ls" }, exit: 0, output: "fine" }],
-] as [AgentHooks, string, Input][])("%# says nothing where nothing failed or nobody asked", (agent, event, input) => {
-  expect(agent.moment(event, { ...WHO, ...input })).toBeUndefined()
-})
+] as [AgentHooks, string, HookInput][])(
+  "%# says nothing where nothing failed or nobody asked",
+  (agent, event, input) => {
+    expect(agent.moment(event, { ...WHO, ...input })).toBeUndefined()
+  },
+)
 
 test("whatever stands on stdin, no format throws, and who does not say who asks gets nothing", () => {
   const value = fc.jsonValue({ maxDepth: 3 })
@@ -136,7 +139,7 @@ test("whatever stands on stdin, no format throws, and who does not say who asks 
   const events = fc.constantFrom(...SAID.map(([, event]) => event), "nonsense")
   fc.assert(
     fc.property(fc.constantFrom(claudeCode, codex, geminiCli, opencode), events, input, (agent, event, said) => {
-      const moment = agent.moment(event, said as Input)
+      const moment = agent.moment(event, said as HookInput)
       if (typeof said.session_id !== "string" || typeof said.cwd !== "string") expect(moment).toBeUndefined()
     }),
     { numRuns: 500 },

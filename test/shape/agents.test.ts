@@ -3,14 +3,18 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import { agents, isOwn, sourceIds } from "../../src/agents/registry.ts"
 
-const FOLDER = join(import.meta.dirname, "../../src/agents")
-const folders = readdirSync(FOLDER, { withFileTypes: true }).filter(
-  (entry) => entry.isDirectory() && entry.name !== "kit",
-)
+const ROOT = join(import.meta.dirname, "../..")
+const IN_SRC = /^(?:kit|connectors|hooks|outside|registry|unread)$/
+const IN_MORE = /^(?:records|claude-code-variants)$/
 
-test("every agent's folder is in the list, under the name that its refs begin with", () => {
-  const own = agents.filter(({ variantOf }) => variantOf === undefined)
-  expect(folders.map(({ name }) => name.replaceAll("-", "_")).sort()).toEqual(own.map(({ source }) => source).sort())
+test("every agent's folder or file is in the list, under the name that its refs begin with", () => {
+  const named = (folder: string, other: RegExp) =>
+    readdirSync(join(ROOT, folder))
+      .map((name) => name.replace(/\.ts$/, ""))
+      .filter((name) => !other.test(name))
+      .map((name) => name.replaceAll("-", "_"))
+  const own = agents.filter(({ variantOf }) => variantOf === undefined).map(({ source }) => source)
+  expect([...named("src/agents", IN_SRC), ...named("packages/more-agents/src", IN_MORE)].sort()).toEqual(own.sort())
 })
 
 test("an agent's connector has the agent's name", async () => {

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs"
-import { dirname, join, normalize, sep } from "node:path"
+import { dirname, join, sep } from "node:path"
 import { expect, test } from "vitest"
+import { sourceFiles as files, importedFile, readSource as read } from "../support/source-files.ts"
 
 /** A folder may import from the lines above its own, never from its own line or below. */
 const LAYERS = [
@@ -8,6 +9,8 @@ const LAYERS = [
   ["subprocess"],
   ["store/sqlite"],
   ["store/history"],
+  ["agents/kit"],
+  ["more-agents"],
   [
     "config",
     "redact",
@@ -37,10 +40,6 @@ const LAYERS = [
 ]
 
 const SRC = join(import.meta.dirname, "../../src")
-const files = readdirSync(SRC, { recursive: true })
-  .map(String)
-  .filter((file) => file.endsWith(".ts"))
-const read = (file: string) => readFileSync(join(SRC, file), "utf8")
 const rank = new Map(LAYERS.flatMap((names, i) => names.map((name) => [name, i] as const)))
 /** The folder that has a line of its own: the first one or two of a path. */
 const folderOf = (file: string) => {
@@ -54,13 +53,25 @@ test("imports point one way", () => {
     const from = folderOf(file)
     if (!rank.has(from)) return [`${from}/ has no layer`]
     const targets = [...read(file).matchAll(/(?:\bfrom\s+|\bimport\()\s*["'](\.[^"']+)["']/g)].map(([, target]) =>
-      folderOf(normalize(join(dirname(file), target!))),
+      importedFile(file, target!),
     )
     return targets
+      .filter((to) => !isReaderOfVariant(file, to))
+      .map(folderOf)
       .filter((to) => to !== from && (rank.get(to) ?? 99) >= rank.get(from)!)
       .map((to) => `${file} imports ${to}/`)
   })
   expect([...new Set(wrong)]).toEqual([])
+})
+
+/** A variant is read by the code of the agent whose format it has. */
+function isReaderOfVariant(from: string, to: string): boolean {
+  return from === join("more-agents", "records.ts") && /^agents.[a-z-]+.connector\.ts$/.test(to)
+}
+
+test("of all files only the registry names the agents of the other package", () => {
+  const naming = files.filter((file) => !file.startsWith("more-agents") && read(file).includes("more-agents/"))
+  expect(naming).toEqual([join("agents", "registry.ts")])
 })
 
 test("no two files import each other, however long the way round", () => {
@@ -69,7 +80,7 @@ test("no two files import each other, however long the way round", () => {
       file,
       // A type costs nothing at run time and may point back.
       [...read(file).matchAll(/^import (?!type)[^;]*?from "(\.[^"]+)"/gm)].map(([, target]) =>
-        normalize(join(dirname(file), target!)),
+        importedFile(file, target!),
       ),
     ]),
   )
@@ -87,9 +98,10 @@ test("no two files import each other, however long the way round", () => {
 
 const SQL =
   /\b(select\s+[\w*(@'"]|insert\s+(or\s+\w+\s+)?into|update\s+\w+\s+set|delete\s+from|create\s+(virtual\s+)?(table|index))/i
+const isOfAgents = (file: string) => file.startsWith(`agents${sep}`) || file.startsWith(`more-agents${sep}`)
 /** Other programs' databases are read by the connector that knows them. */
 const readingForeign = files
-  .filter((file) => file.startsWith(`agents${sep}`) && /"[./]*(kit\/)?foreign-sqlite\.ts"/.test(read(file)))
+  .filter((file) => isOfAgents(file) && /"[\w./-]*foreign-sqlite\.ts"/.test(read(file)))
   .map((file) => dirname(file))
 const readsForeign = (file: string) =>
   file === join("agents", "kit", "foreign-sqlite.ts") ||

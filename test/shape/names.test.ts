@@ -1,12 +1,9 @@
-import { readdirSync, readFileSync } from "node:fs"
-import { join, sep } from "node:path"
+import { sep } from "node:path"
 import { expect, test } from "vitest"
+import { readSource, sourceFiles } from "../support/source-files.ts"
 
-const SRC = join(import.meta.dirname, "../../src")
-const files = readdirSync(SRC, { recursive: true })
-  .map((file) => String(file).replaceAll(sep, "/"))
-  .filter((file) => file.endsWith(".ts"))
-const read = (file: string) => readFileSync(join(SRC, file), "utf8")
+const files = sourceFiles.map((file) => file.replaceAll(sep, "/"))
+const read = (file: string) => readSource(file.replaceAll("/", sep))
 
 const EXPORTED = /^export (?:async )?(?:function\*?|const|let|class|type|interface|enum) ([\w$]+)/gm
 

@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync } from "node:fs"
+import { globSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
+import { readSource, sourceFiles } from "../support/source-files.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
 
@@ -36,7 +37,7 @@ test("one file sends HTTP requests, in dex and in the hub; a page in the browser
     const others = taken.filter((name) => name !== "" && name !== "createServer" && !name.startsWith("type "))
     return others.length > 0 || SENDS.some((pattern) => pattern.test(text))
   }
-  const all = [...sources(), ...sources("hub/src").map(({ file, text }) => ({ file: `hub:${file}`, text }))]
+  const all = [...sources(), ...hubSources()]
   expect(all.length).toBeGreaterThan(500)
   const sending = all.filter((one) => !one.file.startsWith("view/client/") && sends(one))
   expect(sending.map(({ file }) => file)).toEqual(["net/client.ts"])
@@ -59,9 +60,13 @@ test("git reaches a network only to copy a repository of documents", () => {
   expect(reaching.map(({ file }) => file)).toEqual(["git/clone.ts"])
 })
 
-function sources(folder = "src"): { file: string; text: string }[] {
-  return readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
-    .filter((file) => file.endsWith(".ts"))
-    .map((file) => ({ file: file.replaceAll("\\", "/"), text: readFileSync(join(ROOT, folder, file), "utf8") }))
-    .sort((a, b) => (a.file < b.file ? -1 : 1))
+function sources(): { file: string; text: string }[] {
+  return sourceFiles.map((file) => ({ file: file.replaceAll("\\", "/"), text: readSource(file) }))
+}
+
+function hubSources(): { file: string; text: string }[] {
+  return globSync("hub/src/**/*.ts", { cwd: ROOT }).map((file) => ({
+    file: file.replaceAll("\\", "/"),
+    text: readFileSync(join(ROOT, file), "utf8"),
+  }))
 }

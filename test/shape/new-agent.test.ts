@@ -32,8 +32,8 @@ const MESSAGES = [
 function begun(name: string, file: string, text: string) {
   const root = tempDir()
   const home = join(root, "home")
-  for (const folder of ["agents", "core", "files"])
-    cpSync(join(ROOT, "src", folder), join(root, "src", folder), { recursive: true })
+  for (const folder of ["src/agents", "src/core", "src/files", "packages/more-agents"])
+    cpSync(join(ROOT, folder), join(root, folder), { recursive: true })
   mkdirSync(join(home, ".some", "sessions"), { recursive: true })
   const session = join(home, ".some", "sessions", file)
   writeFileSync(session, text)
@@ -56,10 +56,10 @@ test.each([
     const fixtures = join(root, "test", "fixtures", "some_agent")
     const kept = readFileSync(join(fixtures, "0-first-session", "home", ".some", "sessions", file), "utf8")
     expect(kept).not.toContain(SECRET)
-    const list = readFileSync(join(root, "src", "agents", "more.ts"), "utf8")
-    expect(list).toContain('import("./some-agent/connector.ts")')
+    const list = readFileSync(join(root, "packages/more-agents/src/records.ts"), "utf8")
+    expect(list).toContain('import("./some-agent.ts")')
     expect(list).toMatch(/copilot, someAgent\]/)
-    const made = (await import(pathToFileURL(join(root, "src/agents/some-agent/connector.ts")).href)) as {
+    const made = (await import(pathToFileURL(join(root, "packages/more-agents/src/some-agent.ts")).href)) as {
       someAgentConnector: Connector
     }
     // Elsewhere a golden file that is missing is a fault; here it is made.
@@ -82,6 +82,6 @@ test("an agent that is there, a name that cannot begin a ref, and a database are
     stderr: expect.stringContaining("Which agent"),
   })
   const database = begun("some-agent", "1.db", "x")
-  expect(database).toMatchObject({ status: 2, stderr: expect.stringContaining("src/agents/crush") })
-  expect(existsSync(join(database.root, "src", "agents", "some-agent"))).toBe(false)
+  expect(database).toMatchObject({ status: 2, stderr: expect.stringContaining("src/crush.ts") })
+  expect(existsSync(join(database.root, "packages/more-agents/src/some-agent.ts"))).toBe(false)
 })

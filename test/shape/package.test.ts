@@ -13,7 +13,10 @@ const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as
   version: string
 }
 /** As npm writes it: our own packages, and the links to them. */
-const OWN = ["node_modules/dexctx-embed-local", "packages/embed-local", "node_modules/dex-hub", "hub"]
+const OWN = [
+  ...["node_modules/dexctx-embed-local", "packages/embed-local", "node_modules/dex-hub", "hub"],
+  ...["node_modules/dex-more-agents", "packages/more-agents"],
+]
 const lock = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")) as {
   packages: Record<
     string,
@@ -40,15 +43,20 @@ test("what npm installs for a user stays within 15 packages direct and 60 in all
 
 test("the lockfile holds no download address", () => {
   const named = Object.entries(lock.packages).filter(([, entry]) => entry.resolved !== undefined)
-  expect(named.map(([, { resolved }]) => resolved)).toEqual(["hub", "packages/embed-local"])
+  expect(named.map(([, { resolved }]) => resolved)).toEqual(["hub", "packages/more-agents", "packages/embed-local"])
 })
 
 test("our own packages bring no others, and install nothing", () => {
   const folder = join(ROOT, "packages")
-  expect(readdirSync(folder)).toEqual(["embed-local"])
-  const own = JSON.parse(readFileSync(join(folder, "embed-local/package.json"), "utf8")) as Record<string, object>
-  expect(Object.keys(own).filter((field) => /dependencies/i.test(field))).toEqual([])
-  expect(Object.keys(own.scripts!)).toEqual(["build"])
+  expect(readdirSync(folder)).toEqual(["embed-local", "more-agents"])
+  for (const [name, scripts] of [
+    ["embed-local", ["build"]],
+    ["more-agents", []],
+  ] as const) {
+    const own = JSON.parse(readFileSync(join(folder, name, "package.json"), "utf8")) as Record<string, object>
+    expect(Object.keys(own).filter((field) => /dependencies/i.test(field))).toEqual([])
+    expect(Object.keys(own.scripts ?? {})).toEqual(scripts)
+  }
 })
 
 test("the lockfile pins every package by its hash, but for development tools' binaries for other machines", () => {

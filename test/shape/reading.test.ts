@@ -1,8 +1,6 @@
-import { readdirSync, readFileSync } from "node:fs"
-import { join, sep } from "node:path"
+import { sep } from "node:path"
 import { expect, test } from "vitest"
-
-const SRC = join(import.meta.dirname, "../../src")
+import { readSource, sourceFiles } from "../support/source-files.ts"
 
 /** What waits at a pipe, or reads without an end. `readSync` and `fstatSync` need what one of these has opened. */
 const OPENS = /^(?:readFile|readFileSync|open|openSync|openAsBlob|createReadStream|copyFile|copyFileSync|cp|cpSync)$/
@@ -37,12 +35,10 @@ const ALLOWED: Record<string, string> = {
   "watch/instance.ts": "dex's own folder",
 }
 
-const sources = readdirSync(SRC, { recursive: true })
-  .map((file) => String(file).split(sep).join("/"))
-  .filter((file) => file.endsWith(".ts"))
+const sources = sourceFiles.map((file) => file.split(sep).join("/"))
 
 function opensIn(file: string): string[] {
-  const text = readFileSync(join(SRC, file), "utf8")
+  const text = readSource(file.split("/").join(sep))
   const whole =
     /(?:import\s+(?:\*\s+as\s+)?\w+\s+from|import\(|require\(|getBuiltinModule\()\s*["'](?:node:)?fs(?:\/promises)?["']/
   if (whole.test(text)) return ["all of node:fs"]

@@ -1,5 +1,5 @@
 import type { SourceId } from "../../core/conversation.ts"
-import type { AgentHooks } from "../hooks.ts"
+import type { Moment } from "../../core/suggestion.ts"
 import type { Connector } from "./connector.ts"
 import type { Headless } from "./headless.ts"
 import type { Roots } from "./places.ts"
@@ -50,6 +50,26 @@ export type Agent = {
   /** How dex is given to it. */
   wiring?: () => Promise<Wiring>
 }
+
+/** One agent's hooks: what it says of the moment, and how it wants to be answered. Pure; its input is anybody's JSON. */
+export type AgentHooks = {
+  /** Undefined where there is nothing for dex to say, or where a field is not what it should be. */
+  moment(event: string, input: HookInput): HookMoment | undefined
+  /** What to print, so that the text stands before the model. */
+  answer(event: string, text: string): string
+  /** The same for `dex-hook`, which puts several into one answer and names the event: see `integrations/launcher.ts`. */
+  piece(text: string): string
+}
+
+/** The project is found from the folder. */
+export type HookMoment = Omit<Moment, "project" | "source" | "at"> & {
+  session: string
+  cwd: string
+  /** What the agent keeps of the session, where it says so. */
+  transcript?: string
+}
+
+export type HookInput = Record<string, unknown>
 
 type Variant = Pick<Agent, "name" | "aliases" | "basis" | "resume" | "open" | "without" | "printedMarks"> & {
   source: SourceId

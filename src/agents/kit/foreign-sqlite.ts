@@ -11,6 +11,7 @@ import {
 } from "node:fs"
 import { basename, join } from "node:path"
 import type { DatabaseSync, StatementSync } from "node:sqlite"
+import { codeOf } from "../../core/error.ts"
 import { copyPrivately } from "../../files/copy-file.ts"
 import { RefusedFile, readStart } from "../../files/read-file.ts"
 

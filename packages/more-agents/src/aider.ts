@@ -1,0 +1,242 @@
+import { createHash } from "node:crypto"
+import { existsSync } from "node:fs"
+import { basename, dirname } from "node:path"
+import type { Connector, Cursor, Parsed, Reading, Unit, Unreadable } from "../../../src/agents/kit/connector.ts"
+import { readingOfRows } from "../../../src/agents/kit/database-units.ts"
+import { editEffects, fileEffect, hunksOfReplacement, searchReplaceBlocks } from "../../../src/agents/kit/effects.ts"
+import { fileAt, unitOfFile } from "../../../src/agents/kit/files.ts"
+import { spanOf, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { createCounts } from "../../../src/core/by-name.ts"
+import type { Conversation, Effect, Hunk, Message, Part } from "../../../src/core/conversation.ts"
+import { number, type RawRecord, string } from "../../../src/core/record.ts"
+import type { Usage } from "../../../src/core/usage.ts"
+import { readText } from "../../../src/files/read-file.ts"
+import { aiderRoots } from "./records.ts"
+
+/** Aider: one Markdown file in the project, to which every run is appended. A run is a conversation. */
+export const aiderConnector: Connector = {
+  source: "aider",
+  version: 1,
+  roots: aiderRoots,
+  discover,
+  // The folder is a home or a project: nobody waits there for what may never come.
+  watched: (root) => (existsSync(root) ? [{ folder: dirname(root), depth: 0, files: exactly(basename(root)) }] : []),
+  read,
+  parse: parseAider,
+  identify: (raw) => `${raw.type} ${raw.id}`,
+  conversationOf: () => (raw) => String(raw.id),
+}
+
+const MAX_BYTES = 256 << 20
+
+function* discover(root: string): Generator<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const stat = fileAt(root, (problem) => problems.push(problem))
+  if (stat) yield unitOfFile(root, root, stat)
+  yield* problems
+}
+
+function exactly(name: string): RegExp {
+  return new RegExp(`^${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`)
+}
+
+const HEADER = /^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$/
+
+/** A record for each run. It is named by its moment and its folder, wherever that has been moved to. Its time is this machine's, and is kept as the moment that it was here. */
+function read(unit: Unit, after?: Cursor): Reading {
+  const folder = createHash("sha256")
+    .update(basename(dirname(unit.path)))
+    .digest("hex")
+    .slice(0, 8)
+  const runs: { started_at: number; lines: string[] }[] = []
+  for (const line of readText(unit.path, MAX_BYTES).split(/\r?\n/)) {
+    const started = HEADER.exec(line)?.[1]
+    if (started !== undefined) runs.push({ started_at: Date.parse(started.replace(" ", "T")), lines: [] })
+    else runs.at(-1)?.lines.push(line)
+  }
+  const given = new Map<string, number>()
+  const rows = runs.map(({ started_at, lines }): RawRecord => {
+    const name = `${Number.isNaN(started_at) ? 0 : started_at}-${folder}`
+    const times = (given.get(name) ?? 0) + 1
+    given.set(name, times)
+    return {
+      type: "run",
+      id: times === 1 ? name : `${name}-${times}`,
+      started_at: !Number.isNaN(started_at) ? started_at : undefined,
+      folder: dirname(unit.path),
+      text: lines.join("\n"),
+    }
+  })
+  return readingOfRows(rows, withoutBulk, [], after)
+}
+
+/** A stretch of a run: what the person typed, what Aider reported, or what the model answered. */
+type RunBlock = { by: "person" | "aider" | "model"; lines: string[] }
+
+const PROMPT = /^####(?: |$)/
+const REPORT = /^>(?: |$)/
+/** What only Aider writes: after it no code of an answer is open. */
+const SURELY_REPORT = /^> (?:Tokens: |Applied edit to |Commit [0-9a-f]{7,40} |Aider v|Main model: |Model: )/
+const FENCE = /^\s*(?:`{3,}|~{3,})/
+
+/**
+ * Divides a run by how its lines begin. Aider ends what a person typed with two blanks, and a model's own heading does not: where
+ * a run has such lines, only those are the person's. In the code of an answer no line is anybody else's.
+ */
+export function blocksIn(text: string): RunBlock[] {
+  const lines = text.split("\n")
+  const marked = lines.some((line) => PROMPT.test(line) && line.endsWith("  "))
+  const blocks: RunBlock[] = []
+  let inCode = false
+  for (const [index, line] of lines.entries()) {
+    const isPrompt = PROMPT.test(line) && (marked ? endsMarked(lines, index) : !inCode)
+    const isReport = REPORT.test(line) && (!inCode || SURELY_REPORT.test(line))
+    if (isPrompt || isReport) inCode = false
+    else if (FENCE.test(line)) inCode = !inCode
+    const by = isPrompt ? "person" : isReport ? "aider" : "model"
+    const last = blocks.at(-1)
+    if (last?.by === by) last.lines.push(line)
+    else if (by !== "model" || line.trim() !== "") blocks.push({ by, lines: [line] })
+  }
+  return blocks.map(({ by, lines: own }) => ({ by, lines: by === "model" ? own : own.map(withoutMark) }))
+}
+
+/** Of a prompt of several lines only the last one is marked. */
+function endsMarked(lines: readonly string[], from: number): boolean {
+  let at = from
+  while (PROMPT.test(lines[at + 1] ?? "") && !lines[at]!.endsWith("  ")) at++
+  return lines[at]!.endsWith("  ")
+}
+
+function withoutMark(line: string): string {
+  return line.replace(/^(?:####|>) ?/, "").trimEnd()
+}
+
+function parseAider(rows: Iterable<RawRecord>): Parsed {
+  const unknown = createCounts()
+  const conversations: Conversation[] = []
+  for (const row of rows) {
+    const [id, text] = [string(row.id), string(row.text)]
+    if (row.type !== "run") unknown.add(String(row.type))
+    else if (id !== undefined && text !== undefined) {
+      const { messages, version } = messagesOf(text, id, string(row.folder))
+      if (messages.length > 0) conversations.push(conversationOf(row, id, messages, version))
+    }
+  }
+  return { conversations, unknown: unknown.all() }
+}
+
+function messagesOf(text: string, id: string, folder: string | undefined): { messages: Message[]; version?: string } {
+  const messages: Message[] = []
+  let answer: Message | undefined
+  let model: string | undefined
+  let version: string | undefined
+  for (const [index, { by, lines }] of blocksIn(text).entries()) {
+    const said = lines.join("\n").trim()
+    const key = `${id}:${index}`
+    if (by === "person") {
+      answer = undefined
+      if (said !== "") messages.push({ key, role: "user", parts: [{ type: "text", text: said, origin: "person" }] })
+    } else if (by === "model") {
+      answer = {
+        key,
+        role: "assistant",
+        model,
+        parts: [{ type: "text", text: said, origin: "agent" }],
+      }
+      messages.push(answer)
+    } else {
+      model = /^(?:Main model|Model): (\S{1,100})/m.exec(said)?.[1] ?? model
+      version = /^Aider v(\S{1,40})/m.exec(said)?.[1] ?? version
+      const usage = aiderUsage(said)
+      if (answer && usage) answer.usage = usage
+      messages.push(reportOf(said, key, answer, folder))
+    }
+  }
+  return {
+    messages: messages.filter(({ parts }) => parts.every((part) => part.text !== "")),
+    version,
+  }
+}
+
+/** What Aider did with the answer before it. */
+function reportOf(said: string, key: string, answer: Message | undefined, folder: string | undefined): Message {
+  const within = (path: string) => (folder === undefined || /^([/\\]|[a-z]:)/i.test(path) ? path : `${folder}/${path}`)
+  const applied = new Set(
+    Array.from(said.matchAll(/^(?:Applied edit to|Creating empty file) (.{1,4000})$/gm), ([, path]) => path!.trim()),
+  )
+  const hunks = hunksIn(answer?.parts[0]?.text ?? "", applied).map((hunk) => ({ ...hunk, path: within(hunk.path) }))
+  const known = new Set(hunks.map(({ path }) => path))
+  const effects: Effect[] = [
+    ...editEffects(hunks),
+    ...[...applied]
+      .map(within)
+      .filter((path) => !known.has(path))
+      .map((path) => fileEffect(path, "edited")),
+    ...Array.from(
+      said.matchAll(/^Commit ([0-9a-f]{7,40}) (.{1,500})$/gm),
+      ([, hash, subject]): Effect => ({
+        type: "commit",
+        hash: hash!,
+        subject: subject!.trim(),
+      }),
+    ),
+  ]
+  const part: Part = {
+    type: "tool_result",
+    text: said,
+    origin: "local_tool",
+    tool: "aider",
+    is_error: false,
+    hunks: hunks.length > 0 ? hunks : undefined,
+  }
+  return { key, role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
+}
+
+/** The blocks of an answer that were applied. */
+function hunksIn(answer: string, applied: Set<string>): Hunk[] {
+  const lines = answer.split("\n")
+  let path: string | undefined
+  return searchReplaceBlocks(lines).flatMap(({ search, replace, firstLine }) => {
+    path = nameAbove(lines, firstLine) ?? path
+    return path === undefined || !applied.has(path)
+      ? []
+      : hunksOfReplacement(path, search.join("\n"), replace.join("\n"))
+  })
+}
+
+/** A block's file is named above it, or above the fence that it stands in. A block without a name goes on with the last one. */
+function nameAbove(lines: readonly string[], block: number): string | undefined {
+  const at = /^\s*(?:`{3,}|~{3,})/.test(lines[block - 1] ?? "") ? block - 2 : block - 1
+  const name = (lines[at] ?? "").trim().replace(/^[`*#\s]+|[`*:\s]+$/g, "")
+  return name === "" || /^>{5,9} REPLACE$/.test(name) ? undefined : name
+}
+
+/** Rounded by Aider: `12k sent, 1.1k cache write, 3k cache hit, 245 received`. */
+function aiderUsage(said: string): Usage | undefined {
+  const line = /^Tokens: (.{1,300})$/m.exec(said)?.[1]
+  if (line === undefined) return undefined
+  const of = (name: string) => {
+    const [, digits, unit] = new RegExp(`([\\d.,]{1,20})([kM]?) ${name}`).exec(line) ?? []
+    const amount = Number((digits ?? "0").replaceAll(",", "")) * (unit === "k" ? 1e3 : unit === "M" ? 1e6 : 1)
+    return Number.isFinite(amount) ? Math.round(amount) : 0
+  }
+  const [sent, output, cache_write, cache_read] = [of("sent"), of("received"), of("cache write"), of("cache hit")]
+  if (sent + output === 0) return undefined
+  const cost = Number(/Cost: \$([\d.]{1,20}) message/.exec(line)?.[1])
+  const input = Math.max(0, sent - cache_read - cache_write)
+  return { input, output, cache_read, cache_write, cost: cost > 0 ? cost : undefined }
+}
+
+function conversationOf(row: RawRecord, id: string, messages: Message[], version: string | undefined): Conversation {
+  const folder = string(row.folder)
+  return {
+    id,
+    kind: "person",
+    cwds: folder === undefined ? [] : [folder],
+    agent_version: version,
+    ...spanOf([number(row.started_at)]),
+    messages,
+    authority: 1,
+  }
+}

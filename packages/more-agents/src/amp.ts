@@ -1,0 +1,205 @@
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { deedByName, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import type { Connector, Parsed, Unit, UnitName, Unreadable, Watched } from "../../../src/agents/kit/connector.ts"
+import { entriesOf, fileAt, readJsonFile, unitOfFile } from "../../../src/agents/kit/files.ts"
+import { digestOf, imagePart, spanOf, uniqueKeys, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { createCounts } from "../../../src/core/by-name.ts"
+import type { Conversation, Message, Part } from "../../../src/core/conversation.ts"
+import { defined } from "../../../src/core/defined.ts"
+import { number, type RawRecord, record, records, string, time } from "../../../src/core/record.ts"
+import type { Usage } from "../../../src/core/usage.ts"
+import { ampRoots } from "./records.ts"
+
+/** Amp's local threads: a file for each, written anew at every change. Newer versions keep threads on Amp's server. */
+export const ampConnector: Connector = {
+  source: "amp",
+  version: 1,
+  roots: ampRoots,
+  discover,
+  watched: (root): Watched[] => [{ folder: root, depth: 0, files: /^T-[^/]*\.json$/ }],
+  read: (unit, after) => readJsonFile(unit.path, after, recordsOf),
+  parse: parseAmp,
+  identify: (entry) => (entry.type === "dex-thread" ? entry.type : undefined),
+}
+
+function* discover(root: string): Generator<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const report = (problem: Unreadable) => void problems.push(problem)
+  for (const { name } of entriesOf(root, report)) {
+    if (!/^T-.*\.json$/.test(name)) continue
+    const path = join(root, name)
+    const stat = fileAt(path, report)
+    if (stat) yield unitOfFile(path, name.slice(0, -".json".length), stat)
+  }
+  yield* problems
+}
+
+/** Of the thread itself only named fields: it also has traces of every request. */
+function* recordsOf(whole: RawRecord): Generator<RawRecord> {
+  const { v, id, created, title, agentMode, messages } = whole
+  const { trees, platform } = record(record(whole.env)?.initial) ?? {}
+  const ended = records(record(whole.meta)?.traces).map(({ endTime }) => endTime)
+  yield { type: "dex-thread", v, id, created, title, agentMode, trees, platform, ended: ended.at(-1) }
+  for (const message of records(messages)) yield stripMessage(message)
+}
+
+function stripMessage(message: RawRecord): RawRecord {
+  const content = records(message.content).map(stripBlock)
+  return withoutBulk({ ...message, ...defined({ content: Array.isArray(message.content) ? content : undefined }) })
+}
+
+function stripBlock({ signature: _, ...block }: RawRecord): RawRecord {
+  const { data, ...source } = record(block.source) ?? {}
+  if (block.type !== "image" || typeof data !== "string") return block
+  const mime = string(source.mediaType) ?? string(source.media_type)
+  return { type: "image", image: digestOf(Buffer.from(data, "base64"), mime) }
+}
+
+const TOOLS = {
+  command: ["Bash", "shell_command"],
+  read: ["Read"],
+  write: ["create_file"],
+  edit: ["edit_file"],
+  patch: ["apply_patch"],
+}
+
+type Call = { tool: string | undefined; args: RawRecord }
+
+function parseAmp(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  let thread: RawRecord = {}
+  const entries: RawRecord[] = []
+  for (const entry of raw) {
+    if (entry.type === "dex-thread") thread = entry
+    else entries.push(entry)
+  }
+  const id = string(thread.id) ?? unit.key
+  const calls = callsIn(entries)
+  const unknown = createCounts()
+  const keyOf = uniqueKeys()
+  const messages = entries.flatMap((entry, place) =>
+    messagesOf(entry, calls, `${id}:${number(entry.messageId) ?? place}`, (type) => unknown.add(type)),
+  )
+  const named = messages.map((message) => ({ ...message, key: keyOf(message.key) }))
+  return {
+    conversations: named.length === 0 ? [] : [conversationOf(id, thread, named)],
+    unknown: unknown.all(),
+  }
+}
+
+function callsIn(entries: RawRecord[]): Map<string, Call> {
+  const uses = entries.flatMap(({ content }) => records(content)).filter(({ type }) => type === "tool_use")
+  return new Map(
+    uses.map(({ id, name, input }) => [string(id) ?? "", { tool: string(name), args: record(input) ?? {} }]),
+  )
+}
+
+/** What tools gave stands in a turn of the person. */
+function messagesOf(
+  entry: RawRecord,
+  calls: Map<string, Call>,
+  key: string,
+  unknown: (type: string) => void,
+): Message[] {
+  const usage = record(entry.usage)
+  const at = time(record(entry.meta)?.sentAt) ?? time(usage?.timestamp)
+  const dated = at === undefined ? {} : { at }
+  const blocks = typeof entry.content === "string" ? [{ type: "text", text: entry.content }] : records(entry.content)
+  if (entry.role !== "user" && entry.role !== "assistant") {
+    unknown(string(entry.role) ?? string(entry.type) ?? "(no role)")
+    return []
+  }
+  const { role } = entry as { role: "user" | "assistant" } // looked at above
+  const results = blocks.filter(({ type }) => type === "tool_result").map((block) => resultOf(block, calls))
+  const parts = blocks.flatMap((block) => partOf(block, role, unknown))
+  const [model, counted] = [string(usage?.model), ampUsage(usage)]
+  return [
+    ...results.map((message) => ({ ...message, ...dated, key: `${key}:result` })),
+    ...(parts.length === 0 ? [] : [{ key, role, ...dated, parts, model, usage: counted }]),
+  ]
+}
+
+function partOf(block: RawRecord, role: "user" | "assistant", unknown: (type: string) => void): Part[] {
+  const origin = role === "user" ? "person" : "agent"
+  switch (block.type) {
+    case "text":
+      return string(block.text) ? [{ type: "text", text: string(block.text)!, origin }] : []
+    case "thinking":
+      return string(block.thinking) ? [{ type: "thinking", text: string(block.thinking)!, origin: "agent" }] : []
+    case "tool_use":
+      return [toolCallPart(string(block.name), block.input, string(block.id))]
+    case "image":
+      return [imagePart(block.image, origin)]
+    case "tool_result":
+    case "redacted_thinking":
+      return []
+    default:
+      unknown(`content/${string(block.type) ?? "(no type)"}`)
+      return []
+  }
+}
+
+function resultOf(block: RawRecord, calls: Map<string, Call>): Omit<Message, "key"> {
+  const call_id = string(block.toolUseID) ?? string(block.tool_use_id)
+  const call = calls.get(call_id ?? "")
+  const run = record(block.run) ?? {}
+  const result = record(run.result)
+  const exit = number(result?.exitCode)
+  const problem = string(record(run.error)?.message) ?? string(run.error)
+  const { part, effects } = finishedCall({
+    tool: call?.tool,
+    call_id,
+    output: problem ?? resultText(run.result),
+    failed: problem !== undefined || (run.status !== undefined && run.status !== "done"),
+    exit_status: exit,
+    deed: call ? deedByName(TOOLS, call.tool, call.args) : {},
+  })
+  return { role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
+}
+
+/** A command has its output, a file its content, an edit its diff. */
+function resultText(result: unknown): string {
+  const told = record(result)
+  if (!told) return string(result) ?? (result === undefined || result === null ? "" : JSON.stringify(result))
+  return [told.output, told.content, told.diff].map(string).find((text) => text !== undefined) ?? JSON.stringify(told)
+}
+
+/** Of OpenAI's models what Amp calls written to the cache was only not read from it. */
+function ampUsage(usage: RawRecord | undefined): Usage | undefined {
+  const of = (field: string) => number(usage?.[field]) ?? 0
+  const [input, output, written, cache_read] = [
+    ...[of("inputTokens"), of("outputTokens"), of("cacheCreationInputTokens"), of("cacheReadInputTokens")],
+  ] as [number, number, number, number]
+  if (input + output + written + cache_read === 0) return undefined
+  const folds = string(usage?.model)?.startsWith("gpt-") === true
+  return { input: folds ? input + written : input, output, cache_read, cache_write: folds ? 0 : written }
+}
+
+function conversationOf(id: string, thread: RawRecord, messages: Message[]): Conversation {
+  const trees = records(thread.trees)
+  const repository = record(trees[0]?.repository)
+  const [title, remote, commit] = [string(thread.title), string(repository?.url), string(repository?.sha)]
+  const branch = string(repository?.ref)?.replace(/^refs\/heads\//, "")
+  const version = string(record(thread.platform)?.clientVersion)
+  return {
+    id,
+    kind: "person",
+    title: title === undefined ? undefined : { text: title, from: "agent" },
+    cwds: trees.flatMap(({ uri }) => folderOf(string(uri)) ?? []),
+    git_branch: branch,
+    git_remote: remote,
+    git_commit: commit,
+    agent_version: version,
+    ...spanOf([time(thread.created), time(thread.ended), ...messages.map(({ at }) => at)]),
+    messages,
+    authority: 1,
+  }
+}
+
+function folderOf(uri: string | undefined): string | undefined {
+  try {
+    return uri?.startsWith("file:") ? fileURLToPath(uri) : undefined
+  } catch {
+    return undefined // an address of another system's file, or none
+  }
+}

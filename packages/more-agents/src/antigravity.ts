@@ -1,0 +1,273 @@
+import { join } from "node:path"
+import { type Deed, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import type {
+  Connector,
+  Cursor,
+  Parsed,
+  Reading,
+  Unit,
+  UnitName,
+  Unreadable,
+  Watched,
+} from "../../../src/agents/kit/connector.ts"
+import { hunkOfNewFile, hunksOfReplacement } from "../../../src/agents/kit/effects.ts"
+import {
+  entriesOf,
+  factsFirst,
+  fileAt,
+  textAt,
+  type UnitWithFacts,
+  unitOfFile,
+  unitWithFacts,
+} from "../../../src/agents/kit/files.ts"
+import { readJsonl } from "../../../src/agents/kit/jsonl.ts"
+import { spanOf, splitInjected, uniqueKeys, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { createCounts } from "../../../src/core/by-name.ts"
+import type { Conversation, Message, Origin, Part } from "../../../src/core/conversation.ts"
+import { number, parseObject, type RawRecord, record, records, string, time } from "../../../src/core/record.ts"
+import { antigravityRoots } from "./records.ts"
+
+/**
+ * Antigravity's transcripts, which it writes beside its own databases of protobuf and encrypted files. `transcript_full` has
+ * the texts whole; of `transcript` they are cut.
+ */
+export const antigravityConnector: Connector = {
+  source: "antigravity",
+  version: 1,
+  roots: antigravityRoots,
+  discover,
+  watched,
+  read,
+  parse: parseAntigravity,
+  identify,
+}
+
+const LOGS = join(".system_generated", "logs")
+const TRANSCRIPTS = ["transcript_full.jsonl", "transcript.jsonl"]
+const MAX_INDEX_BYTES = 16 << 20
+
+function watched(root: string): Watched[] {
+  return [
+    { folder: join(root, "brain"), depth: 3, files: /\/logs\/transcript(_full)?\.jsonl$/ },
+    { folder: join(root, "cache"), depth: 0, files: /^last_conversations\.json$/ },
+  ]
+}
+
+function* discover(root: string): Generator<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const report = (problem: Unreadable) => void problems.push(problem)
+  const folders = foldersIn(join(root, "cache", "last_conversations.json"), report)
+  for (const entry of entriesOf(join(root, "brain"), report)) {
+    if (!entry.isDirectory()) continue
+    const unit = transcriptOf(join(root, "brain", entry.name), entry.name, report)
+    const cwd = folders.get(entry.name)
+    if (unit) yield unitWithFacts(unit, cwd === undefined ? undefined : { type: "dex-session", cwd })
+  }
+  yield* problems
+}
+
+function transcriptOf(folder: string, id: string, report: (problem: Unreadable) => void): Unit | undefined {
+  for (const name of TRANSCRIPTS) {
+    const path = join(folder, LOGS, name)
+    const stat = fileAt(path, report)
+    if (stat) return unitOfFile(path, id, stat)
+  }
+  return undefined
+}
+
+/** The last conversation of each folder: of older ones no file says where they were held. */
+function foldersIn(path: string, report: (problem: Unreadable) => void): Map<string, string> {
+  const index = parseObject(textAt(path, MAX_INDEX_BYTES, report) ?? "") ?? {}
+  return new Map(Object.entries(index).flatMap(([folder, id]) => (string(id) ? [[string(id)!, folder]] : [])))
+}
+
+function read(unit: UnitWithFacts, after?: Cursor): Reading {
+  return factsFirst(readJsonl(unit.path, after, { strip: (step) => withoutBulk(step) }), unit, after)
+}
+
+function identify(step: RawRecord): string | undefined {
+  if (step.type === "dex-session") return "dex-session"
+  const place = number(step.step_index)
+  return place === undefined ? undefined : `${place} ${step.type} ${step.created_at}`
+}
+
+/** A step that holds what a tool gave, and the tool, for where no call says it. */
+const RESULTS: Record<string, string> = {
+  RUN_COMMAND: "run_command",
+  COMMAND_STATUS: "command_status",
+  VIEW_FILE: "view_file",
+  LIST_DIRECTORY: "list_dir",
+  CODE_ACTION: "write_to_file",
+  GREP_SEARCH: "grep_search",
+  FIND: "find_by_name",
+  SEARCH_WEB: "search_web",
+  READ_URL_CONTENT: "read_url_content",
+  GENERIC: "tool",
+}
+const INJECTED = ["USER_SETTINGS_CHANGE", "ADDITIONAL_METADATA", "USER_INFORMATION", "EPHEMERAL_MESSAGE"]
+
+type Content = Pick<Message, "role" | "parts" | "effects">
+/** The calls that no step has answered yet, oldest first: a result does not say which call it is of. */
+type Waiting = { calls: (AntigravityCall & { id: string })[]; made: number }
+
+function parseAntigravity(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const id = unit.key
+  const keyOf = uniqueKeys()
+  const unknown = createCounts()
+  const waiting: Waiting = { calls: [], made: 0 }
+  const messages: Message[] = []
+  const cwds = new Set<string>()
+  let model: string | undefined
+  for (const step of raw) {
+    if (step.type === "dex-session") {
+      if (string(step.cwd)) cwds.add(string(step.cwd)!)
+      continue
+    }
+    model = modelIn(step) ?? model
+    const said = contentOf(step, waiting, cwds)
+    if (!said) unknown.add(string(step.type) ?? "(no type)")
+    for (const content of said ?? []) {
+      const at = time(step.created_at)
+      const place = number(step.step_index) ?? messages.length
+      messages.push({
+        key: keyOf(`${id}:${place}:${content.role}`),
+        at,
+        model: model !== undefined && content.role === "assistant" ? model : undefined,
+        ...content,
+      })
+    }
+  }
+  return {
+    conversations: messages.length === 0 ? [] : [conversationOf(id, [...cwds], messages)],
+    unknown: unknown.all(),
+  }
+}
+
+/** Undefined for a type that dex does not know. */
+function contentOf(step: RawRecord, waiting: Waiting, cwds: Set<string>): Content[] | undefined {
+  const type = string(step.type) ?? ""
+  if (type === "USER_INPUT") return nonEmpty({ role: "user", parts: promptParts(string(step.content) ?? "") })
+  if (type === "PLANNER_RESPONSE") return nonEmpty({ role: "assistant", parts: answerParts(step, waiting, cwds) })
+  if (type === "SYSTEM_MESSAGE" || type === "CONVERSATION_HISTORY")
+    return nonEmpty({ role: "system", parts: textParts(step.content, "injected") })
+  if (type === "CHECKPOINT") {
+    const text = string(step.content)
+    return text === undefined ? [] : [{ role: "system", parts: [{ type: "summary", text, origin: "agent" }] }]
+  }
+  if (Object.hasOwn(RESULTS, type)) {
+    const called = nonEmpty({ role: "assistant", parts: callParts(step, waiting, cwds) })
+    return [...called, resultOf(step, RESULTS[type]!, waiting)]
+  }
+  if (step.source === "MODEL") waiting.calls.shift() // it is what a call gave, whatever it is
+  return undefined
+}
+
+function nonEmpty(content: Content): Content[] {
+  return content.parts.length > 0 ? [content] : []
+}
+
+function promptParts(content: string): Part[] {
+  return splitInjected(content, INJECTED).map(({ text, injected }) => ({
+    type: "text",
+    text: injected ? text : requestIn(text),
+    origin: injected ? "injected" : "person",
+  }))
+}
+
+function requestIn(text: string): string {
+  const [open, close] = ["<USER_REQUEST>", "</USER_REQUEST>"]
+  return text.startsWith(open) && text.endsWith(close) ? text.slice(open.length, -close.length).trim() : text
+}
+
+/** Said when the person chose another one. */
+function modelIn({ type, content }: RawRecord): string | undefined {
+  if (type !== "USER_INPUT") return undefined
+  return /`Model Selection` from [^\n]{1,100}? to ([^\n]{1,100}?)\.?$/m.exec(string(content) ?? "")?.[1]
+}
+
+function answerParts(step: RawRecord, waiting: Waiting, cwds: Set<string>): Part[] {
+  const thinking = string(step.thinking)
+  return [
+    ...(thinking === undefined ? [] : [{ type: "thinking", text: thinking, origin: "agent" } as const]),
+    ...textParts(step.content, "agent"),
+    ...callParts(step, waiting, cwds),
+  ]
+}
+
+function callParts(step: RawRecord, waiting: Waiting, cwds: Set<string>): Part[] {
+  return records(step.tool_calls).map((raw) => {
+    const call = antigravityCall(raw)
+    const id = `${number(step.step_index) ?? "step"}.${++waiting.made}`
+    waiting.calls.push({ ...call, id })
+    const cwd = string(call.args.Cwd)
+    if (cwd !== undefined) cwds.add(cwd)
+    return toolCallPart(call.tool, call.args, id)
+  })
+}
+
+function resultOf(step: RawRecord, tool: string, waiting: Waiting): Content {
+  const call = waiting.calls.shift()
+  const text = string(step.content) ?? ""
+  const exit = call?.tool === "run_command" || tool === "run_command" ? exitIn(text) : undefined
+  const { part, effects } = finishedCall({
+    tool: call?.tool ?? tool,
+    call_id: call?.id,
+    output: text,
+    failed: step.status === "ERROR" || step.status === "error" || step.status === "CANCELED",
+    exit_status: exit,
+    deed: call ? deedOfAntigravity(call) : {},
+  })
+  return { role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
+}
+
+function exitIn(text: string): number | undefined {
+  const head = text.slice(0, 500)
+  const code = /exit code:? (\d{1,5})/i.exec(head)?.[1]
+  if (code !== undefined) return Number(code)
+  return head.includes("The command completed successfully") ? 0 : undefined
+}
+
+function textParts(content: unknown, origin: Origin): Part[] {
+  const text = string(content)
+  return text === undefined ? [] : [{ type: "text", text, origin }]
+}
+
+function conversationOf(id: string, cwds: string[], messages: Message[]): Conversation {
+  return { id, kind: "person", cwds, ...spanOf(messages.map(({ at }) => at)), messages, authority: 1 }
+}
+
+type AntigravityCall = { tool: string; args: RawRecord }
+
+/** Each argument is written as JSON of its own; some versions write plain ones. */
+function antigravityCall(call: RawRecord): AntigravityCall {
+  const args = Object.entries(record(call.args) ?? {}).map(([name, value]) => [name, plainValue(value)] as const)
+  return { tool: string(call.name) ?? "unknown", args: Object.fromEntries(args) }
+}
+
+function plainValue(value: unknown): unknown {
+  if (typeof value !== "string" || !/^["[{]/.test(value)) return value
+  return parseObject(`{"value":${value}}`)?.value ?? value
+}
+
+const READS = ["view_file", "view_file_outline", "view_code_item"]
+const WRITES = ["write_to_file", "write_file"]
+const EDITS = ["replace_file_content", "multi_replace_file_content", "edit_file"]
+
+function deedOfAntigravity({ tool, args }: AntigravityCall): Deed {
+  if (tool === "run_command") {
+    const command = string(args.CommandLine)
+    return command === undefined ? {} : { command }
+  }
+  const path = string(args.TargetFile) ?? string(args.AbsolutePath) ?? string(args.File)
+  if (path === undefined) return {}
+  if (READS.includes(tool)) return { reads: [path] }
+  if (WRITES.includes(tool))
+    return typeof args.CodeContent === "string" ? { hunks: [hunkOfNewFile(path, args.CodeContent)] } : {}
+  if (!EDITS.includes(tool)) return {}
+  const chunks = records(args.ReplacementChunks)
+  return {
+    hunks: (chunks.length > 0 ? chunks : [args]).flatMap(({ TargetContent, ReplacementContent }) =>
+      hunksOfReplacement(path, TargetContent, ReplacementContent),
+    ),
+  }
+}

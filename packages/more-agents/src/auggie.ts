@@ -1,0 +1,124 @@
+import { join } from "node:path"
+import type { Connector, Parsed, Unit, UnitName, Unreadable } from "../../../src/agents/kit/connector.ts"
+import { entriesOf, fileAt, readJsonFile, unitOfFile } from "../../../src/agents/kit/files.ts"
+import { spanOf, uniqueKeys, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { createCounts } from "../../../src/core/by-name.ts"
+import type { Message, Part } from "../../../src/core/conversation.ts"
+import { type RawRecord, record, records, string, time } from "../../../src/core/record.ts"
+import { auggieRoots } from "./records.ts"
+
+const SESSION = /\.json$/
+const MAX_FOLDERS = 4
+
+export const auggieConnector: Connector = {
+  source: "auggie",
+  version: 1,
+  roots: auggieRoots,
+  discover,
+  watched: (root) => [{ folder: root, depth: MAX_FOLDERS, files: SESSION }],
+  read: (unit, after) => readJsonFile(unit.path, after, recordsOfWhole),
+  parse: parseAuggie,
+}
+
+function* discover(root: string): Generator<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  yield* sessionsBelow(root, "", MAX_FOLDERS, (problem) => void problems.push(problem))
+  yield* problems
+}
+
+function* sessionsBelow(
+  root: string,
+  below: string,
+  depth: number,
+  report: (problem: Unreadable) => void,
+): Generator<Unit> {
+  for (const entry of entriesOf(join(root, below), report)) {
+    const name = below === "" ? entry.name : `${below}/${entry.name}`
+    if (entry.isDirectory() && depth > 0) yield* sessionsBelow(root, name, depth - 1, report)
+    else if (SESSION.test(name)) {
+      const stat = fileAt(join(root, name), report)
+      if (stat) yield unitOfFile(join(root, name), name, stat)
+    }
+  }
+}
+
+/** One for the session, and one for each exchange: so that an exchange more does not make all of them new. */
+function* recordsOfWhole(whole: RawRecord): Generator<RawRecord> {
+  const { chatHistory, ...session } = whole
+  yield withoutBulk({ type: "dex-session", ...session })
+  for (const message of records(chatHistory)) yield withoutBulk(message)
+}
+
+/** An exchange is a prompt and its answer, each as a text or as nodes. Nodes that are no text are counted, not read. */
+function parseAuggie(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const all = [...raw]
+  const session = all.find(({ type }) => type === "dex-session") ?? {}
+  const id = string(session.sessionId) ?? unit.key.replace(/^.*\/|\.json$/g, "")
+  const unknown = createCounts()
+  const keys = uniqueKeys()
+  const messages: Message[] = []
+  for (const [index, one] of all.entries()) {
+    const exchange = record(one.exchange)
+    if (exchange) {
+      const said = messagesOf(one, exchange, `${id}:${index}`, (type) => unknown.add(type))
+      messages.push(...said.map((message) => ({ ...message, key: keys(message.key) })))
+    } else if (one.type !== "dex-session") unknown.add(string(one.type) ?? "(no type)")
+  }
+  if (messages.length === 0) return { conversations: [], unknown: unknown.all() }
+  const cwd = string(session.workspaceRoot)
+  const title = string(session.customTitle)
+  return {
+    conversations: [
+      {
+        id,
+        kind: "person",
+        title: title === undefined ? undefined : { text: title, from: "person" },
+        cwds: cwd === undefined ? [] : [cwd],
+        ...spanOf([time(session.created), time(session.modified), ...messages.map(({ at }) => at)]),
+        messages,
+        authority: 1,
+      },
+    ],
+    unknown: unknown.all(),
+  }
+}
+
+function messagesOf(one: RawRecord, exchange: RawRecord, place: string, count: (type: string) => void): Message[] {
+  const key = string(exchange.request_id) ?? place
+  const at = time(one.finishedAt)
+  const [promptNodes, answerNodes] = [exchange.request_nodes, exchange.response_nodes].map((nodes) =>
+    nodeText(nodes, count),
+  )
+  const prompt = string(exchange.request_message) ?? promptNodes
+  const answer = string(exchange.response_text) ?? answerNodes
+  const asked: Part | undefined =
+    prompt === undefined
+      ? undefined
+      : one.isHistorySummary === true
+        ? { type: "summary", text: prompt, origin: "agent" }
+        : { type: "text", text: prompt, origin: "person" }
+  return [
+    ...(asked
+      ? [{ key, role: asked.type === "summary" ? ("system" as const) : ("user" as const), parts: [asked] }]
+      : []),
+    ...(answer === undefined
+      ? []
+      : [
+          {
+            key: `${key}:response`,
+            role: "assistant" as const,
+            at,
+            parts: [{ type: "text" as const, text: answer, origin: "agent" as const }],
+          },
+        ]),
+  ]
+}
+
+function nodeText(nodes: unknown, count: (type: string) => void): string | undefined {
+  const texts = records(nodes).flatMap((node) => {
+    const text = record(node.text_node)
+    if (!text) count(`node ${String(node.type)}`)
+    return string(text?.content) ?? []
+  })
+  return texts.length === 0 ? undefined : texts.join("\n")
+}

@@ -1,0 +1,89 @@
+import { join } from "node:path"
+import type { Connector, Unit, Unreadable } from "../../../src/agents/kit/connector.ts"
+import { entriesOf, fileAt, unitOfFile } from "../../../src/agents/kit/files.ts"
+import { type RawRecord, record, string } from "../../../src/core/record.ts"
+
+/** iFlow's records name a parent as Claude Code's do, but siblings are states of one answer, never branches. */
+export function iflowDifferences(parent: Connector): Partial<Connector> {
+  return {
+    parse: (raw, unit) => {
+      const { conversations, unknown } = parent.parse(inOneLine(raw), unit)
+      // Every file is called session-<id>: without it, the first letters of an id tell sessions apart.
+      return {
+        conversations: conversations.map((one) => ({ ...one, id: one.id.replace(/^session-(?=.)/, "") })),
+        unknown,
+      }
+    },
+  }
+}
+
+/** Each record follows the one before it. A call that an earlier state of the answer had is not repeated, and the last state has its cost. */
+function* inOneLine(raw: Iterable<RawRecord>): Generator<RawRecord> {
+  const all = [...raw]
+  const last = new Map(all.flatMap((one) => (one.type === "assistant" ? [[one.parentUuid, one]] : [])))
+  const called = new Set<string>()
+  let before: string | null = null
+  for (const one of all) {
+    const uuid = string(one.uuid)
+    if (uuid === undefined || (one.type !== "user" && one.type !== "assistant")) yield one
+    else {
+      const isLast = one.type !== "assistant" || last.get(one.parentUuid) === one
+      yield { ...withNewCalls(isLast ? one : withoutUsage(one), called), parentUuid: before }
+      before = uuid
+    }
+  }
+}
+
+function withoutUsage(one: RawRecord): RawRecord {
+  const message = record(one.message)
+  if (!message) return one
+  const { usage: _, ...rest } = message
+  return { ...one, message: rest }
+}
+
+function withNewCalls(one: RawRecord, called: Set<string>): RawRecord {
+  const message = record(one.message)
+  if (one.type !== "assistant" || !Array.isArray(message?.content)) return one
+  const content = message.content.filter((block: unknown) => {
+    const { type, id } = record(block) ?? {}
+    if (type !== "tool_use" || !string(id)) return true
+    const isNew = !called.has(string(id)!)
+    called.add(string(id)!)
+    return isNew
+  })
+  return { ...one, message: { ...message, content } }
+}
+
+/** The record that a session of Qoder begins with: where it was held. */
+const META = "session_meta"
+
+/** Qoder's editor keeps sessions without a folder for their project, and a session says first where it is. */
+export function qoderDifferences(parent: Connector): Partial<Connector> {
+  return {
+    *discover(root, seen, scratch) {
+      yield* parent.discover(root, seen, scratch)
+      yield* withoutProject(join(root, "projects"))
+    },
+    parse: (raw, unit) => {
+      const records = [...raw]
+      const { conversations, unknown } = parent.parse(records, unit)
+      const cwd = string(records.find(({ type }: RawRecord) => type === META)?.cwd)
+      const { [META]: _, ...rest } = unknown
+      return {
+        conversations: conversations.map((one) => (one.cwds.length === 0 && cwd ? { ...one, cwds: [cwd] } : one)),
+        unknown: rest,
+      }
+    },
+  }
+}
+
+function* withoutProject(folder: string): Generator<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const report = (problem: Unreadable) => void problems.push(problem)
+  for (const entry of entriesOf(folder, report)) {
+    if (entry.isDirectory() || !entry.name.endsWith(".jsonl")) continue
+    const stat = fileAt(join(folder, entry.name), report)
+    if (stat) yield unitOfFile(join(folder, entry.name), `cli/${entry.name}`, stat)
+  }
+  // A folder that cannot be read is reported by who looks for projects in it.
+}

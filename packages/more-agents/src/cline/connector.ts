@@ -1,0 +1,161 @@
+import { basename, dirname, join } from "node:path"
+import {
+  type Connector,
+  type Cursor,
+  isUnreadable,
+  type Parsed,
+  type Reading,
+  type Seen,
+  type Unit,
+  type UnitName,
+  type Unreadable,
+  type Watched,
+} from "../../../../src/agents/kit/connector.ts"
+import {
+  entriesOf,
+  factsFirst,
+  fileAt,
+  readJsonFile,
+  textAt,
+  type UnitWithFacts,
+  unitOfFile,
+  unitWithFacts,
+} from "../../../../src/agents/kit/files.ts"
+import { digestOf, withoutBulk } from "../../../../src/agents/kit/messages.ts"
+import { defined } from "../../../../src/core/defined.ts"
+import {
+  isRecord,
+  parseArray,
+  parseObject,
+  type RawRecord,
+  record,
+  records,
+  string,
+} from "../../../../src/core/record.ts"
+import { clineRoots } from "../records.ts"
+import { rooCodeConnector } from "../roo-code/connector.ts"
+import { parseCline } from "./parse.ts"
+
+/** Cline: since 3 a folder for each session, with a file of messages for it and for each of its subagents; before, tasks. */
+export const clineConnector: Connector = {
+  source: "cline",
+  version: 1,
+  roots: clineRoots,
+  discover: (root, seen) => (isOfTasks(root) ? discoverTasks(root, seen) : discoverSessions(root)),
+  watched: (root) => (isOfTasks(root) ? watchedTasks(root) : watchedSessions(root)),
+  read: (unit: UnitWithFacts, after) =>
+    isTask(unit) ? readTask(unit, after) : factsFirst(readJsonFile(unit.path, after, recordsIn), unit, after),
+  parse: (raw, unit) => (isTask(unit) ? parseTask(raw, unit) : parseCline(raw, unit)),
+  identify: (one) => {
+    if (one.file !== undefined) return identifyInTask(one)
+    return one.type === "message" ? string(one.id) : string(one.type)
+  },
+}
+
+function isOfTasks(root: string): boolean {
+  return basename(root) === "tasks"
+}
+
+const ENDING = ".messages.json"
+const MAX_MANIFEST_BYTES = 16 << 20
+
+function watchedSessions(root: string): Watched[] {
+  return [{ folder: root, depth: 1, files: /^[^/]+\/[^/]+\.json$/ }]
+}
+
+function* discoverSessions(root: string): Iterable<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const report = (problem: Unreadable) => void problems.push(problem)
+  for (const folder of entriesOf(root, report)) {
+    if (!folder.isDirectory()) continue
+    const manifest = parseObject(
+      textAt(join(root, folder.name, `${folder.name}.json`), MAX_MANIFEST_BYTES, report) ?? "",
+    )
+    for (const { name } of entriesOf(join(root, folder.name), report)) {
+      if (!name.endsWith(ENDING)) continue
+      const path = join(root, folder.name, name)
+      const stat = fileAt(path, report)
+      const unit = stat && unitOfFile(path, `${folder.name}/${name.slice(0, -ENDING.length)}`, stat)
+      if (unit) yield unitWithFacts(unit, manifest && factsOf(manifest))
+    }
+  }
+  yield* problems
+}
+
+function factsOf(manifest: RawRecord): RawRecord {
+  const metadata = record(manifest.metadata)
+  const kept = {
+    cwd: string(manifest.cwd),
+    title: string(metadata?.title),
+    branch: string(record(metadata?.git)?.branch),
+    started: string(manifest.started_at),
+  }
+  return { type: "dex-session", ...Object.fromEntries(Object.entries(kept).filter(([, value]) => value !== undefined)) }
+}
+
+/** What the file is, and then each message. The program's own instructions are left out. */
+function* recordsIn(whole: RawRecord): Iterable<RawRecord> {
+  const { messages, system_prompt: _, ...file } = whole
+  yield withoutBulk({ type: "file", ...file })
+  for (const message of records(messages)) yield withoutBulk({ type: "message", ...stripMessage(message) })
+}
+
+function stripMessage(message: RawRecord): RawRecord {
+  return Array.isArray(message.content) ? { ...message, content: message.content.map(stripBlock) } : message
+}
+
+/** Without signatures and image bytes. */
+function stripBlock(value: unknown): unknown {
+  if (!isRecord(value)) return value
+  const { signature: _, ...block } = value
+  const source = record(block.source)
+  const bytes = string(source?.data) ?? (block.type === "image" ? string(block.data) : undefined)
+  if (block.type === "image" && bytes !== undefined) {
+    const mime = string(source?.media_type) ?? string(block.mediaType)
+    return { type: "image", image: digestOf(Buffer.from(bytes, "base64"), mime) }
+  }
+  return Array.isArray(block.content) ? { ...block, content: block.content.map(stripBlock) } : block
+}
+
+// Tasks of Cline before version 3, which Roo Code took over with the rest of it. What Roo Code keeps in each task's folder,
+// Cline keeps in one list of all tasks.
+
+const MAX_LIST_BYTES = 64 << 20
+
+/** A session's key has the name of its folder and of its file. */
+export function isTask({ key }: UnitName): boolean {
+  return !key.includes("/")
+}
+
+function watchedTasks(root: string): Watched[] {
+  const list = { folder: join(dirname(root), "state"), depth: 0, files: /^taskHistory\.json$/ }
+  return [...rooCodeConnector.watched!(root), list]
+}
+
+function* discoverTasks(root: string, seen: Seen): Iterable<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const list = textAt(join(dirname(root), "state", "taskHistory.json"), MAX_LIST_BYTES, (one) => problems.push(one))
+  const tasks = new Map(records(parseArray(list ?? "[]")).map((task) => [task.id, task]))
+  for (const unit of rooCodeConnector.discover(root, seen)) {
+    const task = isUnreadable(unit) ? undefined : tasks.get(unit.key)
+    yield task && !isUnreadable(unit) ? unitWithFacts(unit, lineOf(task)) : unit
+  }
+  yield* problems
+}
+
+function lineOf(task: RawRecord): RawRecord {
+  const workspace = string(task.cwdOnTaskInitialization)
+  return { file: "history", ...task, ...defined({ workspace }) }
+}
+
+async function readTask(unit: UnitWithFacts, after?: Cursor): Promise<Reading> {
+  return factsFirst(await rooCodeConnector.read(unit, after), unit, after)
+}
+
+function parseTask(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  return rooCodeConnector.parse(raw, unit)
+}
+
+function identifyInTask(one: RawRecord): string | undefined {
+  return one.file === "history" ? "history" : rooCodeConnector.identify?.(one)
+}

@@ -1,0 +1,245 @@
+import { type Deed, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
+import { hunkOfNewFile, hunksOfReplacement, parsePatch, patchIn } from "../../../../src/agents/kit/effects.ts"
+import { imagePart, spanOf, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { createCounts } from "../../../../src/core/by-name.ts"
+import type { Conversation, Effect, Hunk, Message, Origin, Part } from "../../../../src/core/conversation.ts"
+import {
+  array,
+  number,
+  parseArray,
+  parseObject,
+  type RawRecord,
+  record,
+  records,
+  string,
+  time,
+} from "../../../../src/core/record.ts"
+import type { Usage } from "../../../../src/core/usage.ts"
+
+type Call = { tool: string; input: RawRecord }
+type Session = { id: string; isSubagent: boolean; calls: Map<string, Call>; keyFor: (name: string) => string }
+
+export function parseCline(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const all = [...raw]
+  const file = all.find(({ type }) => type === "file") ?? {}
+  const session: Session = {
+    id: string(file.sessionId) ?? unit.key.split("/").at(-1)!,
+    isSubagent: file.agent === "subagent" || record(file.origin)?.mode === "subagent",
+    calls: callsIn(all),
+    keyFor: uniqueKeys(),
+  }
+  const unknown = createCounts()
+  const messages: Message[] = []
+  for (const one of all) {
+    if (one.type === "message") messages.push(...messagesOf(one, session, unknown))
+    else if (one.type !== "file" && one.type !== "dex-session") unknown.add(string(one.type) ?? "(no type)")
+  }
+  const facts = all.findLast(({ type }) => type === "dex-session") ?? {}
+  const conversations = messages.length === 0 ? [] : [conversationOf(session, file, facts, messages)]
+  return { conversations, unknown: unknown.all() }
+}
+
+function callsIn(all: RawRecord[]): Map<string, Call> {
+  const blocks = all.flatMap(({ content }) => records(content)).filter(({ type }) => type === "tool_use")
+  return new Map(
+    blocks.flatMap(({ id, name, input }) =>
+      string(id) ? [[string(id)!, { tool: string(name) ?? "unknown", input: record(input) ?? {} }] as const] : [],
+    ),
+  )
+}
+
+/** Results come in a message of the user's, and what was typed may stand beside them: they become two. */
+function messagesOf(one: RawRecord, session: Session, unknown: ReturnType<typeof createCounts>): Message[] {
+  const blocks: RawRecord[] =
+    typeof one.content === "string" ? [{ type: "text", text: one.content }] : records(one.content)
+  const at = time(one.ts)
+  const key = session.keyFor(string(one.id) ?? `${session.id}:${at ?? ""}`)
+  const head = { at }
+  if (one.role === "assistant") {
+    const parts = blocks.flatMap((block) => answerParts(block, unknown))
+    const [model, usage] = [string(record(one.modelInfo)?.id), clineUsage(record(one.metrics))]
+    const more = { model, usage }
+    return parts.length === 0 ? [] : [{ key, role: "assistant", ...head, parts, ...more }]
+  }
+  if (one.role !== "user") {
+    unknown.add(`message/${string(one.role) ?? "(no role)"}`)
+    return []
+  }
+  const results = blocks.filter(({ type }) => type === "tool_result").map((block) => resultOf(block, session))
+  const effects = results.flatMap((result) => result.effects)
+  const typed = blocks.filter(({ type }) => type !== "tool_result").flatMap((block) => promptParts(block, session))
+  const messages: Message[] = []
+  if (results.length > 0) {
+    const parts = results.map(({ part }) => part)
+    messages.push({ key, role: "tool", ...head, parts, effects: effects.length > 0 ? effects : undefined })
+  }
+  if (typed.length > 0)
+    messages.push({ key: results.length > 0 ? `${key}:typed` : key, role: "user", ...head, parts: typed })
+  return messages
+}
+
+function answerParts(block: RawRecord, unknown: ReturnType<typeof createCounts>): Part[] {
+  switch (block.type) {
+    case "text":
+      return string(block.text) ? [{ type: "text", text: string(block.text)!, origin: "agent" }] : []
+    case "thinking":
+      return string(block.thinking) ? [{ type: "thinking", text: string(block.thinking)!, origin: "agent" }] : []
+    case "redacted_thinking":
+      return []
+    case "tool_use":
+      return [toolCallPart(string(block.name), block.input, string(block.id))]
+    case "image":
+      return [imagePart(block.image, "agent")]
+    default:
+      unknown.add(`block/${string(block.type) ?? "(no type)"}`)
+      return []
+  }
+}
+
+/** What the person typed is marked; the rest of a prompt is what Cline added. A subagent's is what its parent wrote. */
+function promptParts(block: RawRecord, { isSubagent }: Session): Part[] {
+  if (block.type === "image") return [imagePart(block.image, isSubagent ? "agent" : "person")]
+  const text = string(block.text)
+  if (text === undefined) return []
+  const typed: Origin = isSubagent ? "agent" : "person"
+  const parts: Part[] = []
+  const add = (piece: string, origin: Origin) => {
+    if (piece.trim() !== "") parts.push({ type: "text", text: piece.trim(), origin })
+  }
+  let from = 0
+  for (const found of text.matchAll(/<user_input(?: mode="\w{1,20}")?>([\s\S]*?)<\/user_input>/g)) {
+    add(text.slice(from, found.index), "injected")
+    add(found[1]!, typed)
+    from = found.index + found[0].length
+  }
+  add(text.slice(from), from === 0 ? typed : "injected")
+  return parts
+}
+
+function clineUsage(counted: RawRecord | undefined): Usage | undefined {
+  const of = (field: string) => Math.max(0, number(counted?.[field]) ?? 0)
+  const usage = {
+    input: of("inputTokens"),
+    output: of("outputTokens"),
+    cache_read: of("cacheReadTokens"),
+    cache_write: of("cacheWriteTokens"),
+  }
+  if (usage.input + usage.output + usage.cache_read + usage.cache_write === 0) return undefined
+  return { ...usage, cost: of("cost") > 0 ? of("cost") : undefined }
+}
+
+/** A tool that does several things at once answers with a list. */
+function resultOf(block: RawRecord, { calls }: Session): { part: Part; effects: Effect[] } {
+  const call_id = string(block.tool_use_id)
+  const call = calls.get(call_id ?? "")
+  const tool = string(block.name) ?? call?.tool
+  const answers = answersOf(block.content)
+  const deeds = call ? deedsOf(call, answers.length) : []
+  const finished = answers.map((answer, place) =>
+    finishedCall({
+      tool,
+      call_id,
+      output: answer.text,
+      failed: block.is_error === true || answer.failed,
+      exit_status: answer.exit_status,
+      deed: deeds[place] ?? {},
+      isRemote: isRemoteTool(tool),
+    }),
+  )
+  const [first] = finished
+  if (first && finished.length === 1) return first
+  const { part } = finishedCall({
+    tool,
+    call_id,
+    output: answers.map(({ text }) => text).join("\n"),
+    failed: answers.some(({ failed }) => failed),
+    deed: {},
+    isRemote: isRemoteTool(tool),
+  })
+  return { part, effects: finished.flatMap(({ effects }) => effects) }
+}
+
+/** What is none of Cline's own tools is a server's. */
+function isRemoteTool(tool: string | undefined): boolean {
+  return tool !== undefined && !OWN_TOOLS.has(tool) && !tool.startsWith("team_")
+}
+
+const OWN_TOOLS = new Set([
+  ...["apply_patch", "ask_question", "editor", "read_files", "run_commands", "search_codebase", "skills"],
+  ...["spawn_agent", "submit_and_exit"],
+])
+
+type ToolAnswer = { text: string; failed: boolean; exit_status?: number }
+
+function answersOf(content: unknown): ToolAnswer[] {
+  const text = string(content)
+  const given = text === undefined ? content : (parseObject(text) ?? parseArray(text))
+  const list = Array.isArray(given) ? given : [given]
+  if (list.some((one) => record(one)?.result !== undefined)) return list.map((one) => answerOf(record(one) ?? {}))
+  const said = array(content).flatMap((piece) => string(record(piece)?.text) ?? [])
+  return [{ text: string(record(given)?.text) ?? text ?? said.join("\n"), failed: false }]
+}
+
+function answerOf({ result, error, success }: RawRecord): ToolAnswer {
+  const text = string(result) ?? string(error) ?? (result === undefined ? "" : JSON.stringify(result))
+  const code = /^\[?Command exited with code (\d{1,5})/.exec(string(error) ?? text)?.[1]
+  const failed = success === false
+  return { text, failed, exit_status: code === undefined ? undefined : Number(code) }
+}
+
+/** What each answer of a call is about. */
+function deedsOf({ tool, input }: Call, answers: number): Deed[] {
+  switch (tool) {
+    case "run_commands": {
+      const commands = array(input.commands).flatMap(
+        (command) => string(command) ?? string(record(command)?.command) ?? [],
+      )
+      return answers === commands.length
+        ? commands.map((command) => ({ command }))
+        : [{ command: commands.join(" && ") }]
+    }
+    case "read_files": {
+      const paths = records(input.files).flatMap(({ path }) => string(path) ?? [])
+      return answers === paths.length ? paths.map((path) => ({ reads: [path] })) : [{ reads: paths }]
+    }
+    case "editor":
+      return [{ hunks: editorHunks(input) }]
+    case "apply_patch": {
+      const patch = patchIn(string(input.patch) ?? string(input.input) ?? "")
+      return patch === undefined ? [] : [{ hunks: parsePatch(patch).hunks }]
+    }
+    default:
+      return []
+  }
+}
+
+/** A text in place of another one, a text before a line, or a new file. */
+function editorHunks({ path: named, old_text, new_text, insert_line }: RawRecord): Hunk[] {
+  const path = string(named)
+  if (path === undefined || typeof new_text !== "string") return []
+  const line = number(insert_line)
+  if (line !== undefined) return hunksOfReplacement(path, "", new_text).map((hunk) => ({ ...hunk, new_start: line }))
+  return string(old_text) ? hunksOfReplacement(path, old_text, new_text) : [hunkOfNewFile(path, new_text)]
+}
+
+function conversationOf(session: Session, file: RawRecord, facts: RawRecord, messages: Message[]): Conversation {
+  const { id, isSubagent } = session
+  const origin = record(file.origin) ?? {}
+  const [cwd, branch, version] = [string(facts.cwd), string(facts.branch), string(origin.version)]
+  const [title, parent] = [string(facts.title), string(origin.parentThreadId)]
+  const first = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
+  const isNamed = title !== undefined && !isSubagent && !first.startsWith(title.slice(0, 40))
+  return {
+    id,
+    kind: isSubagent ? "subagent" : "person",
+    title: isNamed ? { text: title, from: "agent" } : undefined,
+    cwds: cwd === undefined ? [] : [cwd],
+    git_branch: branch,
+    agent_version: version,
+    parent: parent === undefined ? undefined : { id: parent },
+    ...spanOf([isSubagent ? undefined : time(facts.started), ...messages.map(({ at }) => at)]),
+    messages,
+    authority: 1,
+  }
+}

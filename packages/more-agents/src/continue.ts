@@ -1,0 +1,250 @@
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import type { Connector, Parsed, Unit, UnitName, Unreadable, Watched } from "../../../src/agents/kit/connector.ts"
+import { fileEffect } from "../../../src/agents/kit/effects.ts"
+import {
+  entriesOf,
+  factsFirst,
+  fileAt,
+  readJsonFile,
+  textAt,
+  type UnitWithFacts,
+  unitOfFile,
+  unitWithFacts,
+} from "../../../src/agents/kit/files.ts"
+import { digestOfDataUri, imagePart, spanOf, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { createCounts } from "../../../src/core/by-name.ts"
+import type { Conversation, Effect, Message, Part } from "../../../src/core/conversation.ts"
+import {
+  isRecord,
+  number,
+  parseArray,
+  parseObject,
+  type RawRecord,
+  record,
+  records,
+  string,
+  time,
+} from "../../../src/core/record.ts"
+import type { Usage } from "../../../src/core/usage.ts"
+import { continueRoots } from "./records.ts"
+
+/** Continue: a JSON file for each session, rewritten whole, and a list of them that says when each began. */
+export const continueConnector: Connector = {
+  source: "continue",
+  version: 1,
+  roots: continueRoots,
+  discover,
+  watched,
+  read: (unit: UnitWithFacts, after) => factsFirst(readJsonFile(unit.path, after, recordsIn), unit, after),
+  parse: parseContinue,
+  // No `identify`: what was said has no name of its own, so it counts as its content and place.
+}
+
+const LIST = "sessions.json"
+const MAX_LIST_BYTES = 64 << 20
+
+function watched(root: string): Watched[] {
+  return [{ folder: root, depth: 0, files: /\.json$/ }]
+}
+
+function* discover(root: string): Iterable<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const report = (problem: Unreadable) => void problems.push(problem)
+  const listed = records(parseArray(textAt(join(root, LIST), MAX_LIST_BYTES, report) ?? "[]"))
+  const begun = new Map(listed.map(({ sessionId, dateCreated }) => [sessionId, dateCreated]))
+  for (const { name } of entriesOf(root, report)) {
+    const id = /^(.+)\.json$/.exec(name)?.[1]
+    if (id === undefined || name === LIST) continue
+    const stat = fileAt(join(root, name), report)
+    const created = begun.get(id)
+    const facts = created === undefined ? undefined : { type: "dex-session", created }
+    if (stat) yield unitWithFacts(unitOfFile(join(root, name), id, stat), facts)
+  }
+  yield* problems
+}
+
+/** The session, and then each of its turns. */
+function* recordsIn(whole: RawRecord): Iterable<RawRecord> {
+  const { history, ...session } = whole
+  yield withoutBulk({ type: "session", ...session })
+  for (const [place, turn] of records(history).entries()) yield withoutBulk({ type: "turn", place, ...stripTurn(turn) })
+}
+
+/** Without what the editor keeps for itself, the logs of requests, and image bytes. */
+function stripTurn({ editorState: _, promptLogs: __, ...turn }: RawRecord): RawRecord {
+  const message = record(turn.message)
+  if (!message || !Array.isArray(message.content)) return turn
+  const content = message.content.map((part: unknown) => {
+    const address = isRecord(part) ? string(record(part.imageUrl)?.url) : undefined
+    const image = address === undefined ? undefined : digestOfDataUri(address)
+    return image ? { type: "image", image } : part
+  })
+  return { ...turn, message: { ...message, content } }
+}
+
+/** Of the command line, and of the editors' extensions. */
+const TOOLS: ToolNames = {
+  command: ["Bash", "run_terminal_command"],
+  read: ["Read", "read_file"],
+  write: ["Write", "create_new_file"],
+  edit: ["Edit", "MultiEdit", "single_find_and_replace", "multi_edit"],
+}
+
+/** A server's tools have the names that the server gives them: what is none of Continue's own is a server's. */
+const OWN_TOOLS = new Set([
+  ...Object.values(TOOLS).flat(),
+  ...["AskQuestion", "Checklist", "Diff", "Exit", "List", "ReportFailure", "Search", "Skills", "Status", "Subagent"],
+  ...["UploadArtifact", "codebase", "create_rule_block", "edit_existing_file", "file_glob_search", "grep_search", "ls"],
+  ...["read_currently_open_file", "read_file_range", "request_rule", "view_diff", "view_repo_map", "view_subdirectory"],
+])
+
+/** What names a session that nobody named. */
+const UNNAMED = /^(Untitled Session|New Session)$/
+
+/** A call's result stands in the turn of the answer that made it. */
+function parseContinue(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const all = [...raw]
+  const session = all.find(({ type }) => type === "session") ?? {}
+  const id = string(session.sessionId) ?? unit.key
+  const unknown = createCounts()
+  const messages: Message[] = []
+  for (const one of all) {
+    if (one.type === "turn") messages.push(...messagesOf(one, `${id}:${String(one.place)}`, unknown))
+    else if (one.type !== "session" && one.type !== "dex-session") unknown.add(string(one.type) ?? "(no type)")
+  }
+  const facts = all.findLast(({ type }) => type === "dex-session")
+  const conversations = messages.length === 0 ? [] : [conversationOf(session, facts, messages, id)]
+  return { conversations, unknown: unknown.all() }
+}
+
+function messagesOf(turn: RawRecord, key: string, unknown: ReturnType<typeof createCounts>): Message[] {
+  const message = record(turn.message) ?? {}
+  const summary = string(turn.conversationSummary)
+  const summed: Message[] =
+    summary === undefined
+      ? []
+      : [{ key: `${key}:summary`, role: "system", parts: [{ type: "summary", text: summary, origin: "agent" }] }]
+  switch (message.role) {
+    case "user":
+      return [...promptOf(turn, message, key), ...summed]
+    case "assistant":
+      return [...answerOf(turn, message, key), ...resultsOf(turn, key), ...summed]
+    case "thinking":
+      return said(key, "assistant", contentParts(message.content, "thinking"))
+    case "system":
+      return said(key, "system", contentParts(message.content, "injected"))
+    case "tool": // repeated in the turn of the call
+      return []
+    default:
+      unknown.add(`turn/${string(message.role) ?? "(no role)"}`)
+      return []
+  }
+}
+
+function said(key: string, role: Message["role"], parts: Part[]): Message[] {
+  return parts.length === 0 ? [] : [{ key, role, parts }]
+}
+
+/** What was added to a prompt is named; its text stands in front of the prompt only for the model. */
+function promptOf(turn: RawRecord, message: RawRecord, key: string): Message[] {
+  const effects = records(turn.contextItems).flatMap((item): Effect[] => {
+    const uri = record(item.uri)
+    const path = uri?.type === "file" ? localPath(uri.value) : undefined
+    return path === undefined ? [] : [fileEffect(path, "mentioned")]
+  })
+  return said(key, "user", contentParts(message.content, "person")).map((one) =>
+    effects.length > 0 ? { ...one, effects } : one,
+  )
+}
+
+function contentParts(content: unknown, as: "person" | "agent" | "injected" | "thinking"): Part[] {
+  const pieces: RawRecord[] = typeof content === "string" ? [{ text: content }] : records(content)
+  return pieces.flatMap((piece): Part[] => {
+    if (piece.image !== undefined) return [imagePart(piece.image, as === "thinking" ? "agent" : as)]
+    const text = string(piece.text)
+    if (text === undefined) return []
+    return as === "thinking" ? [{ type: "thinking", text, origin: "agent" }] : [{ type: "text", text, origin: as }]
+  })
+}
+
+function answerOf(turn: RawRecord, message: RawRecord, key: string): Message[] {
+  const thought = string(record(turn.reasoning)?.text)
+  const parts: Part[] = [
+    ...(thought === undefined ? [] : contentParts(thought, "thinking")),
+    ...contentParts(message.content, "agent"),
+    ...records(message.toolCalls).map((call) => {
+      const asked = record(call.function) ?? {}
+      return toolCallPart(string(asked.name), asked.arguments, string(call.id))
+    }),
+  ]
+  const counted = record(message.usage)
+  const [model, usage] = [string(counted?.model), continueUsage(counted)]
+  const more = { model, usage }
+  return said(key, "assistant", parts).map((one) => ({ ...one, ...more }))
+}
+
+function continueUsage(counted: RawRecord | undefined): Usage | undefined {
+  const details = record(counted?.prompt_tokens_details)
+  const of = (from: RawRecord | undefined, field: string) => Math.max(0, number(from?.[field]) ?? 0)
+  const [cache_read, cache_write] = [of(details, "cached_tokens"), of(details, "cache_write_tokens")]
+  const [prompt, output] = [of(counted, "prompt_tokens"), of(counted, "completion_tokens")]
+  if (prompt + output === 0) return undefined
+  const cost = of(counted, "cost_cents") / 100
+  const input = Math.max(0, prompt - cache_read - cache_write)
+  return { input, output, cache_read, cache_write, cost: cost > 0 ? cost : undefined }
+}
+
+function resultsOf(turn: RawRecord, key: string): Message[] {
+  return records(turn.toolCallStates).flatMap((state, place): Message[] => {
+    const asked = record(record(state.toolCall)?.function) ?? {}
+    const args = record(state.parsedArgs) ?? parseObject(string(asked.arguments) ?? "") ?? {}
+    const outputs = records(state.output).flatMap(({ content }) => string(content) ?? [])
+    if (state.status === "generated" || state.status === "calling" || state.status === "generating") return []
+    const output = outputs.join("\n")
+    const exit = /\(exit code (\d{1,5})\)/.exec(output.slice(0, 200))?.[1]
+    const tool = string(asked.name)
+    const { part, effects } = finishedCall({
+      tool,
+      call_id: string(state.toolCallId),
+      output,
+      failed: state.status === "errored" || state.status === "canceled",
+      exit_status: exit === undefined ? undefined : Number(exit),
+      deed: deedByName(TOOLS, tool, { file_path: localPath(args.filepath), ...args }),
+      isRemote: tool !== undefined && !OWN_TOOLS.has(tool),
+    })
+    const did = effects.length > 0 && { effects }
+    return [{ key: `${key}:${place}`, role: "tool", parts: [part], ...did }]
+  })
+}
+
+/** Editors write addresses, the command line writes paths. */
+function localPath(value: unknown): string | undefined {
+  const text = string(value)
+  if (!text?.startsWith("file:")) return text
+  try {
+    return fileURLToPath(text)
+  } catch {
+    return text // another machine's
+  }
+}
+
+function conversationOf(
+  session: RawRecord,
+  facts: RawRecord | undefined,
+  messages: Message[],
+  id: string,
+): Conversation {
+  const [title, cwd] = [string(session.title), localPath(session.workspaceDirectory)]
+  const created = string(facts?.created)
+  return {
+    id,
+    kind: "person",
+    title: title !== undefined && !UNNAMED.test(title) ? { text: title, from: "agent" } : undefined,
+    cwds: cwd === undefined ? [] : [cwd],
+    ...spanOf([time(created === undefined ? facts?.created : Number(created))]),
+    messages,
+    authority: 1,
+  }
+}

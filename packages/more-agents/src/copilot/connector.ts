@@ -1,0 +1,95 @@
+import { join } from "node:path"
+import type { Connector, Cursor, Reading, Unit, Unreadable, Watched } from "../../../../src/agents/kit/connector.ts"
+import {
+  entriesOf,
+  factsFirst,
+  fileAt,
+  textAt,
+  type UnitWithFacts,
+  unitOfFile,
+  unitWithFacts,
+} from "../../../../src/agents/kit/files.ts"
+import { readJsonl } from "../../../../src/agents/kit/jsonl.ts"
+import { digestOf, withoutBulk } from "../../../../src/agents/kit/messages.ts"
+import { serverStart, type Wiring } from "../../../../src/agents/kit/wiring.ts"
+import { type RawRecord, record, string } from "../../../../src/core/record.ts"
+import { copilotFolder, copilotRoots } from "../records.ts"
+import { parseCopilot } from "./parse.ts"
+
+/** Copilot CLI: a log of events for each session, since 1.0 in a folder of its own with the session's name beside it. */
+export const copilotConnector: Connector = {
+  source: "copilot",
+  version: 1,
+  roots: copilotRoots,
+  discover,
+  watched,
+  read,
+  parse: parseCopilot,
+  identify: ({ id, type }) => (type === "dex-session" ? "dex-session" : string(id)),
+}
+
+const MAX_WORKSPACE_BYTES = 1 << 20
+
+function watched(root: string): Watched[] {
+  return [{ folder: root, depth: 1, files: /^([^/]+\.jsonl|[^/]+\/(events\.jsonl|workspace\.yaml))$/ }]
+}
+
+function* discover(root: string): Iterable<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const report = (problem: Unreadable) => void problems.push(problem)
+  const units = new Map<string, Unit>()
+  for (const entry of entriesOf(root, report)) {
+    const flat = /^(.+)\.jsonl$/.exec(entry.name)?.[1]
+    if (!entry.isDirectory() && flat === undefined) continue
+    const path = flat === undefined ? join(root, entry.name, "events.jsonl") : join(root, entry.name)
+    const stat = fileAt(path, report)
+    if (!stat) continue
+    const id = flat ?? entry.name
+    // The folder is what a newer version made of the file.
+    if (flat === undefined || !units.has(id)) {
+      const facts = flat === undefined ? workspaceAt(join(root, entry.name, "workspace.yaml"), report) : undefined
+      units.set(id, unitWithFacts(unitOfFile(path, id, stat), facts))
+    }
+  }
+  yield* units.values()
+  yield* problems
+}
+
+/** The session's name; what else stands there, its events say too. The file is one `key: value` after the other. */
+function workspaceAt(path: string, report: (problem: Unreadable) => void): RawRecord | undefined {
+  const text = textAt(path, MAX_WORKSPACE_BYTES, report) ?? ""
+  const field = (key: string) => new RegExp(`^${key}: *(.*)$`, "m").exec(text)?.[1]?.trim()
+  const name = field("name")?.replace(/^(["'])(.*)\1$/, "$2")
+  return name ? { type: "dex-session", name, user_named: field("user_named") === "true" ? true : undefined } : undefined
+}
+
+function read(unit: UnitWithFacts, after?: Cursor): Reading {
+  return factsFirst(readJsonl(unit.path, after, { strip: stripEvent }), unit, after)
+}
+
+/** Without what only Copilot can read, its measurements, and its own instructions, which are the same in every session. */
+function stripEvent(event: RawRecord): RawRecord {
+  const data = record(event.data)
+  if (!data) return withoutBulk(event)
+  const { encryptedContent: _, reasoningOpaque: __, toolTelemetry: ___, transformedContent: ____, ...kept } = data
+  if (event.type === "system.message" && typeof kept.content === "string")
+    return { ...event, data: { ...kept, content: digestOf(Buffer.from(kept.content)) } }
+  return withoutBulk({ ...event, data: kept })
+}
+
+export const copilotWiring: Wiring = {
+  signs: (machine) => ({ paths: [copilotFolder(machine)], program: "copilot" }),
+  wanted: (machine, bin) => [
+    {
+      path: join(copilotFolder(machine), "mcp-config.json"),
+      additions: [
+        {
+          type: "property",
+          path: ["mcpServers", "dex"],
+          value: { type: "local", ...serverStart(bin), tools: ["*"] },
+        },
+      ],
+    },
+  ],
+  note: () => "no sub-agent: untested with this program",
+}

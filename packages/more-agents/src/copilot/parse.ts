@@ -1,0 +1,323 @@
+import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
+import { fileEffect, hunksOfDiff } from "../../../../src/agents/kit/effects.ts"
+import { spanOf, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { createCounts } from "../../../../src/core/by-name.ts"
+import type { Conversation, Message, Part, Title } from "../../../../src/core/conversation.ts"
+import { number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
+import type { Usage } from "../../../../src/core/usage.ts"
+
+const TOOLS: ToolNames = {
+  command: ["bash", "shell", "powershell"],
+  read: ["view"],
+  write: ["create"],
+  edit: ["edit", "str_replace", "str_replace_editor"],
+  patch: ["apply_patch"],
+}
+
+type Call = { tool: string; args: RawRecord; isRemote: boolean }
+type Session = { id: string; calls: Map<string, Call>; usages: Map<string, Usage>; left: Set<RawRecord> }
+type Content = Pick<Message, "role" | "parts"> & Partial<Pick<Message, "effects" | "model" | "usage">>
+
+/** A subagent's events stand between its parent's; each says whose it is. */
+export function parseCopilot(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const events = [...raw]
+  const started = events.find(({ type }) => type === "session.start")
+  const session: Session = {
+    id: string(dataOf(started).sessionId) ?? unit.key,
+    calls: callsIn(events),
+    usages: usagesIn(events),
+    left: rewoundIn(events),
+  }
+  const unknown = createCounts()
+  const messages = new Map<string, Message[]>()
+  const keys = uniqueKeys()
+  for (const event of events) {
+    const said = contentOf(event, session)
+    if (said === "unknown") unknown.add(string(event.type) ?? "(no type)")
+    else if (said && said.parts.length > 0) {
+      const at = time(event.timestamp)
+      const key = keys(string(event.id) ?? `${session.id}:${string(event.type)}`)
+      const abandoned = session.left.has(event) && { abandoned: true }
+      const own = messages.get(ownerOf(event)) ?? []
+      messages.set(ownerOf(event), own)
+      own.push({ key, at, ...said, ...abandoned })
+    }
+  }
+  if (session.usages.size === 0) addTotals(messages.get("") ?? [], events)
+  const conversations = [...messages].map(([owner, own]) =>
+    owner === "" ? mainOf(events, own, session) : subagentOf(events, owner, own, session),
+  )
+  return { conversations, unknown: unknown.all() }
+}
+
+function dataOf(event: RawRecord | undefined): RawRecord {
+  return record(event?.data) ?? {}
+}
+
+/** The subagent whose event it is, by its own id or, in older versions, by the call that started it; "" for the session's. */
+function ownerOf(event: RawRecord): string {
+  return string(event.agentId) ?? string(dataOf(event).parentToolCallId) ?? ""
+}
+
+function contentOf(event: RawRecord, session: Session): Content | "unknown" | undefined {
+  const data = dataOf(event)
+  switch (event.type) {
+    case "user.message":
+      return promptOf(event, data)
+    case "assistant.message":
+      return answerOf(data, session)
+    case "assistant.reasoning":
+      return { role: "assistant", parts: wordsPart("thinking", data.content) }
+    case "tool.execution_complete":
+      return resultOf(data, session)
+    case "session.compaction_complete":
+      return { role: "system", parts: wordsPart("summary", data.summaryContent) }
+    case "session.error":
+    case "session.warning":
+      return { role: "system", parts: noteOf(data.message, "local_tool") }
+    case "skill.invoked":
+    case "system.notification":
+      return { role: "system", parts: noteOf(data.content, "injected") }
+    default:
+      return QUIET_EVENTS.has(String(event.type)) ? undefined : "unknown"
+  }
+}
+
+/** What has a source was not typed: a schedule, a command or a skill put it there. A subagent's prompt is its parent's words. */
+function promptOf(event: RawRecord, data: RawRecord): Content {
+  const source = string(data.source) ?? "user"
+  const isTyped = source === "user" && ownerOf(event) === ""
+  const origin = isTyped ? "person" : ownerOf(event) === "" ? "injected" : "agent"
+  const files = records(data.attachments).flatMap(({ path }) => string(path) ?? [])
+  const effects = files.map((path) => fileEffect(path, "mentioned"))
+  return { role: "user", parts: noteOf(data.content, origin), effects: effects.length > 0 ? effects : undefined }
+}
+
+function noteOf(text: unknown, origin: "person" | "agent" | "local_tool" | "injected"): Part[] {
+  return typeof text === "string" && text !== "" ? [{ type: "text", text, origin }] : []
+}
+
+function wordsPart(type: "text" | "thinking" | "summary", text: unknown): Part[] {
+  return typeof text === "string" && text !== "" ? [{ type, text, origin: "agent" }] : []
+}
+
+function answerOf(data: RawRecord, { usages }: Session): Content {
+  const calls = records(data.toolRequests).map((call) =>
+    toolCallPart(string(call.name), call.arguments, string(call.toolCallId)),
+  )
+  const model = string(data.model)
+  const usage = usages.get(string(data.apiCallId) ?? "")
+  return {
+    role: "assistant",
+    parts: [...wordsPart("thinking", data.reasoningText), ...wordsPart("text", data.content), ...calls],
+    model,
+    usage,
+  }
+}
+
+function resultOf(data: RawRecord, { calls }: Session): Content {
+  const call_id = string(data.toolCallId)
+  const call = calls.get(call_id ?? "")
+  const result = record(data.result) ?? {}
+  const problem = string(record(data.error)?.message)
+  const output = [string(result.content), problem].filter((text) => text !== undefined).join("\n")
+  const exit_status = number(record(data.shellExecution)?.exitCode) ?? exitIn(output)
+  const { part, effects } = finishedCall({
+    tool: call?.tool ?? string(data.toolName),
+    call_id,
+    output,
+    failed: data.success === false,
+    exit_status,
+    deed: call ? deedOf(call, result) : {},
+    isRemote: call?.isRemote === true,
+  })
+  return { role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
+}
+
+/** Before it had a field of its own. */
+function exitIn(output: string): number | undefined {
+  const code = /<(?:shellId: \S{1,40} completed|exited) with exit code (\d{1,5})>\s*$/.exec(output)?.[1]
+  return code === undefined ? undefined : Number(code)
+}
+
+/** The result shows an edit as a diff, with line numbers; where it does not, the call says what was replaced. */
+function deedOf({ tool, args }: Call, result: RawRecord): Deed {
+  const asked = deedByName(toolsOf(args), tool, args)
+  const [path, diff] = [string(args.path), string(result.detailedContent)]
+  if (!asked.hunks || path === undefined || diff === undefined) return asked
+  const shown = hunksOfDiff(diff, path)
+  return shown.length > 0 ? { ...asked, hunks: shown } : asked
+}
+
+/** One tool of older versions did everything. */
+function toolsOf(args: RawRecord): ToolNames {
+  if (args.command === "create") return { write: ["str_replace_editor"] }
+  return args.command === "view" ? { read: ["str_replace_editor"] } : TOOLS
+}
+
+function callsIn(events: RawRecord[]): Map<string, Call> {
+  const calls = new Map<string, Call>()
+  const add = (id: unknown, name: unknown, args: unknown, server: unknown) => {
+    const input = record(args) ?? (typeof args === "string" ? { input: args } : {})
+    if (string(id)) calls.set(string(id)!, { tool: string(name) ?? "unknown", args: input, isRemote: !!string(server) })
+  }
+  for (const event of events) {
+    const data = dataOf(event)
+    if (event.type === "tool.execution_start") add(data.toolCallId, data.toolName, data.arguments, data.mcpServerName)
+    for (const call of records(data.toolRequests)) add(call.toolCallId, call.name, call.arguments, call.mcpServerName)
+  }
+  return calls
+}
+
+/** What the person went back behind: from the named event on. */
+function rewoundIn(events: RawRecord[]): Set<RawRecord> {
+  const left = new Set<RawRecord>()
+  for (const [at, event] of events.entries()) {
+    if (event.type !== "session.snapshot_rewind") continue
+    const from = events.findIndex(({ id }) => string(id) !== undefined && id === dataOf(event).upToEventId)
+    if (from !== -1) for (const one of events.slice(from, at)) left.add(one)
+  }
+  return left
+}
+
+/** Each call of a model, by its id. */
+function usagesIn(events: RawRecord[]): Map<string, Usage> {
+  const found = events.flatMap((event) => {
+    const counted = event.type === "session.usage_record" ? record(dataOf(event).usage) : undefined
+    const usage = counted && countedUsage(counted)
+    return usage && string(counted.apiCallId) ? [[string(counted.apiCallId)!, usage] as const] : []
+  })
+  return new Map(found)
+}
+
+function countedUsage(counted: RawRecord): Usage | undefined {
+  const of = (field: string) => Math.max(0, number(counted[field]) ?? 0)
+  const [cache_read, cache_write, reasoning] = [of("cacheReadTokens"), of("cacheWriteTokens"), of("reasoningTokens")]
+  const input = Math.max(0, of("inputTokens") - cache_read - cache_write)
+  if (input + of("outputTokens") + cache_read + cache_write === 0) return undefined
+  return {
+    input,
+    output: of("outputTokens"),
+    cache_read,
+    cache_write,
+    reasoning: reasoning > 0 ? reasoning : undefined,
+  }
+}
+
+/** Older versions only wrote, at a session's end, what it had used up by then: it stands at each model's last answer. */
+function addTotals(messages: Message[], events: RawRecord[]): void {
+  const end = events.findLast(({ type }) => type === "session.shutdown")
+  for (const [model, metrics] of Object.entries(record(dataOf(end).modelMetrics) ?? {})) {
+    const usage = countedUsage(record(record(metrics)?.usage) ?? {})
+    const answers = messages.filter(({ role }) => role === "assistant")
+    const last = answers.findLast((message) => message.model === model) ?? answers.at(-1)
+    if (usage && last && !last.usage) Object.assign(last, { model, usage })
+  }
+}
+
+function mainOf(events: RawRecord[], messages: Message[], { id }: Session): Conversation {
+  const started = dataOf(events.find(({ type }) => type === "session.start"))
+  const contexts = events.map(contextOf).filter((context) => context !== undefined)
+  const last = contexts.at(-1) ?? {}
+  const [branch, commit, version] = [string(last.branch), string(last.headCommit), string(started.copilotVersion)]
+  const [host, repository] = [string(last.repositoryHost), string(last.repository)]
+  const title = titleOf(events, messages)
+  return {
+    id,
+    kind: "person",
+    title,
+    cwds: [...new Set(contexts.flatMap(({ cwd }) => string(cwd) ?? []))],
+    git_branch: branch,
+    git_remote: host !== undefined && repository !== undefined ? `https://${host}/${repository}` : undefined,
+    git_commit: commit,
+    agent_version: version,
+    ...spanOf([time(started.startTime), ...messages.map(({ at }) => at)]),
+    messages,
+    authority: 1,
+  }
+}
+
+/** Where it was when it began, was resumed, or went elsewhere. */
+function contextOf(event: RawRecord): RawRecord | undefined {
+  return event.type === "session.context_changed" ? dataOf(event) : record(dataOf(event).context)
+}
+
+/** A session that nobody named is called like its first prompt, and so has no title of its own. */
+function titleOf(events: RawRecord[], messages: Message[]): Title | undefined {
+  const facts = events.findLast(({ type }) => type === "dex-session")
+  const changed = dataOf(events.findLast(({ type }) => type === "session.title_changed"))
+  const text = string(facts?.name) ?? string(changed.title)
+  const first = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
+  if (text === undefined || (facts?.user_named !== true && first.startsWith(text.slice(0, 40)))) return undefined
+  return { text, from: facts?.user_named === true ? "person" : "agent" }
+}
+
+function subagentOf(events: RawRecord[], owner: string, messages: Message[], session: Session): Conversation {
+  const start = events.find((event) => event.type === "subagent.started" && ownerOf(event) === owner)
+  const call_id = string(dataOf(start).toolCallId) ?? (session.calls.has(owner) ? owner : undefined)
+  const text = string(dataOf(start).agentDescription) ?? string(dataOf(start).agentDisplayName)
+  const { cwds, agent_version } = mainOf(events, [], session)
+  return {
+    id: string(start?.agentId) ?? `${session.id}-${owner}`,
+    kind: "subagent",
+    title: text === undefined ? undefined : { text, from: "agent" },
+    cwds,
+    agent_version,
+    parent: { id: session.id, call_id },
+    ...spanOf(messages.map(({ at }) => at)),
+    messages,
+    authority: 1,
+  }
+}
+
+/** Events that say nothing a reader wants: states, measurements, lists of what is on offer, steps of one answer. */
+export const QUIET_EVENTS: ReadonlySet<string> = new Set([
+  "dex-session",
+  "abort",
+  "assistant.idle",
+  "assistant.intent",
+  "assistant.turn_end",
+  "assistant.turn_start",
+  "assistant.usage",
+  "hook.end",
+  "hook.start",
+  "permission.completed",
+  "permission.requested",
+  "session.auto_mode_resolved",
+  "session.compaction_start",
+  "session.context_changed",
+  "session.custom_agents_updated",
+  "session.extensions_loaded",
+  "session.idle",
+  "session.info",
+  "session.mcp_server_status_changed",
+  "session.mcp_servers_loaded",
+  "session.mode_changed",
+  "session.model_change",
+  "session.permissions_changed",
+  "session.plan_changed",
+  "session.remote_steerable_changed",
+  "session.resume",
+  "session.shutdown",
+  "session.skills_loaded",
+  "session.snapshot_rewind",
+  "session.start",
+  "session.task_complete",
+  "session.title_changed",
+  "session.todos_changed",
+  "session.tools_updated",
+  "session.truncation",
+  "session.usage_checkpoint",
+  "session.usage_info",
+  "session.usage_record",
+  "session.workspace_file_changed",
+  "subagent.completed",
+  "subagent.configured",
+  "subagent.deselected",
+  "subagent.failed",
+  "subagent.selected",
+  "subagent.started",
+  "system.message",
+  "tool.execution_start",
+])

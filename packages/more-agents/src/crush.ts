@@ -1,0 +1,326 @@
+import { isAbsolute, join } from "node:path"
+import { deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import type {
+  Connector,
+  Cursor,
+  Parsed,
+  Reading,
+  Scratch,
+  Seen,
+  Skipped,
+  Unit,
+  UnitName,
+  Unreadable,
+  Watched,
+} from "../../../src/agents/kit/connector.ts"
+import {
+  type DatabaseSession,
+  expectTable,
+  readDatabaseUnit,
+  taggedRows,
+  unitsOfDatabase,
+  withJsonColumns,
+} from "../../../src/agents/kit/database-units.ts"
+import { fileEffect } from "../../../src/agents/kit/effects.ts"
+import { textAt } from "../../../src/agents/kit/files.ts"
+import type { ForeignDatabase } from "../../../src/agents/kit/foreign-sqlite.ts"
+import { digestOf, digestOfDataUri, imagePart, spanOf, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { createCounts } from "../../../src/core/by-name.ts"
+import type { Conversation, Effect, Kind, Message, Origin, Part } from "../../../src/core/conversation.ts"
+import {
+  isRecord,
+  number,
+  parseObject,
+  type RawRecord,
+  record,
+  records,
+  string,
+  time,
+} from "../../../src/core/record.ts"
+import type { Usage } from "../../../src/core/usage.ts"
+import { crushRoots } from "./records.ts"
+
+/** Crush: a database in each project (`.crush/crush.db`), and a list of projects in the user's folder. */
+export const crushConnector: Connector = {
+  source: "crush",
+  version: 1,
+  roots: crushRoots,
+  discover,
+  watched,
+  read,
+  parse: parseCrush,
+  identify: (raw) => `${raw.table}:${raw.id}`,
+  tables: ["sessions", "messages", "files", "read_files", "goose_db_version"],
+}
+
+type Project = { path: string; database: string }
+type CrushUnit = Unit & { project?: string }
+
+const MAX_LIST_BYTES = 16 << 20
+
+function watched(root: string): Watched[] {
+  const projects = projectsOf(root, () => {})
+  return [
+    { folder: root, depth: 0, files: /^projects\.json$/ },
+    ...projects.map(({ database }) => ({ folder: join(database, ".."), depth: 0, files: /^crush\.db(-wal)?$/ })),
+  ]
+}
+
+function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<CrushUnit | Unreadable> {
+  const problems: Unreadable[] = []
+  for (const { path, database } of projectsOf(root, (problem) => problems.push(problem)))
+    for (const unit of unitsOfDatabase(database, sessionsIn, seen, scratch))
+      yield "unreadable" in unit ? unit : { ...unit, project: path }
+  yield* problems
+}
+
+/** As the list names them. A folder for data may be named from the project on. */
+function projectsOf(root: string, report: (problem: Unreadable) => void): Project[] {
+  const path = join(root, "projects.json")
+  const text = textAt(path, MAX_LIST_BYTES, report)
+  if (text === undefined) return []
+  const list = parseObject(text)
+  if (!list) report({ unreadable: "not a whole JSON object", path })
+  return records(list?.projects).flatMap((project) => {
+    const [folder, data = ".crush"] = [string(project.path), string(project.data_dir)]
+    if (folder === undefined) return []
+    return [{ path: folder, database: join(isAbsolute(data) ? data : join(folder, data), "crush.db") }]
+  })
+}
+
+function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
+  expectTable(db, "sessions", "Crush")
+  const content = new Map(db.all(CONTENT).map((row) => [row.id, row]))
+  return db.all("select id, created_at, updated_at from sessions").map((row) => {
+    const { count, updated, bytes } = content.get(row.id) ?? {}
+    const bornAt = time(row.created_at)
+    return {
+      key: String(row.id),
+      stamp: [row.updated_at, count, updated, bytes].join(":"),
+      bytes: number(bytes) ?? 0,
+      modifiedAt: time(updated) ?? time(row.updated_at) ?? 0,
+      bornAt,
+    }
+  })
+}
+
+const CONTENT = `select session_id as id, count(*) as count, max(updated_at) as updated, sum(octet_length(parts)) as bytes
+  from messages group by session_id`
+
+function read(unit: CrushUnit, after?: Cursor, scratch?: Scratch): Reading {
+  const rowsIn = (db: ForeignDatabase, skip: (skipped: Skipped) => void): RawRecord[] => [
+    ...(unit.project === undefined ? [] : [{ table: "project", id: unit.project }]),
+    ...taggedRows(db, "sessions", SESSION_COLUMNS, "where id = ?", unit.key),
+    ...withJsonColumns(
+      taggedRows(db, "messages", MESSAGE_COLUMNS, "where session_id = ? order by created_at, rowid", unit.key),
+      ["parts"],
+      skip,
+    ),
+  ]
+  return readDatabaseUnit(unit, rowsIn, stripCrush, after, scratch)
+}
+
+const SESSION_COLUMNS = [
+  ...["id", "parent_session_id", "title", "prompt_tokens", "completion_tokens", "cost", "summary_message_id"],
+  ...["created_at", "updated_at"],
+]
+const MESSAGE_COLUMNS = ["id", "role", "parts", "model", "provider", "is_summary_message", "created_at", "finished_at"]
+
+/** Without bytes of images and files, signatures, and whole files before and after an edit. */
+function stripCrush(row: RawRecord): RawRecord {
+  if (!Array.isArray(row.parts)) return withoutBulk(row)
+  return withoutBulk({ ...row, parts: row.parts.map(stripPart) })
+}
+
+function stripPart(part: unknown): unknown {
+  const data = record(record(part)?.data)
+  if (!isRecord(part) || !data) return part
+  const { signature: _, thought_signature: __, responses_data: ___, metadata: ____, ...kept } = data
+  const image = string(kept.url) === undefined ? undefined : digestOfDataUri(string(kept.url)!)
+  if (image) return { ...part, data: { image } }
+  const [bytes, mime] = [string(kept.Data) ?? string(kept.data), string(kept.MIMEType) ?? string(kept.mime_type)]
+  if (bytes === undefined) return { ...part, data: kept }
+  const { Data: _____, data: ______, ...rest } = kept
+  return { ...part, data: { ...rest, image: digestOf(Buffer.from(bytes, "base64"), mime) } }
+}
+
+const TOOLS: ToolNames = { command: ["bash"], read: ["view"], write: ["write"], edit: ["edit", "multiedit"] }
+
+type Call = { tool: string | undefined; input: unknown }
+type Content = { parts: Part[]; effects: Effect[] }
+
+function parseCrush(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const unknown = createCounts()
+  let session: RawRecord = {}
+  let project: string | undefined
+  const said: RawRecord[] = []
+  for (const row of rows) {
+    if (row.table === "sessions") session = row
+    else if (row.table === "messages") said.push(row)
+    else if (row.table === "project") project = string(row.id)
+    else unknown.add(`table ${String(row.table)}`)
+  }
+  const parent = string(session.parent_session_id)
+  const asked: Origin = parent === undefined ? "person" : "agent"
+  const calls = callsIn(said)
+  const messages = said.flatMap((row) => messageOf(row, asked, calls, (type) => unknown.add(type)))
+  const usage = crushUsage(session)
+  const last = messages.findLast(({ role }) => role === "assistant")
+  if (usage && last) last.usage = usage
+  const conversations = messages.length === 0 ? [] : [conversationOf(session, unit.key, parent, project, messages)]
+  return { conversations, unknown: unknown.all() }
+}
+
+function callsIn(said: RawRecord[]): Map<string, Call> {
+  return new Map(
+    said
+      .flatMap(({ parts }) => records(parts))
+      .flatMap(({ type, data }) => {
+        const call = record(data)
+        const id = type === "tool_call" ? string(call?.id) : undefined
+        return id === undefined ? [] : [[id, { tool: string(call?.name), input: call?.input }] as const]
+      }),
+  )
+}
+
+function messageOf(row: RawRecord, asked: Origin, calls: Map<string, Call>, count: (type: string) => void): Message[] {
+  const key = string(row.id)
+  const content: Content = { parts: [], effects: [] }
+  const isSummary = number(row.is_summary_message) === 1
+  const origin: Origin = row.role === "user" ? asked : row.role === "system" ? "injected" : "agent"
+  for (const { type, data } of records(row.parts)) {
+    if (!addPart(content, String(type), record(data) ?? {}, { origin, isSummary, calls })) count(`part ${String(type)}`)
+  }
+  if (key === undefined || content.parts.length === 0) return []
+  const at = time(row.created_at)
+  const model = string(row.model)
+  const role = roleOf(row.role, content.parts, isSummary)
+  return [
+    {
+      key,
+      role,
+      at,
+      model: role === "assistant" && model !== undefined ? model : undefined,
+      parts: content.parts,
+      effects: content.effects.length > 0 ? content.effects : undefined,
+    },
+  ]
+}
+
+function roleOf(role: unknown, parts: Part[], isSummary: boolean): Message["role"] {
+  if (isSummary || role === "system") return "system"
+  if (role === "tool" || parts.every(({ type }) => type === "tool_result")) return "tool"
+  return role === "user" ? "user" : "assistant"
+}
+
+/** False for a type that is not known. */
+function addPart(
+  { parts, effects }: Content,
+  type: string,
+  data: RawRecord,
+  { origin, isSummary, calls }: { origin: Origin; isSummary: boolean; calls: Map<string, Call> },
+): boolean {
+  const text = string(data.text)
+  switch (type) {
+    case "text":
+      if (text !== undefined)
+        parts.push(isSummary ? { type: "summary", text, origin: "agent" } : { type, text, origin })
+      return true
+    case "reasoning":
+      if (string(data.thinking)) parts.push({ type: "thinking", text: string(data.thinking)!, origin: "agent" })
+      return true
+    case "image_url":
+    case "binary":
+      parts.push(imagePart(data.image, origin))
+      if (string(data.Path)) effects.push(fileEffect(string(data.Path)!, "mentioned"))
+      return true
+    case "tool_call":
+      parts.push(toolCallPart(string(data.name), data.input, string(data.id)))
+      return true
+    case "tool_result":
+      add(resultOf(data, calls))
+      return true
+    case "shell_command":
+      add(commandOf(data))
+      return true
+    case "finish":
+      if (data.reason === "error" && string(data.message))
+        parts.push({
+          type: "text",
+          text: [data.message, data.details].flatMap((line) => string(line) ?? []).join("\n"),
+          origin: "local_tool",
+        })
+      return true
+    default:
+      return false
+  }
+  function add({ part, effects: done }: { part: Part; effects: Effect[] }): void {
+    parts.push(part)
+    effects.push(...done)
+  }
+}
+
+function resultOf(data: RawRecord, calls: Map<string, Call>) {
+  const id = string(data.tool_call_id)
+  const call = calls.get(id ?? "")
+  const tool = string(data.name) ?? call?.tool
+  const output = string(data.content) ?? ""
+  const code = tool === "bash" ? /^Exit code (\d{1,5})$/m.exec(output)?.[1] : undefined
+  return finishedCall({
+    tool,
+    call_id: id,
+    output,
+    printed: output.replace(/^Exit code \d{1,5}$|^<cwd>.{0,4000}<\/cwd>$/gm, ""),
+    failed: data.is_error === true,
+    exit_status: code === undefined ? undefined : Number(code),
+    deed: call ? deedByName(TOOLS, tool, record(call.input) ?? parseObject(string(call.input) ?? "") ?? {}) : {},
+  })
+}
+
+/** A command that the person ran. */
+function commandOf(data: RawRecord) {
+  const [command, printed] = [string(data.command) ?? "", string(data.output) ?? ""]
+  const exit_status = number(data.exit_code)
+  return finishedCall({
+    tool: "bash",
+    call_id: undefined,
+    output: `$ ${command}\n${printed}`,
+    printed,
+    failed: false,
+    exit_status,
+    deed: { command },
+  })
+}
+
+/** Crush counts by session: the tokens are those of its last request, the money that of all of them. */
+function crushUsage(session: RawRecord): Usage | undefined {
+  const [input, output] = [number(session.prompt_tokens) ?? 0, number(session.completion_tokens) ?? 0]
+  const cost = number(session.cost) ?? 0
+  if (input + output + cost === 0) return undefined
+  return { input, output, cache_read: 0, cache_write: 0, cost: cost > 0 ? cost : undefined }
+}
+
+function conversationOf(
+  session: RawRecord,
+  id: string,
+  parent: string | undefined,
+  project: string | undefined,
+  messages: Message[],
+): Conversation {
+  const title = string(session.title)
+  const call_id = id.includes("$$") ? id.slice(id.indexOf("$$") + 2) : undefined // <message>$$<call>
+  const kind: Kind = id.startsWith("title-") ? "automation" : parent === undefined ? "person" : "subagent"
+  return {
+    id,
+    kind,
+    title:
+      title !== undefined && !/^(New|Untitled)( Agent)? Session$/i.test(title)
+        ? { text: title, from: "agent" }
+        : undefined,
+    cwds: project === undefined ? [] : [project],
+    parent: parent === undefined ? undefined : { id: parent, call_id: call_id || undefined },
+    ...spanOf([time(session.created_at), ...messages.map(({ at }) => at)]),
+    messages,
+    authority: 1,
+  }
+}

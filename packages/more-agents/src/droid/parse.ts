@@ -1,0 +1,254 @@
+import { deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
+import { imagePart, spanOf, splitInjected, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { createCounts } from "../../../../src/core/by-name.ts"
+import type { Conversation, Effect, Message, Origin, Part } from "../../../../src/core/conversation.ts"
+import { number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
+import type { Usage } from "../../../../src/core/usage.ts"
+
+export function parseDroid(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const all = [...raw]
+  const start = all.find(({ type }) => type === "session_start") ?? all.find(({ type }) => type === "system") ?? {}
+  const settings = all.findLast(({ type }) => type === "dex-settings") ?? {}
+  const id = idOf(all, start, unit)
+  const parent = string(start.callingSessionId)
+  const model = string(settings.model) ?? string(start.model)
+  const unknown = createCounts()
+  const keys = uniqueKeys()
+  const calls = new Map<string, DroidCall>()
+  const left = leftIn(all)
+  const messages: Message[] = []
+  for (const one of all) {
+    const content = contentOfRecord(one, {
+      asked: parent === undefined ? "person" : "agent",
+      calls,
+      last: messages.at(-1),
+    })
+    if (content === "unknown") unknown.add(string(one.type) ?? "(no type)")
+    else if (content && content.parts.length > 0)
+      messages.push(messageOf(one, content, keys(keyOf(one, id)), model, left))
+    if (one.type === "completion") addUsage(messages, record(one.usage))
+  }
+  if (!messages.some(({ usage }) => usage)) addUsage(messages, record(settings.tokenUsage))
+  const conversations = messages.length === 0 ? [] : [conversationOf(id, start, parent, messages)]
+  return { conversations, unknown: unknown.all() }
+}
+
+/** The streams name it on every line, the store in its first. */
+function idOf(all: RawRecord[], start: RawRecord, unit: UnitName): string {
+  const streamed = all.map((one) => string(one.session_id) ?? string(one.sessionId)).find((id) => id !== undefined)
+  return (
+    (start.type === "session_start" ? string(start.id) : undefined) ??
+    streamed ??
+    unit.key.replace(/^.*\/|\.jsonl$/g, "")
+  )
+}
+
+/** A call and its result have one id. */
+function keyOf(one: RawRecord, session: string): string {
+  const id = string(one.id) ?? string(one.toolCallId)
+  if (id === undefined) return `${session}:${String(one.timestamp ?? "")}:${String(one.type)}`
+  return one.type === "message" ? id : `${session}:${id}:${String(one.type)}`
+}
+
+function messageOf(
+  one: RawRecord,
+  content: DroidContent,
+  key: string,
+  model: string | undefined,
+  left: Set<string>,
+): Message {
+  const at = time(one.timestamp)
+  return {
+    key,
+    at,
+    role: content.role,
+    model: content.role === "assistant" && model !== undefined ? model : undefined,
+    parts: content.parts,
+    effects: content.effects.length > 0 ? content.effects : undefined,
+    abandoned: left.has(string(one.id) ?? "") ? true : undefined,
+  }
+}
+
+/** Messages name the one before them; the last one is where the session stands. What branched off on its way was left. */
+function leftIn(all: RawRecord[]): Set<string> {
+  const said = all.filter(({ type, id }) => type === "message" && string(id))
+  const parents = new Map(said.map(({ id, parentId }) => [string(id)!, string(parentId)]))
+  const way = new Set<string>()
+  for (let id = string(said.at(-1)?.id); id !== undefined && !way.has(id); id = parents.get(id)) way.add(id)
+  const left = new Set<string>()
+  for (const [id, parent] of parents)
+    if (!way.has(id) && parent !== undefined && (way.has(parent) || left.has(parent))) left.add(id)
+  return left
+}
+
+/** A stream counts by answer; a stored session only in all, which stands at its last one. */
+function addUsage(messages: Message[], counted: RawRecord | undefined): void {
+  const last = messages.findLast(({ role }) => role === "assistant")
+  const usage = droidUsage(counted)
+  if (last && usage) last.usage = usage
+}
+
+/** In the words of the settings, or of a stream. */
+function droidUsage(counted: RawRecord | undefined): Usage | undefined {
+  const of = (...names: string[]) => names.map((name) => number(counted?.[name])).find((n) => n !== undefined) ?? 0
+  const reasoning = of("thinkingTokens")
+  const usage = {
+    input: of("inputTokens", "input_tokens"),
+    output: of("outputTokens", "output_tokens"),
+    cache_read: of("cacheReadTokens", "cache_read_input_tokens"),
+    cache_write: of("cacheCreationTokens", "cache_creation_input_tokens"),
+    reasoning: reasoning > 0 ? reasoning : undefined,
+  }
+  return usage.input + usage.output + usage.cache_read + usage.cache_write === 0 ? undefined : usage
+}
+
+function conversationOf(id: string, start: RawRecord, parent: string | undefined, messages: Message[]): Conversation {
+  const title = string(start.sessionTitle) ?? string(start.title)
+  const [cwd, version, call_id] = [string(start.cwd), string(start.version), string(start.callingToolUseId)]
+  return {
+    id,
+    kind: parent === undefined ? "person" : "subagent",
+    title: title !== undefined && !/^New Session$/i.test(title) ? { text: title, from: "agent" } : undefined,
+    cwds: cwd === undefined ? [] : [cwd],
+    agent_version: version,
+    parent: parent === undefined ? undefined : { id: parent, call_id },
+    ...spanOf([time(start.timestamp), ...messages.map(({ at }) => at)]),
+    messages,
+    authority: 1,
+  }
+}
+
+const TOOLS: ToolNames = {
+  command: ["Execute", "Shell"],
+  read: ["Read"],
+  write: ["Create", "Write"],
+  edit: ["Edit", "MultiEdit"],
+  patch: ["ApplyPatch"],
+}
+
+/** What says nothing by itself. */
+const QUIET = ["session_start", "session_end", "system", "todo_state", "dex-settings"]
+
+type DroidCall = { tool: string | undefined; args: RawRecord }
+type DroidContent = { role: Message["role"]; parts: Part[]; effects: Effect[] }
+type Context = { asked: Origin; calls: Map<string, DroidCall>; last: Message | undefined }
+
+/** Undefined where there is nothing to tell. */
+function contentOfRecord(one: RawRecord, context: Context): DroidContent | "unknown" | undefined {
+  const type = string(one.type) ?? ""
+  switch (type) {
+    case "message":
+      return contentOfMessage(record(one.message) ?? one, context)
+    case "tool_call":
+      return contentOfCall(one, context)
+    case "tool_result":
+      return contentOfResult(one, context)
+    case "completion":
+      return completionOf(one, context)
+    case "compaction_state": {
+      const text = string(one.summaryText) ?? string(one.summary) ?? string(record(one.summary)?.text)
+      return text === undefined
+        ? undefined
+        : { role: "system", parts: [{ type: "summary", text, origin: "agent" }], effects: [] }
+    }
+    case "error": {
+      const text = string(one.message) ?? string(record(one.error)?.message)
+      return text === undefined
+        ? undefined
+        : { role: "system", parts: [{ type: "text", text, origin: "local_tool" }], effects: [] }
+    }
+    default:
+      return QUIET.includes(type) ? undefined : "unknown"
+  }
+}
+
+function contentOfMessage(message: RawRecord, context: Context): DroidContent | "unknown" {
+  const { role } = message
+  if (role !== "user" && role !== "assistant" && role !== "system") return "unknown"
+  const flat = string(message.text) ?? string(message.content)
+  const blocks = flat === undefined ? records(message.content) : [{ type: "text", text: flat }]
+  const parts: Part[] = []
+  const effects: Effect[] = []
+  for (const block of blocks) {
+    const text = string(block.text) ?? string(block.thinking)
+    if (block.type === "tool_use") parts.push(...(contentOfCall(block, context)?.parts ?? []))
+    else if (block.type === "tool_result") {
+      const result = contentOfResult(block, context)
+      parts.push(...result.parts)
+      effects.push(...result.effects)
+    } else if (block.type === "image") parts.push(imagePart(block.image, role === "user" ? context.asked : "agent"))
+    else if (text === undefined) continue
+    else if (block.type === "thinking") parts.push({ type: "thinking", text, origin: "agent" })
+    else parts.push(...spoken(text, role === "user" ? context.asked : role === "system" ? "injected" : "agent"))
+  }
+  const isResult = parts.some(({ type }) => type === "tool_result")
+  return { role: role === "user" && isResult ? "tool" : role, parts, effects }
+}
+
+function spoken(text: string, origin: Origin): Part[] {
+  if (origin === "agent") return [{ type: "text", text, origin }]
+  return splitInjected(text, ["system-reminder", "system-notification"]).map((run) => ({
+    type: "text",
+    text: run.text,
+    origin: run.injected ? "injected" : origin,
+  }))
+}
+
+function callIdOf(one: RawRecord): string | undefined {
+  return string(one.toolCallId) ?? string(one.tool_use_id) ?? string(one.toolUseId) ?? string(one.id)
+}
+
+function contentOfCall(one: RawRecord, { calls }: Context): DroidContent {
+  const id = callIdOf(one)
+  const tool = string(one.name) ?? string(one.toolName)
+  const args = record(one.input) ?? record(one.parameters) ?? {}
+  if (id !== undefined) calls.set(id, { tool, args })
+  return { role: "assistant", parts: [toolCallPart(tool, args, id)], effects: [] }
+}
+
+function contentOfResult(one: RawRecord, { calls }: Context): DroidContent {
+  const id = callIdOf(one)
+  const call = calls.get(id ?? "")
+  const value = record(one.value)
+  const output = outputOf(one.content ?? one.value)
+  const code = /\(exit code: (\d{1,5})\)|\[Process exited with code (\d{1,5})\]/.exec(output)
+  const exit_status = number(value?.exitCode) ?? (code ? Number(code[1] ?? code[2]) : undefined)
+  const { part, effects } = finishedCall({
+    tool: call?.tool ?? string(one.toolName) ?? string(one.toolId),
+    call_id: id,
+    output,
+    printed: output.replace(
+      /^Error: Command failed \(exit code: \d{1,5}\)$|^\[Process exited with code \d{1,5}\]$/gm,
+      "",
+    ),
+    failed: one.is_error === true || one.isError === true,
+    exit_status: exit_status !== undefined && call && isCommand(call) ? exit_status : undefined,
+    deed: call ? deedByName(TOOLS, call.tool, call.args) : {},
+  })
+  return { role: "tool", parts: [part], effects }
+}
+
+function isCommand({ tool }: DroidCall): boolean {
+  return tool !== undefined && TOOLS.command!.includes(tool)
+}
+
+/** A text, blocks of text, or what a command printed. */
+function outputOf(value: unknown): string {
+  if (typeof value === "string") return value
+  if (Array.isArray(value))
+    return records(value)
+      .flatMap(({ text }) => string(text) ?? [])
+      .join("\n")
+  const printed = record(value)
+  if (!printed) return ""
+  const texts = [printed.stdout, printed.stderr].flatMap((text) => string(text) ?? [])
+  return texts.length > 0 ? texts.join("\n") : JSON.stringify(printed)
+}
+
+/** Says the last answer again, unless it is the first to say it. */
+function completionOf(one: RawRecord, { last }: Context): DroidContent | undefined {
+  const text = string(one.finalText) ?? string(one.final_text)
+  if (text === undefined || (last?.role === "assistant" && last.parts.at(-1)?.text === text)) return undefined
+  return { role: "assistant", parts: [{ type: "text", text, origin: "agent" }], effects: [] }
+}

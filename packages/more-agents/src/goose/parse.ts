@@ -1,0 +1,271 @@
+import { type Deed, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
+import { hunkOfNewFile, hunksOfDiff, hunksOfReplacement } from "../../../../src/agents/kit/effects.ts"
+import { imagePart, spanOf, uniqueKeys, utcTime } from "../../../../src/agents/kit/messages.ts"
+import { createCounts } from "../../../../src/core/by-name.ts"
+import type { Conversation, Effect, Hunk, Kind, Message, Origin, Part } from "../../../../src/core/conversation.ts"
+import { array, number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
+import type { Usage } from "../../../../src/core/usage.ts"
+
+/** A row of the database, or a line of the older files: both are brought to this. */
+type Said = { id?: string; role: string; at?: number; content: RawRecord[]; seen: boolean; sent: boolean }
+type Call = { tool: string | undefined; args: RawRecord }
+
+export function parseGoose(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const unknown = createCounts()
+  const session: RawRecord = {}
+  const said: Said[] = []
+  for (const row of rows) {
+    if (row.table === "sessions") Object.assign(session, row)
+    else if (row.table === "messages" || (row.table === undefined && string(row.role))) said.push(saidIn(row))
+    else if (row.table === undefined && row.type === undefined) Object.assign(session, row)
+    else unknown.add(string(row.table) ?? string(row.type) ?? "(no type)")
+  }
+  const id = string(session.id) ?? unit.key.replace(/^(db|file):|\.jsonl$/g, "")
+  const kind = kindOf(string(session.session_type))
+  const messages = messagesOf(said, { id, kind, session }, (type) => unknown.add(type))
+  if (messages.length === 0) return { conversations: [], unknown: unknown.all() }
+  return { conversations: [conversationOf(session, id, kind, messages, unit)], unknown: unknown.all() }
+}
+
+function saidIn(row: RawRecord): Said {
+  const id = string(row.message_id) ?? string(row.id)
+  const at = time(row.created_timestamp) ?? time(row.created)
+  const about = record(row.metadata_json) ?? record(row.metadata)
+  return {
+    role: string(row.role) ?? "",
+    content: records(row.content_json ?? row.content),
+    seen: about?.userVisible !== false,
+    sent: about?.agentVisible !== false,
+    id,
+    at,
+  }
+}
+
+type About = { id: string; kind: Kind; session: RawRecord }
+
+function messagesOf(said: Said[], { id, kind, session }: About, count: (type: string) => void): Message[] {
+  const keys = uniqueKeys()
+  const calls = callsIn(said)
+  const model = string(record(session.model_config_json)?.model_name)
+  const messages: Message[] = []
+  for (const [index, one] of said.entries()) {
+    const { parts, effects } = contentOf(one, isSummary(one, said[index + 1]), kind, calls, count)
+    const key = keys(one.id ?? `${id}:${one.at ?? ""}:${one.role}`)
+    if (parts.length === 0) continue
+    const role = roleOf(one, parts)
+    messages.push({
+      key,
+      role,
+      at: one.at,
+      model: role === "assistant" && model !== undefined ? model : undefined,
+      parts,
+      effects: effects.length > 0 ? effects : undefined,
+      // Neither shown nor sent: a prompt that is said again below the summary that Goose put before it.
+      abandoned: !one.seen && !one.sent ? true : undefined,
+    })
+  }
+  const usage = gooseUsage(session)
+  const last = messages.findLast(({ role }) => role === "assistant")
+  if (usage && last) last.usage = usage
+  return messages
+}
+
+/** A compaction writes the summary into the user's turn, for the model only, and an answer that takes it up. */
+function isSummary(one: Said, next: Said | undefined): boolean {
+  const isHidden = (turn: Said | undefined) => turn !== undefined && !turn.seen && turn.sent
+  return one.role === "user" && isHidden(one) && next?.role === "assistant" && isHidden(next)
+}
+
+function roleOf({ role, seen, sent }: Said, parts: Part[]): Message["role"] {
+  if (!seen && sent) return "system"
+  if (parts.some(({ type }) => type === "tool_result")) return "tool"
+  if (parts.every(({ type, origin }) => type === "text" && origin === "local_tool")) return "system"
+  return role === "assistant" ? "assistant" : role === "user" ? "user" : role === "tool" ? "tool" : "system"
+}
+
+function callsIn(said: Said[]): Map<string, Call> {
+  const calls = new Map<string, Call>()
+  for (const block of said.flatMap(({ content }) => content)) {
+    const id = callIdOf(block)
+    if (id !== undefined && /toolRequest$/i.test(String(block.type))) calls.set(id, callOf(block))
+  }
+  return calls
+}
+
+function callIdOf(block: RawRecord): string | undefined {
+  return string(block.id) ?? string(block.toolCallId) ?? string(record(block.toolCall)?.id)
+}
+
+/** Inside `value` since calls can fail before they are made; without it in older rows. */
+function callOf(block: RawRecord): Call {
+  const call = record(block.toolCall)
+  const made = record(call?.value) ?? call
+  return { tool: string(made?.name), args: record(made?.arguments) ?? {} }
+}
+
+type Content = { parts: Part[]; effects: Effect[] }
+
+function contentOf(
+  { role, content, seen, sent }: Said,
+  summary: boolean,
+  kind: Kind,
+  calls: Map<string, Call>,
+  count: (type: string) => void,
+): Content {
+  const parts: Part[] = []
+  const effects: Effect[] = []
+  const person: Origin = kind === "person" ? "person" : "agent"
+  const origin: Origin = !seen && sent ? "injected" : role === "user" ? person : "agent"
+  for (const block of content) {
+    const text = string(block.text) ?? string(block.thinking)
+    switch (block.type) {
+      case "text":
+        if (text === undefined) break
+        parts.push(summary ? { type: "summary", text, origin: "agent" } : { type: "text", text, origin })
+        break
+      case "thinking":
+      case "reasoning":
+        if (text !== undefined) parts.push({ type: "thinking", text, origin: "agent" })
+        break
+      case "image":
+        parts.push(imagePart(block.image, origin))
+        break
+      case "toolRequest":
+      case "frontendToolRequest": {
+        const { tool, args } = callOf(block)
+        const problem = string(record(block.toolCall)?.error) // it could not be read as a call
+        parts.push(toolCallPart(tool, problem ?? args, callIdOf(block)))
+        break
+      }
+      case "toolResponse": {
+        const answer = responseOf(block, calls)
+        parts.push(...answer.parts)
+        effects.push(...answer.effects)
+        break
+      }
+      case "systemNotification":
+        if (string(block.msg)) parts.push({ type: "text", text: string(block.msg)!, origin: "local_tool" })
+        break
+      case "redactedThinking":
+      case "toolConfirmationRequest":
+      case "actionRequired":
+      case "conversationCompacted":
+      case "contextLengthExceeded":
+      case "summarizationRequested":
+        break
+      default:
+        count(`content ${String(block.type)}`)
+    }
+  }
+  return { parts, effects }
+}
+
+function responseOf(block: RawRecord, calls: Map<string, Call>): Content {
+  const id = callIdOf(block)
+  const { tool, args } = calls.get(id ?? "") ?? { tool: undefined, args: {} }
+  const result = record(block.toolResult) ?? {}
+  const answer = record(result.value) ?? result
+  const pieces = records(Array.isArray(result.value) ? result.value : answer.content).filter(isForTheModel)
+  const problem = string(result.error)
+  const output = problem ?? pieces.flatMap(({ text }) => string(text) ?? []).join("\n")
+  const exit_status = number(record(answer.structuredContent)?.exit_code) ?? exitStatusIn(output)
+  const { part, effects } = finishedCall({
+    tool,
+    call_id: id,
+    output,
+    failed: result.status === "error" || answer.isError === true,
+    exit_status,
+    deed: deedOfGoose(tool, args),
+    isRemote: tool !== undefined && /__/.test(tool) && !/^(developer|platform|todo|skills)__/.test(tool),
+  })
+  const images = pieces.filter(({ type }) => type === "image").map(({ image }) => imagePart(image, part.origin))
+  return { parts: [part, ...images], effects }
+}
+
+/** Tools say some things twice: once for the model, once for the screen. */
+function isForTheModel({ annotations }: RawRecord): boolean {
+  const audience = array(record(annotations)?.audience)
+  return audience.length === 0 || audience.includes("assistant")
+}
+
+function exitStatusIn(output: string): number | undefined {
+  const code = /^Command exited with code (\d{1,5})$/m.exec(output)?.[1]
+  return code === undefined ? undefined : Number(code)
+}
+
+/** Goose counts by session, not by answer: the sum stands at the last one. */
+function gooseUsage(session: RawRecord): Usage | undefined {
+  const input = number(session.accumulated_input_tokens) ?? number(session.input_tokens) ?? 0
+  const output = number(session.accumulated_output_tokens) ?? number(session.output_tokens) ?? 0
+  const cost = number(session.accumulated_cost)
+  if (input + output === 0) return undefined
+  return { input, output, cache_read: 0, cache_write: 0, cost: cost || undefined }
+}
+
+function kindOf(type: string | undefined): Kind {
+  if (type === "sub_agent") return "subagent"
+  return type === "scheduled" || type === "hidden" ? "automation" : "person"
+}
+
+function conversationOf(session: RawRecord, id: string, kind: Kind, messages: Message[], unit: UnitName): Conversation {
+  const cwd = string(session.working_dir)
+  const parent = string(session.parent_session_id)
+  const title = titleOf(session)
+  return {
+    id,
+    kind,
+    title,
+    cwds: cwd === undefined ? [] : [cwd],
+    parent: parent === undefined ? undefined : { id: parent },
+    ...spanOf([utcTime(session.created_at), ...messages.map(({ at }) => at)]),
+    messages,
+    authority: unit.key.startsWith("db:") ? 10 : 8,
+  }
+}
+
+/** What Goose calls a session before it, or a person, has found a name for it. */
+const UNNAMED = /^(CLI Session|New Chat|New session\b.*|Chat \d+)$/
+
+function titleOf(session: RawRecord): Conversation["title"] {
+  const name = string(session.name) ?? string(session.description)
+  if (name === undefined || UNNAMED.test(name)) return undefined
+  return { text: name, from: number(session.user_set_name) === 1 ? "person" : "agent" }
+}
+
+/** Tools are named `<extension>__<tool>`, since 1.29 some without their extension. */
+function deedOfGoose(name: string | undefined, args: RawRecord): Deed {
+  const tool = name?.replace(/^\w+?__/, "")
+  const path = string(args.path) ?? string(args.file_path)
+  if (tool === "shell") {
+    const command = string(args.command) ?? string(args.cmd)
+    return command === undefined ? {} : { command }
+  }
+  if (path === undefined) return {}
+  if (tool === "read") return { reads: [path] }
+  if (tool === "write") return { hunks: newFile(path, args.content) }
+  if (tool === "edit") return { hunks: hunksOfReplacement(path, args.before, args.after) }
+  return tool === "text_editor" ? editorDeed(path, args) : {}
+}
+
+/** One tool for all of it, before 1.29. */
+function editorDeed(path: string, args: RawRecord): Deed {
+  const diff = string(args.diff)
+  switch (args.command) {
+    case "view":
+      return { reads: [path] }
+    case "write":
+    case "create":
+      return { hunks: newFile(path, args.file_text) }
+    case "str_replace":
+      return { hunks: diff ? hunksOfDiff(diff, path) : hunksOfReplacement(path, args.old_str, args.new_str) }
+    case "insert":
+      return { hunks: hunksOfReplacement(path, undefined, args.new_str) }
+    default:
+      return {}
+  }
+}
+
+function newFile(path: string, content: unknown): Hunk[] {
+  return typeof content === "string" ? [hunkOfNewFile(path, content)] : []
+}

@@ -1,0 +1,122 @@
+import { join } from "node:path"
+import type { Connector, Unit, Unreadable, Watched } from "../../../../src/agents/kit/connector.ts"
+import {
+  entriesOf,
+  factsFirst,
+  fileAt,
+  textAt,
+  type UnitWithFacts,
+  unitOfFile,
+  unitWithFacts,
+} from "../../../../src/agents/kit/files.ts"
+import { readJsonl } from "../../../../src/agents/kit/jsonl.ts"
+import { digestOfDataUri, withoutBulk } from "../../../../src/agents/kit/messages.ts"
+import { parseObject, type RawRecord, record, records, string } from "../../../../src/core/record.ts"
+import { grokRoots } from "../records.ts"
+import { parseGrok } from "./parse.ts"
+
+/** Grok: a folder for each session, in one for each working directory. `updates.jsonl` is what it showed, step by step. */
+export const grokConnector: Connector = {
+  source: "grok",
+  version: 1,
+  roots: grokRoots,
+  discover,
+  watched,
+  read: (unit: UnitWithFacts, after) => factsFirst(readJsonl(unit.path, after, { strip: stripLine }), unit, after),
+  parse: parseGrok,
+  // No `identify`: what the model is given has no names, so each line counts as its content.
+}
+
+/** Versions that kept no updates have only what the model was given. */
+const LOGS = ["updates.jsonl", "chat_history.jsonl"]
+const MAX_FACTS_BYTES = 4 << 20
+
+type Report = (problem: Unreadable) => void
+
+function watched(root: string): Watched[] {
+  return [{ folder: root, depth: 4, files: /\/(updates\.jsonl|chat_history\.jsonl|summary\.json|meta\.json)$/ }]
+}
+
+function* discover(root: string): Iterable<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const report: Report = (problem) => void problems.push(problem)
+  const parents = new Map<string, RawRecord>()
+  const found: { unit: Unit; id: string; summary: RawRecord | undefined }[] = []
+  for (const place of foldersIn(root, report))
+    for (const id of foldersIn(join(root, place), report)) {
+      const folder = join(root, place, id)
+      for (const child of foldersIn(join(folder, "subagents"), report))
+        parents.set(child, objectAt(join(folder, "subagents", child, "meta.json"), report) ?? {})
+      const unit = logIn(folder, id, report)
+      if (unit) found.push({ unit, id, summary: objectAt(join(folder, "summary.json"), report) })
+    }
+  for (const { unit, id, summary } of found) yield unitWithFacts(unit, factsOf(summary ?? {}, parents.get(id)))
+  yield* problems
+}
+
+function foldersIn(folder: string, report: Report): string[] {
+  return entriesOf(folder, report).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
+}
+
+function logIn(folder: string, id: string, report: Report): Unit | undefined {
+  for (const name of LOGS) {
+    const stat = fileAt(join(folder, name), report)
+    if (stat) return unitOfFile(join(folder, name), id, stat)
+  }
+  return undefined
+}
+
+function objectAt(path: string, report: Report): RawRecord | undefined {
+  return parseObject(textAt(path, MAX_FACTS_BYTES, report) ?? "")
+}
+
+/** Only what stays: an index is written at every turn, and each change of these facts means to read the log again. */
+function factsOf(summary: RawRecord, spawned: RawRecord | undefined): RawRecord {
+  const kept = {
+    cwd: string(record(summary.info)?.cwd),
+    title: string(summary.generated_title) ?? string(summary.session_summary),
+    kind: string(summary.session_kind),
+    branch: string(summary.head_branch),
+    commit: string(summary.head_commit),
+    remote: Array.isArray(summary.git_remotes) ? string(summary.git_remotes[0]) : undefined,
+    parent: string(spawned?.parent_session_id),
+    description: string(spawned?.description),
+  }
+  return { type: "dex-session", ...Object.fromEntries(Object.entries(kept).filter(([, value]) => value !== undefined)) }
+}
+
+/** Without what repeats: outputs as lists of bytes, encrypted thoughts, and the program's own instructions. */
+function stripLine(line: RawRecord): RawRecord {
+  const params = record(line.params)
+  const update = record(params?.update)
+  if (!params || !update) return stripGiven(line)
+  const { eventId, streamStartMs, agentTimestampMs } = record(params._meta) ?? {}
+  const raw = record(update.rawOutput)
+  const isFinal = update.sessionUpdate !== "tool_call_update" || string(update.status) !== undefined
+  const kept = isFinal ? update : { sessionUpdate: update.sessionUpdate, toolCallId: update.toolCallId }
+  return withoutBulk({
+    method: line.method,
+    timestamp: line.timestamp,
+    params: {
+      sessionId: params.sessionId,
+      update: raw ? { ...kept, rawOutput: stripOutput(raw) } : kept,
+      _meta: { eventId, streamStartMs, agentTimestampMs },
+    },
+  })
+}
+
+function stripOutput({ output, EditsApplied, ...raw }: RawRecord): RawRecord {
+  const said = string(output) ?? string(record(EditsApplied)?.tool_output_for_prompt)
+  return said === undefined ? raw : { ...raw, output: said }
+}
+
+function stripGiven(line: RawRecord): RawRecord {
+  const { encrypted_content: _, ...rest } = line
+  if (line.type === "system") return { type: "system" }
+  if (!Array.isArray(rest.content)) return withoutBulk(rest)
+  const content = records(rest.content).map((part) => {
+    const image = typeof part.url === "string" ? digestOfDataUri(part.url) : undefined
+    return image ? { type: "image", image } : part
+  })
+  return withoutBulk({ ...rest, content })
+}

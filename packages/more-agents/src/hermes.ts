@@ -1,0 +1,350 @@
+import { join } from "node:path"
+import { deedByName, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import type {
+  Connector,
+  Cursor,
+  Parsed,
+  Reading,
+  Scratch,
+  Seen,
+  Skipped,
+  Unit,
+  UnitName,
+  Unreadable,
+  Watched,
+} from "../../../src/agents/kit/connector.ts"
+import {
+  type DatabaseSession,
+  expectTable,
+  readDatabaseUnit,
+  taggedRows,
+  unitsOfDatabase,
+  withJsonColumns,
+} from "../../../src/agents/kit/database-units.ts"
+import { hunksOfDiff } from "../../../src/agents/kit/effects.ts"
+import { entriesOf, fileAt, readJsonFile, unitOfFile } from "../../../src/agents/kit/files.ts"
+import type { ForeignDatabase } from "../../../src/agents/kit/foreign-sqlite.ts"
+import { readJsonl } from "../../../src/agents/kit/jsonl.ts"
+import { addSessionUsage, digestOfDataUri, imagePart, spanOf, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { createCounts } from "../../../src/core/by-name.ts"
+import type { Conversation, Hunk, Kind, Message, Origin, Part } from "../../../src/core/conversation.ts"
+import {
+  number,
+  parseArray,
+  parseObject,
+  type RawRecord,
+  record,
+  records,
+  string,
+  time,
+} from "../../../src/core/record.ts"
+import type { Usage } from "../../../src/core/usage.ts"
+import { hermesRoots } from "./records.ts"
+
+/**
+ * Hermes Agent: a database, and files of the same sessions in `sessions/`, which older versions had alone; the database wins.
+ * Each profile has a folder of its own with both.
+ */
+export const hermesConnector: Connector = {
+  source: "hermes",
+  version: 1,
+  roots: hermesRoots,
+  discover,
+  watched,
+  read,
+  parse: parseHermes,
+  identify: (raw) => (raw.table === undefined ? undefined : `${raw.table}:${raw.id}`),
+  tables: [
+    ...["sessions", "messages", "system_prompts", "session_model_usage", "schema_version", "state_meta"],
+    ...["gateway_routing", "gateway_hygiene_state", "gateway_heartbeats", "conversation_generations"],
+    ...["compression_locks", "session_turn_leases", "async_delegations"],
+  ],
+}
+
+function watched(root: string): Watched[] {
+  return [
+    { folder: root, depth: 0, files: /^state\.db(-wal)?$/ },
+    { folder: join(root, "sessions"), depth: 0, files: /\.jsonl?$/ },
+    { folder: join(root, "profiles"), depth: 2, files: /^[^/]+\/(state\.db(-wal)?|sessions\/[^/]+\.jsonl?)$/ },
+  ]
+}
+
+function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const report = (problem: Unreadable) => void problems.push(problem)
+  yield* unitsIn(root, "", seen, report, scratch)
+  for (const profile of entriesOf(join(root, "profiles"), report))
+    if (profile.isDirectory())
+      yield* unitsIn(join(root, "profiles", profile.name), `${profile.name}/`, seen, report, scratch)
+  yield* problems
+}
+
+function* unitsIn(
+  folder: string,
+  profile: string,
+  seen: Seen,
+  report: (problem: Unreadable) => void,
+  scratch?: Scratch,
+): Generator<Unit | Unreadable> {
+  yield* unitsOfDatabase(join(folder, "state.db"), (db) => sessionsIn(db, profile), seen, scratch)
+  for (const { name } of entriesOf(join(folder, "sessions"), report)) {
+    if (!/^(session_)?\d{8}_.*\.jsonl?$/.test(name)) continue
+    const path = join(folder, "sessions", name)
+    const stat = fileAt(path, report)
+    if (stat) yield unitOfFile(path, `file:${profile}${name}`, stat)
+  }
+}
+
+function sessionsIn(db: ForeignDatabase, profile: string): DatabaseSession[] {
+  expectTable(db, "sessions", "Hermes")
+  const said = new Map(db.all(SAID).map((row) => [row.id, row]))
+  return taggedRows(db, "sessions", SESSION_COLUMNS, "").map((row) => {
+    const { count, last, bytes, latest } = said.get(string(row.id) ?? "") ?? {}
+    const bornAt = time(row.started_at)
+    return {
+      key: `db:${profile}${row.id}`,
+      stamp: [row.title, row.ended_at, row.output_tokens, count, last, bytes].join(":"),
+      bytes: number(bytes) ?? 0,
+      modifiedAt: time(latest) ?? time(row.ended_at) ?? bornAt ?? 0,
+      bornAt,
+    }
+  })
+}
+
+const SAID = `select session_id as id, count(*) as count, max(id) as last, max(timestamp) as latest,
+  sum(octet_length(content)) as bytes from messages group by session_id`
+
+/** Named one by one: the table also has the system prompt and who the person is. */
+const SESSION_COLUMNS = [
+  ...["id", "source", "model", "parent_session_id", "started_at", "ended_at", "end_reason", "title", "title_source"],
+  ...["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens"],
+  ...["estimated_cost_usd", "actual_cost_usd", "cwd", "git_branch"],
+]
+const MESSAGE_COLUMNS = [
+  ...["id", "session_id", "role", "content", "tool_call_id", "tool_calls", "tool_name", "timestamp", "finish_reason"],
+  ...["reasoning", "reasoning_content", "active"],
+]
+
+function read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading {
+  if (unit.path.endsWith(".jsonl")) return readJsonl(unit.path, after, { strip: stripMessage })
+  if (unit.path.endsWith(".json")) return readJsonFile(unit.path, after, recordsOfFile)
+  const id = unit.key.replace(/^db:(.*\/)?/s, "")
+  return readDatabaseUnit(unit, (db, skip) => rowsOf(db, id, skip), stripMessage, after, scratch)
+}
+
+function rowsOf(db: ForeignDatabase, id: string, skip: (skipped: Skipped) => void): RawRecord[] {
+  const about = taggedRows(db, "sessions", SESSION_COLUMNS, "where id = ?", id)
+  const parent = string(about[0]?.parent_session_id)
+  const ended = parent === undefined ? [] : taggedRows(db, "sessions", ["end_reason"], "where id = ?", parent)
+  const messages = taggedRows(db, "messages", MESSAGE_COLUMNS, "where session_id = ? order by id", id)
+  return [
+    ...about.map((row) => ({ ...row, parent_ended: ended[0]?.end_reason })),
+    ...withJsonColumns(messages, ["tool_calls"], skip),
+  ]
+}
+
+/** Named fields only: the rest are the system prompt, tools' descriptions and addresses. */
+function* recordsOfFile(whole: RawRecord): Generator<RawRecord> {
+  const { session_id, model, platform, session_start, last_updated, title } = whole
+  const cwd = string(whole.cwd) ?? record(whole.model_config)?.cwd
+  yield { type: "dex-session", session_id, model, platform, session_start, last_updated, title, cwd }
+  for (const message of records(whole.messages)) yield stripMessage(message)
+}
+
+/** Without what only the provider can read, and image bytes. Content that is no text is stored as text with a mark. */
+function stripMessage(message: RawRecord): RawRecord {
+  const { codex_reasoning_items: _, codex_message_items: __, reasoning_details: ___, tools: ____, ...kept } = message
+  const text = string(kept.content)
+  const listed = text?.startsWith(LIST_MARK) ? parseArray(text.slice(LIST_MARK.length)) : kept.content
+  const content = Array.isArray(listed) ? { content: records(listed).map(stripPiece) } : {}
+  return withoutBulk({ ...kept, ...content })
+}
+
+const LIST_MARK = "\u0000json:"
+
+function stripPiece(piece: RawRecord): RawRecord {
+  const digest = digestOfDataUri(string(record(piece.image_url)?.url) ?? "")
+  return digest ? { type: "image", image: digest } : piece
+}
+
+const TOOLS = {
+  command: ["terminal", "shell"],
+  read: ["read_file"],
+  write: ["write_file"],
+  edit: ["patch"],
+}
+
+type Call = { tool: string | undefined; args: RawRecord }
+type Content = Pick<Message, "role" | "parts" | "effects">
+
+function parseHermes(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  let about: RawRecord = {}
+  const entries: RawRecord[] = []
+  for (const entry of raw) {
+    if (isAbout(entry)) about = { ...about, ...entry }
+    else entries.push(entry)
+  }
+  const id = string(about.session_id) ?? string(about.id) ?? idIn(unit.key)
+  const calls = callsIn(entries)
+  const unknown = createCounts()
+  const messages: Message[] = []
+  for (const [place, entry] of entries.entries()) {
+    const said = contentOf(entry, calls)
+    if (!said) unknown.add(string(entry.role) ?? string(entry.type) ?? "(no role)")
+    else if (said.parts.length > 0) {
+      const at = time(entry.timestamp)
+      const left = entry.active === 0
+      const key = `${id}:${number(entry.id) ?? `line ${place}`}`
+      messages.push({ key, at, ...said, abandoned: left ? true : undefined })
+    }
+  }
+  addSessionUsage(messages, string(about.model), hermesUsage(about))
+  const authority = unit.key.startsWith("db:") ? 2 : 1
+  return {
+    conversations: messages.length === 0 ? [] : [conversationOf(id, about, messages, authority)],
+    unknown: unknown.all(),
+  }
+}
+
+function isAbout({ table, type, role }: RawRecord): boolean {
+  return table === "sessions" || type === "dex-session" || role === "session_meta"
+}
+
+function idIn(key: string): string {
+  return key
+    .split("/")
+    .at(-1)!
+    .replace(/^(?:file:|db:)?(?:session_)?|\.jsonl?$/g, "")
+}
+
+function callsIn(entries: RawRecord[]): Map<string, Call> {
+  const calls = entries.flatMap(({ tool_calls }) => records(tool_calls))
+  return new Map(calls.map((call) => [string(call.id) ?? "", callOf(call)]))
+}
+
+function callOf(call: RawRecord): Call {
+  const { name, arguments: given } = record(call.function) ?? call
+  return { tool: string(name), args: record(given) ?? parseObject(string(given) ?? "") ?? {} }
+}
+
+/** Undefined for a role that dex does not know. */
+function contentOf(entry: RawRecord, calls: Map<string, Call>): Content | undefined {
+  switch (entry.role) {
+    case "user":
+      return { role: "user", parts: textParts(entry.content, "person").flatMap(promptParts) }
+    case "assistant":
+      return { role: "assistant", parts: answerParts(entry) }
+    case "tool":
+      return resultOf(entry, calls)
+    case "system":
+      return { role: "system", parts: textParts(entry.content, "injected") }
+    default:
+      return undefined
+  }
+}
+
+const SKILL = '[SYSTEM: The user has invoked the "'
+const ASKED = "The user has provided the following instruction alongside the skill invocation: "
+
+/** A skill's whole text stands in the turn of the person who called it, with what they asked at its end. */
+function promptParts(part: Part): Part[] {
+  if (part.type !== "text" || !part.text.startsWith(SKILL)) return [part]
+  const at = part.text.indexOf(ASKED)
+  const [skill, asked] = at === -1 ? [part.text, ""] : [part.text.slice(0, at), part.text.slice(at + ASKED.length)]
+  const [said, note] = asked.split("\n\n[Runtime note:")
+  return [
+    { type: "text", text: note === undefined ? skill : `${skill}\n\n[Runtime note:${note}`, origin: "injected" },
+    ...(said ? [{ type: "text", text: said, origin: "person" } as const] : []),
+  ]
+}
+
+function answerParts(entry: RawRecord): Part[] {
+  const thinking = string(entry.reasoning) ?? string(entry.reasoning_content)
+  return [
+    ...(thinking === undefined ? [] : [{ type: "thinking", text: thinking, origin: "agent" } as const]),
+    ...textParts(entry.content, "agent"),
+    ...records(entry.tool_calls).map((call) =>
+      toolCallPart(callOf(call).tool, (record(call.function) ?? call).arguments, string(call.id)),
+    ),
+  ]
+}
+
+/** Hermes's own tools answer with JSON: a command with its output and exit code, a patch with its diff. */
+function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
+  const call_id = string(entry.tool_call_id)
+  const call = calls.get(call_id ?? "")
+  const pieces = textParts(entry.content, "local_tool")
+  const text = pieces.map((part) => part.text).join("\n")
+  const answer = text.startsWith("{") ? parseObject(text) : undefined
+  const exit = number(answer?.exit_code)
+  const deed = call ? deedByName(TOOLS, call.tool, call.args) : {}
+  const told = toldHunks(string(answer?.diff))
+  const { part, effects } = finishedCall({
+    tool: string(entry.tool_name) ?? call?.tool,
+    call_id,
+    output: deed.command === undefined ? text : (string(answer?.output) ?? text),
+    failed: entry.finish_reason === "error" || string(answer?.error) !== undefined || answer?.success === false,
+    exit_status: exit,
+    deed: told.length > 0 ? { hunks: told } : deed,
+  })
+  const images = pieces.filter(({ type }) => type === "image")
+  return { role: "tool", parts: [part, ...images], effects: effects.length > 0 ? effects : undefined }
+}
+
+function toldHunks(diff: string | undefined): Hunk[] {
+  return diff === undefined ? [] : hunksOfDiff(diff)
+}
+
+function textParts(content: unknown, origin: Origin): Part[] {
+  const pieces = typeof content === "string" ? [{ type: "text", text: content }] : records(content)
+  return pieces.flatMap((piece: RawRecord): Part[] => {
+    if (piece.type === "image") return [imagePart(piece.image, origin)]
+    const text = string(piece.text)
+    return text === undefined ? [] : [{ type: "text", text, origin }]
+  })
+}
+
+function hermesUsage(about: RawRecord): Usage | undefined {
+  const of = (field: string) => number(about[field]) ?? 0
+  const usage = {
+    input: of("input_tokens"),
+    output: of("output_tokens"),
+    cache_read: of("cache_read_tokens"),
+    cache_write: of("cache_write_tokens"),
+  }
+  if (usage.input + usage.output + usage.cache_read + usage.cache_write === 0) return undefined
+  const [reasoning, cost] = [of("reasoning_tokens"), of("actual_cost_usd") || of("estimated_cost_usd")]
+  return { ...usage, reasoning: reasoning > 0 ? reasoning : undefined, cost: cost > 0 ? cost : undefined }
+}
+
+function conversationOf(id: string, about: RawRecord, messages: Message[], authority: number): Conversation {
+  const [title, cwd, branch] = [string(about.title), string(about.cwd), string(about.git_branch)]
+  const lineage = lineageOf(string(about.parent_session_id), string(about.parent_ended))
+  const times = [about.started_at, about.ended_at, about.session_start, about.last_updated].map(time)
+  const byPerson = about.title_source === "user"
+  return {
+    id,
+    kind: kindOf(about, lineage),
+    title: title === undefined ? undefined : { text: title, from: byPerson ? "person" : "agent" },
+    cwds: cwd === undefined ? [] : [cwd],
+    git_branch: branch,
+    ...lineage,
+    ...spanOf([...times, ...messages.map(({ at }) => at)]),
+    messages,
+    authority,
+  }
+}
+
+type Lineage = Pick<Conversation, "parent" | "fork_of" | "resume_of">
+
+/** How the session before it ended says what this one is: its continuation, its branch, or work that it handed on. */
+function lineageOf(parent: string | undefined, ended: string | undefined): Lineage {
+  if (parent === undefined) return {}
+  if (ended?.startsWith("compress")) return { resume_of: parent }
+  return ended?.startsWith("branch") ? { fork_of: parent } : { parent: { id: parent } }
+}
+
+function kindOf({ source, platform }: RawRecord, { parent }: Lineage): Kind {
+  if (parent) return "subagent"
+  return (source ?? platform) === "cron" ? "automation" : "person"
+}

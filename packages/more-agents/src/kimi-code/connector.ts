@@ -1,0 +1,92 @@
+import { join } from "node:path"
+import type { Connector, Unit, Unreadable, Watched } from "../../../../src/agents/kit/connector.ts"
+import {
+  entriesOf,
+  factsFirst,
+  fileAt,
+  textAt,
+  type UnitWithFacts,
+  unitOfFile,
+  unitWithFacts,
+} from "../../../../src/agents/kit/files.ts"
+import { readJsonl } from "../../../../src/agents/kit/jsonl.ts"
+import { digestOfDataUri, withoutBulk } from "../../../../src/agents/kit/messages.ts"
+import { defined } from "../../../../src/core/defined.ts"
+import { parseObject, type RawRecord, record, records, string } from "../../../../src/core/record.ts"
+import { kimiCodeRoots } from "../records.ts"
+import { parseKimiCode } from "./parse.ts"
+
+/** Kimi Code: a folder for each session, in it one log for each of its agents, and beside them what the session is. */
+export const kimiCodeConnector: Connector = {
+  source: "kimi_code",
+  version: 1,
+  roots: kimiCodeRoots,
+  discover,
+  watched,
+  read: (unit: UnitWithFacts, after) => factsFirst(readJsonl(unit.path, after, { strip: stripLine }), unit, after),
+  parse: parseKimiCode,
+  // No `identify`: a line has no name of its own, so it counts as its content.
+}
+
+const MAX_STATE_BYTES = 4 << 20
+
+function watched(root: string): Watched[] {
+  return [{ folder: root, depth: 4, files: /\/(wire\.jsonl|state\.json)$/ }]
+}
+
+function* discover(root: string): Iterable<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const report = (problem: Unreadable) => void problems.push(problem)
+  for (const place of foldersIn(root, report))
+    for (const session of foldersIn(join(root, place), report)) {
+      const folder = join(root, place, session)
+      const state = parseObject(textAt(join(folder, "state.json"), MAX_STATE_BYTES, report) ?? "")
+      for (const agent of foldersIn(join(folder, "agents"), report)) {
+        const path = join(folder, "agents", agent, "wire.jsonl")
+        const stat = fileAt(path, report)
+        if (stat) yield unitWithFacts(unitOfFile(path, `${session}/${agent}`, stat), state && factsOf(state, agent))
+      }
+    }
+  yield* problems
+}
+
+function foldersIn(folder: string, report: (problem: Unreadable) => void): string[] {
+  return entriesOf(folder, report).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
+}
+
+function factsOf(state: RawRecord, agent: string): RawRecord {
+  const own = record(record(state.agents)?.[agent])
+  const [title, cwd, parent] = [string(state.title), string(state.cwd) ?? string(state.workDir), own?.parentAgentId]
+  return {
+    type: "dex-session",
+    title: title || undefined,
+    isCustomTitle: state.isCustomTitle === true ? true : undefined,
+    cwd: cwd || undefined,
+    parent: string(parent),
+  }
+}
+
+/** Without the program's own instructions and tools, what repeats other lines, and image bytes. */
+function stripLine(line: RawRecord): RawRecord {
+  const { tools: _, systemPrompt: __, ...rest } = line
+  if (line.type === "agent.message.appended") return { type: line.type, time: line.time }
+  const event = record(rest.event)
+  if (event) {
+    const { display: ___, ...kept } = event
+    const result = record(kept.result)
+    const output = result && Array.isArray(result.output) ? { ...result, output: stripParts(result.output) } : result
+    return withoutBulk({ ...rest, event: { ...kept, ...defined({ result: output }) } })
+  }
+  const message = record(rest.message)
+  if (!message || !Array.isArray(message.content)) return withoutBulk(rest)
+  return withoutBulk({ ...rest, message: { ...message, content: stripParts(message.content) } })
+}
+
+/** An image is the address of its bytes, or those bytes. */
+function stripParts(parts: unknown): RawRecord[] {
+  return records(parts).map((part) => {
+    const address = string(record(part.imageUrl)?.url) ?? string(record(part.image_url)?.url)
+    const image = address === undefined ? undefined : digestOfDataUri(address)
+    return image ? { type: part.type, image } : part
+  })
+}

@@ -1,0 +1,279 @@
+import { isDeepStrictEqual } from "node:util"
+import { deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
+import { imagePart, spanOf, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { createCounts } from "../../../../src/core/by-name.ts"
+import type { Conversation, Message, Origin, Part, Title } from "../../../../src/core/conversation.ts"
+import { number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
+import { addRequest, type Usage } from "../../../../src/core/usage.ts"
+
+const TOOLS: ToolNames = { command: ["Bash"], read: ["Read"], write: ["Write"], edit: ["Edit"] }
+
+/** States, measurements, and what the lines that are read say too. */
+const QUIET = [
+  "agent.message.appended",
+  "agent.turn.ended",
+  "agent.turn.started",
+  "config.update",
+  "dex-session",
+  "file_history.checkpoint",
+  "file_history.tracked",
+  "full_compaction.begin",
+  "full_compaction.complete",
+  "llm.tools_snapshot",
+  "metadata",
+  "permission.record_approval_result",
+  "permission.set_mode",
+  "plan_mode.enter",
+  "plan_mode.exit",
+  "plugin.session_start",
+  "profile.bind",
+  "prompt.completed",
+  "runtime.set_binding",
+  "subagent.completed",
+  "subagent.failed",
+  "subagent.spawned",
+  "subagent.started",
+  "token_counting.measured",
+  "token_counting.turn_recorded",
+  "tools.set_active_tools",
+  "turn.cancel",
+  "turn.ended",
+  "turn.prompt",
+  "turn.steer",
+]
+
+type Call = { tool: string; args: RawRecord }
+/** One request to the model, and what it answered. */
+type Step = { message: Message; isListed: boolean }
+type Log = {
+  messages: Message[]
+  steps: Map<string, Step>
+  calls: Map<string, Call>
+  unknown: ReturnType<typeof createCounts>
+  keyFor: (name: string) => string
+  isSubagent: boolean
+  model: string | undefined
+  open: Step | undefined
+  /** What the last step's end said that it cost, where that was the first word of it: older versions say it again after it. */
+  counted: Usage | undefined
+  /** What was spent while no step was open: on a summary. */
+  apart: Usage | undefined
+}
+
+/** The model's answers come in pieces, each with the step that it belongs to: a step is a message. */
+export function parseKimiCode(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const lines = [...raw]
+  const [folder = unit.key, agent = "main"] = unit.key.split("/")
+  // Every folder is called so: without it, the first letters of an id tell sessions apart.
+  const session = folder.replace(/^session_(?=.)/, "")
+  const unique = uniqueKeys()
+  const log: Log = {
+    messages: [],
+    steps: new Map(),
+    calls: new Map(),
+    unknown: createCounts(),
+    keyFor: (name) => unique(`${unit.key}:${name}`),
+    isSubagent: agent !== "main",
+    model: undefined,
+    open: undefined,
+    counted: undefined,
+    apart: undefined,
+  }
+  for (const line of lines) readLine(log, line)
+  const facts = lines.findLast(({ type }) => type === "dex-session") ?? {}
+  const conversations = log.messages.length === 0 ? [] : [conversationOf(log, facts, lines, session, agent)]
+  return { conversations, unknown: log.unknown.all() }
+}
+
+function readLine(log: Log, line: RawRecord): void {
+  switch (line.type) {
+    case "context.append_message":
+      addPrompt(log, line)
+      break
+    case "context.append_loop_event":
+      readEvent(log, record(line.event) ?? {}, time(line.time))
+      break
+    case "context.apply_compaction":
+      addSummary(log, line)
+      break
+    case "llm.request":
+      log.model = string(line.model) ?? log.model
+      break
+    case "usage.record":
+      count(log, kimiUsage(record(line.usage)))
+      break
+    default:
+      if (!QUIET.includes(String(line.type))) log.unknown.add(string(line.type) ?? "(no type)")
+  }
+}
+
+function readEvent(log: Log, event: RawRecord, at: number | undefined): void {
+  const step = stepOf(log, string(event.stepUuid) ?? string(event.uuid) ?? "", at)
+  switch (event.type) {
+    case "step.begin":
+      log.open = step
+      break
+    case "content.part":
+      say(log, step, contentParts([record(event.part) ?? {}], "agent"))
+      break
+    case "tool.call": {
+      const [tool, id] = [string(event.name), string(event.toolCallId)]
+      if (id !== undefined) log.calls.set(id, { tool: tool ?? "unknown", args: record(event.args) ?? {} })
+      say(log, step, [toolCallPart(tool, event.args, id)])
+      break
+    }
+    case "tool.result":
+      addResult(log, event, at)
+      break
+    case "step.end": {
+      const usage = kimiUsage(record(event.usage))
+      const isCounted = step.message.usage !== undefined
+      if (usage && !isCounted) step.message.usage = usage
+      log.open = undefined
+      log.counted = isCounted ? undefined : usage
+      break
+    }
+    default:
+      log.unknown.add(`context.append_loop_event/${string(event.type) ?? "(no type)"}`)
+  }
+}
+
+function stepOf(log: Log, name: string, at: number | undefined): Step {
+  const known = log.steps.get(name)
+  if (known) return known
+  const message: Message = { key: log.keyFor(name), role: "assistant", at, parts: [] }
+  const step = { message, isListed: false }
+  if (name !== "") log.steps.set(name, step)
+  return step
+}
+
+/** A step that says nothing is no message. */
+function say(log: Log, step: Step, parts: Part[]): void {
+  if (parts.length === 0) return
+  step.message.parts.push(...parts)
+  if (log.model !== undefined) step.message.model = log.model
+  if (!step.isListed) log.messages.push(step.message)
+  step.isListed = true
+}
+
+function count(log: Log, usage: Usage | undefined): void {
+  if (!usage) return
+  if (log.open) log.open.message.usage = addRequest(log.open.message.usage, usage)
+  else if (log.counted && isDeepStrictEqual(log.counted, usage)) log.counted = undefined
+  else log.apart = addRequest(log.apart, usage)
+}
+
+function kimiUsage(counted: RawRecord | undefined): Usage | undefined {
+  const of = (field: string) => Math.max(0, number(counted?.[field]) ?? 0)
+  const usage = {
+    input: of("inputOther"),
+    output: of("output"),
+    cache_read: of("inputCacheRead"),
+    cache_write: of("inputCacheCreation"),
+  }
+  return usage.input + usage.output + usage.cache_read + usage.cache_write === 0 ? undefined : usage
+}
+
+function addPrompt(log: Log, line: RawRecord): void {
+  const message = record(line.message) ?? {}
+  const [role, at, id] = [string(message.role), time(line.time), string(message.id)]
+  if (role !== "user" && role !== "assistant" && role !== "system") {
+    log.unknown.add(`context.append_message/${role ?? "(no role)"}`)
+    return
+  }
+  const kind = record(message.origin)?.kind
+  const parts = contentParts(records(message.content), originOf(log, role, kind))
+  if (parts.length === 0) return
+  const key = log.keyFor(id ?? `${at ?? ""}:${role}`)
+  log.messages.push({ key, role, at, parts })
+}
+
+/** What a person typed says so. In a subagent's log it is what its parent wrote. */
+function originOf({ isSubagent }: Log, role: string, kind: unknown): Origin {
+  if (role === "assistant") return "agent"
+  if (kind === "injection" || role === "system") return "injected"
+  if (isSubagent) return "agent"
+  return kind === undefined || kind === "user" ? "person" : "injected"
+}
+
+function contentParts(content: RawRecord[], origin: Origin): Part[] {
+  return content.flatMap((part): Part[] => {
+    if (part.image !== undefined) return [imagePart(part.image, origin)]
+    const thought = string(part.think)
+    if (thought !== undefined) return [{ type: "thinking", text: thought, origin: "agent" }]
+    const text = string(part.text)
+    return text === undefined ? [] : [{ type: "text", text, origin }]
+  })
+}
+
+function addResult(log: Log, event: RawRecord, at: number | undefined): void {
+  const call_id = string(event.toolCallId)
+  const call = log.calls.get(call_id ?? "")
+  const result = record(event.result) ?? {}
+  const said = contentParts(records(result.output), "local_tool")
+  const output = string(result.output) ?? said.map(({ text }) => text).join("\n")
+  const exit_status = call?.tool === "Bash" ? exitIn(output, result.isError === true) : undefined
+  const { part, effects } = finishedCall({
+    tool: call?.tool,
+    call_id,
+    output,
+    failed: result.isError === true,
+    exit_status,
+    deed: call ? deedByName(TOOLS, call.tool, call.args) : {},
+  })
+  log.messages.push({
+    key: log.keyFor(`${string(event.parentUuid) ?? call_id ?? ""}:result`),
+    role: "tool",
+    at,
+    parts: [part, ...said.filter(({ type }) => type === "image")],
+    effects: effects.length > 0 ? effects : undefined,
+  })
+}
+
+function exitIn(output: string, failed: boolean): number | undefined {
+  const code = /^Command failed with exit code: (\d{1,5})\.?\s*$/m.exec(output)?.[1]
+  return code !== undefined ? Number(code) : failed ? undefined : 0
+}
+
+function addSummary(log: Log, line: RawRecord): void {
+  const [text, at] = [string(line.summary), time(line.time)]
+  if (text === undefined) return
+  log.messages.push({
+    key: log.keyFor(`${at ?? ""}:summary`),
+    role: "system",
+    at,
+    parts: [{ type: "summary", text, origin: "agent" }],
+    usage: log.apart,
+    model: log.apart && log.model,
+  })
+  log.apart = undefined
+}
+
+function conversationOf(log: Log, facts: RawRecord, lines: RawRecord[], session: string, agent: string): Conversation {
+  const { messages, isSubagent } = log
+  const started = lines.find(({ type }) => type === "metadata")
+  const bound = lines.flatMap((line) => string(record(line.environmentDisclosure)?.cwd) ?? [])
+  const cwds = [...new Set([string(facts.cwd), ...bound].filter((cwd) => cwd !== undefined))]
+  const title = isSubagent ? undefined : titleOf(facts, messages)
+  const parent = string(facts.parent) ?? "main"
+  return {
+    id: isSubagent ? `${session}-${agent}` : session,
+    kind: isSubagent ? "subagent" : "person",
+    title,
+    cwds,
+    parent: isSubagent ? { id: parent === "main" ? session : `${session}-${parent}` } : undefined,
+    ...spanOf([time(started?.created_at), ...messages.map(({ at }) => at)]),
+    messages,
+    authority: 1,
+  }
+}
+
+/** A session that nobody named is called like its first prompt. */
+function titleOf({ title, isCustomTitle }: RawRecord, messages: Message[]): Title | undefined {
+  const text = string(title)
+  if (text === undefined) return undefined
+  if (isCustomTitle === true) return { text, from: "person" }
+  const first = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
+  return first.startsWith(text.slice(0, 40)) ? undefined : { text, from: "agent" }
+}

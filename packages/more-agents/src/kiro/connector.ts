@@ -1,0 +1,283 @@
+import { createHash } from "node:crypto"
+import { statSync } from "node:fs"
+import { join } from "node:path"
+import { crc32 } from "node:zlib"
+import type {
+  Connector,
+  Cursor,
+  Reading,
+  Scratch,
+  Seen,
+  Skipped,
+  Unit,
+  Unreadable,
+  Watched,
+} from "../../../../src/agents/kit/connector.ts"
+import {
+  type DatabaseSession,
+  expectTable,
+  readDatabaseUnit,
+  readingOfRows,
+  taggedRows,
+  unitsOfDatabase,
+} from "../../../../src/agents/kit/database-units.ts"
+import {
+  entriesOf,
+  factsFirst,
+  fileAt,
+  textAt,
+  type UnitWithFacts,
+  unitOfFile,
+  unitWithFacts,
+} from "../../../../src/agents/kit/files.ts"
+import { columnsOf, type ForeignDatabase } from "../../../../src/agents/kit/foreign-sqlite.ts"
+import { hunksBetween } from "../../../../src/agents/kit/hunks-between.ts"
+import { isSettled, readJsonl } from "../../../../src/agents/kit/jsonl.ts"
+import { withoutBulk } from "../../../../src/agents/kit/messages.ts"
+import { defined } from "../../../../src/core/defined.ts"
+import { messageOf } from "../../../../src/core/error.ts"
+import {
+  array,
+  number,
+  parseArray,
+  parseObject,
+  type RawRecord,
+  record,
+  records,
+  string,
+} from "../../../../src/core/record.ts"
+import { readStart, readText } from "../../../../src/files/read-file.ts"
+import { kiroRoots } from "../records.ts"
+import { parseKiro } from "./parse.ts"
+
+/**
+ * Kiro. The command line has had a table with one conversation for each folder (`v1:`), a table of all of them (`v2:`), and a
+ * file for each (`file:`); the editor has files (`ide:`). Amazon Q's command line, which Kiro's was made of, has the tables.
+ */
+export const kiroConnector: Connector = {
+  source: "kiro",
+  version: 1,
+  roots: kiroRoots,
+  discover,
+  watched,
+  read,
+  parse: parseKiro,
+  identify,
+  tables: [
+    ...["conversations", "conversations_v2", "history", "state", "auth_kv", "migrations", "extracted_kas_versions"],
+  ],
+}
+
+const DATABASE = "data.sqlite3"
+const MAX_META_BYTES = 16 << 20
+
+function watched(root: string): Watched[] {
+  return [
+    { folder: root, depth: 0, files: /^(data\.sqlite3(-wal)?|[^/]+\.jsonl?)$/ },
+    { folder: join(root, "workspace-sessions"), depth: 1, files: /\.json$/ },
+  ]
+}
+
+function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const report = (problem: Unreadable) => void problems.push(problem)
+  for (const { name } of entriesOf(root, report)) {
+    const path = join(root, name)
+    if (name === DATABASE) yield* unitsOfDatabase(path, (db) => conversationsIn(db, path), seen, scratch)
+    else if (name === "workspace-sessions") yield* editorSessions(root, report)
+    else if (name.endsWith(".jsonl")) {
+      const stat = fileAt(path, report)
+      const beside = path.replace(/l$/, "")
+      if (stat) yield unitWithFacts(unitOfFile(path, `file:${name.slice(0, -6)}`, stat), factsAt(beside, report))
+    }
+  }
+  yield* problems
+}
+
+function factsAt(path: string, report: (problem: Unreadable) => void): RawRecord | undefined {
+  const meta = parseObject(textAt(path, MAX_META_BYTES, report) ?? "")
+  if (!meta) return undefined
+  const { session_id, cwd, title, created_at, updated_at } = meta
+  return { type: "dex-session", session_id, cwd, title, created_at, updated_at }
+}
+
+function conversationsIn(db: ForeignDatabase, path: string): DatabaseSession[] {
+  if (columnsOf(db, "conversations").size === 0) expectTable(db, "conversations_v2", "Kiro")
+  return [...newerIn(db), ...olderIn(db, statSync(path).mtimeMs)]
+}
+
+/** A conversation that went on in another folder is there twice: the newest row holds it. */
+function newerIn(db: ForeignDatabase): DatabaseSession[] {
+  if (columnsOf(db, "conversations_v2").size === 0) return []
+  const rows = db.all(
+    `select conversation_id, count(*) as copies, min(created_at) as created_at, max(updated_at) as updated_at,
+      sum(octet_length(value)) as bytes from conversations_v2 group by conversation_id`,
+  )
+  return rows.map(({ conversation_id, copies, created_at, updated_at, bytes }) => ({
+    key: `v2:${conversation_id}`,
+    stamp: [updated_at, copies, bytes].join(":"),
+    bytes: number(bytes) ?? 0,
+    modifiedAt: number(updated_at) ?? 0,
+    bornAt: number(created_at),
+  }))
+}
+
+function olderIn(db: ForeignDatabase, modifiedAt: number): DatabaseSession[] {
+  return taggedRows(db, "conversations", ["key", "value"], "").map(({ key, value }) => {
+    const text = string(value) ?? ""
+    return { key: `v1:${key}`, stamp: `${text.length}:${crc32(text)}`, bytes: text.length, modifiedAt }
+  })
+}
+
+function read(unit: UnitWithFacts, after?: Cursor, scratch?: Scratch): Reading {
+  const [, kind, name] = /^(v1|v2|ide|file):(.*)$/s.exec(unit.key) ?? []
+  if (kind === "ide") return readEditorSession(unit, after)
+  if (kind === "file") return factsFirst(readJsonl(unit.path, after, { strip: stripKiroLine }), unit, after)
+  const rowsOf = (db: ForeignDatabase, skip: (skipped: Skipped) => void) =>
+    kind === "v2"
+      ? turnsIn(taggedRows(db, "conversations_v2", V2_COLUMNS, V2_NEWEST, name!), skip)
+      : turnsIn(taggedRows(db, "conversations", ["key", "value"], "where key = ?", name!), skip)
+  return readDatabaseUnit(unit, rowsOf, stripKiroTurn, after, scratch)
+}
+
+const V2_COLUMNS = ["key", "conversation_id", "value", "created_at", "updated_at"]
+const V2_NEWEST = "where conversation_id = ? order by updated_at desc limit 1"
+
+/** A record about the conversation, and one for each turn: what was asked and what was answered. */
+function turnsIn(rows: RawRecord[], skip: (skipped: Skipped) => void): RawRecord[] {
+  return rows.flatMap(({ value, ...row }) => {
+    const whole = parseObject(string(value) ?? "")
+    if (!whole) {
+      skip({ reason: "damaged JSON in value", where: `${row.table} ${row.key}` })
+      return []
+    }
+    const { conversation_id, latest_summary } = whole
+    const about = { conversation_id, ...row, type: "dex-conversation", latest_summary }
+    return [about, ...records(whole.history).map((turn) => ({ type: "turn", ...turn }))]
+  })
+}
+
+function identify(raw: RawRecord): string | undefined {
+  if (raw.type === "dex-session" || raw.type === "dex-conversation") return raw.type
+  const id = string(record(raw.request_metadata)?.message_id)
+  return raw.type === "turn" && id !== undefined ? `turn ${id}` : undefined
+}
+
+// The editor's sessions: `workspace-sessions/<folder>/<id>.json` says who spoke, and what the agent said and did is in logs
+// of their own, `<hash of the folder>/<the same name everywhere>/…`, one for each execution.
+
+const LOGS = "414d1636299d2b9e4ce7e17fb11f63e9"
+const MAX_INDEX_BYTES = 16 << 20
+const MAX_BYTES = 256 << 20
+/** An execution's id is among the first fields of its log. */
+const HEAD_BYTES = 1024
+
+type EditorUnit = Unit & { created?: unknown }
+
+function* editorSessions(root: string, report: (problem: Unreadable) => void): Generator<Unit> {
+  const sessions = join(root, "workspace-sessions")
+  for (const workspace of entriesOf(sessions, report)) {
+    if (!workspace.isDirectory()) continue
+    const folder = join(sessions, workspace.name)
+    const index = records(parseArray(textAt(join(folder, "sessions.json"), MAX_INDEX_BYTES, report) ?? ""))
+    for (const { name } of entriesOf(folder, report)) {
+      if (!name.endsWith(".json") || name === "sessions.json") continue
+      const path = join(folder, name)
+      const stat = fileAt(path, report)
+      if (!stat) continue
+      const id = name.slice(0, -5)
+      const about = index.find(({ sessionId }) => sessionId === id)
+      const logs = logCount(logFolder(root, string(about?.workspaceDirectory)))
+      const unit: EditorUnit = { ...unitOfFile(path, `ide:${workspace.name}/${id}`, stat), created: about?.dateCreated }
+      yield { ...unit, stamp: `${unit.stamp}:${logs}` }
+    }
+  }
+}
+
+/** How many logs there are: a new one may be this session's. */
+function logCount(folder: string | undefined): number {
+  return folder === undefined ? 0 : entriesOf(folder, () => {}).length
+}
+
+function logFolder(root: string, workspace: string | undefined): string | undefined {
+  if (workspace === undefined) return undefined
+  return join(root, createHash("sha256").update(workspace).digest("hex").slice(0, 32), LOGS)
+}
+
+function readEditorSession(unit: EditorUnit, after?: Cursor): Reading {
+  const whole = parseObject(readText(unit.path, MAX_BYTES))
+  if (!whole) return notWhole(unit, after)
+  const { sessionId, title, workspaceDirectory, history } = whole
+  const skipped: Skipped[] = []
+  const root = join(unit.path, "..", "..", "..")
+  const logs = logsIn(logFolder(root, string(workspaceDirectory)))
+  const about = { type: "dex-editor", sessionId, title, workspaceDirectory, created: unit.created }
+  const rows = records(history).flatMap((entry, place) => {
+    const { message, executionId } = entry
+    const log = logs.get(string(executionId) ?? "")
+    return [{ type: "history", place, message, executionId }, ...(log ? actionsIn(log, skipped) : [])]
+  })
+  return readingOfRows([about, ...rows], withoutBulk, skipped, after)
+}
+
+/** Somebody may still be writing it. */
+function notWhole({ modifiedAt }: Unit, after?: Cursor): Reading {
+  const settled = isSettled(modifiedAt, Date.now())
+  const skipped = settled ? [{ reason: "not a whole JSON object", where: "whole file" }] : []
+  return {
+    mode: "append",
+    records: [],
+    end: () => ({ cursor: after ?? { offset: 0, crc: 0 }, skipped, pending: !settled }),
+  }
+}
+
+/** The logs of a workspace, by the execution that each is of. */
+function logsIn(folder: string | undefined): Map<string, string> {
+  const logs = new Map<string, string>()
+  if (folder === undefined) return logs
+  for (const { name } of entriesOf(folder, () => {})) {
+    const path = join(folder, name)
+    if (!fileAt(path, () => {})) continue
+    const id = /"executionId"\s*:\s*"([^"]{1,100})"/.exec(readStart(path, HEAD_BYTES).toString("utf8"))?.[1]
+    if (id !== undefined) logs.set(id, path)
+  }
+  return logs
+}
+
+function actionsIn(path: string, skipped: Skipped[]): RawRecord[] {
+  try {
+    const log = parseObject(readText(path, MAX_BYTES))
+    if (!log) throw new Error("not a whole JSON object")
+    return records(log.actions).map(({ actionId, actionType, emittedAt, input, output }) => {
+      const { originalContent, modifiedContent, ...asked } = record(input) ?? {}
+      const [before, after] = [string(originalContent) ?? "", string(modifiedContent) ?? ""]
+      const file = string(asked.file)
+      const hunks = file === undefined ? [] : hunksBetween(file, before, after)
+      return { type: "action", actionId, actionType, emittedAt, input: asked, output: record(output), hunks }
+    })
+  } catch (error) {
+    skipped.push({ reason: messageOf(error), where: path })
+    return []
+  }
+}
+
+/** Of a request only its model, its id and its end; of images how many there were. */
+function stripKiroTurn({ request_metadata, user, ...rest }: RawRecord): RawRecord {
+  const [request, asked] = [record(request_metadata), record(user)]
+  const { images, ...said } = asked ?? {}
+  const { model_id, message_id, stream_end_timestamp_ms } = request ?? {}
+  return withoutBulk({
+    ...rest,
+    ...defined({
+      user: asked && { ...said, ...defined({ images: array(images).length > 0 ? array(images).length : undefined }) },
+    }),
+    ...defined({ request_metadata: request && { model_id, message_id, stream_end_timestamp_ms } }),
+  })
+}
+
+function stripKiroLine(line: RawRecord): RawRecord {
+  const data = record(line.data)
+  if (!Array.isArray(data?.content)) return withoutBulk(line)
+  const content = records(data.content).map((block) => (block.kind === "image" ? { kind: "image" } : block))
+  return withoutBulk({ ...line, data: { ...data, content } })
+}

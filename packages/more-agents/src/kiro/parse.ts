@@ -1,0 +1,350 @@
+import { type Deed, deedByName, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
+import { keptHunks } from "../../../../src/agents/kit/hunks-between.ts"
+import { spanOf, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { createCounts } from "../../../../src/core/by-name.ts"
+import type { Conversation, Message, Origin, Part } from "../../../../src/core/conversation.ts"
+import { defined } from "../../../../src/core/defined.ts"
+import { array, number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
+
+/** What a kind of file says: its messages, and types in it that dex does not know. */
+type KiroReader = (records: RawRecord[], unknown: (type: string) => void, id: string) => Message[]
+
+/** The newest store of a conversation holds. */
+const STORES: Record<string, { read: KiroReader; authority: number }> = {
+  v1: { read: turnMessages, authority: 1 },
+  v2: { read: turnMessages, authority: 2 },
+  file: { read: lineMessages, authority: 3 },
+  ide: { read: editorMessages, authority: 1 },
+}
+const ABOUT = ["dex-session", "dex-conversation", "dex-editor"]
+
+export function parseKiro(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const entries: RawRecord[] = []
+  let about: RawRecord = {}
+  for (const entry of raw) {
+    if (ABOUT.includes(String(entry.type))) about = entry
+    else entries.push(entry)
+  }
+  const store = STORES[unit.key.slice(0, unit.key.indexOf(":"))] ?? STORES.file!
+  const id =
+    string(about.conversation_id) ??
+    string(about.session_id) ??
+    string(about.sessionId) ??
+    unit.key.split(/[:/]/).at(-1)!
+  const unknown = createCounts()
+  const keyOf = uniqueKeys()
+  const messages = store
+    .read(entries, (type) => unknown.add(type), id)
+    .map((message) => ({ ...message, key: keyOf(message.key || `${id}:result`) }))
+  const summary = summaryOf(about.latest_summary, id)
+  return {
+    conversations:
+      messages.length === 0 ? [] : [conversationOf(id, about, [...summary, ...messages], entries, store.authority)],
+    unknown: unknown.all(),
+  }
+}
+
+/** What a compaction left of the turns that are no longer in the history. */
+function summaryOf(summary: unknown, id: string): Message[] {
+  const text = string(Array.isArray(summary) ? summary[0] : summary)
+  if (text === undefined) return []
+  return [{ key: `${id}:summary`, role: "system", parts: [{ type: "summary", text, origin: "agent" }] }]
+}
+
+function conversationOf(
+  id: string,
+  about: RawRecord,
+  messages: Message[],
+  entries: RawRecord[],
+  authority: number,
+): Conversation {
+  const title = string(about.title)
+  const prompt = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
+  const named = title !== undefined && !prompt.startsWith(title) ? title : undefined
+  const told = [about.key, about.cwd, about.workspaceDirectory, ...entries.map(folderOf)].flatMap(
+    (cwd) => string(cwd) ?? [],
+  )
+  const times = [about.created_at, about.updated_at, about.created].map(dateOf)
+  return {
+    id,
+    kind: "person",
+    title: named === undefined ? undefined : { text: named, from: "agent" },
+    cwds: [...new Set(told)],
+    ...spanOf([...times, ...messages.map(({ at }) => at)]),
+    messages,
+    authority,
+  }
+}
+
+function folderOf({ user }: RawRecord): unknown {
+  return record(record(record(user)?.env_context)?.env_state)?.current_working_directory
+}
+
+/** The editor writes milliseconds as text. */
+function dateOf(value: unknown): number | undefined {
+  return time(typeof value === "string" && /^\d{9,16}$/.test(value) ? Number(value) : value)
+}
+
+type KiroCall = { tool: string | undefined; args: RawRecord }
+
+const TOOLS = {
+  command: ["execute_bash", "execute_cmd", "executeBash", "shell"],
+  editor: ["fs_write", "fsWrite", "write"],
+}
+
+function deedOf({ tool, args }: KiroCall): Deed {
+  if (tool !== "fs_read" && tool !== "fsRead" && tool !== "read") return deedByName(TOOLS, tool, args)
+  const reads = [args, ...records(args.operations)].flatMap(({ mode, path }) =>
+    mode === "Directory" || mode === "Search" ? [] : (string(path) ?? []),
+  )
+  return { reads }
+}
+
+/** What became of a call. `outputs` are texts and objects; one that a command printed has its exit status. */
+function kiroResult(
+  call_id: string | undefined,
+  call: KiroCall | undefined,
+  outputs: unknown[],
+  failed: boolean,
+): Message {
+  const printed = outputs.map(record).find((output) => output?.exit_status !== undefined)
+  const exit = /-?\d{1,10}$/.exec(String(printed?.exit_status ?? ""))?.[0]
+  const { part, effects } = finishedCall({
+    tool: call?.tool,
+    call_id,
+    output: outputs.map(outputText).join("\n"),
+    failed,
+    exit_status: exit === undefined ? undefined : Number(exit),
+    deed: call ? deedOf(call) : {},
+  })
+  return {
+    key: call_id === undefined ? "" : `result ${call_id}`,
+    role: "tool",
+    parts: [part],
+    effects: effects.length > 0 ? effects : undefined,
+  }
+}
+
+/** A command's output as it was printed, anything else as it stands. */
+function outputText(output: unknown): string {
+  const json = record(output)
+  if (!json) return string(output) ?? ""
+  if (json.exit_status === undefined) return JSON.stringify(json)
+  return [json.stdout, json.stderr].flatMap((text) => string(text) ?? []).join("\n")
+}
+
+/** The command line's files: a line for what the person, the model and the tools said. */
+function lineMessages(lines: RawRecord[], unknown: (type: string) => void, id: string): Message[] {
+  const calls = new Map<string, KiroCall>()
+  return lines.flatMap((line, place): Message[] => {
+    const data = record(line.data) ?? {}
+    const content = records(data.content)
+    const key = string(data.message_id) ?? `${id}:${place}`
+    const at = time(record(data.meta)?.timestamp) ?? time(line.timestamp)
+    const dated = at === undefined ? {} : { at }
+    switch (line.kind) {
+      case "Prompt": {
+        const parts = content.flatMap((block) => textPart(block, "person"))
+        return parts.length > 0 ? [{ key, role: "user", ...dated, parts }] : []
+      }
+      case "AssistantMessage": {
+        for (const { kind, data: use } of content)
+          if (kind === "toolUse") calls.set(string(record(use)?.toolUseId) ?? "", lineCall(record(use) ?? {}))
+        const parts = content.flatMap((block) => [...textPart(block, "agent"), ...lineCallPart(block)])
+        return parts.length > 0 ? [{ key, role: "assistant", ...dated, parts }] : []
+      }
+      case "ToolResults":
+        return content
+          .filter(({ kind }) => kind === "toolResult")
+          .map((block) => ({ ...lineResult(record(block.data) ?? {}, calls), ...dated }))
+      default:
+        unknown(string(line.kind) ?? string(line.type) ?? "(no kind)")
+        return []
+    }
+  })
+}
+
+function lineCall(use: RawRecord): KiroCall {
+  return { tool: string(use.name), args: record(use.input) ?? {} }
+}
+
+function textPart({ kind, data }: RawRecord, origin: "person" | "agent"): Part[] {
+  if (kind === "image") return [{ type: "image", text: "", origin }]
+  const text = string(data)
+  if (text === undefined) return []
+  if (kind === "thinking") return [{ type: "thinking", text, origin: "agent" }]
+  return kind === "text" ? [{ type: "text", text, origin }] : []
+}
+
+function lineCallPart({ kind, data }: RawRecord): Part[] {
+  const use = record(data)
+  return kind === "toolUse" && use ? [toolCallPart(string(use.name), use.input, string(use.toolUseId))] : []
+}
+
+function lineResult(result: RawRecord, calls: Map<string, KiroCall>): Message {
+  const id = string(result.toolUseId)
+  const failed = /^error$/i.test(string(result.status) ?? "")
+  return kiroResult(
+    id,
+    calls.get(id ?? ""),
+    records(result.content).map(({ data }) => data),
+    failed,
+  )
+}
+
+/** The databases' turns: what came in (a prompt, or results of tools), and what the model answered. */
+function turnMessages(turns: RawRecord[], unknown: (type: string) => void, id: string): Message[] {
+  const calls = new Map<string, KiroCall>()
+  return turns.flatMap((turn, place) => {
+    if (turn.type !== "turn") {
+      unknown(string(turn.type) ?? "(no type)")
+      return []
+    }
+    const request = record(turn.request_metadata)
+    const assistant = record(turn.assistant) ?? {}
+    const answered = answerOf(assistant, request, unknown)
+    const name = answered?.key ?? `${id}:${place}`
+    const asked = askedIn(record(turn.user), calls, name, unknown)
+    for (const use of records(record(assistant.ToolUse)?.tool_uses)) calls.set(string(use.id) ?? "", callOf(use))
+    return [...asked, ...(answered ? [{ ...answered, key: name }] : [])]
+  })
+}
+
+function callOf(use: RawRecord): KiroCall {
+  return { tool: string(use.name), args: record(use.args) ?? {} }
+}
+
+function askedIn(
+  user: RawRecord | undefined,
+  calls: Map<string, KiroCall>,
+  answer: string,
+  unknown: (type: string) => void,
+): Message[] {
+  if (!user) return []
+  const at = time(user.timestamp)
+  const content = record(user.content) ?? {}
+  for (const kind of Object.keys(content)) if (!KNOWN_CONTENT.includes(kind)) unknown(`user/${kind}`)
+  const said = KNOWN_CONTENT.map((kind) => record(content[kind])).filter((one) => one !== undefined)
+  const results = said.flatMap((one) => records(one.tool_use_results))
+  const messages = results.map((result) => resultOf(result, calls, content.CancelledToolUses !== undefined))
+  const prompts = said.flatMap((one) => string(one.prompt) ?? [])
+  const parts: Part[] = prompts.map((text) => ({ type: "text", text, origin: "person" }))
+  for (let n = number(user.images) ?? 0; n > 0 && parts.length < 100; n--)
+    parts.push({ type: "image", text: "", origin: "person" })
+  if (parts.length > 0) messages.push({ key: `${answer}:user`, role: "user", parts })
+  return messages.map((message) => ({ ...message, ...defined({ at }) }))
+}
+
+const KNOWN_CONTENT = ["Prompt", "ToolUseResults", "CancelledToolUses"]
+
+function resultOf(result: RawRecord, calls: Map<string, KiroCall>, cancelled: boolean): Message {
+  const id = string(result.tool_use_id)
+  const outputs = records(result.content).map(({ Text, Json }) => Text ?? Json)
+  return kiroResult(id, calls.get(id ?? ""), outputs, cancelled || result.status === "Error")
+}
+
+function answerOf(
+  assistant: RawRecord,
+  request: RawRecord | undefined,
+  unknown: (type: string) => void,
+): (Omit<Message, "key"> & { key?: string }) | undefined {
+  for (const kind of Object.keys(assistant))
+    if (!["Response", "ToolUse", "timestamp"].includes(kind)) unknown(`assistant/${kind}`)
+  const said = record(assistant.Response) ?? record(assistant.ToolUse)
+  if (!said) return undefined
+  const text = string(said.content)
+  const parts: Part[] = [
+    ...(text === undefined ? [] : [{ type: "text", text, origin: "agent" } as const]),
+    ...array(said.tool_uses).flatMap((use) => (record(use) ? [callPart(record(use)!)] : [])),
+  ]
+  const at = time(assistant.timestamp) ?? time(request?.stream_end_timestamp_ms)
+  const [model, name] = [string(request?.model_id), string(said.message_id) ?? string(request?.message_id)]
+  if (parts.length === 0) return undefined
+  return {
+    key: name,
+    role: "assistant",
+    parts,
+    at,
+    model,
+  }
+}
+
+function callPart(use: RawRecord): Part {
+  return toolCallPart(string(use.name), use.args, string(use.id))
+}
+
+/** What the editor puts into a person's turn before anything is asked. */
+const INJECTED = [
+  "# System Prompt",
+  "# Identity",
+  "<identity>",
+  "## Included Rules",
+  "You are operating in a workspace",
+]
+
+/** The editor's sessions: who spoke, and after an entry of the agent what its execution said and did. */
+function editorMessages(rows: RawRecord[], unknown: (type: string) => void, id: string): Message[] {
+  const logged = new Set(rows.flatMap((row, place) => (rows[place + 1]?.type === "action" ? [row] : [])))
+  return rows.flatMap((row, place): Message[] => {
+    if (row.type === "action") return actionMessages(row, `${id}:${place}`, unknown)
+    if (row.type !== "history") {
+      unknown(string(row.type) ?? "(no type)")
+      return []
+    }
+    const message = record(row.message) ?? {}
+    const role = message.role === "user" ? "user" : message.role === "assistant" ? "assistant" : undefined
+    if (!role) unknown(`history/${string(message.role) ?? "(no role)"}`)
+    // Where there is a log, the entry itself only says that something is done.
+    if (!role || (role === "assistant" && logged.has(row))) return []
+    const parts = textParts(message.content, role)
+    return parts.length > 0 ? [{ key: `${id}:${string(message.id) ?? place}`, role, parts }] : []
+  })
+}
+
+function textParts(content: unknown, role: "user" | "assistant"): Part[] {
+  const texts = typeof content === "string" ? [content] : records(content).map(({ text }) => text)
+  return texts.flatMap((value): Part[] => {
+    const text = string(value)
+    if (text === undefined) return []
+    const injected = role === "user" && INJECTED.some((beginning) => text.startsWith(beginning))
+    const origin: Origin = role === "assistant" ? "agent" : injected ? "injected" : "person"
+    return [{ type: "text", text, origin }]
+  })
+}
+
+function actionMessages(action: RawRecord, place: string, unknown: (type: string) => void): Message[] {
+  const [input, output] = [record(action.input) ?? {}, record(action.output) ?? {}]
+  const at = time(action.emittedAt)
+  const dated = at === undefined ? {} : { at }
+  const call_id = string(action.actionId)
+  const key = `${place}:${call_id ?? "action"}`
+  const tool = string(action.actionType)
+  if (tool === "say") {
+    const text = string(output.message)
+    return text === undefined
+      ? []
+      : [{ key, ...dated, role: "assistant", parts: [{ type: "text", text, origin: "agent" }] }]
+  }
+  if (tool === undefined || !ACTIONS.includes(tool)) {
+    unknown(`action/${tool ?? "(no type)"}`)
+    return []
+  }
+  const file = string(input.file)
+  const { part, effects } = finishedCall({
+    tool,
+    call_id,
+    output: string(output.message) ?? "",
+    failed: false,
+    deed: {
+      hunks: keptHunks(action.hunks),
+      reads: tool === "readCode" && file !== undefined ? [file] : undefined,
+    },
+  })
+  return [
+    { key, ...dated, role: "assistant", parts: [toolCallPart(tool, input, call_id)] },
+    { key: `${key}:result`, ...dated, role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined },
+  ]
+}
+
+const ACTIONS = ["replace", "create", "readCode"]

@@ -1,0 +1,285 @@
+import { join } from "node:path"
+import { type Deed, deedByName, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import type {
+  Connector,
+  Cursor,
+  Parsed,
+  Reading,
+  Unit,
+  UnitName,
+  Unreadable,
+  Watched,
+} from "../../../src/agents/kit/connector.ts"
+import { hunksOfReplacement } from "../../../src/agents/kit/effects.ts"
+import {
+  entriesOf,
+  factsFirst,
+  fileAt,
+  textAt,
+  type UnitWithFacts,
+  unitOfFile,
+  unitWithFacts,
+} from "../../../src/agents/kit/files.ts"
+import { readJsonl } from "../../../src/agents/kit/jsonl.ts"
+import {
+  addSessionUsage,
+  digestOf,
+  imagePart,
+  spanOf,
+  uniqueKeys,
+  withoutBulk,
+} from "../../../src/agents/kit/messages.ts"
+import { createCounts } from "../../../src/core/by-name.ts"
+import type { Conversation, Message, Origin, Part, Title } from "../../../src/core/conversation.ts"
+import { number, parseObject, type RawRecord, record, records, string, time } from "../../../src/core/record.ts"
+import type { Usage } from "../../../src/core/usage.ts"
+import { vibeRoots } from "./records.ts"
+
+/** Mistral Vibe: a folder for each session, with its messages and a file about it; its subagents' folders are within. */
+export const mistralVibeConnector: Connector = {
+  source: "mistral_vibe",
+  version: 1,
+  roots: vibeRoots,
+  discover,
+  watched,
+  read,
+  parse: parseVibe,
+  identify,
+}
+
+const MAX_META_BYTES = 16 << 20
+/** A subagent may start others. */
+const MAX_NESTED = 3
+
+function watched(root: string): Watched[] {
+  return [{ folder: root, depth: 1 + 2 * MAX_NESTED, files: /\/(messages\.jsonl|meta\.json)$/ }]
+}
+
+function* discover(root: string): Iterable<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  yield* sessionsIn(root, "", MAX_NESTED, (problem) => void problems.push(problem))
+  yield* problems
+}
+
+function* sessionsIn(
+  folder: string,
+  prefix: string,
+  nested: number,
+  report: (problem: Unreadable) => void,
+): Generator<Unit> {
+  for (const entry of entriesOf(folder, report)) {
+    if (!entry.isDirectory()) continue
+    const [session, key] = [join(folder, entry.name), `${prefix}${entry.name}`]
+    const path = join(session, "messages.jsonl")
+    const stat = fileAt(path, report)
+    if (stat) yield unitWithFacts(unitOfFile(path, key, stat), factsAt(join(session, "meta.json"), report))
+    if (nested > 0) yield* sessionsIn(join(session, "agents"), `${key}/agents/`, nested - 1, report)
+  }
+}
+
+/** Named fields only: it also holds the settings, the system prompt and every tool's description. */
+function factsAt(path: string, report: (problem: Unreadable) => void): RawRecord | undefined {
+  const meta = parseObject(textAt(path, MAX_META_BYTES, report) ?? "")
+  if (!meta) return undefined
+  const { session_id, parent_session_id, start_time, end_time, git_commit, git_branch, title, title_source } = meta
+  return {
+    type: "dex-session",
+    ...{ session_id, parent_session_id, start_time, end_time, git_commit, git_branch, title, title_source },
+    cwd: string(record(meta.environment)?.working_directory) ?? meta.working_dir,
+    model: string(meta.model) ?? record(meta.config)?.active_model,
+    stats: meta.stats,
+  }
+}
+
+function read(unit: UnitWithFacts, after?: Cursor): Reading {
+  return factsFirst(readJsonl(unit.path, after, { strip: stripMessage }), unit, after)
+}
+
+function identify(entry: RawRecord): string | undefined {
+  if (entry.type === "dex-session") return "dex-session"
+  return string(entry.message_id) ?? string(entry.tool_call_id)
+}
+
+function stripMessage({ reasoning_signature: _, reasoning_state: __, ...message }: RawRecord): RawRecord {
+  return withoutBulk(
+    Array.isArray(message.images) ? { ...message, images: records(message.images).map(stripImage) } : message,
+  )
+}
+
+/** Older versions have the fields of `source` in the image itself. */
+function stripImage(image: RawRecord): RawRecord {
+  const { data, ...source } = record(image.source) ?? image
+  if (typeof data !== "string") return image
+  return { alias: image.alias, ...source, image: digestOf(Buffer.from(data, "base64"), string(image.mime_type)) }
+}
+
+const TOOLS = {
+  command: ["bash"],
+  read: ["read", "read_file"],
+  write: ["write_file"],
+  edit: ["edit"],
+}
+
+type Content = Pick<Message, "role" | "parts" | "effects">
+type Call = { tool: string | undefined; args: RawRecord }
+
+function parseVibe(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const entries: RawRecord[] = []
+  let facts: RawRecord = {}
+  for (const entry of raw) {
+    if (entry.type === "dex-session") facts = entry
+    else entries.push(entry)
+  }
+  const id = string(facts.session_id) ?? unit.key.split("/").at(-1)!
+  const calls = callsIn(entries)
+  const keyOf = uniqueKeys()
+  const unknown = createCounts()
+  const messages: Message[] = []
+  for (const entry of entries) {
+    const said = contentOf(entry, calls)
+    if (!said) unknown.add(string(entry.role) ?? string(entry.type) ?? "(no role)")
+    else if (said.parts.length > 0)
+      messages.push({ key: keyOf(recordKey(entry) ?? `${id}:${said.role}:${messages.length}`), ...said })
+  }
+  addSessionUsage(messages, string(facts.model), vibeUsage(record(facts.stats)))
+  return {
+    conversations: messages.length === 0 ? [] : [conversationOf(id, facts, messages, unit)],
+    unknown: unknown.all(),
+  }
+}
+
+/** A fork copies messages with their ids. */
+function recordKey(entry: RawRecord): string | undefined {
+  const call = string(entry.tool_call_id)
+  return string(entry.message_id) ?? (call && `result ${call}`)
+}
+
+function callsIn(entries: RawRecord[]): Map<string, Call> {
+  const calls = entries.flatMap((entry) => records(entry.tool_calls))
+  return new Map(calls.map((call) => [string(call.id) ?? "", callOf(call)]))
+}
+
+function callOf(call: RawRecord): Call {
+  const { name, arguments: given } = record(call.function) ?? {}
+  return { tool: string(name), args: record(given) ?? parseObject(string(given) ?? "") ?? {} }
+}
+
+/** Undefined for a role that dex does not know. */
+function contentOf(entry: RawRecord, calls: Map<string, Call>): Content | undefined {
+  switch (entry.role) {
+    case "user":
+      return { role: "user", parts: promptParts(entry) }
+    case "assistant":
+      return { role: "assistant", parts: answerParts(entry) }
+    case "tool":
+      return resultOf(entry, calls)
+    case "system":
+      return { role: "system", parts: textParts(entry.content, "injected") }
+    default:
+      return undefined
+  }
+}
+
+function promptParts(entry: RawRecord): Part[] {
+  const origin = entry.injected === true ? "injected" : "person"
+  const images = records(entry.images).map((image) => imagePart(image.image, origin, string(image.alias)))
+  return [...textParts(entry.content, origin), ...images]
+}
+
+function answerParts(entry: RawRecord): Part[] {
+  const thinking = string(entry.reasoning_content)
+  return [
+    ...(thinking === undefined ? [] : [{ type: "thinking", text: thinking, origin: "agent" } as const]),
+    ...textParts(entry.content, "agent"),
+    ...records(entry.tool_calls).map((call) =>
+      toolCallPart(callOf(call).tool, record(call.function)?.arguments, string(call.id)),
+    ),
+  ]
+}
+
+/** What a tool returned is written as a line for each of its fields; a command that failed, as a sentence with its code. */
+function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
+  const call_id = string(entry.tool_call_id)
+  const call = calls.get(call_id ?? "")
+  const tool = string(entry.name) ?? call?.tool
+  const text = textParts(entry.content, "local_tool")
+    .map((part) => part.text)
+    .join("\n")
+  const told = tool === "bash" ? /^(returncode|Return code): (-?\d{1,10})$/m.exec(text) : undefined
+  const printed = told?.[1] === "Return code" ? text.slice(told.index + told[0].length) : text
+  const { part, effects } = finishedCall({
+    tool,
+    call_id,
+    output: printed.replace(/^stdout: /m, ""),
+    failed: /^\s*<(?:tool_error|user_cancellation)>/.test(text),
+    exit_status: told ? Number(told[2]) : undefined,
+    deed: call ? deedOf(call) : {},
+  })
+  return { role: "tool", parts: [{ ...part, text }], effects: effects.length > 0 ? effects : undefined }
+}
+
+function deedOf({ tool, args }: Call): Deed {
+  const path = string(args.file_path) ?? string(args.path)
+  if (tool !== "search_replace" || path === undefined) return deedByName(TOOLS, tool, args)
+  return { hunks: blocksIn(string(args.content) ?? "").flatMap(([old, now]) => hunksOfReplacement(path, old, now)) }
+}
+
+/** Before 2.10 an edit was a text of `<<<<<<< SEARCH`, `=======` and `>>>>>>> REPLACE`. */
+function blocksIn(text: string): [string, string][] {
+  return text.split(/^<{5,9} SEARCH\n/m).flatMap((block): [string, string][] => {
+    const [both, ...rest] = block.split(/^>{5,9} REPLACE$/m)
+    const [old, ...now] = both!.split(/^={5,9}\n/m)
+    return rest.length > 0 && now.length > 0 ? [[old!, now.join("")]] : []
+  })
+}
+
+function textParts(content: unknown, origin: Origin): Part[] {
+  const texts = typeof content === "string" ? [content] : records(content).map(({ text }) => text)
+  return texts.flatMap((text): Part[] => (string(text) ? [{ type: "text", text: string(text)!, origin }] : []))
+}
+
+function vibeUsage(stats: RawRecord | undefined): Usage | undefined {
+  const of = (field: string) => number(stats?.[field]) ?? 0
+  const [given, cached, output] = [
+    of("session_prompt_tokens"),
+    of("session_cached_tokens"),
+    of("session_completion_tokens"),
+  ]
+  if (given + output === 0) return undefined
+  const cost = of("session_cost")
+  return {
+    input: Math.max(0, given - cached),
+    output,
+    cache_read: cached,
+    cache_write: 0,
+    cost: cost > 0 ? cost : undefined,
+  }
+}
+
+function conversationOf(id: string, facts: RawRecord, messages: Message[], unit: UnitName): Conversation {
+  const isSubagent = unit.key.includes("/agents/")
+  const [cwd, parent] = [string(facts.cwd), string(facts.parent_session_id)]
+  const title = titleOf(facts, messages)
+  const [branch, commit] = [string(facts.git_branch), string(facts.git_commit)]
+  return {
+    id,
+    kind: isSubagent ? "subagent" : "person",
+    title,
+    cwds: cwd === undefined ? [] : [cwd],
+    git_branch: branch,
+    git_commit: commit,
+    ...(parent !== undefined && (isSubagent ? { parent: { id: parent } } : { resume_of: parent })),
+    ...spanOf([time(facts.start_time), time(facts.end_time)]),
+    messages,
+    authority: 1,
+  }
+}
+
+/** Where nobody gave a session a name, it may be the beginning of the prompt: that is no name. */
+function titleOf(facts: RawRecord, messages: Message[]): Title | undefined {
+  const text = string(facts.title)
+  if (text === undefined) return undefined
+  if (facts.title_source === "manual") return { text, from: "person" }
+  const prompt = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
+  return prompt.startsWith(text.replace(/…$/, "")) ? undefined : { text, from: "agent" }
+}

@@ -1,0 +1,165 @@
+import { join } from "node:path"
+import type {
+  Connector,
+  Cursor,
+  Parsed,
+  Reading,
+  Unit,
+  UnitName,
+  Unreadable,
+  Watched,
+} from "../../../src/agents/kit/connector.ts"
+import {
+  entriesOf,
+  factsFirst,
+  fileAt,
+  textAt,
+  type UnitWithFacts,
+  unitOfFile,
+  unitWithFacts,
+} from "../../../src/agents/kit/files.ts"
+import { readJsonl } from "../../../src/agents/kit/jsonl.ts"
+import type { Conversation, Kind, Part } from "../../../src/core/conversation.ts"
+import { defined } from "../../../src/core/defined.ts"
+import { parseObject, type RawRecord, record, string } from "../../../src/core/record.ts"
+import { piConnector, stripPiEntry } from "./pi/connector.ts"
+import { type PiDialect, parsePi } from "./pi/parse.ts"
+import { openclawRoots } from "./records.ts"
+
+/** OpenClaw: files of Pi's format, in a folder for each of its agents, with an index beside them. */
+export const openclawConnector: Connector = {
+  source: "openclaw",
+  version: 1,
+  roots: openclawRoots,
+  discover,
+  watched,
+  read,
+  parse: parseOpenclaw,
+  identify: (entry) => (entry.type === "dex-session" ? "dex-session" : piConnector.identify?.(entry)),
+}
+
+/** A reset or a deletion renames a transcript; `.full.bak` is what it was before it was shortened. */
+const TRANSCRIPT = /^(.+?)\.jsonl(?:\.(?:reset|deleted)\..+|\.full\.bak)?$/
+/** Copies of a transcript, and a log of what was sent to the model. */
+const COPY = /\.(?:checkpoint\.[^/]*|trajectory)$/
+const MAX_INDEX_BYTES = 64 << 20
+
+function watched(root: string): Watched[] {
+  return [{ folder: root, depth: 2, files: /^[^/]+\/sessions\/(.*\.jsonl.*|sessions\.json)$/ }]
+}
+
+function* discover(root: string): Iterable<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const report = (problem: Unreadable) => void problems.push(problem)
+  for (const agent of entriesOf(root, report)) {
+    if (!agent.isDirectory()) continue
+    const folder = join(root, agent.name, "sessions")
+    const facts = factsIn(join(folder, "sessions.json"), report)
+    for (const [id, unit] of transcriptsIn(folder, agent.name, report)) yield unitWithFacts(unit, facts.get(id))
+  }
+  yield* problems
+}
+
+/** One unit for each session: of several files, the one that OpenClaw still writes, or else the last one. */
+function transcriptsIn(folder: string, agent: string, report: (problem: Unreadable) => void): Map<string, Unit> {
+  const found = new Map<string, Unit>()
+  for (const { name } of entriesOf(folder, report)) {
+    const id = TRANSCRIPT.exec(name)?.[1]
+    if (id === undefined || COPY.test(id)) continue
+    const path = join(folder, name)
+    const stat = fileAt(path, report)
+    if (!stat) continue
+    const unit = unitOfFile(path, `${agent}/${id}`, stat)
+    const other = found.get(id)
+    if (!other || rank(unit) > rank(other)) found.set(id, unit)
+  }
+  return found
+}
+
+function rank({ path, modifiedAt }: Unit): number {
+  return path.endsWith(".jsonl") ? Number.POSITIVE_INFINITY : modifiedAt
+}
+
+/** What the index says of each session, by its id. */
+function factsIn(path: string, report: (problem: Unreadable) => void): Map<string, OpenclawFacts> {
+  const index = parseObject(textAt(path, MAX_INDEX_BYTES, report) ?? "{}") ?? {}
+  const idOf = (key: unknown) => string(record(index[String(key)])?.sessionId)
+  return new Map(
+    Object.entries(index).flatMap(([key, value]) => {
+      const entry: RawRecord = record(value) ?? {}
+      const [id, label, parent] = [string(entry.sessionId), string(entry.label), idOf(entry.spawnedBy)]
+      if (id === undefined) return []
+      return [[id, { type: "dex-session", key, label: label || undefined, parent: parent || undefined }] as const]
+    }),
+  )
+}
+
+function read(unit: UnitWithFacts, after?: Cursor): Reading {
+  return factsFirst(readJsonl(unit.path, after, { strip: stripPiEntry }), unit, after)
+}
+
+/** What OpenClaw's index says of a session. Kept as the record that the unit begins with. */
+type OpenclawFacts = { type: "dex-session"; key: string; label?: string; parent?: string }
+
+const OPENCLAW: PiDialect = {
+  tools: {
+    command: ["exec", "bash", "shell_exec", "run_terminal"],
+    read: ["read"],
+    write: ["write"],
+    edit: ["edit", "edit_file"],
+  },
+  promptParts,
+}
+
+function parseOpenclaw(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const entries: RawRecord[] = []
+  let facts: RawRecord = {}
+  for (const entry of raw) {
+    if (entry.type === "dex-session") facts = entry
+    else entries.push(entry)
+  }
+  const parsed = parsePi(entries, unit, OPENCLAW)
+  return { ...parsed, conversations: parsed.conversations.map((conversation) => withFacts(conversation, facts)) }
+}
+
+function withFacts(conversation: Conversation, { key, label, parent }: RawRecord): Conversation {
+  const kind = kindOf(string(key) ?? "")
+  const text = string(label)
+  const parentId = string(parent)
+  return {
+    ...defined(conversation),
+    kind,
+    title: text === undefined ? conversation.title : { text, from: kind === "person" ? "person" : "agent" },
+    parent: kind === "subagent" && parentId !== undefined ? { id: parentId } : conversation.parent,
+  }
+}
+
+/** A session's key says who asked: `agent:main:main`, `agent:main:subagent:<id>`, `cron:<job>`, `hook:<id>`. */
+function kindOf(key: string): Kind {
+  if (key.includes(":subagent:")) return "subagent"
+  return /(?:^|:)(?:cron|hook):/.test(key) ? "automation" : "person"
+}
+
+const CLOSING = "\n```"
+/** The moment, before what came over a channel. */
+const MOMENT = /^\[(?:[A-Z][a-z]{2} )?\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}[^\]\n]{0,24}\]\s+/
+
+/** What the gateway puts before a person's words: blocks about who wrote and where, and the moment. */
+function promptParts(text: string): Part[] {
+  const at = bodyFrom(text)
+  const injected: Part[] = at === 0 ? [] : [{ type: "text", text: text.slice(0, at).trim(), origin: "injected" }]
+  const said = text.slice(at).trim()
+  return said === "" ? injected : [...injected, { type: "text", text: said, origin: "person" }]
+}
+
+function bodyFrom(text: string): number {
+  let at = 0
+  for (;;) {
+    const opened = /^[A-Z][^\n(]{0,60}\(untrusted[^)\n]{0,40}\):\n```json\n/.exec(text.slice(at, at + 200))
+    const close = opened ? text.indexOf(CLOSING, at + opened[0].length - 1) : -1
+    if (close === -1) break
+    at = close + CLOSING.length
+    while (text[at] === "\n") at++
+  }
+  return at + (MOMENT.exec(text.slice(at, at + 80))?.[0].length ?? 0)
+}

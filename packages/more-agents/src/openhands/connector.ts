@@ -1,0 +1,178 @@
+import { join } from "node:path"
+import { crc32 } from "node:zlib"
+import type {
+  Connector,
+  Cursor,
+  Reading,
+  Skipped,
+  Unit,
+  Unreadable,
+  Watched,
+} from "../../../../src/agents/kit/connector.ts"
+import {
+  entriesOf,
+  factsFirst,
+  fileAt,
+  textAt,
+  type UnitWithFacts,
+  unitOfFile,
+  unitWithFacts,
+} from "../../../../src/agents/kit/files.ts"
+import { hunksBetween } from "../../../../src/agents/kit/hunks-between.ts"
+import { isSettled } from "../../../../src/agents/kit/jsonl.ts"
+import { digestOfDataUri, withoutBulk } from "../../../../src/agents/kit/messages.ts"
+import { defined } from "../../../../src/core/defined.ts"
+import { messageOf } from "../../../../src/core/error.ts"
+import {
+  isDeeperThan,
+  MAX_DEPTH,
+  parseObject,
+  type RawRecord,
+  record,
+  records,
+  string,
+} from "../../../../src/core/record.ts"
+import { readText } from "../../../../src/files/read-file.ts"
+import { openhandsRoots } from "../records.ts"
+import { parseOpenhands } from "./parse.ts"
+
+/** OpenHands' command line: a folder for each conversation, in it a file for each event, never changed, and one for its state. */
+export const openhandsConnector: Connector = {
+  source: "openhands",
+  version: 1,
+  roots: openhandsRoots,
+  discover,
+  watched: (root): Watched[] => [{ folder: root, depth: 2, files: /^[^/]+\/(base_state|events\/event-[^/]+)\.json$/ }],
+  read,
+  parse: parseOpenhands,
+  identify: (event) => (event.type === "dex-session" ? "dex-session" : string(event.id)),
+}
+
+const STATE = "base_state.json"
+const EVENT = /^event-\d+-.*\.json$/
+const MAX_STATE_BYTES = 64 << 20
+const MAX_EVENT_BYTES = 64 << 20
+/** How large an event is, roughly: looking at each of them would take too long. */
+const EVENT_BYTES = 4096
+
+function* discover(root: string): Generator<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const report = (problem: Unreadable) => void problems.push(problem)
+  for (const entry of entriesOf(root, report)) {
+    if (!entry.isDirectory()) continue
+    const names = eventsIn(join(root, entry.name), report)
+    const path = join(root, entry.name, STATE)
+    const stat = fileAt(path, report)
+    if (!stat || names.length === 0) continue
+    const unit = unitOfFile(path, entry.name, stat)
+    const bytes = names.length * EVENT_BYTES
+    yield unitWithFacts({ ...unit, bytes, stamp: `${names.length}:${names.at(-1)}` }, factsAt(path, report))
+  }
+  yield* problems
+}
+
+function eventsIn(folder: string, report: (problem: Unreadable) => void): string[] {
+  return entriesOf(join(folder, "events"), report).flatMap(({ name }) => (EVENT.test(name) ? [name] : []))
+}
+
+/** Named fields only: the state also holds the agent's settings, with keys. */
+function factsAt(path: string, report: (problem: Unreadable) => void): RawRecord | undefined {
+  const state = parseObject(textAt(path, MAX_STATE_BYTES, report) ?? "")
+  if (!state) return undefined
+  const metrics = records(Object.values(record(record(state.stats)?.usage_to_metrics) ?? {}))
+  return {
+    type: "dex-session",
+    id: state.id,
+    working_dir: record(state.workspace)?.working_dir,
+    model: record(record(state.agent)?.llm)?.model,
+    usage: metrics.map(({ accumulated_cost, accumulated_token_usage }) => ({
+      accumulated_cost,
+      accumulated_token_usage,
+    })),
+  }
+}
+
+/** The cursor counts events, and has a checksum of the names of those that were read. */
+function read(unit: UnitWithFacts, after?: Cursor): Reading {
+  const folder = join(unit.path, "..")
+  const names = eventsIn(folder, () => {})
+  const goesOn = after !== undefined && after.offset <= names.length && after.crc === crcOf(names, after.offset)
+  let offset = goesOn ? after.offset : 0
+  let pending = false
+  const skipped: Skipped[] = []
+  function* events(): Generator<RawRecord> {
+    for (const name of names.slice(offset)) {
+      const path = join(folder, "events", name)
+      const event = eventAt(path)
+      if (typeof event === "string") {
+        pending = !isSettled(fileAt(path, () => {})?.mtimeMs ?? 0, Date.now())
+        if (pending) return // somebody may still be writing it
+        skipped.push({ reason: event, where: path })
+      } else yield event
+      offset++
+    }
+  }
+  const end = () => ({ cursor: { offset, crc: crcOf(names, offset) }, skipped, pending })
+  return factsFirst({ mode: goesOn || !after ? "append" : "replace", records: events(), end }, unit, after)
+}
+
+function crcOf(names: string[], count: number): number {
+  return crc32(names.slice(0, count).join("\n"))
+}
+
+/** The event, or why it could not be read. */
+function eventAt(path: string): RawRecord | string {
+  try {
+    const event = parseObject(readText(path, MAX_EVENT_BYTES))
+    if (!event) return "not a whole JSON object"
+    return isDeeperThan(event, MAX_DEPTH) ? `nested deeper than ${MAX_DEPTH} levels` : stripOpenhandsEvent(event)
+  } catch (error) {
+    return messageOf(error)
+  }
+}
+
+/** Without tools' descriptions, what only a provider can read, and image bytes; two versions of a file become what differs. */
+export function stripOpenhandsEvent(event: RawRecord): RawRecord {
+  const { tools: _, reasoning_details: __, responses_reasoning_item: ___, critic_result: ____, ...kept } = event
+  const observation = record(kept.observation)
+  const message = record(kept.llm_message)
+  return withoutBulk({
+    ...kept,
+    ...defined({
+      observation: observation && stripObservation(observation),
+      llm_message: message && { ...message, content: contentOf(message.content) },
+    }),
+    ...defined({
+      thinking_blocks: Array.isArray(kept.thinking_blocks)
+        ? records(kept.thinking_blocks).map(stripThinking)
+        : undefined,
+    }),
+  })
+}
+
+function stripObservation({ old_content, new_content, hunks: _, ...observation }: RawRecord): RawRecord {
+  const path = string(observation.path)
+  const [before, after] = [string(old_content) ?? "", string(new_content)]
+  const changed = path !== undefined && after !== undefined && observation.command !== "view"
+  return {
+    ...observation,
+    content: contentOf(observation.content),
+    ...defined({ hunks: changed ? hunksBetween(path, before, after) : undefined }),
+  }
+}
+
+function contentOf(content: unknown): unknown {
+  return Array.isArray(content) ? records(content).flatMap(withoutImageBytes) : content
+}
+
+function withoutImageBytes(piece: RawRecord): RawRecord[] {
+  if (!Array.isArray(piece.image_urls)) return [piece]
+  return piece.image_urls.flatMap((url) => {
+    const image = digestOfDataUri(string(url) ?? "")
+    return image ? [{ type: "image", image }] : []
+  })
+}
+
+function stripThinking({ signature: _, data: __, ...block }: RawRecord): RawRecord {
+  return block
+}

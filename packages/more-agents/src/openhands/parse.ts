@@ -1,0 +1,183 @@
+import { type Deed, deedByName, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
+import { keptHunks } from "../../../../src/agents/kit/hunks-between.ts"
+import { addSessionUsage, imagePart, spanOf, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { createCounts } from "../../../../src/core/by-name.ts"
+import type { Conversation, Message, Origin, Part } from "../../../../src/core/conversation.ts"
+import { number, parseObject, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
+import { totalUsage, type Usage } from "../../../../src/core/usage.ts"
+
+const TOOLS = {
+  command: ["terminal", "execute_bash"],
+  editor: ["file_editor", "str_replace_editor", "planning_file_editor"],
+}
+/** What says nothing to a person. */
+const QUIET = [
+  ...["ConversationStateUpdateEvent", "CondensationRequest", "TokenEvent", "PauseEvent", "LLMCompletionLogEvent"],
+  ...["InterruptEvent", "StreamingDeltaEvent"],
+]
+
+type Content = Pick<Message, "role" | "parts" | "effects">
+type Call = { tool: string | undefined; args: RawRecord }
+
+export function parseOpenhands(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const events: RawRecord[] = []
+  let about: RawRecord = {}
+  for (const event of raw) {
+    if (event.type === "dex-session") about = event
+    else events.push(event)
+  }
+  const id = string(about.id) ?? unit.key
+  const actions = events.filter(({ kind }) => kind === "ActionEvent")
+  const calls = new Map(actions.map((event) => [string(event.tool_call_id) ?? "", callOf(event)]))
+  const unknown = createCounts()
+  const keyOf = uniqueKeys()
+  const messages: Message[] = []
+  for (const event of events) {
+    const said = contentOf(event, calls)
+    if (!said) unknown.add(string(event.kind) ?? string(event.type) ?? "(no kind)")
+    else if (said.parts.length > 0) {
+      const at = time(event.timestamp)
+      const key = keyOf(`${id}:${string(event.id) ?? messages.length}`)
+      messages.push({ key, at, ...said })
+    }
+  }
+  addSessionUsage(messages, string(about.model), spentIn(about))
+  return {
+    conversations: messages.length === 0 ? [] : [conversationOf(id, about, events, messages)],
+    unknown: unknown.all(),
+  }
+}
+
+function callOf(event: RawRecord): Call {
+  const call = record(event.tool_call)
+  const args = record(event.action) ?? parseObject(string(call?.arguments) ?? "") ?? {}
+  return { tool: string(event.tool_name) ?? string(call?.name), args }
+}
+
+/** Undefined for a kind that dex does not know. */
+function contentOf(event: RawRecord, calls: Map<string, Call>): Content | undefined {
+  switch (event.kind) {
+    case "MessageEvent":
+      return messageOf(event)
+    case "ActionEvent":
+      return { role: "assistant", parts: actionParts(event) }
+    case "ObservationEvent":
+    case "UserRejectObservation":
+    case "AgentErrorEvent":
+      return resultOf(event, calls)
+    case "SystemPromptEvent":
+      return { role: "system", parts: textParts([record(event.system_prompt)], "injected") }
+    case "Condensation":
+    case "CondensationSummaryEvent": {
+      const text = string(event.summary)
+      return { role: "system", parts: text === undefined ? [] : [{ type: "summary", text, origin: "agent" }] }
+    }
+    case "ConversationErrorEvent":
+      return { role: "system", parts: textParts(string(event.detail) ?? string(event.code) ?? "", "local_tool") }
+    default:
+      return QUIET.includes(String(event.kind)) ? { role: "system", parts: [] } : undefined
+  }
+}
+
+function messageOf(event: RawRecord): Content {
+  const { content, role } = record(event.llm_message) ?? {}
+  const added = textParts(event.extended_content, "injected")
+  if (role === "assistant")
+    return { role: "assistant", parts: [...thinkingOf(event), ...textParts(content, "agent"), ...added] }
+  if (role === "system") return { role: "system", parts: textParts(content, "injected") }
+  return { role: "user", parts: [...textParts(content, event.source === "user" ? "person" : "injected"), ...added] }
+}
+
+function thinkingOf(event: RawRecord): Part[] {
+  const message = record(event.llm_message)
+  const texts = [event, message].flatMap((one) => records(one?.thinking_blocks).map(({ thinking }) => string(thinking)))
+  const told = texts.filter((text) => text !== undefined)
+  const text =
+    told.length > 0 ? told.join("\n\n") : (string(event.reasoning_content) ?? string(message?.reasoning_content))
+  return text === undefined ? [] : [{ type: "thinking", text, origin: "agent" }]
+}
+
+/** The last call of a task holds the answer. */
+function actionParts(event: RawRecord): Part[] {
+  const { tool, args } = callOf(event)
+  const { kind: _, ...asked } = args
+  const before = [...thinkingOf(event), ...textParts(event.thought, "agent")]
+  const answer = tool === "finish" ? string(args.message) : undefined
+  if (answer !== undefined) return [...before, { type: "text", text: answer, origin: "agent" }]
+  return [...before, toolCallPart(tool, asked, string(event.tool_call_id))]
+}
+
+function resultOf(event: RawRecord, calls: Map<string, Call>): Content {
+  const call_id = string(event.tool_call_id)
+  const call = calls.get(call_id ?? "")
+  if (call?.tool === "finish") return { role: "tool", parts: [] }
+  const observation = record(event.observation) ?? {}
+  const said = textParts(observation.content, "local_tool")
+  const refused = string(event.rejection_reason) ?? string(event.error)
+  const exit = number(observation.exit_code) ?? number(record(observation.metadata)?.exit_code)
+  const { part, effects } = finishedCall({
+    tool: string(event.tool_name) ?? call?.tool,
+    call_id,
+    output: refused ?? said.map(({ text }) => text).join("\n"),
+    failed: refused !== undefined || observation.is_error === true || string(observation.error) !== undefined,
+    exit_status: exit !== undefined && exit >= 0 ? exit : undefined, // below 0 it still runs
+    deed: deedOf(call, observation),
+    isRemote: string(observation.kind)?.startsWith("MCP") === true,
+  })
+  const images = said.filter(({ type }) => type === "image")
+  return { role: "tool", parts: [part, ...images], effects: effects.length > 0 ? effects : undefined }
+}
+
+function deedOf(call: Call | undefined, { hunks }: RawRecord): Deed {
+  const changed = keptHunks(hunks)
+  if (changed.length > 0) return { hunks: changed }
+  return call ? deedByName(TOOLS, call.tool, call.args) : {}
+}
+
+function textParts(content: unknown, origin: Origin): Part[] {
+  const pieces = typeof content === "string" ? [{ text: content }] : records(content)
+  return pieces.flatMap((piece: RawRecord): Part[] => {
+    if (piece.type === "image") return [imagePart(piece.image, origin)]
+    const text = string(piece.text)
+    return text === undefined ? [] : [{ type: "text", text, origin }]
+  })
+}
+
+function spentIn(about: RawRecord): Usage | undefined {
+  const usage = totalUsage(records(about.usage).map(openhandsUsage))
+  return usage && usage.input + usage.output + usage.cache_read > 0 ? usage : undefined
+}
+
+/** Its prompts count what came from the cache, and what went there. */
+function openhandsUsage({ accumulated_cost, accumulated_token_usage }: RawRecord): Usage {
+  const counted = record(accumulated_token_usage)
+  const of = (field: string) => number(counted?.[field]) ?? 0
+  const [cache_read, cache_write, reasoning] = [
+    of("cache_read_tokens"),
+    of("cache_write_tokens"),
+    of("reasoning_tokens"),
+  ]
+  const cost = number(accumulated_cost) ?? 0
+  return {
+    input: Math.max(0, of("prompt_tokens") - cache_read - cache_write),
+    output: of("completion_tokens"),
+    cache_read,
+    cache_write,
+    reasoning: reasoning > 0 ? reasoning : undefined,
+    cost: cost > 0 ? cost : undefined,
+  }
+}
+
+function conversationOf(id: string, about: RawRecord, events: RawRecord[], messages: Message[]): Conversation {
+  const folders = events.map(({ observation }) => record(record(observation)?.metadata)?.working_dir)
+  const cwds = [about.working_dir, ...folders].flatMap((folder) => string(folder) ?? [])
+  return {
+    id,
+    kind: "person",
+    cwds: [...new Set(cwds)].slice(0, 20),
+    ...spanOf(messages.map(({ at }) => at)),
+    messages,
+    authority: 1,
+  }
+}

@@ -1,0 +1,317 @@
+import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
+import {
+  commandEffect,
+  commitEffects,
+  editEffects,
+  fileEffect,
+  hunkOfNewFile,
+  hunksOfReplacement,
+  parsePatch,
+  patchIn,
+  toolOrigin,
+} from "../../../../src/agents/kit/effects.ts"
+import { imagePart, spanOf, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { createCounts } from "../../../../src/core/by-name.ts"
+import type { Conversation, Effect, Hunk, Message, Origin, Part } from "../../../../src/core/conversation.ts"
+import { array, number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
+import type { Usage } from "../../../../src/core/usage.ts"
+
+/** What says nothing by itself. */
+const QUIET = ["session", "session_info", "model_change", "thinking_level_change", "label", "custom", "title"]
+const KNOWN = [...QUIET, "message", "compaction", "branch_summary", "custom_message"]
+
+/** In what agents that write Pi's files differ from it. */
+export type PiDialect = {
+  /** The names of the tools that do something to files. */
+  tools: Record<"command" | "read" | "write" | "edit", readonly string[]>
+  /** What stands in a person's message, where the program puts words of its own there. */
+  promptParts(text: string): Part[]
+}
+
+const PI: PiDialect = {
+  tools: { command: ["bash"], read: ["read"], write: ["write"], edit: ["edit"] },
+  promptParts: (text) => [{ type: "text", text, origin: "person" }],
+}
+
+/** A tool call of the session: its result comes in a message of its own, and tells what became of it. */
+type Call = { tool: string; does?: keyof PiDialect["tools"]; args: RawRecord }
+
+export function parsePi(raw: Iterable<RawRecord>, unit: UnitName, dialect = PI): Parsed {
+  const entries = [...raw]
+  const header = entries.find(({ type }) => type === "session") ?? {}
+  const calls = callsIn(entries, dialect)
+  const left = abandonedIn(entries)
+  const keys = keysFor(string(header.id) ?? unit.key)
+  const unknown = createCounts()
+  const messages: Message[] = []
+  for (const entry of entries) {
+    const said = contentOf(entry, calls, dialect)
+    if (said === "unknown") unknown.add(typeOf(entry))
+    else if (said && said.parts.length > 0) {
+      const at = time(entry.timestamp) ?? time(record(entry.message)?.timestamp)
+      const key = keys(entry, said.role)
+      messages.push({
+        key,
+        at,
+        ...said,
+        abandoned: left.has(string(entry.id) ?? "") ? true : undefined,
+      })
+    }
+  }
+  return {
+    conversations: messages.length === 0 ? [] : [conversationOf(entries, header, messages, unit)],
+    unknown: unknown.all(),
+  }
+}
+
+function typeOf(entry: RawRecord): string {
+  const type = string(entry.type) ?? "(no type)"
+  return type === "message" ? `message/${string(record(entry.message)?.role) ?? "(no role)"}` : type
+}
+
+/**
+ * A fork copies entries as they are, so the moment and the short id name an entry in both files. The first versions had no
+ * ids, and some entries no moment: what was said at one moment by one role is then told apart by its place.
+ */
+function keysFor(session: string): (entry: RawRecord, role: string) => string {
+  const unique = uniqueKeys()
+  return (entry, role) => {
+    const [id, at] = [string(entry.id), string(entry.timestamp)]
+    return unique(at === undefined ? `${session}:${id ?? role}` : `${at}:${id ?? role}`)
+  }
+}
+
+/**
+ * Every entry names the one before it, and the last one is where the session stands: what is not on its way was left. A
+ * result may name its call instead of the entry with the call.
+ */
+function abandonedIn(entries: RawRecord[]): Set<string> {
+  const callers = new Map(
+    entries.flatMap(({ id, message }) => records(record(message)?.content).map((part) => [part.id, id] as const)),
+  )
+  const named = entries.filter(({ id }) => string(id))
+  const ids = new Set(named.map(({ id }) => id))
+  const parents = new Map(
+    named.map(({ id, parentId }) => [string(id)!, ids.has(parentId) ? parentId : callers.get(parentId)]),
+  )
+  const last = entries.findLast(({ type, id }) => type !== "session" && KNOWN.includes(String(type)) && string(id))
+  const standing = new Set<unknown>()
+  for (let id: unknown = last?.id; parents.has(id as string) && !standing.has(id); id = parents.get(id as string))
+    standing.add(id)
+  return new Set([...parents.keys()].filter((id) => standing.size > 0 && !standing.has(id)))
+}
+
+function callsIn(entries: RawRecord[], { tools }: PiDialect): Map<string, Call> {
+  const kinds = Object.keys(tools) as (keyof typeof tools)[]
+  const doneBy = (tool: string) => kinds.find((kind) => tools[kind].includes(tool))
+  const callOf = (tool: string, args: unknown): Call => {
+    const does = doneBy(tool)
+    return { tool, does, args: record(args) ?? {} }
+  }
+  const calls = entries.flatMap((entry) => records(record(entry.message)?.content))
+  return new Map(
+    calls.flatMap(({ type, id, name, arguments: args }) =>
+      type === "toolCall" && string(id) ? [[string(id)!, callOf(string(name) ?? "unknown", args)] as const] : [],
+    ),
+  )
+}
+
+type Content = Pick<Message, "role" | "parts" | "effects" | "model" | "usage">
+
+/** Undefined where there is nothing to tell. */
+function contentOf(entry: RawRecord, calls: Map<string, Call>, dialect: PiDialect): Content | "unknown" | undefined {
+  const type = string(entry.type) ?? ""
+  if (type === "message") return messageOf(record(entry.message) ?? {}, calls, dialect)
+  if (type === "compaction" || type === "branch_summary") {
+    const summary = string(entry.summary)
+    return summary === undefined
+      ? undefined
+      : { role: "system", parts: [{ type: "summary", text: summary, origin: "agent" }] }
+  }
+  if (type === "custom_message") return { role: "system", parts: textParts(entry.content, "injected") }
+  return QUIET.includes(type) ? undefined : "unknown"
+}
+
+function messageOf(message: RawRecord, calls: Map<string, Call>, dialect: PiDialect): Content | "unknown" {
+  switch (message.role) {
+    case "user":
+      return {
+        role: "user",
+        parts: textParts(message.content, "person").flatMap((part) =>
+          part.type === "text" ? dialect.promptParts(part.text) : [part],
+        ),
+      }
+    case "assistant":
+      return answerOf(message)
+    case "toolResult":
+      return resultOf(message, calls)
+    case "bashExecution":
+      return commandOf(message)
+    case "system":
+    case "custom":
+      return { role: "system", parts: [...textParts(message.content, "injected"), ...sectionsOf(message.sections)] }
+    case "branchSummary":
+    case "compactionSummary": {
+      const text = string(message.summary)
+      return { role: "system", parts: text === undefined ? [] : [{ type: "summary", text, origin: "agent" }] }
+    }
+    default:
+      return "unknown"
+  }
+}
+
+function answerOf(message: RawRecord): Content {
+  const model = string(message.model)
+  const usage = piUsage(record(message.usage))
+  const problem = string(message.errorMessage)
+  const parts = records(message.content).flatMap((part): Part[] => {
+    const text = string(part.text) ?? string(part.thinking)
+    if (part.type === "toolCall") return [callPart(part)]
+    if (part.type === "image") return [imagePart(part.image, "agent")]
+    if (text === undefined) return []
+    return [{ type: part.type === "thinking" ? "thinking" : "text", text, origin: "agent" }]
+  })
+  const said = typeof message.content === "string" ? textParts(message.content, "agent") : parts
+  return {
+    role: "assistant",
+    parts: problem === undefined ? said : [...said, { type: "text", text: problem, origin: "local_tool" }],
+    model,
+    usage,
+  }
+}
+
+function callPart(part: RawRecord): Part {
+  const id = string(part.id)
+  return {
+    type: "tool_call",
+    text: JSON.stringify(part.arguments ?? {}),
+    origin: "agent",
+    tool: string(part.name) ?? "unknown",
+    call_id: id,
+  }
+}
+
+function resultOf(message: RawRecord, calls: Map<string, Call>): Content {
+  const id = string(message.toolCallId)
+  const call = calls.get(id ?? "")
+  const tool = string(message.toolName) ?? call?.tool
+  const is_error = message.isError === true
+  const origin = toolOrigin(tool)
+  const said = textParts(message.content, origin)
+  const text = said.map((part) => part.text).join("\n")
+  const hunks = call && !is_error ? hunksOf(call) : []
+  const exit = number(record(message.details)?.exitCode)
+  const effects = call ? [...effectsOf(call, { text, failed: is_error, exit }, id), ...editEffects(hunks, id)] : []
+  const result: Part = {
+    type: "tool_result",
+    text,
+    origin,
+    tool,
+    call_id: id,
+    is_error,
+    hunks: hunks.length > 0 ? hunks : undefined,
+  }
+  const images = said.filter(({ type }) => type === "image")
+  return { role: "tool", parts: [result, ...images], effects: effects.length > 0 ? effects : undefined }
+}
+
+/** A command that the person ran. */
+function commandOf(message: RawRecord): Content {
+  const command = string(message.command)
+  if (command === undefined) return { role: "tool", parts: [] }
+  const output = string(message.output) ?? ""
+  const exit_status = number(message.exitCode)
+  const failed = exit_status !== undefined && exit_status !== 0
+  return {
+    role: "tool",
+    parts: [
+      { type: "tool_result", text: `$ ${command}\n${output}`, origin: "local_tool", tool: "bash", is_error: failed },
+    ],
+    effects: [commandEffect(command, { exit_status, output }), ...(failed ? [] : commitEffects(command, output))],
+  }
+}
+
+type Outcome = { text: string; failed: boolean; exit: number | undefined }
+
+function effectsOf({ does, args }: Call, { text, failed, exit }: Outcome, call_id: string | undefined): Effect[] {
+  const command = does === "command" ? string(args.command) : undefined
+  if (command !== undefined) {
+    const printed = /^\(?Command exited with code (\d{1,5})\)?$/m.exec(text)?.[1]
+    const exit_status = exit ?? (printed === undefined ? undefined : Number(printed))
+    const outcome = {
+      failed: failed || (exit ?? 0) !== 0,
+      output: text,
+      exit_status,
+      call_id,
+    }
+    return [commandEffect(command, outcome), ...(outcome.failed ? [] : commitEffects(command, text, call_id))]
+  }
+  const path = pathOf(args)
+  return does === "read" && path !== undefined ? [fileEffect(path, "read", call_id)] : []
+}
+
+function pathOf(args: RawRecord): string | undefined {
+  return string(args.path) ?? string(args.file_path) ?? string(args.filePath)
+}
+
+function hunksOf({ tool, does, args }: Call): Hunk[] {
+  if (tool === "apply_patch") return parsePatch(patchIn(string(args.input) ?? string(args.patch) ?? "") ?? "").hunks
+  const path = pathOf(args)
+  if (path === undefined) return []
+  if (does === "write") return typeof args.content === "string" ? [hunkOfNewFile(path, args.content)] : []
+  if (does !== "edit") return []
+  const edits = array(args.edits).length > 0 ? records(args.edits) : [args]
+  return edits.flatMap((edit) =>
+    hunksOfReplacement(path, edit.oldText ?? edit.old_string, edit.newText ?? edit.new_string),
+  )
+}
+
+function textParts(content: unknown, origin: Origin): Part[] {
+  const pieces = typeof content === "string" ? [{ type: "text", text: content }] : records(content)
+  return pieces.flatMap((piece: RawRecord): Part[] => {
+    if (piece.type === "image") return [imagePart(piece.image, origin)]
+    const text = string(piece.text)
+    return text === undefined ? [] : [{ type: "text", text, origin }]
+  })
+}
+
+/** What pi tells the model before anything is said. */
+function sectionsOf(sections: unknown): Part[] {
+  const texts = Object.values(record(sections) ?? {}).flatMap((text) => string(text) ?? [])
+  return texts.length === 0 ? [] : [{ type: "text", text: texts.join("\n\n"), origin: "injected" }]
+}
+
+function piUsage(usage: RawRecord | undefined): Usage | undefined {
+  const of = (field: string) => number(usage?.[field]) ?? 0
+  if (of("input") + of("output") + of("cacheRead") + of("cacheWrite") === 0) return undefined
+  const [cost, reasoning] = [number(record(usage?.cost)?.total), number(usage?.reasoning)]
+  return {
+    input: of("input"),
+    output: of("output"),
+    cache_read: of("cacheRead"),
+    cache_write: of("cacheWrite"),
+    reasoning: reasoning || undefined,
+    cost: cost || undefined,
+  }
+}
+
+function conversationOf(entries: RawRecord[], header: RawRecord, messages: Message[], unit: UnitName): Conversation {
+  const named = entries.findLast(({ type, name }) => type === "session_info" && string(name))
+  const cwd = string(header.cwd)
+  const parent = idIn(string(header.parentSession) ?? string(header.branchedFrom) ?? "")
+  return {
+    id: string(header.id) ?? idIn(unit.key) ?? unit.key,
+    kind: "person",
+    title: named && { text: string(named.name)!, from: "person" },
+    cwds: cwd === undefined ? [] : [cwd],
+    fork_of: parent,
+    ...spanOf([time(header.timestamp), ...messages.map(({ at }) => at)]),
+    messages,
+    authority: 1,
+  }
+}
+
+/** A session's file is named by the moment and the id. */
+function idIn(path: string): string | undefined {
+  return /_([\w-]+)\.jsonl$/.exec(path)?.[1]
+}

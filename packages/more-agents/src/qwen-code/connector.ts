@@ -1,0 +1,116 @@
+import { join } from "node:path"
+import type { Connector, Unit, Unreadable, Watched } from "../../../../src/agents/kit/connector.ts"
+import {
+  entriesOf,
+  factsFirst,
+  fileAt,
+  textAt,
+  type UnitWithFacts,
+  unitOfFile,
+  unitWithFacts,
+} from "../../../../src/agents/kit/files.ts"
+import { readJsonl } from "../../../../src/agents/kit/jsonl.ts"
+import { digestOf, withoutBulk } from "../../../../src/agents/kit/messages.ts"
+import { serverStart, type Wiring } from "../../../../src/agents/kit/wiring.ts"
+import { defined } from "../../../../src/core/defined.ts"
+import { parseObject, type RawRecord, record, records, string } from "../../../../src/core/record.ts"
+import { qwenCodeFolder, qwenCodeRoots } from "../records.ts"
+import { parseQwenCode } from "./parse.ts"
+
+/** Qwen Code: a file for each session, in a folder for each project. Its records are a tree, as Claude Code's are. */
+export const qwenCodeConnector: Connector = {
+  source: "qwen_code",
+  version: 1,
+  roots: qwenCodeRoots,
+  discover,
+  watched,
+  read: (unit: UnitWithFacts, after) => factsFirst(readJsonl(unit.path, after, { strip: stripRecord }), unit, after),
+  parse: parseQwenCode,
+  identify: ({ uuid, type }) => (type === "dex-subagent" ? type : string(uuid)),
+}
+
+const MAX_META_BYTES = 1 << 20
+/** `tmp` is where they were before. */
+const PLACES = ["projects", "tmp"]
+
+function watched(root: string): Watched[] {
+  return PLACES.map((place) => ({
+    folder: join(root, place),
+    depth: 3,
+    files: /^[^/]+\/(chats|subagents\/[^/]+)\/[^/]+\.jsonl$/,
+  }))
+}
+
+function* discover(root: string): Iterable<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const report = (problem: Unreadable) => void problems.push(problem)
+  for (const place of PLACES)
+    for (const project of entriesOf(join(root, place), report)) {
+      if (!project.isDirectory()) continue
+      const folder = join(root, place, project.name)
+      yield* transcriptsIn(join(folder, "chats"), project.name, report)
+      for (const session of entriesOf(join(folder, "subagents"), report))
+        if (session.isDirectory())
+          yield* transcriptsIn(join(folder, "subagents", session.name), `${project.name}/${session.name}`, report)
+    }
+  yield* problems
+}
+
+function* transcriptsIn(folder: string, below: string, report: (problem: Unreadable) => void): Iterable<Unit> {
+  for (const { name } of entriesOf(folder, report)) {
+    if (!name.endsWith(".jsonl")) continue
+    const stat = fileAt(join(folder, name), report)
+    if (!stat) continue
+    const unit = unitOfFile(join(folder, name), `${below}/${name}`, stat)
+    yield unitWithFacts(unit, subagentAt(join(folder, name.replace(/jsonl$/, "meta.json")), report))
+  }
+}
+
+/** What a subagent was started for, and by which call: it stands beside the transcript. */
+function subagentAt(path: string, report: (problem: Unreadable) => void): RawRecord | undefined {
+  const meta = parseObject(textAt(path, MAX_META_BYTES, report) ?? "")
+  const [description, call] = [string(meta?.description), string(meta?.toolUseId)]
+  return meta && { type: "dex-subagent", description: description || undefined, call: call || undefined }
+}
+
+/** Without image bytes, signatures, copies of whole files, and measurements, which repeat what stands beside them. */
+function stripRecord(raw: RawRecord): RawRecord {
+  const { systemPayload, message, toolCallResult, ...rest } = raw
+  const payload = record(systemPayload)
+  const keepsPayload = raw.subtype !== "ui_telemetry" && raw.subtype !== "file_history_snapshot"
+  const said = record(message)
+  return withoutBulk({
+    ...rest,
+    ...defined({
+      systemPayload: payload && keepsPayload ? payload : undefined,
+      message: said && { ...said, parts: records(said.parts).map(stripPart) },
+      toolCallResult: record(toolCallResult) && stripResult(record(toolCallResult)!),
+    }),
+  })
+}
+
+function stripPart({ thoughtSignature: _, ...part }: RawRecord): RawRecord {
+  const inline = record(part.inlineData)
+  if (typeof inline?.data !== "string") return part
+  return { image: digestOf(Buffer.from(inline.data, "base64"), string(inline.mimeType)) }
+}
+
+function stripResult({ responseParts: _, ...result }: RawRecord): RawRecord {
+  const display = record(result.resultDisplay)
+  if (!display) return result
+  const { originalContent: __, newContent: ___, ...shown } = display
+  return { ...result, resultDisplay: shown }
+}
+
+export const qwenCodeWiring: Wiring = {
+  signs: (machine) => ({ paths: [qwenCodeFolder(machine)], program: "qwen" }),
+  trust:
+    "calls dex's tools without asking you, since dex is marked as trusted. They change nothing but dex's own records.",
+  wanted: (machine, bin) => [
+    {
+      path: join(qwenCodeFolder(machine), "settings.json"),
+      additions: [{ type: "property", path: ["mcpServers", "dex"], value: { ...serverStart(bin), trust: true } }],
+    },
+  ],
+  note: () => "no hooks and no sub-agent: untested with this program",
+}

@@ -1,0 +1,285 @@
+import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
+import { hunksOfDiff } from "../../../../src/agents/kit/effects.ts"
+import { imagePart, spanOf, splitInjected, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { createCounts } from "../../../../src/core/by-name.ts"
+import type { Conversation, Hunk, Message, Origin, Part, Title } from "../../../../src/core/conversation.ts"
+import { defined } from "../../../../src/core/defined.ts"
+import { number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
+import { addRequest, type Usage } from "../../../../src/core/usage.ts"
+
+const TOOLS: ToolNames = {
+  command: ["run_shell_command"],
+  read: ["read_file"],
+  write: ["write_file"],
+  edit: ["edit", "replace"],
+}
+
+/** What puts words into the user's turn that nobody typed. */
+const PUT_THERE = [
+  "notification",
+  "cron",
+  "background_task_completed",
+  "goal_runtime",
+  "agent_bootstrap",
+  "omni_recall",
+]
+const INJECTED_TAGS = ["system-reminder"]
+
+/** System records that say nothing by themselves. */
+const QUIET = [
+  "agent_retry",
+  "agent_session_ready",
+  "at_command",
+  "attribution_snapshot",
+  "branch_checkpoint",
+  "custom_title",
+  "file_history_snapshot",
+  "goal_state",
+  "goal_turn_end",
+  "parent_session",
+  "rewind",
+  "session_approval_mode",
+  "session_artifact_event",
+  "session_artifact_snapshot",
+  "session_execution_engine",
+  "session_model",
+  "session_notes",
+  "session_source",
+  "session_sources_snapshot",
+  "slash_command",
+  "turn_result",
+  "ui_telemetry",
+  "user_text_elements",
+]
+
+type Call = { tool: string; args: RawRecord }
+type Content = Pick<Message, "role" | "parts"> & Partial<Pick<Message, "effects" | "model" | "usage">>
+
+export function parseQwenCode(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const all = [...raw]
+  const id = idOf(all, unit)
+  const isSubagent = unit.key.split("/").length > 2
+  const [calls, left] = [callsIn(all), abandonedIn(all)]
+  const unknown = createCounts()
+  const messages: Message[] = []
+  const keys = uniqueKeys()
+  let unsaid: Usage | undefined
+  for (const one of all) {
+    const said = contentOf(one, calls, isSubagent)
+    if (typeof said === "object" && said.usage) {
+      // A subagent's answer has its cost in a record of its own, before its words.
+      unsaid = addRequest(unsaid, said.usage)
+      delete said.usage
+    }
+    if (said === "unknown") unknown.add([one.type, one.subtype].filter(Boolean).join("/") || "(no type)")
+    else if (said && said.parts.length > 0) {
+      const at = time(one.timestamp)
+      const key = keys(string(one.uuid) ?? `${id}:${said.role}`)
+      const usage = said.role === "assistant" && unsaid
+      if (usage) unsaid = undefined
+      const abandoned = left.has(string(one.uuid) ?? "") && { abandoned: true }
+      messages.push({ key, at, ...said, ...defined({ usage: usage || undefined }), ...abandoned })
+    }
+  }
+  const conversation = () => conversationOf(all, id, messages, left, isSubagent ? unit : undefined)
+  return { conversations: messages.length === 0 ? [] : [conversation()], unknown: unknown.all() }
+}
+
+function idOf(all: RawRecord[], unit: UnitName): string {
+  const [folder, session, file] = unit.key.split("/")
+  const named = (file ?? session ?? folder ?? unit.key).replace(/\.jsonl$/, "")
+  return file === undefined ? (string(all.find(({ sessionId }) => string(sessionId))?.sessionId) ?? named) : named
+}
+
+/** Every record names the one before it, and the last one that was said is where the session stands. */
+function abandonedIn(all: RawRecord[]): Set<string> {
+  const parents = new Map(all.flatMap((one) => (string(one.uuid) ? [[string(one.uuid)!, one.parentUuid]] : [])))
+  const last = all.findLast(({ type, subtype, uuid }) => {
+    const isSaid = type === "user" || type === "assistant" || type === "tool_result"
+    return string(uuid) !== undefined && (isSaid || (type === "system" && subtype === "rewind"))
+  })
+  const standing = new Set<unknown>()
+  let at: unknown = last?.uuid
+  while (parents.has(at as string) && !standing.has(at)) {
+    standing.add(at)
+    at = parents.get(at as string)
+  }
+  // A record that is lost on the way hides what came before it: then nothing is known to be left.
+  if (at !== null && at !== undefined) return new Set()
+  return new Set([...parents.keys()].filter((uuid) => !standing.has(uuid)))
+}
+
+function callsIn(all: RawRecord[]): Map<string, Call> {
+  const calls = new Map<string, Call>()
+  for (const { functionCall } of all.flatMap(partsOf)) {
+    const { id, name, args } = record(functionCall) ?? {}
+    if (string(id)) calls.set(string(id)!, { tool: string(name) ?? "unknown", args: record(args) ?? {} })
+  }
+  return calls
+}
+
+function partsOf(one: RawRecord): RawRecord[] {
+  return records(record(one.message)?.parts)
+}
+
+function contentOf(one: RawRecord, calls: Map<string, Call>, isSubagent: boolean): Content | "unknown" | undefined {
+  switch (one.type) {
+    case "user":
+      return { role: "user", parts: partsOf(one).flatMap((part) => promptParts(part, originOf(one, isSubagent))) }
+    case "assistant":
+      return answerOf(one)
+    case "tool_result":
+      return resultOf(one, calls)
+    case "system": {
+      const subtype = String(one.subtype)
+      if (subtype === "chat_compression") return { role: "system", parts: summaryParts(record(one.systemPayload)) }
+      if (PUT_THERE.includes(subtype))
+        return { role: "system", parts: partsOf(one).flatMap((part) => promptParts(part, "injected")) }
+      return QUIET.includes(subtype) ? undefined : "unknown"
+    }
+    case "dex-subagent":
+      return undefined
+    default:
+      return "unknown"
+  }
+}
+
+function originOf({ subtype, provenance }: RawRecord, isSubagent: boolean): Origin {
+  if (isSubagent || subtype === "agent_launch_prompt") return "agent"
+  const isTyped = provenance === undefined || provenance === "real_user"
+  return PUT_THERE.includes(String(subtype)) || !isTyped ? "injected" : "person"
+}
+
+function promptParts(part: RawRecord, origin: Origin): Part[] {
+  if (part.image !== undefined) return [imagePart(part.image, origin)]
+  const text = string(part.text)
+  if (text === undefined) return []
+  return splitInjected(text, INJECTED_TAGS).map((run) => ({
+    type: "text",
+    text: run.text,
+    origin: run.injected ? "injected" : origin,
+  }))
+}
+
+function answerOf(one: RawRecord): Content {
+  const parts = partsOf(one).flatMap((part): Part[] => {
+    const call = record(part.functionCall)
+    if (call) return [toolCallPart(string(call.name), call.args, string(call.id))]
+    const text = string(part.text)
+    if (text === undefined) return part.image === undefined ? [] : [imagePart(part.image, "agent")]
+    return [{ type: part.thought === true ? "thinking" : "text", text, origin: "agent" }]
+  })
+  const [model, usage] = [string(one.model), qwenUsage(record(one.usageMetadata))]
+  return { role: "assistant", parts, model, usage }
+}
+
+/** What came from the cache is in the prompt's tokens, and thoughts are in the answer's, which not every provider adds. */
+function qwenUsage(counted: RawRecord | undefined): Usage | undefined {
+  const of = (field: string) => Math.max(0, number(counted?.[field]) ?? 0)
+  const [prompt, cache_read, reasoning] = [
+    of("promptTokenCount"),
+    of("cachedContentTokenCount"),
+    of("thoughtsTokenCount"),
+  ]
+  const output = Math.max(of("candidatesTokenCount"), of("totalTokenCount") - prompt)
+  if (prompt + output === 0) return undefined
+  const input = Math.max(0, prompt - cache_read)
+  return { input, output, cache_read, cache_write: 0, reasoning: reasoning > 0 ? reasoning : undefined }
+}
+
+function resultOf(one: RawRecord, calls: Map<string, Call>): Content {
+  const outcome = record(one.toolCallResult) ?? {}
+  const responses = partsOf(one)
+    .map((part) => record(part.functionResponse))
+    .filter((response) => response !== undefined)
+  const finished = responses.map((response) => {
+    const call_id = string(response.id) ?? string(outcome.callId)
+    const call = calls.get(call_id ?? "")
+    const given = record(response.response) ?? {}
+    const output = (string(given.output) ?? string(given.error) ?? "").replace(PRINTED, "$1\n")
+    const display = record(outcome.resultDisplay) ?? {}
+    const exit_status = number(display.exitCode) ?? exitIn(output)
+    return finishedCall({
+      tool: string(response.name) ?? call?.tool,
+      call_id,
+      output,
+      failed: outcome.status === "error" || (given.output === undefined && string(given.error) !== undefined),
+      exit_status: call && exit_status !== undefined ? exit_status : undefined,
+      deed: call ? deedOf(call, display) : {},
+    })
+  })
+  const images = partsOf(one).flatMap((part) => (part.image === undefined ? [] : [imagePart(part.image, "local_tool")]))
+  const effects = finished.flatMap((one) => one.effects)
+  return {
+    role: "tool",
+    parts: [...finished.map(({ part }) => part), ...images],
+    effects: effects.length > 0 ? effects : undefined,
+  }
+}
+
+/** What a command printed begins on a line of its own, so that what git says of a commit is found. */
+const PRINTED = /^(Command: [\s\S]*?\nOutput:) (?=\S)/
+
+function exitIn(output: string): number | undefined {
+  const code = /^Exit Code: (\d{1,5})$/m.exec(output)?.[1]
+  return code === undefined ? undefined : Number(code)
+}
+
+/** The diff that was shown has line numbers. One that was too long to keep is a sentence that says so. */
+function deedOf({ tool, args }: Call, display: RawRecord): Deed {
+  const asked = deedByName(TOOLS, tool, args)
+  const [path, diff] = [string(args.file_path) ?? string(display.filePath), string(display.fileDiff)]
+  if (!asked.hunks || path === undefined || diff === undefined || display.fileDiffTruncated === true) return asked
+  const shown: Hunk[] = hunksOfDiff(diff, path)
+  return shown.length > 0 ? { ...asked, hunks: shown } : asked
+}
+
+/** What is left of the conversation begins with its summary. */
+function summaryParts(payload: RawRecord | undefined): Part[] {
+  const [first] = records(payload?.compressedHistory)
+  const text = records(first?.parts).flatMap((part) => string(part.text) ?? [])
+  return text.length === 0 ? [] : [{ type: "summary", text: text.join("\n"), origin: "agent" }]
+}
+
+function conversationOf(
+  all: RawRecord[],
+  id: string,
+  messages: Message[],
+  left: Set<string>,
+  subagent: UnitName | undefined,
+): Conversation {
+  const standing = all.filter(({ uuid }) => !left.has(string(uuid) ?? ""))
+  const last = (field: string) => string(standing.findLast((one) => string(one[field]))?.[field])
+  const [branch, version] = [last("gitBranch"), last("version")]
+  const facts = all.findLast(({ type }) => type === "dex-subagent")
+  const title = titleOf(standing) ?? describedBy(facts)
+  const call_id = string(facts?.call)
+  const parent = record(all.find(({ subtype }) => subtype === "parent_session")?.systemPayload)
+  const forkOf = string(parent?.parentSessionId)
+  return {
+    id,
+    kind: subagent ? "subagent" : "person",
+    title,
+    cwds: [...new Set(all.flatMap(({ cwd }) => string(cwd) ?? []))],
+    git_branch: branch,
+    agent_version: version,
+    parent: subagent && { id: subagent.key.split("/")[1]!, call_id },
+    fork_of: forkOf !== undefined && !subagent ? forkOf : undefined,
+    ...spanOf(messages.map(({ at }) => at)),
+    messages,
+    authority: 1,
+  }
+}
+
+/** It is written again now and then: the last one counts. */
+function titleOf(standing: RawRecord[]): Title | undefined {
+  const payload = record(standing.findLast(({ subtype }) => subtype === "custom_title")?.systemPayload)
+  const text = string(payload?.customTitle)
+  return text === undefined ? undefined : { text, from: payload?.titleSource === "auto" ? "agent" : "person" }
+}
+
+function describedBy(facts: RawRecord | undefined): Title | undefined {
+  const text = string(facts?.description)
+  return text === undefined ? undefined : { text, from: "agent" }
+}

@@ -1,0 +1,528 @@
+import { isAbsolute, join } from "node:path"
+import { type Agent, variant } from "../../../src/agents/kit/agent.ts"
+import type { Machine } from "../../../src/agents/kit/connector.ts"
+import {
+  belowHome,
+  localAppData,
+  type Roots,
+  settingsFolder,
+  sharedDataFolder,
+  userFolders,
+} from "../../../src/agents/kit/places.ts"
+
+const NOT_TRIED = "it is read by description, and its commands are not known for sure"
+const ANSWERS_ONCE = "with a prompt it answers once and ends"
+
+export const piRoots: Roots = ({ home, env }) => [
+  join(env.PI_CODING_AGENT_DIR || join(home, ".pi", "agent"), "sessions"),
+]
+
+const pi: Agent = {
+  source: "pi",
+  name: "Pi",
+  roots: piRoots,
+  basis: "recorded",
+  connector: async () => (await import("./pi/connector.ts")).piConnector,
+  resume: (_, path) => ["pi", "--session", path],
+  open: ["pi"],
+  printedMarks: ["toolResult", "bashExecution"],
+}
+
+/** Its settings stay in QWEN_HOME when QWEN_RUNTIME_DIR moves its sessions. */
+export function qwenCodeFolder({ home, env }: Machine): string {
+  return env.QWEN_HOME || join(home, ".qwen")
+}
+
+export function qwenCodeRoots(machine: Machine): string[] {
+  return [...new Set([machine.env.QWEN_RUNTIME_DIR || qwenCodeFolder(machine), qwenCodeFolder(machine)])]
+}
+
+const qwenCode: Agent = {
+  source: "qwen_code",
+  name: "Qwen Code",
+  aliases: ["qwen"],
+  roots: qwenCodeRoots,
+  basis: "recorded",
+  connector: async () => (await import("./qwen-code/connector.ts")).qwenCodeConnector,
+  resume: (id) => ["qwen", "--resume", id],
+  open: ["qwen", "-i"],
+  printedMarks: ["functionResponse", "toolCallResult"],
+  wiring: async () => (await import("./qwen-code/connector.ts")).qwenCodeWiring,
+}
+
+export const kimiCodeRoots: Roots = ({ home, env }) => [
+  join(env.KIMI_CODE_HOME || join(home, ".kimi-code"), "sessions"),
+]
+
+const kimiCode: Agent = {
+  source: "kimi_code",
+  name: "Kimi Code",
+  aliases: ["kimi"],
+  roots: kimiCodeRoots,
+  basis: "recorded",
+  connector: async () => (await import("./kimi-code/connector.ts")).kimiCodeConnector,
+  // By the name of the session's folder: …/session_<id>/agents/<agent>/wire.jsonl
+  resume: (id, path) => ["kimi", "-r", path.split(/[\\/]/).at(-4) ?? id],
+  without: { open: ANSWERS_ONCE },
+  printedMarks: ["tool.result"],
+}
+
+export const grokRoots: Roots = ({ home, env }) => [join(env.GROK_HOME || join(home, ".grok"), "sessions")]
+
+const grok: Agent = {
+  source: "grok",
+  name: "Grok",
+  roots: grokRoots,
+  basis: "recorded",
+  connector: async () => (await import("./grok/connector.ts")).grokConnector,
+  resume: (id) => ["grok", "--resume", id],
+  open: ["grok"],
+  printedMarks: ["tool_call_update", "tool_result"],
+}
+
+const EDITORS = ["Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf"]
+
+/** Sessions since version 3, and the tasks of versions before it: at first each editor kept its own. */
+export function clineRoots(machine: Machine): string[] {
+  const { home, env } = machine
+  const data = env.CLINE_DATA_DIR || join(env.CLINE_DIR || join(home, ".cline"), "data")
+  const tasks = userFolders(machine, EDITORS).map((user) =>
+    join(user, "globalStorage", "saoudrizwan.claude-dev", "tasks"),
+  )
+  return [join(data, "sessions"), join(data, "tasks"), ...tasks]
+}
+
+const cline: Agent = {
+  source: "cline",
+  name: "Cline",
+  roots: clineRoots,
+  basis: "recorded",
+  connector: async () => (await import("./cline/connector.ts")).clineConnector,
+  resume: (id) => ["cline", "--id", id],
+  open: ["cline"],
+  printedMarks: ["tool_result"],
+}
+
+export const continueRoots: Roots = ({ home, env }) => [
+  join(env.CONTINUE_GLOBAL_DIR || join(home, ".continue"), "sessions"),
+]
+
+const continueDev: Agent = {
+  source: "continue",
+  name: "Continue",
+  aliases: ["cn"],
+  roots: continueRoots,
+  basis: "recorded",
+  connector: async () => (await import("./continue.ts")).continueConnector,
+  // It resumes only its last session by itself; any other one as a copy.
+  resume: (id) => ["cn", "--fork", id],
+  open: ["cn"],
+  printedMarks: ["toolCallStates"],
+}
+
+/** It had three other names before. */
+export function openclawRoots({ home, env }: Machine): string[] {
+  const given = env.OPENCLAW_STATE_DIR?.trim() || env.CLAWDBOT_STATE_DIR?.trim()
+  const own = env.OPENCLAW_HOME?.trim() || home
+  const names = [".openclaw", ".clawdbot", ".moldbot", ".moltbot"]
+  const folders = given ? [given.replace(/^~(?=$|[\\/])/, own)] : names.map((name) => join(own, name))
+  return folders.map((folder) => join(folder, "agents"))
+}
+
+const openclaw: Agent = {
+  source: "openclaw",
+  name: "OpenClaw",
+  aliases: ["clawdbot", "moltbot"],
+  roots: openclawRoots,
+  basis: "sample",
+  connector: async () => (await import("./openclaw.ts")).openclawConnector,
+  without: { resume: "it continues sessions by a key (`agent:main:main`), under which a newer one may run by now" },
+  open: ["openclaw", "tui", "--message"],
+  printedMarks: ["toolResult", "bashExecution"],
+}
+
+export function gooseRoots(machine: Machine): string[] {
+  const { env, platform } = machine
+  if (env.GOOSE_PATH_ROOT) return [join(env.GOOSE_PATH_ROOT, "data", "sessions")]
+  const data =
+    platform === "win32"
+      ? join(settingsFolder(machine), "Block", "goose", "data")
+      : join(sharedDataFolder(machine), "goose")
+  return [join(data, "sessions")]
+}
+
+const goose: Agent = {
+  source: "goose",
+  name: "Goose",
+  roots: gooseRoots,
+  basis: "sample",
+  connector: async () => (await import("./goose/connector.ts")).gooseConnector,
+  resume: (id) => ["goose", "session", "--resume", "--session-id", id],
+  open: ["goose", "run", "--interactive", "--text"],
+}
+
+export const vibeRoots: Roots = ({ home, env }) => [
+  join(env.VIBE_HOME?.replace(/^~(?=$|[\\/])/, home) || join(home, ".vibe"), "logs", "session"),
+]
+
+const mistralVibe: Agent = {
+  source: "mistral_vibe",
+  name: "Mistral Vibe",
+  aliases: ["vibe"],
+  roots: vibeRoots,
+  basis: "description",
+  connector: async () => (await import("./mistral-vibe.ts")).mistralVibeConnector,
+  resume: (id) => ["vibe", "--resume", id],
+  open: ["vibe"],
+  printedMarks: ["tool_call_id"],
+}
+
+/** The command line's databases (Amazon Q's is the same, of before), its files, and the editor's folder. */
+export function kiroRoots(machine: Machine): string[] {
+  const { home, platform } = machine
+  const data =
+    platform === "darwin"
+      ? settingsFolder(machine)
+      : platform === "win32"
+        ? localAppData(machine)
+        : sharedDataFolder(machine)
+  return [
+    join(data, "kiro-cli"),
+    join(data, "amazon-q"),
+    join(home, ".kiro", "sessions", "cli"),
+    join(settingsFolder(machine), "Kiro", "User", "globalStorage", "kiro.kiroagent"),
+  ]
+}
+
+const kiro: Agent = {
+  source: "kiro",
+  name: "Kiro",
+  aliases: ["amazon_q"],
+  roots: kiroRoots,
+  basis: "sample",
+  connector: async () => (await import("./kiro/connector.ts")).kiroConnector,
+  // The editor opens no session by its id: the person chooses it there.
+  resume: (id, path) => (path.endsWith(".json") ? ["kiro"] : ["kiro-cli", "chat", "--resume-id", id]),
+  open: ["kiro-cli", "chat"],
+  printedMarks: ["ToolUseResults", "CancelledToolUses", "ToolResults"],
+}
+
+export function hermesRoots(machine: Machine): string[] {
+  const { home, env, platform } = machine
+  if (env.HERMES_HOME) return [env.HERMES_HOME]
+  const own = join(home, ".hermes")
+  return platform === "win32" ? [own, join(localAppData(machine), "hermes")] : [own]
+}
+
+const hermes: Agent = {
+  source: "hermes",
+  name: "Hermes Agent",
+  roots: hermesRoots,
+  basis: "sample",
+  connector: async () => (await import("./hermes.ts")).hermesConnector,
+  resume: (id) => ["hermes", "--resume", id],
+  open: ["hermes", "chat", "-q"],
+  printedMarks: ["tool_call_id"],
+}
+
+/** The command line's folder, and the editor's. */
+export const antigravityRoots: Roots = ({ home }) =>
+  ["antigravity-cli", "antigravity"].map((name) => join(home, ".gemini", name))
+
+const antigravity: Agent = {
+  source: "antigravity",
+  name: "Antigravity",
+  aliases: ["agy"],
+  roots: antigravityRoots,
+  basis: "sample",
+  connector: async () => (await import("./antigravity.ts")).antigravityConnector,
+  resume: (id) => ["agy", "--conversation", id],
+  open: ["agy", "--prompt-interactive"],
+  printedMarks: ["RUN_COMMAND", "VIEW_FILE", "CODE_ACTION", "LIST_DIRECTORY", "GREP_SEARCH", "SEARCH_WEB", "GENERIC"],
+}
+
+export const openhandsRoots: Roots = ({ home, env }) => [
+  env.OPENHANDS_CONVERSATIONS_DIR || join(env.OPENHANDS_PERSISTENCE_DIR || join(home, ".openhands"), "conversations"),
+]
+
+const openhands: Agent = {
+  source: "openhands",
+  name: "OpenHands",
+  roots: openhandsRoots,
+  basis: "description",
+  connector: async () => (await import("./openhands/connector.ts")).openhandsConnector,
+  resume: (id) => ["openhands", "--resume", id],
+  open: ["openhands", "--task"],
+  printedMarks: ["ObservationEvent", "AgentErrorEvent"],
+}
+
+export const ampRoots: Roots = (machine) => [join(sharedDataFolder(machine), "amp", "threads")]
+
+const amp: Agent = {
+  source: "amp",
+  name: "Amp",
+  roots: ampRoots,
+  basis: "description",
+  connector: async () => (await import("./amp.ts")).ampConnector,
+  resume: (id) => ["amp", "threads", "continue", id],
+  without: { open: ANSWERS_ONCE },
+  printedMarks: ["tool_result"],
+}
+
+export function zedRoots(machine: Machine): string[] {
+  const { env, platform } = machine
+  if (platform === "darwin") return [join(settingsFolder(machine), "Zed", "threads")]
+  if (platform === "win32") return [join(localAppData(machine), "Zed", "threads")]
+  return [join(env.FLATPAK_XDG_DATA_HOME || sharedDataFolder(machine), "zed", "threads")]
+}
+
+const zed: Agent = {
+  source: "zed",
+  name: "Zed",
+  roots: zedRoots,
+  basis: "sample",
+  connector: async () => (await import("./zed/connector.ts")).zedConnector,
+  without: {
+    resume: "threads are opened in its window only",
+    open: "its address for a prompt wants the prompt encoded inside it",
+  },
+}
+
+/** An extension's storage, in every editor that may have it, and where an editor's other half runs on another machine. */
+export function rooCodeRoots(machine: Machine): string[] {
+  const servers = [".vscode-server", ".vscode-server-insiders", ".cursor-server", ".windsurf-server"]
+  const remote = servers.map((name) => join(machine.home, name, "data", "User"))
+  return [...userFolders(machine, EDITORS), ...remote].map((user) =>
+    join(user, "globalStorage", "rooveterinaryinc.roo-cline", "tasks"),
+  )
+}
+
+const rooCode: Agent = {
+  source: "roo_code",
+  name: "Roo Code",
+  aliases: ["roo"],
+  roots: rooCodeRoots,
+  basis: "sample",
+  connector: async () => (await import("./roo-code/connector.ts")).rooCodeConnector,
+  without: {
+    resume: "tasks are opened in its editor's window only",
+    open: "nothing outside its editor starts it",
+  },
+}
+
+/** Where Crush keeps the list of projects; a project's sessions are in the project. */
+export function crushRoots(machine: Machine): string[] {
+  const { env, platform } = machine
+  if (env.CRUSH_GLOBAL_DATA) return [env.CRUSH_GLOBAL_DATA]
+  const onWindows = platform === "win32" && !env.XDG_DATA_HOME
+  return [join(onWindows ? localAppData(machine) : sharedDataFolder(machine), "crush")]
+}
+
+const crush: Agent = {
+  source: "crush",
+  name: "Crush",
+  roots: crushRoots,
+  basis: "sample",
+  connector: async () => (await import("./crush.ts")).crushConnector,
+  resume: (id) => ["crush", "--session", id],
+  without: { open: ANSWERS_ONCE },
+}
+
+export const droidRoots: Roots = ({ home }) => [join(home, ".factory", "sessions"), join(home, ".factory", "projects")]
+
+const droid: Agent = {
+  source: "droid",
+  name: "Factory Droid",
+  aliases: ["factory"],
+  roots: droidRoots,
+  basis: "sample",
+  connector: async () => (await import("./droid/connector.ts")).droidConnector,
+  resume: (id) => ["droid", "--resume", id],
+  open: ["droid"],
+  printedMarks: ["tool_result"],
+}
+
+const likeClaudeCode = {
+  basis: "description",
+  reader: async () => (await import("../../../src/agents/claude-code/connector.ts")).claudeCodeConnector,
+  printedMarks: ["tool_result", "toolUseResult"],
+} as const
+
+const openClaude = variant("claude_code", {
+  ...likeClaudeCode,
+  source: "openclaude",
+  name: "OpenClaude",
+  roots: ({ home, env }) => [env.OPENCLAUDE_CONFIG_DIR || join(home, ".openclaude")],
+  resume: (id) => ["openclaude", "--resume", id],
+  open: ["openclaude"],
+})
+
+const iflow = variant("claude_code", {
+  ...likeClaudeCode,
+  source: "iflow",
+  name: "iFlow",
+  roots: belowHome(".iflow"),
+  without: { resume: NOT_TRIED, open: NOT_TRIED },
+  differs: async (parent) => (await import("./claude-code-variants.ts")).iflowDifferences(parent),
+})
+
+/** The last folder is where its editor keeps what its command line would. */
+const qoder = variant("claude_code", {
+  ...likeClaudeCode,
+  source: "qoder",
+  name: "Qoder",
+  roots: (machine) => [
+    join(machine.home, ".qoder"),
+    join(machine.home, ".qoderwork"),
+    join(settingsFolder(machine), "Qoder", "SharedClientCache", "cli"),
+  ],
+  without: { resume: NOT_TRIED, open: NOT_TRIED },
+  differs: async (parent) => (await import("./claude-code-variants.ts")).qoderDifferences(parent),
+})
+
+const likeCodex = {
+  reader: async () => (await import("../../../src/agents/codex/connector.ts")).codexConnector,
+  printedMarks: ["function_call_output", "custom_tool_call_output"],
+} as const
+
+const traeX = variant("codex", {
+  ...likeCodex,
+  source: "traex",
+  name: "TraeX",
+  aliases: ["trae_cli"],
+  basis: "sample",
+  roots: belowHome(".trae", "cli"),
+  resume: (id) => ["traex", "resume", id],
+  open: ["traex"],
+})
+
+const openInterpreter = variant("codex", {
+  ...likeCodex,
+  source: "open_interpreter",
+  name: "Open Interpreter",
+  basis: "description",
+  roots: belowHome(".openinterpreter"),
+  without: { resume: NOT_TRIED, open: NOT_TRIED },
+})
+
+const opencodeReader = async () => (await import("../../../src/agents/opencode/connector.ts")).opencodeConnector
+
+/** As OpenCode's, on every system. */
+function besideOpencode(name: string): Roots {
+  return ({ home, env }) => {
+    const xdg = env.XDG_DATA_HOME
+    return [join(xdg && isAbsolute(xdg) ? xdg : join(home, ".local", "share"), name)]
+  }
+}
+
+const kilo = variant("opencode", {
+  source: "kilo",
+  name: "Kilo",
+  aliases: ["kilo_code"],
+  basis: "sample",
+  roots: besideOpencode("kilo"),
+  reader: opencodeReader,
+  resume: (id) => ["kilo", "--session", id],
+  open: ["kilo", "--prompt"],
+})
+
+const mimocode = variant("opencode", {
+  source: "mimocode",
+  name: "MiMoCode",
+  basis: "description",
+  roots: besideOpencode("mimocode"),
+  reader: opencodeReader,
+  without: { resume: NOT_TRIED, open: NOT_TRIED },
+})
+
+const tabnineCli = variant("gemini_cli", {
+  source: "tabnine_cli",
+  name: "Tabnine CLI",
+  aliases: ["tabnine"],
+  basis: "description",
+  roots: belowHome(".tabnine", "agent"),
+  reader: async () => (await import("../../../src/agents/gemini-cli/connector.ts")).geminiCliConnector,
+  printedMarks: ["functionResponse"],
+  without: { resume: NOT_TRIED, open: NOT_TRIED },
+})
+
+const omp = variant("pi", {
+  source: "omp",
+  name: "omp",
+  basis: "description",
+  roots: belowHome(".omp", "agent", "sessions"),
+  reader: async () => (await import("./pi/connector.ts")).piConnector,
+  differs: async (parent) => (await import("./pi/connector.ts")).ompDifferences(parent),
+  printedMarks: pi.printedMarks,
+  without: { resume: NOT_TRIED, open: NOT_TRIED },
+})
+
+/**
+ * The files themselves: Aider keeps its history in the project. Nobody's folders are searched for them: dex looks into those
+ * that it knows conversations of, and into those that the user named.
+ */
+export function aiderRoots({ home, env, projects = [] }: Machine): string[] {
+  const named = env.AIDER_CHAT_HISTORY_FILE
+  const known = [home, ...projects].map((folder) => join(folder, ".aider.chat.history.md"))
+  return [...new Set([named ?? "", ...known])].filter((path) => isAbsolute(path))
+}
+
+const aider: Agent = {
+  source: "aider",
+  name: "Aider",
+  roots: aiderRoots,
+  basis: "sample",
+  connector: async () => (await import("./aider.ts")).aiderConnector,
+  resume: (_, path) => ["aider", "--chat-history-file", path, "--restore-chat-history"],
+  without: { open: ANSWERS_ONCE },
+}
+
+export const auggieRoots: Roots = belowHome(".augment", "sessions")
+
+const auggie: Agent = {
+  source: "auggie",
+  name: "Auggie",
+  roots: auggieRoots,
+  basis: "sample",
+  connector: async () => (await import("./auggie.ts")).auggieConnector,
+  without: { resume: NOT_TRIED, open: NOT_TRIED },
+}
+
+export const vscodeRoots: Roots = (machine) => userFolders(machine, ["Code", "Code - Insiders", "VSCodium"])
+
+const vscode: Agent = {
+  source: "vscode",
+  name: "VS Code",
+  aliases: ["code", "copilot_chat"],
+  roots: vscodeRoots,
+  basis: "sample",
+  connector: async () => (await import("./vscode/connector.ts")).vscodeConnector,
+  without: { resume: "sessions are opened in its window only" },
+  open: ["code", "chat"],
+  wiring: async () => (await import("./vscode/connector.ts")).vscodeWiring,
+}
+
+export function copilotFolder({ home, env }: Machine): string {
+  return env.COPILOT_HOME || join(home, ".copilot")
+}
+
+export const copilotRoots: Roots = (machine) => [join(copilotFolder(machine), "session-state")]
+
+const copilot: Agent = {
+  source: "copilot",
+  name: "Copilot CLI",
+  roots: copilotRoots,
+  basis: "recorded",
+  connector: async () => (await import("./copilot/connector.ts")).copilotConnector,
+  resume: (id) => ["copilot", `--resume=${id}`],
+  open: ["copilot", "-i"],
+  printedMarks: ["tool.execution_complete"],
+  wiring: async () => (await import("./copilot/connector.ts")).copilotWiring,
+}
+
+/** A new agent is one more record, and one more name here. */
+export const moreAgents: readonly Agent[] = [
+  ...[pi, qwenCode, kimiCode, grok, cline, continueDev, openclaw, goose, mistralVibe, kiro, hermes, antigravity],
+  ...[openhands, amp, zed, rooCode, crush, droid, openClaude, iflow, qoder, traeX, openInterpreter, kilo, mimocode],
+  ...[tabnineCli, omp, aider, auggie, vscode, copilot],
+]

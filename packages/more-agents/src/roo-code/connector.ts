@@ -1,0 +1,121 @@
+import type { Stats } from "node:fs"
+import { join } from "node:path"
+import type { Connector, Cursor, Reading, Skipped, Unit, Unreadable } from "../../../../src/agents/kit/connector.ts"
+import { readingOfRows } from "../../../../src/agents/kit/database-units.ts"
+import { entriesOf, fileAt, unitOfFile } from "../../../../src/agents/kit/files.ts"
+import { digestOf, withoutBulk } from "../../../../src/agents/kit/messages.ts"
+import { codeOf, messageOf } from "../../../../src/core/error.ts"
+import {
+  array,
+  isRecord,
+  parseArray,
+  parseObject,
+  type RawRecord,
+  record,
+  string,
+} from "../../../../src/core/record.ts"
+import { readText } from "../../../../src/files/read-file.ts"
+import { rooCodeRoots } from "../records.ts"
+import { parseRooCode } from "./parse.ts"
+
+/**
+ * Roo Code: a folder for each task, with what the model was sent, what the window showed, and a line of the history. All of them
+ * are rewritten whole.
+ */
+export const rooCodeConnector: Connector = {
+  source: "roo_code",
+  version: 1,
+  roots: rooCodeRoots,
+  discover,
+  watched: (root) => [{ folder: root, depth: 1, files: new RegExp(`^[^/]+/(${Object.values(FILES).join("|")})$`) }],
+  read,
+  parse: parseRooCode,
+  identify: (raw) => `${raw.file}:${raw.id ?? raw.ts ?? JSON.stringify(raw)}`,
+}
+
+const FILES = {
+  history: "history_item\\.json",
+  api: "api_conversation_history\\.json",
+  window: "ui_messages\\.json",
+  older: "claude_messages\\.json",
+}
+const NAMES = [
+  "history_item.json",
+  "api_conversation_history.json",
+  "ui_messages.json",
+  "claude_messages.json",
+] as const
+const MAX_BYTES = 256 << 20
+
+/** A task is named by its folder; what the model was sent is where most of it is. */
+function* discover(root: string): Generator<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const report = (problem: Unreadable) => void problems.push(problem)
+  for (const task of entriesOf(root, report)) {
+    if (!task.isDirectory()) continue
+    const folder = join(root, task.name)
+    const there = entriesOf(folder, report).map(({ name }) => name)
+    const files = NAMES.filter((name) => there.includes(name))
+      .map((name) => ({ path: join(folder, name), stat: fileAt(join(folder, name), report) }))
+      .filter((file): file is { path: string; stat: Stats } => file.stat !== undefined)
+    const units = files.map(({ path, stat }) => unitOfFile(path, task.name, stat))
+    const main = units.find(({ path }) => !path.endsWith(NAMES[0]))
+    if (main)
+      yield {
+        ...main,
+        stamp: units.map(({ stamp }) => stamp).join(" "),
+        bytes: units.reduce((sum, { bytes }) => sum + bytes, 0),
+        modifiedAt: Math.max(...units.map(({ modifiedAt }) => modifiedAt)),
+      }
+  }
+  yield* problems
+}
+
+function read(unit: Unit, after?: Cursor): Reading {
+  const skipped: Skipped[] = []
+  const folder = join(unit.path, "..")
+  const [history, api, window, older] = NAMES.map((name) => contentOf(join(folder, name), name, skipped))
+  const said = messages(api, "api")
+  const rows = [
+    ...(isRecord(history) ? [{ file: "history", ...history }] : []),
+    ...said,
+    ...messages(window, "window"),
+    ...(said.length === 0 ? messages(older, "older") : []),
+  ]
+  return readingOfRows(rows, stripRooCode, skipped, after)
+}
+
+function contentOf(path: string, name: string, skipped: Skipped[]): RawRecord | unknown[] | undefined {
+  let text: string
+  try {
+    text = readText(path, MAX_BYTES)
+  } catch (error) {
+    if (codeOf(error) !== "ENOENT") skipped.push({ reason: messageOf(error), where: name })
+    return undefined
+  }
+  const content = parseArray(text) ?? parseObject(text)
+  if (content === undefined) skipped.push({ reason: "damaged JSON", where: name })
+  return content
+}
+
+function messages(content: unknown, file: string): RawRecord[] {
+  return array(content).flatMap((message, index) => (isRecord(message) ? [{ id: index, ...message, file }] : []))
+}
+
+/** Without image bytes, signatures, and what the window keeps for itself. */
+function stripRooCode(row: RawRecord): RawRecord {
+  const { encrypted_content: _, reasoning_details: __, images: ___, progressStatus: ____, ...rest } = row
+  if (!Array.isArray(rest.content)) return withoutBulk(rest)
+  return withoutBulk({ ...rest, content: rest.content.map(stripBlock) })
+}
+
+function stripBlock(value: unknown): unknown {
+  if (!isRecord(value)) return value
+  const { signature: _, encrypted_content: __, thoughtSignature: ___, ...block } = value
+  const data = string(record(block.source)?.data)
+  if (block.type === "image" && data !== undefined) {
+    const mime = string(record(block.source)?.media_type)
+    return { type: "image", image: digestOf(Buffer.from(data, "base64"), mime) }
+  }
+  return Array.isArray(block.content) ? { ...block, content: block.content.map(stripBlock) } : block
+}

@@ -1,0 +1,409 @@
+import { isAbsolute, join } from "node:path"
+import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
+import { hunksOfBlocks } from "../../../../src/agents/kit/effects.ts"
+import { imagePart, spanOf, splitInjected, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { createCounts } from "../../../../src/core/by-name.ts"
+import type { Conversation, Effect, Message, Origin, Part } from "../../../../src/core/conversation.ts"
+import { defined } from "../../../../src/core/defined.ts"
+import {
+  array,
+  number,
+  parseObject,
+  type RawRecord,
+  record,
+  records,
+  string,
+  time,
+} from "../../../../src/core/record.ts"
+import { addRequest, type Usage } from "../../../../src/core/usage.ts"
+
+export function parseRooCode(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const unknown = createCounts()
+  let history: RawRecord = {}
+  const turns: RawRecord[] = []
+  const window: RawRecord[] = []
+  for (const row of rows) {
+    if (row.file === "history") history = row
+    else if (row.file === "window") window.push(row)
+    else if (row.file === "api" || row.file === "older")
+      (string(row.role) || row.type === "reasoning" ? turns : window).push(row)
+    else unknown.add(`file ${String(row.file)}`)
+  }
+  const parent = string(history.parentTaskId)
+  const asked: Origin = parent === undefined ? "person" : "agent"
+  const workspace = string(history.workspace) ?? string(history.cwd)
+  const count = (type: string) => unknown.add(type)
+  const messages =
+    turns.length > 0
+      ? messagesOfTurns(turns, { id: unit.key, asked, workspace, count })
+      : windowMessages(window, { id: unit.key, asked, count })
+  addUsages(messages, window, history)
+  const conversations = messages.length === 0 ? [] : [conversationOf(unit.key, history, parent, workspace, messages)]
+  return { conversations, unknown: unknown.all() }
+}
+
+type About = { id: string; asked: Origin; workspace: string | undefined; count: (type: string) => void }
+
+function messagesOfTurns(turns: RawRecord[], { id, asked, workspace, count }: About): Message[] {
+  const keys = uniqueKeys()
+  const calls = new Map<string, Call>()
+  const messages: Message[] = []
+  let model: string | undefined
+  for (const [index, turn] of turns.entries()) {
+    const at = time(turn.ts)
+    model = modelIn(turn) ?? model
+    const content = contentOfTurn(turn, { asked, workspace, calls, count })
+    if (content.parts.length === 0) continue
+    messages.push({
+      key: keys(`${id}:${number(turn.ts) ?? index}:${string(turn.role) ?? "assistant"}`),
+      at,
+      ...content,
+      model: content.role === "assistant" && model !== undefined ? model : undefined,
+    })
+  }
+  return messages
+}
+
+/** The window says what each request took, before its answer; without it there is the sum of all of them. */
+function addUsages(messages: Message[], window: RawRecord[], history: RawRecord): void {
+  const answers = messages.filter(({ role }) => role === "assistant")
+  if (answers.length === 0) return
+  const requests = window.flatMap((one) => {
+    const usage =
+      one.say === "api_req_started" ? rooUsage(parseObject(string(one.text) ?? "") ?? {}, "cost") : undefined
+    return usage ? [{ usage, at: time(one.ts) ?? 0 }] : []
+  })
+  let next = 0
+  for (const { usage, at } of requests) {
+    const found = answers.findIndex((answer, index) => index >= next && (answer.at === undefined || answer.at >= at))
+    const answer = answers[found === -1 ? answers.length - 1 : found]!
+    answer.usage = addRequest(answer.usage, usage)
+    next = found === -1 ? answers.length : found + (answer.at === undefined ? 1 : 0)
+  }
+  const sum = requests.length === 0 ? rooUsage(history, "totalCost") : undefined
+  if (sum) answers.at(-1)!.usage = sum
+}
+
+/** What was sent includes what came from a cache, and what went into it. */
+function rooUsage(counted: RawRecord, money: string): Usage | undefined {
+  const of = (field: string) => number(counted[field]) ?? 0
+  const [sent, output, cache_read, cache_write] = [of("tokensIn"), of("tokensOut"), of("cacheReads"), of("cacheWrites")]
+  if (sent + output === 0) return undefined
+  const cost = of(money)
+  const input = sent >= cache_read + cache_write ? sent - cache_read - cache_write : sent // older versions left them out
+  return { input, output, cache_read, cache_write, cost: cost > 0 ? cost : undefined }
+}
+
+function conversationOf(
+  id: string,
+  history: RawRecord,
+  parent: string | undefined,
+  workspace: string | undefined,
+  messages: Message[],
+): Conversation {
+  return {
+    id,
+    kind: parent === undefined ? "person" : "subagent",
+    cwds: workspace === undefined ? [] : [workspace],
+    parent: parent === undefined ? undefined : { id: parent },
+    ...spanOf([
+      ...messages.map(({ at }) => at),
+      ...(messages.some(({ at }) => at !== undefined) ? [] : [time(history.ts)]),
+    ]),
+    messages,
+    authority: 1,
+  }
+}
+
+export type Call = { tool: string | undefined; args: RawRecord }
+/** `calls`: those of the turns before, by their id; `""` is the last one that was written into a text. */
+type TurnContext = {
+  asked: Origin
+  workspace: string | undefined
+  calls: Map<string, Call>
+  count: (type: string) => void
+}
+type Content = Pick<Message, "role" | "parts" | "effects">
+
+/** A turn as the model was sent it, or as it answered. */
+function contentOfTurn(turn: RawRecord, context: TurnContext): Content {
+  const blocks = typeof turn.content === "string" ? [{ type: "text", text: turn.content }] : records(turn.content)
+  if (turn.type === "reasoning")
+    return { role: "assistant", parts: thoughts(turn.text, ...records(turn.summary).map(({ text }) => text)) }
+  if (turn.isSummary === true) return { role: "system", parts: summaryOf(blocks) }
+  if (turn.isTruncationMarker === true) return { role: "system", parts: textParts(blocks, "injected") }
+  return turn.role === "assistant" ? answerOf(turn, blocks, context) : promptOf(blocks, context)
+}
+
+/** Named in what Roo Code adds to a prompt. */
+export function modelIn(turn: RawRecord): string | undefined {
+  if (string(turn.model)) return string(turn.model)
+  const texts = records(turn.content).flatMap(({ text }) => string(text) ?? [])
+  return texts.map((text) => /<model>([^<\n]{1,100})<\/model>/.exec(text)?.[1]).find((name) => name !== undefined)
+}
+
+function answerOf(turn: RawRecord, blocks: RawRecord[], { calls, count }: TurnContext): Content {
+  const parts = thoughts(turn.reasoning_content)
+  for (const block of blocks) {
+    if (block.type === "text") parts.push(...writtenParts(string(block.text) ?? "", calls))
+    else if (block.type === "thinking" || block.type === "reasoning")
+      parts.push(...thoughts(block.thinking ?? block.text))
+    else if (block.type === "tool_use") {
+      const [id, tool, args] = [string(block.id), string(block.name), record(block.input) ?? {}]
+      if (id !== undefined) calls.set(id, { tool, args })
+      parts.push(callPart(tool, args, id))
+    } else if (block.type !== "redacted_thinking" && block.type !== "thoughtSignature")
+      count(`content ${String(block.type)}`)
+  }
+  return { role: "assistant", parts }
+}
+
+/** What a task ends with is said to the person. */
+function callPart(tool: string | undefined, args: RawRecord, id: string | undefined): Part {
+  const result = tool === "attempt_completion" ? string(args.result) : undefined
+  return result === undefined ? toolCallPart(tool, args, id) : { type: "text", text: result, origin: "agent" }
+}
+
+function thoughts(...texts: unknown[]): Part[] {
+  return texts.flatMap((text): Part[] =>
+    string(text) ? [{ type: "thinking", text: string(text)!, origin: "agent" }] : [],
+  )
+}
+
+/** Text with the calls that are written into it. */
+function writtenParts(text: string, calls: Map<string, Call>): Part[] {
+  const parts: Part[] = []
+  let from = 0
+  const say = (piece: string) => {
+    if (piece.trim() !== "") parts.push({ type: "text", text: piece.trim(), origin: "agent" })
+  }
+  for (const { tool, args, from: begin, to } of writtenCalls(text)) {
+    say(text.slice(from, begin))
+    parts.push(callPart(tool, args, undefined))
+    calls.set("", { tool, args })
+    from = to
+  }
+  say(text.slice(from))
+  return parts
+}
+
+const ADDED = ["environment_details"]
+const SAID = /^<(task|feedback|user_message|answer)>\n?([\s\S]*?)\n?<\/\1>$/
+
+/** The person's words, what tools said, and what Roo Code adds. */
+function promptOf(blocks: RawRecord[], context: TurnContext): Content {
+  const parts: Part[] = []
+  const effects: Effect[] = []
+  let writtenResult = false
+  for (const block of blocks) {
+    const text = string(block.text) ?? ""
+    if (block.type === "tool_result") {
+      const id = string(block.tool_use_id)
+      add(resultOf(context.calls.get(id ?? ""), id, resultText(block.content), block.is_error === true, context))
+    } else if (block.type === "image") parts.push(imagePart(block.image, context.asked))
+    else if (block.type !== "text") context.count(`content ${String(block.type)}`)
+    else if (/^\[[\w ]{3,60}( for '[^\n]{0,4000}')?\] Result:/.test(text)) {
+      writtenResult = true
+      const output = text.slice(text.indexOf("Result:") + "Result:".length).trim()
+      if (output !== "") takeWritten(output)
+    } else if (writtenResult && !SAID.test(text.trim()) && !text.startsWith("<environment_details>")) takeWritten(text)
+    else parts.push(...spoken(text, context.asked))
+  }
+  return { role: parts.some(({ type }) => type === "tool_result") ? "tool" : "user", parts, effects }
+
+  function takeWritten(output: string): void {
+    writtenResult = false
+    add(
+      resultOf(context.calls.get(""), undefined, output, /^(<error>|The tool execution failed)/.test(output), context),
+    )
+  }
+  function add(result: { part: Part; effects: Effect[] }): void {
+    parts.push(result.part)
+    effects.push(...result.effects)
+  }
+}
+
+function spoken(text: string, asked: Origin): Part[] {
+  return splitInjected(text, ADDED).map(({ text: run, injected }) => ({
+    type: "text",
+    text: injected ? run : (SAID.exec(run)?.[2] ?? run),
+    origin: injected || /^\[(TASK RESUMPTION|ERROR)\]/.test(run) ? "injected" : asked,
+  }))
+}
+
+function resultOf(
+  call: Call | undefined,
+  id: string | undefined,
+  output: string,
+  is_error: boolean,
+  { workspace }: TurnContext,
+) {
+  const around =
+    call?.tool === "execute_command" ? /^Command executed [\s\S]{0,2000}?\nOutput:\n/.exec(output)?.[0] : undefined
+  const code = /\bExit code: (-?\d{1,10})/.exec(around ?? "")?.[1]
+  return finishedCall({
+    tool: call?.tool,
+    call_id: id,
+    output,
+    printed: output.slice(around?.length ?? 0),
+    failed: is_error,
+    exit_status: code === undefined ? undefined : Number(code),
+    deed: call ? deedOfRooCode(call.tool, call.args, workspace) : {},
+  })
+}
+
+function resultText(content: unknown): string {
+  if (typeof content === "string") return content
+  return records(content)
+    .flatMap(({ text }) => string(text) ?? [])
+    .join("\n")
+}
+
+function summaryOf(blocks: RawRecord[]): Part[] {
+  return textParts(blocks, "agent").map(({ text }) => ({ type: "summary", text, origin: "agent" }))
+}
+
+function textParts(blocks: RawRecord[], origin: Origin): Part[] {
+  return blocks.flatMap(({ text }): Part[] => (string(text) ? [{ type: "text", text: string(text)!, origin }] : []))
+}
+
+const TOOLS: ToolNames = {
+  command: ["execute_command"],
+  read: ["read_file"],
+  write: ["write_to_file"],
+  edit: ["edit", "edit_file", "search_replace", "search_and_replace"],
+  patch: ["apply_patch"],
+}
+
+/** Paths are those of the workspace. */
+function deedOfRooCode(tool: string | undefined, args: RawRecord, workspace: string | undefined): Deed {
+  const within = (path: string) => (workspace === undefined || isAbsolute(path) ? path : join(workspace, path))
+  const files = array(args.files).flatMap((file) => string(record(file)?.path) ?? string(file) ?? [])
+  if (tool === "read_file" && files.length > 0) return { reads: files.map(within) }
+  const [path, diff] = [string(args.path) ?? string(args.file_path), string(args.diff)]
+  if (tool === "apply_diff" && path !== undefined)
+    return { hunks: diff === undefined ? [] : hunksOfBlocks(diff, within(path)) }
+  const deed = deedByName(TOOLS, tool, args)
+  return {
+    ...deed,
+    ...defined({
+      reads: deed.reads?.map(within),
+      hunks: deed.hunks?.map((hunk) => ({ ...hunk, path: within(hunk.path) })),
+    }),
+  }
+}
+
+/** A call inside the text of an answer, as models were asked to write them before they had tools of their own. */
+type WrittenCall = { tool: string; args: RawRecord; from: number; to: number }
+
+const WRITTEN = [
+  ...[
+    "read_file",
+    "write_to_file",
+    "apply_diff",
+    "search_and_replace",
+    "insert_content",
+    "execute_command",
+    "list_files",
+  ],
+  ...[
+    "search_files",
+    "codebase_search",
+    "list_code_definition_names",
+    "use_mcp_tool",
+    "access_mcp_resource",
+    "new_task",
+  ],
+  ...[
+    "ask_followup_question",
+    "attempt_completion",
+    "switch_mode",
+    "update_todo_list",
+    "browser_action",
+    "fetch_instructions",
+  ],
+]
+
+/** Linear in the text: a tag that does not end is text. */
+export function writtenCalls(text: string): WrittenCall[] {
+  const calls: WrittenCall[] = []
+  const unended = new Set<string>()
+  for (let at = text.indexOf("<"); at !== -1; at = text.indexOf("<", at + 1)) {
+    if (!/[a-z]/.test(text[at + 1] ?? "")) continue
+    const tool = WRITTEN.find((name) => text.startsWith(`${name}>`, at + 1) && !unended.has(name))
+    const end = tool === undefined ? -1 : text.indexOf(`</${tool}>`, at)
+    if (tool !== undefined && end === -1) unended.add(tool)
+    if (tool === undefined || end === -1) continue
+    calls.push({ tool, args: writtenArgs(text.slice(at + tool.length + 2, end)), from: at, to: end + tool.length + 3 })
+    at = end
+  }
+  return calls
+}
+
+const ARGUMENTS = ["path", "content", "diff", "command", "regex", "query", "result", "question", "mode", "message"]
+const MORE_ARGUMENTS = ["server_name", "tool_name", "arguments", "uri", "search", "replace", "line", "todos"]
+
+function writtenArgs(inner: string): RawRecord {
+  const args: RawRecord = {}
+  for (const name of [...ARGUMENTS, ...MORE_ARGUMENTS]) {
+    const [open, close] = [`<${name}>`, `</${name}>`]
+    const from = inner.indexOf(open)
+    const to = inner.lastIndexOf(close)
+    if (from !== -1 && to > from) args[name] = inner.slice(from + open.length, to).replace(/^\n|\n$/g, "")
+  }
+  return args
+}
+
+const BY_AGENT = ["text", "completion_result", "followup"]
+const BY_TOOLS = [
+  "tool",
+  "command",
+  "command_output",
+  "mcp_server_response",
+  "error",
+  "codebase_search_result",
+  "diff_error",
+]
+const QUIET = [
+  ...["api_req_started", "api_req_finished", "api_req_retried", "api_req_retry_delayed", "api_req_rate_limit_wait"],
+  ...["api_req_deleted", "api_req_failed", "resume_task", "resume_completed_task", "mistake_limit_reached", "image"],
+  ...[
+    "checkpoint_saved",
+    "shell_integration_warning",
+    "mcp_server_request_started",
+    "use_mcp_server",
+    "rooignore_error",
+  ],
+  ...["condense_context", "condense_context_error", "sliding_window_truncation", "user_edit_todos", "subtask_result"],
+  ...["too_many_tools_warning", "auto_approval_max_req_reached"],
+]
+
+/** What the window showed: all that is left of a task whose file of turns is gone. */
+function windowMessages(
+  shown: RawRecord[],
+  { id, asked, count }: { id: string; asked: Origin; count: (type: string) => void },
+): Message[] {
+  const keys = uniqueKeys()
+  let isFirst = true
+  return shown.flatMap((one, index): Message[] => {
+    const kind = string(one.say) ?? string(one.ask)
+    const text = string(one.text)
+    if (kind === undefined || one.partial === true || QUIET.includes(kind)) return []
+    const isPrompt = kind === "user_feedback" || kind === "user_feedback_diff" || (kind === "text" && isFirst)
+    if (kind === "text") isFirst = false
+    const part = text === undefined ? undefined : partOf(kind, text, isPrompt ? asked : undefined)
+    if (part === "unknown") count(`shown ${kind}`)
+    if (part === undefined || part === "unknown") return []
+    const at = time(one.ts)
+    const role = isPrompt ? "user" : part.origin === "agent" ? "assistant" : "tool"
+    return [{ key: keys(`${id}:${number(one.ts) ?? index}`), role, at, parts: [part] }]
+  })
+}
+
+function partOf(kind: string, text: string, asked: Origin | undefined): Part | "unknown" {
+  if (asked !== undefined) return { type: "text", text, origin: asked }
+  if (kind === "reasoning") return { type: "thinking", text, origin: "agent" }
+  if (BY_AGENT.includes(kind)) return { type: "text", text, origin: "agent" }
+  return BY_TOOLS.includes(kind) ? { type: "text", text, origin: "local_tool" } : "unknown"
+}

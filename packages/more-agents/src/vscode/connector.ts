@@ -1,0 +1,133 @@
+import { join } from "node:path"
+import type {
+  Connector,
+  Cursor,
+  Machine,
+  Reading,
+  Unit,
+  Unreadable,
+  Watched,
+} from "../../../../src/agents/kit/connector.ts"
+import {
+  entriesOf,
+  factsFirst,
+  fileAt,
+  readJsonFile,
+  type UnitWithFacts,
+  unitOfFile,
+  unitWithFacts,
+  workspaceFolder,
+} from "../../../../src/agents/kit/files.ts"
+import { readJsonl } from "../../../../src/agents/kit/jsonl.ts"
+import { withoutBulk } from "../../../../src/agents/kit/messages.ts"
+import { serverStart, type Wiring } from "../../../../src/agents/kit/wiring.ts"
+import { array, isRecord, type RawRecord, records, string } from "../../../../src/core/record.ts"
+import { vscodeRoots } from "../records.ts"
+import { parseVscode } from "./parse.ts"
+
+/**
+ * Copilot's chat in VS Code: a file for each session, in the storage of the workspace it was held in. Until 1.108 JSON that is
+ * rewritten whole; from then on a log of what changed in it.
+ */
+export const vscodeConnector: Connector = {
+  source: "vscode",
+  version: 1,
+  roots: vscodeRoots,
+  discover,
+  watched,
+  read,
+  parse: parseVscode,
+  identify: (raw) => (raw.type === "dex-workspace" ? raw.type : string(raw.requestId)),
+}
+
+const WITHOUT_WORKSPACE = ["emptyWindowChatSessions", "transferredChatSessions"]
+const SESSION = /\.jsonl?$/
+
+function watched(root: string): Watched[] {
+  return [
+    {
+      folder: join(root, "workspaceStorage"),
+      depth: 2,
+      files: /^[^/]+\/(chatSessions\/[^/]+\.jsonl?|workspace\.json)$/,
+    },
+    ...WITHOUT_WORKSPACE.map((name) => ({ folder: join(root, "globalStorage", name), depth: 0, files: SESSION })),
+  ]
+}
+
+function* discover(root: string): Generator<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const report = (problem: Unreadable) => void problems.push(problem)
+  for (const { name } of entriesOf(join(root, "workspaceStorage"), report)) {
+    const storage = join(root, "workspaceStorage", name)
+    const sessions = [...sessionsIn(join(storage, "chatSessions"), report)]
+    const folder = sessions.length === 0 ? undefined : workspaceFolder(storage, report)
+    const facts = folder === undefined ? undefined : { type: "dex-workspace", folder }
+    yield* sessions.map((unit) => unitWithFacts(unit, facts))
+  }
+  for (const name of WITHOUT_WORKSPACE) yield* sessionsIn(join(root, "globalStorage", name), report)
+  yield* problems
+}
+
+/** A session that was written both ways is in two files of one name: the log is the newer one. */
+function* sessionsIn(folder: string, report: (problem: Unreadable) => void): Generator<Unit> {
+  for (const { name } of entriesOf(folder, report)) {
+    if (!SESSION.test(name)) continue
+    const path = join(folder, name)
+    const stat = fileAt(path, report)
+    if (stat) yield unitOfFile(path, name, stat)
+  }
+}
+
+function read(unit: UnitWithFacts, after?: Cursor): Reading {
+  const reading = unit.path.endsWith(".json")
+    ? readJsonFile(unit.path, after, recordsOfWhole)
+    : readJsonl(unit.path, after, { strip: stripEntry })
+  return factsFirst(reading, unit, after)
+}
+
+/** One for the session, and one for each request: so that a request more does not make all of them new. */
+function* recordsOfWhole(whole: RawRecord): Generator<RawRecord> {
+  const { requests, ...session } = whole
+  yield stripVscode({ type: "dex-session", ...session })
+  for (const request of records(requests)) yield stripVscode(request)
+}
+
+/** What the window looked like, who the person is, prompts as they were rendered, attachments, and encrypted thoughts. */
+const NOT_KEPT = new Set([
+  ...["inputState", "requesterUsername", "responderUsername", "responderAvatarIconUri", "requesterAvatarIconUri"],
+  ...["renderedUserMessage", "renderedGlobalContext", "variableData", "contentReferences", "codeCitations"],
+  ...["encrypted", "followups", "iconPath", "editedFileEvents", "modelState", "responseMarkdownInfo"],
+])
+
+function stripVscode(raw: RawRecord): RawRecord {
+  return withoutBulk(withoutNoise(raw) as RawRecord)
+}
+
+function stripEntry(entry: RawRecord): RawRecord | undefined {
+  const isNoise = array(entry.k).some((key) => typeof key === "string" && NOT_KEPT.has(key))
+  return isNoise ? undefined : stripVscode(entry)
+}
+
+function withoutNoise(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNoise)
+  if (!isRecord(value)) return value
+  const kept = Object.entries(value).filter(([key]) => !NOT_KEPT.has(key))
+  return Object.fromEntries(kept.map(([key, field]) => [key, withoutNoise(field)]))
+}
+
+export const vscodeWiring: Wiring = {
+  signs: (machine) => ({ paths: [folder(machine)] }),
+  wanted: (machine, bin) => [
+    {
+      path: join(folder(machine), "mcp.json"),
+      additions: [{ type: "property", path: ["servers", "dex"], value: { type: "stdio", ...serverStart(bin) } }],
+    },
+  ],
+}
+
+/** The user's settings of the stable edition and its default profile. */
+function folder({ home, env, platform }: Machine): string {
+  if (platform === "darwin") return join(home, "Library", "Application Support", "Code", "User")
+  if (platform === "win32") return join(env.APPDATA ?? join(home, "AppData", "Roaming"), "Code", "User")
+  return join(env.XDG_CONFIG_HOME || join(home, ".config"), "Code", "User")
+}

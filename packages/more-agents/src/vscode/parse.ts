@@ -1,0 +1,361 @@
+import { fileURLToPath } from "node:url"
+import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
+import { editEffects, hunksOfReplacement } from "../../../../src/agents/kit/effects.ts"
+import { spanOf, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { createCounts } from "../../../../src/core/by-name.ts"
+import type { Conversation, Effect, Hunk, Message, Part } from "../../../../src/core/conversation.ts"
+import {
+  array,
+  isRecord,
+  number,
+  parseObject,
+  type RawRecord,
+  record,
+  records,
+  string,
+  time,
+} from "../../../../src/core/record.ts"
+import type { Usage } from "../../../../src/core/usage.ts"
+
+export function parseVscode(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const unknown = createCounts()
+  const log: RawRecord[] = []
+  const session: RawRecord = {}
+  const requests: RawRecord[] = []
+  let folder: string | undefined
+  for (const one of raw) {
+    if (one.type === "dex-workspace") folder = string(one.folder)
+    else if (one.type === "dex-session") Object.assign(session, one)
+    else if (isLogEntry(one)) log.push(one)
+    else if (string(one.requestId) !== undefined) requests.push(one)
+    else
+      unknown.add(string(one.type) ?? (one.kind === undefined ? "(no kind)" : `kind ${String(one.kind).slice(0, 20)}`))
+  }
+  const replayed = replayedSession(log, () => unknown.add("(a change to what is not there)"))
+  const whole = replayed ?? session
+  const id = string(whole.sessionId) ?? unit.key.replace(/\.jsonl?$/, "")
+  const keys = uniqueKeys()
+  const messages = [...requests, ...records(replayed?.requests)]
+    .flatMap((request, index) => messagesOf(request, `${id}:${index}`, (type) => unknown.add(type)))
+    .map((message) => ({ ...message, key: keys(message.key) }))
+  const conversations = messages.length === 0 ? [] : [conversationOf(whole, id, folder, messages, unit)]
+  return { conversations, unknown: unknown.all() }
+}
+
+function messagesOf(request: RawRecord, place: string, count: (type: string) => void): Message[] {
+  const key = string(request.requestId) ?? place
+  const at = time(request.timestamp)
+  const result = record(request.result)
+  const abandoned = request.shouldBeRemovedOnSend !== undefined && request.shouldBeRemovedOnSend !== false
+  const prompt = string(record(request.message)?.text) ?? string(request.message)
+  const { parts, effects } = responseOf(request, count)
+  const metadata = record(result?.metadata)
+  const model = string(metadata?.resolvedModel) ?? string(request.modelId)?.replace(/^copilot\//, "")
+  const usage = vscodeUsage(metadata)
+  const begun = at === undefined ? undefined : at + (number(record(result?.timings)?.firstProgress) ?? 0)
+  const messages: Message[] = []
+  if (prompt !== undefined)
+    messages.push({
+      key,
+      role: "user",
+      at,
+      parts: [{ type: "text", text: prompt, origin: "person" }],
+    })
+  const problem = string(record(result?.errorDetails)?.message)
+  if (problem !== undefined) parts.push({ type: "text", text: problem, origin: "local_tool" })
+  if (parts.length > 0)
+    messages.push({
+      key: `${key}:response`,
+      role: "assistant",
+      at: begun,
+      model,
+      parts,
+      effects: effects.length > 0 ? effects : undefined,
+      usage,
+    })
+  return abandoned ? messages.map((message) => ({ ...message, abandoned })) : messages
+}
+
+/** Of the last of a request's rounds: what came from a cache is not told. */
+function vscodeUsage(metadata: RawRecord | undefined): Usage | undefined {
+  const [input, output] = [number(metadata?.promptTokens) ?? 0, number(metadata?.outputTokens) ?? 0]
+  return input + output === 0 ? undefined : { input, output, cache_read: 0, cache_write: 0 }
+}
+
+function conversationOf(
+  session: RawRecord,
+  id: string,
+  folder: string | undefined,
+  messages: Message[],
+  unit: UnitName,
+): Conversation {
+  const title = string(session.customTitle) ?? string(session.computedTitle)
+  return {
+    id,
+    kind: "person",
+    title: title === undefined ? undefined : { text: title, from: "agent" },
+    cwds: folder === undefined ? [] : [folder],
+    ...spanOf([time(session.creationDate), time(session.lastMessageDate), ...messages.map(({ at }) => at)]),
+    messages,
+    // A session that was begun as JSON goes on in a log beside it.
+    authority: unit.key.endsWith(".json") ? 9 : 10,
+  }
+}
+
+/** What shows progress, asks, or repeats what stands elsewhere. */
+const QUIET = new Set([
+  ...["undoStop", "codeblockUri", "prepareToolInvocation", "progressMessage", "progressTask", "progressTaskSerialized"],
+  ...[
+    "confirmation",
+    "elicitation",
+    "elicitation2",
+    "elicitationSerialized",
+    "mcpServersStarting",
+    "treeData",
+    "command",
+  ],
+  ...[
+    "multiDiffData",
+    "move",
+    "extensions",
+    "pullRequest",
+    "references",
+    "codeCitation",
+    "usedContext",
+    "contentReference",
+  ],
+  ...["agentDetection", "clearToPreviousToolInvocation", "questionCarousel", "hook", "externalEdits", "todoList"],
+  ...["notebookEditGroup", "notebookEdit", "workspaceEdit", "disabledClaudeHooks", "markdownVuln"],
+])
+
+type Content = { parts: Part[]; effects: Effect[] }
+/** What the model asked for, which the window's own account of a call leaves out. */
+type Call = { name: string | undefined; args: RawRecord; output: string | undefined }
+
+export function responseOf(request: RawRecord, count: (type: string) => void): Content {
+  const calls = callsOf(record(record(request.result)?.metadata))
+  const content: Content = { parts: [], effects: [] }
+  const edits: Hunk[] = []
+  for (const item of records(request.response)) {
+    const kind = string(item.kind)
+    if (kind === undefined || kind === "markdownContent") addText(content.parts, textIn(item.content ?? item))
+    else if (kind === "inlineReference") addText(content.parts, referenceIn(item))
+    else if (kind === "thinking") addThought(content.parts, item.value)
+    else if (kind === "warning") addNotice(content.parts, textIn(item.content))
+    else if (kind === "toolInvocationSerialized" || kind === "toolInvocation") addCall(content, item, calls)
+    else if (kind === "textEditGroup") edits.push(...hunksOfGroup(item))
+    else if (!QUIET.has(kind)) count(`response ${kind}`)
+  }
+  addEdits(content, edits)
+  return content
+}
+
+function callsOf(metadata: RawRecord | undefined): Map<string, Call> {
+  const results = record(metadata?.toolCallResults) ?? {}
+  const asked = records(metadata?.toolCallRounds).flatMap(({ toolCalls }) => records(toolCalls))
+  return new Map(
+    asked.flatMap((call) => {
+      const id = string(call.id)
+      if (id === undefined) return []
+      const args = parseObject(string(call.arguments) ?? "") ?? record(call.arguments) ?? {}
+      const result = record(results[id])
+      const output = result && array(result.content).map(textOfResult).join("")
+      return [[plainId(id), { name: string(call.name), args, output }] as const]
+    }),
+  )
+}
+
+/** The same call has its number behind it where the model sees it. */
+function plainId(id: string): string {
+  return id.replace(/__vscode-\d{1,15}$/, "")
+}
+
+/** A text, or the tree that the prompt was rendered from. */
+function textOfResult(piece: unknown): string {
+  const value = record(piece)?.value
+  if (typeof value === "string") return value
+  const texts: string[] = []
+  const walk = (node: unknown): void => {
+    if (Array.isArray(node)) for (const one of node) walk(one)
+    else if (isRecord(node)) {
+      if (typeof node.text === "string") texts.push(node.text)
+      walk(node.node ?? node.children)
+    }
+  }
+  walk(value)
+  return texts.join("")
+}
+
+function addText(parts: Part[], text: string | undefined): void {
+  if (text === undefined) return
+  const last = parts.at(-1)
+  if (last?.type === "text" && last.origin === "agent") last.text += text
+  else if (text.trim() !== "") parts.push({ type: "text", text, origin: "agent" })
+}
+
+function addThought(parts: Part[], value: unknown): void {
+  const text = Array.isArray(value) ? value.filter((one) => typeof one === "string").join("\n") : string(value)
+  if (text) parts.push({ type: "thinking", text, origin: "agent" })
+}
+
+function addNotice(parts: Part[], text: string | undefined): void {
+  if (text !== undefined) parts.push({ type: "text", text, origin: "local_tool" })
+}
+
+/** A text, or `{ value }`. */
+function textIn(value: unknown): string | undefined {
+  return string(value) ?? string(record(value)?.value)
+}
+
+function referenceIn(item: RawRecord): string | undefined {
+  const reference = record(item.inlineReference)
+  const name =
+    string(item.name) ?? string(reference?.name) ?? pathOfUri(reference) ?? pathOfUri(record(reference?.location)?.uri)
+  return name === undefined ? undefined : `\`${name}\``
+}
+
+function addCall({ parts, effects }: Content, item: RawRecord, calls: Map<string, Call>): void {
+  const id = string(item.toolCallId)
+  const asked = id === undefined ? undefined : calls.get(plainId(id))
+  const data = record(item.toolSpecificData)
+  const details = record(item.resultDetails)
+  const tool = asked?.name ?? string(item.toolId)
+  const command = string(record(data?.commandLine)?.userEdited) ?? string(record(data?.commandLine)?.original)
+  const input = asked?.args ?? parseObject(string(details?.input) ?? "") ?? shownInput(item, command)
+  const exit_status = number(record(data?.terminalCommandState)?.exitCode)
+  const deed = deedOfVscode(tool, input)
+  const { part, effects: done } = finishedCall({
+    tool,
+    call_id: id,
+    output: asked?.output ?? outputIn(data, details) ?? textIn(item.pastTenseMessage) ?? "",
+    failed: details?.isError === true,
+    exit_status,
+    deed: command === undefined ? deed : { ...deed, command },
+    isRemote: record(item.source)?.type === "mcp",
+  })
+  parts.push(toolCallPart(tool, input, id), part)
+  effects.push(...done)
+}
+
+function shownInput(item: RawRecord, command: string | undefined): RawRecord {
+  const message = textIn(item.invocationMessage)
+  return { message, command }
+}
+
+function outputIn(data: RawRecord | undefined, details: RawRecord | undefined): string | undefined {
+  const printed = string(record(data?.terminalCommandOutput)?.text)
+  if (printed !== undefined) return printed
+  const pieces = records(details?.output).flatMap(({ value }) => string(value) ?? [])
+  return pieces.length === 0 ? undefined : pieces.join("\n")
+}
+
+/** Lines as they were typed into the editor; what they replaced is not told. Changes within a line are no lines. */
+function hunksOfGroup(item: RawRecord): Hunk[] {
+  const path = pathOfUri(item.uri)
+  if (path === undefined) return []
+  return array(item.edits).flatMap((edits) =>
+    records(edits).flatMap(({ text, range }) =>
+      number(record(range)?.startColumn) === 1 ? hunksOfReplacement(path, undefined, text) : [],
+    ),
+  )
+}
+
+function pathOfUri(value: unknown): string | undefined {
+  const uri = record(value)
+  const path = string(uri?.fsPath) ?? string(uri?.path)
+  if (path !== undefined) return path
+  const address = string(uri?.external) ?? string(value)
+  try {
+    return address?.startsWith("file:") ? fileURLToPath(address) : undefined
+  } catch {
+    return undefined // an address of another platform
+  }
+}
+
+/** A tool that says what it changes has the say: the window shows the same change again. */
+function addEdits({ parts, effects }: Content, edits: Hunk[]): void {
+  const known = new Set(
+    effects.flatMap((effect) => (effect.type === "file" && effect.action === "edited" ? effect.path : [])),
+  )
+  const hunks = edits.filter(({ path }) => !known.has(path))
+  if (hunks.length === 0) return
+  const text = [...new Set(hunks.map(({ path }) => path))].map((path) => `Edited ${path}`).join("\n")
+  parts.push({ type: "tool_result", text, origin: "local_tool", is_error: false, hunks })
+  effects.push(...editEffects(hunks))
+}
+
+/** By the names that the model knows, and by those that the window knows. */
+const TOOLS: ToolNames = {
+  command: ["run_in_terminal", "copilot_runInTerminal"],
+  read: ["read_file", "copilot_readFile"],
+  write: ["create_file", "copilot_createFile"],
+  patch: ["apply_patch", "copilot_applyPatch"],
+}
+const REPLACES = [
+  "replace_string_in_file",
+  "copilot_replaceString",
+  "multi_replace_string_in_file",
+  "copilot_multiReplaceString",
+]
+
+function deedOfVscode(tool: string | undefined, args: RawRecord): Deed {
+  if (tool === undefined || !REPLACES.includes(tool)) return deedByName(TOOLS, tool, args)
+  const edits = Array.isArray(args.replacements) ? records(args.replacements) : [args]
+  return {
+    hunks: edits.flatMap(({ filePath, oldString, newString }) =>
+      string(filePath) === undefined ? [] : hunksOfReplacement(string(filePath)!, oldString, newString),
+    ),
+  }
+}
+
+/** How an entry of the log changes the session. */
+const SNAPSHOT = 0
+const SET = 1
+const APPEND = 2
+const DELETE = 3
+
+/**
+ * The session that a log of its changes leads to; undefined where no entry says what it began with. What cannot be applied is
+ * counted by `skip`: a damaged line before it took its place away. The entries stay as they are.
+ */
+export function replayedSession(entries: Iterable<RawRecord>, skip: () => void): RawRecord | undefined {
+  let session: RawRecord | undefined
+  for (const entry of entries) {
+    const value = structuredClone(entry.v)
+    if (entry.kind === SNAPSHOT) session = isRecord(value) ? value : session
+    else if (!session || !isApplied(session, entry, value)) skip()
+  }
+  return session
+}
+
+function isLogEntry({ kind }: RawRecord): boolean {
+  return kind === SNAPSHOT || kind === SET || kind === APPEND || kind === DELETE
+}
+
+function isApplied(session: RawRecord, { kind, k, i }: RawRecord, value: unknown): boolean {
+  const path = array(k)
+  const place = path.slice(0, -1).reduce<unknown>((at, step) => placeIn(at, step)?.get(), session)
+  const last = placeIn(place, path.at(-1))
+  if (!last) return false
+  if (kind === DELETE) last.set(undefined)
+  else if (kind === SET) last.set(value)
+  else {
+    const list = array(last.get())
+    const length = number(i)
+    last.set([...(length === undefined ? list : list.slice(0, Math.max(0, length))), ...array(value)])
+  }
+  return true
+}
+
+type Place = { get(): unknown; set(value: unknown): void }
+
+/** A field of an object, or an item of a list where that leaves no holes. */
+function placeIn(at: unknown, key: unknown): Place | undefined {
+  if (Array.isArray(at)) {
+    if (typeof key !== "number" || !Number.isInteger(key) || key < 0 || key > at.length) return undefined
+    return { get: () => at[key] as unknown, set: (value) => void Reflect.set(at, key, value) }
+  }
+  if (!isRecord(at) || typeof key !== "string" || key === "__proto__") return undefined
+  return { get: () => (Object.hasOwn(at, key) ? at[key] : undefined), set: (value) => void Reflect.set(at, key, value) }
+}

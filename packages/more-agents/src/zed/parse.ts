@@ -1,0 +1,259 @@
+import { basename } from "node:path"
+import { type Deed, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
+import { fileEffect, hunkOfNewFile, hunksOfDiff, hunksOfReplacement } from "../../../../src/agents/kit/effects.ts"
+import { imagePart, spanOf, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { createCounts } from "../../../../src/core/by-name.ts"
+import type { Conversation, Effect, Hunk, Message, Origin, Part } from "../../../../src/core/conversation.ts"
+import { array, isRecord, number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
+import type { Usage } from "../../../../src/core/usage.ts"
+
+/** What a message is told with. */
+type Thread = { id: string; asked: Origin; model: string | undefined; folders: string[] }
+
+export function parseZed(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const unknown = createCounts()
+  let row: RawRecord = {}
+  const said: unknown[] = []
+  for (const one of rows) {
+    if (one.table === "threads") row = one
+    else if (one.table === "messages") said.push(one.message)
+    else unknown.add(`table ${String(one.table)}`)
+  }
+  const data = record(row.thread) ?? {}
+  const parent = string(row.parent_id) ?? string(record(data.subagent_context)?.parent_thread_id)
+  const thread: Thread = {
+    id: unit.key,
+    asked: parent === undefined ? "person" : "agent",
+    model: string(record(data.model)?.model),
+    folders: foldersOf(row, data),
+  }
+  const keys = uniqueKeys()
+  const messages = said.flatMap((message, index) =>
+    messagesOf(message, index, thread, (type) => unknown.add(type)).map((one) => ({ ...one, key: keys(one.key) })),
+  )
+  const last = messages.findLast(({ role }) => role === "assistant")
+  const usage = zedUsage(record(data.cumulative_token_usage))
+  if (last && usage) last.usage = usage
+  const conversations = messages.length === 0 ? [] : [conversationOf(row, data, thread, parent, messages)]
+  return { conversations, unknown: unknown.all() }
+}
+
+function messagesOf(message: unknown, index: number, thread: Thread, count: (type: string) => void): Message[] {
+  if (message === "Resume") return []
+  if (!isRecord(message)) return unknownMessage(String(message), count)
+  const key = `${thread.id}:${index}`
+  if (record(message.User)) return [userMessage(record(message.User)!, key, thread)].flatMap((one) => one ?? [])
+  if (record(message.Agent)) return agentMessages(record(message.Agent)!, key, thread, count)
+  if (message.Compaction !== undefined) {
+    const text = string(record(message.Compaction)?.Summary)
+    return text === undefined ? [] : [{ key, role: "system", parts: [{ type: "summary", text, origin: "agent" }] }]
+  }
+  if (string(message.role)) return olderMessages(message, key, thread)
+  return unknownMessage(Object.keys(message)[0] ?? "(empty)", count)
+}
+
+function unknownMessage(type: string, count: (type: string) => void): Message[] {
+  count(`message ${type.slice(0, 40)}`)
+  return []
+}
+
+function userMessage(user: RawRecord, key: string, { asked }: Thread): Message | undefined {
+  const parts: Part[] = []
+  const effects: Effect[] = []
+  for (const piece of records(user.content)) {
+    const text = string(piece.Text)
+    if (text !== undefined) parts.push({ type: "text", text, origin: asked })
+    if (record(piece.Image)) parts.push(imagePart(record(piece.Image)?.image, asked))
+    const mention = record(piece.Mention)
+    const content = string(mention?.content)
+    if (content !== undefined) parts.push({ type: "text", text: content, origin: "injected" })
+    const path = Object.values(record(mention?.uri) ?? {}).flatMap((at) => string(record(at)?.abs_path) ?? [])[0]
+    if (path !== undefined) effects.push(fileEffect(path, "mentioned"))
+  }
+  if (parts.length === 0) return undefined
+  return { key: string(user.id) ?? key, role: "user", parts, effects: effects.length > 0 ? effects : undefined }
+}
+
+type Call = { id: string | undefined; tool: string | undefined; input: RawRecord }
+
+/** The answer, and what its tools said. */
+function agentMessages(agent: RawRecord, key: string, thread: Thread, count: (type: string) => void): Message[] {
+  const parts: Part[] = []
+  const calls: Call[] = []
+  for (const piece of records(agent.content)) {
+    const text = string(piece.Text)
+    const thought = string(record(piece.Thinking)?.text)
+    const use = record(piece.ToolUse)
+    if (text !== undefined) parts.push({ type: "text", text, origin: "agent" })
+    else if (thought !== undefined) parts.push({ type: "thinking", text: thought, origin: "agent" })
+    else if (use) {
+      const call = { id: string(use.id), tool: string(use.name), input: record(use.input) ?? {} }
+      calls.push(call)
+      parts.push(toolCallPart(call.tool, call.input, call.id))
+    } else if (!("Text" in piece || "Thinking" in piece || "RedactedThinking" in piece || isEmpty(piece)))
+      count(`content ${Object.keys(piece)[0]}`)
+  }
+  const results = record(agent.tool_results) ?? {}
+  return answerAndResults(key, parts, calls, (id) => record(results[id]), thread)
+}
+
+/** A redacted thought is one that nothing was kept of. */
+function isEmpty(piece: RawRecord): boolean {
+  return Object.keys(piece).length === 0
+}
+
+function answerAndResults(
+  key: string,
+  parts: Part[],
+  calls: Call[],
+  resultOf: (id: string) => RawRecord | undefined,
+  { model, folders }: Thread,
+): Message[] {
+  const said: Part[] = []
+  const effects: Effect[] = []
+  for (const call of calls) {
+    const result = resultOf(call.id ?? "")
+    if (!result) continue
+    const output = textIn(result.content)
+    const [around = "", code] = /^Command "[\s\S]{0,4000}?" failed with exit code (\d{1,5})\.\s*/.exec(output) ?? []
+    const finished = finishedCall({
+      tool: call.tool,
+      call_id: call.id,
+      output,
+      printed: output.slice(around.length).replaceAll(/^```$/gm, ""),
+      failed: result.is_error === true,
+      exit_status: code === undefined ? undefined : Number(code),
+      deed: deedOfZed(call.tool, call.input, result.output, folders),
+    })
+    said.push(finished.part)
+    effects.push(...finished.effects)
+  }
+  const answer: Message = { key, role: "assistant", model, parts }
+  const results: Message = { key: `${key}:results`, role: "tool", parts: said }
+  if (effects.length > 0) results.effects = effects
+  return [answer, results].filter((one) => one.parts.length > 0)
+}
+
+/** A text, a list of `{"Text": …}` and images, or, before that, `{"type": "text", "text": …}`. */
+function textIn(content: unknown): string {
+  if (typeof content === "string") return content
+  const pieces = Array.isArray(content) ? content : [content]
+  return pieces
+    .flatMap((piece) =>
+      typeof piece === "string" ? piece : (string(record(piece)?.Text) ?? string(record(piece)?.text) ?? []),
+    )
+    .join("\n")
+}
+
+/** Threads of before version 0.3.0, which Zed brings to its newer shape only when it opens them. */
+function olderMessages(message: RawRecord, key: string, thread: Thread): Message[] {
+  const role = message.role
+  const isUser = role === "user"
+  const origin: Origin = isUser ? (message.is_hidden === true ? "injected" : thread.asked) : "agent"
+  const parts = records(message.segments).flatMap((segment): Part[] => {
+    const text = string(segment.text)
+    if (text === undefined) return []
+    return segment.type === "thinking"
+      ? [{ type: "thinking", text, origin: "agent" }]
+      : [{ type: "text", text, origin }]
+  })
+  const context = string(message.context)
+  if (context !== undefined) parts.push({ type: "text", text: context, origin: "injected" })
+  const calls = records(message.tool_uses).map((use) => ({
+    id: string(use.id),
+    tool: string(use.name),
+    input: record(use.input) ?? {},
+  }))
+  if (role === "assistant") {
+    parts.push(...calls.map(({ tool, input, id }) => toolCallPart(tool, input, id)))
+    const results = records(message.tool_results)
+    return answerAndResults(key, parts, calls, (id) => results.find((one) => one.tool_use_id === id), thread)
+  }
+  return parts.length === 0 ? [] : [{ key, role: isUser ? "user" : "system", parts }]
+}
+
+/** Zed counts by thread, not by answer: the sum stands at the last one. */
+function zedUsage(total: RawRecord | undefined): Usage | undefined {
+  const of = (field: string) => number(total?.[field]) ?? 0
+  const usage = {
+    input: of("input_tokens"),
+    output: of("output_tokens"),
+    cache_read: of("cache_read_input_tokens"),
+    cache_write: of("cache_creation_input_tokens"),
+  }
+  return usage.input + usage.output + usage.cache_read + usage.cache_write === 0 ? undefined : usage
+}
+
+/** As the person ordered them; the column itself is sorted by name. */
+function foldersOf(row: RawRecord, data: RawRecord): string[] {
+  const paths =
+    string(row.folder_paths)
+      ?.split("\n")
+      .filter((path) => path !== "") ?? []
+  const order = (string(row.folder_paths_order) ?? "").split(",").map(Number)
+  const sorted = paths
+    .map((path, index) => ({ path, at: order[index] ?? index }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ path }) => path)
+  return sorted.length > 0 ? sorted : worktrees(data).flatMap(({ worktree_path }) => string(worktree_path) ?? [])
+}
+
+function worktrees(data: RawRecord): RawRecord[] {
+  return records(array(record(data.initial_project_snapshot)?.worktree_snapshots))
+}
+
+function conversationOf(
+  row: RawRecord,
+  data: RawRecord,
+  { id, folders }: Thread,
+  parent: string | undefined,
+  messages: Message[],
+): Conversation {
+  const git = worktrees(data)
+    .map(({ git_state }) => record(git_state))
+    .find((state) => state !== undefined)
+  const [branch, commit, remote] = [string(git?.current_branch), string(git?.head_sha), string(git?.remote_url)]
+  const title = string(row.summary) ?? string(data.title)
+  return {
+    id,
+    kind: parent === undefined ? "person" : "subagent",
+    title: title !== undefined && !/^New (Agent )?Thread$/.test(title) ? { text: title, from: "agent" } : undefined,
+    cwds: folders,
+    git_branch: branch,
+    git_remote: remote,
+    git_commit: commit,
+    parent: parent === undefined ? undefined : { id: parent },
+    ...spanOf([time(row.created_at), time(row.updated_at), time(data.updated_at)]),
+    messages,
+    authority: 1,
+  }
+}
+
+function deedOfZed(tool: string | undefined, input: RawRecord, output: unknown, folders: readonly string[]): Deed {
+  const path = string(input.path)
+  const command = tool === "terminal" ? string(input.command) : undefined
+  if (command !== undefined) return { command }
+  if (path === undefined) return {}
+  const file = inProject(path, folders)
+  if (tool === "read_file") return { reads: [file] }
+  if (tool !== "edit_file" && tool !== "write_file" && tool !== "create_file") return {}
+  return { hunks: hunksOfEdit(file, input, output) }
+}
+
+function hunksOfEdit(file: string, input: RawRecord, output: unknown): Hunk[] {
+  const diff = string(record(output)?.diff)
+  const hunks = diff === undefined ? [] : hunksOfDiff(diff, file)
+  if (hunks.length > 0) return hunks
+  const content = string(input.content)
+  if (content !== undefined) return [hunkOfNewFile(file, content)]
+  return records(input.edits).flatMap(({ old_text, new_text }) => hunksOfReplacement(file, old_text, new_text))
+}
+
+/** A path begins with the name of one of the project's folders, wherever that folder is. */
+function inProject(path: string, folders: readonly string[]): string {
+  const [first, ...rest] = path.split(/[\\/]/)
+  const folder = folders.find((one) => basename(one) === first)
+  if (folder === undefined || rest.length === 0) return path
+  return [folder, ...rest].join(folder.includes("\\") ? "\\" : "/")
+}
