@@ -29,6 +29,7 @@ const CAMPAIGNS = {
     env: { DEX_MCP_FUZZ: "50000", DEX_MCP_SEED: String(Date.now() % 2 ** 31) },
   },
   caps: { file: "test/answers/ask.test.ts", env: { DEX_LOOPS: "100" } },
+  outgoing: { file: "test/hub/outgoing.test.ts", env: { DEX_OUTGOING: "20000" } },
   push: { file: "test/torture/push.test.ts", env: { DEX_PASSAGES: "72" } },
   webhooks: {
     file: "test/torture/webhooks.test.ts",

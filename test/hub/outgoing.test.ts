@@ -286,6 +286,9 @@ const ELSEWHERE: ((name: string) => string)[] = [
   (name) => `~/.claude/projects/-home-${name}-api/1.jsonl`,
 ]
 
+/** 500 in CI, 20,000 by `npm run torture`. */
+const PLANTED = Number(process.env.DEX_OUTGOING ?? 500)
+
 test("neither the home folder, the user's name in a path, a secret, a thought nor what was injected is in any byte that leaves", () => {
   const spelling = fc.constantFrom(...SPELLED)
   const around = fc.constantFrom(...AROUND)
@@ -350,9 +353,9 @@ test("neither the home folder, the user's name in a path, a secret, a thought no
       ])
       seen++
     }),
-    { numRuns: 2_000 },
+    { numRuns: PLANTED },
   )
-  expect(seen).toBe(2_000)
+  expect(seen).toBe(PLANTED)
   expect(redactText(SECRET)).not.toContain(SECRET)
 })
 
