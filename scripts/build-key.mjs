@@ -5,7 +5,7 @@ import { join } from "node:path"
 /** What the build writes when it is complete: the key of what it was made from. It is left out of the package. */
 export const KEY_FILE = "dist/.built-from"
 /** Everything that the build reads. The lockfile stands for the packages that it bundles. */
-const FOLDERS = ["packages/more-agents/src", "scripts", "src"]
+export const FOLDERS = ["packages/more-agents/src", "scripts", "src"]
 const FILES = ["package.json", "package-lock.json", "tsconfig.json"]
 
 /**

@@ -1,12 +1,12 @@
 import { mkdirSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { builtFrom, isInKey, KEY_FILE, keyOfSources } from "../../scripts/build-key.mjs"
+import { builtFrom, FOLDERS, isInKey, KEY_FILE, keyOfSources } from "../../scripts/build-key.mjs"
 import { tempDir } from "./temp.ts"
 
 function sources(): { root: string; write: (path: string, text: string) => void } {
   const root = tempDir()
-  for (const folder of ["src/core", "scripts", "docs", "dist"]) mkdirSync(join(root, folder), { recursive: true })
+  for (const folder of [...FOLDERS, "src/core", "docs", "dist"]) mkdirSync(join(root, folder), { recursive: true })
   const write = (path: string, text: string) => writeFileSync(join(root, path), text)
   for (const file of ["package.json", "package-lock.json", "tsconfig.json", "src/core/a.ts", "docs/a.md"])
     write(file, "1")
@@ -19,7 +19,8 @@ test("the key of a build changes with every file that it reads, and with no othe
   write("docs/a.md", "2")
   write("dist/a.js", "2")
   expect(keyOfSources(root)).toBe(keys[0])
-  for (const file of ["src/core/a.ts", "src/core/b.ts", "scripts/bundle.mjs", "package.json", "package-lock.json"]) {
+  const inFolders = FOLDERS.map((folder) => `${folder}/new.ts`)
+  for (const file of ["src/core/a.ts", "src/core/b.ts", ...inFolders, "package.json", "package-lock.json"]) {
     write(file, "2")
     keys.push(keyOfSources(root))
   }
