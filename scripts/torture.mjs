@@ -40,7 +40,6 @@ const CAMPAIGNS = {
     env: {
       DEX_FLIPS: "2000",
       DEX_PAGE_FLIPS: "500",
-      DEX_PAGE_COMMANDS: "40",
       DEX_INDEX_FLIPS: "500",
       DEX_CLI_FLIPS: "20",
       DEX_ROT_GENUINE: "1",

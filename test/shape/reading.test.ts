@@ -25,7 +25,6 @@ const ALLOWED: Record<string, string> = {
   "store/history/rot/damage-list.ts": "dex's own folder",
   "store/sqlite/database.ts": "dex's own folder",
   "store/sqlite/lock.ts": "dex's own folder",
-  "store/history/rot/pages.ts": "dex's own folder",
   "testing/contract.ts": "fixtures of whoever runs it, unpacked in a folder of its own",
   "trace/append.ts": "dex's own folder",
   "trace/forget.ts": "dex's own folder",

@@ -60,13 +60,6 @@ export function openStore(
   const met = new Set<string>()
   const onDamage: OnDamage = (what) =>
     void met.add(typeof what === "string" ? what : formatRef({ source: what.source, id: what.id }))
-  /** Whose subagent or fork a damaged row is, nobody knows. */
-  const mendRelations = async () => {
-    const { mendRows } = await import("./rot/mend.ts")
-    return ask(() => {
-      if (damagedIds(db, onDamage) !== "[]") inTransaction(db, () => mendRows(db, "conversation"))
-    })
-  }
   return {
     id: async () => historyId,
     knownUnits: (source) => ask(() => knownUnits(db, source)),
@@ -185,22 +178,21 @@ export function openStore(
       ask(() => inTransaction(db, () => markPrivate(db, [project], isPrivate, { isIn, platform }))),
     withSubagents: async (refs) => {
       const { withSubagents } = await import("./forget.ts")
-      await mendRelations()
-      return ask(() => withSubagents(db, refs))
+      return ask(() => {
+        damagedIds(db, onDamage) // nobody knows whose subagent a damaged row is, so it is reported
+        return withSubagents(db, refs)
+      })
     },
     family: async (refs) => {
       const { family } = await import("./forget.ts")
-      await mendRelations()
-      return ask(() => family(db, refs))
+      return ask(() => {
+        damagedIds(db, onDamage)
+        return family(db, refs)
+      })
     },
     forget: async (refs, ownerOf) => {
       const { forgetInHistory } = await import("./forget.ts")
-      const { mendRows } = await import("./rot/mend.ts")
-      return ask(() => {
-        // What tells where every copy is must be right.
-        inTransaction(db, () => [mendRows(db, "claim"), mendRows(db, "unit")])
-        return forgetInHistory(db, refs, ownerOf)
-      })
+      return ask(() => forgetInHistory(db, refs, ownerOf))
     },
     forgottenAmong: async (source, ids) => {
       const { forgottenAmong } = await import("./tombstones.ts")

@@ -20,9 +20,8 @@ import {
   rememberBegin,
 } from "./private-folders.ts"
 import { projectIdOf, projectPathsOf } from "./project-paths.ts"
-import { makeReady } from "./rot/heal.ts"
-import { despiteIndexes } from "./rot/mend.ts"
-import type { Stored } from "./rot/sound.ts"
+import { refuseOutOfOrder } from "./rot/heal.ts"
+import { despiteIndexes, type Stored } from "./rot/sound.ts"
 import { isSound, rowSum } from "./rot/sums.ts"
 import { spellingsOf } from "./spellings.ts"
 import type { ConversationWrite, MessageWrite, PaidFields, StoredMessage, UnitWrite, WriteResult } from "./store.ts"
@@ -212,11 +211,7 @@ function paidIn(numbered: Numbered[], copied: Set<number>, { ended_at, started_a
 
 function findConversation(db: Db, source: string, nativeId: string): Existing | undefined {
   const find = db.prepare("select * from conversation where source = ? and native_id = ?")
-  let row = find.get(source, nativeId) as (Existing & Stored) | undefined
-  if (row && !isSound("conversation", row)) {
-    makeReady(db, row.id)
-    row = find.get(source, nativeId) as typeof row
-  }
+  const row = find.get(source, nativeId) as (Existing & Stored) | undefined
   return row && { ...row, facts: factsKey(row), damaged: !isSound("conversation", row), row: row as unknown as Facts }
 }
 
@@ -382,9 +377,8 @@ function loadMessages(db: Db, { id, held, unit_id }: Existing): Map<string, OldR
   const rows = readMessages(db, id, unit_id)
   const isWhole = held === null || readHeld(held).message === rows.length
   if (isWhole && rows.every(({ line, damaged }) => line !== "" && !damaged)) return byKey(rows)
-  makeReady(db, id)
-  const mended = readMessages(db, id, unit_id)
-  return byKey([...mended, ...withoutRow(db, id, mended, unit_id)])
+  refuseOutOfOrder(db, id)
+  return byKey([...rows, ...withoutRow(db, id, rows, unit_id)])
 }
 
 /** Messages whose text is there and whose row is gone: the text tells their number. */

@@ -1,10 +1,10 @@
 import { existsSync, renameSync } from "node:fs"
 import { codeOf, DexError, isDexError, messageOf } from "../../core/error.ts"
 import { formatRef } from "../../core/ref.ts"
+import { copyReadable } from "../../store/history/rot/copy-readable.ts"
 import { damageFile, noteDamage } from "../../store/history/rot/damage-list.ts"
 import { setAside } from "../../store/history/rot/damaged-files.ts"
 import { isOfIndex } from "../../store/history/rot/inspect.ts"
-import { type Salvage, salvage } from "../../store/history/rot/salvage.ts"
 import { openStore } from "../../store/history/sqlite-history.ts"
 import type { HistoryWriter } from "../../store/history/store.ts"
 import { removeDatabase } from "../../store/sqlite/database.ts"
@@ -33,12 +33,14 @@ export async function repair(dex: Dex): Promise<Repaired> {
     ...(dex.onProgress && { onProgress: dex.onProgress }),
     ...(dex.signal && { signal: dex.signal }),
   })
+  const { syncCollections } = await import("../docs/sync-collections.ts")
+  await syncCollections(dex, { names: [] })
   const still = new Set(damaged.map(formatRef))
   const whole = new Set([...restored.map(formatRef), ...injured].filter((ref) => !still.has(ref)))
   return { ...made, restored: [...whole].sort(), damaged: [...still].sort() }
 }
 
-/** Puts right what needs nothing but itself, and notes the rest for the sync. Returns all that was damaged. */
+/** Restores what indexes and messages repeat, and notes the rest for the sync. Returns all that was damaged. */
 async function healAll(dex: Dex): Promise<string[]> {
   const store = openStore(dex.home.history)
   try {
@@ -85,27 +87,25 @@ async function isReadable(history: string): Promise<boolean> {
   }
 }
 
-/** A new file of every row that can be read. The old one stays beside it. */
+/** Makes a new file from every row that can be read. The old one is kept beside it. */
 function renew(dex: Dex): Pick<Repaired, "kept_as" | "rows"> {
   const { history } = dex.home
   const building = `${history}.repairing`
   removeDatabase(building)
-  let made: Salvage
+  let rows: number
   try {
-    made = salvage(history, building)
+    rows = copyReadable(history, building)
   } catch (error) {
     removeDatabase(building)
     throw new DexError(
       "repair_failed",
-      `history.db could not be repaired (${messageOf(error)}). It was left as it is.`,
-      {
-        cause: error,
-      },
+      `history.db could not be repaired (${messageOf(error)}). It was left as it is. If you have a backup: dex restore FILE --replace. If not, docs/rot.md says what to do.`,
+      { cause: error },
     )
   }
   const kept = setAside(history, dex.now())
   renameSync(building, history)
-  return { kept_as: kept, rows: made.rows }
+  return { kept_as: kept, rows }
 }
 
 async function whileNobodySyncs<T>(dex: Dex, work: () => Promise<T>): Promise<T> {

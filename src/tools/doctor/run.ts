@@ -202,7 +202,6 @@ function damageMessage({ ref, what, restores }: Injury): Pick<Check, "message" |
       message: `${damaged} The agent's own file and the raw records cannot replace it: this is lost. Everything else of the conversation can be read.`,
     }
   const from = {
-    bits: "A single bit flipped, and its checksum tells which",
     source: "The agent's own file is still there",
     records: "Its raw records are whole",
   }

@@ -25,7 +25,8 @@ export async function run(dex: Dex, input: { id: string; here?: boolean }) {
 function problemOf(agent: Agent | undefined, row: ConversationRow, where: FolderToOpen): string | undefined {
   const ref = formatRef(row.ref)
   if (!agent?.resume) return `dex cannot open a ${row.ref.source} conversation. Read it with: dex show ${ref}`
-  const isThere = row.path.includes("[REDACTED:") || lookAt(row.path) !== undefined
+  // The path is empty if the record of the file is damaged.
+  const isThere = row.path === "" || row.path.includes("[REDACTED:") || lookAt(row.path) !== undefined
   if (row.archived || !isThere) {
     return `The agent's file is not here (deleted, or on another machine), so the agent cannot continue it. dex still has the conversation: dex handover ${ref}`
   }

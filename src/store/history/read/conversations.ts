@@ -134,12 +134,10 @@ type Joined = { conversation: Stored; project: Stored; unit: Stored }
 function toRows(db: Db, rows: Joined[], onDamage: OnDamage): ConversationRow[] {
   return rows.flatMap((stored) => {
     const meet = () => onDamage(conversationRef(db, stored.conversation))
-    const row = asWritten(db, "conversation", stored.conversation, meet)
+    const row = asWritten("conversation", stored.conversation, meet)
     if (!row) return []
-    // What was joined to a damaged row may be another's.
-    const joined = row === stored.conversation ? stored : { ...stored, ...relatedTo(db, row) }
-    const project = joined.project.id === null ? {} : asWritten(db, "project", joined.project, meet)
-    const unit = joined.unit.id === null ? {} : (asWritten(db, "unit", joined.unit, meet) ?? {})
+    const project = stored.project.id === null ? {} : asWritten("project", stored.project, meet)
+    const unit = stored.unit.id === null ? {} : (asWritten("unit", stored.unit, meet) ?? {})
     const told = project && toRow(row, project, unit, supersededIn(db, row))
     if (project && !told) meet()
     return told ?? []
@@ -150,14 +148,6 @@ function toRows(db: Db, rows: Joined[], onDamage: OnDamage): ConversationRow[] {
 function supersededIn(db: Db, { id, message_count }: HistoryRow): number {
   if (message_count !== 0) return 0
   return valueQuery(db, "select count(*) from message where conversation_id = ?", "integer").get(id)!
-}
-
-function relatedTo(db: Db, row: HistoryRow): Pick<Joined, "project" | "unit"> {
-  const none = { id: null, sum: null }
-  return {
-    project: (db.prepare("select * from project where id = ?").get(row.project_id) as Stored | undefined) ?? none,
-    unit: (db.prepare("select * from unit where id = ?").get(row.unit_id) as Stored | undefined) ?? none,
-  }
 }
 
 /** Undefined where a row of before there were checksums says what it cannot say. */

@@ -5,9 +5,7 @@ import type { Usage } from "../../../core/usage.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { lineOfMessage, numberOfLine, readBlock } from "../codec.ts"
 import { FLAG } from "../flags.ts"
-import { correctedRow } from "../rot/correct.ts"
 import { type OnDamage, parsed, type Stored } from "../rot/sound.ts"
-import { rowsAnywhere } from "../rot/stray-rows.ts"
 import { type HistoryRow, isSound } from "../rot/sums.ts"
 import type { MessageVersion, StoredMessage } from "../store.ts"
 import { type Owner, ownerOf, rowsOf } from "./rows.ts"
@@ -24,12 +22,8 @@ export function messages(db: Db, ref: Ref, numbers: number[] | undefined, onDama
   for (const [chunk, members] of byChunk) {
     const block = db.prepare(BODY_ROW).get(id, chunk) as Stored | undefined
     const isWhole = block !== undefined && isSound("body", block)
-    let read = isWhole ? bodiesOf(block.data as Buffer, members) : []
-    if (read.length < members.length) {
-      meet()
-      const right = bodyAnywhere(db, id, chunk, block)
-      if (right) read = bodiesOf(right.data as Buffer, members)
-    }
+    const read = isWhole ? bodiesOf(block.data as Buffer, members) : []
+    if (read.length < members.length) meet()
     for (const [row, body] of read) found.push({ position: row.position ?? row.number, message: toMessage(row, body) })
   }
   return found.sort((a, b) => a.position - b.position).map(({ message }) => message)
@@ -47,12 +41,6 @@ type MessageRow = {
 type Body = { n: number; model?: string; usage?: Usage; parts: Message["parts"]; effects?: Effect[] }
 
 const BODY_ROW = "select * from body where conversation_id = ? and chunk = ?"
-
-function bodyAnywhere(db: Db, id: number, chunk: number, block: Stored | undefined): HistoryRow | undefined {
-  const right = block && correctedRow(db, "body", block)
-  if (right?.conversation_id === id && right.chunk === chunk) return right
-  return rowsAnywhere(db, "body", id).find((row) => row.chunk === chunk)
-}
 
 const MESSAGE_ROW = "select * from message where conversation_id = ? and number = ?"
 

@@ -1,5 +1,5 @@
 import type { Db } from "../../sqlite/database.ts"
-import { asWritten, parsed, type Stored } from "../rot/sound.ts"
+import { parsed, type Stored } from "../rot/sound.ts"
 import { isSound } from "../rot/sums.ts"
 
 /** Undefined where it was never written, or is damaged in its table and in the index that repeats it. */
@@ -7,7 +7,7 @@ export function metaValue(db: Db, key: string): string | undefined {
   const row = db.prepare("select key, value, sum from meta where key = ?").get(key) as Stored | undefined
   if (row && isSound("meta", row)) return row.value as string
   const copy = db.prepare("select value from meta indexed by meta_copy where key = ?").pluck().get(key)
-  return (copy as string | undefined) ?? (row && (asWritten(db, "meta", row, () => {})?.value as string | undefined))
+  return copy as string | undefined
 }
 
 /** As `metaValue`, of what was written as JSON. */

@@ -8,7 +8,7 @@ import { ENDED_AT, NOT_DAMAGED, present, type Raw, STARTED_AT } from "./rows.ts"
 // What there is in all: projects, collections, counts.
 
 export function projects(db: Db, onDamage: OnDamage): ProjectRow[] {
-  return toProjects(db, db.prepare("select * from project order by path").all() as Stored[], onDamage)
+  return toProjects(db.prepare("select * from project order by path").all() as Stored[], onDamage)
 }
 
 export function busiestProjects(db: Db, limit: number, onDamage: OnDamage): ProjectRow[] {
@@ -18,23 +18,23 @@ export function busiestProjects(db: Db, limit: number, onDamage: OnDamage): Proj
        where ${NOT_DAMAGED} group by p.id order by count(*) desc, p.path limit @limit`,
     )
     .all({ limit, damaged: damagedIds(db, onDamage) }) as Stored[]
-  return toProjects(db, rows, onDamage)
+  return toProjects(rows, onDamage)
 }
 
 /** One that is damaged is left out; its conversations are then known to nobody. */
-function toProjects(db: Db, rows: Stored[], onDamage: OnDamage): ProjectRow[] {
-  return wholeProjects(db, rows, onDamage).map((row) => ({ path: row.path as string, private: row.private === 1 }))
+function toProjects(rows: Stored[], onDamage: OnDamage): ProjectRow[] {
+  return wholeProjects(rows, onDamage).map((row) => ({ path: row.path as string, private: row.private === 1 }))
 }
 
-function wholeProjects(db: Db, rows: Stored[], onDamage: OnDamage): HistoryRow[] {
+function wholeProjects(rows: Stored[], onDamage: OnDamage): HistoryRow[] {
   return rows
-    .map((stored) => asWritten(db, "project", stored, () => onDamage("the list of projects")))
+    .map((stored) => asWritten("project", stored, () => onDamage("the list of projects")))
     .filter((row) => row !== undefined)
 }
 
 export function projectIdentities(db: Db, onDamage: OnDamage): ProjectIdentity[] {
   const rows = db.prepare("select * from project order by path").all() as Stored[]
-  return wholeProjects(db, rows, onDamage).map(({ path, private: hidden, git_remote, root_commit }) => ({
+  return wholeProjects(rows, onDamage).map(({ path, private: hidden, git_remote, root_commit }) => ({
     ...(present({ path, git_remote, root_commit } as Raw) as Omit<ProjectIdentity, "private">),
     private: hidden === 1,
   }))
@@ -43,7 +43,7 @@ export function projectIdentities(db: Db, onDamage: OnDamage): ProjectIdentity[]
 export function collections(db: Db, onDamage: OnDamage): Collection[] {
   const rows = db.prepare("select * from collection order by name").all() as Stored[]
   return rows.flatMap((stored) => {
-    const row = asWritten(db, "collection", stored, () => onDamage(`a collection of documents (${stored.name})`))
+    const row = asWritten("collection", stored, () => onDamage(`a collection of documents (${stored.name})`))
     if (!row) return []
     const { sum: _, problems, ...rest } = row
     return [{ ...present(rest), problems: parsed(problems as string) ?? [] } as Collection]

@@ -3,8 +3,7 @@ import { type Ref, sourceWithOwner } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../../sqlite/typed-query.ts"
 import { type Held, readHeld } from "../held.ts"
-import { asWritten, type Stored } from "../rot/sound.ts"
-import { rowsAnywhere } from "../rot/stray-rows.ts"
+import type { Stored } from "../rot/sound.ts"
 import { type HistoryRow, isSound } from "../rot/sums.ts"
 import { tableSql } from "../rot/table-sql.ts"
 import { spellingsOf } from "../spellings.ts"
@@ -23,7 +22,7 @@ export function ownerOf(db: Db, ref: Ref): Owner | undefined {
   return rowQuery(db, sql, OWNER).get(sourceWithOwner(ref), ref.id)
 }
 
-/** The rows of a conversation as they were written, without those that are damaged beyond that. */
+/** The rows of a conversation, without those that are damaged. */
 export function rowsOf(
   db: Db,
   table: Exclude<keyof Held, "body">,
@@ -34,8 +33,7 @@ export function rowsOf(
   const isComplete = held === null || readHeld(held)[table] === stored.length
   if (isComplete && stored.every((row) => row.conversation_id === id && isSound(table, row))) return stored
   onDamage()
-  const right = stored.map((row) => asWritten(db, table, row, onDamage)).filter((row) => row?.conversation_id === id)
-  return isComplete && right.length === stored.length ? (right as HistoryRow[]) : rowsAnywhere(db, table, id)
+  return stored.filter((row) => row.conversation_id === id && isSound(table, row))
 }
 
 /** A time that an earlier import brought may be one that nothing can show: then none is known. */

@@ -5,7 +5,6 @@ import type { Db } from "../../sqlite/database.ts"
 import { rowQuery, tupleQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { readBlock } from "../codec.ts"
 import { asWritten, damagedIds, type OnDamage, parsed, type Stored } from "../rot/sound.ts"
-import { rowsAnywhere } from "../rot/stray-rows.ts"
 import { type HistoryRow, isSound } from "../rot/sums.ts"
 import { tableSql } from "../rot/table-sql.ts"
 import type { KnownUnit, SourceReport, UnitMark, UnreadableFile } from "../store.ts"
@@ -38,7 +37,7 @@ export function knownUnit(db: Db, source: SourceId, key: string): KnownUnit | un
   if (!stored) return undefined
   const { path, stamp, cursor, connector_version, redaction_version, born_at, modified_at, state, raw_withheld } =
     // Where the row itself is damaged, nothing it says of how far it was read can be relied on.
-    asWritten(db, "unit", stored, () => {}) ?? { ...stored, cursor: "null", connector_version: 0 }
+    asWritten("unit", stored, () => {}) ?? { ...stored, cursor: "null", connector_version: 0 }
   const mark = { path, stamp, cursor, connector_version, redaction_version, born_at, modified_at, state }
   return { key, ...(mark as Omit<KnownUnit, "key" | "raw_withheld">), raw_withheld: raw_withheld === 1 }
 }
@@ -70,7 +69,7 @@ export function rawLines(
   })
 }
 
-/** The blocks in order; undefined in place of what is damaged beyond a single bit, or missing. */
+/** The blocks in order, and undefined at the end if some are damaged or missing. */
 function rawBlocks(
   db: Db,
   { id, blocks }: { id: number; blocks: number | null },
@@ -79,9 +78,7 @@ function rawBlocks(
   const stored = db.prepare("select * from raw where unit_id = ? and kind = ? order by seq").all(id, kind) as Stored[]
   const isComplete = blocks === null || blocks === db.prepare(tableSql("raw").countOf).pluck().get(id)
   if (isComplete && stored.every((row) => row.unit_id === id && row.kind === kind && isSound("raw", row))) return stored
-  const all = rowsAnywhere(db, "raw", id)
-  const own = all.filter((row) => row.kind === kind).sort((a, b) => (a.seq as number) - (b.seq as number))
-  return all.length < (blocks ?? stored.length) ? [...own, undefined] : own
+  return [...stored.filter((row) => row.unit_id === id && row.kind === kind && isSound("raw", row)), undefined]
 }
 
 export function hasWholeRecords(db: Db, source: SourceId, unitKey: string): boolean {
@@ -112,10 +109,10 @@ export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
   return unitSources(db).flatMap((source) => {
     const stored = db.prepare("select * from unit where source = ?").all(source) as Stored[]
     const units = stored
-      .map((row) => asWritten(db, "unit", row, () => onDamage(`the record of ${source} files`)))
+      .map((row) => asWritten("unit", row, () => onDamage(`the record of ${source} files`)))
       .filter((row) => row !== undefined)
     const unreadableFiles = unreadable(db, source).map(({ path, reason }) => ({ path, reason }))
-    if (stored.length === 0 && unreadableFiles.length === 0) return []
+    if (units.length === 0 && unreadableFiles.length === 0) return []
     const held = db
       .prepare(
         `select count(*) as conversations, ifnull(sum(message_count - copied_count), 0) as messages, max(${ENDED_AT}) as last_at

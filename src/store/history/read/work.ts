@@ -55,7 +55,7 @@ export function filesOf(db: Db, ref: Ref, onDamage: OnDamage): string[] {
   const pathOf = (id: HistoryValue) => {
     if (!paths.has(id)) {
       const stored = file.get(id) as Stored | undefined
-      paths.set(id, stored && (asWritten(db, "file", stored, meet)?.path as string | undefined))
+      paths.set(id, stored && (asWritten("file", stored, meet)?.path as string | undefined))
     }
     return paths.get(id)
   }

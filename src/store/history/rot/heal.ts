@@ -6,8 +6,7 @@ import { saveEffects } from "../effects.ts"
 import { HELD } from "../held.ts"
 import { projectPathsOf } from "../project-paths.ts"
 import { hasMissingRows, hasSoundRecords, type Injury, inspectConversation } from "./inspect.ts"
-import { despiteIndexes, mendRows } from "./mend.ts"
-import { parsed, type Stored } from "./sound.ts"
+import { despiteIndexes, parsed, primaryKeyOf, type Stored, unsoundRows } from "./sound.ts"
 import { type HistoryValue, SUMMED, type Summed } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
@@ -25,26 +24,19 @@ const PARTS = ["message", "body", "touch", "command", "made"] as const
 const SMALL: Summed[] = ["meta", "tombstone", "project", "project_path", "collection"]
 
 /**
- * Restores what it can of these conversations: a single wrong bit from the checksum, files and commands from the
- * messages; whatever else is damaged is marked to be read again. `everywhere` looks at every row of the history.
+ * Restores what it can of these conversations: files and commands from the messages; whatever else is damaged is marked to
+ * be read again. `everywhere` looks at every row of the history.
  */
 export function heal(db: Db, refs: readonly Ref[], everywhere = false): Healing {
   return inTransaction(db, () => {
-    for (const table of everywhere ? SUMMED : SMALL) {
-      for (const key of mendRows(db, table)) replaceLost(db, table, key)
-    }
+    for (const table of everywhere ? SUMMED : SMALL)
+      for (const row of unsoundRows(db, table)) replaceLost(db, table, primaryKeyOf(table, row))
     if (everywhere) db.exec("reindex") // an index may be damaged too: it is made of the rows
     const healing: Healing = { restored: [], again: [], lost: [] }
     const idOf = db.prepare("select id from conversation where source = ? and native_id = ?").pluck()
     for (const { source, id: name } of refs) {
       const id = idOf.get(source, name) as number | undefined
       if (id === undefined) continue // forgotten meanwhile
-      if (!everywhere) {
-        mendConversation(db, id)
-        const unit = db.prepare("select unit_id from conversation where id = ?").pluck().get(id) as number
-        mendRows(db, "unit", unit)
-        mendRows(db, "raw", unit)
-      }
       let injury = inspectConversation(db, id)
       if (injury?.what.length === 1 && injury.what[0]!.startsWith("its files")) {
         renewEffects(db, id)
@@ -58,25 +50,11 @@ export function heal(db: Db, refs: readonly Ref[], everywhere = false): Healing 
   })
 }
 
-/** Puts right what has a single wrong bit. */
-function mendConversation(db: Db, id: number): void {
-  mendRows(db, "conversation", id)
-  for (const table of PARTS) mendRows(db, table, id)
-  const files = db.prepare("select distinct file_id from touch where conversation_id = ?").pluck().all(id) as number[]
-  for (const file of files) mendRows(db, "file", file)
-  mendRows(
-    db,
-    "project",
-    db.prepare("select project_id from conversation where id = ?").pluck().get(id) as number | null,
-  )
-}
-
 /**
- * Before a stored conversation is written to: what can be put right is. Throws where rows of it are found nowhere because
- * the table is out of order, as writing into that would lose more.
+ * Before a damaged conversation is written to. Throws if rows of it are found nowhere because the table is out of order, as
+ * writing into that would lose more.
  */
-export function makeReady(db: Db, id: number): void {
-  mendConversation(db, id)
+export function refuseOutOfOrder(db: Db, id: number): void {
   if (!hasMissingRows(db, id)) return
   for (const table of PARTS) {
     const problem = db.pragma(`quick_check(${table})`, { simple: true })
@@ -89,7 +67,7 @@ export function makeReady(db: Db, id: number): void {
   db.prepare(`update conversation set held = ${HELD} where id = @id`).run({ id })
 }
 
-/** What cannot be put right by its checksum, from the copies that indexes are; what is unknown is the safe way. */
+/** Restores a row of a small table from the copies that indexes are. What is not known is set to what is safe. */
 function replaceLost(db: Db, table: Summed, key: HistoryValue[]): void {
   if (table === "tombstone")
     despiteIndexes(db, () => {
@@ -117,6 +95,14 @@ function replaceLost(db: Db, table: Summed, key: HistoryValue[]): void {
   if (table === "deletion") {
     db.prepare("delete from deletion where change_seq = ?").run(...key)
     db.prepare("update meta set value = ? where key = 'history_id'").run(globalThis.crypto.randomUUID())
+  }
+  if (table === "file") {
+    const users = db
+      .prepare("select distinct conversation_id from touch where file_id = ?")
+      .pluck()
+      .all(...key)
+    despiteIndexes(db, () => db.prepare("delete from file where id = ?").run(...key))
+    for (const id of users) renewEffects(db, id as number)
   }
   if (table === "container") db.prepare("delete from container where source = ? and path = ?").run(...key)
   if (table === "claim")

@@ -2,9 +2,7 @@ import type { Ref } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { numberOfLine, readBlock } from "../codec.ts"
 import { readHeld } from "../held.ts"
-import { correctedRow } from "./correct.ts"
-import { unsoundRows } from "./mend.ts"
-import { conversationRef, type Stored } from "./sound.ts"
+import { conversationRef, type Stored, unsoundRows } from "./sound.ts"
 import { type HistoryRow, type HistoryValue, isSound, type Summed } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
@@ -16,10 +14,9 @@ export type Injury = {
   /** For a person: "message 12", "its title, dates or project". */
   what: string[]
   /**
-   * `bits`: each damaged row has one wrong bit, and its checksum tells which. `source`: the agent's file is still there.
-   * `records`: the raw records are whole. `nothing`: what cannot be read is lost.
+   * `source`: the agent's file is still there. `records`: the raw records are whole. `nothing`: what cannot be read is lost.
    */
-  restores: "bits" | "source" | "records" | "nothing"
+  restores: "source" | "records" | "nothing"
 }
 
 export type Inspection = {
@@ -45,8 +42,7 @@ export function inspect(db: Db): Inspection {
   const ids = db.prepare("select id from conversation order by id").pluck().all() as number[]
   const known = new Set<HistoryValue>(ids)
   const bad = PARTS.flatMap((table) => unsoundRows(db, table).map((row) => ({ table, row })))
-  // Whose a row is, it may say wrongly itself.
-  const ownerOf = ({ table, row }: Bad) => (correctedRow(db, table, row) ?? row).conversation_id!
+  const ownerOf = ({ row }: Bad) => row.conversation_id!
   const byOwner = Map.groupBy(bad, ownerOf)
   const looked = new Map<HistoryValue, boolean>()
   const areSound = (unit: Stored) => {
@@ -108,7 +104,7 @@ export function inspectConversation(
     ...(badRecords ? ["its raw records"] : []),
   ]
   if (what.length === 0) return undefined
-  return { ref: conversationRef(db, stored), what, restores: remedyOf(db, rows, missing, unit, badRecords) }
+  return { ref: conversationRef(db, stored), what, restores: remedyOf(unit, badRecords) }
 }
 
 function badRowsOf(db: Db, id: number): Bad[] {
@@ -121,17 +117,7 @@ function messagesNamed(numbers: number[]): string {
     : `${numbers.length} messages (${Math.min(...numbers)} to ${Math.max(...numbers)})`
 }
 
-function remedyOf(
-  db: Db,
-  rows: Bad[],
-  missing: boolean,
-  unit: Stored | undefined,
-  badRecords: boolean,
-): Injury["restores"] {
-  const raw = badRecords ? unsoundRows(db, "raw", unit!.id!).map((row) => ({ table: "raw" as const, row })) : []
-  const isOneBit = ({ table, row }: Bad) => correctedRow(db, table, row) !== undefined
-  const all = [...rows, ...raw]
-  if (!missing && all.length > 0 && all.every(isOneBit)) return "bits"
+function remedyOf(unit: Stored | undefined, badRecords: boolean): Injury["restores"] {
   if (unit?.state === "present") return "source"
   return unit && !badRecords && unit.raw_withheld !== 1 ? "records" : "nothing"
 }

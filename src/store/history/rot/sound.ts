@@ -1,9 +1,8 @@
 import type { SourceId } from "../../../core/conversation.ts"
 import type { Ref } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
-import { correctedRow } from "./correct.ts"
 import { type HistoryRow, type HistoryValue, isSound, KEYS, SUMMED_COLUMNS, type Summed } from "./sums.ts"
-import { sound } from "./table-sql.ts"
+import { sound, tableSql } from "./table-sql.ts"
 
 // What stands in the history, as it was written: damage is noticed by whoever reads, and never shown.
 
@@ -13,11 +12,32 @@ export type Stored = HistoryRow & { sum: number | null }
 /** Told of every conversation of which something is damaged, or in words of what else is. */
 export type OnDamage = (what: Ref | string) => void
 
-/** The row; where a single bit of it flipped, with that bit put right; undefined where more is wrong. */
-export function asWritten(db: Db, table: Summed, row: Stored, onDamage: () => void): HistoryRow | undefined {
+/** The row, or undefined if it is damaged. */
+export function asWritten(table: Summed, row: Stored, onDamage: () => void): HistoryRow | undefined {
   if (isSound(table, row)) return row
   onDamage()
-  return correctedRow(db, table, row)
+  return undefined
+}
+
+/** The rows that are not what was written; only those of one `owner`, the first value of the key, if it is given. */
+export function unsoundRows(db: Db, table: Summed, owner?: HistoryValue): Stored[] {
+  const { unsound, unsoundOf } = tableSql(table)
+  return (owner === undefined ? db.prepare(unsound).all() : db.prepare(unsoundOf).all(owner)) as Stored[]
+}
+
+/**
+ * An index still contains what a damaged row once said, so SQLite misses the entry that it wants to take out and calls the
+ * file corrupt. Here that is expected: the entry for what is written now is there, or is made.
+ */
+export function despiteIndexes<T>(db: Db, work: () => T): T {
+  db.unsafeMode(true)
+  db.pragma("writable_schema = on")
+  try {
+    return work()
+  } finally {
+    db.pragma("writable_schema = off")
+    db.unsafeMode(false)
+  }
 }
 
 export function primaryKeyOf(table: Summed, row: HistoryRow): HistoryValue[] {

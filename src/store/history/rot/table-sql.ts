@@ -6,13 +6,10 @@ export type TableSql = {
   /** The rows that are not what was written: all of them, or those that begin with a given key. */
   unsound: string
   unsoundOf: string
-  byKey: string
   allOf: string
-  /** All rows that begin with a given key or with one that differs from it in a bit, wherever they stand. */
-  near: string
-  /** For each column its type and its bytes, then the checksum. */
-  cells: string
-  replace: string
+  /** All rows, in the order of the key. */
+  forward: string
+  backward: string
   insert: string
   /** Gives so many rows without a checksum theirs. */
   seal: string
@@ -44,25 +41,14 @@ function sqlOf(table: Summed): TableSql {
   const columns: readonly string[] = SUMMED_COLUMNS[table]
   const key = columns.slice(0, KEYS[table])
   const first = [key[0], "= ?"].join(" ")
-  const where = key.map((name) => [name, "= ?"].join(" ")).join(" and ")
   const unsound = ["select * from", table, "as t where not", sound("t", table)].join(" ")
-  const cells = columns.map((name) => ["typeof(", name, "), cast(", name, " as blob)"].join(""))
   const seal = ["update", table, "set sum =", sumOf(table), "where sum is null"].join(" ")
   return {
     unsound,
     unsoundOf: [unsound, "and", first].join(" "),
-    byKey: ["select * from", table, "where", where].join(" "),
+    forward: ["select * from", table, "order by", key.join(", ")].join(" "),
+    backward: ["select * from", table, "order by", key.map((name) => [name, "desc"].join(" ")).join(", ")].join(" "),
     allOf: ["select * from", table, "where", first].join(" "),
-    near: ["select * from", table, "where", nearTo(key[0]!)].join(" "),
-    cells: ["select", cells.join(", "), ", sum from", table, "where", where].join(" "),
-    replace: [
-      "update",
-      table,
-      "set",
-      [...columns, "sum"].map((name) => [name, "= ?"].join(" ")).join(", "),
-      "where",
-      where,
-    ].join(" "),
     insert: [
       "insert or ignore into",
       table,
@@ -74,12 +60,6 @@ function sqlOf(table: Summed): TableSql {
     deleteOf: ["delete from", table, "where", first].join(" "),
     triggers: [...sumTriggers(table, key), ...countTriggers(table)].join(";"),
   }
-}
-
-/** No index is used for it: a row whose key is damaged stands where no search leads. */
-function nearTo(column: string): string {
-  const difference = ["abs((", column, " | @key) - (", column, " & @key))"].join("")
-  return ["+", column, " = @key or (", difference, " & (", difference, " - 1)) = 0"].join("")
 }
 
 function sumTriggers(table: Summed, key: readonly string[]): string[] {

@@ -1,0 +1,135 @@
+import { codeOf, DexError } from "../../../core/error.ts"
+import { type Db, inTransaction, openDatabase } from "../../sqlite/database.ts"
+import { openSqlite } from "../../sqlite/engine.ts"
+import { HISTORY_MIGRATIONS } from "../migrations.ts"
+import { keepSums } from "./keep-sums.ts"
+import type { Stored } from "./sound.ts"
+import { type HistoryValue, isSound, knowSums, SUMMED, SUMMED_COLUMNS, type Summed } from "./sums.ts"
+import { tableSql } from "./table-sql.ts"
+
+/**
+ * Makes a new history from every row that SQLite can still read of a damaged file, and returns how many there are. Rows
+ * with a wrong checksum are left out. What a lost row described is marked to be read again from raw records. Throws if the
+ * marks of forgotten conversations cannot all be read, since those conversations could come back.
+ */
+export function copyReadable(from: string, to: string): number {
+  const old = openSqlite(from, { readonly: true, fileMustExist: true })
+  const db = openDatabase(to, HISTORY_MIGRATIONS)
+  try {
+    old.unsafeMode(true)
+    old.pragma("writable_schema = on") // a table whose schema is damaged does not keep the others from being read
+    knowSums(db)
+    let rows = 0
+    inTransaction(db, () => {
+      for (const table of SUMMED) {
+        const { isWhole, copied } = copyTable(old, db, table)
+        rows += copied
+        if (table === "tombstone" && !isWhole && !copyMarks(old, db))
+          throw new DexError("corrupt", "the marks of forgotten conversations cannot be read")
+      }
+    })
+    keepSums(db)
+    inTransaction(db, () => replaceLost(old, db))
+    db.pragma("journal_mode = delete")
+    return rows
+  } finally {
+    old.close()
+    db.close()
+  }
+}
+
+/** Reads a table from its beginning and, if a damaged page ends that, from its end. */
+function copyTable(old: Db, db: Db, table: Summed): { isWhole: boolean; copied: number } {
+  const { insert, forward, backward } = tableSql(table)
+  // By their places: the names in a damaged schema may be wrong.
+  const names = (db.pragma(`table_info(${table})`) as { name: string }[]).map(({ name }) => name)
+  const save = db.prepare(insert)
+  let copied = 0
+  let isWhole = true
+  const copy = (values: HistoryValue[]) => {
+    const row = Object.fromEntries(names.map((name, i) => [name, values[i] ?? null])) as Stored
+    if (!isSound(table, row)) isWhole = false
+    else copied += save.run(...SUMMED_COLUMNS[table].map((name) => row[name]), row.sum).changes
+  }
+  if (!readRows(old, forward, copy)) {
+    isWhole = false
+    readRows(old, backward, copy)
+  }
+  return { isWhole, copied }
+}
+
+/** False if it cannot be read to its end. */
+function readRows(old: Db, sql: string, take: (values: HistoryValue[]) => void): boolean {
+  const rows = readUntilDamage(old, sql)
+  for (let next = rows.next(); ; next = rows.next()) {
+    if (next.done) return next.value
+    take(next.value)
+  }
+}
+
+function* readUntilDamage(old: Db, sql: string): Generator<HistoryValue[], boolean> {
+  try {
+    for (const values of old.prepare(sql).raw().iterate()) yield values as HistoryValue[]
+    return true
+  } catch (error) {
+    if (!codeOf(error).startsWith("SQLITE_")) throw error
+    return false
+  }
+}
+
+/** From the index that repeats them. */
+function copyMarks(old: Db, db: Db): boolean {
+  const save = db.prepare("insert or ignore into tombstone (hash) values (?)")
+  return readRows(old, "select hash from tombstone indexed by tombstone_copy", ([hash]) => void save.run(hash))
+}
+
+/** Files, conversations and projects whose row is lost get one again, from the indexes that repeat their names. */
+function replaceLost(old: Db, db: Db): void {
+  readRows(old, "select key, value from meta indexed by meta_copy", (row) => void db.prepare(NEW_META).run(...row))
+  readRows(old, UNIT_NAMES, (row) => void db.prepare(NEW_UNIT).run(...row))
+  readRows(
+    old,
+    "select native_id, unit_id from claim indexed by claim_unit",
+    (row) => void db.prepare(NEW_CLAIM).run(...row),
+  )
+  readRows(old, CONVERSATION_NAMES, ([id, source, name]) => {
+    if (db.prepare("select 1 from conversation where id = ?").get(id)) return
+    const unit = db.prepare(UNIT_OF).pluck().get(name, source)
+    if (unit === undefined) return
+    db.prepare(NEW_CONVERSATION).run({ id, source, name, unit })
+    db.prepare("update unit set connector_version = 0 where id = ?").run(unit)
+  })
+  readRows(old, PROJECT_NAMES, (row) => void db.prepare(NEW_PROJECT).run(...row))
+  for (const sql of WITHOUT_OWNER) db.prepare(sql).run()
+  db.prepare(UNKNOWN_PROJECTS).run()
+  const change = db.prepare(LAST_CHANGE).pluck().get()
+  db.prepare("insert or replace into meta (key, value) values ('change_seq', ?)").run(String(change))
+  // Under another id, whatever follows the history starts again.
+  db.prepare("insert or replace into meta (key, value) values ('history_id', ?)").run(globalThis.crypto.randomUUID())
+}
+
+const NEW_META = "insert or ignore into meta (key, value) values (?, ?)"
+const NEW_CLAIM = "insert or ignore into claim (native_id, unit_id) values (?, ?)"
+const UNIT_NAMES = "select id, source, key, key from unit indexed by sqlite_autoindex_unit_1"
+const NEW_UNIT = `insert or ignore into unit (id, source, key, path, stamp, cursor, born_at, modified_at, connector_version, redaction_version, state)
+  values (?, ?, ?, ?, '', 'null', 0, 0, 0, 0, 'archived')`
+const CONVERSATION_NAMES = "select id, source, native_id from conversation indexed by sqlite_autoindex_conversation_1"
+const UNIT_OF =
+  "select l.unit_id from claim l join unit u on u.id = l.unit_id where l.native_id = ? and u.source = ? order by l.unit_id limit 1"
+const NEW_CONVERSATION = `insert or ignore into conversation (id, source, native_id, unit_id, authority, kind, message_count, last_number, estimated_tokens, text_bytes, change_seq)
+  values (@id, @source, @name, @unit, 0, 'person', 0, ifnull((select max(number) from message where conversation_id = @id), 0), 0, 0, 0)`
+const PROJECT_NAMES = "select id, path from project indexed by sqlite_autoindex_project_1"
+// Nobody knows whether it was private.
+const NEW_PROJECT = "insert or ignore into project (id, path, private) values (?, ?, 1)"
+const UNKNOWN_PROJECTS = `insert or ignore into project (id, path, private)
+  select distinct project_id, '(unknown project ' || project_id || ')', 1 from conversation where project_id not in (select id from project)`
+/** Rows that a new conversation or file could otherwise take for its own. */
+const WITHOUT_OWNER = [
+  "delete from conversation where unit_id not in (select id from unit)",
+  ...["message", "body", "touch", "command", "made"].map((table) =>
+    ["delete from", table, "where conversation_id not in (select id from conversation)"].join(" "),
+  ),
+  ...["raw", "claim"].map((table) => ["delete from", table, "where unit_id not in (select id from unit)"].join(" ")),
+]
+const LAST_CHANGE = `select max(n) from (select ifnull(max(change_seq), 0) as n from conversation union all select ifnull(max(change_seq), 0) from deletion
+  union all select ifnull(max(version), 0) from message union all select cast(value as integer) from meta where key = 'change_seq')`
