@@ -286,8 +286,8 @@ const ELSEWHERE: ((name: string) => string)[] = [
   (name) => `~/.claude/projects/-home-${name}-api/1.jsonl`,
 ]
 
-/** 500 in CI, 20,000 by `npm run torture`. */
-const PLANTED = Number(process.env.DEX_OUTGOING ?? 500)
+/** 2,000 in CI, 20,000 by `npm run torture`. */
+const PLANTED = Number(process.env.DEX_OUTGOING ?? 2_000)
 
 test("neither the home folder, the user's name in a path, a secret, a thought nor what was injected is in any byte that leaves", () => {
   const spelling = fc.constantFrom(...SPELLED)
