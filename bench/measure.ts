@@ -54,7 +54,6 @@ const endAll = () => {
   for (const { pid } of running) process.kill(-pid!, "SIGTERM")
 }
 process.once("exit", endAll)
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1)) // so that all is cleaned up
 
 /** Runs Node to its end: what it cost, and what it printed. Throws if it fails, unless it ends with 1. */
 export async function costOf(command: Command): Promise<Cost & { output: string }> {

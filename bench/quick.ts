@@ -31,6 +31,7 @@ export async function benchQuick(
   const folder = mkdtempSync(join(tmpdir(), "dex-bench-"))
   const clean = () => rmSync(folder, { recursive: true, force: true })
   process.once("exit", clean)
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1)) // cleans up too
   say("Making the histories …")
   const prepared = await prepare(folder, {
     messages,

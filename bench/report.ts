@@ -22,8 +22,8 @@ export type Measured = {
 export const LIMIT = 1.25
 
 /**
- * These need more than that today. Each has a ceiling of its own, which may only be lowered: the highest of the medians that were measured
- * when it was set, rounded up to a multiple of 0.05 above it. `test/shape/bench.test.ts` has the same numbers.
+ * These need more than that today. Each has a ceiling of its own, which may only be lowered, a little above the medians that were measured
+ * when it was set: sync 1.39 to 1.49, sync-again 1.25 to 1.35, search 1.32 and 1.33. `test/shape/bench.test.ts` has the same ceilings.
  */
 export const ABOVE_LIMIT: Readonly<Record<string, { ceiling: number; because: string }>> = {
   sync: {
@@ -36,7 +36,7 @@ export const ABOVE_LIMIT: Readonly<Record<string, { ceiling: number; because: st
     because: "Since 0.1.0 there are more agents to look for, and every start declares more commands.",
   },
   search: {
-    ceiling: 1.5,
+    ceiling: 1.4,
     because:
       "Since 0.1.0 a search also compares the rows that it reads with their checksums, and knows words as they were written.",
   },
@@ -53,10 +53,11 @@ export function ratioToBaseline({ now, baseline }: Measured): number | undefined
   return Array.isArray(baseline) ? ratioOf(now, baseline) : undefined
 }
 
-/** `tooSlow` makes the bench fail. `notes` are about those that have a ceiling of their own. */
-export function verdictOf(measured: Measured[]): { tooSlow: string[]; notes: string[] } {
+/** `tooSlow` makes the bench fail. `notes` are about those that have a ceiling of their own, `advice` is for who works on dex. */
+export function verdictOf(measured: Measured[]): { tooSlow: string[]; notes: string[]; advice: string[] } {
   const tooSlow: string[] = []
   const notes: string[] = []
+  const advice: string[] = []
   for (const one of measured) {
     const ratio = ratioToBaseline(one)
     if (ratio === undefined) continue
@@ -65,9 +66,9 @@ export function verdictOf(measured: Measured[]): { tooSlow: string[]; notes: str
     const known = ABOVE_LIMIT[one.name]
     if (!known) continue
     notes.push(`${said}. ${known.because} Its own ceiling is ${known.ceiling.toFixed(2)}; others have ${LIMIT}.`)
-    if (ratio < known.ceiling - 0.1) notes.push(`${one.name}: its ceiling in bench/report.ts can be lowered.`)
+    if (ratio < known.ceiling - 0.1) advice.push(`${one.name}: its ceiling in bench/report.ts can be lowered.`)
   }
-  return { tooSlow, notes }
+  return { tooSlow, notes, advice }
 }
 
 /** For goals that are about the slowest runs. */

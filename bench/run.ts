@@ -82,7 +82,8 @@ async function quick(): Promise<void> {
   const history =
     messages === "genuine" ? "the genuine corpus" : `a generated history of ${messages.toLocaleString("en")} messages`
   const named = typeof baseline === "string" ? "" : `; baseline: ${baseline.commit}, version ${baseline.version}`
-  const { tooSlow, notes } = name === "quick" ? verdictOf(measured) : { tooSlow: [], notes: measured.map(slowestRuns) }
+  const { tooSlow, advice, ...verdict } = verdictOf(measured)
+  const notes = name === "quick" ? verdict.notes : measured.map(slowestRuns)
   const text = [
     `${where} With ${history}${named}. Processor time; wall time.`,
     quickTable(measured, stamp),
@@ -92,6 +93,7 @@ async function quick(): Promise<void> {
   for (const line of failed) console.log(`NOT MEASURED: ${line}`)
   if (typeof baseline === "string") console.log(`Not compared with the baseline. ${baseline}`)
   if (name !== "quick") return
+  for (const line of advice) console.log(line)
   for (const line of tooSlow) console.log(`TOO SLOW: ${line}`)
   if (typeof baseline !== "string" && tooSlow.length === 0 && failed.length === 0)
     console.log("No command is slower than its limit allows.")
