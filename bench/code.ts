@@ -4,8 +4,8 @@ import { tmpdir } from "node:os"
 import { dirname, join, relative } from "node:path"
 import { languageOf, MAX_CODE_BYTES, whyNotCode } from "../src/code/languages.ts"
 import { generateCorpus } from "./corpus.ts"
-import { DEX, median, percentile, ROOT, sizeOf, time, timeWithMemory } from "./measure.ts"
-import type { Row } from "./report.ts"
+import { DEX, ROOT, sizeOf, time, timeWithMemory } from "./measure.ts"
+import { median, percentile, type Row } from "./report.ts"
 
 const LINES = 1_000_000
 

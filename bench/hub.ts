@@ -12,9 +12,9 @@ import { search } from "../src/tools/search/search.ts"
 import { generateCorpus, generator, makeVocabulary } from "./corpus.ts"
 import { addCrowd, CROWD, type CrowdSize, crowd, TEAM_OF_TEN } from "./hub-crowd.ts"
 import { BUILT_HUB, type Outgoing, outgoing, pushOne, type StartedHub, startHub } from "./hub-start.ts"
-import { DEX, percentile, ROOT, sizeOf } from "./measure.ts"
+import { DEX, ROOT, sizeOf } from "./measure.ts"
 import { ordinaryWords } from "./prepare.ts"
-import type { Row } from "./report.ts"
+import { percentile, type Row } from "./report.ts"
 
 const PUSHERS = 4
 const QUERIES = 100

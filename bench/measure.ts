@@ -86,13 +86,6 @@ export async function costOf(command: Command): Promise<Cost & { output: string 
   return { cpuMs: (Number(user) + Number(system)) * 1000, wallMs: Number(wall) * 1000, output: printed.output }
 }
 
-export function percentile(values: number[], share: number): number {
-  const sorted = [...values].sort((a, b) => a - b)
-  return sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)]!
-}
-
-export const median = (values: number[]) => percentile(values, 0.5)
-
 export function sizeOf(...files: string[]): number {
   return files.reduce(
     (sum, file) =>

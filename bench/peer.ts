@@ -4,8 +4,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { INDEX_FILE } from "../src/core/formats.ts"
 import { generateCorpus } from "./corpus.ts"
-import { DEX, median, sizeOf, time } from "./measure.ts"
-import type { Row } from "./report.ts"
+import { DEX, sizeOf, time } from "./measure.ts"
+import { median, type Row } from "./report.ts"
 
 const MESSAGES = 120_000
 const QUERIES = ["function error", "docker", "import const return", "test file", "zebra"]

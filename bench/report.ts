@@ -1,5 +1,3 @@
-import { median, percentile } from "./measure.ts"
-
 // The tables that `npm run bench` prints, and that `--write` puts into docs/performance.md. Every row says at which commit and
 // on which day it was measured. Pure: a test reads the page with the same functions.
 
@@ -124,6 +122,13 @@ function table(columns: string[], rows: string[][]): string {
   const line = (cells: string[]) => `| ${cells.join(" | ")} |`
   return [line(columns), `|${"---|".repeat(columns.length)}`, ...rows.map(line)].join("\n")
 }
+
+export function percentile(values: number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)]!
+}
+
+export const median = (values: number[]) => percentile(values, 0.5)
 
 // In the page, what the bench wrote is between two comments, by the name of the part. Nothing else there is a figure.
 

@@ -7,8 +7,8 @@ import { searchAsTyped, type TypedRead } from "../src/search/typing.ts"
 import { openStore } from "../src/store/history/sqlite-history.ts"
 import { readIndex } from "../src/store/index/search-index.ts"
 import { generateCorpus, generator } from "./corpus.ts"
-import { homeWith, percentile, ROOT } from "./measure.ts"
-import type { Row } from "./report.ts"
+import { homeWith, ROOT } from "./measure.ts"
+import { percentile, type Row } from "./report.ts"
 
 const KEYSTROKES = 300
 const COMMONEST = 60

@@ -6,8 +6,8 @@ import { build } from "esbuild"
 import { createVectorCache, saveVectors, scanVectors } from "../src/store/index/vectors.ts"
 import { type Db, openDatabase } from "../src/store/sqlite/database.ts"
 import { generator } from "./corpus.ts"
-import { median, percentile, ROOT, shortCount, sizeOf, time } from "./measure.ts"
-import type { Row } from "./report.ts"
+import { ROOT, shortCount, sizeOf, time } from "./measure.ts"
+import { median, percentile, type Row } from "./report.ts"
 import { MIGRATIONS } from "./scan-vectors.ts"
 
 const DIMS = 384

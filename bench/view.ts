@@ -12,8 +12,8 @@ import { usage } from "../src/tools/usage/usage.ts"
 import { askTool } from "../src/view/page.ts"
 import { DEX } from "../test/support/dex.ts"
 import { startView } from "../test/view/process.ts"
-import { homeWith, median, time } from "./measure.ts"
-import type { Row } from "./report.ts"
+import { homeWith, time } from "./measure.ts"
+import { median, type Row } from "./report.ts"
 
 const RUNS = 7
 const IDLE_SECONDS = 60

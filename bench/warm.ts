@@ -11,9 +11,9 @@ import { searchHistory } from "../src/search/search.ts"
 import { openStore } from "../src/store/history/sqlite-history.ts"
 import { openIndex } from "../src/store/index/search-index.ts"
 import { generator, makeVocabulary } from "./corpus.ts"
-import { DEX, homeWith, median, percentile, shortCount } from "./measure.ts"
+import { DEX, homeWith, shortCount } from "./measure.ts"
 import { anyOf, ordinaryWords } from "./prepare.ts"
-import type { Row } from "./report.ts"
+import { median, percentile, type Row } from "./report.ts"
 
 const QUERIES = 120
 

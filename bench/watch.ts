@@ -4,8 +4,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import { generateCorpus } from "./corpus.ts"
-import { DEX, median, percentile, time } from "./measure.ts"
-import type { Row } from "./report.ts"
+import { DEX, time } from "./measure.ts"
+import { median, percentile, type Row } from "./report.ts"
 
 const TRANSCRIPTS = 5_000
 const SOURCE_FILES = 5_000
