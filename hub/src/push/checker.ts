@@ -1,6 +1,7 @@
-import { Worker } from "node:worker_threads"
+import { hasSubprocessEnded, type Subprocess, subprocessFile } from "../../../src/subprocess/link.ts"
+import { startThread } from "../../../src/subprocess/thread.ts"
 import { HubProblem } from "../store/problem.ts"
-import type { CheckedChunk, FromCheck, ToCheck } from "./check-thread.ts"
+import type { CheckedChunk, CheckResult, ToCheck } from "./check-thread.ts"
 import { checkSent } from "./incoming.ts"
 
 export type ChunkChecker = {
@@ -25,58 +26,55 @@ const KEPT_TIMES = 12
 const LONGEST_QUEUE = 128
 const MEMORY_MB = 256
 
-type Answer = Exclude<FromCheck, { problem: object }>
-type Waiting = { asked: Omit<ToCheck, "id">; resolve(answer: Answer): void; reject(error: Error): void }
+type CheckThread = Subprocess<ToCheck, CheckResult>
+type Answer = Exclude<CheckResult, { problem: object }>
+type Waiting = { asked: ToCheck; resolve(answer: Answer): void; reject(error: Error): void }
 
 /** Threads are started when there is something to look at. */
 export function openChecker({ threads = 2, longestMs = LONGEST_MS, log }: CheckerOptions = {}): ChunkChecker {
   const queue: Waiting[] = []
-  const idle: Worker[] = []
-  const all = new Set<Worker>()
-  let ids = 0
-  const start = (): Worker => {
-    const worker = new Worker(threadFile(), { resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB } })
-    worker.unref()
-    all.add(worker)
-    worker.on("error", () => {}) // who waits is told when it exits
-    worker.once("exit", () => {
-      all.delete(worker)
-      const place = idle.indexOf(worker)
-      if (place >= 0) idle.splice(place, 1)
+  const idle: CheckThread[] = []
+  const all = new Set<CheckThread>()
+  const start = (): CheckThread => {
+    const limits = { maxOldGenerationSizeMb: MEMORY_MB }
+    const file = subprocessFile("./check-thread.ts", import.meta.url)
+    const thread: CheckThread = startThread(file, { limits, isUnref: true })
+    all.add(thread)
+    thread.ended.then(() => {
+      all.delete(thread)
       next()
     })
-    return worker
+    return thread
   }
   const next = (): void => {
-    while (queue.length > 0 && (idle.length > 0 || all.size < threads)) give(idle.pop() ?? start(), queue.shift()!)
+    while (queue.length > 0 && (idle.length > 0 || all.size < threads)) {
+      const thread = idle.pop() ?? start()
+      if (!thread.hasEnded()) give(thread, queue.shift()!)
+    }
   }
-  const give = (worker: Worker, { asked, resolve, reject }: Waiting): void => {
-    const id = ++ids
+  const give = async (thread: CheckThread, { asked, resolve, reject }: Waiting): Promise<void> => {
     let why = { code: "failed", message: "The hub could not look at this chunk." }
     const timer = setTimeout(
       () => {
         why = { code: "too_slow", message: "The hub could not look at this chunk in time." }
-        void worker.terminate()
+        thread.kill()
       },
       longestMs * (asked.hash === undefined ? KEPT_TIMES : 1),
     )
-    const ended = () => {
-      clearTimeout(timer)
-      log?.({ level: "error", event: "chunk", code: why.code, bytes: asked.data.length })
-      reject(new HubProblem(422, why.code, why.message))
-    }
-    worker.once("exit", ended)
-    worker.once("message", (answer: FromCheck) => {
-      clearTimeout(timer)
-      worker.off("exit", ended)
-      idle.push(worker)
+    try {
+      const answer = await thread.ask(asked)
       if ("problem" in answer) reject(problemOf(answer))
       else resolve(answer)
-      next()
-    })
-    worker.postMessage({ id, ...asked } satisfies ToCheck)
+    } catch (error) {
+      log?.({ level: "error", event: "chunk", code: why.code, bytes: asked.data.length })
+      reject(new HubProblem(422, why.code, why.message))
+      if (!hasSubprocessEnded(error)) await thread.kill()
+    }
+    clearTimeout(timer)
+    if (!thread.hasEnded()) idle.push(thread)
+    next()
   }
-  const ask = (asked: Omit<ToCheck, "id">): Promise<Answer> => {
+  const ask = (asked: ToCheck): Promise<Answer> => {
     if (queue.length >= LONGEST_QUEUE)
       throw new HubProblem(503, "busy", "Too many push at once. Try again in a moment.", { afterSeconds: 1 })
     return new Promise((resolve, reject) => {
@@ -91,17 +89,12 @@ export function openChecker({ threads = 2, longestMs = LONGEST_MS, log }: Checke
     },
     rulesIn: async (data) => ((await ask({ data })) as { rules: string[] }).rules,
     close: async () => {
-      await Promise.all([...all].map((worker) => worker.terminate()))
+      await Promise.all([...all].map((thread) => thread.kill()))
     },
   }
 }
 
-function problemOf({ problem }: Extract<FromCheck, { problem: object }>): HubProblem {
+function problemOf({ problem }: Extract<CheckResult, { problem: object }>): HubProblem {
   const { status, code, message, rules } = problem
   return new HubProblem(status, code, message, rules && { rules })
-}
-
-/** Beside this file, as it is written or as it is built. */
-function threadFile(): URL {
-  return new URL(`./check-thread${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url)
 }

@@ -1,9 +1,10 @@
-import { Worker } from "node:worker_threads"
+import { hasSubprocessEnded, type Subprocess, subprocessFile } from "../../../src/subprocess/link.ts"
+import { startThread } from "../../../src/subprocess/thread.ts"
 import { HubProblem } from "../store/problem.ts"
 import type { TeamAnswer, TeamQuestion } from "./answer.ts"
 import type { ShardLag } from "./follow.ts"
 import type { ShardAnswer, ShardQuestion } from "./remote.ts"
-import type { AnyQuestion, FromThread, ThreadData, ThreadWork } from "./thread.ts"
+import type { AnyQuestion, ThreadAnswer, ThreadData, ThreadEvent, ThreadOrder, ThreadWork } from "./thread.ts"
 
 export type Shards = {
   ask(question: TeamQuestion): Promise<unknown>
@@ -28,6 +29,8 @@ export type ShardsOptions = Omit<ThreadData, "work"> & {
 /** Node gives each thread up to 48 MB for what lives for a moment, and a small hub has four threads. */
 const YOUNG_MB = 8
 
+type ShardThread = Subprocess<ThreadOrder, ThreadAnswer | undefined, ThreadEvent>
+
 type Waiting = { question: AnyQuestion; resolve(output: unknown): void; reject(error: unknown): void }
 
 type Lane = { queue: Waiting[]; idle: ((one: Waiting) => void)[]; answering: number }
@@ -41,54 +44,53 @@ export function openShards({ threads = 2, longestQueue = 64, log, ...data }: Sha
   let drops = 0
   let lags: ShardLag[] = []
   let isClosing = false
-  let ids = 0
-  const workers: Worker[] = []
+  const running: ShardThread[] = []
   const next = ({ idle, queue }: Lane) => {
     while (idle.length > 0 && queue.length > 0) idle.pop()!(queue.shift()!)
   }
   const start = (work: ThreadWork, at: number) => {
     const lane = work === "follow" ? undefined : lanes[work]
     const workerData: ThreadData = { ...data, work }
-    const worker = new Worker(threadFile(), { workerData, resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } })
-    workers[at] = worker
-    let asked: (Waiting & { id: number }) | undefined
-    const take = (one: Waiting) => {
-      asked = { ...one, id: ++ids }
+    const file = subprocessFile("./thread.ts", import.meta.url)
+    const thread: ShardThread = startThread(file, { data: workerData, limits: { maxYoungGenerationSizeMb: YOUNG_MB } })
+    running[at] = thread
+    const failed = (stack: string) => log({ level: "error", event: work, at: placeOf(stack) })
+    const take = async ({ question, resolve, reject }: Waiting) => {
       lane!.answering++
-      worker.postMessage({ id: asked.id, question: one.question })
+      try {
+        const answer = (await thread.ask(question))!
+        lane!.answering--
+        if ("failed" in answer) {
+          failed(answer.failed)
+          reject(new Error("A search failed."))
+        } else if ("problem" in answer) reject(problemOf(answer))
+        else {
+          drops += answer.drops
+          if (answer.drops > 0) log({ level: "error", event: "second_wall", drops: answer.drops })
+          resolve(answer.output)
+        }
+        lane!.idle.push(take)
+        next(lane!)
+      } catch (error) {
+        lane!.answering--
+        reject(hasSubprocessEnded(error) ? new Error("The thread that searched has ended.") : error)
+      }
     }
-    const done = (settle: (one: Waiting) => void) => {
-      const one = asked
-      asked = undefined
-      if (!one) return
-      lane!.answering--
-      settle(one)
-    }
-    worker.on("message", (message: FromThread) => {
-      if ("lags" in message) lags = message.lags
-      if ("failed" in message) log({ level: "error", event: work, at: placeOf(message.failed) })
-      if (!("id" in message)) return
-      done((one) => {
-        if ("failed" in message) return one.reject(new Error("A search failed."))
-        const { answer } = message
-        if ("problem" in answer) return one.reject(problemOf(answer))
-        drops += answer.drops
-        if (answer.drops > 0) log({ level: "error", event: "second_wall", drops: answer.drops })
-        one.resolve(answer.output)
-      })
-      lane!.idle.push(take)
-      next(lane!)
-    })
-    worker.on("error", (error) => log({ level: "error", event: `${work} thread`, at: placeOf(error.stack ?? "") }))
-    worker.on("exit", () => {
+    thread.ended.then(({ cause }) => {
+      if (cause instanceof Error) log({ level: "error", event: `${work} thread`, at: placeOf(cause.stack ?? "") })
       const place = lane?.idle.indexOf(take) ?? -1
       if (place >= 0) lane!.idle.splice(place, 1)
-      done((one) => one.reject(new Error("The thread that searched has ended.")))
       if (!isClosing) start(work, at)
     })
-    if (!lane) return
-    lane.idle.push(take)
-    next(lane)
+    if (lane) {
+      lane.idle.push(take)
+      return next(lane)
+    }
+    const onEvent = (event: ThreadEvent) => {
+      if ("lags" in event) lags = event.lags
+      else failed(event.failed)
+    }
+    thread.ask("follow", { onEvent }).catch(() => {}) // it is started again
   }
   const works: ThreadWork[] = ["follow"]
   for (let i = 0; i < threads; i++) works.push("answer", ...(data.node.url === undefined ? [] : ["asked" as const]))
@@ -109,24 +111,13 @@ export function openShards({ threads = 2, longestQueue = 64, log, ...data }: Sha
     state: () => ({ waiting: answer.queue.length + answer.answering, drops, lags }),
     close: async () => {
       isClosing = true
-      await Promise.all(
-        workers.map((worker) => {
-          const ended = new Promise((resolve) => worker.once("exit", resolve))
-          worker.postMessage("close")
-          return ended
-        }),
-      )
+      await Promise.all(running.map((thread) => thread.end()))
     },
   }
 }
 
 function problemOf({ problem }: Extract<TeamAnswer, { problem: object }>): HubProblem {
   return new HubProblem(problem.status, problem.code, problem.message)
-}
-
-/** Beside this file, as it is written or as it is built. */
-function threadFile(): URL {
-  return new URL(`./thread${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url)
 }
 
 /** Where it was thrown, without its message, which may quote what somebody wrote. */

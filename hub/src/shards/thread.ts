@@ -1,4 +1,6 @@
-import { parentPort, workerData } from "node:worker_threads"
+import { setTimeout as pause } from "node:timers/promises"
+import { workerData } from "node:worker_threads"
+import { serveOrders } from "../../../src/subprocess/serve.ts"
 import { type DatabaseOptions, databaseGone, openDatabase } from "../store/connection.ts"
 import type { ShardNode } from "../store/shards.ts"
 import { createAnswers, type TeamAnswer, type TeamQuestion } from "./answer.ts"
@@ -18,12 +20,10 @@ export type ThreadData = DatabaseOptions & {
   node: ShardNode
 }
 export type AnyQuestion = { team: TeamQuestion } | { shard: ShardQuestion }
-export type ToThread = { id: number; question: AnyQuestion } | "close"
-export type FromThread =
-  | { id: number; answer: TeamAnswer }
-  | { id: number; failed: string }
-  | { failed: string }
-  | { lags: ShardLag[] }
+/** `follow` is one order that is never done. `failed` is where an error was thrown. */
+export type ThreadOrder = AnyQuestion | "follow"
+export type ThreadAnswer = TeamAnswer | { failed: string }
+export type ThreadEvent = { failed: string } | { lags: ShardLag[] }
 
 /** A push is found within this time, and reading it. */
 const LOOK_MS = 300
@@ -33,44 +33,40 @@ const { work, data, folder, version, node, ...options } = workerData as ThreadDa
 // What crosses to a thread loses its class.
 const masterKey = Buffer.from(options.masterKey)
 const db = openDatabase({ ...options, masterKey })
-const send = (message: FromThread) => parentPort!.postMessage(message)
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-if (work !== "follow") {
+const failedAt = (error: unknown) => (error instanceof Error ? (error.stack ?? error.message) : String(error))
+
+const answer = work === "follow" ? undefined : answersHere()
+
+serveOrders<ThreadOrder, ThreadAnswer | undefined, ThreadEvent>(async (order, { emit, signal }) => {
+  if (order === "follow") return follow(emit, signal)
+  try {
+    return await answer!(order)
+  } catch (error) {
+    const gone = databaseGone(error)
+    return gone
+      ? { problem: { status: gone.status, code: gone.code, message: gone.message } }
+      : { failed: failedAt(error) }
+  }
+})
+
+function answersHere(): (question: AnyQuestion) => Promise<TeamAnswer> {
   const others = work === "answer" ? { others: { self: node.name, call: nodeCaller(masterKey) } } : {}
   const answers = createAnswers({ db, data, folder, version, ...others })
-  const answer = async (question: AnyQuestion): Promise<TeamAnswer> =>
+  return async (question) =>
     "team" in question ? answers.answer(question.team) : { output: await answers.answerShard(question.shard), drops: 0 }
-  let last: Promise<void> = Promise.resolve()
-  parentPort!.on("message", (message: ToThread) => {
-    if (message === "close") return void last.then(() => process.exit(0))
-    const { id, question } = message
-    last = last.then(async () => {
-      try {
-        send({ id, answer: await answer(question) })
-      } catch (error) {
-        const gone = databaseGone(error)
-        if (gone)
-          return send({ id, answer: { problem: { status: gone.status, code: gone.code, message: gone.message } } })
-        send({ id, failed: error instanceof Error ? (error.stack ?? error.message) : String(error) })
-      }
-    })
-  })
-} else {
-  let isClosing = false
-  parentPort!.on("message", () => {
-    isClosing = true
-  })
+}
+
+async function follow(emit: (event: ThreadEvent) => void, signal: AbortSignal): Promise<undefined> {
   const follower = createFollower(db, data, node)
-  while (!isClosing)
+  while (!signal.aborted)
     try {
       const isDone = await follower.step()
-      send({ lags: follower.lags() })
+      emit({ lags: follower.lags() })
       if (isDone) await pause(LOOK_MS)
     } catch (error) {
-      send({ failed: error instanceof Error ? (error.stack ?? error.message) : String(error) })
+      emit({ failed: failedAt(error) })
       await pause(AFTER_FAILURE_MS)
     }
   follower.close()
-  process.exit(0)
 }
