@@ -27,7 +27,7 @@ const READS_MS = 2_000
 /** `dex` alone: reads what is new, says what there is, and what to try next. */
 export async function showHome(): Promise<number> {
   const terminal = terminalOf(process.stdout, process.env)
-  const view = await progressView(process.stderr, terminalOf(process.stderr, process.env))
+  const view = progressView(process.stderr, terminalOf(process.stderr, process.env))
   const stop = new AbortController()
   const started = Date.now()
   const dex = createDex({

@@ -1,4 +1,3 @@
-import { createRequire } from "node:module"
 import { grouped } from "../core/format.ts"
 import type { SyncProgress } from "../ingest/sync-types.ts"
 import type { Terminal } from "../render/terminal.ts"
@@ -10,51 +9,49 @@ export type ProgressView = { show(progress: SyncProgress): void; stop(): void }
 const QUIET_MS = 400
 const LINE_EVERY_MS = 2_000
 
-export async function progressView(stream: NodeJS.WriteStream, terminal: Terminal): Promise<ProgressView> {
+const DRAW_EVERY_MS = 100
+/** Without a cursor, and what is too long for the line is cut off. */
+const BEGIN = "\x1b[?25l\x1b[?7l"
+const END = "\r\x1b[K\x1b[?25h\x1b[?7h"
+
+export function progressView(stream: NodeJS.WriteStream, terminal: Terminal): ProgressView {
   return terminal.interactive ? bar(stream, terminal) : lines(stream)
 }
 
-async function bar(stream: NodeJS.WriteStream, terminal: Terminal): Promise<ProgressView> {
-  // In the bundle this CommonJS package asks for Node's own modules by a require that ES modules do not have.
-  globalThis.require ??= createRequire(import.meta.url)
-  const { default: library } = await import("cli-progress")
+function bar(stream: NodeJS.WriteStream, terminal: Terminal): ProgressView {
+  const size = Math.max(10, Math.min(30, terminal.columns - 60))
   let started = Date.now()
   let phase: SyncProgress["phase"] | undefined
-  const single = new library.SingleBar({
-    stream,
-    format: "{phase} {bar} {done} of {total_units}{rate}{left}",
-    barsize: Math.max(10, Math.min(30, terminal.columns - 60)),
-    barCompleteChar: "█",
-    barIncompleteChar: "░",
-    hideCursor: true,
-    clearOnComplete: true,
-    linewrap: false,
-    noTTYOutput: false,
-    fps: 10,
-  })
   let running = false
+  let drawnAt = 0
+  const stop = () => {
+    if (running) stream.write(END)
+    running = false
+    process.off("exit", stop).off("SIGINT", interrupted).off("SIGTERM", interrupted)
+  }
+  /** The signal does what it would do without a bar. */
+  const interrupted = (signal: NodeJS.Signals) => {
+    stop()
+    if (process.listenerCount(signal) === 0) process.kill(process.pid, signal)
+  }
   return {
     show: (progress) => {
-      if (running && !inBytes(progress) && phase !== progress.phase) {
-        started = Date.now()
-        single.setTotal(progress.bytesTotal)
-      }
+      const isNext = phase !== progress.phase
+      if (running && !inBytes(progress) && isNext) started = Date.now()
       phase = progress.phase
-      const elapsed = Date.now() - started
-      if (!running && elapsed < QUIET_MS) return
-      const payload = payloadOf(progress, elapsed)
+      const now = Date.now()
+      if (!running && now - started < QUIET_MS) return
       if (!running) {
-        single.start(Math.max(1, progress.bytesTotal), progress.bytes, payload)
+        stream.write(BEGIN)
         running = true
+        process.once("exit", stop).once("SIGINT", interrupted).once("SIGTERM", interrupted)
       }
-      single.update(progress.bytes, payload)
-      // Storing keeps this thread busy, so the bar's own timer comes too seldom.
-      single.render()
+      if (!isNext && now - drawnAt < DRAW_EVERY_MS) return
+      drawnAt = now
+      const full = Math.round(size * Math.min(1, progress.bytes / Math.max(1, progress.bytesTotal)))
+      stream.write(`\r${lineOf(progress, "█".repeat(full) + "░".repeat(size - full), now - started)}\x1b[K`)
     },
-    stop: () => {
-      if (running) single.stop()
-      running = false
-    },
+    stop,
   }
 }
 
@@ -63,25 +60,23 @@ function inBytes({ phase }: SyncProgress): boolean {
   return phase === "reading" || phase === "indexing"
 }
 
-function payloadOf(progress: SyncProgress, elapsedMs: number): Record<string, string> {
+function lineOf(progress: SyncProgress, bar: string, elapsedMs: number): string {
+  const name = {
+    waiting: "Another dex reads",
+    reading: "Reading",
+    indexing: "Indexing",
+    asking: "Asking",
+    embedding: "Embedding",
+    mapping: "Mapping",
+    learning: "Learning",
+    sending: "Sending",
+  }[progress.phase]
   const perMs = progress.bytes / Math.max(1, elapsedMs)
   const isKnown = perMs > 0
-  return {
-    phase: {
-      waiting: "Another dex reads",
-      reading: "Reading",
-      indexing: "Indexing",
-      asking: "Asking",
-      embedding: "Embedding",
-      mapping: "Mapping",
-      learning: "Learning",
-      sending: "Sending",
-    }[progress.phase],
-    done: grouped(progress.done),
-    total_units: grouped(progress.total),
-    rate: inBytes(progress) && isKnown ? ` · ${(perMs / 1000).toFixed(perMs < 1e4 ? 1 : 0)} MB/s` : spentOf(progress),
-    left: isKnown ? ` · ${Math.ceil((progress.bytesTotal - progress.bytes) / perMs / 1000)} s left` : "",
-  }
+  const rate =
+    inBytes(progress) && isKnown ? ` · ${(perMs / 1000).toFixed(perMs < 1e4 ? 1 : 0)} MB/s` : spentOf(progress)
+  const left = isKnown ? ` · ${Math.ceil((progress.bytesTotal - progress.bytes) / perMs / 1000)} s left` : ""
+  return `${name} ${bar} ${grouped(progress.done)} of ${grouped(progress.total)}${rate}${left}`
 }
 
 function spentOf({ tokens }: SyncProgress): string {

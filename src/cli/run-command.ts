@@ -134,8 +134,8 @@ function progressOf({ streams }: Face<unknown, unknown>, json: boolean): Progres
       if (view === "loading") return
       if (view) return view.show(progress)
       view = "loading"
-      import("./progress.ts").then(async ({ progressView }) => {
-        view = await progressView(process.stderr, terminalOf(process.stderr, process.env))
+      import("./progress.ts").then(({ progressView }) => {
+        view = progressView(process.stderr, terminalOf(process.stderr, process.env))
       })
     },
     stop: () => {
