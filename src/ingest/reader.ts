@@ -5,8 +5,10 @@ import { hasSubprocessEnded, type Subprocess, subprocessFile } from "../subproce
 import { startThread } from "../subprocess/thread.ts"
 import { takeUnit } from "./read-unit.ts"
 import type { SyncDeps } from "./sync-types.ts"
-import { heapLimits, THREADS_PAY_FROM_BYTES } from "./threads.ts"
 import type { NamedUnit } from "./unit-names.ts"
+
+/** Starting threads costs as much as reading about this many bytes. */
+export const THREADS_PAY_FROM_BYTES = 4 << 20
 
 /** Reads units: in this thread when there is little to do, in a worker while this thread stores when there is much. */
 export type UnitReader = {
@@ -117,4 +119,15 @@ function threadReader(deps: SyncDeps, largestUnitBytes: number): UnitReader {
 function tooLarge(unit: NamedUnit, cause: string): string {
   const megabytes = Math.max(1, Math.round(unit.bytes / 1e6))
   return `too large to read: ${megabytes} MB on disk, and more memory than dex takes for one file (${cause}). It is tried again when it changes, or tomorrow.`
+}
+
+/**
+ * A thread's heap. Left to itself, V8 lets garbage grow to hundreds of megabytes before it looks; it needs room for the
+ * largest unit, which is in memory several times over while it is read, parsed and stored.
+ */
+export function heapLimits(largestUnitBytes: number): {
+  maxYoungGenerationSizeMb: number
+  maxOldGenerationSizeMb: number
+} {
+  return { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 56 + Math.ceil((largestUnitBytes * 12) / 1e6) }
 }

@@ -3,10 +3,9 @@ import type { Machine } from "../agents/kit/connector.ts"
 import type { EmbedSettings } from "../embed/embedder.ts"
 import { hasSubprocessEnded, subprocessFile } from "../subprocess/link.ts"
 import { startThread } from "../subprocess/thread.ts"
-import { SECOND_TRY } from "./reader.ts"
+import { heapLimits, SECOND_TRY, THREADS_PAY_FROM_BYTES } from "./reader.ts"
 import { syncHistory } from "./sync.ts"
 import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync-types.ts"
-import { heapLimits, THREADS_PAY_FROM_BYTES } from "./threads.ts"
 
 const LOOK_AGAIN_MS = 100
 

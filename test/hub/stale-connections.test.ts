@@ -65,3 +65,20 @@ test("what must not be repeated is sent once, on a connection of its own", async
     await expect(call()).rejects.toMatchObject({ trouble: "offline" })
   expect(asked.slice(before)).toHaveLength(3)
 })
+
+test("a hub that takes too long is reported as such", async () => {
+  const server = createServer(() => {})
+  server.listen(0, "127.0.0.1")
+  await once(server, "listening")
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const hub = openHub({ address, token: "x", timeoutMs: 50 })
+  onTestFinished(() => hub.close())
+  await expect(hub.me()).rejects.toMatchObject({
+    trouble: "offline",
+    message: expect.stringMatching(/no answer in time/),
+  })
+})
