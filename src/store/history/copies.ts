@@ -54,7 +54,7 @@ export function flagCopies(
       refreshCounts(db, twin)
     }
   }
-  return { ...(forkOf && { forkOf: forkOf.id }), uncounted }
+  return { forkOf: forkOf?.id, uncounted }
 }
 
 /** The conversations that share a prompt with one of these, themselves among them. */

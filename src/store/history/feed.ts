@@ -46,7 +46,7 @@ export function changes(db: Db, historyId: string, after: string | undefined, li
       conversation: String(row.id),
       deleted: row.deleted === 1,
       change: row.change_seq,
-      ...(row.source !== null && { ref: { source: row.source, id: row.native_id! } }),
+      ref: row.source === null ? undefined : { source: row.source, id: row.native_id! },
     })),
     token: `${historyId}@${rows.at(-1)?.change_seq ?? seq}`,
     more: rows.length === limit,

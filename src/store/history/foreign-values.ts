@@ -192,10 +192,10 @@ export function bodyIn(
   const usage = keep(record.usage, plausibleUsage(record.usage), "counts of tokens")
   const effects = keep(record.effects, knownEffects(record.effects), "lists of files and commands")
   return {
-    ...(model !== undefined && { model }),
+    model,
     parts: parts.ok as Part[],
-    ...(effects && { effects }),
-    ...(usage && { usage }),
+    effects,
+    usage,
     dropped,
   }
 }

@@ -100,8 +100,8 @@ export function projectsIn(other: Db): ProjectIdentity[] {
       {
         path,
         private: isPrivate,
-        ...(git_remote !== undefined && { git_remote }),
-        ...(root_commit !== undefined && { root_commit }),
+        git_remote,
+        root_commit,
       },
     ]
   })
@@ -149,7 +149,7 @@ function unitWrite(work: Import, unit: ForeignRow): UnitWrite | undefined {
     connector_version: version,
     redaction_version: options.redactionVersion,
     raw: { mode: "rewrite", live: live ?? [], left: left ?? [] },
-    ...((!live || !left || unit.raw_withheld !== 0) && { withholdsRaw: true }),
+    withholdsRaw: !live || !left || unit.raw_withheld !== 0 || undefined,
     conversations,
     tellsAll: false,
     dropsUntold: false,
@@ -263,9 +263,9 @@ function conversationIn(work: Import, row: ForeignRow, unitId: number, source: s
   return {
     id,
     kind,
-    ...(title !== undefined && from && { title: { text: redacted(options, title), from } satisfies Title }),
+    title: title !== undefined && from ? ({ text: redacted(options, title), from } satisfies Title) : undefined,
     ...(options.redact({ ...described, cwds }) as { cwds: string[] }),
-    ...(parent && { parent }),
+    parent,
     ...besideWhatIsHere(work, source, id, { authority, messages }),
   }
 }
@@ -287,7 +287,7 @@ function parentIn({ other, leaveOut }: Import, row: ForeignRow, source: string):
     return undefined
   }
   const call_id = cleanName(row.parent_call_id)
-  return { id, ...(call_id !== undefined && { call_id }) }
+  return { id, call_id }
 }
 
 type Brought = Pick<ConversationWrite, "authority" | "messages">
@@ -366,10 +366,10 @@ function messagesIn({ other, options, leaveOut }: Import, row: ForeignRow, unitI
       {
         key: "",
         role,
-        ...(at !== undefined && { at }),
+        at,
         ...content,
-        ...((flags & FLAG.abandoned) !== 0 && { abandoned: true }),
-        ...((flags & FLAG.superseded) !== 0 && { superseded: true }),
+        abandoned: (flags & FLAG.abandoned) !== 0 || undefined,
+        superseded: (flags & FLAG.superseded) !== 0 || undefined,
         stored: { key, number },
       },
     ]

@@ -91,7 +91,7 @@ export function saveConversation(
   const filing = {
     began,
     cwds: owns ? conversation.cwds : [...here, ...conversation.cwds],
-    ...(conversation.projects && { projects: conversation.projects }),
+    projects: conversation.projects,
     above: privateAbove(db, write.source, conversation.parent?.id),
   }
   const projectId = filedUnder(db, filing, platform)
@@ -167,7 +167,7 @@ export function saveConversation(
     changed: isChanged,
     added: newHere,
     fresh: [...touched].map(toStored),
-    ...(change !== undefined && isAll && { paid: { change, ...paidIn(numbered, copied, facts) } }),
+    paid: change !== undefined && isAll ? { change, ...paidIn(numbered, copied, facts) } : undefined,
     again,
   }
 }
@@ -181,11 +181,11 @@ function toStored({ number, flags, message }: Numbered): StoredMessage {
   return {
     number,
     role: message.role,
-    ...(message.at !== undefined && { at: message.at }),
-    ...(message.model !== undefined && { model: message.model }),
+    at: message.at,
+    model: message.model,
     parts: message.parts,
     effects: message.effects ?? [],
-    ...(message.usage !== undefined && { usage: message.usage }),
+    usage: message.usage,
     abandoned: (flags & FLAG.abandoned) !== 0,
     superseded: (flags & FLAG.superseded) !== 0,
     copied: (flags & FLAG.copied) !== 0,
@@ -198,15 +198,15 @@ function paidIn(numbered: Numbered[], copied: Set<number>, { ended_at, started_a
   const messages = numbered.map(
     ({ number, message: { at, model, usage, effects = [], superseded = false } }): PaidFields => ({
       number,
-      ...(at !== undefined && { at }),
-      ...(model !== undefined && { model }),
-      ...(usage !== undefined && { usage }),
+      at,
+      model,
+      usage,
       effects,
       superseded,
       copied: copied.has(number),
     }),
   )
-  return { ...(ended !== null && { ended_at: ended }), messages }
+  return { ended_at: ended ?? undefined, messages }
 }
 
 function findConversation(db: Db, source: string, nativeId: string): Existing | undefined {
@@ -257,13 +257,13 @@ export function restored(row: OldRow, superseded = (row.flags & FLAG.superseded)
   const message: MessageWrite = {
     key: "",
     role: row.role,
-    ...(row.at !== null && { at: row.at }),
-    ...(model !== undefined && { model }),
+    at: row.at ?? undefined,
+    model,
     parts,
-    ...(effects && { effects }),
-    ...(usage && { usage }),
-    ...((row.flags & FLAG.abandoned) !== 0 && { abandoned: true }),
-    ...(superseded && { superseded }),
+    effects,
+    usage,
+    abandoned: (row.flags & FLAG.abandoned) !== 0 || undefined,
+    superseded: superseded || undefined,
   }
   return { key: row.key, message, by: row.by, position: row.position ?? row.number }
 }

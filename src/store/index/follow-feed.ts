@@ -133,7 +133,7 @@ async function load(db: Db, store: HistoryReader, change: Change, { recent }: Fo
   const written = recent?.(row.ref)
   const given = fresh.map((number) => written?.get(number))
   const messages = given.includes(undefined) ? await store.messages(row.ref, fresh) : (given as StoredMessage[])
-  return { change, known, row, gone, fresh: messages, versions, ...(card && { card }) }
+  return { change, known, row, gone, fresh: messages, versions, card }
 }
 
 function knownConversation(db: Db, name: string): Known | undefined {

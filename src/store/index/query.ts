@@ -306,8 +306,8 @@ export function prepareFilter(db: Db, filter: VectorFilter): PreparedFilter | un
   if (!clauses || values.conversations === NONE) return undefined
   const { must, not } = clauses
   return {
-    ...(must.length > 0 && { match: without(must, not) }),
-    ...(must.length === 0 && not.length > 0 && { not: not.map(clauseText).join(" OR ") }),
+    match: must.length > 0 ? without(must, not) : undefined,
+    not: must.length === 0 && not.length > 0 ? not.map(clauseText).join(" OR ") : undefined,
     values,
   }
 }

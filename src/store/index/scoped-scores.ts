@@ -49,7 +49,7 @@ function findInScope(db: Db, query: IndexQuery, { match, values }: PreparedQuery
   const asked = {
     ...{ terms, weights: query.weights, limit: query.limit },
     bounds: { from: null, to: null, ...scope, highest: values.highest },
-    ...(query.newest !== undefined && { shares: sizesIn(db, terms, statistics).shares }),
+    shares: query.newest === undefined ? undefined : sizesIn(db, terms, statistics).shares,
   }
   const scores = scopedScores(db, statistics, asked, (doc) => wanted?.has(doc) ?? true)
   const docs = [...scores.keys()]

@@ -83,7 +83,7 @@ export function openVectors(
       // One scan reads the bits and is done; whoever scans again is a server, and keeps them.
       const options = scans++ > 0 ? { cache } : {}
       const scan = (k: number, allowed?: Set<number>) =>
-        scanVectors(db, embedder, query, { k, ...options, ...(allowed && { allowed: (doc) => allowed.has(doc) }) })
+        scanVectors(db, embedder, query, { k, ...options, allowed: allowed && ((doc) => allowed.has(doc)) })
       const near = filtered(db, prepared, limit, scan)
       return inOneState(db, () => hitsOf(db, near))
     },
@@ -152,7 +152,7 @@ function save(db: Db, embedder: string, rows: { message: Unembedded; vector?: Fl
     const { saved } = saveVectors(
       db,
       embedder,
-      there.map(({ message, vector }) => ({ doc: rowOf(message.doc), ...(vector && { vector }) })),
+      there.map(({ message, vector }) => ({ doc: rowOf(message.doc), vector })),
     )
     return { saved, gone: rows.length - saved }
   })
@@ -226,7 +226,7 @@ function hitsOf(db: Db, found: VectorHit[]): IndexHit[] {
     const named = row.get(doc)
     if (!named) return []
     const { source, native_id, number, at } = named
-    return [{ doc: docId(doc), ref: refFrom(source, native_id), number, score, ...(at !== null && { at }) }]
+    return [{ doc: docId(doc), ref: refFrom(source, native_id), number, score, at: at ?? undefined }]
   })
   checkDocs(
     db,

@@ -201,12 +201,12 @@ function write(db: Db, learned: LearnedFacts): void {
     ref,
     root: from === undefined ? ref.id : rootOf(db, besideOf(ref, from)),
     kind,
-    ...(project !== undefined && { project }),
-    ...(row.git_branch !== undefined && { branch: row.git_branch }),
-    ...(title && { title: title.text }),
-    ...(started_at !== undefined && { started_at }),
-    ...(ended_at !== undefined && { ended_at }),
-    ...(web_at !== undefined && { web_at }),
+    project,
+    branch: row.git_branch,
+    title: title?.text,
+    started_at,
+    ended_at,
+    web_at,
   })
   if (project !== undefined) saveWorked(db, id, project, worked)
   if (project !== undefined) saveTestRuns(db, id, project, test_runs, ended_at)

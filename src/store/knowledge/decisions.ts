@@ -237,8 +237,8 @@ function madeOf({ time: _, subject, rejects, committed, ...row }: InOrder): Made
   return {
     ...row,
     subject: JSON.parse(subject) as string[],
-    ...(rejects !== null && { rejects }),
-    ...(committed !== null && { committed }),
+    rejects: rejects ?? undefined,
+    committed: committed ?? undefined,
   }
 }
 

@@ -144,7 +144,7 @@ export function visitsTo(db: Db, project: string, path: string, limit: number): 
     },
   )
     .all(id, path, limit)
-    .map(({ title, ...visit }) => ({ ...visit, ...(title !== null && { title }) }))
+    .map(({ title, ...visit }) => ({ ...visit, title: title ?? undefined }))
 }
 
 /** The newest roots that worked on a branch of the project, subagents' work being their root's. */
@@ -182,7 +182,7 @@ export function newestWork(db: Db, project: string, before: number, asking?: str
   ).get({ id, before, asking: asking ?? "" })
   if (!found) return undefined
   const { branch, title, ...rest } = found
-  return { ...rest, ...(branch !== null && { branch }), ...(title !== null && { title }) }
+  return { ...rest, branch: branch ?? undefined, title: title ?? undefined }
 }
 
 export type Root = RowOf<typeof ROOT>

@@ -133,7 +133,7 @@ export function gitProject(db: Db, project: string): GitProject | undefined {
   ).get(knownProject(db, project) ?? null)
   if (!row) return undefined
   const { decided, left_out, ...read } = row
-  return { ...read, left_out: JSON.parse(left_out) as string[], ...(decided !== null && { decided }) }
+  return { ...read, left_out: JSON.parse(left_out) as string[], decided: decided ?? undefined }
 }
 
 export function saveCommits(db: Db, write: GitWrite): { added: number } {
@@ -272,8 +272,8 @@ const COMMIT_ROW = {
 function commitOf({ hash, at, subject, body, file_count, breaking, reverts, reverts_hash }: CommitRow): GitCommit {
   return {
     ...{ hash, at, subject, body, file_count },
-    ...(breaking !== null && { breaking }),
-    ...(reverts !== null && { reverts: { subject: reverts, ...(reverts_hash !== null && { hash: reverts_hash }) } }),
+    breaking: breaking ?? undefined,
+    reverts: reverts === null ? undefined : { subject: reverts, hash: reverts_hash ?? undefined },
   }
 }
 

@@ -122,8 +122,8 @@ export function lineWorkers(db: Db, project: string): LineWorker[] {
   ).all(knownProject(db, project) ?? null)
   return rows.map(({ title, started_at, said, ...row }) => ({
     ...row,
-    ...(title !== null && { title }),
-    ...(started_at !== null && { started_at }),
+    title: title ?? undefined,
+    started_at: started_at ?? undefined,
     said: keysIn(said),
   }))
 }

@@ -181,7 +181,7 @@ export function deprecatedUsedIn(db: Db, project: string, path: string): Depreca
     const place = via === -1 ? path : via === null && is_plain && language === "go" ? `${folder}/` : target
     const symbol = place === null ? undefined : meaningOf(db, id, place, name, walk)
     if (symbol?.deprecated === undefined || symbol.path === path) return []
-    return [{ symbol, line, ...(container !== null && { container }) }]
+    return [{ symbol, line, container: container ?? undefined }]
   })
 }
 
@@ -248,7 +248,7 @@ function asUses(rows: UseRow[], resolution: Resolution): SymbolUse[] {
   return rows
     .map(({ path, container, line, is_call }): SymbolUse => {
       const kind = is_call ? "call" : "reference"
-      return { path, ...(container !== null && { container }), line, kind, resolution }
+      return { path, container: container ?? undefined, line, kind, resolution }
     })
     .sort((a, b) => (a.kind === b.kind ? 0 : a.kind === "call" ? -1 : 1))
 }
@@ -269,9 +269,9 @@ const SYMBOL_ROW = {
 function symbolOf({ container, exported, deprecated, doc, ...row }: SymbolRow): CodeSymbol {
   return {
     ...row,
-    ...(container !== null && { container }),
-    ...(exported > 0 && { exported: exported === 2 ? ("default" as const) : (true as const) }),
-    ...(deprecated !== null && { deprecated }),
-    ...(doc !== null && { doc }),
+    container: container ?? undefined,
+    exported: exported > 0 ? (exported === 2 ? ("default" as const) : (true as const)) : undefined,
+    deprecated: deprecated ?? undefined,
+    doc: doc ?? undefined,
   }
 }

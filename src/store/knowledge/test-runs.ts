@@ -144,5 +144,5 @@ export function testsKnown(db: Db, project: string): { runs: number; newest?: nu
     "select count(*) as runs, max(at) as newest from test_run where project_id = ?",
     { runs: "integer", newest: "integer?" },
   ).get(knownProject(db, project) ?? null)!
-  return { runs, ...(newest && { newest }) }
+  return { runs, newest: newest ?? undefined }
 }

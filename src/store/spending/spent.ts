@@ -169,7 +169,7 @@ export function madeThings(db: Db, type: MadeWrite["type"]): KnownMade[] {
       conversation: "integer",
     },
   ).all(type)
-  return rows.map(({ subject, ...row }) => ({ ...row, ...(subject !== null && { subject }) }))
+  return rows.map(({ subject, ...row }) => ({ ...row, subject: subject ?? undefined }))
 }
 
 /** Every conversation that is known: what it spent may be asked of the one that started it. */
@@ -186,10 +186,10 @@ export function spenders(db: Db): Spender[] {
   }).all()
   return rows.map(({ project, branch, title, parent, ...row }) => ({
     ...row,
-    ...(project !== null && { project }),
-    ...(branch !== null && { branch }),
-    ...(title !== null && { title }),
-    ...(parent !== null && { parent }),
+    project: project ?? undefined,
+    branch: branch ?? undefined,
+    title: title ?? undefined,
+    parent: parent ?? undefined,
   }))
 }
 

@@ -100,6 +100,6 @@ export function outboxCounts(db: Db): OutboxCounts {
     waiting: of("waiting"),
     delivered: of("delivered"),
     dead: of("dead"),
-    ...(problem !== undefined && { last_problem: problem }),
+    last_problem: problem,
   }
 }

@@ -83,16 +83,16 @@ function subscriptionOf(row: Row): Subscription {
   return {
     id: row.id,
     project: row.project,
-    ...(row.session !== null && { session: row.session }),
+    session: row.session ?? undefined,
     patterns: JSON.parse(row.patterns) as Pattern[],
     deliver: row.deliver,
-    ...(row.url !== null && { url: row.url }),
+    url: row.url ?? undefined,
     min_relevance: row.min_relevance,
     max_per_trigger: row.max_per_trigger,
     cooldown_ms: row.cooldown_ms,
-    ...(row.last_triggered_at !== null && { last_triggered_at: row.last_triggered_at }),
+    last_triggered_at: row.last_triggered_at ?? undefined,
     enabled: row.enabled === 1,
-    ...(row.disabled_because !== null && { disabled_because: row.disabled_because }),
+    disabled_because: row.disabled_because ?? undefined,
     created_at: row.created_at,
   }
 }

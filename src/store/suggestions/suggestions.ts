@@ -415,7 +415,7 @@ function whole(db: Db, { seq, id, subscription, would, status, latency_ms, momen
     id,
     status,
     would: would === 1,
-    ...(subscription !== null && { subscription }),
+    subscription: subscription ?? undefined,
     latency_ms,
     moment: JSON.parse(moment) as Moment,
     items: items.map(({ body, ...item }) => ({

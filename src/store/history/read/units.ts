@@ -145,7 +145,7 @@ export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
         unknown: unknown.all(),
         redactions: redactions.all(),
         unreadable: unreadableFiles,
-        ...(databases.length > 0 && { databases }),
+        databases: databases.length > 0 ? databases : undefined,
       },
     ]
   })

@@ -93,9 +93,9 @@ export function commandsOf(db: Db, ref: Ref, onDamage: OnDamage): CommandRow[] {
         {
           number,
           command,
-          ...(exit_status !== undefined && { exit_status }),
-          ...(failed !== undefined && { failed }),
-          ...(error !== undefined && { error }),
+          exit_status,
+          failed,
+          error,
         },
       ]
     }),
@@ -135,7 +135,7 @@ export function commits(
     ref: { source, id, number },
     hash,
     subject,
-    ...(isTime(at) && { at }),
+    at: isTime(at) ? at : undefined,
   }))
 }
 
