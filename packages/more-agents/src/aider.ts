@@ -5,10 +5,10 @@ import type { Connector, Cursor, Parsed, Reading, Unit, Unreadable } from "../..
 import { readingOfRows } from "../../../src/agents/kit/database-units.ts"
 import { editEffects, fileEffect, hunksOfReplacement, searchReplaceBlocks } from "../../../src/agents/kit/effects.ts"
 import { fileAt, unitOfFile } from "../../../src/agents/kit/files.ts"
-import { spanOf, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { conversationFrom, withoutBulk } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Conversation, Effect, Hunk, Message, Part } from "../../../src/core/conversation.ts"
-import { number, type RawRecord, string } from "../../../src/core/record.ts"
+import { type RawRecord, string } from "../../../src/core/record.ts"
 import type { Usage } from "../../../src/core/usage.ts"
 import { readText } from "../../../src/files/read-file.ts"
 import { aiderRoots } from "./records.ts"
@@ -120,7 +120,10 @@ function parseAider(rows: Iterable<RawRecord>): Parsed {
     if (row.type !== "run") unknown.add(String(row.type))
     else if (id !== undefined && text !== undefined) {
       const { messages, version } = messagesOf(text, id, string(row.folder))
-      if (messages.length > 0) conversations.push(conversationOf(row, id, messages, version))
+      if (messages.length > 0)
+        conversations.push(
+          conversationFrom({ id, cwd: row.folder, agent_version: version, times: [row.started_at], messages }),
+        )
     }
   }
   return { conversations, unknown: unknown.all() }
@@ -226,17 +229,4 @@ function aiderUsage(said: string): Usage | undefined {
   const cost = Number(/Cost: \$([\d.]{1,20}) message/.exec(line)?.[1])
   const input = Math.max(0, sent - cache_read - cache_write)
   return { input, output, cache_read, cache_write, cost: cost > 0 ? cost : undefined }
-}
-
-function conversationOf(row: RawRecord, id: string, messages: Message[], version: string | undefined): Conversation {
-  const folder = string(row.folder)
-  return {
-    id,
-    kind: "person",
-    cwds: folder === undefined ? [] : [folder],
-    agent_version: version,
-    ...spanOf([number(row.started_at)]),
-    messages,
-    authority: 1,
-  }
 }

@@ -3,9 +3,9 @@ import { fileURLToPath } from "node:url"
 import { deedByName, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type { Connector, Parsed, Unit, UnitName, Unreadable, Watched } from "../../../src/agents/kit/connector.ts"
 import { entriesOf, fileAt, readJsonFile, unitOfFile } from "../../../src/agents/kit/files.ts"
-import { digestOf, imagePart, spanOf, uniqueKeys, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { digestOf, imagePart, parsedFrom, uniqueKeys, withoutBulk } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
-import type { Conversation, Message, Part } from "../../../src/core/conversation.ts"
+import type { Message, Part } from "../../../src/core/conversation.ts"
 import { defined } from "../../../src/core/defined.ts"
 import { number, type RawRecord, record, records, string, time } from "../../../src/core/record.ts"
 import type { Usage } from "../../../src/core/usage.ts"
@@ -81,10 +81,20 @@ function parseAmp(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     messagesOf(entry, calls, `${id}:${number(entry.messageId) ?? place}`, (type) => unknown.add(type)),
   )
   const named = messages.map((message) => ({ ...message, key: keyOf(message.key) }))
-  return {
-    conversations: named.length === 0 ? [] : [conversationOf(id, thread, named)],
-    unknown: unknown.all(),
+  const trees = records(thread.trees)
+  const repository = record(trees[0]?.repository)
+  const known = {
+    id,
+    title: thread.title,
+    cwds: trees.map(({ uri }) => folderOf(string(uri))),
+    git_branch: string(repository?.ref)?.replace(/^refs\/heads\//, ""),
+    git_remote: repository?.url,
+    git_commit: repository?.sha,
+    agent_version: record(thread.platform)?.clientVersion,
+    times: [thread.created, thread.ended],
+    messages: named,
   }
+  return parsedFrom(known, unknown)
 }
 
 function callsIn(entries: RawRecord[]): Map<string, Call> {
@@ -173,27 +183,6 @@ function ampUsage(usage: RawRecord | undefined): Usage | undefined {
   if (input + output + written + cache_read === 0) return undefined
   const folds = string(usage?.model)?.startsWith("gpt-") === true
   return { input: folds ? input + written : input, output, cache_read, cache_write: folds ? 0 : written }
-}
-
-function conversationOf(id: string, thread: RawRecord, messages: Message[]): Conversation {
-  const trees = records(thread.trees)
-  const repository = record(trees[0]?.repository)
-  const [title, remote, commit] = [string(thread.title), string(repository?.url), string(repository?.sha)]
-  const branch = string(repository?.ref)?.replace(/^refs\/heads\//, "")
-  const version = string(record(thread.platform)?.clientVersion)
-  return {
-    id,
-    kind: "person",
-    title: title === undefined ? undefined : { text: title, from: "agent" },
-    cwds: trees.flatMap(({ uri }) => folderOf(string(uri)) ?? []),
-    git_branch: branch,
-    git_remote: remote,
-    git_commit: commit,
-    agent_version: version,
-    ...spanOf([time(thread.created), time(thread.ended), ...messages.map(({ at }) => at)]),
-    messages,
-    authority: 1,
-  }
 }
 
 function folderOf(uri: string | undefined): string | undefined {

@@ -21,9 +21,9 @@ import {
   unitWithFacts,
 } from "../../../src/agents/kit/files.ts"
 import { readJsonl } from "../../../src/agents/kit/jsonl.ts"
-import { spanOf, splitInjected, uniqueKeys, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { parsedFrom, splitInjected, uniqueKeys, withoutBulk } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
-import type { Conversation, Message, Origin, Part } from "../../../src/core/conversation.ts"
+import type { Message, Origin, Part } from "../../../src/core/conversation.ts"
 import { number, parseObject, type RawRecord, record, records, string, time } from "../../../src/core/record.ts"
 import { antigravityRoots } from "./records.ts"
 
@@ -137,10 +137,7 @@ function parseAntigravity(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
       })
     }
   }
-  return {
-    conversations: messages.length === 0 ? [] : [conversationOf(id, [...cwds], messages)],
-    unknown: unknown.all(),
-  }
+  return parsedFrom({ id, cwds, messages }, unknown)
 }
 
 /** Undefined for a type that dex does not know. */
@@ -230,10 +227,6 @@ function exitIn(text: string): number | undefined {
 function textParts(content: unknown, origin: Origin): Part[] {
   const text = string(content)
   return text === undefined ? [] : [{ type: "text", text, origin }]
-}
-
-function conversationOf(id: string, cwds: string[], messages: Message[]): Conversation {
-  return { id, kind: "person", cwds, ...spanOf(messages.map(({ at }) => at)), messages, authority: 1 }
 }
 
 type AntigravityCall = { tool: string; args: RawRecord }

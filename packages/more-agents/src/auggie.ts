@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import type { Connector, Parsed, Unit, UnitName, Unreadable } from "../../../src/agents/kit/connector.ts"
 import { entriesOf, fileAt, readJsonFile, unitOfFile } from "../../../src/agents/kit/files.ts"
-import { spanOf, uniqueKeys, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { parsedFrom, uniqueKeys, withoutBulk } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Message, Part } from "../../../src/core/conversation.ts"
 import { type RawRecord, record, records, string, time } from "../../../src/core/record.ts"
@@ -64,23 +64,15 @@ function parseAuggie(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
       messages.push(...said.map((message) => ({ ...message, key: keys(message.key) })))
     } else if (one.type !== "dex-session") unknown.add(string(one.type) ?? "(no type)")
   }
-  if (messages.length === 0) return { conversations: [], unknown: unknown.all() }
-  const cwd = string(session.workspaceRoot)
   const title = string(session.customTitle)
-  return {
-    conversations: [
-      {
-        id,
-        kind: "person",
-        title: title === undefined ? undefined : { text: title, from: "person" },
-        cwds: cwd === undefined ? [] : [cwd],
-        ...spanOf([time(session.created), time(session.modified), ...messages.map(({ at }) => at)]),
-        messages,
-        authority: 1,
-      },
-    ],
-    unknown: unknown.all(),
+  const known = {
+    id,
+    title: title && { text: title, from: "person" },
+    cwd: session.workspaceRoot,
+    times: [session.created, session.modified],
+    messages,
   }
+  return parsedFrom(known, unknown)
 }
 
 function messagesOf(one: RawRecord, exchange: RawRecord, place: string, count: (type: string) => void): Message[] {

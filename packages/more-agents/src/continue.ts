@@ -13,9 +13,9 @@ import {
   unitOfFile,
   unitWithFacts,
 } from "../../../src/agents/kit/files.ts"
-import { digestOfDataUri, imagePart, spanOf, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { digestOfDataUri, imagePart, parsedFrom, withoutBulk } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
-import type { Conversation, Effect, Message, Part } from "../../../src/core/conversation.ts"
+import type { Effect, Message, Part } from "../../../src/core/conversation.ts"
 import {
   isRecord,
   number,
@@ -25,7 +25,6 @@ import {
   record,
   records,
   string,
-  time,
 } from "../../../src/core/record.ts"
 import type { Usage } from "../../../src/core/usage.ts"
 import { continueRoots } from "./records.ts"
@@ -115,8 +114,15 @@ function parseContinue(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     else if (one.type !== "session" && one.type !== "dex-session") unknown.add(string(one.type) ?? "(no type)")
   }
   const facts = all.findLast(({ type }) => type === "dex-session")
-  const conversations = messages.length === 0 ? [] : [conversationOf(session, facts, messages, id)]
-  return { conversations, unknown: unknown.all() }
+  const created = string(facts?.created)
+  const known = {
+    id,
+    title: UNNAMED.test(string(session.title) ?? "") ? undefined : session.title,
+    cwd: localPath(session.workspaceDirectory),
+    times: [created === undefined ? facts?.created : Number(created)],
+    messages,
+  }
+  return parsedFrom(known, unknown)
 }
 
 function messagesOf(turn: RawRecord, key: string, unknown: ReturnType<typeof createCounts>): Message[] {
@@ -227,24 +233,5 @@ function localPath(value: unknown): string | undefined {
     return fileURLToPath(text)
   } catch {
     return text // another machine's
-  }
-}
-
-function conversationOf(
-  session: RawRecord,
-  facts: RawRecord | undefined,
-  messages: Message[],
-  id: string,
-): Conversation {
-  const [title, cwd] = [string(session.title), localPath(session.workspaceDirectory)]
-  const created = string(facts?.created)
-  return {
-    id,
-    kind: "person",
-    title: title !== undefined && !UNNAMED.test(title) ? { text: title, from: "agent" } : undefined,
-    cwds: cwd === undefined ? [] : [cwd],
-    ...spanOf([time(created === undefined ? facts?.created : Number(created))]),
-    messages,
-    authority: 1,
   }
 }

@@ -24,9 +24,16 @@ import {
 import { fileEffect } from "../../../src/agents/kit/effects.ts"
 import { textAt } from "../../../src/agents/kit/files.ts"
 import type { ForeignDatabase } from "../../../src/agents/kit/foreign-sqlite.ts"
-import { digestOf, digestOfDataUri, imagePart, spanOf, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import {
+  digestOf,
+  digestOfDataUri,
+  imagePart,
+  type KnownConversation,
+  parsedFrom,
+  withoutBulk,
+} from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
-import type { Conversation, Effect, Kind, Message, Origin, Part } from "../../../src/core/conversation.ts"
+import type { Effect, Message, Origin, Part } from "../../../src/core/conversation.ts"
 import {
   isRecord,
   number,
@@ -167,8 +174,19 @@ function parseCrush(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
   const usage = crushUsage(session)
   const last = messages.findLast(({ role }) => role === "assistant")
   if (usage && last) last.usage = usage
-  const conversations = messages.length === 0 ? [] : [conversationOf(session, unit.key, parent, project, messages)]
-  return { conversations, unknown: unknown.all() }
+  const id = unit.key
+  const isNamed = !/^(New|Untitled)( Agent)? Session$/i.test(string(session.title) ?? "")
+  const known: KnownConversation = {
+    id,
+    kind: id.startsWith("title-") ? "automation" : undefined,
+    title: isNamed ? session.title : undefined,
+    cwd: project,
+    parent,
+    call_id: id.includes("$$") ? id.slice(id.indexOf("$$") + 2) : undefined, // <message>$$<call>
+    times: [session.created_at],
+    messages,
+  }
+  return parsedFrom(known, unknown)
 }
 
 function callsIn(said: RawRecord[]): Map<string, Call> {
@@ -298,29 +316,4 @@ function crushUsage(session: RawRecord): Usage | undefined {
   const cost = number(session.cost) ?? 0
   if (input + output + cost === 0) return undefined
   return { input, output, cache_read: 0, cache_write: 0, cost: cost > 0 ? cost : undefined }
-}
-
-function conversationOf(
-  session: RawRecord,
-  id: string,
-  parent: string | undefined,
-  project: string | undefined,
-  messages: Message[],
-): Conversation {
-  const title = string(session.title)
-  const call_id = id.includes("$$") ? id.slice(id.indexOf("$$") + 2) : undefined // <message>$$<call>
-  const kind: Kind = id.startsWith("title-") ? "automation" : parent === undefined ? "person" : "subagent"
-  return {
-    id,
-    kind,
-    title:
-      title !== undefined && !/^(New|Untitled)( Agent)? Session$/i.test(title)
-        ? { text: title, from: "agent" }
-        : undefined,
-    cwds: project === undefined ? [] : [project],
-    parent: parent === undefined ? undefined : { id: parent, call_id: call_id || undefined },
-    ...spanOf([time(session.created_at), ...messages.map(({ at }) => at)]),
-    messages,
-    authority: 1,
-  }
 }

@@ -25,7 +25,13 @@ import { hunksOfDiff } from "../../../src/agents/kit/effects.ts"
 import { entriesOf, fileAt, readJsonFile, unitOfFile } from "../../../src/agents/kit/files.ts"
 import type { ForeignDatabase } from "../../../src/agents/kit/foreign-sqlite.ts"
 import { readJsonl } from "../../../src/agents/kit/jsonl.ts"
-import { addSessionUsage, digestOfDataUri, imagePart, spanOf, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import {
+  addSessionUsage,
+  digestOfDataUri,
+  imagePart,
+  parsedFrom,
+  withoutBulk,
+} from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Conversation, Hunk, Kind, Message, Origin, Part } from "../../../src/core/conversation.ts"
 import {
@@ -199,11 +205,21 @@ function parseHermes(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     }
   }
   addSessionUsage(messages, string(about.model), hermesUsage(about))
-  const authority = unit.key.startsWith("db:") ? 2 : 1
-  return {
-    conversations: messages.length === 0 ? [] : [conversationOf(id, about, messages, authority)],
-    unknown: unknown.all(),
+  const lineage = lineageOf(string(about.parent_session_id), string(about.parent_ended))
+  const title = string(about.title)
+  const known = {
+    id,
+    kind: kindOf(about, lineage),
+    title: title !== undefined && about.title_source === "user" ? { text: title, from: "person" } : title,
+    cwd: about.cwd,
+    git_branch: about.git_branch,
+    ...lineage,
+    parent: lineage.parent?.id,
+    times: [about.started_at, about.ended_at, about.session_start, about.last_updated],
+    messages,
+    authority: unit.key.startsWith("db:") ? 2 : 1,
   }
+  return parsedFrom(known, unknown)
 }
 
 function isAbout({ table, type, role }: RawRecord): boolean {
@@ -315,24 +331,6 @@ function hermesUsage(about: RawRecord): Usage | undefined {
   if (usage.input + usage.output + usage.cache_read + usage.cache_write === 0) return undefined
   const [reasoning, cost] = [of("reasoning_tokens"), of("actual_cost_usd") || of("estimated_cost_usd")]
   return { ...usage, reasoning: reasoning > 0 ? reasoning : undefined, cost: cost > 0 ? cost : undefined }
-}
-
-function conversationOf(id: string, about: RawRecord, messages: Message[], authority: number): Conversation {
-  const [title, cwd, branch] = [string(about.title), string(about.cwd), string(about.git_branch)]
-  const lineage = lineageOf(string(about.parent_session_id), string(about.parent_ended))
-  const times = [about.started_at, about.ended_at, about.session_start, about.last_updated].map(time)
-  const byPerson = about.title_source === "user"
-  return {
-    id,
-    kind: kindOf(about, lineage),
-    title: title === undefined ? undefined : { text: title, from: byPerson ? "person" : "agent" },
-    cwds: cwd === undefined ? [] : [cwd],
-    git_branch: branch,
-    ...lineage,
-    ...spanOf([...times, ...messages.map(({ at }) => at)]),
-    messages,
-    authority,
-  }
 }
 
 type Lineage = Pick<Conversation, "parent" | "fork_of" | "resume_of">

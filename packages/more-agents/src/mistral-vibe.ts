@@ -25,13 +25,14 @@ import {
   addSessionUsage,
   digestOf,
   imagePart,
-  spanOf,
+  type KnownConversation,
+  parsedFrom,
   uniqueKeys,
   withoutBulk,
 } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
-import type { Conversation, Message, Origin, Part, Title } from "../../../src/core/conversation.ts"
-import { number, parseObject, type RawRecord, record, records, string, time } from "../../../src/core/record.ts"
+import type { Message, Origin, Part, Title } from "../../../src/core/conversation.ts"
+import { number, parseObject, type RawRecord, record, records, string } from "../../../src/core/record.ts"
 import type { Usage } from "../../../src/core/usage.ts"
 import { vibeRoots } from "./records.ts"
 
@@ -142,10 +143,20 @@ function parseVibe(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
       messages.push({ key: keyOf(recordKey(entry) ?? `${id}:${said.role}:${messages.length}`), ...said })
   }
   addSessionUsage(messages, string(facts.model), vibeUsage(record(facts.stats)))
-  return {
-    conversations: messages.length === 0 ? [] : [conversationOf(id, facts, messages, unit)],
-    unknown: unknown.all(),
+  const isSubagent = unit.key.includes("/agents/")
+  const known: KnownConversation = {
+    id,
+    kind: isSubagent ? "subagent" : "person",
+    title: titleOf(facts, messages),
+    cwd: facts.cwd,
+    git_branch: facts.git_branch,
+    git_commit: facts.git_commit,
+    parent: isSubagent ? facts.parent_session_id : undefined,
+    resume_of: isSubagent ? undefined : facts.parent_session_id,
+    times: [facts.start_time, facts.end_time],
+    messages,
   }
+  return parsedFrom(known, unknown)
 }
 
 /** A fork copies messages with their ids. */
@@ -253,25 +264,6 @@ function vibeUsage(stats: RawRecord | undefined): Usage | undefined {
     cache_read: cached,
     cache_write: 0,
     cost: cost > 0 ? cost : undefined,
-  }
-}
-
-function conversationOf(id: string, facts: RawRecord, messages: Message[], unit: UnitName): Conversation {
-  const isSubagent = unit.key.includes("/agents/")
-  const [cwd, parent] = [string(facts.cwd), string(facts.parent_session_id)]
-  const title = titleOf(facts, messages)
-  const [branch, commit] = [string(facts.git_branch), string(facts.git_commit)]
-  return {
-    id,
-    kind: isSubagent ? "subagent" : "person",
-    title,
-    cwds: cwd === undefined ? [] : [cwd],
-    git_branch: branch,
-    git_commit: commit,
-    ...(parent !== undefined && (isSubagent ? { parent: { id: parent } } : { resume_of: parent })),
-    ...spanOf([time(facts.start_time), time(facts.end_time)]),
-    messages,
-    authority: 1,
   }
 }
 

@@ -1,11 +1,12 @@
 import { join } from "node:path"
 import { crc32 } from "node:zlib"
-import type { Conversation, Message, Part } from "../../core/conversation.ts"
-import type { RawRecord } from "../../core/record.ts"
-import { number, record, records, string, time } from "../../core/record.ts"
+import { createCounts } from "../../core/by-name.ts"
+import type { Message, Part } from "../../core/conversation.ts"
+import { number, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import type { Connector, Parsed, Unit, UnitName, Unreadable } from "../kit/connector.ts"
 import { entriesOf, fileAt, unitOfFile } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
+import { parsedFrom } from "../kit/messages.ts"
 import { dexChatRoots } from "../registry.ts"
 
 /** dex's own chats: one folder each. Their answers are dex's words about what others said, and so of the kind `dex`. */
@@ -41,35 +42,17 @@ function* discover(root: string): Iterable<Unit | Unreadable> {
 }
 
 function parse(raw: Iterable<RawRecord>, { key }: UnitName): Parsed {
-  const unknown = new Map<string, number>()
+  const unknown = createCounts()
   const messages: Message[] = []
   let header: RawRecord = {}
   for (const line of raw) {
     const type = string(line.type) ?? "(no type)"
     if (type === "chat") header = line
     else if (type === "question" || type === "answer") messages.push(...messageOf(line, key, type, header))
-    else if (type !== "clear") unknown.set(type, (unknown.get(type) ?? 0) + 1)
+    else if (type !== "clear") unknown.add(type)
   }
-  return {
-    conversations: messages.length === 0 ? [] : [conversationOf(key, header, messages)],
-    unknown: Object.fromEntries(unknown),
-  }
-}
-
-function conversationOf(key: string, header: RawRecord, messages: Message[]): Conversation {
-  const cwd = string(header.cwd)
-  const version = string(header.dex_version)
-  const times = [time(header.at), ...messages.map(({ at }) => at)].filter((at) => at !== undefined)
-  return {
-    id: chatIdOf(key),
-    kind: "dex",
-    cwds: cwd === undefined ? [] : [cwd],
-    agent_version: version,
-    started_at: times.length > 0 ? Math.min(...times) : undefined,
-    ended_at: times.length > 0 ? Math.max(...times) : undefined,
-    messages,
-    authority: 1,
-  }
+  const { cwd, dex_version, at } = header
+  return parsedFrom({ id: chatIdOf(key), kind: "dex", cwd, agent_version: dex_version, times: [at], messages }, unknown)
 }
 
 function messageOf(line: RawRecord, key: string, type: "question" | "answer", header: RawRecord): Message[] {

@@ -1,12 +1,13 @@
 import { isAbsolute, join } from "node:path"
 import { crc32 } from "node:zlib"
+import { createCounts } from "../../core/by-name.ts"
 import { callerName } from "../../core/caller-name.ts"
-import type { Conversation, Message } from "../../core/conversation.ts"
-import type { RawRecord } from "../../core/record.ts"
-import { string, time } from "../../core/record.ts"
+import type { Message } from "../../core/conversation.ts"
+import { type RawRecord, string, time } from "../../core/record.ts"
 import type { Connector, Parsed, Unit, UnitName, Unreadable } from "../kit/connector.ts"
 import { entriesOf, fileAt, unitOfFile } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
+import { type KnownConversation, parsedFrom } from "../kit/messages.ts"
 import { dexNoteRoots } from "../registry.ts"
 
 /**
@@ -56,7 +57,7 @@ type Wording = {
 }
 
 function parse(raw: Iterable<RawRecord>, { key }: UnitName): Parsed {
-  const unknown = new Map<string, number>()
+  const unknown = createCounts()
   const wordings: Wording[] = []
   let project: string | undefined
   let version: string | undefined
@@ -70,12 +71,21 @@ function parse(raw: Iterable<RawRecord>, { key }: UnitName): Parsed {
     } else if (type === "confirm") {
       const last = wordings.at(-1)
       if (last) last.confirmed_at = time(line.at) ?? last.at ?? 0
-    } else unknown.set(type, (unknown.get(type) ?? 0) + 1)
+    } else unknown.add(type)
   }
-  return {
-    conversations: wordings.length === 0 ? [] : [conversationOf(key, wordings, project, version)],
-    unknown: Object.fromEntries(unknown),
+  const last = wordings.at(-1)
+  const known: KnownConversation = {
+    id: noteIdOf(key),
+    kind: "note",
+    title: last && {
+      text: `Note: ${said(last)}`.replaceAll(/\s+/g, " ").slice(0, 120),
+      from: "first_prompt",
+    },
+    cwd: project,
+    agent_version: version,
+    messages: wordings.flatMap((wording, i) => messagesOf(wording, `${key}:${i + 1}`, wording !== last)),
   }
+  return parsedFrom(known, unknown)
 }
 
 function wordingOf(line: RawRecord): Wording | undefined {
@@ -90,28 +100,6 @@ function wordingOf(line: RawRecord): Wording | undefined {
     file: file !== undefined && isAbsolute(file) ? file : undefined,
     rejects,
     at,
-  }
-}
-
-function conversationOf(
-  key: string,
-  wordings: Wording[],
-  project: string | undefined,
-  version: string | undefined,
-): Conversation {
-  const last = wordings.at(-1)!
-  const messages = wordings.flatMap((wording, i) => messagesOf(wording, `${key}:${i + 1}`, wording !== last))
-  const times = messages.map(({ at }) => at).filter((at) => at !== undefined)
-  return {
-    id: noteIdOf(key),
-    kind: "note",
-    title: { text: `Note: ${said(last)}`.replaceAll(/\s+/g, " ").slice(0, 120), from: "first_prompt" },
-    cwds: project === undefined ? [] : [project],
-    agent_version: version,
-    started_at: times.length > 0 ? Math.min(...times) : undefined,
-    ended_at: times.length > 0 ? Math.max(...times) : undefined,
-    messages,
-    authority: 1,
   }
 }
 

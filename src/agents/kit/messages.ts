@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto"
-import type { Message, Origin, Part } from "../../core/conversation.ts"
+import type { createCounts } from "../../core/by-name.ts"
+import type { Conversation, Kind, Message, Origin, Part, Title } from "../../core/conversation.ts"
 import { isRecord, number, record, string, time } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
+import type { Parsed } from "./connector.ts"
 
 // What is taken out of records before they are kept: long texts are cut, bytes become a description of themselves.
 
@@ -126,4 +128,56 @@ export function spanOf(times: readonly (number | undefined)[]): { started_at?: n
   const known = times.filter((at) => at !== undefined)
   if (known.length === 0) return {}
   return { started_at: known.reduce((a, b) => Math.min(a, b)), ended_at: known.reduce((a, b) => Math.max(a, b)) }
+}
+
+/**
+ * What a parser knows of a conversation. Fields of records can be given as they are: what is no text, or no time, is left out. A
+ * title that is only a text was made by the agent. Without a `kind`, whoever has a parent is a subagent.
+ */
+export type KnownConversation = {
+  id: string
+  kind?: Kind
+  title?: Title | unknown
+  cwd?: unknown
+  cwds?: Iterable<unknown>
+  git_branch?: unknown
+  git_remote?: unknown
+  git_commit?: unknown
+  agent_version?: unknown
+  parent?: unknown
+  /** The call of the parent that started it. */
+  call_id?: unknown
+  fork_of?: unknown
+  resume_of?: unknown
+  /** When it began or ended, besides when its messages were written. */
+  times?: readonly unknown[]
+  messages: Message[]
+  authority?: number
+}
+
+export function conversationFrom({ messages, ...known }: KnownConversation): Conversation {
+  const [parent, cwd] = [string(known.parent), string(known.cwd)]
+  const named = string(known.title)
+  const cwds = [...(known.cwds ?? [])].flatMap((path) => string(path) ?? [])
+  return {
+    id: known.id,
+    kind: known.kind ?? (parent === undefined ? "person" : "subagent"),
+    title: named === undefined ? (record(known.title) as Title | undefined) : { text: named, from: "agent" },
+    cwds: [...new Set(cwd === undefined ? cwds : [cwd, ...cwds])],
+    git_branch: string(known.git_branch),
+    git_remote: string(known.git_remote),
+    git_commit: string(known.git_commit),
+    agent_version: string(known.agent_version),
+    parent: parent === undefined ? undefined : { id: parent, call_id: string(known.call_id) },
+    fork_of: string(known.fork_of),
+    resume_of: string(known.resume_of),
+    ...spanOf([...(known.times ?? []).map(time), ...messages.map(({ at }) => at)]),
+    messages,
+    authority: known.authority ?? 1,
+  }
+}
+
+/** What a parser gives: one conversation, or none if nothing was said. */
+export function parsedFrom(known: KnownConversation, unknown: ReturnType<typeof createCounts>): Parsed {
+  return { conversations: known.messages.length === 0 ? [] : [conversationFrom(known)], unknown: unknown.all() }
 }

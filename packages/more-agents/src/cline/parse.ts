@@ -1,9 +1,9 @@
 import { type Deed, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunkOfNewFile, hunksOfReplacement, parsePatch, patchIn } from "../../../../src/agents/kit/effects.ts"
-import { imagePart, spanOf, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { imagePart, type KnownConversation, parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
-import type { Conversation, Effect, Hunk, Message, Origin, Part } from "../../../../src/core/conversation.ts"
+import type { Effect, Hunk, Message, Origin, Part } from "../../../../src/core/conversation.ts"
 import {
   array,
   number,
@@ -36,8 +36,23 @@ export function parseCline(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     else if (one.type !== "file" && one.type !== "dex-session") unknown.add(string(one.type) ?? "(no type)")
   }
   const facts = all.findLast(({ type }) => type === "dex-session") ?? {}
-  const conversations = messages.length === 0 ? [] : [conversationOf(session, file, facts, messages)]
-  return { conversations, unknown: unknown.all() }
+  const { id, isSubagent } = session
+  const origin = record(file.origin)
+  const title = string(facts.title)
+  const first = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
+  const isNamed = title !== undefined && !isSubagent && !first.startsWith(title.slice(0, 40))
+  const known: KnownConversation = {
+    id,
+    kind: isSubagent ? "subagent" : "person",
+    title: isNamed ? title : undefined,
+    cwd: facts.cwd,
+    git_branch: facts.branch,
+    agent_version: origin?.version,
+    parent: origin?.parentThreadId,
+    times: isSubagent ? [] : [facts.started],
+    messages,
+  }
+  return parsedFrom(known, unknown)
 }
 
 function callsIn(all: RawRecord[]): Map<string, Call> {
@@ -221,25 +236,4 @@ function editorHunks({ path: named, old_text, new_text, insert_line }: RawRecord
   const line = number(insert_line)
   if (line !== undefined) return hunksOfReplacement(path, "", new_text).map((hunk) => ({ ...hunk, new_start: line }))
   return string(old_text) ? hunksOfReplacement(path, old_text, new_text) : [hunkOfNewFile(path, new_text)]
-}
-
-function conversationOf(session: Session, file: RawRecord, facts: RawRecord, messages: Message[]): Conversation {
-  const { id, isSubagent } = session
-  const origin = record(file.origin) ?? {}
-  const [cwd, branch, version] = [string(facts.cwd), string(facts.branch), string(origin.version)]
-  const [title, parent] = [string(facts.title), string(origin.parentThreadId)]
-  const first = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
-  const isNamed = title !== undefined && !isSubagent && !first.startsWith(title.slice(0, 40))
-  return {
-    id,
-    kind: isSubagent ? "subagent" : "person",
-    title: isNamed ? { text: title, from: "agent" } : undefined,
-    cwds: cwd === undefined ? [] : [cwd],
-    git_branch: branch,
-    agent_version: version,
-    parent: parent === undefined ? undefined : { id: parent },
-    ...spanOf([isSubagent ? undefined : time(facts.started), ...messages.map(({ at }) => at)]),
-    messages,
-    authority: 1,
-  }
 }

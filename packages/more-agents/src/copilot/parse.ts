@@ -1,7 +1,7 @@
 import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { fileEffect, hunksOfDiff } from "../../../../src/agents/kit/effects.ts"
-import { spanOf, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { conversationFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
 import type { Conversation, Message, Part, Title } from "../../../../src/core/conversation.ts"
 import { number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
@@ -220,22 +220,18 @@ function mainOf(events: RawRecord[], messages: Message[], { id }: Session): Conv
   const started = dataOf(events.find(({ type }) => type === "session.start"))
   const contexts = events.map(contextOf).filter((context) => context !== undefined)
   const last = contexts.at(-1) ?? {}
-  const [branch, commit, version] = [string(last.branch), string(last.headCommit), string(started.copilotVersion)]
   const [host, repository] = [string(last.repositoryHost), string(last.repository)]
-  const title = titleOf(events, messages)
-  return {
+  return conversationFrom({
     id,
-    kind: "person",
-    title,
-    cwds: [...new Set(contexts.flatMap(({ cwd }) => string(cwd) ?? []))],
-    git_branch: branch,
+    title: titleOf(events, messages),
+    cwds: contexts.map(({ cwd }) => cwd),
+    git_branch: last.branch,
     git_remote: host !== undefined && repository !== undefined ? `https://${host}/${repository}` : undefined,
-    git_commit: commit,
-    agent_version: version,
-    ...spanOf([time(started.startTime), ...messages.map(({ at }) => at)]),
+    git_commit: last.headCommit,
+    agent_version: started.copilotVersion,
+    times: [started.startTime],
     messages,
-    authority: 1,
-  }
+  })
 }
 
 /** Where it was when it began, was resumed, or went elsewhere. */
@@ -255,20 +251,16 @@ function titleOf(events: RawRecord[], messages: Message[]): Title | undefined {
 
 function subagentOf(events: RawRecord[], owner: string, messages: Message[], session: Session): Conversation {
   const start = events.find((event) => event.type === "subagent.started" && ownerOf(event) === owner)
-  const call_id = string(dataOf(start).toolCallId) ?? (session.calls.has(owner) ? owner : undefined)
-  const text = string(dataOf(start).agentDescription) ?? string(dataOf(start).agentDisplayName)
   const { cwds, agent_version } = mainOf(events, [], session)
-  return {
+  return conversationFrom({
     id: string(start?.agentId) ?? `${session.id}-${owner}`,
-    kind: "subagent",
-    title: text === undefined ? undefined : { text, from: "agent" },
+    title: string(dataOf(start).agentDescription) ?? dataOf(start).agentDisplayName,
     cwds,
     agent_version,
-    parent: { id: session.id, call_id },
-    ...spanOf(messages.map(({ at }) => at)),
+    parent: session.id,
+    call_id: string(dataOf(start).toolCallId) ?? (session.calls.has(owner) ? owner : undefined),
     messages,
-    authority: 1,
-  }
+  })
 }
 
 /** Events that say nothing a reader wants: states, measurements, lists of what is on offer, steps of one answer. */

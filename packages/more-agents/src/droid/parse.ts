@@ -1,8 +1,8 @@
 import { deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
-import { imagePart, spanOf, splitInjected, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { imagePart, parsedFrom, splitInjected, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
-import type { Conversation, Effect, Message, Origin, Part } from "../../../../src/core/conversation.ts"
+import type { Effect, Message, Origin, Part } from "../../../../src/core/conversation.ts"
 import { number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
 import type { Usage } from "../../../../src/core/usage.ts"
 
@@ -30,8 +30,18 @@ export function parseDroid(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     if (one.type === "completion") addUsage(messages, record(one.usage))
   }
   if (!messages.some(({ usage }) => usage)) addUsage(messages, record(settings.tokenUsage))
-  const conversations = messages.length === 0 ? [] : [conversationOf(id, start, parent, messages)]
-  return { conversations, unknown: unknown.all() }
+  const title = string(start.sessionTitle) ?? string(start.title)
+  const known = {
+    id,
+    title: /^New Session$/i.test(title ?? "") ? undefined : title,
+    cwd: start.cwd,
+    agent_version: start.version,
+    parent,
+    call_id: start.callingToolUseId,
+    times: [start.timestamp],
+    messages,
+  }
+  return parsedFrom(known, unknown)
 }
 
 /** The streams name it on every line, the store in its first. */
@@ -101,22 +111,6 @@ function droidUsage(counted: RawRecord | undefined): Usage | undefined {
     reasoning: reasoning > 0 ? reasoning : undefined,
   }
   return usage.input + usage.output + usage.cache_read + usage.cache_write === 0 ? undefined : usage
-}
-
-function conversationOf(id: string, start: RawRecord, parent: string | undefined, messages: Message[]): Conversation {
-  const title = string(start.sessionTitle) ?? string(start.title)
-  const [cwd, version, call_id] = [string(start.cwd), string(start.version), string(start.callingToolUseId)]
-  return {
-    id,
-    kind: parent === undefined ? "person" : "subagent",
-    title: title !== undefined && !/^New Session$/i.test(title) ? { text: title, from: "agent" } : undefined,
-    cwds: cwd === undefined ? [] : [cwd],
-    agent_version: version,
-    parent: parent === undefined ? undefined : { id: parent, call_id },
-    ...spanOf([time(start.timestamp), ...messages.map(({ at }) => at)]),
-    messages,
-    authority: 1,
-  }
 }
 
 const TOOLS: ToolNames = {

@@ -1,7 +1,7 @@
 import { type Deed, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunkOfNewFile, hunksOfDiff, hunksOfReplacement } from "../../../../src/agents/kit/effects.ts"
-import { imagePart, spanOf, uniqueKeys, utcTime } from "../../../../src/agents/kit/messages.ts"
+import { imagePart, parsedFrom, uniqueKeys, utcTime } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
 import type { Conversation, Effect, Hunk, Kind, Message, Origin, Part } from "../../../../src/core/conversation.ts"
 import { array, number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
@@ -24,8 +24,17 @@ export function parseGoose(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
   const id = string(session.id) ?? unit.key.replace(/^(db|file):|\.jsonl$/g, "")
   const kind = kindOf(string(session.session_type))
   const messages = messagesOf(said, { id, kind, session }, (type) => unknown.add(type))
-  if (messages.length === 0) return { conversations: [], unknown: unknown.all() }
-  return { conversations: [conversationOf(session, id, kind, messages, unit)], unknown: unknown.all() }
+  const known = {
+    id,
+    kind,
+    title: titleOf(session),
+    cwd: session.working_dir,
+    parent: session.parent_session_id,
+    times: [utcTime(session.created_at)],
+    messages,
+    authority: unit.key.startsWith("db:") ? 10 : 8,
+  }
+  return parsedFrom(known, unknown)
 }
 
 function saidIn(row: RawRecord): Said {
@@ -206,22 +215,6 @@ function gooseUsage(session: RawRecord): Usage | undefined {
 function kindOf(type: string | undefined): Kind {
   if (type === "sub_agent") return "subagent"
   return type === "scheduled" || type === "hidden" ? "automation" : "person"
-}
-
-function conversationOf(session: RawRecord, id: string, kind: Kind, messages: Message[], unit: UnitName): Conversation {
-  const cwd = string(session.working_dir)
-  const parent = string(session.parent_session_id)
-  const title = titleOf(session)
-  return {
-    id,
-    kind,
-    title,
-    cwds: cwd === undefined ? [] : [cwd],
-    parent: parent === undefined ? undefined : { id: parent },
-    ...spanOf([utcTime(session.created_at), ...messages.map(({ at }) => at)]),
-    messages,
-    authority: unit.key.startsWith("db:") ? 10 : 8,
-  }
 }
 
 /** What Goose calls a session before it, or a person, has found a name for it. */

@@ -1,9 +1,15 @@
 import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunkOfNewFile, hunksOfReplacement } from "../../../../src/agents/kit/effects.ts"
-import { imagePart, spanOf, splitInjected, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import {
+  imagePart,
+  type KnownConversation,
+  parsedFrom,
+  splitInjected,
+  uniqueKeys,
+} from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
-import type { Conversation, Hunk, Message, Part, Title } from "../../../../src/core/conversation.ts"
+import type { Hunk, Message, Part, Title } from "../../../../src/core/conversation.ts"
 import { number, parseObject, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
 import type { Usage } from "../../../../src/core/usage.ts"
 
@@ -23,26 +29,18 @@ export function parseGrok(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     if (params) readUpdate(log, record(params.update) ?? {}, record(params._meta) ?? {}, line)
     else if (line.type !== "dex-session") readGiven(log, line)
   }
-  return { conversations: log.messages.length === 0 ? [] : [conversationOf(log, facts)], unknown: log.unknown.all() }
-}
-
-function conversationOf({ session, messages, isSubagent }: GrokLog, facts: RawRecord): Conversation {
-  const [cwd, branch, commit] = [string(facts.cwd), string(facts.branch), string(facts.commit)]
-  const [remote, parent] = [string(facts.remote), string(facts.parent)]
-  const title = titleOf(facts, messages)
-  return {
-    id: session,
-    kind: isSubagent ? "subagent" : "person",
-    title,
-    cwds: cwd === undefined ? [] : [cwd],
-    git_branch: branch,
-    git_remote: remote,
-    git_commit: commit,
-    parent: parent === undefined ? undefined : { id: parent },
-    ...spanOf(messages.map(({ at }) => at)),
-    messages,
-    authority: 1,
+  const known: KnownConversation = {
+    id: unit.key,
+    kind: log.isSubagent ? "subagent" : "person",
+    title: titleOf(facts, log.messages),
+    cwd: facts.cwd,
+    git_branch: facts.branch,
+    git_remote: facts.remote,
+    git_commit: facts.commit,
+    parent: facts.parent,
+    messages: log.messages,
   }
+  return parsedFrom(known, log.unknown)
 }
 
 /** Until a title is made, the session is called like its first prompt. */

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from "node:util"
 import { deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
-import { imagePart, spanOf, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { imagePart, parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
-import type { Conversation, Message, Origin, Part, Title } from "../../../../src/core/conversation.ts"
+import type { Message, Origin, Part, Title } from "../../../../src/core/conversation.ts"
 import { number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
 import { addRequest, type Usage } from "../../../../src/core/usage.ts"
 
@@ -82,8 +82,16 @@ export function parseKimiCode(raw: Iterable<RawRecord>, unit: UnitName): Parsed 
   }
   for (const line of lines) readLine(log, line)
   const facts = lines.findLast(({ type }) => type === "dex-session") ?? {}
-  const conversations = log.messages.length === 0 ? [] : [conversationOf(log, facts, lines, session, agent)]
-  return { conversations, unknown: log.unknown.all() }
+  const parent = string(facts.parent) ?? "main"
+  const known = {
+    id: log.isSubagent ? `${session}-${agent}` : session,
+    title: log.isSubagent ? undefined : titleOf(facts, log.messages),
+    cwds: [facts.cwd, ...lines.map((line) => record(line.environmentDisclosure)?.cwd)],
+    parent: log.isSubagent ? (parent === "main" ? session : `${session}-${parent}`) : undefined,
+    times: [lines.find(({ type }) => type === "metadata")?.created_at],
+    messages: log.messages,
+  }
+  return parsedFrom(known, log.unknown)
 }
 
 function readLine(log: Log, line: RawRecord): void {
@@ -248,25 +256,6 @@ function addSummary(log: Log, line: RawRecord): void {
     model: log.apart && log.model,
   })
   log.apart = undefined
-}
-
-function conversationOf(log: Log, facts: RawRecord, lines: RawRecord[], session: string, agent: string): Conversation {
-  const { messages, isSubagent } = log
-  const started = lines.find(({ type }) => type === "metadata")
-  const bound = lines.flatMap((line) => string(record(line.environmentDisclosure)?.cwd) ?? [])
-  const cwds = [...new Set([string(facts.cwd), ...bound].filter((cwd) => cwd !== undefined))]
-  const title = isSubagent ? undefined : titleOf(facts, messages)
-  const parent = string(facts.parent) ?? "main"
-  return {
-    id: isSubagent ? `${session}-${agent}` : session,
-    kind: isSubagent ? "subagent" : "person",
-    title,
-    cwds,
-    parent: isSubagent ? { id: parent === "main" ? session : `${session}-${parent}` } : undefined,
-    ...spanOf([time(started?.created_at), ...messages.map(({ at }) => at)]),
-    messages,
-    authority: 1,
-  }
 }
 
 /** A session that nobody named is called like its first prompt. */

@@ -1,9 +1,9 @@
 import { type Deed, deedByName, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { keptHunks } from "../../../../src/agents/kit/hunks-between.ts"
-import { spanOf, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
-import type { Conversation, Message, Origin, Part } from "../../../../src/core/conversation.ts"
+import type { Message, Origin, Part } from "../../../../src/core/conversation.ts"
 import { defined } from "../../../../src/core/defined.ts"
 import { array, number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
 
@@ -37,12 +37,17 @@ export function parseKiro(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const messages = store
     .read(entries, (type) => unknown.add(type), id)
     .map((message) => ({ ...message, key: keyOf(message.key || `${id}:result`) }))
-  const summary = summaryOf(about.latest_summary, id)
-  return {
-    conversations:
-      messages.length === 0 ? [] : [conversationOf(id, about, [...summary, ...messages], entries, store.authority)],
-    unknown: unknown.all(),
+  const title = string(about.title)
+  const prompt = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
+  const known = {
+    id,
+    title: title !== undefined && prompt.startsWith(title) ? undefined : title,
+    cwds: [about.key, about.cwd, about.workspaceDirectory, ...entries.map(folderOf)],
+    times: [about.created_at, about.updated_at, about.created].map(dateOf),
+    messages: messages.length === 0 ? [] : [...summaryOf(about.latest_summary, id), ...messages],
+    authority: store.authority,
   }
+  return parsedFrom(known, unknown)
 }
 
 /** What a compaction left of the turns that are no longer in the history. */
@@ -50,31 +55,6 @@ function summaryOf(summary: unknown, id: string): Message[] {
   const text = string(Array.isArray(summary) ? summary[0] : summary)
   if (text === undefined) return []
   return [{ key: `${id}:summary`, role: "system", parts: [{ type: "summary", text, origin: "agent" }] }]
-}
-
-function conversationOf(
-  id: string,
-  about: RawRecord,
-  messages: Message[],
-  entries: RawRecord[],
-  authority: number,
-): Conversation {
-  const title = string(about.title)
-  const prompt = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
-  const named = title !== undefined && !prompt.startsWith(title) ? title : undefined
-  const told = [about.key, about.cwd, about.workspaceDirectory, ...entries.map(folderOf)].flatMap(
-    (cwd) => string(cwd) ?? [],
-  )
-  const times = [about.created_at, about.updated_at, about.created].map(dateOf)
-  return {
-    id,
-    kind: "person",
-    title: named === undefined ? undefined : { text: named, from: "agent" },
-    cwds: [...new Set(told)],
-    ...spanOf([...times, ...messages.map(({ at }) => at)]),
-    messages,
-    authority,
-  }
 }
 
 function folderOf({ user }: RawRecord): unknown {

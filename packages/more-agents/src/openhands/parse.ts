@@ -1,9 +1,9 @@
 import { type Deed, deedByName, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { keptHunks } from "../../../../src/agents/kit/hunks-between.ts"
-import { addSessionUsage, imagePart, spanOf, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { addSessionUsage, imagePart, parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
-import type { Conversation, Message, Origin, Part } from "../../../../src/core/conversation.ts"
+import type { Message, Origin, Part } from "../../../../src/core/conversation.ts"
 import { number, parseObject, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
 import { totalUsage, type Usage } from "../../../../src/core/usage.ts"
 
@@ -43,10 +43,9 @@ export function parseOpenhands(raw: Iterable<RawRecord>, unit: UnitName): Parsed
     }
   }
   addSessionUsage(messages, string(about.model), spentIn(about))
-  return {
-    conversations: messages.length === 0 ? [] : [conversationOf(id, about, events, messages)],
-    unknown: unknown.all(),
-  }
+  const folders = events.map(({ observation }) => record(record(observation)?.metadata)?.working_dir)
+  const cwds = [about.working_dir, ...folders].filter((folder) => string(folder))
+  return parsedFrom({ id, cwds: [...new Set(cwds)].slice(0, 20), messages }, unknown)
 }
 
 function callOf(event: RawRecord): Call {
@@ -166,18 +165,5 @@ function openhandsUsage({ accumulated_cost, accumulated_token_usage }: RawRecord
     cache_write,
     reasoning: reasoning > 0 ? reasoning : undefined,
     cost: cost > 0 ? cost : undefined,
-  }
-}
-
-function conversationOf(id: string, about: RawRecord, events: RawRecord[], messages: Message[]): Conversation {
-  const folders = events.map(({ observation }) => record(record(observation)?.metadata)?.working_dir)
-  const cwds = [about.working_dir, ...folders].flatMap((folder) => string(folder) ?? [])
-  return {
-    id,
-    kind: "person",
-    cwds: [...new Set(cwds)].slice(0, 20),
-    ...spanOf(messages.map(({ at }) => at)),
-    messages,
-    authority: 1,
   }
 }

@@ -10,9 +10,9 @@ import {
   patchIn,
   toolOrigin,
 } from "../../../../src/agents/kit/effects.ts"
-import { imagePart, spanOf, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { imagePart, parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
-import type { Conversation, Effect, Hunk, Message, Origin, Part } from "../../../../src/core/conversation.ts"
+import type { Effect, Hunk, Message, Origin, Part } from "../../../../src/core/conversation.ts"
 import { array, number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
 import type { Usage } from "../../../../src/core/usage.ts"
 
@@ -58,10 +58,16 @@ export function parsePi(raw: Iterable<RawRecord>, unit: UnitName, dialect = PI):
       })
     }
   }
-  return {
-    conversations: messages.length === 0 ? [] : [conversationOf(entries, header, messages, unit)],
-    unknown: unknown.all(),
+  const named = entries.findLast(({ type, name }) => type === "session_info" && string(name))
+  const known = {
+    id: string(header.id) ?? idIn(unit.key) ?? unit.key,
+    title: named && { text: string(named.name)!, from: "person" },
+    cwd: header.cwd,
+    fork_of: idIn(string(header.parentSession) ?? string(header.branchedFrom) ?? ""),
+    times: [header.timestamp],
+    messages,
   }
+  return parsedFrom(known, unknown)
 }
 
 function typeOf(entry: RawRecord): string {
@@ -292,22 +298,6 @@ function piUsage(usage: RawRecord | undefined): Usage | undefined {
     cache_write: of("cacheWrite"),
     reasoning: reasoning || undefined,
     cost: cost || undefined,
-  }
-}
-
-function conversationOf(entries: RawRecord[], header: RawRecord, messages: Message[], unit: UnitName): Conversation {
-  const named = entries.findLast(({ type, name }) => type === "session_info" && string(name))
-  const cwd = string(header.cwd)
-  const parent = idIn(string(header.parentSession) ?? string(header.branchedFrom) ?? "")
-  return {
-    id: string(header.id) ?? idIn(unit.key) ?? unit.key,
-    kind: "person",
-    title: named && { text: string(named.name)!, from: "person" },
-    cwds: cwd === undefined ? [] : [cwd],
-    fork_of: parent,
-    ...spanOf([time(header.timestamp), ...messages.map(({ at }) => at)]),
-    messages,
-    authority: 1,
   }
 }
 

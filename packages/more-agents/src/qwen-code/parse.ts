@@ -1,9 +1,15 @@
 import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunksOfDiff } from "../../../../src/agents/kit/effects.ts"
-import { imagePart, spanOf, splitInjected, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import {
+  imagePart,
+  type KnownConversation,
+  parsedFrom,
+  splitInjected,
+  uniqueKeys,
+} from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
-import type { Conversation, Hunk, Message, Origin, Part, Title } from "../../../../src/core/conversation.ts"
+import type { Hunk, Message, Origin, Part, Title } from "../../../../src/core/conversation.ts"
 import { defined } from "../../../../src/core/defined.ts"
 import { number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
 import { addRequest, type Usage } from "../../../../src/core/usage.ts"
@@ -82,8 +88,7 @@ export function parseQwenCode(raw: Iterable<RawRecord>, unit: UnitName): Parsed 
       messages.push({ key, at, ...said, ...defined({ usage: usage || undefined }), ...abandoned })
     }
   }
-  const conversation = () => conversationOf(all, id, messages, left, isSubagent ? unit : undefined)
-  return { conversations: messages.length === 0 ? [] : [conversation()], unknown: unknown.all() }
+  return parsedFrom(knownOf(all, id, messages, left, isSubagent ? unit : undefined), unknown)
 }
 
 function idOf(all: RawRecord[], unit: UnitName): string {
@@ -242,33 +247,28 @@ function summaryParts(payload: RawRecord | undefined): Part[] {
   return text.length === 0 ? [] : [{ type: "summary", text: text.join("\n"), origin: "agent" }]
 }
 
-function conversationOf(
+function knownOf(
   all: RawRecord[],
   id: string,
   messages: Message[],
   left: Set<string>,
   subagent: UnitName | undefined,
-): Conversation {
+): KnownConversation {
   const standing = all.filter(({ uuid }) => !left.has(string(uuid) ?? ""))
   const last = (field: string) => string(standing.findLast((one) => string(one[field]))?.[field])
-  const [branch, version] = [last("gitBranch"), last("version")]
   const facts = all.findLast(({ type }) => type === "dex-subagent")
-  const title = titleOf(standing) ?? describedBy(facts)
-  const call_id = string(facts?.call)
   const parent = record(all.find(({ subtype }) => subtype === "parent_session")?.systemPayload)
-  const forkOf = string(parent?.parentSessionId)
   return {
     id,
     kind: subagent ? "subagent" : "person",
-    title,
-    cwds: [...new Set(all.flatMap(({ cwd }) => string(cwd) ?? []))],
-    git_branch: branch,
-    agent_version: version,
-    parent: subagent && { id: subagent.key.split("/")[1]!, call_id },
-    fork_of: forkOf !== undefined && !subagent ? forkOf : undefined,
-    ...spanOf(messages.map(({ at }) => at)),
+    title: titleOf(standing) ?? describedBy(facts),
+    cwds: all.map(({ cwd }) => cwd),
+    git_branch: last("gitBranch"),
+    agent_version: last("version"),
+    parent: subagent?.key.split("/")[1],
+    call_id: facts?.call,
+    fork_of: subagent ? undefined : parent?.parentSessionId,
     messages,
-    authority: 1,
   }
 }
 

@@ -2,9 +2,9 @@ import { isAbsolute, join } from "node:path"
 import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunksOfBlocks } from "../../../../src/agents/kit/effects.ts"
-import { imagePart, spanOf, splitInjected, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { imagePart, parsedFrom, splitInjected, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
-import type { Conversation, Effect, Message, Origin, Part } from "../../../../src/core/conversation.ts"
+import type { Effect, Message, Origin, Part } from "../../../../src/core/conversation.ts"
 import { defined } from "../../../../src/core/defined.ts"
 import {
   array,
@@ -39,8 +39,8 @@ export function parseRooCode(rows: Iterable<RawRecord>, unit: UnitName): Parsed 
       ? messagesOfTurns(turns, { id: unit.key, asked, workspace, count })
       : windowMessages(window, { id: unit.key, asked, count })
   addUsages(messages, window, history)
-  const conversations = messages.length === 0 ? [] : [conversationOf(unit.key, history, parent, workspace, messages)]
-  return { conversations, unknown: unknown.all() }
+  const times = messages.some(({ at }) => at !== undefined) ? [] : [history.ts]
+  return parsedFrom({ id: unit.key, cwd: workspace, parent, times, messages }, unknown)
 }
 
 type About = { id: string; asked: Origin; workspace: string | undefined; count: (type: string) => void }
@@ -93,27 +93,6 @@ function rooUsage(counted: RawRecord, money: string): Usage | undefined {
   const cost = of(money)
   const input = sent >= cache_read + cache_write ? sent - cache_read - cache_write : sent // older versions left them out
   return { input, output, cache_read, cache_write, cost: cost > 0 ? cost : undefined }
-}
-
-function conversationOf(
-  id: string,
-  history: RawRecord,
-  parent: string | undefined,
-  workspace: string | undefined,
-  messages: Message[],
-): Conversation {
-  return {
-    id,
-    kind: parent === undefined ? "person" : "subagent",
-    cwds: workspace === undefined ? [] : [workspace],
-    parent: parent === undefined ? undefined : { id: parent },
-    ...spanOf([
-      ...messages.map(({ at }) => at),
-      ...(messages.some(({ at }) => at !== undefined) ? [] : [time(history.ts)]),
-    ]),
-    messages,
-    authority: 1,
-  }
 }
 
 export type Call = { tool: string | undefined; args: RawRecord }

@@ -2,9 +2,9 @@ import { fileURLToPath } from "node:url"
 import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { editEffects, hunksOfReplacement } from "../../../../src/agents/kit/effects.ts"
-import { spanOf, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
-import type { Conversation, Effect, Hunk, Message, Part } from "../../../../src/core/conversation.ts"
+import type { Effect, Hunk, Message, Part } from "../../../../src/core/conversation.ts"
 import {
   array,
   isRecord,
@@ -39,8 +39,16 @@ export function parseVscode(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const messages = [...requests, ...records(replayed?.requests)]
     .flatMap((request, index) => messagesOf(request, `${id}:${index}`, (type) => unknown.add(type)))
     .map((message) => ({ ...message, key: keys(message.key) }))
-  const conversations = messages.length === 0 ? [] : [conversationOf(whole, id, folder, messages, unit)]
-  return { conversations, unknown: unknown.all() }
+  const known = {
+    id,
+    title: string(whole.customTitle) ?? whole.computedTitle,
+    cwd: folder,
+    times: [whole.creationDate, whole.lastMessageDate],
+    messages,
+    // A session that was begun as JSON goes on in a log beside it.
+    authority: unit.key.endsWith(".json") ? 9 : 10,
+  }
+  return parsedFrom(known, unknown)
 }
 
 function messagesOf(request: RawRecord, place: string, count: (type: string) => void): Message[] {
@@ -81,26 +89,6 @@ function messagesOf(request: RawRecord, place: string, count: (type: string) => 
 function vscodeUsage(metadata: RawRecord | undefined): Usage | undefined {
   const [input, output] = [number(metadata?.promptTokens) ?? 0, number(metadata?.outputTokens) ?? 0]
   return input + output === 0 ? undefined : { input, output, cache_read: 0, cache_write: 0 }
-}
-
-function conversationOf(
-  session: RawRecord,
-  id: string,
-  folder: string | undefined,
-  messages: Message[],
-  unit: UnitName,
-): Conversation {
-  const title = string(session.customTitle) ?? string(session.computedTitle)
-  return {
-    id,
-    kind: "person",
-    title: title === undefined ? undefined : { text: title, from: "agent" },
-    cwds: folder === undefined ? [] : [folder],
-    ...spanOf([time(session.creationDate), time(session.lastMessageDate), ...messages.map(({ at }) => at)]),
-    messages,
-    // A session that was begun as JSON goes on in a log beside it.
-    authority: unit.key.endsWith(".json") ? 9 : 10,
-  }
 }
 
 /** What shows progress, asks, or repeats what stands elsewhere. */

@@ -2,10 +2,10 @@ import { basename } from "node:path"
 import { type Deed, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { fileEffect, hunkOfNewFile, hunksOfDiff, hunksOfReplacement } from "../../../../src/agents/kit/effects.ts"
-import { imagePart, spanOf, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { imagePart, parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
-import type { Conversation, Effect, Hunk, Message, Origin, Part } from "../../../../src/core/conversation.ts"
-import { array, isRecord, number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
+import type { Effect, Hunk, Message, Origin, Part } from "../../../../src/core/conversation.ts"
+import { array, isRecord, number, type RawRecord, record, records, string } from "../../../../src/core/record.ts"
 import type { Usage } from "../../../../src/core/usage.ts"
 
 /** What a message is told with. */
@@ -35,8 +35,22 @@ export function parseZed(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
   const last = messages.findLast(({ role }) => role === "assistant")
   const usage = zedUsage(record(data.cumulative_token_usage))
   if (last && usage) last.usage = usage
-  const conversations = messages.length === 0 ? [] : [conversationOf(row, data, thread, parent, messages)]
-  return { conversations, unknown: unknown.all() }
+  const git = worktrees(data)
+    .map(({ git_state }) => record(git_state))
+    .find((state) => state !== undefined)
+  const title = string(row.summary) ?? string(data.title)
+  const known = {
+    id: unit.key,
+    title: /^New (Agent )?Thread$/.test(title ?? "") ? undefined : title,
+    cwds: thread.folders,
+    git_branch: git?.current_branch,
+    git_remote: git?.remote_url,
+    git_commit: git?.head_sha,
+    parent,
+    times: [row.created_at, row.updated_at, data.updated_at],
+    messages,
+  }
+  return parsedFrom(known, unknown)
 }
 
 function messagesOf(message: unknown, index: number, thread: Thread, count: (type: string) => void): Message[] {
@@ -201,33 +215,6 @@ function foldersOf(row: RawRecord, data: RawRecord): string[] {
 
 function worktrees(data: RawRecord): RawRecord[] {
   return records(array(record(data.initial_project_snapshot)?.worktree_snapshots))
-}
-
-function conversationOf(
-  row: RawRecord,
-  data: RawRecord,
-  { id, folders }: Thread,
-  parent: string | undefined,
-  messages: Message[],
-): Conversation {
-  const git = worktrees(data)
-    .map(({ git_state }) => record(git_state))
-    .find((state) => state !== undefined)
-  const [branch, commit, remote] = [string(git?.current_branch), string(git?.head_sha), string(git?.remote_url)]
-  const title = string(row.summary) ?? string(data.title)
-  return {
-    id,
-    kind: parent === undefined ? "person" : "subagent",
-    title: title !== undefined && !/^New (Agent )?Thread$/.test(title) ? { text: title, from: "agent" } : undefined,
-    cwds: folders,
-    git_branch: branch,
-    git_remote: remote,
-    git_commit: commit,
-    parent: parent === undefined ? undefined : { id: parent },
-    ...spanOf([time(row.created_at), time(row.updated_at), time(data.updated_at)]),
-    messages,
-    authority: 1,
-  }
 }
 
 function deedOfZed(tool: string | undefined, input: RawRecord, output: unknown, folders: readonly string[]): Deed {
