@@ -45,14 +45,13 @@ function connector(agent: NewAgent): string {
   const reader = isJson
     ? "readJsonFile(unit.path, after, recordsOfWhole)"
     : "readJsonl(unit.path, after, { strip: withoutBulk })"
-  return `import { join } from "node:path"
+  return `import { finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import type { Connector, Parsed, UnitName } from "../../../src/agents/kit/connector.ts"
+import { ${isJson ? "readJsonFile, " : ""}unitsBelow, withProblems } from "../../../src/agents/kit/files.ts"
+${isJson ? "" : 'import { readJsonl } from "../../../src/agents/kit/jsonl.ts"\n'}import { parsedFrom, uniqueKeys, withoutBulk } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Message, Part } from "../../../src/core/conversation.ts"
 import { type RawRecord, record, records, string, time } from "../../../src/core/record.ts"
-import { finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
-import type { Connector, Parsed, Unit, UnitName, Unreadable } from "../../../src/agents/kit/connector.ts"
-import { entriesOf, fileAt, ${isJson ? "readJsonFile, " : ""}unitOfFile } from "../../../src/agents/kit/files.ts"
-${isJson ? "" : 'import { readJsonl } from "../../../src/agents/kit/jsonl.ts"\n'}import { spanOf, uniqueKeys, withoutBulk } from "../../../src/agents/kit/messages.ts"
 import { ${variable}Roots } from "./records.ts"
 
 const SESSION = /\\.${agent.extension}$/
@@ -62,32 +61,10 @@ export const ${variable}Connector: Connector = {
   source: "${agent.source}",
   version: 1,
   roots: ${variable}Roots,
-  discover,
+  discover: (root) => withProblems((report) => unitsBelow(root, SESSION, MAX_FOLDERS, report)),
   watched: (root) => [{ folder: root, depth: MAX_FOLDERS, files: SESSION }],
   read: (unit, after) => ${reader},
   parse: parse${typeOf(agent)},
-}
-
-function* discover(root: string): Generator<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  yield* sessionsBelow(root, "", MAX_FOLDERS, (problem) => void problems.push(problem))
-  yield* problems
-}
-
-function* sessionsBelow(
-  root: string,
-  below: string,
-  depth: number,
-  report: (problem: Unreadable) => void,
-): Generator<Unit> {
-  for (const entry of entriesOf(join(root, below), report)) {
-    const name = below === "" ? entry.name : \`\${below}/\${entry.name}\`
-    if (entry.isDirectory() && depth > 0) yield* sessionsBelow(root, name, depth - 1, report)
-    else if (SESSION.test(name)) {
-      const stat = fileAt(join(root, name), report)
-      if (stat) yield unitOfFile(join(root, name), name, stat)
-    }
-  }
 }
 ${
   isJson
@@ -118,23 +95,7 @@ function parse${typeOf(agent)}(raw: Iterable<RawRecord>, unit: UnitName): Parsed
     if (!said) unknown.add(string(one.type) ?? "(no type)")
     else if (said.parts.length > 0) messages.push({ ...said, key: keys(string(one.id) ?? \`\${id}:\${said.role}\`) })
   }
-  const cwd = all.map((one) => string(one.cwd)).find((path) => path !== undefined)
-  return {
-    conversations:
-      messages.length === 0
-        ? []
-        : [
-            {
-              id,
-              kind: "person",
-              cwds: cwd === undefined ? [] : [cwd],
-              ...spanOf(messages.map(({ at }) => at)),
-              messages,
-              authority: 1,
-            },
-          ],
-    unknown: unknown.all(),
-  }
+  return parsedFrom({ id, cwd: all.find((one) => string(one.cwd))?.cwd, messages }, unknown)
 }
 
 /** Undefined for a record that is no message. */
@@ -145,7 +106,7 @@ function messageOf(one: RawRecord): Omit<Message, "key"> | undefined {
   const flat = string(message.content) ?? string(message.text)
   const blocks = flat === undefined ? records(message.content) : [{ type: "text", text: flat }]
   const at = time(one.timestamp) ?? time(one.ts) ?? time(message.timestamp)
-  return { role, ...(at !== undefined && { at }), parts: blocks.flatMap((block) => partOf(block, role)) }
+  return { role, at, parts: blocks.flatMap((block) => partOf(block, role)) }
 }
 
 function partOf(block: RawRecord, role: Message["role"]): Part[] {

@@ -1,8 +1,7 @@
-import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { deedByName, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
-import type { Connector, Parsed, Unit, UnitName, Unreadable, Watched } from "../../../src/agents/kit/connector.ts"
-import { entriesOf, fileAt, readJsonFile, unitOfFile } from "../../../src/agents/kit/files.ts"
+import type { Connector, Parsed, UnitName, Watched } from "../../../src/agents/kit/connector.ts"
+import { readJsonFile, unitsBelow, withProblems } from "../../../src/agents/kit/files.ts"
 import { digestOf, imagePart, parsedFrom, uniqueKeys, withoutBulk } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Message, Part } from "../../../src/core/conversation.ts"
@@ -16,23 +15,15 @@ export const ampConnector: Connector = {
   source: "amp",
   version: 1,
   roots: ampRoots,
-  discover,
+  discover: (root) =>
+    withProblems(function* (report) {
+      for (const unit of unitsBelow(root, /^T-.*\.json$/, 0, report))
+        yield { ...unit, key: unit.key.slice(0, -".json".length) }
+    }),
   watched: (root): Watched[] => [{ folder: root, depth: 0, files: /^T-[^/]*\.json$/ }],
   read: (unit, after) => readJsonFile(unit.path, after, recordsOf),
   parse: parseAmp,
   identify: (entry) => (entry.type === "dex-thread" ? entry.type : undefined),
-}
-
-function* discover(root: string): Generator<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  const report = (problem: Unreadable) => void problems.push(problem)
-  for (const { name } of entriesOf(root, report)) {
-    if (!/^T-.*\.json$/.test(name)) continue
-    const path = join(root, name)
-    const stat = fileAt(path, report)
-    if (stat) yield unitOfFile(path, name.slice(0, -".json".length), stat)
-  }
-  yield* problems
 }
 
 /** Of the thread itself only named fields: it also has traces of every request. */

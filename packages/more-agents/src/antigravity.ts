@@ -14,11 +14,12 @@ import { hunkOfNewFile, hunksOfReplacement } from "../../../src/agents/kit/effec
 import {
   entriesOf,
   factsFirst,
-  fileAt,
-  textAt,
+  objectAt,
+  type Report,
   type UnitWithFacts,
-  unitOfFile,
+  unitAt,
   unitWithFacts,
+  withProblems,
 } from "../../../src/agents/kit/files.ts"
 import { readJsonl } from "../../../src/agents/kit/jsonl.ts"
 import { parsedFrom, splitInjected, uniqueKeys, withoutBulk } from "../../../src/agents/kit/messages.ts"
@@ -35,7 +36,7 @@ export const antigravityConnector: Connector = {
   source: "antigravity",
   version: 1,
   roots: antigravityRoots,
-  discover,
+  discover: (root) => withProblems((report) => discover(root, report)),
   watched,
   read,
   parse: parseAntigravity,
@@ -53,9 +54,7 @@ function watched(root: string): Watched[] {
   ]
 }
 
-function* discover(root: string): Generator<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  const report = (problem: Unreadable) => void problems.push(problem)
+function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   const folders = foldersIn(join(root, "cache", "last_conversations.json"), report)
   for (const entry of entriesOf(join(root, "brain"), report)) {
     if (!entry.isDirectory()) continue
@@ -63,21 +62,20 @@ function* discover(root: string): Generator<Unit | Unreadable> {
     const cwd = folders.get(entry.name)
     if (unit) yield unitWithFacts(unit, cwd === undefined ? undefined : { type: "dex-session", cwd })
   }
-  yield* problems
 }
 
-function transcriptOf(folder: string, id: string, report: (problem: Unreadable) => void): Unit | undefined {
+function transcriptOf(folder: string, id: string, report: Report): Unit | undefined {
   for (const name of TRANSCRIPTS) {
     const path = join(folder, LOGS, name)
-    const stat = fileAt(path, report)
-    if (stat) return unitOfFile(path, id, stat)
+    const unit = unitAt(path, id, report)
+    if (unit) return unit
   }
   return undefined
 }
 
 /** The last conversation of each folder: of older ones no file says where they were held. */
-function foldersIn(path: string, report: (problem: Unreadable) => void): Map<string, string> {
-  const index = parseObject(textAt(path, MAX_INDEX_BYTES, report) ?? "") ?? {}
+function foldersIn(path: string, report: Report): Map<string, string> {
+  const index = objectAt(path, MAX_INDEX_BYTES, report) ?? {}
   return new Map(Object.entries(index).flatMap(([folder, id]) => (string(id) ? [[string(id)!, folder]] : [])))
 }
 

@@ -1,6 +1,5 @@
-import { join } from "node:path"
-import type { Connector, Parsed, Unit, UnitName, Unreadable } from "../../../src/agents/kit/connector.ts"
-import { entriesOf, fileAt, readJsonFile, unitOfFile } from "../../../src/agents/kit/files.ts"
+import type { Connector, Parsed, UnitName } from "../../../src/agents/kit/connector.ts"
+import { readJsonFile, unitsBelow, withProblems } from "../../../src/agents/kit/files.ts"
 import { parsedFrom, uniqueKeys, withoutBulk } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Message, Part } from "../../../src/core/conversation.ts"
@@ -14,32 +13,10 @@ export const auggieConnector: Connector = {
   source: "auggie",
   version: 1,
   roots: auggieRoots,
-  discover,
+  discover: (root) => withProblems((report) => unitsBelow(root, SESSION, MAX_FOLDERS, report)),
   watched: (root) => [{ folder: root, depth: MAX_FOLDERS, files: SESSION }],
   read: (unit, after) => readJsonFile(unit.path, after, recordsOfWhole),
   parse: parseAuggie,
-}
-
-function* discover(root: string): Generator<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  yield* sessionsBelow(root, "", MAX_FOLDERS, (problem) => void problems.push(problem))
-  yield* problems
-}
-
-function* sessionsBelow(
-  root: string,
-  below: string,
-  depth: number,
-  report: (problem: Unreadable) => void,
-): Generator<Unit> {
-  for (const entry of entriesOf(join(root, below), report)) {
-    const name = below === "" ? entry.name : `${below}/${entry.name}`
-    if (entry.isDirectory() && depth > 0) yield* sessionsBelow(root, name, depth - 1, report)
-    else if (SESSION.test(name)) {
-      const stat = fileAt(join(root, name), report)
-      if (stat) yield unitOfFile(join(root, name), name, stat)
-    }
-  }
 }
 
 /** One for the session, and one for each exchange: so that an exchange more does not make all of them new. */

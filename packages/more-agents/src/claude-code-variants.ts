@@ -1,6 +1,6 @@
 import { join } from "node:path"
 import type { Connector, Unit, Unreadable } from "../../../src/agents/kit/connector.ts"
-import { entriesOf, fileAt, unitOfFile } from "../../../src/agents/kit/files.ts"
+import { entriesOf, unitAt } from "../../../src/agents/kit/files.ts"
 import { type RawRecord, record, string } from "../../../src/core/record.ts"
 
 /** iFlow's records name a parent as Claude Code's do, but siblings are states of one answer, never branches. */
@@ -82,8 +82,8 @@ function* withoutProject(folder: string): Generator<Unit | Unreadable> {
   const report = (problem: Unreadable) => void problems.push(problem)
   for (const entry of entriesOf(folder, report)) {
     if (entry.isDirectory() || !entry.name.endsWith(".jsonl")) continue
-    const stat = fileAt(join(folder, entry.name), report)
-    if (stat) yield unitOfFile(join(folder, entry.name), `cli/${entry.name}`, stat)
+    const unit = unitAt(join(folder, entry.name), `cli/${entry.name}`, report)
+    if (unit) yield unit
   }
   // A folder that cannot be read is reported by who looks for projects in it.
 }

@@ -7,11 +7,13 @@ import {
   entriesOf,
   factsFirst,
   fileAt,
+  type Report,
   readJsonFile,
   textAt,
   type UnitWithFacts,
   unitOfFile,
   unitWithFacts,
+  withProblems,
 } from "../../../src/agents/kit/files.ts"
 import { digestOfDataUri, imagePart, parsedFrom, withoutBulk } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
@@ -34,7 +36,7 @@ export const continueConnector: Connector = {
   source: "continue",
   version: 1,
   roots: continueRoots,
-  discover,
+  discover: (root) => withProblems((report) => discover(root, report)),
   watched,
   read: (unit: UnitWithFacts, after) => factsFirst(readJsonFile(unit.path, after, recordsIn), unit, after),
   parse: parseContinue,
@@ -48,9 +50,7 @@ function watched(root: string): Watched[] {
   return [{ folder: root, depth: 0, files: /\.json$/ }]
 }
 
-function* discover(root: string): Iterable<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  const report = (problem: Unreadable) => void problems.push(problem)
+function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   const listed = records(parseArray(textAt(join(root, LIST), MAX_LIST_BYTES, report) ?? "[]"))
   const begun = new Map(listed.map(({ sessionId, dateCreated }) => [sessionId, dateCreated]))
   for (const { name } of entriesOf(root, report)) {
@@ -61,7 +61,6 @@ function* discover(root: string): Iterable<Unit | Unreadable> {
     const facts = created === undefined ? undefined : { type: "dex-session", created }
     if (stat) yield unitWithFacts(unitOfFile(join(root, name), id, stat), facts)
   }
-  yield* problems
 }
 
 /** The session, and then each of its turns. */

@@ -22,13 +22,13 @@ import {
   withJsonColumns,
 } from "../../../src/agents/kit/database-units.ts"
 import { fileEffect } from "../../../src/agents/kit/effects.ts"
-import { textAt } from "../../../src/agents/kit/files.ts"
+import { type Report, textAt } from "../../../src/agents/kit/files.ts"
 import type { ForeignDatabase } from "../../../src/agents/kit/foreign-sqlite.ts"
 import {
+  type ConversationFields,
   digestOf,
   digestOfDataUri,
   imagePart,
-  type KnownConversation,
   parsedFrom,
   withoutBulk,
 } from "../../../src/agents/kit/messages.ts"
@@ -82,7 +82,7 @@ function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Crush
 }
 
 /** As the list names them. A folder for data may be named from the project on. */
-function projectsOf(root: string, report: (problem: Unreadable) => void): Project[] {
+function projectsOf(root: string, report: Report): Project[] {
   const path = join(root, "projects.json")
   const text = textAt(path, MAX_LIST_BYTES, report)
   if (text === undefined) return []
@@ -176,7 +176,7 @@ function parseCrush(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
   if (usage && last) last.usage = usage
   const id = unit.key
   const isNamed = !/^(New|Untitled)( Agent)? Session$/i.test(string(session.title) ?? "")
-  const known: KnownConversation = {
+  const known: ConversationFields = {
     id,
     kind: id.startsWith("title-") ? "automation" : undefined,
     title: isNamed ? session.title : undefined,

@@ -22,7 +22,7 @@ import {
   withJsonColumns,
 } from "../../../src/agents/kit/database-units.ts"
 import { hunksOfDiff } from "../../../src/agents/kit/effects.ts"
-import { entriesOf, fileAt, readJsonFile, unitOfFile } from "../../../src/agents/kit/files.ts"
+import { entriesOf, type Report, readJsonFile, unitAt, withProblems } from "../../../src/agents/kit/files.ts"
 import type { ForeignDatabase } from "../../../src/agents/kit/foreign-sqlite.ts"
 import { readJsonl } from "../../../src/agents/kit/jsonl.ts"
 import {
@@ -55,7 +55,7 @@ export const hermesConnector: Connector = {
   source: "hermes",
   version: 1,
   roots: hermesRoots,
-  discover,
+  discover: (root, seen, scratch) => withProblems((report) => discover(root, report, seen, scratch)),
   watched,
   read,
   parse: parseHermes,
@@ -75,29 +75,26 @@ function watched(root: string): Watched[] {
   ]
 }
 
-function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  const report = (problem: Unreadable) => void problems.push(problem)
+function* discover(root: string, report: Report, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
   yield* unitsIn(root, "", seen, report, scratch)
   for (const profile of entriesOf(join(root, "profiles"), report))
     if (profile.isDirectory())
       yield* unitsIn(join(root, "profiles", profile.name), `${profile.name}/`, seen, report, scratch)
-  yield* problems
 }
 
 function* unitsIn(
   folder: string,
   profile: string,
   seen: Seen,
-  report: (problem: Unreadable) => void,
+  report: Report,
   scratch?: Scratch,
 ): Generator<Unit | Unreadable> {
   yield* unitsOfDatabase(join(folder, "state.db"), (db) => sessionsIn(db, profile), seen, scratch)
   for (const { name } of entriesOf(join(folder, "sessions"), report)) {
     if (!/^(session_)?\d{8}_.*\.jsonl?$/.test(name)) continue
     const path = join(folder, "sessions", name)
-    const stat = fileAt(path, report)
-    if (stat) yield unitOfFile(path, `file:${profile}${name}`, stat)
+    const unit = unitAt(path, `file:${profile}${name}`, report)
+    if (unit) yield unit
   }
 }
 

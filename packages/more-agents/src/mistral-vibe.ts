@@ -1,31 +1,23 @@
 import { join } from "node:path"
 import { type Deed, deedByName, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
-import type {
-  Connector,
-  Cursor,
-  Parsed,
-  Reading,
-  Unit,
-  UnitName,
-  Unreadable,
-  Watched,
-} from "../../../src/agents/kit/connector.ts"
+import type { Connector, Cursor, Parsed, Reading, Unit, UnitName, Watched } from "../../../src/agents/kit/connector.ts"
 import { hunksOfReplacement } from "../../../src/agents/kit/effects.ts"
 import {
   entriesOf,
   factsFirst,
-  fileAt,
-  textAt,
+  objectAt,
+  type Report,
   type UnitWithFacts,
-  unitOfFile,
+  unitAt,
   unitWithFacts,
+  withProblems,
 } from "../../../src/agents/kit/files.ts"
 import { readJsonl } from "../../../src/agents/kit/jsonl.ts"
 import {
   addSessionUsage,
+  type ConversationFields,
   digestOf,
   imagePart,
-  type KnownConversation,
   parsedFrom,
   uniqueKeys,
   withoutBulk,
@@ -41,7 +33,7 @@ export const mistralVibeConnector: Connector = {
   source: "mistral_vibe",
   version: 1,
   roots: vibeRoots,
-  discover,
+  discover: (root) => withProblems((report) => sessionsIn(root, "", MAX_NESTED, report)),
   watched,
   read,
   parse: parseVibe,
@@ -56,31 +48,20 @@ function watched(root: string): Watched[] {
   return [{ folder: root, depth: 1 + 2 * MAX_NESTED, files: /\/(messages\.jsonl|meta\.json)$/ }]
 }
 
-function* discover(root: string): Iterable<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  yield* sessionsIn(root, "", MAX_NESTED, (problem) => void problems.push(problem))
-  yield* problems
-}
-
-function* sessionsIn(
-  folder: string,
-  prefix: string,
-  nested: number,
-  report: (problem: Unreadable) => void,
-): Generator<Unit> {
+function* sessionsIn(folder: string, prefix: string, nested: number, report: Report): Generator<Unit> {
   for (const entry of entriesOf(folder, report)) {
     if (!entry.isDirectory()) continue
     const [session, key] = [join(folder, entry.name), `${prefix}${entry.name}`]
     const path = join(session, "messages.jsonl")
-    const stat = fileAt(path, report)
-    if (stat) yield unitWithFacts(unitOfFile(path, key, stat), factsAt(join(session, "meta.json"), report))
+    const unit = unitAt(path, key, report)
+    if (unit) yield unitWithFacts(unit, factsAt(join(session, "meta.json"), report))
     if (nested > 0) yield* sessionsIn(join(session, "agents"), `${key}/agents/`, nested - 1, report)
   }
 }
 
 /** Named fields only: it also holds the settings, the system prompt and every tool's description. */
-function factsAt(path: string, report: (problem: Unreadable) => void): RawRecord | undefined {
-  const meta = parseObject(textAt(path, MAX_META_BYTES, report) ?? "")
+function factsAt(path: string, report: Report): RawRecord | undefined {
+  const meta = objectAt(path, MAX_META_BYTES, report)
   if (!meta) return undefined
   const { session_id, parent_session_id, start_time, end_time, git_commit, git_branch, title, title_source } = meta
   return {
@@ -144,7 +125,7 @@ function parseVibe(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   }
   addSessionUsage(messages, string(facts.model), vibeUsage(record(facts.stats)))
   const isSubagent = unit.key.includes("/agents/")
-  const known: KnownConversation = {
+  const known: ConversationFields = {
     id,
     kind: isSubagent ? "subagent" : "person",
     title: titleOf(facts, messages),

@@ -12,11 +12,12 @@ import type {
 import {
   entriesOf,
   factsFirst,
-  fileAt,
+  type Report,
   textAt,
   type UnitWithFacts,
-  unitOfFile,
+  unitAt,
   unitWithFacts,
+  withProblems,
 } from "../../../src/agents/kit/files.ts"
 import { readJsonl } from "../../../src/agents/kit/jsonl.ts"
 import type { Conversation, Kind, Part } from "../../../src/core/conversation.ts"
@@ -31,7 +32,7 @@ export const openclawConnector: Connector = {
   source: "openclaw",
   version: 1,
   roots: openclawRoots,
-  discover,
+  discover: (root) => withProblems((report) => discover(root, report)),
   watched,
   read,
   parse: parseOpenclaw,
@@ -48,28 +49,24 @@ function watched(root: string): Watched[] {
   return [{ folder: root, depth: 2, files: /^[^/]+\/sessions\/(.*\.jsonl.*|sessions\.json)$/ }]
 }
 
-function* discover(root: string): Iterable<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  const report = (problem: Unreadable) => void problems.push(problem)
+function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   for (const agent of entriesOf(root, report)) {
     if (!agent.isDirectory()) continue
     const folder = join(root, agent.name, "sessions")
     const facts = factsIn(join(folder, "sessions.json"), report)
     for (const [id, unit] of transcriptsIn(folder, agent.name, report)) yield unitWithFacts(unit, facts.get(id))
   }
-  yield* problems
 }
 
 /** One unit for each session: of several files, the one that OpenClaw still writes, or else the last one. */
-function transcriptsIn(folder: string, agent: string, report: (problem: Unreadable) => void): Map<string, Unit> {
+function transcriptsIn(folder: string, agent: string, report: Report): Map<string, Unit> {
   const found = new Map<string, Unit>()
   for (const { name } of entriesOf(folder, report)) {
     const id = TRANSCRIPT.exec(name)?.[1]
     if (id === undefined || COPY.test(id)) continue
     const path = join(folder, name)
-    const stat = fileAt(path, report)
-    if (!stat) continue
-    const unit = unitOfFile(path, `${agent}/${id}`, stat)
+    const unit = unitAt(path, `${agent}/${id}`, report)
+    if (!unit) continue
     const other = found.get(id)
     if (!other || rank(unit) > rank(other)) found.set(id, unit)
   }
@@ -81,7 +78,7 @@ function rank({ path, modifiedAt }: Unit): number {
 }
 
 /** What the index says of each session, by its id. */
-function factsIn(path: string, report: (problem: Unreadable) => void): Map<string, OpenclawFacts> {
+function factsIn(path: string, report: Report): Map<string, OpenclawFacts> {
   const index = parseObject(textAt(path, MAX_INDEX_BYTES, report) ?? "{}") ?? {}
   const idOf = (key: unknown) => string(record(index[String(key)])?.sessionId)
   return new Map(

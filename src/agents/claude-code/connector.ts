@@ -5,7 +5,7 @@ import { array, isRecord, parseObject, type RawRecord, record, records, string }
 import { isAbsent } from "../../files/look-at.ts"
 import { openFile, readBytes, readStart } from "../../files/read-file.ts"
 import type { Connector, Cursor, Reading, Skipped, Unit, Unreadable, Watched } from "../kit/connector.ts"
-import { entriesOf, fileAt, unitOfFile } from "../kit/files.ts"
+import { entriesOf, fileAt, type Report, unitOfFile } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
 import { COWORK, claudeCodeRoots } from "../registry.ts"
 import { contentText } from "./content.ts"
@@ -45,8 +45,6 @@ function watched(root: string): Watched[] {
     { folder: root, depth: 0, files: /^history\.jsonl$/ },
   ]
 }
-
-type Report = (problem: Unreadable) => void
 
 function* discoverCowork(dir: string, levels: number, report: Report): Generator<Unit> {
   for (const entry of entriesOf(dir, report)) {

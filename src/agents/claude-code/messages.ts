@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto"
 import type { Effect, Message, Part } from "../../core/conversation.ts"
-import type { RawRecord } from "../../core/record.ts"
-import { array, isRecord, number, record, records, string, time } from "../../core/record.ts"
+import { array, isRecord, number, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import { addRequest, type Usage } from "../../core/usage.ts"
 import { fileEffect, toolOrigin } from "../kit/effects.ts"
 import { imagePart } from "../kit/messages.ts"

@@ -1,5 +1,4 @@
-import type { RawRecord } from "../../core/record.ts"
-import { array, isRecord, parseObject, record, records, string } from "../../core/record.ts"
+import { array, isRecord, parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
 import { digestOf, withoutBulk } from "../kit/messages.ts"
 import { contentText } from "./content.ts"
 

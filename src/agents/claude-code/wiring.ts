@@ -1,6 +1,5 @@
 import { join } from "node:path"
 import type { Machine } from "../kit/connector.ts"
-import type { Wiring } from "../kit/wiring.ts"
 import {
   claudeCodeAgent,
   HOOK_TIMEOUT_MS,
@@ -12,6 +11,7 @@ import {
   shellStart,
   skill,
   syncHook,
+  type Wiring,
 } from "../kit/wiring.ts"
 
 /** A session's start is also its resumption, and what follows `/clear` and a compaction. */

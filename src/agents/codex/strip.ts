@@ -1,6 +1,5 @@
 import { defined } from "../../core/defined.ts"
-import type { RawRecord } from "../../core/record.ts"
-import { array, isRecord, record, records, string } from "../../core/record.ts"
+import { array, isRecord, type RawRecord, record, records, string } from "../../core/record.ts"
 import { digestOf, digestOfDataUri, withoutBulk } from "../kit/messages.ts"
 
 /** The record without what nobody needs twice; undefined where that is all of it. */

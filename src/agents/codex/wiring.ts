@@ -1,6 +1,5 @@
 import { join } from "node:path"
 import type { Machine } from "../kit/connector.ts"
-import type { Wiring } from "../kit/wiring.ts"
 import {
   codexAgent,
   HOOK_TIMEOUT_MS,
@@ -10,6 +9,7 @@ import {
   serverStart,
   shellStart,
   skill,
+  type Wiring,
 } from "../kit/wiring.ts"
 
 /** Codex calls its shell Bash here. */

@@ -6,7 +6,7 @@ import { messageOf } from "../../core/error.ts"
 import { isDeeperThan, MAX_DEPTH, number, parseObject, type RawRecord, string } from "../../core/record.ts"
 import { isAbsent } from "../../files/look-at.ts"
 import type { Cursor, Reading, Scratch, Skipped, Unit, Unreadable } from "../kit/connector.ts"
-import { entriesOf, fileAt, textAt, workspaceFolder } from "../kit/files.ts"
+import { entriesOf, fileAt, objectAt, workspaceFolder } from "../kit/files.ts"
 import { columnsOf, databaseStamp, type ForeignDatabase, withForeignDatabase } from "../kit/foreign-sqlite.ts"
 import { stripTurn } from "./turns.ts"
 
@@ -166,7 +166,7 @@ function fileRecord(unit: Unit, meta: RawRecord, skipped: Skipped[]): RawRecord 
   const report = ({ unreadable, path }: Unreadable) =>
     void skipped.push({ reason: `a meta.json: ${unreadable}`, where: path })
   // Written by newer versions.
-  const beside = parseObject(textAt(join(dirname(unit.path), "meta.json"), MAX_META_BYTES, report) ?? "")
+  const beside = objectAt(join(dirname(unit.path), "meta.json"), MAX_META_BYTES, report)
   const folder = string(beside?.cwd) ?? folderHashed(unit.path)
   const about = {
     folder,

@@ -3,7 +3,7 @@ import { crc32 } from "node:zlib"
 import { type RawRecord, string } from "../../core/record.ts"
 import { readBytes } from "../../files/read-file.ts"
 import type { Connector, Cursor, Reading, Unit, Unreadable, Watched } from "../kit/connector.ts"
-import { entriesOf, fileAt } from "../kit/files.ts"
+import { entriesOf, fileAt, type Report } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
 import { withoutBulk } from "../kit/messages.ts"
 import { serverStart, skill, type Wiring } from "../kit/wiring.ts"
@@ -73,11 +73,7 @@ function* discoverTranscripts(root: string): Generator<Unit | Unreadable> {
 }
 
 /** `<id>.jsonl`, `<id>.txt`, or a folder `<id>` with either in it; `subagents` holds those of the session above it. */
-function* transcriptsIn(
-  folder: string,
-  session: string | undefined,
-  report: (problem: Unreadable) => void,
-): Generator<Unit> {
+function* transcriptsIn(folder: string, session: string | undefined, report: Report): Generator<Unit> {
   for (const entry of entriesOf(folder, report)) {
     const path = join(folder, entry.name)
     const isSub = basename(folder) === "subagents"

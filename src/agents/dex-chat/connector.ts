@@ -3,8 +3,8 @@ import { crc32 } from "node:zlib"
 import { createCounts } from "../../core/by-name.ts"
 import type { Message, Part } from "../../core/conversation.ts"
 import { number, type RawRecord, record, records, string, time } from "../../core/record.ts"
-import type { Connector, Parsed, Unit, UnitName, Unreadable } from "../kit/connector.ts"
-import { entriesOf, fileAt, unitOfFile } from "../kit/files.ts"
+import type { Connector, Parsed, UnitName } from "../kit/connector.ts"
+import { subfolders, unitAt, withProblems } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
 import { parsedFrom } from "../kit/messages.ts"
 import { dexChatRoots } from "../registry.ts"
@@ -14,7 +14,13 @@ export const dexChatConnector: Connector = {
   source: "dex_chat",
   version: 2,
   roots: dexChatRoots,
-  discover,
+  discover: (root) =>
+    withProblems(function* (report) {
+      for (const name of subfolders(root, report)) {
+        const unit = unitAt(join(root, name, "messages.jsonl"), name, report)
+        if (unit) yield unit
+      }
+    }),
   read: (unit, after) => readJsonl(unit.path, after),
   parse,
 }
@@ -28,17 +34,6 @@ function chatIdOf(folder: string): string {
 
 export function chatFolderOf(id: string): string {
   return id.slice(SHORT + 1)
-}
-
-function* discover(root: string): Iterable<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  for (const folder of entriesOf(root, (problem) => problems.push(problem))) {
-    if (!folder.isDirectory()) continue
-    const path = join(root, folder.name, "messages.jsonl")
-    const stat = fileAt(path, (problem) => problems.push(problem))
-    if (stat) yield unitOfFile(path, folder.name, stat)
-  }
-  yield* problems
 }
 
 function parse(raw: Iterable<RawRecord>, { key }: UnitName): Parsed {

@@ -1,13 +1,13 @@
-import { isAbsolute, join } from "node:path"
+import { isAbsolute } from "node:path"
 import { crc32 } from "node:zlib"
 import { createCounts } from "../../core/by-name.ts"
 import { callerName } from "../../core/caller-name.ts"
 import type { Message } from "../../core/conversation.ts"
 import { type RawRecord, string, time } from "../../core/record.ts"
-import type { Connector, Parsed, Unit, UnitName, Unreadable } from "../kit/connector.ts"
-import { entriesOf, fileAt, unitOfFile } from "../kit/files.ts"
+import type { Connector, Parsed, UnitName } from "../kit/connector.ts"
+import { unitsBelow, withProblems } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
-import { type KnownConversation, parsedFrom } from "../kit/messages.ts"
+import { type ConversationFields, parsedFrom } from "../kit/messages.ts"
 import { dexNoteRoots } from "../registry.ts"
 
 /**
@@ -18,7 +18,11 @@ export const dexNoteConnector: Connector = {
   source: "dex_note",
   version: 2,
   roots: dexNoteRoots,
-  discover,
+  discover: (root) =>
+    withProblems(function* (report) {
+      for (const unit of unitsBelow(root, /\.jsonl$/, 0, report))
+        yield { ...unit, key: unit.key.slice(0, -ENDING.length) }
+    }),
   read: (unit, after) => readJsonl(unit.path, after),
   parse,
 }
@@ -33,17 +37,6 @@ export function noteIdOf(name: string): string {
 
 export function noteFileOf(id: string): string {
   return `${id.slice(SHORT + 1)}${ENDING}`
-}
-
-function* discover(root: string): Iterable<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  for (const { name } of entriesOf(root, (problem) => problems.push(problem))) {
-    if (!name.endsWith(ENDING)) continue
-    const path = join(root, name)
-    const stat = fileAt(path, (problem) => problems.push(problem))
-    if (stat) yield unitOfFile(path, name.slice(0, -ENDING.length), stat)
-  }
-  yield* problems
 }
 
 type Wording = {
@@ -74,7 +67,7 @@ function parse(raw: Iterable<RawRecord>, { key }: UnitName): Parsed {
     } else unknown.add(type)
   }
   const last = wordings.at(-1)
-  const known: KnownConversation = {
+  const known: ConversationFields = {
     id: noteIdOf(key),
     kind: "note",
     title: last && {

@@ -2,11 +2,10 @@ import { createHash } from "node:crypto"
 import type { Dirent } from "node:fs"
 import { join } from "node:path"
 import { isModelRunFolder } from "../../core/model-run.ts"
-import type { RawRecord } from "../../core/record.ts"
-import { isRecord, parseObject, record, records, string } from "../../core/record.ts"
+import { isRecord, parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
 import { isFolder } from "../../files/look-at.ts"
 import type { Connector, Cursor, Reading, Unit, Unreadable, Watched } from "../kit/connector.ts"
-import { entriesOf, fileAt, readJsonFile, textAt, unitOfFile } from "../kit/files.ts"
+import { entriesOf, fileAt, type Report, readJsonFile, textAt, unitOfFile } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
 import { digestOf, withoutBulk } from "../kit/messages.ts"
 import { geminiCliRoots } from "../registry.ts"
@@ -25,7 +24,6 @@ export const geminiCliConnector: Connector = {
 }
 
 type GeminiUnit = Unit & { project?: string }
-type Report = (problem: Unreadable) => void
 
 const MAX_PROJECTS_BYTES = 16 << 20
 const MAX_ROOT_BYTES = 64 << 10

@@ -1,6 +1,5 @@
 import { join } from "node:path"
 import type { Machine } from "../kit/connector.ts"
-import type { Wiring } from "../kit/wiring.ts"
 import {
   geminiAgent,
   HOOK_TIMEOUT_MS,
@@ -11,6 +10,7 @@ import {
   shellStart,
   skill,
   syncHook,
+  type Wiring,
 } from "../kit/wiring.ts"
 
 /** What BeforeTool adds does not reach the model. */

@@ -10,8 +10,19 @@ import { readBytes, readText } from "../../files/read-file.ts"
 import type { Cursor, Reading, Unit, Unreadable } from "./connector.ts"
 import { isSettled } from "./jsonl.ts"
 
+export type Report = (problem: Unreadable) => void
+
+/** What a search through folders found, and after it what could not be read there. */
+export function* withProblems<T extends Unit>(
+  search: (report: Report) => Iterable<T | Unreadable>,
+): Generator<T | Unreadable> {
+  const problems: Unreadable[] = []
+  yield* search((problem) => void problems.push(problem))
+  yield* problems
+}
+
 /** What is in a folder, by name. A folder that is not there is empty; one that may not be read is reported. */
-export function entriesOf(dir: string, report: (problem: Unreadable) => void): Dirent[] {
+export function entriesOf(dir: string, report: Report): Dirent[] {
   try {
     return readdirSync(dir, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))
   } catch (error) {
@@ -21,7 +32,7 @@ export function entriesOf(dir: string, report: (problem: Unreadable) => void): D
 }
 
 /** The regular file at a path. Undefined where there is none; a link or a pipe there, or one that nobody may see, is reported. */
-export function fileAt(path: string, report: (problem: Unreadable) => void): Stats | undefined {
+export function fileAt(path: string, report: Report): Stats | undefined {
   try {
     const found = lstatSync(path)
     if (found.isFile()) return found
@@ -32,14 +43,41 @@ export function fileAt(path: string, report: (problem: Unreadable) => void): Sta
   return undefined
 }
 
+export function subfolders(folder: string, report: Report): string[] {
+  return entriesOf(folder, report).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
+}
+
+/** The unit that one file is, if it is there. */
+export function unitAt(path: string, key: string, report: Report): Unit | undefined {
+  const stat = fileAt(path, report)
+  return stat && unitOfFile(path, key, stat)
+}
+
+/** The files in a folder whose names match, and those in its folders, down to `depth`. Their keys are their paths from there. */
+export function* unitsBelow(root: string, files: RegExp, depth: number, report: Report, below = ""): Generator<Unit> {
+  for (const entry of entriesOf(join(root, below), report)) {
+    const name = `${below}${entry.name}`
+    if (entry.isDirectory() && depth > 0) yield* unitsBelow(root, files, depth - 1, report, `${name}/`)
+    else if (files.test(name)) {
+      const unit = unitAt(join(root, name), name, report)
+      if (unit) yield unit
+    }
+  }
+}
+
 /** The text of a small file that lies beside sessions. Undefined where there is none; one that is not read is reported. */
-export function textAt(path: string, maxBytes: number, report: (problem: Unreadable) => void): string | undefined {
+export function textAt(path: string, maxBytes: number, report: Report): string | undefined {
   try {
     return readText(path, maxBytes)
   } catch (error) {
     if (!isAbsent(error)) report({ unreadable: messageOf(error), path })
     return undefined
   }
+}
+
+/** A JSON file beside sessions. Undefined if there is none, or if it is no object. */
+export function objectAt(path: string, maxBytes: number, report: Report): RawRecord | undefined {
+  return parseObject(textAt(path, maxBytes, report) ?? "")
 }
 
 /** A unit that is one file: its size and its time say whether it may have changed. */
@@ -123,7 +161,7 @@ function waiting(cursor: Cursor) {
 const MAX_WORKSPACE_BYTES = 1 << 20
 
 /** The folder that a folder of `workspaceStorage` belongs to. An empty window has none. */
-export function workspaceFolder(dir: string, report: (problem: Unreadable) => void): string | undefined {
+export function workspaceFolder(dir: string, report: Report): string | undefined {
   const about = parseObject(textAt(join(dir, "workspace.json"), MAX_WORKSPACE_BYTES, report) ?? "")
   return folderOfWorkspace(string(about?.folder), string(about?.workspace))
 }

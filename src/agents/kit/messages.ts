@@ -134,7 +134,7 @@ export function spanOf(times: readonly (number | undefined)[]): { started_at?: n
  * What a parser knows of a conversation. Fields of records can be given as they are: what is no text, or no time, is left out. A
  * title that is only a text was made by the agent. Without a `kind`, whoever has a parent is a subagent.
  */
-export type KnownConversation = {
+export type ConversationFields = {
   id: string
   kind?: Kind
   title?: Title | unknown
@@ -155,7 +155,7 @@ export type KnownConversation = {
   authority?: number
 }
 
-export function conversationFrom({ messages, ...known }: KnownConversation): Conversation {
+export function conversationFrom({ messages, ...known }: ConversationFields): Conversation {
   const [parent, cwd] = [string(known.parent), string(known.cwd)]
   const named = string(known.title)
   const cwds = [...(known.cwds ?? [])].flatMap((path) => string(path) ?? [])
@@ -178,6 +178,6 @@ export function conversationFrom({ messages, ...known }: KnownConversation): Con
 }
 
 /** What a parser gives: one conversation, or none if nothing was said. */
-export function parsedFrom(known: KnownConversation, unknown: ReturnType<typeof createCounts>): Parsed {
+export function parsedFrom(known: ConversationFields, unknown: ReturnType<typeof createCounts>): Parsed {
   return { conversations: known.messages.length === 0 ? [] : [conversationFrom(known)], unknown: unknown.all() }
 }

@@ -5,7 +5,7 @@ import { isAbsent, lookAt } from "../../files/look-at.ts"
 import { readText } from "../../files/read-file.ts"
 import type { Connector, Cursor, Reading, Scratch, Seen, Skipped, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { type DatabaseSession, readingOfRows, unitsOfDatabase } from "../kit/database-units.ts"
-import { entriesOf, fileAt } from "../kit/files.ts"
+import { entriesOf, fileAt, type Report } from "../kit/files.ts"
 import { columnsOf, type ForeignDatabase, withForeignDatabase, withFoundDatabase } from "../kit/foreign-sqlite.ts"
 import { OPENCODE_DATABASE, opencodeRoots } from "../registry.ts"
 import {
@@ -123,7 +123,7 @@ const MAX_BYTES = 64 << 20
 // OpenCode's JSON trees: storage/ (0.6 to 1.1), and project/<name>/storage/ before it.
 
 /** Every session of both eras, once: 0.6 copied the older tree and left it. */
-function* sessionsOfTrees(root: string, report: (problem: Unreadable) => void): Generator<Unit> {
+function* sessionsOfTrees(root: string, report: Report): Generator<Unit> {
   const known = new Set<string>()
   for (const tree of treesOf(root, report)) {
     for (const unit of sessionsOfTree(tree, report)) {
@@ -182,7 +182,7 @@ function rowsOfTree(unit: Unit, skipped: Skipped[]): RawRecord[] {
 /** Where the parts of a JSON era lie. */
 type Tree = { sessions: string[]; messages: string; parts: (session: string, message: string) => string }
 
-function* treesOf(root: string, report: (problem: Unreadable) => void): Generator<Tree> {
+function* treesOf(root: string, report: Report): Generator<Tree> {
   const storage = join(root, "storage")
   const projects = entriesOf(join(storage, "session"), report).filter((entry) => entry.isDirectory())
   yield {
@@ -205,7 +205,7 @@ function* treesOf(root: string, report: (problem: Unreadable) => void): Generato
 const LIVE_MESSAGES = 2
 const BYTES_PER_MESSAGE = 4_000
 
-function* sessionsOfTree(tree: Tree, report: (problem: Unreadable) => void): Generator<Unit> {
+function* sessionsOfTree(tree: Tree, report: Report): Generator<Unit> {
   for (const folder of tree.sessions) {
     for (const entry of entriesOf(folder, report)) {
       if (!entry.name.endsWith(".json")) continue

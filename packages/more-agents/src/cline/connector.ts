@@ -15,11 +15,13 @@ import {
   entriesOf,
   factsFirst,
   fileAt,
+  type Report,
   readJsonFile,
   textAt,
   type UnitWithFacts,
   unitOfFile,
   unitWithFacts,
+  withProblems,
 } from "../../../../src/agents/kit/files.ts"
 import { digestOf, withoutBulk } from "../../../../src/agents/kit/messages.ts"
 import { defined } from "../../../../src/core/defined.ts"
@@ -41,7 +43,8 @@ export const clineConnector: Connector = {
   source: "cline",
   version: 1,
   roots: clineRoots,
-  discover: (root, seen) => (isOfTasks(root) ? discoverTasks(root, seen) : discoverSessions(root)),
+  discover: (root, seen) =>
+    isOfTasks(root) ? discoverTasks(root, seen) : withProblems((report) => discoverSessions(root, report)),
   watched: (root) => (isOfTasks(root) ? watchedTasks(root) : watchedSessions(root)),
   read: (unit: UnitWithFacts, after) =>
     isTask(unit) ? readTask(unit, after) : factsFirst(readJsonFile(unit.path, after, recordsIn), unit, after),
@@ -63,9 +66,7 @@ function watchedSessions(root: string): Watched[] {
   return [{ folder: root, depth: 1, files: /^[^/]+\/[^/]+\.json$/ }]
 }
 
-function* discoverSessions(root: string): Iterable<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  const report = (problem: Unreadable) => void problems.push(problem)
+function* discoverSessions(root: string, report: Report): Generator<Unit | Unreadable> {
   for (const folder of entriesOf(root, report)) {
     if (!folder.isDirectory()) continue
     const manifest = parseObject(
@@ -79,7 +80,6 @@ function* discoverSessions(root: string): Iterable<Unit | Unreadable> {
       if (unit) yield unitWithFacts(unit, manifest && factsOf(manifest))
     }
   }
-  yield* problems
 }
 
 function factsOf(manifest: RawRecord): RawRecord {

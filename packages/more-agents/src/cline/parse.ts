@@ -1,7 +1,7 @@
 import { type Deed, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunkOfNewFile, hunksOfReplacement, parsePatch, patchIn } from "../../../../src/agents/kit/effects.ts"
-import { imagePart, type KnownConversation, parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { type ConversationFields, imagePart, parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
 import type { Effect, Hunk, Message, Origin, Part } from "../../../../src/core/conversation.ts"
 import {
@@ -41,7 +41,7 @@ export function parseCline(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const title = string(facts.title)
   const first = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
   const isNamed = title !== undefined && !isSubagent && !first.startsWith(title.slice(0, 40))
-  const known: KnownConversation = {
+  const known: ConversationFields = {
     id,
     kind: isSubagent ? "subagent" : "person",
     title: isNamed ? title : undefined,

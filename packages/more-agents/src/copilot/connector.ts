@@ -4,10 +4,12 @@ import {
   entriesOf,
   factsFirst,
   fileAt,
+  type Report,
   textAt,
   type UnitWithFacts,
   unitOfFile,
   unitWithFacts,
+  withProblems,
 } from "../../../../src/agents/kit/files.ts"
 import { readJsonl } from "../../../../src/agents/kit/jsonl.ts"
 import { digestOf, withoutBulk } from "../../../../src/agents/kit/messages.ts"
@@ -21,7 +23,7 @@ export const copilotConnector: Connector = {
   source: "copilot",
   version: 1,
   roots: copilotRoots,
-  discover,
+  discover: (root) => withProblems((report) => discover(root, report)),
   watched,
   read,
   parse: parseCopilot,
@@ -34,9 +36,7 @@ function watched(root: string): Watched[] {
   return [{ folder: root, depth: 1, files: /^([^/]+\.jsonl|[^/]+\/(events\.jsonl|workspace\.yaml))$/ }]
 }
 
-function* discover(root: string): Iterable<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  const report = (problem: Unreadable) => void problems.push(problem)
+function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   const units = new Map<string, Unit>()
   for (const entry of entriesOf(root, report)) {
     const flat = /^(.+)\.jsonl$/.exec(entry.name)?.[1]
@@ -52,11 +52,10 @@ function* discover(root: string): Iterable<Unit | Unreadable> {
     }
   }
   yield* units.values()
-  yield* problems
 }
 
 /** The session's name; what else stands there, its events say too. The file is one `key: value` after the other. */
-function workspaceAt(path: string, report: (problem: Unreadable) => void): RawRecord | undefined {
+function workspaceAt(path: string, report: Report): RawRecord | undefined {
   const text = textAt(path, MAX_WORKSPACE_BYTES, report) ?? ""
   const field = (key: string) => new RegExp(`^${key}: *(.*)$`, "m").exec(text)?.[1]?.trim()
   const name = field("name")?.replace(/^(["'])(.*)\1$/, "$2")

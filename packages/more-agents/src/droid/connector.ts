@@ -1,13 +1,12 @@
-import { join } from "node:path"
-import type { Connector, Cursor, Reading, Unit, Unreadable } from "../../../../src/agents/kit/connector.ts"
+import type { Connector, Cursor, Reading } from "../../../../src/agents/kit/connector.ts"
 import {
-  entriesOf,
   factsFirst,
-  fileAt,
+  type Report,
   textAt,
   type UnitWithFacts,
-  unitOfFile,
+  unitsBelow,
   unitWithFacts,
+  withProblems,
 } from "../../../../src/agents/kit/files.ts"
 import { readJsonl } from "../../../../src/agents/kit/jsonl.ts"
 import { digestOf, withoutBulk } from "../../../../src/agents/kit/messages.ts"
@@ -21,7 +20,11 @@ export const droidConnector: Connector = {
   source: "droid",
   version: 1,
   roots: droidRoots,
-  discover,
+  discover: (root) =>
+    withProblems(function* (report) {
+      for (const unit of unitsBelow(root, /\.jsonl$/, MAX_FOLDERS, report))
+        yield unitWithFacts(unit, settingsOf(unit.path, report))
+    }),
   watched: (root) => [{ folder: root, depth: MAX_FOLDERS, files: /\.(jsonl|settings\.json)$/ }],
   read,
   parse: parseDroid,
@@ -31,31 +34,8 @@ export const droidConnector: Connector = {
 const MAX_FOLDERS = 3
 const MAX_SETTINGS_BYTES = 16 << 20
 
-function* discover(root: string): Generator<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  yield* sessionsBelow(root, "", MAX_FOLDERS, (problem) => void problems.push(problem))
-  yield* problems
-}
-
-function* sessionsBelow(
-  root: string,
-  below: string,
-  depth: number,
-  report: (problem: Unreadable) => void,
-): Generator<Unit> {
-  for (const entry of entriesOf(join(root, below), report)) {
-    const name = below === "" ? entry.name : `${below}/${entry.name}`
-    if (entry.isDirectory() && depth > 0) yield* sessionsBelow(root, name, depth - 1, report)
-    else if (name.endsWith(".jsonl")) {
-      const path = join(root, name)
-      const stat = fileAt(path, report)
-      if (stat) yield unitWithFacts(unitOfFile(path, name, stat), settingsOf(path, report))
-    }
-  }
-}
-
 /** Of the settings only what was used, and what it took. */
-function settingsOf(path: string, report: (problem: Unreadable) => void): RawRecord | undefined {
+function settingsOf(path: string, report: Report): RawRecord | undefined {
   const text = textAt(path.replace(/\.jsonl$/, ".settings.json"), MAX_SETTINGS_BYTES, report)
   const settings = text === undefined ? undefined : parseObject(text)
   if (!settings) return undefined

@@ -17,7 +17,7 @@ import {
   unitsOfDatabase,
   withJsonColumns,
 } from "../../../../src/agents/kit/database-units.ts"
-import { entriesOf, fileAt, unitOfFile } from "../../../../src/agents/kit/files.ts"
+import { entriesOf, type Report, unitAt, withProblems } from "../../../../src/agents/kit/files.ts"
 import { columnsOf, type ForeignDatabase } from "../../../../src/agents/kit/foreign-sqlite.ts"
 import { readJsonl } from "../../../../src/agents/kit/jsonl.ts"
 import { digestOf, utcTime, withoutBulk } from "../../../../src/agents/kit/messages.ts"
@@ -34,7 +34,7 @@ export const gooseConnector: Connector = {
   source: "goose",
   version: 1,
   roots: gooseRoots,
-  discover,
+  discover: (root, seen, scratch) => withProblems((report) => discover(root, report, seen, scratch)),
   watched: (root): Watched[] => [{ folder: root, depth: 0, files: /^sessions\.db(-wal)?$|\.jsonl$/ }],
   read,
   parse: parseGoose,
@@ -42,18 +42,15 @@ export const gooseConnector: Connector = {
   tables: ["sessions", "messages", "schema_version"],
 }
 
-function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  const report = (problem: Unreadable) => void problems.push(problem)
+function* discover(root: string, report: Report, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
   for (const { name } of entriesOf(root, report)) {
     const path = join(root, name)
     if (name === "sessions.db") yield* unitsOfDatabase(path, sessionsIn, seen, scratch)
     else if (name.endsWith(".jsonl")) {
-      const stat = fileAt(path, report)
-      if (stat) yield unitOfFile(path, `file:${name}`, stat)
+      const unit = unitAt(path, `file:${name}`, report)
+      if (unit) yield unit
     }
   }
-  yield* problems
 }
 
 function sessionsIn(db: ForeignDatabase): DatabaseSession[] {

@@ -1,17 +1,18 @@
 import { join } from "node:path"
 import type { Connector, Unit, Unreadable, Watched } from "../../../../src/agents/kit/connector.ts"
 import {
-  entriesOf,
   factsFirst,
-  fileAt,
-  textAt,
+  objectAt,
+  type Report,
+  subfolders,
   type UnitWithFacts,
-  unitOfFile,
+  unitAt,
   unitWithFacts,
+  withProblems,
 } from "../../../../src/agents/kit/files.ts"
 import { readJsonl } from "../../../../src/agents/kit/jsonl.ts"
 import { digestOfDataUri, withoutBulk } from "../../../../src/agents/kit/messages.ts"
-import { parseObject, type RawRecord, record, records, string } from "../../../../src/core/record.ts"
+import { type RawRecord, record, records, string } from "../../../../src/core/record.ts"
 import { grokRoots } from "../records.ts"
 import { parseGrok } from "./parse.ts"
 
@@ -20,7 +21,7 @@ export const grokConnector: Connector = {
   source: "grok",
   version: 1,
   roots: grokRoots,
-  discover,
+  discover: (root) => withProblems((report) => discover(root, report)),
   watched,
   read: (unit: UnitWithFacts, after) => factsFirst(readJsonl(unit.path, after, { strip: stripLine }), unit, after),
   parse: parseGrok,
@@ -31,43 +32,30 @@ export const grokConnector: Connector = {
 const LOGS = ["updates.jsonl", "chat_history.jsonl"]
 const MAX_FACTS_BYTES = 4 << 20
 
-type Report = (problem: Unreadable) => void
-
 function watched(root: string): Watched[] {
   return [{ folder: root, depth: 4, files: /\/(updates\.jsonl|chat_history\.jsonl|summary\.json|meta\.json)$/ }]
 }
 
-function* discover(root: string): Iterable<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  const report: Report = (problem) => void problems.push(problem)
+function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   const parents = new Map<string, RawRecord>()
   const found: { unit: Unit; id: string; summary: RawRecord | undefined }[] = []
-  for (const place of foldersIn(root, report))
-    for (const id of foldersIn(join(root, place), report)) {
+  for (const place of subfolders(root, report))
+    for (const id of subfolders(join(root, place), report)) {
       const folder = join(root, place, id)
-      for (const child of foldersIn(join(folder, "subagents"), report))
-        parents.set(child, objectAt(join(folder, "subagents", child, "meta.json"), report) ?? {})
+      for (const child of subfolders(join(folder, "subagents"), report))
+        parents.set(child, objectAt(join(folder, "subagents", child, "meta.json"), MAX_FACTS_BYTES, report) ?? {})
       const unit = logIn(folder, id, report)
-      if (unit) found.push({ unit, id, summary: objectAt(join(folder, "summary.json"), report) })
+      if (unit) found.push({ unit, id, summary: objectAt(join(folder, "summary.json"), MAX_FACTS_BYTES, report) })
     }
   for (const { unit, id, summary } of found) yield unitWithFacts(unit, factsOf(summary ?? {}, parents.get(id)))
-  yield* problems
-}
-
-function foldersIn(folder: string, report: Report): string[] {
-  return entriesOf(folder, report).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
 }
 
 function logIn(folder: string, id: string, report: Report): Unit | undefined {
   for (const name of LOGS) {
-    const stat = fileAt(join(folder, name), report)
-    if (stat) return unitOfFile(join(folder, name), id, stat)
+    const unit = unitAt(join(folder, name), id, report)
+    if (unit) return unit
   }
   return undefined
-}
-
-function objectAt(path: string, report: Report): RawRecord | undefined {
-  return parseObject(textAt(path, MAX_FACTS_BYTES, report) ?? "")
 }
 
 /** Only what stays: an index is written at every turn, and each change of these facts means to read the log again. */

@@ -2,8 +2,8 @@ import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } fro
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunkOfNewFile, hunksOfReplacement } from "../../../../src/agents/kit/effects.ts"
 import {
+  type ConversationFields,
   imagePart,
-  type KnownConversation,
   parsedFrom,
   splitInjected,
   uniqueKeys,
@@ -29,7 +29,7 @@ export function parseGrok(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     if (params) readUpdate(log, record(params.update) ?? {}, record(params._meta) ?? {}, line)
     else if (line.type !== "dex-session") readGiven(log, line)
   }
-  const known: KnownConversation = {
+  const known: ConversationFields = {
     id: unit.key,
     kind: log.isSubagent ? "subagent" : "person",
     title: titleOf(facts, log.messages),

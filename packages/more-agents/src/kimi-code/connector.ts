@@ -1,18 +1,19 @@
 import { join } from "node:path"
 import type { Connector, Unit, Unreadable, Watched } from "../../../../src/agents/kit/connector.ts"
 import {
-  entriesOf,
   factsFirst,
-  fileAt,
-  textAt,
+  objectAt,
+  type Report,
+  subfolders,
   type UnitWithFacts,
-  unitOfFile,
+  unitAt,
   unitWithFacts,
+  withProblems,
 } from "../../../../src/agents/kit/files.ts"
 import { readJsonl } from "../../../../src/agents/kit/jsonl.ts"
 import { digestOfDataUri, withoutBulk } from "../../../../src/agents/kit/messages.ts"
 import { defined } from "../../../../src/core/defined.ts"
-import { parseObject, type RawRecord, record, records, string } from "../../../../src/core/record.ts"
+import { type RawRecord, record, records, string } from "../../../../src/core/record.ts"
 import { kimiCodeRoots } from "../records.ts"
 import { parseKimiCode } from "./parse.ts"
 
@@ -21,7 +22,7 @@ export const kimiCodeConnector: Connector = {
   source: "kimi_code",
   version: 1,
   roots: kimiCodeRoots,
-  discover,
+  discover: (root) => withProblems((report) => discover(root, report)),
   watched,
   read: (unit: UnitWithFacts, after) => factsFirst(readJsonl(unit.path, after, { strip: stripLine }), unit, after),
   parse: parseKimiCode,
@@ -34,24 +35,17 @@ function watched(root: string): Watched[] {
   return [{ folder: root, depth: 4, files: /\/(wire\.jsonl|state\.json)$/ }]
 }
 
-function* discover(root: string): Iterable<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  const report = (problem: Unreadable) => void problems.push(problem)
-  for (const place of foldersIn(root, report))
-    for (const session of foldersIn(join(root, place), report)) {
+function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
+  for (const place of subfolders(root, report))
+    for (const session of subfolders(join(root, place), report)) {
       const folder = join(root, place, session)
-      const state = parseObject(textAt(join(folder, "state.json"), MAX_STATE_BYTES, report) ?? "")
-      for (const agent of foldersIn(join(folder, "agents"), report)) {
+      const state = objectAt(join(folder, "state.json"), MAX_STATE_BYTES, report)
+      for (const agent of subfolders(join(folder, "agents"), report)) {
         const path = join(folder, "agents", agent, "wire.jsonl")
-        const stat = fileAt(path, report)
-        if (stat) yield unitWithFacts(unitOfFile(path, `${session}/${agent}`, stat), state && factsOf(state, agent))
+        const unit = unitAt(path, `${session}/${agent}`, report)
+        if (unit) yield unitWithFacts(unit, state && factsOf(state, agent))
       }
     }
-  yield* problems
-}
-
-function foldersIn(folder: string, report: (problem: Unreadable) => void): string[] {
-  return entriesOf(folder, report).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
 }
 
 function factsOf(state: RawRecord, agent: string): RawRecord {

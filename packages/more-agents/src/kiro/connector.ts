@@ -25,10 +25,13 @@ import {
   entriesOf,
   factsFirst,
   fileAt,
+  objectAt,
+  type Report,
   textAt,
   type UnitWithFacts,
   unitOfFile,
   unitWithFacts,
+  withProblems,
 } from "../../../../src/agents/kit/files.ts"
 import { columnsOf, type ForeignDatabase } from "../../../../src/agents/kit/foreign-sqlite.ts"
 import { hunksBetween } from "../../../../src/agents/kit/hunks-between.ts"
@@ -58,7 +61,7 @@ export const kiroConnector: Connector = {
   source: "kiro",
   version: 1,
   roots: kiroRoots,
-  discover,
+  discover: (root, seen, scratch) => withProblems((report) => discover(root, report, seen, scratch)),
   watched,
   read,
   parse: parseKiro,
@@ -78,9 +81,7 @@ function watched(root: string): Watched[] {
   ]
 }
 
-function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  const report = (problem: Unreadable) => void problems.push(problem)
+function* discover(root: string, report: Report, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
   for (const { name } of entriesOf(root, report)) {
     const path = join(root, name)
     if (name === DATABASE) yield* unitsOfDatabase(path, (db) => conversationsIn(db, path), seen, scratch)
@@ -91,11 +92,10 @@ function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Unit 
       if (stat) yield unitWithFacts(unitOfFile(path, `file:${name.slice(0, -6)}`, stat), factsAt(beside, report))
     }
   }
-  yield* problems
 }
 
-function factsAt(path: string, report: (problem: Unreadable) => void): RawRecord | undefined {
-  const meta = parseObject(textAt(path, MAX_META_BYTES, report) ?? "")
+function factsAt(path: string, report: Report): RawRecord | undefined {
+  const meta = objectAt(path, MAX_META_BYTES, report)
   if (!meta) return undefined
   const { session_id, cwd, title, created_at, updated_at } = meta
   return { type: "dex-session", session_id, cwd, title, created_at, updated_at }
@@ -174,7 +174,7 @@ const HEAD_BYTES = 1024
 
 type EditorUnit = Unit & { created?: unknown }
 
-function* editorSessions(root: string, report: (problem: Unreadable) => void): Generator<Unit> {
+function* editorSessions(root: string, report: Report): Generator<Unit> {
   const sessions = join(root, "workspace-sessions")
   for (const workspace of entriesOf(sessions, report)) {
     if (!workspace.isDirectory()) continue

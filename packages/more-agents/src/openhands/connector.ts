@@ -13,10 +13,12 @@ import {
   entriesOf,
   factsFirst,
   fileAt,
-  textAt,
+  objectAt,
+  type Report,
   type UnitWithFacts,
   unitOfFile,
   unitWithFacts,
+  withProblems,
 } from "../../../../src/agents/kit/files.ts"
 import { hunksBetween } from "../../../../src/agents/kit/hunks-between.ts"
 import { isSettled } from "../../../../src/agents/kit/jsonl.ts"
@@ -41,7 +43,7 @@ export const openhandsConnector: Connector = {
   source: "openhands",
   version: 1,
   roots: openhandsRoots,
-  discover,
+  discover: (root) => withProblems((report) => discover(root, report)),
   watched: (root): Watched[] => [{ folder: root, depth: 2, files: /^[^/]+\/(base_state|events\/event-[^/]+)\.json$/ }],
   read,
   parse: parseOpenhands,
@@ -55,9 +57,7 @@ const MAX_EVENT_BYTES = 64 << 20
 /** How large an event is, roughly: looking at each of them would take too long. */
 const EVENT_BYTES = 4096
 
-function* discover(root: string): Generator<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  const report = (problem: Unreadable) => void problems.push(problem)
+function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   for (const entry of entriesOf(root, report)) {
     if (!entry.isDirectory()) continue
     const names = eventsIn(join(root, entry.name), report)
@@ -68,16 +68,15 @@ function* discover(root: string): Generator<Unit | Unreadable> {
     const bytes = names.length * EVENT_BYTES
     yield unitWithFacts({ ...unit, bytes, stamp: `${names.length}:${names.at(-1)}` }, factsAt(path, report))
   }
-  yield* problems
 }
 
-function eventsIn(folder: string, report: (problem: Unreadable) => void): string[] {
+function eventsIn(folder: string, report: Report): string[] {
   return entriesOf(join(folder, "events"), report).flatMap(({ name }) => (EVENT.test(name) ? [name] : []))
 }
 
 /** Named fields only: the state also holds the agent's settings, with keys. */
-function factsAt(path: string, report: (problem: Unreadable) => void): RawRecord | undefined {
-  const state = parseObject(textAt(path, MAX_STATE_BYTES, report) ?? "")
+function factsAt(path: string, report: Report): RawRecord | undefined {
+  const state = objectAt(path, MAX_STATE_BYTES, report)
   if (!state) return undefined
   const metrics = records(Object.values(record(record(state.stats)?.usage_to_metrics) ?? {}))
   return {

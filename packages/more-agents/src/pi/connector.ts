@@ -1,6 +1,5 @@
-import { join } from "node:path"
-import type { Connector, Unit, Unreadable, Watched } from "../../../../src/agents/kit/connector.ts"
-import { entriesOf, fileAt, unitOfFile } from "../../../../src/agents/kit/files.ts"
+import type { Connector } from "../../../../src/agents/kit/connector.ts"
+import { unitsBelow, withProblems } from "../../../../src/agents/kit/files.ts"
 import { readJsonl } from "../../../../src/agents/kit/jsonl.ts"
 import { digestOf, withoutBulk } from "../../../../src/agents/kit/messages.ts"
 import { defined } from "../../../../src/core/defined.ts"
@@ -13,30 +12,11 @@ export const piConnector: Connector = {
   source: "pi",
   version: 2,
   roots: piRoots,
-  discover,
-  watched,
+  discover: (root) => withProblems((report) => unitsBelow(root, /\/.*\.jsonl$/, 1, report)),
+  watched: (root) => [{ folder: root, depth: 1, files: /\.jsonl$/ }],
   read: (unit, after) => readJsonl(unit.path, after, { strip: stripPiEntry }),
   parse: parsePi,
   identify,
-}
-
-function watched(root: string): Watched[] {
-  return [{ folder: root, depth: 1, files: /\.jsonl$/ }]
-}
-
-function* discover(root: string): Iterable<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  const report = (problem: Unreadable) => void problems.push(problem)
-  for (const folder of entriesOf(root, report)) {
-    if (!folder.isDirectory()) continue
-    for (const { name } of entriesOf(join(root, folder.name), report)) {
-      if (!name.endsWith(".jsonl")) continue
-      const path = join(root, folder.name, name)
-      const stat = fileAt(path, report)
-      if (stat) yield unitOfFile(path, `${folder.name}/${name}`, stat)
-    }
-  }
-  yield* problems
 }
 
 function identify(entry: RawRecord): string | undefined {

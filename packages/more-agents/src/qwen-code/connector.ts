@@ -3,17 +3,18 @@ import type { Connector, Unit, Unreadable, Watched } from "../../../../src/agent
 import {
   entriesOf,
   factsFirst,
-  fileAt,
-  textAt,
+  objectAt,
+  type Report,
   type UnitWithFacts,
-  unitOfFile,
+  unitAt,
   unitWithFacts,
+  withProblems,
 } from "../../../../src/agents/kit/files.ts"
 import { readJsonl } from "../../../../src/agents/kit/jsonl.ts"
 import { digestOf, withoutBulk } from "../../../../src/agents/kit/messages.ts"
 import { serverStart, type Wiring } from "../../../../src/agents/kit/wiring.ts"
 import { defined } from "../../../../src/core/defined.ts"
-import { parseObject, type RawRecord, record, records, string } from "../../../../src/core/record.ts"
+import { type RawRecord, record, records, string } from "../../../../src/core/record.ts"
 import { qwenCodeFolder, qwenCodeRoots } from "../records.ts"
 import { parseQwenCode } from "./parse.ts"
 
@@ -22,7 +23,7 @@ export const qwenCodeConnector: Connector = {
   source: "qwen_code",
   version: 1,
   roots: qwenCodeRoots,
-  discover,
+  discover: (root) => withProblems((report) => discover(root, report)),
   watched,
   read: (unit: UnitWithFacts, after) => factsFirst(readJsonl(unit.path, after, { strip: stripRecord }), unit, after),
   parse: parseQwenCode,
@@ -41,9 +42,7 @@ function watched(root: string): Watched[] {
   }))
 }
 
-function* discover(root: string): Iterable<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  const report = (problem: Unreadable) => void problems.push(problem)
+function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   for (const place of PLACES)
     for (const project of entriesOf(join(root, place), report)) {
       if (!project.isDirectory()) continue
@@ -53,22 +52,20 @@ function* discover(root: string): Iterable<Unit | Unreadable> {
         if (session.isDirectory())
           yield* transcriptsIn(join(folder, "subagents", session.name), `${project.name}/${session.name}`, report)
     }
-  yield* problems
 }
 
-function* transcriptsIn(folder: string, below: string, report: (problem: Unreadable) => void): Iterable<Unit> {
+function* transcriptsIn(folder: string, below: string, report: Report): Iterable<Unit> {
   for (const { name } of entriesOf(folder, report)) {
     if (!name.endsWith(".jsonl")) continue
-    const stat = fileAt(join(folder, name), report)
-    if (!stat) continue
-    const unit = unitOfFile(join(folder, name), `${below}/${name}`, stat)
+    const unit = unitAt(join(folder, name), `${below}/${name}`, report)
+    if (!unit) continue
     yield unitWithFacts(unit, subagentAt(join(folder, name.replace(/jsonl$/, "meta.json")), report))
   }
 }
 
 /** What a subagent was started for, and by which call: it stands beside the transcript. */
-function subagentAt(path: string, report: (problem: Unreadable) => void): RawRecord | undefined {
-  const meta = parseObject(textAt(path, MAX_META_BYTES, report) ?? "")
+function subagentAt(path: string, report: Report): RawRecord | undefined {
+  const meta = objectAt(path, MAX_META_BYTES, report)
   const [description, call] = [string(meta?.description), string(meta?.toolUseId)]
   return meta && { type: "dex-subagent", description: description || undefined, call: call || undefined }
 }

@@ -2,8 +2,8 @@ import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } fro
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunksOfDiff } from "../../../../src/agents/kit/effects.ts"
 import {
+  type ConversationFields,
   imagePart,
-  type KnownConversation,
   parsedFrom,
   splitInjected,
   uniqueKeys,
@@ -253,7 +253,7 @@ function knownOf(
   messages: Message[],
   left: Set<string>,
   subagent: UnitName | undefined,
-): KnownConversation {
+): ConversationFields {
   const standing = all.filter(({ uuid }) => !left.has(string(uuid) ?? ""))
   const last = (field: string) => string(standing.findLast((one) => string(one[field]))?.[field])
   const facts = all.findLast(({ type }) => type === "dex-subagent")

@@ -2,7 +2,7 @@ import type { Stats } from "node:fs"
 import { join } from "node:path"
 import type { Connector, Cursor, Reading, Skipped, Unit, Unreadable } from "../../../../src/agents/kit/connector.ts"
 import { readingOfRows } from "../../../../src/agents/kit/database-units.ts"
-import { entriesOf, fileAt, unitOfFile } from "../../../../src/agents/kit/files.ts"
+import { entriesOf, fileAt, type Report, unitOfFile, withProblems } from "../../../../src/agents/kit/files.ts"
 import { digestOf, withoutBulk } from "../../../../src/agents/kit/messages.ts"
 import { codeOf, messageOf } from "../../../../src/core/error.ts"
 import {
@@ -26,7 +26,7 @@ export const rooCodeConnector: Connector = {
   source: "roo_code",
   version: 1,
   roots: rooCodeRoots,
-  discover,
+  discover: (root) => withProblems((report) => discover(root, report)),
   watched: (root) => [{ folder: root, depth: 1, files: new RegExp(`^[^/]+/(${Object.values(FILES).join("|")})$`) }],
   read,
   parse: parseRooCode,
@@ -48,9 +48,7 @@ const NAMES = [
 const MAX_BYTES = 256 << 20
 
 /** A task is named by its folder; what the model was sent is where most of it is. */
-function* discover(root: string): Generator<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  const report = (problem: Unreadable) => void problems.push(problem)
+function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   for (const task of entriesOf(root, report)) {
     if (!task.isDirectory()) continue
     const folder = join(root, task.name)
@@ -68,7 +66,6 @@ function* discover(root: string): Generator<Unit | Unreadable> {
         modifiedAt: Math.max(...units.map(({ modifiedAt }) => modifiedAt)),
       }
   }
-  yield* problems
 }
 
 function read(unit: Unit, after?: Cursor): Reading {

@@ -11,11 +11,12 @@ import type {
 import {
   entriesOf,
   factsFirst,
-  fileAt,
+  type Report,
   readJsonFile,
   type UnitWithFacts,
-  unitOfFile,
+  unitAt,
   unitWithFacts,
+  withProblems,
   workspaceFolder,
 } from "../../../../src/agents/kit/files.ts"
 import { readJsonl } from "../../../../src/agents/kit/jsonl.ts"
@@ -33,7 +34,7 @@ export const vscodeConnector: Connector = {
   source: "vscode",
   version: 1,
   roots: vscodeRoots,
-  discover,
+  discover: (root) => withProblems((report) => discover(root, report)),
   watched,
   read,
   parse: parseVscode,
@@ -54,9 +55,7 @@ function watched(root: string): Watched[] {
   ]
 }
 
-function* discover(root: string): Generator<Unit | Unreadable> {
-  const problems: Unreadable[] = []
-  const report = (problem: Unreadable) => void problems.push(problem)
+function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   for (const { name } of entriesOf(join(root, "workspaceStorage"), report)) {
     const storage = join(root, "workspaceStorage", name)
     const sessions = [...sessionsIn(join(storage, "chatSessions"), report)]
@@ -65,16 +64,15 @@ function* discover(root: string): Generator<Unit | Unreadable> {
     yield* sessions.map((unit) => unitWithFacts(unit, facts))
   }
   for (const name of WITHOUT_WORKSPACE) yield* sessionsIn(join(root, "globalStorage", name), report)
-  yield* problems
 }
 
 /** A session that was written both ways is in two files of one name: the log is the newer one. */
-function* sessionsIn(folder: string, report: (problem: Unreadable) => void): Generator<Unit> {
+function* sessionsIn(folder: string, report: Report): Generator<Unit> {
   for (const { name } of entriesOf(folder, report)) {
     if (!SESSION.test(name)) continue
     const path = join(folder, name)
-    const stat = fileAt(path, report)
-    if (stat) yield unitOfFile(path, name, stat)
+    const unit = unitAt(path, name, report)
+    if (unit) yield unit
   }
 }
 
