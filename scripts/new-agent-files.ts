@@ -1,5 +1,5 @@
 /** What the files of a new agent are made from. `folder`: where its sessions are below the home. */
-export type NewAgent = { name: string; source: string; folder: string[]; extension: "json" | "jsonl" }
+export type NewAgent = { name: string; source: string; folder: string[]; extension: "json" | "jsonl" | "ndjson" }
 
 export const HOME_OF_AGENTS = "packages/more-agents/src"
 

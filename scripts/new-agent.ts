@@ -17,7 +17,8 @@ if (!/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(name) || session === "") {
 }
 const file = resolve(process.env.INIT_CWD ?? ".", session)
 if (!existsSync(file)) stop(`There is no file ${file}.`)
-if (!/\.jsonl?$/.test(file))
+const extension = /\.(json|jsonl|ndjson)$/.exec(file)?.[1] as NewAgent["extension"] | undefined
+if (extension === undefined)
   stop(
     "Only sessions in JSON and in JSON lines can be begun with. For a database, start from packages/more-agents/src/crush.ts.",
   )
@@ -31,7 +32,7 @@ const agent: NewAgent = {
   name,
   source,
   folder: dirname(inHome).split("/"),
-  extension: file.endsWith(".json") ? "json" : "jsonl",
+  extension,
 }
 const files = agentFiles(agent)
 const fixture = join("test", "fixtures", source, "0-first-session")

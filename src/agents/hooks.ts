@@ -8,8 +8,25 @@ const LONGEST_PROMPT = 8_000
 const LONGEST_COMMAND = 2_000
 const LONGEST_OUTPUT = 20_000
 
+/** What an event says, beside who asks. `given` is what the tool was called with. */
+type Happening = Omit<HookMoment, "session" | "cwd" | "transcript">
+type EventReader = (input: HookInput, given: HookInput) => Happening | undefined
+
+/** Reads an agent's events by their names; others say nothing to dex. */
+function hooksFor(events: Record<string, EventReader>, how: Pick<AgentHooks, "answer" | "piece">): AgentHooks {
+  return {
+    moment: (event, input) => {
+      const who = asker(input)
+      const happening =
+        who && Object.hasOwn(events, event) ? events[event]!(input, fields(input.tool_input)) : undefined
+      return who && happening && { ...who, ...happening }
+    },
+    ...how,
+  }
+}
+
 /** The part that all agents have in common: who asks, and from where. */
-export function asker(input: HookInput): Pick<HookMoment, "session" | "cwd" | "transcript"> | undefined {
+function asker(input: HookInput): Pick<HookMoment, "session" | "cwd" | "transcript"> | undefined {
   const session = text(input.session_id, LONGEST_NAME)
   const cwd = text(input.cwd, LONGEST_PATH)
   const transcript = text(input.transcript_path, LONGEST_PATH)
@@ -17,23 +34,25 @@ export function asker(input: HookInput): Pick<HookMoment, "session" | "cwd" | "t
   return { session, cwd, transcript }
 }
 
-function promptField(value: unknown): { prompt: string } | undefined {
-  const prompt = text(value, Number.POSITIVE_INFINITY)?.slice(0, LONGEST_PROMPT)
-  return prompt === undefined ? undefined : { prompt }
+const sessionStart: EventReader = () => ({ event: "session_start" })
+
+const promptOf: EventReader = (input) => {
+  const prompt = text(input.prompt, Number.POSITIVE_INFINITY)?.slice(0, LONGEST_PROMPT)
+  return prompt === undefined ? undefined : { event: "prompt", prompt }
 }
 
-export function pathOf(value: unknown): { file: string } | undefined {
-  const file = text(value, LONGEST_PATH)
-  return file === undefined ? undefined : { file }
+function atFile(event: "before_read" | "before_edit", path: unknown): Happening | undefined {
+  const file = text(path, LONGEST_PATH)
+  return file === undefined ? undefined : { event, file }
 }
 
 /** Of a long output the end, which is where programs say what went wrong, and its beginning. */
-export function failedCommand(command: unknown, output: string): { command: string; error: string } | undefined {
+function failedCommand(command: unknown, output: string): Happening | undefined {
   const ran = text(command, Number.POSITIVE_INFINITY)?.slice(0, LONGEST_COMMAND)
   if (ran === undefined || output.trim() === "") return undefined
   const half = LONGEST_OUTPUT / 2
   const error = output.length <= LONGEST_OUTPUT ? output : `${output.slice(0, half)}\n${output.slice(-half)}`
-  return { command: ran, error }
+  return { event: "failed_command", command: ran, error }
 }
 
 export function fields(value: unknown): HookInput {
@@ -58,80 +77,41 @@ function escaped(sign: string): string {
   return `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`
 }
 
-/** Who wrote a prompt, where that is said; the others are wake-ups and notices. */
-const PEOPLE = new Set(["user", "sdk"])
+const asContext = { answer: additionalContext, piece: insideJson }
 
-export const claudeCodeHooks: AgentHooks = {
-  moment: (event, input) => {
-    const who = asker(input)
-    if (!who) return undefined
-    const given = fields(input.tool_input)
-    switch (event) {
-      case "SessionStart":
-        return { ...who, event: "session_start" }
-      case "SubagentStart":
-        return { ...who, event: "subagent_start" }
-      case "UserPromptSubmit": {
-        const prompt = promptField(input.prompt)
-        const isTyped = input.source === undefined || PEOPLE.has(String(input.source))
-        return prompt && isTyped ? { ...who, event: "prompt", ...prompt } : undefined
-      }
-      case "PreToolUse": {
-        const file = pathOf(given.file_path)
-        if (!file) return undefined
-        if (input.tool_name === "Read") return { ...who, event: "before_read", ...file }
-        return /^(?:Edit|Write|MultiEdit)$/.test(String(input.tool_name))
-          ? { ...who, event: "before_edit", ...file }
-          : undefined
-      }
-      case "PostToolUseFailure": {
-        const isFailure = input.tool_name === "Bash" && input.is_interrupt !== true && typeof input.error === "string"
-        const failure = isFailure ? failedCommand(given.command, withoutStatus(input.error as string)) : undefined
-        return failure && { ...who, event: "failed_command", ...failure }
-      }
-      default:
-        return undefined
-    }
+/** Who wrote a prompt, if Claude Code says so; the others are wake-ups and notices. */
+const PEOPLE = new Set<unknown>([undefined, "user", "sdk"])
+
+export const claudeCodeHooks = hooksFor(
+  {
+    SessionStart: sessionStart,
+    SubagentStart: () => ({ event: "subagent_start" }),
+    UserPromptSubmit: (input, given) => (PEOPLE.has(input.source) ? promptOf(input, given) : undefined),
+    PreToolUse: ({ tool_name }, { file_path }) => {
+      if (tool_name === "Read") return atFile("before_read", file_path)
+      return /^(?:Edit|Write|MultiEdit)$/.test(String(tool_name)) ? atFile("before_edit", file_path) : undefined
+    },
+    PostToolUseFailure: ({ tool_name, is_interrupt, error }, { command }) => {
+      const isFailure = tool_name === "Bash" && is_interrupt !== true && typeof error === "string"
+      // Claude Code writes how a command ended before what it said.
+      return isFailure ? failedCommand(command, error.replace(/^Exit code -?\d+\n?/, "")) : undefined
+    },
   },
-  answer: additionalContext,
-  piece: insideJson,
-}
+  asContext,
+)
 
-/** Claude Code writes how a command ended before what it said. */
-function withoutStatus(error: string): string {
-  return error.replace(/^Exit code -?\d+\n?/, "")
-}
-
-export const codexHooks: AgentHooks = {
-  moment: (event, input) => {
-    const who = asker(input)
-    if (!who) return undefined
-    const given = fields(input.tool_input)
-    switch (event) {
-      case "SessionStart":
-        return { ...who, event: "session_start" }
-      case "UserPromptSubmit": {
-        const prompt = promptField(input.prompt)
-        return prompt && { ...who, event: "prompt", ...prompt }
-      }
-      case "PreToolUse": {
-        const file = input.tool_name === "apply_patch" ? pathOf(patchedFile(given.command)) : undefined
-        return file && { ...who, event: "before_edit", ...file }
-      }
-      case "PostToolUse": {
-        // Codex hands over what a command said, and not how it ended.
-        const said = input.tool_response
-        if (input.tool_name !== "Bash" || typeof said !== "string" || !tellsOfError(said)) return undefined
-        const failure = failedCommand(given.command, said)
-        return failure && { ...who, event: "failed_command", ...failure }
-      }
-      default:
-        return undefined
-    }
+export const codexHooks = hooksFor(
+  {
+    SessionStart: sessionStart,
+    UserPromptSubmit: promptOf,
+    PreToolUse: ({ tool_name }, { command }) =>
+      tool_name === "apply_patch" ? atFile("before_edit", patchedFile(command)) : undefined,
+    // Codex hands over what a command said, and not how it ended.
+    PostToolUse: ({ tool_name, tool_response: said }, { command }) =>
+      tool_name === "Bash" && typeof said === "string" && tellsOfError(said) ? failedCommand(command, said) : undefined,
   },
-  answer: additionalContext,
-  piece: insideJson,
-}
+  asContext,
+)
 
 /** The first file that a patch changes. A new file has no past. */
 function patchedFile(patch: unknown): string | undefined {
@@ -139,36 +119,20 @@ function patchedFile(patch: unknown): string | undefined {
   return /^\*\*\* (?:Update|Delete) File: (.{1,4000})$/m.exec(patch)?.[1]?.trim()
 }
 
-export const geminiCliHooks: AgentHooks = {
-  moment: (event, input) => {
-    const who = asker(input)
-    if (!who) return undefined
-    switch (event) {
-      case "SessionStart":
-        return { ...who, event: "session_start" }
-      case "BeforeAgent": {
-        const prompt = promptField(input.prompt)
-        return prompt && { ...who, event: "prompt", ...prompt }
-      }
-      // What BeforeTool says does not reach the model: so a file's past is told when it was read.
-      case "AfterTool": {
-        const given = fields(input.tool_input)
-        if (input.tool_name === "read_file") {
-          const file = pathOf(given.file_path ?? given.absolute_path)
-          return file && { ...who, event: "before_read", ...file }
-        }
-        const said = fields(input.tool_response).llmContent
-        if (input.tool_name !== "run_shell_command" || typeof said !== "string" || !hasFailed(said)) return undefined
-        const failure = failedCommand(given.command, outputIn(said))
-        return failure && { ...who, event: "failed_command", ...failure }
-      }
-      default:
-        return undefined
-    }
+export const geminiCliHooks = hooksFor(
+  {
+    SessionStart: sessionStart,
+    BeforeAgent: promptOf,
+    // What BeforeTool says does not reach the model: so a file's past is told when it was read.
+    AfterTool: ({ tool_name, tool_response }, given) => {
+      if (tool_name === "read_file") return atFile("before_read", given.file_path ?? given.absolute_path)
+      const said = fields(tool_response).llmContent
+      const isFailure = tool_name === "run_shell_command" && typeof said === "string" && hasFailed(said)
+      return isFailure ? failedCommand(given.command, outputIn(said)) : undefined
+    },
   },
-  answer: additionalContext,
-  piece: insideJson,
-}
+  asContext,
+)
 
 /** Gemini CLI names an exit code only where it is not 0. */
 function hasFailed(said: string): boolean {
@@ -185,33 +149,16 @@ function outputIn(said: string): string {
     .replace(/^Output: /, "")
 }
 
-/** As dex's own plugin asks: `plugin.ts` holds it. It puts the bare text where it belongs. */
-export const opencodeHooks: AgentHooks = {
-  moment: (event, input) => {
-    const who = asker(input)
-    if (!who) return undefined
-    switch (event) {
-      case "session.start":
-        return { ...who, event: "session_start" }
-      case "chat.message": {
-        const prompt = promptField(input.prompt)
-        return prompt && { ...who, event: "prompt", ...prompt }
-      }
-      case "tool.execute.after": {
-        const given = fields(input.tool_input)
-        if (input.tool_name === "read") {
-          const file = pathOf(given.filePath)
-          return file && { ...who, event: "before_read", ...file }
-        }
-        const isFailure = input.tool_name === "bash" && typeof input.exit === "number" && input.exit !== 0
-        if (!isFailure || typeof input.output !== "string") return undefined
-        const failure = failedCommand(given.command, input.output)
-        return failure && { ...who, event: "failed_command", ...failure }
-      }
-      default:
-        return undefined
-    }
+/** As dex's own plugin asks (`opencode/wiring.ts`). It puts the bare text where it belongs. */
+export const opencodeHooks = hooksFor(
+  {
+    "session.start": sessionStart,
+    "chat.message": promptOf,
+    "tool.execute.after": ({ tool_name, exit, output }, { filePath, command }) => {
+      if (tool_name === "read") return atFile("before_read", filePath)
+      const isFailure = tool_name === "bash" && typeof exit === "number" && exit !== 0 && typeof output === "string"
+      return isFailure ? failedCommand(command, output) : undefined
+    },
   },
-  answer: (_, text) => text,
-  piece: (text) => text,
-}
+  { answer: (_, text) => text, piece: (text) => text },
+)

@@ -47,6 +47,7 @@ function begun(name: string, file: string, text: string) {
 
 test.each([
   ["lines", "1.jsonl", MESSAGES.map((one) => `${JSON.stringify(one)}\n`).join("")],
+  ["lines, by their other name", "1.ndjson", MESSAGES.map((one) => `${JSON.stringify(one)}\n`).join("")],
   ["one piece of JSON", "1.json", JSON.stringify({ id: "s", version: 1, messages: MESSAGES })],
 ])(
   "an agent that is begun with a session in %s passes the contract, and its fixture has no secrets",
