@@ -15,7 +15,7 @@ import {
   unitWithFacts,
   withProblems,
 } from "../../../src/agents/kit/files.ts"
-import { digestOfDataUri, imagePart, parsedFrom, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { digestOfDataUri, imagePart, parsedFrom, usageFrom, withoutBulk } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Effect, Message, Part } from "../../../src/core/conversation.ts"
 import {
@@ -192,13 +192,13 @@ function answerOf(turn: RawRecord, message: RawRecord, key: string): Message[] {
 
 function continueUsage(counted: RawRecord | undefined): Usage | undefined {
   const details = record(counted?.prompt_tokens_details)
-  const of = (from: RawRecord | undefined, field: string) => Math.max(0, number(from?.[field]) ?? 0)
-  const [cache_read, cache_write] = [of(details, "cached_tokens"), of(details, "cache_write_tokens")]
-  const [prompt, output] = [of(counted, "prompt_tokens"), of(counted, "completion_tokens")]
-  if (prompt + output === 0) return undefined
-  const cost = of(counted, "cost_cents") / 100
-  const input = Math.max(0, prompt - cache_read - cache_write)
-  return { input, output, cache_read, cache_write, cost: cost > 0 ? cost : undefined }
+  return usageFrom({
+    prompt: counted?.prompt_tokens,
+    output: counted?.completion_tokens,
+    cache_read: details?.cached_tokens,
+    cache_write: details?.cache_write_tokens,
+    cost: (number(counted?.cost_cents) ?? 0) / 100,
+  })
 }
 
 function resultsOf(turn: RawRecord, key: string): Message[] {

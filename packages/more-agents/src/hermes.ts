@@ -30,6 +30,7 @@ import {
   digestOfDataUri,
   imagePart,
   parsedFrom,
+  usageFrom,
   withoutBulk,
 } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
@@ -318,16 +319,14 @@ function textParts(content: unknown, origin: Origin): Part[] {
 }
 
 function hermesUsage(about: RawRecord): Usage | undefined {
-  const of = (field: string) => number(about[field]) ?? 0
-  const usage = {
-    input: of("input_tokens"),
-    output: of("output_tokens"),
-    cache_read: of("cache_read_tokens"),
-    cache_write: of("cache_write_tokens"),
-  }
-  if (usage.input + usage.output + usage.cache_read + usage.cache_write === 0) return undefined
-  const [reasoning, cost] = [of("reasoning_tokens"), of("actual_cost_usd") || of("estimated_cost_usd")]
-  return { ...usage, reasoning: reasoning > 0 ? reasoning : undefined, cost: cost > 0 ? cost : undefined }
+  return usageFrom({
+    input: about.input_tokens,
+    output: about.output_tokens,
+    cache_read: about.cache_read_tokens,
+    cache_write: about.cache_write_tokens,
+    reasoning: about.reasoning_tokens,
+    cost: about.actual_cost_usd || about.estimated_cost_usd,
+  })
 }
 
 type Lineage = Pick<Conversation, "parent" | "fork_of" | "resume_of">

@@ -20,11 +20,12 @@ import {
   imagePart,
   parsedFrom,
   uniqueKeys,
+  usageFrom,
   withoutBulk,
 } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Message, Origin, Part, Title } from "../../../src/core/conversation.ts"
-import { number, parseObject, type RawRecord, record, records, string } from "../../../src/core/record.ts"
+import { parseObject, type RawRecord, record, records, string } from "../../../src/core/record.ts"
 import type { Usage } from "../../../src/core/usage.ts"
 import { vibeRoots } from "./records.ts"
 
@@ -231,21 +232,12 @@ function textParts(content: unknown, origin: Origin): Part[] {
 }
 
 function vibeUsage(stats: RawRecord | undefined): Usage | undefined {
-  const of = (field: string) => number(stats?.[field]) ?? 0
-  const [given, cached, output] = [
-    of("session_prompt_tokens"),
-    of("session_cached_tokens"),
-    of("session_completion_tokens"),
-  ]
-  if (given + output === 0) return undefined
-  const cost = of("session_cost")
-  return {
-    input: Math.max(0, given - cached),
-    output,
-    cache_read: cached,
-    cache_write: 0,
-    cost: cost > 0 ? cost : undefined,
-  }
+  return usageFrom({
+    prompt: stats?.session_prompt_tokens,
+    output: stats?.session_completion_tokens,
+    cache_read: stats?.session_cached_tokens,
+    cost: stats?.session_cost,
+  })
 }
 
 /** Where nobody gave a session a name, it may be the beginning of the prompt: that is no name. */

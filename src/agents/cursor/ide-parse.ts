@@ -5,7 +5,7 @@ import { array, number, parseObject, type RawRecord, record, records, string, ti
 import type { Usage } from "../../core/usage.ts"
 import type { Parsed } from "../kit/connector.ts"
 import { fileEffect } from "../kit/effects.ts"
-import { imagePart } from "../kit/messages.ts"
+import { imagePart, usageFrom } from "../kit/messages.ts"
 import { type CursorCall, cursorToolOrigin, effectsOf, hunksOf, outputText } from "./tools.ts"
 
 const AUTHORITY = 10
@@ -144,9 +144,7 @@ function errorText(error: unknown): string | undefined {
 
 /** The counts are zero where Cursor did not count. */
 function cursorUsage(count: RawRecord | undefined): Usage | undefined {
-  const input = number(count?.inputTokens) ?? 0
-  const output = number(count?.outputTokens) ?? 0
-  return input + output > 0 ? { input, output, cache_read: 0, cache_write: 0 } : undefined
+  return usageFrom({ input: count?.inputTokens, output: count?.outputTokens })
 }
 
 /** Some builds count these milliseconds from the start of the program, not from 1970. */

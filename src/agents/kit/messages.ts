@@ -131,6 +131,23 @@ export function spanOf(times: readonly (number | undefined)[]): { started_at?: n
 }
 
 /**
+ * Tokens and money as an agent counted them; undefined if it counted no tokens. `prompt` is all that the model was given, so what came
+ * from the cache, and what was written to it, is subtracted.
+ */
+export function usageFrom(
+  counted: Partial<
+    Record<"input" | "prompt" | "output" | "cache_read" | "cache_write" | "reasoning" | "cost", unknown>
+  >,
+): Usage | undefined {
+  const of = (value: unknown) => Math.max(0, number(value) ?? 0)
+  const [cache_read, cache_write, output] = [of(counted.cache_read), of(counted.cache_write), of(counted.output)]
+  const input = of(counted.input) + Math.max(0, of(counted.prompt) - cache_read - cache_write)
+  if (input + output + cache_read + cache_write === 0) return undefined
+  const [reasoning, cost] = [of(counted.reasoning) || undefined, of(counted.cost) || undefined]
+  return { input, output, cache_read, cache_write, reasoning, cost }
+}
+
+/**
  * What a parser knows of a conversation. Fields of records can be given as they are: what is no text, or no time, is left out. A
  * title that is only a text was made by the agent. Without a `kind`, whoever has a parent is a subagent.
  */

@@ -1,7 +1,13 @@
 import { type Deed, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunkOfNewFile, hunksOfReplacement, parsePatch, patchIn } from "../../../../src/agents/kit/effects.ts"
-import { type ConversationFields, imagePart, parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import {
+  type ConversationFields,
+  imagePart,
+  parsedFrom,
+  uniqueKeys,
+  usageFrom,
+} from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
 import type { Effect, Hunk, Message, Origin, Part } from "../../../../src/core/conversation.ts"
 import {
@@ -133,15 +139,13 @@ function promptParts(block: RawRecord, { isSubagent }: Session): Part[] {
 }
 
 function clineUsage(counted: RawRecord | undefined): Usage | undefined {
-  const of = (field: string) => Math.max(0, number(counted?.[field]) ?? 0)
-  const usage = {
-    input: of("inputTokens"),
-    output: of("outputTokens"),
-    cache_read: of("cacheReadTokens"),
-    cache_write: of("cacheWriteTokens"),
-  }
-  if (usage.input + usage.output + usage.cache_read + usage.cache_write === 0) return undefined
-  return { ...usage, cost: of("cost") > 0 ? of("cost") : undefined }
+  return usageFrom({
+    input: counted?.inputTokens,
+    output: counted?.outputTokens,
+    cache_read: counted?.cacheReadTokens,
+    cache_write: counted?.cacheWriteTokens,
+    cost: counted?.cost,
+  })
 }
 
 /** A tool that does several things at once answers with a list. */

@@ -1,7 +1,7 @@
 import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { fileEffect, hunksOfDiff } from "../../../../src/agents/kit/effects.ts"
-import { conversationFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { conversationFrom, uniqueKeys, usageFrom } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
 import type { Conversation, Message, Part, Title } from "../../../../src/core/conversation.ts"
 import { number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
@@ -192,17 +192,13 @@ function usagesIn(events: RawRecord[]): Map<string, Usage> {
 }
 
 function countedUsage(counted: RawRecord): Usage | undefined {
-  const of = (field: string) => Math.max(0, number(counted[field]) ?? 0)
-  const [cache_read, cache_write, reasoning] = [of("cacheReadTokens"), of("cacheWriteTokens"), of("reasoningTokens")]
-  const input = Math.max(0, of("inputTokens") - cache_read - cache_write)
-  if (input + of("outputTokens") + cache_read + cache_write === 0) return undefined
-  return {
-    input,
-    output: of("outputTokens"),
-    cache_read,
-    cache_write,
-    reasoning: reasoning > 0 ? reasoning : undefined,
-  }
+  return usageFrom({
+    prompt: counted.inputTokens,
+    output: counted.outputTokens,
+    cache_read: counted.cacheReadTokens,
+    cache_write: counted.cacheWriteTokens,
+    reasoning: counted.reasoningTokens,
+  })
 }
 
 /** Older versions only wrote, at a session's end, what it had used up by then: it stands at each model's last answer. */

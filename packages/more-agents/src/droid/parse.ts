@@ -1,6 +1,6 @@
 import { deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
-import { imagePart, parsedFrom, splitInjected, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { imagePart, parsedFrom, splitInjected, uniqueKeys, usageFrom } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
 import type { Effect, Message, Origin, Part } from "../../../../src/core/conversation.ts"
 import { number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
@@ -101,16 +101,14 @@ function addUsage(messages: Message[], counted: RawRecord | undefined): void {
 
 /** In the words of the settings, or of a stream. */
 function droidUsage(counted: RawRecord | undefined): Usage | undefined {
-  const of = (...names: string[]) => names.map((name) => number(counted?.[name])).find((n) => n !== undefined) ?? 0
-  const reasoning = of("thinkingTokens")
-  const usage = {
+  const of = (...names: string[]) => names.map((name) => number(counted?.[name])).find((n) => n !== undefined)
+  return usageFrom({
     input: of("inputTokens", "input_tokens"),
     output: of("outputTokens", "output_tokens"),
     cache_read: of("cacheReadTokens", "cache_read_input_tokens"),
     cache_write: of("cacheCreationTokens", "cache_creation_input_tokens"),
-    reasoning: reasoning > 0 ? reasoning : undefined,
-  }
-  return usage.input + usage.output + usage.cache_read + usage.cache_write === 0 ? undefined : usage
+    reasoning: of("thinkingTokens"),
+  })
 }
 
 const TOOLS: ToolNames = {

@@ -1,7 +1,7 @@
 import { type Deed, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunkOfNewFile, hunksOfDiff, hunksOfReplacement } from "../../../../src/agents/kit/effects.ts"
-import { imagePart, parsedFrom, uniqueKeys, utcTime } from "../../../../src/agents/kit/messages.ts"
+import { imagePart, parsedFrom, uniqueKeys, usageFrom, utcTime } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
 import type { Conversation, Effect, Hunk, Kind, Message, Origin, Part } from "../../../../src/core/conversation.ts"
 import { array, number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
@@ -205,11 +205,11 @@ function exitStatusIn(output: string): number | undefined {
 
 /** Goose counts by session, not by answer: the sum stands at the last one. */
 function gooseUsage(session: RawRecord): Usage | undefined {
-  const input = number(session.accumulated_input_tokens) ?? number(session.input_tokens) ?? 0
-  const output = number(session.accumulated_output_tokens) ?? number(session.output_tokens) ?? 0
-  const cost = number(session.accumulated_cost)
-  if (input + output === 0) return undefined
-  return { input, output, cache_read: 0, cache_write: 0, cost: cost || undefined }
+  return usageFrom({
+    input: number(session.accumulated_input_tokens) ?? session.input_tokens,
+    output: number(session.accumulated_output_tokens) ?? session.output_tokens,
+    cost: session.accumulated_cost,
+  })
 }
 
 function kindOf(type: string | undefined): Kind {

@@ -7,6 +7,7 @@ import {
   parsedFrom,
   splitInjected,
   uniqueKeys,
+  usageFrom,
 } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
 import type { Hunk, Message, Part, Title } from "../../../../src/core/conversation.ts"
@@ -203,21 +204,13 @@ function addUsageOfTurn({ messages, isSubagent }: GrokLog, counted: RawRecord | 
 
 /** What came from the cache is part of the input. */
 function grokUsage(counted: RawRecord | undefined): Usage | undefined {
-  const of = (field: string) => Math.max(0, number(counted?.[field]) ?? 0)
-  const [cache_read, cache_write, reasoning] = [
-    of("cachedReadTokens"),
-    of("cacheCreationTokens"),
-    of("reasoningTokens"),
-  ]
-  const input = Math.max(0, of("inputTokens") - cache_read - cache_write)
-  if (input + of("outputTokens") + cache_read === 0) return undefined
-  return {
-    input,
-    output: of("outputTokens"),
-    cache_read,
-    cache_write,
-    reasoning: reasoning > 0 ? reasoning : undefined,
-  }
+  return usageFrom({
+    prompt: counted?.inputTokens,
+    output: counted?.outputTokens,
+    cache_read: counted?.cachedReadTokens,
+    cache_write: counted?.cacheCreationTokens,
+    reasoning: counted?.reasoningTokens,
+  })
 }
 
 const INJECTED_TAGS = ["user_info", "system-reminder", "project_layout", "git_status"]

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from "node:util"
 import { deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
-import { imagePart, parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { imagePart, parsedFrom, uniqueKeys, usageFrom } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
 import type { Message, Origin, Part, Title } from "../../../../src/core/conversation.ts"
-import { number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
+import { type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
 import { addRequest, type Usage } from "../../../../src/core/usage.ts"
 
 const TOOLS: ToolNames = { command: ["Bash"], read: ["Read"], write: ["Write"], edit: ["Edit"] }
@@ -173,14 +173,12 @@ function count(log: Log, usage: Usage | undefined): void {
 }
 
 function kimiUsage(counted: RawRecord | undefined): Usage | undefined {
-  const of = (field: string) => Math.max(0, number(counted?.[field]) ?? 0)
-  const usage = {
-    input: of("inputOther"),
-    output: of("output"),
-    cache_read: of("inputCacheRead"),
-    cache_write: of("inputCacheCreation"),
-  }
-  return usage.input + usage.output + usage.cache_read + usage.cache_write === 0 ? undefined : usage
+  return usageFrom({
+    input: counted?.inputOther,
+    output: counted?.output,
+    cache_read: counted?.inputCacheRead,
+    cache_write: counted?.inputCacheCreation,
+  })
 }
 
 function addPrompt(log: Log, line: RawRecord): void {

@@ -10,7 +10,7 @@ import {
   patchIn,
   toolOrigin,
 } from "../../../../src/agents/kit/effects.ts"
-import { imagePart, parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { imagePart, parsedFrom, uniqueKeys, usageFrom } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
 import type { Effect, Hunk, Message, Origin, Part } from "../../../../src/core/conversation.ts"
 import { array, number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
@@ -288,17 +288,14 @@ function sectionsOf(sections: unknown): Part[] {
 }
 
 function piUsage(usage: RawRecord | undefined): Usage | undefined {
-  const of = (field: string) => number(usage?.[field]) ?? 0
-  if (of("input") + of("output") + of("cacheRead") + of("cacheWrite") === 0) return undefined
-  const [cost, reasoning] = [number(record(usage?.cost)?.total), number(usage?.reasoning)]
-  return {
-    input: of("input"),
-    output: of("output"),
-    cache_read: of("cacheRead"),
-    cache_write: of("cacheWrite"),
-    reasoning: reasoning || undefined,
-    cost: cost || undefined,
-  }
+  return usageFrom({
+    input: usage?.input,
+    output: usage?.output,
+    cache_read: usage?.cacheRead,
+    cache_write: usage?.cacheWrite,
+    reasoning: usage?.reasoning,
+    cost: record(usage?.cost)?.total,
+  })
 }
 
 /** A session's file is named by the moment and the id. */

@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url"
 import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { editEffects, hunksOfReplacement } from "../../../../src/agents/kit/effects.ts"
-import { parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { parsedFrom, uniqueKeys, usageFrom } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
 import type { Effect, Hunk, Message, Part } from "../../../../src/core/conversation.ts"
 import {
@@ -87,8 +87,7 @@ function messagesOf(request: RawRecord, place: string, count: (type: string) => 
 
 /** Of the last of a request's rounds: what came from a cache is not told. */
 function vscodeUsage(metadata: RawRecord | undefined): Usage | undefined {
-  const [input, output] = [number(metadata?.promptTokens) ?? 0, number(metadata?.outputTokens) ?? 0]
-  return input + output === 0 ? undefined : { input, output, cache_read: 0, cache_write: 0 }
+  return usageFrom({ input: metadata?.promptTokens, output: metadata?.outputTokens })
 }
 
 /** What shows progress, asks, or repeats what stands elsewhere. */

@@ -2,10 +2,10 @@ import { basename } from "node:path"
 import { type Deed, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { fileEffect, hunkOfNewFile, hunksOfDiff, hunksOfReplacement } from "../../../../src/agents/kit/effects.ts"
-import { imagePart, parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
+import { imagePart, parsedFrom, uniqueKeys, usageFrom } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
 import type { Effect, Hunk, Message, Origin, Part } from "../../../../src/core/conversation.ts"
-import { array, isRecord, number, type RawRecord, record, records, string } from "../../../../src/core/record.ts"
+import { array, isRecord, type RawRecord, record, records, string } from "../../../../src/core/record.ts"
 import type { Usage } from "../../../../src/core/usage.ts"
 
 /** What a message is told with. */
@@ -189,14 +189,12 @@ function olderMessages(message: RawRecord, key: string, thread: Thread): Message
 
 /** Zed counts by thread, not by answer: the sum stands at the last one. */
 function zedUsage(total: RawRecord | undefined): Usage | undefined {
-  const of = (field: string) => number(total?.[field]) ?? 0
-  const usage = {
-    input: of("input_tokens"),
-    output: of("output_tokens"),
-    cache_read: of("cache_read_input_tokens"),
-    cache_write: of("cache_creation_input_tokens"),
-  }
-  return usage.input + usage.output + usage.cache_read + usage.cache_write === 0 ? undefined : usage
+  return usageFrom({
+    input: total?.input_tokens,
+    output: total?.output_tokens,
+    cache_read: total?.cache_read_input_tokens,
+    cache_write: total?.cache_creation_input_tokens,
+  })
 }
 
 /** As the person ordered them; the column itself is sorted by name. */
