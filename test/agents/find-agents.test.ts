@@ -37,11 +37,7 @@ test("nothing of an agent that is not there is imported", () => {
     console.log(JSON.stringify(loaded))`
   const printed = execFileSync(process.execPath, ["--input-type=module", "-e", script], { cwd: ROOT, encoding: "utf8" })
   const loaded = ofAgents(JSON.parse(printed)).filter((file) => !file.startsWith("kit/"))
-  expect(loaded).toEqual([
-    ...["connectors.ts", "outside.ts", "pi/connector.ts", "pi/parse.ts"],
-    "records.ts",
-    "registry.ts",
-  ])
+  expect(loaded).toEqual([...["connectors.ts", "outside.ts", "pi.ts"], "records.ts", "registry.ts"])
 })
 
 test("what searches and lists need of all agents is four files: their records, and where they keep sessions", () => {

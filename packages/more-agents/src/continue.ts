@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
-import type { Connector, Parsed, Unit, UnitName, Unreadable, Watched } from "../../../src/agents/kit/connector.ts"
+import type { Connector, Parsed, Unit, UnitName, Unreadable } from "../../../src/agents/kit/connector.ts"
 import { fileEffect } from "../../../src/agents/kit/effects.ts"
 import {
   entriesOf,
@@ -37,7 +37,7 @@ export const continueConnector: Connector = {
   version: 1,
   roots: continueRoots,
   discover: (root) => withProblems((report) => discover(root, report)),
-  watched,
+  watched: (root) => [{ folder: root, depth: 0, files: /\.json$/ }],
   read: (unit: UnitWithFacts, after) => factsFirst(readJsonFile(unit.path, after, recordsIn), unit, after),
   parse: parseContinue,
   // No `identify`: what was said has no name of its own, so it counts as its content and place.
@@ -45,10 +45,6 @@ export const continueConnector: Connector = {
 
 const LIST = "sessions.json"
 const MAX_LIST_BYTES = 64 << 20
-
-function watched(root: string): Watched[] {
-  return [{ folder: root, depth: 0, files: /\.json$/ }]
-}
 
 function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   const listed = records(parseArray(textAt(join(root, LIST), MAX_LIST_BYTES, report) ?? "[]"))

@@ -1,18 +1,16 @@
 import { join } from "node:path"
 import { type Deed, deedByName, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
-import type { Connector, Cursor, Parsed, Reading, Unit, UnitName, Watched } from "../../../src/agents/kit/connector.ts"
+import type { Connector, Parsed, Unit, UnitName } from "../../../src/agents/kit/connector.ts"
 import { hunksOfReplacement } from "../../../src/agents/kit/effects.ts"
 import {
   entriesOf,
-  factsFirst,
   objectAt,
   type Report,
-  type UnitWithFacts,
+  readLines,
   unitAt,
   unitWithFacts,
   withProblems,
 } from "../../../src/agents/kit/files.ts"
-import { readJsonl } from "../../../src/agents/kit/jsonl.ts"
 import {
   addSessionUsage,
   type ConversationFields,
@@ -35,8 +33,8 @@ export const mistralVibeConnector: Connector = {
   version: 1,
   roots: vibeRoots,
   discover: (root) => withProblems((report) => sessionsIn(root, "", MAX_NESTED, report)),
-  watched,
-  read,
+  watched: (root) => [{ folder: root, depth: 1 + 2 * MAX_NESTED, files: /\/(messages\.jsonl|meta\.json)$/ }],
+  read: readLines(stripMessage),
   parse: parseVibe,
   identify,
 }
@@ -44,10 +42,6 @@ export const mistralVibeConnector: Connector = {
 const MAX_META_BYTES = 16 << 20
 /** A subagent may start others. */
 const MAX_NESTED = 3
-
-function watched(root: string): Watched[] {
-  return [{ folder: root, depth: 1 + 2 * MAX_NESTED, files: /\/(messages\.jsonl|meta\.json)$/ }]
-}
 
 function* sessionsIn(folder: string, prefix: string, nested: number, report: Report): Generator<Unit> {
   for (const entry of entriesOf(folder, report)) {
@@ -72,10 +66,6 @@ function factsAt(path: string, report: Report): RawRecord | undefined {
     model: string(meta.model) ?? record(meta.config)?.active_model,
     stats: meta.stats,
   }
-}
-
-function read(unit: UnitWithFacts, after?: Cursor): Reading {
-  return factsFirst(readJsonl(unit.path, after, { strip: stripMessage }), unit, after)
 }
 
 function identify(entry: RawRecord): string | undefined {

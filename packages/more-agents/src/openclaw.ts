@@ -1,30 +1,18 @@
 import { join } from "node:path"
-import type {
-  Connector,
-  Cursor,
-  Parsed,
-  Reading,
-  Unit,
-  UnitName,
-  Unreadable,
-  Watched,
-} from "../../../src/agents/kit/connector.ts"
+import type { Connector, Parsed, Unit, UnitName, Unreadable } from "../../../src/agents/kit/connector.ts"
 import {
   entriesOf,
-  factsFirst,
   type Report,
+  readLines,
   textAt,
-  type UnitWithFacts,
   unitAt,
   unitWithFacts,
   withProblems,
 } from "../../../src/agents/kit/files.ts"
-import { readJsonl } from "../../../src/agents/kit/jsonl.ts"
 import type { Conversation, Kind, Part } from "../../../src/core/conversation.ts"
 import { defined } from "../../../src/core/defined.ts"
 import { parseObject, type RawRecord, record, string } from "../../../src/core/record.ts"
-import { piConnector, stripPiEntry } from "./pi/connector.ts"
-import { type PiDialect, parsePi } from "./pi/parse.ts"
+import { type PiDialect, parsePi, piConnector, stripPiEntry } from "./pi.ts"
 import { openclawRoots } from "./records.ts"
 
 /** OpenClaw: files of Pi's format, in a folder for each of its agents, with an index beside them. */
@@ -33,8 +21,8 @@ export const openclawConnector: Connector = {
   version: 1,
   roots: openclawRoots,
   discover: (root) => withProblems((report) => discover(root, report)),
-  watched,
-  read,
+  watched: (root) => [{ folder: root, depth: 2, files: /^[^/]+\/sessions\/(.*\.jsonl.*|sessions\.json)$/ }],
+  read: readLines(stripPiEntry),
   parse: parseOpenclaw,
   identify: (entry) => (entry.type === "dex-session" ? "dex-session" : piConnector.identify?.(entry)),
 }
@@ -44,10 +32,6 @@ const TRANSCRIPT = /^(.+?)\.jsonl(?:\.(?:reset|deleted)\..+|\.full\.bak)?$/
 /** Copies of a transcript, and a log of what was sent to the model. */
 const COPY = /\.(?:checkpoint\.[^/]*|trajectory)$/
 const MAX_INDEX_BYTES = 64 << 20
-
-function watched(root: string): Watched[] {
-  return [{ folder: root, depth: 2, files: /^[^/]+\/sessions\/(.*\.jsonl.*|sessions\.json)$/ }]
-}
 
 function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   for (const agent of entriesOf(root, report)) {
@@ -89,10 +73,6 @@ function factsIn(path: string, report: Report): Map<string, OpenclawFacts> {
       return [[id, { type: "dex-session", key, label: label || undefined, parent: parent || undefined }] as const]
     }),
   )
-}
-
-function read(unit: UnitWithFacts, after?: Cursor): Reading {
-  return factsFirst(readJsonl(unit.path, after, { strip: stripPiEntry }), unit, after)
 }
 
 /** What OpenClaw's index says of a session. Kept as the record that the unit begins with. */

@@ -4,8 +4,7 @@ import { createCounts } from "../../core/by-name.ts"
 import type { Message, Part } from "../../core/conversation.ts"
 import { number, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import type { Connector, Parsed, UnitName } from "../kit/connector.ts"
-import { subfolders, unitAt, withProblems } from "../kit/files.ts"
-import { readJsonl } from "../kit/jsonl.ts"
+import { readLines, subfolders, unitAt, withProblems } from "../kit/files.ts"
 import { parsedFrom } from "../kit/messages.ts"
 import { dexChatRoots } from "../registry.ts"
 
@@ -21,7 +20,7 @@ export const dexChatConnector: Connector = {
         if (unit) yield unit
       }
     }),
-  read: (unit, after) => readJsonl(unit.path, after),
+  read: readLines(),
   parse,
 }
 

@@ -5,8 +5,7 @@ import { callerName } from "../../core/caller-name.ts"
 import type { Message } from "../../core/conversation.ts"
 import { type RawRecord, string, time } from "../../core/record.ts"
 import type { Connector, Parsed, UnitName } from "../kit/connector.ts"
-import { unitsBelow, withProblems } from "../kit/files.ts"
-import { readJsonl } from "../kit/jsonl.ts"
+import { readLines, unitsBelow, withProblems } from "../kit/files.ts"
 import { type ConversationFields, parsedFrom } from "../kit/messages.ts"
 import { dexNoteRoots } from "../registry.ts"
 
@@ -23,7 +22,7 @@ export const dexNoteConnector: Connector = {
       for (const unit of unitsBelow(root, /\.jsonl$/, 0, report))
         yield { ...unit, key: unit.key.slice(0, -ENDING.length) }
     }),
-  read: (unit, after) => readJsonl(unit.path, after),
+  read: readLines(),
   parse,
 }
 

@@ -8,7 +8,7 @@ import { isDeeperThan, MAX_DEPTH, parseObject, type RawRecord, string } from "..
 import { isAbsent } from "../../files/look-at.ts"
 import { readBytes, readText } from "../../files/read-file.ts"
 import type { Cursor, Reading, Unit, Unreadable } from "./connector.ts"
-import { isSettled } from "./jsonl.ts"
+import { isSettled, type JsonlOptions, readJsonl } from "./jsonl.ts"
 
 export type Report = (problem: Unreadable) => void
 
@@ -116,6 +116,11 @@ export function factsFirst(reading: Reading, { facts }: UnitWithFacts, after?: C
       return now === undefined ? ended : { ...ended, cursor: { ...ended.cursor, facts: now } }
     },
   }
+}
+
+/** Reads a unit that is a file of JSON lines, with its facts before them if it has any. */
+export function readLines(strip?: JsonlOptions["strip"]): (unit: UnitWithFacts, after?: Cursor) => Reading {
+  return (unit, after) => factsFirst(readJsonl(unit.path, after, { strip }), unit, after)
 }
 
 function fingerprint(facts: RawRecord): string {

@@ -1,17 +1,15 @@
 import { join } from "node:path"
-import type { Connector, Cursor, Reading, Unit, Unreadable, Watched } from "../../../../src/agents/kit/connector.ts"
+import type { Connector, Unit, Unreadable } from "../../../../src/agents/kit/connector.ts"
 import {
   entriesOf,
-  factsFirst,
   fileAt,
   type Report,
+  readLines,
   textAt,
-  type UnitWithFacts,
   unitOfFile,
   unitWithFacts,
   withProblems,
 } from "../../../../src/agents/kit/files.ts"
-import { readJsonl } from "../../../../src/agents/kit/jsonl.ts"
 import { digestOf, withoutBulk } from "../../../../src/agents/kit/messages.ts"
 import { serverStart, type Wiring } from "../../../../src/agents/kit/wiring.ts"
 import { type RawRecord, record, string } from "../../../../src/core/record.ts"
@@ -24,17 +22,13 @@ export const copilotConnector: Connector = {
   version: 1,
   roots: copilotRoots,
   discover: (root) => withProblems((report) => discover(root, report)),
-  watched,
-  read,
+  watched: (root) => [{ folder: root, depth: 1, files: /^([^/]+\.jsonl|[^/]+\/(events\.jsonl|workspace\.yaml))$/ }],
+  read: readLines(stripEvent),
   parse: parseCopilot,
   identify: ({ id, type }) => (type === "dex-session" ? "dex-session" : string(id)),
 }
 
 const MAX_WORKSPACE_BYTES = 1 << 20
-
-function watched(root: string): Watched[] {
-  return [{ folder: root, depth: 1, files: /^([^/]+\.jsonl|[^/]+\/(events\.jsonl|workspace\.yaml))$/ }]
-}
 
 function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   const units = new Map<string, Unit>()
@@ -60,10 +54,6 @@ function workspaceAt(path: string, report: Report): RawRecord | undefined {
   const field = (key: string) => new RegExp(`^${key}: *(.*)$`, "m").exec(text)?.[1]?.trim()
   const name = field("name")?.replace(/^(["'])(.*)\1$/, "$2")
   return name ? { type: "dex-session", name, user_named: field("user_named") === "true" ? true : undefined } : undefined
-}
-
-function read(unit: UnitWithFacts, after?: Cursor): Reading {
-  return factsFirst(readJsonl(unit.path, after, { strip: stripEvent }), unit, after)
 }
 
 /** Without what only Copilot can read, its measurements, and its own instructions, which are the same in every session. */

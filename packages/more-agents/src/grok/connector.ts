@@ -1,16 +1,14 @@
 import { join } from "node:path"
-import type { Connector, Unit, Unreadable, Watched } from "../../../../src/agents/kit/connector.ts"
+import type { Connector, Unit, Unreadable } from "../../../../src/agents/kit/connector.ts"
 import {
-  factsFirst,
   objectAt,
   type Report,
+  readLines,
   subfolders,
-  type UnitWithFacts,
   unitAt,
   unitWithFacts,
   withProblems,
 } from "../../../../src/agents/kit/files.ts"
-import { readJsonl } from "../../../../src/agents/kit/jsonl.ts"
 import { digestOfDataUri, withoutBulk } from "../../../../src/agents/kit/messages.ts"
 import { type RawRecord, record, records, string } from "../../../../src/core/record.ts"
 import { grokRoots } from "../records.ts"
@@ -22,8 +20,10 @@ export const grokConnector: Connector = {
   version: 1,
   roots: grokRoots,
   discover: (root) => withProblems((report) => discover(root, report)),
-  watched,
-  read: (unit: UnitWithFacts, after) => factsFirst(readJsonl(unit.path, after, { strip: stripLine }), unit, after),
+  watched: (root) => [
+    { folder: root, depth: 4, files: /\/(updates\.jsonl|chat_history\.jsonl|summary\.json|meta\.json)$/ },
+  ],
+  read: readLines(stripLine),
   parse: parseGrok,
   // No `identify`: what the model is given has no names, so each line counts as its content.
 }
@@ -31,10 +31,6 @@ export const grokConnector: Connector = {
 /** Versions that kept no updates have only what the model was given. */
 const LOGS = ["updates.jsonl", "chat_history.jsonl"]
 const MAX_FACTS_BYTES = 4 << 20
-
-function watched(root: string): Watched[] {
-  return [{ folder: root, depth: 4, files: /\/(updates\.jsonl|chat_history\.jsonl|summary\.json|meta\.json)$/ }]
-}
 
 function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   const parents = new Map<string, RawRecord>()

@@ -1,16 +1,14 @@
 import { join } from "node:path"
-import type { Connector, Unit, Unreadable, Watched } from "../../../../src/agents/kit/connector.ts"
+import type { Connector, Unit, Unreadable } from "../../../../src/agents/kit/connector.ts"
 import {
-  factsFirst,
   objectAt,
   type Report,
+  readLines,
   subfolders,
-  type UnitWithFacts,
   unitAt,
   unitWithFacts,
   withProblems,
 } from "../../../../src/agents/kit/files.ts"
-import { readJsonl } from "../../../../src/agents/kit/jsonl.ts"
 import { digestOfDataUri, withoutBulk } from "../../../../src/agents/kit/messages.ts"
 import { defined } from "../../../../src/core/defined.ts"
 import { type RawRecord, record, records, string } from "../../../../src/core/record.ts"
@@ -23,17 +21,13 @@ export const kimiCodeConnector: Connector = {
   version: 1,
   roots: kimiCodeRoots,
   discover: (root) => withProblems((report) => discover(root, report)),
-  watched,
-  read: (unit: UnitWithFacts, after) => factsFirst(readJsonl(unit.path, after, { strip: stripLine }), unit, after),
+  watched: (root) => [{ folder: root, depth: 4, files: /\/(wire\.jsonl|state\.json)$/ }],
+  read: readLines(stripLine),
   parse: parseKimiCode,
   // No `identify`: a line has no name of its own, so it counts as its content.
 }
 
 const MAX_STATE_BYTES = 4 << 20
-
-function watched(root: string): Watched[] {
-  return [{ folder: root, depth: 4, files: /\/(wire\.jsonl|state\.json)$/ }]
-}
 
 function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   for (const place of subfolders(root, report))

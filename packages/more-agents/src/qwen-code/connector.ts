@@ -2,15 +2,13 @@ import { join } from "node:path"
 import type { Connector, Unit, Unreadable, Watched } from "../../../../src/agents/kit/connector.ts"
 import {
   entriesOf,
-  factsFirst,
   objectAt,
   type Report,
-  type UnitWithFacts,
+  readLines,
   unitAt,
   unitWithFacts,
   withProblems,
 } from "../../../../src/agents/kit/files.ts"
-import { readJsonl } from "../../../../src/agents/kit/jsonl.ts"
 import { digestOf, withoutBulk } from "../../../../src/agents/kit/messages.ts"
 import { serverStart, type Wiring } from "../../../../src/agents/kit/wiring.ts"
 import { defined } from "../../../../src/core/defined.ts"
@@ -25,7 +23,7 @@ export const qwenCodeConnector: Connector = {
   roots: qwenCodeRoots,
   discover: (root) => withProblems((report) => discover(root, report)),
   watched,
-  read: (unit: UnitWithFacts, after) => factsFirst(readJsonl(unit.path, after, { strip: stripRecord }), unit, after),
+  read: readLines(stripRecord),
   parse: parseQwenCode,
   identify: ({ uuid, type }) => (type === "dex-subagent" ? type : string(uuid)),
 }
