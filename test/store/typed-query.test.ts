@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest"
 import { withStatementCache } from "../../src/store/sqlite/database.ts"
 import { type Db, openSqlite } from "../../src/store/sqlite/engine.ts"
-import { pragmaValue, rowQuery, tupleQuery, valueQuery } from "../../src/store/sqlite/typed-query.ts"
+import { joinQuery, pragmaValue, rowQuery, tupleQuery, valueQuery } from "../../src/store/sqlite/typed-query.ts"
 import { checkRows } from "../support/check-rows.ts"
 
 let db: Db
@@ -59,6 +59,20 @@ test("a value of another type is refused, whichever way it is read", () => {
   expect(() => rowQuery(db, "select state from shop", { state: ["open"] }).all()).toThrow('state is "closed"')
   expect(() => tupleQuery(db, "select id, rate * 1 from shop", ["integer", "integer"]).all()).toThrow("column 1 is 0.5")
   expect(() => pragmaValue(db, "journal_mode", "integer")).toThrow('pragma journal_mode: the value is "memory"')
+})
+
+test("joined tables are compared each with its own shape; what nothing was joined to is null", () => {
+  db.exec("create table sale (id integer primary key, shop_id integer not null); insert into sale values (7, 1)")
+  const sql = "select shop.id, shop.name, sale.id from shop left join sale on sale.shop_id = shop.id order by shop.id"
+  const shop = { id: "integer", name: "text" } as const
+  const sales = joinQuery(db, sql, { shop }, { sale: { id: "integer" } }).all()
+  expect(sales.map((row) => [row.shop.name, row.sale.id])).toEqual([
+    ["one", 7],
+    ["two", null],
+  ])
+  expect(() => joinQuery(db, sql, { shop }, { sale: { day: "text" } })).toThrow("there is no column sale.day")
+  expect(() => joinQuery(db, sql, { shop, sale: { id: "integer" } }, {}).all()).toThrow("id is null")
+  expect(() => joinQuery(db, sql, { shop: { name: "integer" } }, {}).all()).toThrow('name is "one"')
 })
 
 test("a statement that returned single values elsewhere is noticed", () => {

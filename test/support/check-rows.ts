@@ -45,6 +45,24 @@ function rowCheck(withValues: boolean): RowCheck {
           : ["a row is no array"],
       )
     },
+    joins(statement, tables, maybe) {
+      const all = { ...tables, ...maybe }
+      const columns = statement.columns()
+      const missing = Object.entries(all).flatMap(([table, shape]) =>
+        Object.keys(shape)
+          .filter((name) => !columns.some((column) => column.table === table && column.name === name))
+          .map((name) => `there is no column ${table}.${name}`),
+      )
+      if (missing.length > 0) refuse(statement, missing)
+      return checked(statement, withValues, (row) =>
+        typeof row !== "object" || row === null
+          ? ["a row is no object"]
+          : Object.entries(row).flatMap(([table, joined]) => {
+              const isAbsent = table in maybe && Object.values(joined).every((value) => value === null)
+              return isAbsent || !all[table] ? [] : valuesOf(joined, all[table])
+            }),
+      )
+    },
     pragma(name, value, type) {
       const differences = differenceOf("the value", value, type)
       if (differences.length > 0) throw new TypeError(`pragma ${name}: ${differences.join(", ")}`)

@@ -13,6 +13,7 @@ import { DexError } from "../../core/error.ts"
 import { syncToDisk } from "../../files/copy-file.ts"
 import { type Db, distrustSchema, explained, isBusy, type Migrations, removeDatabase } from "../sqlite/database.ts"
 import { openSqlite } from "../sqlite/engine.ts"
+import { valueQuery } from "../sqlite/typed-query.ts"
 import { historyIdIn, isOwnDatabase, KEPT_FILES, openForeignHistory, unpackAll } from "./foreign-file.ts"
 
 /** What a backup holds, read back out of the file itself. */
@@ -75,13 +76,11 @@ export function verifyBackup(path: string, name = path): BackupContent {
   const db = openForeignHistory(path, name, { readonly: true })
   try {
     const blocks = unpackAll(db, path, name, (error) => refuseBroken(name, error))
-    const one = (sql: string) => db.prepare(sql).pluck().get()
+    const one = (sql: string) => valueQuery(db, sql, "integer").get()!
     return {
       historyId: historyIdIn(db, name),
-      conversations: one("select count(*) from conversation where kind <> 'document'") as number,
-      messages: one(
-        "select ifnull(sum(message_count - copied_count), 0) from conversation where kind <> 'document'",
-      ) as number,
+      conversations: one("select count(*) from conversation where kind <> 'document'"),
+      messages: one("select ifnull(sum(message_count - copied_count), 0) from conversation where kind <> 'document'"),
       blocks,
     }
   } finally {

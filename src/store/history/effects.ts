@@ -2,6 +2,7 @@ import { isAbsolute, relative } from "node:path"
 import type { Effect } from "../../core/conversation.ts"
 import { spelledBelow } from "../../core/path-key.ts"
 import type { Db } from "../sqlite/database.ts"
+import { valueQuery } from "../sqlite/typed-query.ts"
 import { rowSum } from "./rot/sums.ts"
 
 export function saveEffects(
@@ -76,10 +77,9 @@ function pathInside(project: string, path: string, platform: NodeJS.Platform): s
 }
 
 function fileIdOf(db: Db, projectId: number | null, path: string): number {
-  const found = db
-    .prepare("select id from file where path = ? and ifnull(project_id, 0) = ifnull(?, 0)")
-    .pluck()
-    .get(path, projectId)
-  return (found ??
-    db.prepare("insert into file (project_id, path) values (?, ?) returning id").pluck().get(projectId, path)) as number
+  const find = "select id from file where path = ? and ifnull(project_id, 0) = ifnull(?, 0)"
+  return (
+    valueQuery(db, find, "integer").get(path, projectId) ??
+    valueQuery(db, "insert into file (project_id, path) values (?, ?) returning id", "integer").get(projectId, path)!
+  )
 }

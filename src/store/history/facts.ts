@@ -2,8 +2,13 @@ import { messageText } from "../../core/format.ts"
 import { estimateTokens } from "../../core/tokens.ts"
 import { totalUsage } from "../../core/usage.ts"
 import type { ConversationWrite, MessageWrite } from "./store.ts"
+import type { RowIn } from "./tables.ts"
 
-export type Facts = Record<string, string | number | null>
+/** What a conversation's row says of it as a whole. */
+export type Facts = Omit<
+  RowIn<"conversation">,
+  "id" | "source" | "native_id" | "copied_count" | "change_seq" | "held" | "sum"
+>
 
 /** `counted` are the messages whose tokens count here: neither superseded nor copied from another conversation. */
 export function factsOf(
@@ -61,11 +66,11 @@ export const NAMING_FACTS = [
   "parent_call_id",
   "fork_of",
   "resume_of",
-]
+] as const
 
-const FACTS_COMPARED = [...NAMING_FACTS, "started_at", "ended_at", "models", "usage"]
+const FACTS_COMPARED = [...NAMING_FACTS, "started_at", "ended_at", "models", "usage"] as const
 
-export function factsKey(facts: Record<string, unknown>): string {
+export function factsKey(facts: Facts): string {
   return JSON.stringify(FACTS_COMPARED.map((name) => facts[name]))
 }
 

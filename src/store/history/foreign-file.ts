@@ -4,7 +4,7 @@ import { copyPrivately } from "../../files/copy-file.ts"
 import { RefusedFile } from "../../files/read-file.ts"
 import { type Db, distrustSchema, explained, hasSchemaOf, type Migrations } from "../sqlite/database.ts"
 import { openSqlite } from "../sqlite/engine.ts"
-import { valueQuery } from "../sqlite/typed-query.ts"
+import { pragmaValue, valueQuery } from "../sqlite/typed-query.ts"
 import { MAX_BLOCK_BYTES, unpackBytes } from "./codec.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
 
@@ -59,7 +59,7 @@ function openForeign(path: string, name: string, migrations: Migrations, options
 
 /** Reads nothing but the version number and the text of the schema. */
 function requireOwnSchema(db: Db, name: string, migrations: Migrations): void {
-  const version = db.pragma("user_version", { simple: true }) as number
+  const version = pragmaValue(db, "user_version", "integer")
   if (version > migrations.length)
     throw new DexError(
       "newer_schema",

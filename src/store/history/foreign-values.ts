@@ -54,9 +54,7 @@ export function timeIn(value: unknown): number | undefined {
 }
 
 export function wholeCount(value: unknown, most = Number.MAX_SAFE_INTEGER): number | undefined {
-  return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= most
-    ? (value as number)
-    : undefined
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= most ? value : undefined
 }
 
 export function messageNumber(value: unknown): number | undefined {

@@ -27,6 +27,7 @@ import {
 } from "./foreign-values.ts"
 import { keyText } from "./merge.ts"
 import { markPrivate } from "./private-folders.ts"
+import type { Stored } from "./rot/sound.ts"
 import { isSound } from "./rot/sums.ts"
 import type {
   ConversationWrite,
@@ -40,7 +41,8 @@ import type { MessageTableRow } from "./write-conversation.ts"
 import { writeUnit } from "./write-unit.ts"
 
 /** A row of a file that somebody brought: any type may be in any column. */
-type ForeignRow = Record<string, unknown>
+/** What somebody else wrote: any column may contain anything. */
+type ForeignRow = Stored
 
 /** Counts what is left out, by what it is. */
 type LeaveOut = (what: string, count?: number) => void
@@ -69,7 +71,7 @@ export function mergeHistory(db: Db, other: Db, options: ImportOptions): ImportR
   ).all()
   for (const [i, id] of ids.entries()) {
     options.onProgress?.(i, ids.length)
-    const unit = other.prepare("select * from unit where id = ?").get(id) as ForeignRow
+    const unit = other.prepare<unknown[], ForeignRow>("select * from unit where id = ?").get(id)!
     if (unit.source === options.notes && !options.withNotes) {
       report.notes++
       continue
@@ -90,12 +92,12 @@ export function mergeHistory(db: Db, other: Db, options: ImportOptions): ImportR
  * private: an import must not open it.
  */
 export function projectsIn(other: Db): ProjectIdentity[] {
-  const rows = other.prepare("select * from project order by path").all() as ForeignRow[]
+  const rows = other.prepare<unknown[], ForeignRow>("select * from project order by path").all()
   return rows.flatMap((row) => {
     const path = absoluteFolder(row.path)
     if (path === undefined) return []
     const [git_remote, root_commit] = [cleanName(row.git_remote), cleanName(row.root_commit)]
-    const isPrivate = row.private !== 0 || !isSound("project", row as never)
+    const isPrivate = row.private !== 0 || !isSound("project", row)
     return [
       {
         path,
@@ -208,11 +210,11 @@ function linesIn(data: unknown): string[] | undefined {
 
 function conversationsIn(work: Import, unitId: number, source: string): ConversationWrite[] {
   const rows = work.other
-    .prepare(
+    .prepare<unknown[], ForeignRow>(
       `select c.*, p.path as project, p.git_remote from conversation c left join project p on p.id = c.project_id
        where c.unit_id = @unit or c.id in (select conversation_id from message where unit_id = @unit)`,
     )
-    .all({ unit: unitId }) as ForeignRow[]
+    .all({ unit: unitId })
   return rows.flatMap((row) => {
     if (row.source !== source) {
       work.leaveOut("conversations of another agent than their file")
@@ -338,11 +340,11 @@ function saidIn(
 function messagesIn({ other, options, leaveOut }: Import, row: ForeignRow, unitId: number): MessageWrite[] {
   const lines = bodiesIn(other, row.id, leaveOut)
   const rows = other
-    .prepare(
+    .prepare<unknown[], ForeignRow>(
       `select number, position, key, role, flags, at from message
        where conversation_id = ? and ifnull(unit_id, ?) = ? order by ifnull(position, number)`,
     )
-    .all(row.id, row.unit_id, unitId) as ForeignRow[]
+    .all(row.id, row.unit_id, unitId)
   const seen = new Set<string>()
   return rows.flatMap((stored): MessageWrite[] => {
     const [number, key, role, flags] = [
@@ -386,10 +388,10 @@ function bodiesIn(other: Db, id: unknown, leaveOut: LeaveOut): Map<number, strin
   const lines = new Map<number, string>()
   let chars = 0
   const rows = other
-    .prepare("select * from body where conversation_id = ? order by chunk")
-    .iterate(id) as Iterable<ForeignRow>
+    .prepare<unknown[], ForeignRow>("select * from body where conversation_id = ? order by chunk")
+    .iterate(id)
   for (const row of rows) {
-    const block = isSound("body", row as never) ? linesIn(row.data) : undefined
+    const block = isSound("body", row) ? linesIn(row.data) : undefined
     if (!block) continue // its messages are counted: they have no text
     chars += block.reduce((sum, line) => sum + line.length, 0)
     if (chars > MOST_CHARS) {

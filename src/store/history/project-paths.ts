@@ -11,8 +11,8 @@ export function projectPathsOf(db: Db, id: number): string[] {
 }
 
 export function projectIdOf(db: Db, path: string, remote: string | undefined): number {
-  const elsewhere = db.prepare("select project_id from project_path where path = ?").pluck().get(path)
-  if (elsewhere !== undefined) return elsewhere as number
+  const elsewhere = valueQuery(db, "select project_id from project_path where path = ?", "integer").get(path)
+  if (elsewhere !== undefined) return elsewhere
   return valueQuery(
     db,
     "insert into project (path, git_remote) values (?, ?) on conflict (path) do update set git_remote = ifnull(excluded.git_remote, git_remote) returning id",

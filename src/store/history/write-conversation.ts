@@ -1,5 +1,4 @@
 import { hash } from "node:crypto"
-import type { Role } from "../../core/conversation.ts"
 import type { Db } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { bodyLine, loadLines, type Placed, saveBodies } from "./bodies.ts"
@@ -21,33 +20,16 @@ import {
 } from "./private-folders.ts"
 import { projectIdOf, projectPathsOf } from "./project-paths.ts"
 import { refuseOutOfOrder } from "./rot/heal.ts"
-import { despiteIndexes, type Stored } from "./rot/sound.ts"
+import { despiteIndexes } from "./rot/sound.ts"
 import { isSound, rowSum } from "./rot/sums.ts"
 import { spellingsOf } from "./spellings.ts"
 import type { ConversationWrite, MessageWrite, PaidFields, StoredMessage, UnitWrite, WriteResult } from "./store.ts"
+import { type RowIn, TABLES } from "./tables.ts"
 
-type Existing = {
-  id: number
-  unit_id: number
-  authority: number
-  last_number: number
-  held: string | null
-  facts: string
-  damaged: boolean
-  row: Facts
-}
+type Existing = { row: RowIn<"conversation">; facts: string; damaged: boolean }
 
-export type MessageTableRow = {
-  number: number
-  position: number | null
-  chunk: number
-  key: Buffer
-  role: Role
-  flags: number
-  at: number | null
-  /** Null where the conversation's own unit tells it. */
-  unit_id: number | null
-}
+/** `unit_id` is null if the conversation's own unit tells it. */
+export type MessageTableRow = Omit<RowIn<"message">, "conversation_id" | "version" | "sum">
 
 /** A stored message with its body, to see whether it changed, and the unit that told it; `damaged` where its row cannot be relied on. */
 export type OldRow = MessageTableRow & { line: string; by: number; damaged?: boolean }
@@ -72,7 +54,8 @@ export function saveConversation(
   conversation: ConversationWrite,
   platform: NodeJS.Platform,
 ): SavedConversation | undefined {
-  const existing = findConversation(db, write.source, conversation.id)
+  const known = findConversation(db, write.source, conversation.id)
+  const existing = known?.row
   if (existing && conversation.authority < existing.authority && existing.unit_id !== unitId) return undefined
 
   const owns =
@@ -81,10 +64,10 @@ export function saveConversation(
     (!write.foreign &&
       (conversation.authority > existing.authority || outranks(db, conversation.id, unitId, existing.unit_id)))
   const owner = owns ? unitId : existing.unit_id
-  const here = existing ? foldersIn(existing.row.cwds as string) : []
+  const here = existing ? foldersIn(existing.cwds) : []
   const began =
     existing && (!owns || write.foreign)
-      ? beganIn(db, existing.id, existing.row.project_id as number | null)
+      ? beganIn(db, existing.id, existing.project_id)
       : conversation.project === undefined
         ? null
         : projectIdOf(db, spellingsOf(db, conversation.project, platform)[0], conversation.git_remote)
@@ -141,22 +124,22 @@ export function saveConversation(
     copies?.forkOf ?? existingFork(db, id),
   )
   // Of a conversation that several units tell, one names it: title, folder, branch.
-  if (!owns) for (const name of NAMING_FACTS) facts[name] = existing.row[name] ?? null
+  if (!owns) Object.assign(facts, Object.fromEntries(NAMING_FACTS.map((name) => [name, existing[name]])))
   facts.project_id = projectId
   const isChanged =
     !existing ||
     takenOver ||
     added.length + gone.length + changed.length + moved.length > 0 ||
     copies !== undefined ||
-    existing.damaged ||
-    existing.facts !== factsKey(facts)
-  const change = existing?.damaged
+    known?.damaged ||
+    known?.facts !== factsKey(facts)
+  const change = known?.damaged
     ? despiteIndexes(db, () => updateConversation(db, id, facts, write.source, conversation.id))
     : isChanged
       ? updateConversation(db, id, facts)
       : undefined
   rememberBegin(db, id, began, projectId)
-  if (existing?.row.project_id !== projectId) fileSubagents(db, id)
+  if (existing?.project_id !== projectId) fileSubagents(db, id)
   const saysLess = [...changed, ...moved].some(isLess)
   const again = existing ? tellAgain(db, write.source, conversation, unitId, owner, saysLess) : []
   const isNew = ({ message }: Numbered) => !message.superseded
@@ -194,7 +177,7 @@ function toStored({ number, flags, message }: Numbered): StoredMessage {
 
 /** What the history would say of the messages now: only here is it known which of them turned out to be copies. */
 function paidIn(numbered: Numbered[], copied: Set<number>, { ended_at, started_at }: Facts) {
-  const ended = (ended_at ?? started_at) as number | null
+  const ended = ended_at ?? started_at
   const messages = numbered.map(
     ({ number, message: { at, model, usage, effects = [], superseded = false } }): PaidFields => ({
       number,
@@ -210,9 +193,9 @@ function paidIn(numbered: Numbered[], copied: Set<number>, { ended_at, started_a
 }
 
 function findConversation(db: Db, source: string, nativeId: string): Existing | undefined {
-  const find = db.prepare("select * from conversation where source = ? and native_id = ?")
-  const row = find.get(source, nativeId) as (Existing & Stored) | undefined
-  return row && { ...row, facts: factsKey(row), damaged: !isSound("conversation", row), row: row as unknown as Facts }
+  const sql = "select * from conversation where source = ? and native_id = ?"
+  const row = rowQuery(db, sql, TABLES.conversation).get(source, nativeId)
+  return row && { row, facts: factsKey(row), damaged: !isSound("conversation", row) }
 }
 
 /**
@@ -373,7 +356,7 @@ function hashKey(key: string): Buffer {
   return hash("sha1", key, "buffer").subarray(0, 12)
 }
 
-function loadMessages(db: Db, { id, held, unit_id }: Existing): Map<string, OldRow> {
+function loadMessages(db: Db, { id, held, unit_id }: RowIn<"conversation">): Map<string, OldRow> {
   const rows = readMessages(db, id, unit_id)
   const isWhole = held === null || readHeld(held).message === rows.length
   if (isWhole && rows.every(({ line, damaged }) => line !== "" && !damaged)) return byKey(rows)
@@ -401,7 +384,7 @@ function withoutRow(db: Db, id: number, rows: OldRow[], by: number): OldRow[] {
 
 function readMessages(db: Db, id: number, owner: number): OldRow[] {
   const lines = loadLines(db, id)
-  const rows = db.prepare("select * from message where conversation_id = ?").all(id) as (MessageTableRow & Stored)[]
+  const rows = rowQuery(db, "select * from message where conversation_id = ?", TABLES.message).all(id)
   return rows.map((row) => ({
     ...row,
     by: row.unit_id ?? owner,

@@ -10,6 +10,7 @@ import type { Db, Statement } from "./engine.ts"
 /** `?` if it may be null; a list if it is one of a few known values. */
 export type ColumnType = keyof Plain | `${keyof Plain}?` | readonly (string | number | null)[]
 export type Shape = { readonly [column: string]: ColumnType }
+export type Shapes = { readonly [table: string]: Shape }
 
 type Plain = { integer: number; real: number; text: string; blob: Buffer }
 type ValueOf<Type> = Type extends readonly (infer Value)[]
@@ -32,6 +33,7 @@ export type RowCheck = {
   rows(statement: Statement, shape: Shape): Statement
   values(statement: Statement, type: ColumnType): Statement
   tuples(statement: Statement, types: readonly ColumnType[]): Statement
+  joins(statement: Statement, tables: Shapes, maybe: Shapes): Statement
   pragma(name: string, value: unknown, type: ColumnType): void
 }
 
@@ -60,6 +62,19 @@ export function tupleQuery<const Types extends readonly ColumnType[]>(
 ): TypedQuery<RowOf<Types>> {
   const statement = db.prepare(sql).raw()
   return (check ? check.tuples(statement, types) : statement) as TypedQuery<RowOf<Types>>
+}
+
+/** For joined tables: one object for each, all null for those of `maybe` if nothing was joined. */
+export function joinQuery<const Tables extends Shapes, const Maybe extends Shapes>(
+  db: Db,
+  sql: string,
+  tables: Tables,
+  maybe: Maybe,
+): TypedQuery<
+  { [T in keyof Tables]: RowOf<Tables[T]> } & { [T in keyof Maybe]: RowOf<Maybe[T]> | { [C in keyof Maybe[T]]: null } }
+> {
+  const statement = db.prepare(sql).expand()
+  return (check ? check.joins(statement, tables, maybe) : statement) as ReturnType<typeof joinQuery<Tables, Maybe>>
 }
 
 /** The value of a setting of this connection or of its file. */

@@ -1,11 +1,12 @@
-import { CONVERSATION_KINDS, type Kind, type SourceId, type Title } from "../../../core/conversation.ts"
+import { CONVERSATION_KINDS, type Kind, type SourceId } from "../../../core/conversation.ts"
 import { formatRef, type Ref, type RefQuery, sourceWithOwner, wholeOf } from "../../../core/ref.ts"
+import type { Usage } from "../../../core/usage.ts"
 import type { Db } from "../../sqlite/database.ts"
-import { rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
-import { asWritten, conversationRef, type OnDamage, parsed, type Stored } from "../rot/sound.ts"
-import type { HistoryRow } from "../rot/sums.ts"
+import { joinQuery, rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
+import { asWritten, conversationRef, type OnDamage, parsed } from "../rot/sound.ts"
 import type { ConversationRow, ConversationSpan, ListFilter } from "../store.ts"
-import { ENDED_AT, NOT_DAMAGED, present, type Raw, STARTED_AT, shownTime, spellingsAsJson } from "./rows.ts"
+import { type RowIn, TABLES } from "../tables.ts"
+import { ENDED_AT, NOT_DAMAGED, STARTED_AT, shownTime, spellingsAsJson } from "./rows.ts"
 
 const ROW = `select c.*, p.*, u.* from conversation c left join unit u on u.id = c.unit_id
   left join project p on p.id = c.project_id`
@@ -35,17 +36,17 @@ function sourcesIn(db: Db): SourceId[] {
 export function resolve(db: Db, query: RefQuery, onDamage: OnDamage): ConversationRow[] {
   const { owner, source } = query
   const sources = source === undefined ? sourcesIn(db) : [sourceWithOwner({ owner, source })]
-  const exact = db.prepare(`${ROW} where c.source = ? and c.native_id = ?`).expand()
-  const found = sources.flatMap((source) => exact.all(source, query.prefix) as Joined[])
+  const exact = joined(db, "where c.source = ? and c.native_id = ?")
+  const found = sources.flatMap((source) => exact.all(source, query.prefix))
   if (found.length > 0) return toRows(db, found, onDamage)
-  const prefixed = db.prepare(`${ROW} where c.source = ? and c.native_id >= ? and c.native_id < ? limit 10`).expand()
-  const begun = sources.flatMap((source) => prefixed.all(source, query.prefix, `${query.prefix}\u{10ffff}`) as Joined[])
+  const prefixed = joined(db, "where c.source = ? and c.native_id >= ? and c.native_id < ? limit 10")
+  const begun = sources.flatMap((source) => prefixed.all(source, query.prefix, `${query.prefix}\u{10ffff}`))
   return toRows(db, begun, onDamage)
 }
 
 export function conversation(db: Db, ref: Ref, onDamage: OnDamage): ConversationRow | undefined {
-  const sql = `${ROW} where c.source = ? and c.native_id = ?`
-  return toRows(db, db.prepare(sql).expand().all(sourceWithOwner(ref), ref.id) as Joined[], onDamage)[0]
+  const rows = joined(db, "where c.source = ? and c.native_id = ?").all(sourceWithOwner(ref), ref.id)
+  return toRows(db, rows, onDamage)[0]
 }
 
 export function titles(db: Db, refs: Ref[]): string[] {
@@ -67,18 +68,10 @@ export function listConversations(
     { kind: CONVERSATION_KINDS, n: "integer" },
   ).all(values)
   const shown = (kind: Kind) => filter.kinds === undefined || filter.kinds.includes(kind)
-  const rows = db
-    .prepare(
-      `${ROW} ${LISTED} and ${OF_KINDS}
-       order by c.ended_at desc nulls last, c.native_id limit @limit offset @offset`,
-    )
-    .expand()
-    .all({
-      ...values,
-      kinds: kindsAsText(filter),
-      limit: filter.limit,
-      offset: filter.offset,
-    }) as Joined[]
+  const rows = joined(
+    db,
+    `${LISTED} and ${OF_KINDS} order by c.ended_at desc nulls last, c.native_id limit @limit offset @offset`,
+  ).all({ ...values, kinds: kindsAsText(filter), limit: filter.limit, offset: filter.offset })
   return {
     rows: toRows(db, rows, onDamage),
     total: counts.filter(({ kind }) => shown(kind)).reduce((sum, { n }) => sum + n, 0),
@@ -92,14 +85,19 @@ export function spans(
   filter: Pick<ListFilter, "kinds" | "among" | "inside">,
   platform = process.platform,
 ): ConversationSpan[] {
-  const rows = db
-    .prepare(
-      `select c.source, p.path as project, ${STARTED_AT} as started_at, ${ENDED_AT} as ended_at
-       from conversation c
-       left join project p on p.id = c.project_id ${LISTED} and ${OF_KINDS}`,
-    )
-    .all({ ...valuesOf(db, filter, platform), kinds: kindsAsText(filter) }) as Raw[]
-  return rows.map((row) => present(row) as ConversationSpan)
+  const rows = rowQuery(
+    db,
+    `select c.source, p.path as project, ${STARTED_AT} as started_at, ${ENDED_AT} as ended_at
+     from conversation c
+     left join project p on p.id = c.project_id ${LISTED} and ${OF_KINDS}`,
+    { source: "text", project: "text?", started_at: "integer?", ended_at: "integer?" },
+  ).all({ ...valuesOf(db, filter, platform), kinds: kindsAsText(filter) })
+  return rows.map(({ source, project, started_at, ended_at }) => ({
+    source,
+    project: project ?? undefined,
+    started_at: started_at ?? undefined,
+    ended_at: ended_at ?? undefined,
+  }))
 }
 
 function kindsAsText({ kinds }: Pick<ListFilter, "kinds">): string | null {
@@ -128,7 +126,11 @@ export function usingModel(db: Db, model: string): Ref[] {
 }
 
 /** A conversation with its project and unit, each as stored; all null where there is none. */
-type Joined = { conversation: Stored; project: Stored; unit: Stored }
+function joined(db: Db, which: string) {
+  const { conversation, project, unit } = TABLES
+  return joinQuery(db, `${ROW} ${which}`, { conversation }, { project, unit })
+}
+type Joined = ReturnType<ReturnType<typeof joined>["all"]>[number]
 
 /** Without those of which the row is damaged, or their project's: nobody knows whether that is private. */
 function toRows(db: Db, rows: Joined[], onDamage: OnDamage): ConversationRow[] {
@@ -136,8 +138,8 @@ function toRows(db: Db, rows: Joined[], onDamage: OnDamage): ConversationRow[] {
     const meet = () => onDamage(conversationRef(db, stored.conversation))
     const row = asWritten("conversation", stored.conversation, meet)
     if (!row) return []
-    const project = stored.project.id === null ? {} : asWritten("project", stored.project, meet)
-    const unit = stored.unit.id === null ? {} : (asWritten("unit", stored.unit, meet) ?? {})
+    const project = stored.project.id === null ? NONE : asWritten("project", stored.project, meet)
+    const unit = stored.unit.id === null ? undefined : asWritten("unit", stored.unit, meet)
     const told = project && toRow(row, project, unit, supersededIn(db, row))
     if (project && !told) meet()
     return told ?? []
@@ -145,44 +147,46 @@ function toRows(db: Db, rows: Joined[], onDamage: OnDamage): ConversationRow[] {
 }
 
 /** How many messages can still be read where none is in the agent's file any more. */
-function supersededIn(db: Db, { id, message_count }: HistoryRow): number {
+function supersededIn(db: Db, { id, message_count }: RowIn<"conversation">): number {
   if (message_count !== 0) return 0
   return valueQuery(db, "select count(*) from message where conversation_id = ?", "integer").get(id)!
 }
 
+const NONE = { path: undefined, private: 0 }
+
 /** Undefined where a row of before there were checksums says what it cannot say. */
 function toRow(
-  row: HistoryRow,
-  project: Partial<HistoryRow>,
-  unit: Partial<HistoryRow>,
+  row: RowIn<"conversation">,
+  project: { path: string | undefined; private: number },
+  unit: RowIn<"unit"> | undefined,
   superseded: number,
 ): ConversationRow | undefined {
-  const cwds = parsed(row.cwds as string)
-  const models = parsed(row.models as string)
-  const usage = row.usage === null ? null : parsed(row.usage as string)
+  const cwds = parsed(row.cwds)
+  const models = parsed(row.models)
+  const usage = row.usage === null ? null : parsed(row.usage)
   if (cwds === undefined || models === undefined || usage === undefined) return undefined
-  const parent = row.parent_id === null ? undefined : present({ id: row.parent_id, call_id: row.parent_call_id })
-  return present({
-    ref: { source: row.source as SourceId, id: row.native_id as string },
+  const { title, title_from, parent_id, parent_call_id } = row
+  return {
+    ref: { source: row.source, id: row.native_id },
     kind: row.kind,
-    title: row.title === null ? null : ({ text: row.title, from: row.title_from } as Title),
-    project: project.path ?? null,
+    title: title === null || title_from === null ? undefined : { text: title, from: title_from },
+    project: project.path,
     private: project.private === 1,
-    cwds,
-    git_branch: row.git_branch,
-    agent_version: row.agent_version,
-    parent: parent ?? null,
-    fork_of: row.fork_of,
-    started_at: shownTime(row.started_at),
-    ended_at: shownTime(row.ended_at),
-    models,
-    usage,
+    cwds: cwds as string[],
+    git_branch: row.git_branch ?? undefined,
+    agent_version: row.agent_version ?? undefined,
+    parent: parent_id === null ? undefined : { id: parent_id, call_id: parent_call_id ?? undefined },
+    fork_of: row.fork_of ?? undefined,
+    started_at: shownTime(row.started_at) ?? undefined,
+    ended_at: shownTime(row.ended_at) ?? undefined,
+    models: models as string[],
+    usage: (usage ?? undefined) as Usage | undefined,
     message_count: row.message_count || superseded,
     superseded: superseded > 0,
     copied_count: row.copied_count,
     estimated_tokens: row.estimated_tokens,
     text_bytes: row.text_bytes,
-    path: unit.path ?? "",
-    archived: unit.state === "archived",
-  }) as ConversationRow
+    path: unit?.path ?? "",
+    archived: unit?.state === "archived",
+  }
 }

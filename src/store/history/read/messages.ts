@@ -1,13 +1,15 @@
-import type { Effect, Message, Role } from "../../../core/conversation.ts"
+import type { Effect, Message } from "../../../core/conversation.ts"
 import { isTime } from "../../../core/record.ts"
 import type { Ref } from "../../../core/ref.ts"
 import type { Usage } from "../../../core/usage.ts"
 import type { Db } from "../../sqlite/database.ts"
+import { rowQuery } from "../../sqlite/typed-query.ts"
 import { lineOfMessage, numberOfLine, readBlock } from "../codec.ts"
 import { FLAG } from "../flags.ts"
-import { type OnDamage, parsed, type Stored } from "../rot/sound.ts"
-import { type HistoryRow, isSound } from "../rot/sums.ts"
+import { type OnDamage, parsed } from "../rot/sound.ts"
+import { isSound } from "../rot/sums.ts"
 import type { MessageVersion, StoredMessage } from "../store.ts"
+import { type RowIn, TABLES } from "../tables.ts"
 import { type Owner, ownerOf, rowsOf } from "./rows.ts"
 
 /** What cannot be read is left out, and said by `onDamage`. */
@@ -16,27 +18,21 @@ export function messages(db: Db, ref: Ref, numbers: number[] | undefined, onDama
   if (owner === undefined) return []
   const { id } = owner
   const meet = () => onDamage(ref)
-  const rows = (numbers ? chosenRows(db, owner, numbers, meet) : rowsOf(db, "message", owner, meet)) as MessageRow[]
+  const rows = numbers ? chosenRows(db, owner, numbers, meet) : rowsOf(db, "message", owner, meet)
   const byChunk = Map.groupBy(rows, (row) => row.chunk)
   const found: { position: number; message: StoredMessage }[] = []
   for (const [chunk, members] of byChunk) {
-    const block = db.prepare(BODY_ROW).get(id, chunk) as Stored | undefined
+    const block = rowQuery(db, BODY_ROW, TABLES.body).get(id, chunk)
     const isWhole = block !== undefined && isSound("body", block)
-    const read = isWhole ? bodiesOf(block.data as Buffer, members) : []
+    const read = isWhole ? bodiesOf(block.data, members) : []
     if (read.length < members.length) meet()
-    for (const [row, body] of read) found.push({ position: row.position ?? row.number, message: toMessage(row, body) })
+    for (const { row, body } of read)
+      found.push({ position: row.position ?? row.number, message: toMessage(row, body) })
   }
   return found.sort((a, b) => a.position - b.position).map(({ message }) => message)
 }
 
-type MessageRow = {
-  number: number
-  position: number | null
-  chunk: number
-  role: Role
-  flags: number
-  at: number | null
-}
+type MessageRow = RowIn<"message">
 
 type Body = { n: number; model?: string; usage?: Usage; parts: Message["parts"]; effects?: Effect[] }
 
@@ -44,23 +40,23 @@ const BODY_ROW = "select * from body where conversation_id = ? and chunk = ?"
 
 const MESSAGE_ROW = "select * from message where conversation_id = ? and number = ?"
 
-function chosenRows(db: Db, owner: Owner, numbers: number[], onDamage: () => void): HistoryRow[] {
-  const get = db.prepare(MESSAGE_ROW)
+function chosenRows(db: Db, owner: Owner, numbers: number[], onDamage: () => void): MessageRow[] {
+  const get = rowQuery(db, MESSAGE_ROW, TABLES.message)
   const wanted = new Set(numbers)
-  const found = [...wanted].flatMap((number) => (get.get(owner.id, number) as Stored | undefined) ?? [])
+  const found = [...wanted].flatMap((number) => get.get(owner.id, number) ?? [])
   if (found.length === wanted.size && found.every((row) => isSound("message", row))) return found
-  return rowsOf(db, "message", owner, onDamage).filter((row) => wanted.has(row.number as number))
+  return rowsOf(db, "message", owner, onDamage).filter((row) => wanted.has(row.number))
 }
 
 /** Each row with its body, as far as it can be read. A few are looked up one by one; many are decoded at once. */
-function bodiesOf(data: Buffer, rows: MessageRow[]): [MessageRow, Body][] {
+function bodiesOf(data: Buffer, rows: MessageRow[]): { row: MessageRow; body: Body }[] {
   const byNumber = new Map(rows.map((row) => [row.number, row]))
   const [first] = rows
   const lines = first && rows.length === 1 ? [lineOfMessage(data, first.number) ?? ""] : (readBlock(data) ?? [])
   return lines.flatMap((line) => {
     const row = byNumber.get(numberOfLine(line))
     const body = row && (parsed(line) as Body | undefined)
-    return body ? [[row, body] as [MessageRow, Body]] : []
+    return body ? [{ row, body }] : []
   })
 }
 
@@ -81,10 +77,8 @@ function toMessage(row: MessageRow, body: Body): StoredMessage {
 
 export function versions(db: Db, ref: Ref, onDamage: OnDamage): MessageVersion[] {
   const owner = ownerOf(db, ref)
-  const rows = owner ? (rowsOf(db, "message", owner, () => onDamage(ref)) as VersionRow[]) : []
+  const rows = owner ? rowsOf(db, "message", owner, () => onDamage(ref)) : []
   return rows
     .map(({ number, version, flags }) => ({ number, version, copied: (flags & FLAG.copied) !== 0 }))
     .sort((a, b) => a.number - b.number)
 }
-
-type VersionRow = { number: number; version: number; flags: number }

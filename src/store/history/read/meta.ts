@@ -1,13 +1,14 @@
 import type { Db } from "../../sqlite/database.ts"
-import { parsed, type Stored } from "../rot/sound.ts"
+import { rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
+import { parsed } from "../rot/sound.ts"
 import { isSound } from "../rot/sums.ts"
+import { TABLES } from "../tables.ts"
 
 /** Undefined where it was never written, or is damaged in its table and in the index that repeats it. */
 export function metaValue(db: Db, key: string): string | undefined {
-  const row = db.prepare("select key, value, sum from meta where key = ?").get(key) as Stored | undefined
-  if (row && isSound("meta", row)) return row.value as string
-  const copy = db.prepare("select value from meta indexed by meta_copy where key = ?").pluck().get(key)
-  return copy as string | undefined
+  const row = rowQuery(db, "select key, value, sum from meta where key = ?", TABLES.meta).get(key)
+  if (row && isSound("meta", row)) return row.value
+  return valueQuery(db, "select value from meta indexed by meta_copy where key = ?", "text").get(key)
 }
 
 /** As `metaValue`, of what was written as JSON. */

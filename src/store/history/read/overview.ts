@@ -1,52 +1,63 @@
 import type { Db } from "../../sqlite/database.ts"
 import { rowQuery, tupleQuery } from "../../sqlite/typed-query.ts"
-import { asWritten, damagedIds, type OnDamage, parsed, type Stored } from "../rot/sound.ts"
-import type { HistoryRow } from "../rot/sums.ts"
+import { asWritten, damagedIds, type OnDamage, parsed } from "../rot/sound.ts"
 import type { Collection, ProjectIdentity, ProjectRow, Stats } from "../store.ts"
-import { ENDED_AT, NOT_DAMAGED, present, type Raw, STARTED_AT } from "./rows.ts"
+import { type RowIn, TABLES } from "../tables.ts"
+import { ENDED_AT, NOT_DAMAGED, STARTED_AT } from "./rows.ts"
 
 // What there is in all: projects, collections, counts.
 
 export function projects(db: Db, onDamage: OnDamage): ProjectRow[] {
-  return toProjects(db.prepare("select * from project order by path").all() as Stored[], onDamage)
+  return toProjects(rowQuery(db, "select * from project order by path", TABLES.project).all(), onDamage)
 }
 
 export function busiestProjects(db: Db, limit: number, onDamage: OnDamage): ProjectRow[] {
-  const rows = db
-    .prepare(
-      `select p.* from project p join conversation c on c.project_id = p.id and c.kind not in ('subagent', 'document', 'note')
-       where ${NOT_DAMAGED} group by p.id order by count(*) desc, p.path limit @limit`,
-    )
-    .all({ limit, damaged: damagedIds(db, onDamage) }) as Stored[]
+  const rows = rowQuery(
+    db,
+    `select p.* from project p join conversation c on c.project_id = p.id and c.kind not in ('subagent', 'document', 'note')
+     where ${NOT_DAMAGED} group by p.id order by count(*) desc, p.path limit @limit`,
+    TABLES.project,
+  ).all({ limit, damaged: damagedIds(db, onDamage) })
   return toProjects(rows, onDamage)
 }
 
 /** One that is damaged is left out; its conversations are then known to nobody. */
-function toProjects(rows: Stored[], onDamage: OnDamage): ProjectRow[] {
-  return wholeProjects(rows, onDamage).map((row) => ({ path: row.path as string, private: row.private === 1 }))
+function toProjects(rows: RowIn<"project">[], onDamage: OnDamage): ProjectRow[] {
+  return wholeProjects(rows, onDamage).map((row) => ({ path: row.path, private: row.private === 1 }))
 }
 
-function wholeProjects(rows: Stored[], onDamage: OnDamage): HistoryRow[] {
+function wholeProjects(rows: RowIn<"project">[], onDamage: OnDamage): RowIn<"project">[] {
   return rows
     .map((stored) => asWritten("project", stored, () => onDamage("the list of projects")))
     .filter((row) => row !== undefined)
 }
 
 export function projectIdentities(db: Db, onDamage: OnDamage): ProjectIdentity[] {
-  const rows = db.prepare("select * from project order by path").all() as Stored[]
+  const rows = rowQuery(db, "select * from project order by path", TABLES.project).all()
   return wholeProjects(rows, onDamage).map(({ path, private: hidden, git_remote, root_commit }) => ({
-    ...(present({ path, git_remote, root_commit } as Raw) as Omit<ProjectIdentity, "private">),
+    path,
+    git_remote: git_remote ?? undefined,
+    root_commit: root_commit ?? undefined,
     private: hidden === 1,
   }))
 }
 
 export function collections(db: Db, onDamage: OnDamage): Collection[] {
-  const rows = db.prepare("select * from collection order by name").all() as Stored[]
+  const rows = rowQuery(db, "select * from collection order by name", TABLES.collection).all()
   return rows.flatMap((stored) => {
     const row = asWritten("collection", stored, () => onDamage(`a collection of documents (${stored.name})`))
     if (!row) return []
-    const { sum: _, problems, ...rest } = row
-    return [{ ...present(rest), problems: parsed(problems as string) ?? [] } as Collection]
+    const { sum: _, only, project, version, synced_at, problems, ...rest } = row
+    return [
+      {
+        ...rest,
+        only: only ?? undefined,
+        project: project ?? undefined,
+        version: version ?? undefined,
+        synced_at: synced_at ?? undefined,
+        problems: (parsed(problems) ?? []) as string[],
+      },
+    ]
   })
 }
 
@@ -61,13 +72,20 @@ export function documentsIn(db: Db, name: string, onDamage: OnDamage) {
 
 export function historyStats(db: Db, onDamage: OnDamage): Stats {
   const damaged = damagedIds(db, onDamage)
-  const total = db
-    .prepare(
-      `select count(*) as conversations, ifnull(sum(message_count - copied_count), 0) as messages, ifnull(sum(estimated_tokens), 0) as estimated_tokens,
+  const total = rowQuery(
+    db,
+    `select count(*) as conversations, ifnull(sum(message_count - copied_count), 0) as messages, ifnull(sum(estimated_tokens), 0) as estimated_tokens,
          ifnull(sum(text_bytes), 0) as text_bytes, min(${STARTED_AT}) as earliest, max(${ENDED_AT}) as latest
        from conversation c where kind <> 'document' and ${NOT_DAMAGED}`,
-    )
-    .get({ damaged }) as Raw
+    {
+      conversations: "integer",
+      messages: "integer",
+      estimated_tokens: "integer",
+      text_bytes: "integer",
+      earliest: "integer?",
+      latest: "integer?",
+    },
+  ).get({ damaged })!
   const counts = (column: "source" | "kind") =>
     Object.fromEntries(
       tupleQuery(
@@ -77,7 +95,9 @@ export function historyStats(db: Db, onDamage: OnDamage): Stats {
       ).all({ damaged }),
     )
   return {
-    ...(present(total) as Omit<Stats, "sources" | "kinds">),
+    ...total,
+    earliest: total.earliest ?? undefined,
+    latest: total.latest ?? undefined,
     sources: counts("source"),
     kinds: counts("kind"),
   }

@@ -4,9 +4,10 @@ import type { Db } from "../../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../../sqlite/typed-query.ts"
 import { type Held, readHeld } from "../held.ts"
 import type { Stored } from "../rot/sound.ts"
-import { type HistoryRow, isSound } from "../rot/sums.ts"
+import { isSound } from "../rot/sums.ts"
 import { tableSql } from "../rot/table-sql.ts"
 import { spellingsOf } from "../spellings.ts"
+import { type RowIn, TABLES } from "../tables.ts"
 
 // What reading any table takes: damage is noticed, and nothing damaged is shown.
 
@@ -23,13 +24,13 @@ export function ownerOf(db: Db, ref: Ref): Owner | undefined {
 }
 
 /** The rows of a conversation, without those that are damaged. */
-export function rowsOf(
+export function rowsOf<Table extends Exclude<keyof Held, "body">>(
   db: Db,
-  table: Exclude<keyof Held, "body">,
+  table: Table,
   { id, held }: Owner,
   onDamage: () => void,
-): HistoryRow[] {
-  const stored = db.prepare(tableSql(table).allOf).all(id) as Stored[]
+): RowIn<Table>[] {
+  const stored = rowQuery(db, tableSql(table).allOf, TABLES[table]).all(id) as (RowIn<Table> & Stored)[]
   const isComplete = held === null || readHeld(held)[table] === stored.length
   if (isComplete && stored.every((row) => row.conversation_id === id && isSound(table, row))) return stored
   onDamage()

@@ -4,42 +4,33 @@ import { DexError, isDexError } from "../../../core/error.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { rowQuery, tupleQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { readBlock } from "../codec.ts"
-import { asWritten, damagedIds, type OnDamage, parsed, type Stored } from "../rot/sound.ts"
-import { type HistoryRow, isSound } from "../rot/sums.ts"
+import { asWritten, damagedIds, type OnDamage, parsed } from "../rot/sound.ts"
+import { isSound } from "../rot/sums.ts"
 import { tableSql } from "../rot/table-sql.ts"
 import type { KnownUnit, SourceReport, UnitMark, UnreadableFile } from "../store.ts"
+import { type RowIn, TABLES } from "../tables.ts"
 import { metaJson } from "./meta.ts"
-import { ENDED_AT, NOT_DAMAGED, present, type Raw } from "./rows.ts"
+import { ENDED_AT, NOT_DAMAGED } from "./rows.ts"
 
 // What was read before, and how far.
 
 export function knownUnits(db: Db, source: SourceId): Map<string, UnitMark> {
-  const rows = db
-    .prepare("select key, path, stamp, connector_version, redaction_version, state from unit where source = ?")
-    .raw()
-    .all(source)
+  const sql = "select key, path, stamp, connector_version, redaction_version, state from unit where source = ?"
+  const rows = tupleQuery(db, sql, ["text", "text", "text", "integer", "integer", TABLES.unit.state]).all(source)
   const marks = new Map<string, UnitMark>()
-  for (const [key, path, stamp, connector_version, redaction_version, state] of rows as [
-    string,
-    string,
-    string,
-    number,
-    number,
-    UnitMark["state"],
-  ][]) {
+  for (const [key, path, stamp, connector_version, redaction_version, state] of rows)
     marks.set(key, { path, stamp, connector_version, redaction_version, state })
-  }
   return marks
 }
 
 export function knownUnit(db: Db, source: SourceId, key: string): KnownUnit | undefined {
-  const stored = db.prepare("select * from unit where source = ? and key = ?").get(source, key) as Stored | undefined
+  const stored = rowQuery(db, "select * from unit where source = ? and key = ?", TABLES.unit).get(source, key)
   if (!stored) return undefined
   const { path, stamp, cursor, connector_version, redaction_version, born_at, modified_at, state, raw_withheld } =
     // Where the row itself is damaged, nothing it says of how far it was read can be relied on.
     asWritten("unit", stored, () => {}) ?? { ...stored, cursor: "null", connector_version: 0 }
   const mark = { path, stamp, cursor, connector_version, redaction_version, born_at, modified_at, state }
-  return { key, ...(mark as Omit<KnownUnit, "key" | "raw_withheld">), raw_withheld: raw_withheld === 1 }
+  return { key, ...mark, raw_withheld: raw_withheld === 1 }
 }
 
 export function knownContainers(db: Db, source: SourceId): Map<string, string> {
@@ -63,7 +54,7 @@ export function rawLines(
   if (!unit) return []
   const blocks = rawBlocks(db, unit, kind === "live" ? 0 : 1)
   return blocks.flatMap((block) => {
-    const lines = block && readBlock(block.data as Buffer)
+    const lines = block && readBlock(block.data)
     if (!lines && !onlyWhole) throw new DexError("damaged", `What dex kept of ${unitKey} is damaged.`)
     return lines ?? []
   })
@@ -74,8 +65,9 @@ function rawBlocks(
   db: Db,
   { id, blocks }: { id: number; blocks: number | null },
   kind: number,
-): (HistoryRow | undefined)[] {
-  const stored = db.prepare("select * from raw where unit_id = ? and kind = ? order by seq").all(id, kind) as Stored[]
+): (RowIn<"raw"> | undefined)[] {
+  const sql = "select * from raw where unit_id = ? and kind = ? order by seq"
+  const stored = rowQuery(db, sql, TABLES.raw).all(id, kind)
   const isComplete = blocks === null || blocks === db.prepare(tableSql("raw").countOf).pluck().get(id)
   if (isComplete && stored.every((row) => row.unit_id === id && row.kind === kind && isSound("raw", row))) return stored
   return [...stored.filter((row) => row.unit_id === id && row.kind === kind && isSound("raw", row)), undefined]
@@ -107,18 +99,18 @@ export function unitSources(db: Db): SourceId[] {
 export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
   const damaged = damagedIds(db, onDamage)
   return unitSources(db).flatMap((source) => {
-    const stored = db.prepare("select * from unit where source = ?").all(source) as Stored[]
+    const stored = rowQuery(db, "select * from unit where source = ?", TABLES.unit).all(source)
     const units = stored
       .map((row) => asWritten("unit", row, () => onDamage(`the record of ${source} files`)))
       .filter((row) => row !== undefined)
     const unreadableFiles = unreadable(db, source).map(({ path, reason }) => ({ path, reason }))
     if (units.length === 0 && unreadableFiles.length === 0) return []
-    const held = db
-      .prepare(
-        `select count(*) as conversations, ifnull(sum(message_count - copied_count), 0) as messages, max(${ENDED_AT}) as last_at
+    const held = rowQuery(
+      db,
+      `select count(*) as conversations, ifnull(sum(message_count - copied_count), 0) as messages, max(${ENDED_AT}) as last_at
          from conversation c where source = @source and ${NOT_DAMAGED}`,
-      )
-      .get({ source, damaged }) as Raw
+      { conversations: "integer", messages: "integer", last_at: "integer?" },
+    ).get({ source, damaged })!
     const kinds = tupleQuery(
       db,
       `select kind, count(*) from conversation c where source = @source and ${NOT_DAMAGED} group by kind`,
@@ -127,9 +119,9 @@ export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
     const skipped = createCounts()
     const unknown = createCounts()
     const redactions = createCounts()
-    const counts = (text: unknown) => Object.entries((parsed(text as string) ?? {}) as Record<string, number>)
+    const counts = (text: string) => Object.entries((parsed(text) ?? {}) as Record<string, number>)
     for (const unit of units) {
-      for (const { reason } of (parsed(unit.skipped as string) ?? []) as { reason: string }[]) skipped.add(reason)
+      for (const { reason } of (parsed(unit.skipped) ?? []) as { reason: string }[]) skipped.add(reason)
       for (const [type, n] of counts(unit.unknown)) unknown.add(type, n)
       for (const [rule, n] of counts(unit.redactions)) redactions.add(rule, n)
     }
@@ -139,7 +131,9 @@ export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
         source,
         units: stored.length,
         archived: units.filter((unit) => unit.state === "archived").length,
-        ...(present(held) as { conversations: number; messages: number }),
+        conversations: held.conversations,
+        messages: held.messages,
+        last_at: held.last_at ?? undefined,
         kinds: Object.fromEntries(kinds),
         skipped: skipped.all(),
         unknown: unknown.all(),

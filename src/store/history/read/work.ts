@@ -5,12 +5,12 @@ import type { Db } from "../../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { FLAG } from "../flags.ts"
 import { readHeld } from "../held.ts"
-import { asWritten, damagedIds, type OnDamage, type Stored } from "../rot/sound.ts"
-import type { HistoryRow, HistoryValue } from "../rot/sums.ts"
+import { asWritten, damagedIds, type OnDamage } from "../rot/sound.ts"
 import { sound } from "../rot/table-sql.ts"
 import type { CommandRow, CommitRow, MadeRow, Work } from "../store.ts"
+import { TABLES } from "../tables.ts"
 import { messages } from "./messages.ts"
-import { NOT_DAMAGED, type Owner, ownerOf, present, rowsOf, spellingsAsJson } from "./rows.ts"
+import { NOT_DAMAGED, type Owner, ownerOf, rowsOf, spellingsAsJson } from "./rows.ts"
 
 // What was done in conversations: files, commands, commits.
 
@@ -50,19 +50,19 @@ export function filesOf(db: Db, ref: Ref, onDamage: OnDamage): string[] {
   const owner = ownerOf(db, ref)
   if (!owner) return []
   const meet = () => onDamage(ref)
-  const file = db.prepare("select * from file where id = ?")
-  const paths = new Map<HistoryValue, string | undefined>()
-  const pathOf = (id: HistoryValue) => {
+  const file = rowQuery(db, "select * from file where id = ?", TABLES.file)
+  const paths = new Map<number, string | undefined>()
+  const pathOf = (id: number) => {
     if (!paths.has(id)) {
-      const stored = file.get(id) as Stored | undefined
-      paths.set(id, stored && (asWritten("file", stored, meet)?.path as string | undefined))
+      const stored = file.get(id)
+      paths.set(id, stored && asWritten("file", stored, meet)?.path)
     }
     return paths.get(id)
   }
   const files = new Map<string, boolean>()
-  const touches = rowsOf(db, "touch", owner, meet).sort((a, b) => (a.number as number) - (b.number as number))
+  const touches = rowsOf(db, "touch", owner, meet).sort((a, b) => a.number - b.number)
   for (const { file_id, action } of touches) {
-    const path = pathOf(file_id!)
+    const path = pathOf(file_id)
     if (path !== undefined) files.set(path, action === "edited" || files.get(path) === true)
   }
   const named = [...files]
@@ -106,8 +106,12 @@ export function madeIn(db: Db, ref: Ref, onDamage: OnDamage): MadeRow[] {
   const owner = ownerOf(db, ref)
   const rows = owner ? rowsOf(db, "made", owner, () => onDamage(ref)) : []
   return rows
-    .sort((a, b) => (a.number as number) - (b.number as number))
-    .map(({ number, kind, name, subject, branch }) => present({ number, kind, name, subject, branch }) as MadeRow)
+    .sort((a, b) => a.number - b.number)
+    .map(({ number, kind, name, subject, branch }) => ({
+      ...{ number, kind, name },
+      subject: subject ?? undefined,
+      branch: branch ?? undefined,
+    }))
 }
 
 export function commits(
@@ -186,14 +190,13 @@ function workOf(db: Db, owner: Owner, onDamage: () => void): Work {
   onDamage()
   const counted = new Set(
     rowsOf(db, "message", owner, onDamage)
-      .filter(({ flags }) => ((flags as number) & UNCOUNTED) === 0)
+      .filter(({ flags }) => (flags & UNCOUNTED) === 0)
       .map(({ number }) => number),
   )
-  const isCounted = ({ number }: HistoryRow) => counted.has(number!)
+  const isCounted = ({ number }: { number: number }) => counted.has(number)
   const edited = rowsOf(db, "touch", owner, onDamage).filter((row) => row.action === "edited" && isCounted(row))
   const made = rowsOf(db, "made", owner, onDamage).filter((row) => row.kind === "commit" && isCounted(row))
-  const sum = (name: "added" | "removed") =>
-    edited.reduce((total, row) => total + ((row[name] as number | null) ?? 0), 0)
+  const sum = (name: "added" | "removed") => edited.reduce((total, row) => total + (row[name] ?? 0), 0)
   return {
     lines_added: sum("added"),
     lines_removed: sum("removed"),

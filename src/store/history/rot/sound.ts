@@ -13,7 +13,7 @@ export type Stored = HistoryRow & { sum: number | null }
 export type OnDamage = (what: Ref | string) => void
 
 /** The row, or undefined if it is damaged. */
-export function asWritten(table: Summed, row: Stored, onDamage: () => void): HistoryRow | undefined {
+export function asWritten<Row extends Stored>(table: Summed, row: Row, onDamage: () => void): Row | undefined {
   if (isSound(table, row)) return row
   onDamage()
   return undefined

@@ -1,45 +1,23 @@
 import { crc32 } from "node:zlib"
 import type { Db } from "../../sqlite/database.ts"
+import { TABLES } from "../tables.ts"
 
 // Every row of the history carries a checksum of its values, so that a bit that flipped on disk is noticed by whoever
 // reads the row. Rows that an older dex wrote have none until a later sync gives them one.
 
 export type HistoryValue = string | number | Uint8Array | null
-export type Summed = keyof typeof SUMMED_COLUMNS
+export type Summed = keyof typeof TABLES
 
-/**
- * What each row's checksum covers, its primary key first. Append only: a value is known by its place, and one that is
- * null does not count, so that a later column changes no checksum.
- */
-export const SUMMED_COLUMNS = {
-  meta: ["key", "value"],
-  project: ["id", "path", "git_remote", "private", "root_commit"],
-  project_path: ["path", "project_id"],
-  unit: [
-    ...["id", "source", "key", "path", "stamp", "cursor", "born_at", "modified_at", "connector_version"],
-    ...["redaction_version", "state", "raw_withheld", "skipped", "unknown", "redactions", "blocks"],
-  ],
-  container: ["source", "path", "stamp"],
-  raw: ["unit_id", "kind", "seq", "records", "bytes", "data"],
-  conversation: [
-    ...["id", "source", "native_id", "unit_id", "authority", "project_id", "kind", "title", "title_from", "cwds"],
-    ...["git_branch", "git_commit", "agent_version", "parent_id", "parent_call_id", "fork_of", "resume_of"],
-    ...["started_at", "ended_at", "models", "usage", "message_count", "copied_count", "last_number"],
-    ...["estimated_tokens", "text_bytes", "change_seq", "held"],
-  ],
-  message: ["conversation_id", "number", "position", "chunk", "key", "role", "flags", "at", "version", "unit_id"],
-  body: ["conversation_id", "chunk", "data"],
-  claim: ["native_id", "unit_id", "authority", "live", "began_at"],
-  file: ["id", "project_id", "path"],
-  touch: ["conversation_id", "number", "file_id", "action", "written", "added", "removed"],
-  command: ["conversation_id", "number", "seq", "exit_status", "failed"],
-  made: ["conversation_id", "number", "kind", "name", "subject", "branch"],
-  deletion: ["change_seq", "conversation_id"],
-  tombstone: ["hash"],
-  collection: [
-    ...["name", "kind", "origin", "root", "only", "project", "version", "added_at", "synced_at", "problems"],
-  ],
-} as const satisfies Record<string, readonly string[]>
+/** What each row's checksum covers, its primary key first. */
+export const SUMMED_COLUMNS = columnsOf()
+
+function columnsOf(): Record<keyof typeof TABLES, readonly string[]> {
+  const columns: [string, string[]][] = Object.entries(TABLES).map(([table, { sum: _, ...summed }]) => [
+    table,
+    Object.keys(summed),
+  ])
+  return Object.fromEntries(columns) as Record<keyof typeof TABLES, string[]>
+}
 
 export const KEYS: Record<Summed, number> = {
   meta: 1,
