@@ -43,7 +43,7 @@ function textLength(message: MessageWrite): number {
 /** Two lists in their own orders become one: by time, where a message without one stands by the one before it. */
 function byTime<T extends Teller>(first: T[], second: T[]): T[] {
   if (second.length === 0) return first
-  const [a, b] = [first, second].map(runningTimes) as [number[], number[]]
+  const [a, b] = [runningTimes(first), runningTimes(second)]
   const merged: T[] = []
   let i = 0
   for (const [j, one] of second.entries()) {

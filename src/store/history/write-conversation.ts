@@ -236,7 +236,7 @@ function together(conversation: ConversationWrite, messages: Teller[]): Conversa
 
 /** A stored message as it was told. Its key is known as a hash only. */
 export function restored(row: OldRow, superseded = (row.flags & FLAG.superseded) !== 0): Teller & { position: number } {
-  const { model, usage, parts, effects } = JSON.parse(row.line) as MessageWrite
+  const { model, usage, parts, effects }: MessageWrite = JSON.parse(row.line)
   const message: MessageWrite = {
     key: "",
     role: row.role,

@@ -86,7 +86,7 @@ export function openPushed(path: string): Pushed {
     saveToken: (token) => write((db) => setMeta(db, "token", token)),
     begin: (hub) => (use((db) => meta(db, "hub")) === hub ? false : write((db) => begin(db, hub))),
     forgetNames: () => write((db) => void db.prepare("update pushed set conversation = null").run()),
-    health: () => use((db) => JSON.parse(meta(db, "health") ?? "{}") as PushHealth),
+    health: () => use((db): PushHealth => JSON.parse(meta(db, "health") ?? "{}")),
     saveHealth: (health) => write((db) => setMeta(db, "health", JSON.stringify(health))),
     get: ({ source, id }) =>
       use((db) => {

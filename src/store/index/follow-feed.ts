@@ -131,8 +131,8 @@ async function load(db: Db, store: HistoryReader, change: Change, { recent }: Fo
     number === CARD ? card === undefined : !versions.has(number),
   )
   const written = recent?.(row.ref)
-  const given = fresh.map((number) => written?.get(number))
-  const messages = given.includes(undefined) ? await store.messages(row.ref, fresh) : (given as StoredMessage[])
+  const given = fresh.flatMap((number) => written?.get(number) ?? [])
+  const messages = given.length < fresh.length ? await store.messages(row.ref, fresh) : given
   return { change, known, row, gone, fresh: messages, versions, card }
 }
 

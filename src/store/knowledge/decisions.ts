@@ -236,7 +236,7 @@ function inOrderOfNames(records: InOrder[]): InOrder[] {
 function madeOf({ time: _, subject, rejects, committed, ...row }: InOrder): MadeDecision {
   return {
     ...row,
-    subject: JSON.parse(subject) as string[],
+    subject: JSON.parse(subject),
     rejects: rejects ?? undefined,
     committed: committed ?? undefined,
   }
@@ -356,8 +356,8 @@ function known(db: Db, row: RowOf<typeof DECISION>): KnownDecision {
     ...quotedDecision(row),
     conversation: row.native_id ?? undefined,
     project: row.project ?? undefined,
-    files: JSON.parse(row.files) as string[],
-    symbols: JSON.parse(row.symbols) as string[],
+    files: JSON.parse(row.files),
+    symbols: JSON.parse(row.symbols),
     reversed_by: later && quotedDecision(later),
   }
 }

@@ -133,7 +133,7 @@ export function gitProject(db: Db, project: string): GitProject | undefined {
   ).get(knownProject(db, project) ?? null)
   if (!row) return undefined
   const { decided, left_out, ...read } = row
-  return { ...read, left_out: JSON.parse(left_out) as string[], decided: decided ?? undefined }
+  return { ...read, left_out: JSON.parse(left_out), decided: decided ?? undefined }
 }
 
 export function saveCommits(db: Db, write: GitWrite): { added: number } {

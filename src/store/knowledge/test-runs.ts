@@ -128,10 +128,10 @@ function knownRun(row: RowOf<typeof RUN>): KnownTestRun {
   return {
     ...{ source, id: native_id, root, number, at, command, runner, kind, folder, outcome, failed },
     script: row.script === 1,
-    targets: JSON.parse(row.targets) as string[],
-    filter: JSON.parse(row.filter) as string[],
+    targets: JSON.parse(row.targets),
+    filter: JSON.parse(row.filter),
     passed: passed ?? undefined,
-    failures: JSON.parse(row.failures) as NamedFailure[],
+    failures: JSON.parse(row.failures),
     complete: row.complete === 1,
     is_own_words: row.own === 1,
   }

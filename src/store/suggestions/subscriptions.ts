@@ -1,5 +1,5 @@
 import { isSamePath } from "../../core/path-key.ts"
-import type { Pattern, Subscription } from "../../core/suggestion.ts"
+import type { Subscription } from "../../core/suggestion.ts"
 import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 
@@ -84,7 +84,7 @@ function subscriptionOf(row: Row): Subscription {
     id: row.id,
     project: row.project,
     session: row.session ?? undefined,
-    patterns: JSON.parse(row.patterns) as Pattern[],
+    patterns: JSON.parse(row.patterns),
     deliver: row.deliver,
     url: row.url ?? undefined,
     min_relevance: row.min_relevance,

@@ -299,7 +299,7 @@ function redactPatterns(db: Db, redact: (text: string) => string): void {
   const rows = rowQuery(db, "select id, patterns from subscription", { id: "text", patterns: "text" }).all()
   const set = db.prepare("update subscription set patterns = ? where id = ?")
   for (const { id, patterns } of rows) {
-    const known = JSON.parse(patterns) as Pattern[]
+    const known: Pattern[] = JSON.parse(patterns)
     const clean = JSON.stringify(known.map((one) => ({ ...one, pattern: redact(one.pattern) })))
     if (clean !== patterns) set.run(clean, id)
   }
