@@ -1,12 +1,14 @@
 import { DexError } from "../../../core/error.ts"
 import type { Ref } from "../../../core/ref.ts"
 import { type Db, inTransaction } from "../../sqlite/database.ts"
+import { rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { loadLines } from "../bodies.ts"
 import { saveEffects } from "../effects.ts"
 import { HELD } from "../held.ts"
 import { projectPathsOf } from "../project-paths.ts"
+import { TABLES } from "../tables.ts"
 import { hasMissingRows, hasSoundRecords, type Injury, inspectConversation } from "./inspect.ts"
-import { despiteIndexes, parsed, primaryKeyOf, type Stored, unsoundRows } from "./sound.ts"
+import { despiteIndexes, parsed, primaryKeyOf, unsoundRows } from "./sound.ts"
 import { type HistoryValue, SUMMED, type Summed } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
@@ -33,9 +35,9 @@ export function heal(db: Db, refs: readonly Ref[], everywhere = false): Healing 
       for (const row of unsoundRows(db, table)) replaceLost(db, table, primaryKeyOf(table, row))
     if (everywhere) db.exec("reindex") // an index may be damaged too: it is made of the rows
     const healing: Healing = { restored: [], again: [], lost: [] }
-    const idOf = db.prepare("select id from conversation where source = ? and native_id = ?").pluck()
+    const idOf = valueQuery(db, "select id from conversation where source = ? and native_id = ?", "integer")
     for (const { source, id: name } of refs) {
-      const id = idOf.get(source, name) as number | undefined
+      const id = idOf.get(source, name)
       if (id === undefined) continue // forgotten meanwhile
       let injury = inspectConversation(db, id)
       if (injury?.what.length === 1 && injury.what[0]!.startsWith("its files")) {
@@ -97,12 +99,9 @@ function replaceLost(db: Db, table: Summed, key: HistoryValue[]): void {
     db.prepare("update meta set value = ? where key = 'history_id'").run(globalThis.crypto.randomUUID())
   }
   if (table === "file") {
-    const users = db
-      .prepare("select distinct conversation_id from touch where file_id = ?")
-      .pluck()
-      .all(...key)
+    const users = valueQuery(db, "select distinct conversation_id from touch where file_id = ?", "integer").all(...key)
     despiteIndexes(db, () => db.prepare("delete from file where id = ?").run(...key))
-    for (const id of users) renewEffects(db, id as number)
+    for (const id of users) renewEffects(db, id)
   }
   if (table === "container") db.prepare("delete from container where source = ? and path = ?").run(...key)
   if (table === "claim")
@@ -116,7 +115,7 @@ function replaceLost(db: Db, table: Summed, key: HistoryValue[]): void {
 
 /** Files, commands and commits stand in the messages too. */
 function renewEffects(db: Db, id: number): void {
-  const projectId = db.prepare("select project_id from conversation where id = ?").pluck().get(id) as number | null
+  const projectId = valueQuery(db, "select project_id from conversation where id = ?", "integer?").get(id) ?? null
   const folders = projectId === null ? [] : projectPathsOf(db, projectId)
   despiteIndexes(db, () => {
     for (const table of ["touch", "command", "made"] as const) db.prepare(tableSql(table).deleteOf).run(id)
@@ -130,12 +129,12 @@ function renewEffects(db: Db, id: number): void {
 
 /** Another connector's work is done again: from the source where it is there, else from raw records if those are whole. */
 function readAgain(db: Db, id: number): boolean {
-  const units = db
-    .prepare(
-      `select u.* from unit u where u.id = (select unit_id from conversation where id = @id) or u.id in
-         (select l.unit_id from conversation c join claim l on l.native_id = c.native_id join unit n on n.id = l.unit_id and n.source = c.source where c.id = @id)`,
-    )
-    .all({ id }) as Stored[]
+  const units = rowQuery(
+    db,
+    `select u.* from unit u where u.id = (select unit_id from conversation where id = @id) or u.id in
+       (select l.unit_id from conversation c join claim l on l.native_id = c.native_id join unit n on n.id = l.unit_id and n.source = c.source where c.id = @id)`,
+    TABLES.unit,
+  ).all({ id })
   const useful = units.filter(
     (unit) => unit.state === "present" || (unit.raw_withheld !== 1 && hasSoundRecords(db, unit)),
   )

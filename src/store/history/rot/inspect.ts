@@ -1,7 +1,9 @@
 import type { Ref } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
+import { rowQuery, tupleQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { numberOfLine, readBlock } from "../codec.ts"
 import { readHeld } from "../held.ts"
+import { TABLES } from "../tables.ts"
 import { conversationRef, type Stored, unsoundRows } from "./sound.ts"
 import { type HistoryRow, type HistoryValue, isSound, type Summed } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
@@ -39,7 +41,7 @@ const HEADS = ["conversation", "project", "unit"]
 
 /** Everything there is, row by row and block by block. */
 export function inspect(db: Db): Inspection {
-  const ids = db.prepare("select id from conversation order by id").pluck().all() as number[]
+  const ids = valueQuery(db, "select id from conversation order by id", "integer").all()
   const known = new Set<HistoryValue>(ids)
   const bad = PARTS.flatMap((table) => unsoundRows(db, table).map((row) => ({ table, row })))
   const ownerOf = ({ row }: Bad) => row.conversation_id!
@@ -64,13 +66,13 @@ export function unsealed(db: Db): number {
   const sql = `select (select count(*) from conversation where held is null)
     + (select count(*) from unit u where blocks is null
         and not exists (select 1 from conversation c where c.unit_id = u.id and c.held is null))`
-  return db.prepare(sql).pluck().get() as number
+  return valueQuery(db, sql, "integer").get()!
 }
 
 export function injuriesOf(db: Db, refs: readonly Ref[]): Injury[] {
-  const idOf = db.prepare("select id from conversation where source = ? and native_id = ?").pluck()
+  const idOf = valueQuery(db, "select id from conversation where source = ? and native_id = ?", "integer")
   return refs.flatMap((ref) => {
-    const id = idOf.get(ref.source, ref.id) as number | undefined
+    const id = idOf.get(ref.source, ref.id)
     return (id === undefined ? undefined : inspectConversation(db, id)) ?? []
   })
 }
@@ -82,9 +84,9 @@ export function inspectConversation(
   bad: Bad[] = badRowsOf(db, id),
   areSound = (unit: Stored) => hasSoundRecords(db, unit),
 ): Injury | undefined {
-  const stored = db.prepare("select * from conversation where id = ?").get(id) as Stored
-  const project = db.prepare("select * from project where id = ?").get(stored.project_id) as Stored | undefined
-  const unit = db.prepare("select * from unit where id = ?").get(stored.unit_id) as Stored | undefined
+  const stored = rowQuery(db, "select * from conversation where id = ?", TABLES.conversation).get(id)!
+  const project = rowQuery(db, "select * from project where id = ?", TABLES.project).get(stored.project_id)
+  const unit = rowQuery(db, "select * from unit where id = ?", TABLES.unit).get(stored.unit_id)
   const rows = [...bad]
   if (!isSound("conversation", stored)) rows.push({ table: "conversation", row: stored })
   if (project && !isSound("project", project)) rows.push({ table: "project", row: project })
@@ -124,7 +126,7 @@ function remedyOf(unit: Stored | undefined, badRecords: boolean): Injury["restor
 
 /** True where a table has not as many rows of the conversation as were written. */
 export function hasMissingRows(db: Db, id: number): boolean {
-  const held = db.prepare("select held from conversation where id = ?").pluck().get(id) as string | null
+  const held = valueQuery(db, "select held from conversation where id = ?", "text?").get(id) ?? null
   if (held === null) return false
   const counts = readHeld(held)
   return PARTS.some((table) => db.prepare(tableSql(table).countOf).pluck().get(id) !== counts[table])
@@ -133,20 +135,19 @@ export function hasMissingRows(db: Db, id: number): boolean {
 /** The numbers of the messages whose text is in no block that can be read. */
 function unreadableMessages(db: Db, id: number): number[] {
   const readable = new Set<string>()
-  const blocks = db.prepare("select chunk, data from body where conversation_id = ?").all(id)
-  for (const { chunk, data } of blocks as { chunk: number; data: Buffer }[])
+  const blocks = tupleQuery(db, "select chunk, data from body where conversation_id = ?", ["integer", "blob"]).all(id)
+  for (const [chunk, data] of blocks)
     for (const line of readBlock(data) ?? []) readable.add(`${chunk} ${numberOfLine(line)}`)
-  const rows = db.prepare("select number, chunk from message where conversation_id = ? order by number").all(id)
-  return (rows as { number: number; chunk: number }[])
-    .filter(({ number, chunk }) => !readable.has(`${chunk} ${number}`))
-    .map(({ number }) => number)
+  const sql = "select number, chunk from message where conversation_id = ? order by number"
+  const rows = tupleQuery(db, sql, ["integer", "integer"]).all(id)
+  return rows.filter(([number, chunk]) => !readable.has(`${chunk} ${number}`)).map(([number]) => number)
 }
 
 /** Whether all raw records of a unit are there, in order, and can be read. A block with its right checksum is what was written. */
 export function hasSoundRecords(db: Db, unit: Stored): boolean {
-  const blocks = db.prepare("select * from raw where unit_id = ? order by kind, seq").iterate(unit.id!)
+  const blocks = rowQuery(db, "select * from raw where unit_id = ? order by kind, seq", TABLES.raw)
   const next = [0, 0]
-  for (const row of blocks as Iterable<Stored & { kind: number; data: Buffer }>) {
+  for (const row of blocks.iterate(unit.id!)) {
     const isRead = row.sum !== null || readBlock(row.data)?.length === row.records
     if (!isSound("raw", row) || row.seq !== next[row.kind] || !isRead) return false
     next[row.kind]!++
@@ -169,13 +170,10 @@ const OTHERS: [table: Summed, one: string, more: string][] = [
 
 function inspectOthers(db: Db): string[] {
   const rows = OTHERS.flatMap(([table, one, more]) => said(unsoundRows(db, table).length, one, "damaged", more))
-  const orphans = db
-    .prepare("select count(distinct unit_id) from raw where unit_id not in (select id from unit)")
-    .pluck()
-    .get() as number
-  const empty = db
-    .prepare("select * from unit u where not exists (select 1 from conversation c where c.unit_id = u.id)")
-    .all() as Stored[]
+  const stray = "select count(distinct unit_id) from raw where unit_id not in (select id from unit)"
+  const orphans = valueQuery(db, stray, "integer").get()!
+  const unused = "select * from unit u where not exists (select 1 from conversation c where c.unit_id = u.id)"
+  const empty = rowQuery(db, unused, TABLES.unit).all()
   const withoutOwner = empty.filter((unit) => !hasSoundRecords(db, unit)).length
   return [...rows, ...said(orphans + withoutOwner, "file's raw records", "damaged", "files' raw records")]
 }

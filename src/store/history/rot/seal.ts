@@ -1,7 +1,9 @@
 import { type Db, inTransaction } from "../../sqlite/database.ts"
+import { rowQuery, tupleQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { packBlock, readBlock } from "../codec.ts"
 import { BLOCKS, HELD } from "../held.ts"
 import { metaValue } from "../read/meta.ts"
+import { TABLES } from "../tables.ts"
 import { rowSum, SUMMED, type Summed } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
@@ -14,15 +16,15 @@ export function seal(db: Db, deadline: number): void {
   if (metaValue(db, "sealed") !== undefined && !hasUnsealed(db)) return
   const isTime = () => Date.now() < deadline
   for (let id = 0; isTime(); ) {
-    const next = db.prepare("select min(id) from conversation where held is null and id > ?").pluck().get(id)
-    if (next === null) break
-    id = next as number
+    const next = valueQuery(db, "select min(id) from conversation where held is null and id > ?", "integer?").get(id)
+    if (next == null) break
+    id = next
     inTransaction(db, () => sealConversation(db, id))
   }
   for (let id = 0; isTime(); ) {
-    const next = db.prepare("select min(id) from unit where blocks is null and id > ?").pluck().get(id)
-    if (next === null) break
-    id = next as number
+    const next = valueQuery(db, "select min(id) from unit where blocks is null and id > ?", "integer?").get(id)
+    if (next == null) break
+    id = next
     inTransaction(db, () => sealUnit(db, id))
   }
   for (const table of SUMMED) while (isTime() && inTransaction(db, () => sealRows(db, table)) === ROWS_AT_ONCE);
@@ -37,9 +39,9 @@ function hasUnsealed(db: Db): boolean {
 }
 
 function sealConversation(db: Db, id: number): void {
-  const blocks = db.prepare("select chunk, data from body where conversation_id = ? and sum is null").all(id)
+  const sql = "select chunk, data from body where conversation_id = ? and sum is null"
   const save = db.prepare("update body set data = ?, sum = ? where conversation_id = ? and chunk = ?")
-  for (const { chunk, data: old } of blocks as { chunk: number; data: Buffer }[]) {
+  for (const [chunk, old] of tupleQuery(db, sql, ["integer", "blob"]).all(id)) {
     const lines = readBlock(old)
     if (!lines) return
     const { data } = packBlock(lines)
@@ -50,10 +52,9 @@ function sealConversation(db: Db, id: number): void {
 }
 
 function sealUnit(db: Db, id: number): void {
-  const blocks = db.prepare("select * from raw where unit_id = ? and sum is null").all(id)
+  const blocks = rowQuery(db, "select * from raw where unit_id = ? and sum is null", TABLES.raw).all(id)
   const save = db.prepare("update raw set data = ?, sum = ? where unit_id = ? and kind = ? and seq = ?")
-  type Raw = { kind: number; seq: number; records: number; bytes: number; data: Buffer }
-  for (const { kind, seq, records, bytes, data: old } of blocks as Raw[]) {
+  for (const { kind, seq, records, bytes, data: old } of blocks) {
     const lines = readBlock(old)
     if (lines?.length !== records) return
     const { data } = packBlock(lines)

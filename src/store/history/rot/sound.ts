@@ -1,6 +1,7 @@
 import type { SourceId } from "../../../core/conversation.ts"
 import type { Ref } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
+import { rowQuery } from "../../sqlite/typed-query.ts"
 import { type HistoryRow, type HistoryValue, isSound, KEYS, SUMMED_COLUMNS, type Summed } from "./sums.ts"
 import { sound, tableSql } from "./table-sql.ts"
 
@@ -69,9 +70,8 @@ export function damagedIds(db: Db, onDamage: OnDamage): string {
 
 /** What a conversation is called, though its row may be damaged: the index on its name is a second copy. */
 export function conversationRef(db: Db, { id, source, native_id }: HistoryRow): Ref {
-  const named = db
-    .prepare("select source, native_id as id from conversation indexed by sqlite_autoindex_conversation_1 where id = ?")
-    .get(id) as Ref | undefined
+  const sql = "select source, native_id as id from conversation indexed by sqlite_autoindex_conversation_1 where id = ?"
+  const named = rowQuery(db, sql, { source: "text", id: "text" }).get(id)
   return named ?? { source: source as SourceId, id: native_id as string }
 }
 
