@@ -1,10 +1,16 @@
 import { join } from "node:path"
 import { FEATURES } from "../../src/answers/answering.ts"
+import { type AnswerEvidence, evidenceOf, probabilityOf } from "../../src/answers/ask.run.ts"
 import { answerCandidates } from "../../src/answers/candidates.ts"
-import { type AnswerEvidence, evidenceOf, probabilityOf } from "../../src/answers/confidence.ts"
-import { type Answering, chosen, quoteOf, rankStatements } from "../../src/answers/extract.ts"
+import {
+  type Answering,
+  type AnswerWeights,
+  chosen,
+  quoteOf,
+  rankStatements,
+  scoreOf,
+} from "../../src/answers/extract.ts"
 import { createPassages } from "../../src/answers/passages.ts"
-import { type AnswerWeights, scoreOf } from "../../src/answers/weights.ts"
 import { createDex } from "../../src/app/dex.ts"
 import { CACHE_DIR } from "../home.ts"
 import { holdsOneOf, namesEvery, wordsRead } from "./ask.ts"

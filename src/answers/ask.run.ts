@@ -1,6 +1,6 @@
 import { isoDate } from "../core/dates.ts"
 import { DexError } from "../core/error.ts"
-import { collectionOf, parseRef } from "../core/ref.ts"
+import { collectionOf, formatRef, parseRef } from "../core/ref.ts"
 import { estimateTokens } from "../core/tokens.ts"
 import type { Model } from "../llm/model.ts"
 import { redactText } from "../redact/redact.ts"
@@ -9,12 +9,10 @@ import { safe } from "../render/terminal.ts"
 import { parseQuery } from "../search/query.ts"
 import type { Dex } from "../tools/context.ts"
 import { type CheckedAnswer, type Cited, checkCitations } from "./cited.ts"
-import { answersNothing, atMostMedium, confidenceOf, evidenceOf, probabilityOf } from "./confidence.ts"
 import { type Answering, quoted } from "./extract.ts"
 import { openLibrary, type PassageLibrary } from "./library.ts"
 import { type Caps, DEFAULT_CAPS, type LoopResult, runLoop, type Step } from "./loop.ts"
-import { olderOnTheSame } from "./older.ts"
-import type { Passage } from "./passages.ts"
+import { newestFirst, type Passage } from "./passages.ts"
 
 export type AskInput = {
   query: string
@@ -28,11 +26,11 @@ export type AskInput = {
 }
 
 /** What an answer must know of what was asked. */
-export type AnswerRequest = Pick<AskInput, "query" | "max_tokens">
+type AnswerRequest = Pick<AskInput, "query" | "max_tokens">
 export type AskAnswer = Awaited<ReturnType<typeof finish>>
 
 /** What to show while it works, and how much it may use. */
-export type AskHooks = { onStep?: (step: Step) => void; caps?: Caps }
+type AskHooks = { onStep?: (step: Step) => void; caps?: Caps }
 
 export const NO_MODEL = "No model is set up, so these are quotes."
 const NOT_FOUND = "No answer was found."
@@ -239,4 +237,91 @@ function droppedNotes({ dropped }: CheckedAnswer): string[] {
       ? [`${count} ${count === 1 ? "sentence" : "sentences"} ${said[reason as keyof typeof said]} left out.`]
       : [],
   )
+}
+
+export type Older = { n: number; newer: number; note: string }
+
+/** Which cited passages are older than another one on the same document or the same edited file. */
+async function olderOnTheSame(library: PassageLibrary, cited: Passage[]): Promise<Older[]> {
+  const isDocument = ({ conversation }: Passage) => conversation.source === "docs"
+  const said = cited.filter((passage) => !isDocument(passage))
+  const edited = said.length === 0 ? [] : await library.editedBy(said.map(({ conversation }) => conversation))
+  const subjects = new Map([
+    ...cited.filter(isDocument).map(({ n, conversation }) => [n, new Set([formatRef(conversation)])] as const),
+    ...said.map(({ n }, i) => [n, new Set(edited[i])] as const),
+  ])
+  const found: Older[] = []
+  const sorted = newestFirst(cited)
+  for (const [i, old] of sorted.entries()) {
+    const newer = sorted
+      .slice(0, i)
+      .find((one) => dayOf(one) !== dayOf(old) && shared(subjects, one, old) !== undefined)
+    if (!newer || newer.at === undefined || old.at === undefined) continue
+    const on = shared(subjects, newer, old)
+    found.push({
+      n: old.n,
+      newer: newer.n,
+      note: `[${old.n}] of ${isoDate(old.at).slice(0, 10)} is older than [${newer.n}] on ${on}.`,
+    })
+  }
+  return found
+}
+
+function dayOf({ at }: Passage): string | undefined {
+  return at === undefined ? undefined : isoDate(at).slice(0, 10)
+}
+
+function shared(subjects: Map<number, Set<string>>, a: Passage, b: Passage): string | undefined {
+  return [...(subjects.get(a.n) ?? [])].find((subject) => subjects.get(b.n)?.has(subject))
+}
+
+/** How much of what was asked the statements hold that would be shown, from 0 to 1, a rare word counting for more. */
+export type AnswerEvidence = {
+  /** In the words of the one that holds most. */
+  own: number
+  /** With the sentence that leads to it and the headings above it. */
+  introduced: number
+  /** With all that stands around it. */
+  passage: number
+}
+
+export type Confidence = "high" | "medium" | "low"
+
+/** Fitted on the build half of the labelled questions and of those that nothing answers: `npm run eval:answers -- --fit`. */
+const WEIGHTS = { base: -2.97, own: 1.47, introduced: 3.55, passage: 0.74 }
+const HIGH = 0.88
+const MEDIUM = 0.5
+const LEAST_WORDS = 3
+/** Below this "not found" is the better answer. */
+const LEAST = 0.21
+
+export function evidenceOf(shown: Answering[]): AnswerEvidence {
+  const most = (share: (features: Answering["features"]) => number) =>
+    Math.max(0, ...shown.map(({ features }) => share(features)))
+  return {
+    own: most(({ own }) => own),
+    introduced: most(({ own, lead, heading }) => own + lead + heading),
+    passage: most(({ own, lead, heading, around, passage }) => own + lead + heading + around + passage),
+  }
+}
+
+/** The probability that one of the statements answers. Computed from what they hold; no model is asked. */
+export function probabilityOf({ own, introduced, passage }: AnswerEvidence, weights = WEIGHTS): number {
+  const sum = weights.base + weights.own * own + weights.introduced * introduced + weights.passage * passage
+  return 1 / (1 + Math.exp(-sum))
+}
+
+function answersNothing(evidence: AnswerEvidence): boolean {
+  return probabilityOf(evidence) < LEAST
+}
+
+/** A statement that has the only two words of a question need not answer it, so of few words the confidence is never high. */
+function confidenceOf(evidence: AnswerEvidence, words: number): Confidence {
+  const probability = probabilityOf(evidence)
+  if (probability >= HIGH && words >= LEAST_WORDS) return "high"
+  return probability >= MEDIUM ? "medium" : "low"
+}
+
+function atMostMedium(confidence: Confidence): Confidence {
+  return confidence === "high" ? "medium" : confidence
 }

@@ -2,7 +2,6 @@ import type { CommitDiff } from "../git/commit-diffs.ts"
 import type { BlameFacts, KnownEdit, RanBy, Worker } from "./facts.ts"
 import { fileIndex, madeBy, writtenBy } from "./file-index.ts"
 import { lineKey } from "./line-key.ts"
-import { saidWithin, secondsSince, wentOn } from "./said.ts"
 
 /** What speaks for a conversation having made a commit, each between 0 and about 1. Their weights are in weights.ts. */
 export type CommitFeatures = {
@@ -53,7 +52,7 @@ export type CommitCandidate = {
 }
 export type Writer = { edit: KnownEdit; features: LineFeatures }
 
-export type CommitEvidence = {
+type CommitEvidence = {
   candidates: CommitCandidate[]
   /** For each line that the commit added to its nth file: who had written it, each with its newest edit that did. */
   writersIn: (file: number) => Writer[][]
@@ -260,4 +259,35 @@ function isAlike({ at, subject }: NamedCommit, ran: { subject: string; at: numbe
 /** Whether what git told there can be of this commit. */
 export function mayBeSame(commit: NamedCommit, ran: { hash: string; subject: string; at: number }): boolean {
   return isSameCommit(commit, ran) || isAlike(commit, ran)
+}
+
+// When something was said in a conversation, in seconds since 1970.
+
+const ENDED_BEFORE_SECONDS = 10 * 60
+
+/** Of those in which something was said not longer ago than `most`: how long before this second. */
+function saidWithin(workers: Worker[], second: number, most: number): Map<Worker, number> {
+  const found = new Map<Worker, number>()
+  for (const worker of workers) {
+    if ((worker.said.at(-1) ?? 0) < second - most) continue
+    const since = secondsSince(worker, second)
+    if (since !== undefined && since <= most) found.set(worker, since)
+  }
+  return found
+}
+
+/** How long before this second something was said last. */
+function secondsSince({ said }: Worker, second: number): number | undefined {
+  let [low, high] = [0, said.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (said[middle]! <= second) low = middle + 1
+    else high = middle
+  }
+  return low === 0 ? undefined : second - said[low - 1]!
+}
+
+/** It had begun, and was over by a few minutes at most. */
+function wentOn({ said }: Worker, second: number): boolean {
+  return said.length > 0 && said[0]! <= second && second <= said.at(-1)! + ENDED_BEFORE_SECONDS
 }

@@ -1,14 +1,13 @@
-import { closeSync } from "node:fs"
+import { closeSync, fstatSync, lstatSync, readlinkSync, realpathSync } from "node:fs"
 import { lstat, readdir, realpath, stat } from "node:fs/promises"
 import { basename, dirname, join, sep } from "node:path"
 import { DexError } from "../core/error.ts"
 import { type OpenedFile, openFile, RefusedFile, readOpened } from "../files/read-file.ts"
-import { filePlaceOf, isAt } from "./contained.ts"
 import { formatOf, MAX_DOCUMENT_BYTES } from "./document.ts"
 
 /** `path` is relative to the root, with forward slashes. */
 export type DocumentFile = { path: string; size: number; modified_at: number }
-export type SkippedFile = { path: string; reason: string }
+type SkippedFile = { path: string; reason: string }
 
 const MAX_FILES = 50_000
 const MAX_DEPTH = 64
@@ -157,4 +156,46 @@ function refused(path: string, reason: string, cause?: unknown): DexError {
 
 function byPath(a: { path: string }, b: { path: string }): number {
   return a.path < b.path ? -1 : a.path > b.path ? 1 : 0
+}
+
+/** Which file stands at a path, and in which real folder. */
+type FilePlace = { folder: string; dev: bigint; ino: bigint }
+
+/** Undefined where no regular file stands there, or where its folder is being exchanged. */
+export function filePlaceOf(file: string): FilePlace | undefined {
+  try {
+    const folder = realpathSync.native(dirname(file))
+    const found = lstatSync(file, { bigint: true })
+    if (!found.isFile() || realpathSync.native(dirname(file)) !== folder) return undefined
+    return { folder, dev: found.dev, ino: found.ino }
+  } catch {
+    return undefined // gone, or not for us to look at
+  }
+}
+
+/** Each asks for one more exchange of a folder, there and back, between two calls that follow on one another. */
+const LOOKS = 4
+
+/**
+ * True where the open file is the one that stood at this place before it was opened, and stands there now. Linux names the
+ * path of an open file; elsewhere the place is looked at several times.
+ */
+export function isAt(fd: number, file: string, before: FilePlace, openName = nameOfOpen): boolean {
+  const opened = fstatSync(fd, { bigint: true })
+  const named = openName(fd)
+  if (named !== undefined) return named === join(before.folder, basename(file)) && isSame(filePlaceOf(file), opened)
+  const looks = [before, ...Array.from({ length: LOOKS }, () => filePlaceOf(file))]
+  return looks.every((look) => look?.folder === before.folder && isSame(look, opened))
+}
+
+function isSame(place: FilePlace | undefined, opened: { dev: bigint; ino: bigint }): boolean {
+  return place?.dev === opened.dev && place.ino === opened.ino
+}
+
+function nameOfOpen(fd: number): string | undefined {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`)
+  } catch {
+    return undefined // only Linux has it
+  }
 }

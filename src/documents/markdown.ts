@@ -1,9 +1,9 @@
 import { fromMarkdown, type Extension as Tree } from "mdast-util-from-markdown"
 import { gfmFromMarkdown } from "mdast-util-gfm"
+import { parse, postprocess, preprocess } from "micromark"
 import { gfm } from "micromark-extension-gfm"
 import type { ParsedDocument } from "./document.ts"
 import { isBlank, splitLines } from "./lines.ts"
-import { type BlockStart, blockStarts, type MarkdownDialect } from "./markdown-blocks.ts"
 import { blocksOfLines, type Heading, headingText, titleOf, toSections } from "./sections.ts"
 
 /** Sections begin at headings of the document itself: not at those in lists, quotes, code or comments. */
@@ -73,4 +73,150 @@ function titleInMatter(lines: string[]): string {
     return headingText(value.replace(/\s+#.*$/, ""))
   }
   return ""
+}
+
+type Syntax = ReturnType<typeof gfm>
+type BlockStart = { line: number; heading?: { level: number; source: string } }
+
+/** What MDX adds. Made anew for each document: its scripts have a budget. */
+type MarkdownDialect = Syntax
+
+/**
+ * The lines where blocks of the document itself begin, in order, and the headings among them. A list's items are
+ * blocks, and so is what stands between the tags of a component.
+ *
+ * The parser copies all that it has read whenever a list closes: time grows with the square of the text. So it reads a
+ * window at a time. The last block in a window may go on behind it: the next window begins with a block before its end
+ * that is read the same whatever was closed before it.
+ */
+export function blockStarts(lines: string[], dialect?: MarkdownDialect, windowChars = 8_000): BlockStart[] {
+  refuseDeepNesting(lines)
+  const syntax = [BLOCKS_ONLY, GFM_BLOCKS, ...(dialect ? [blocksOnly(dialect)] : [])]
+  const starts: BlockStart[] = []
+  let work = 0
+  let size = windowChars
+  for (let from = 0; from < lines.length; ) {
+    const to = windowEnd(lines, from, size)
+    const isLast = to === lines.length
+    const found = startsIn(lines.slice(from, to).join("\n"), syntax, isLast)
+    const next = isLast
+      ? undefined
+      : found?.starts.findLast(({ line, isFree }) => line > 1 && (isFree || lines[from + line - 2]!.trim() === ""))
+    if (found && (isLast || next || found.starts.length === 0)) {
+      const until = next?.line ?? Number.POSITIVE_INFINITY
+      for (const { line, heading } of found.starts)
+        if (line < until) starts.push({ line: from + line, ...(heading && { heading }) })
+      from = next ? from + next.line - 1 : to
+      size = windowChars
+      continue
+    }
+    size *= 2
+    if (found?.isContainer) work += size ** 2
+    if (work > MAX_WORK) throw new Error("it holds a list or quote that takes too long to parse")
+  }
+  return starts
+}
+
+/** Enough for a list item or a quotation of 32,000 characters or 2,000 lines. */
+const MAX_WORK = 1.5e9
+const MAX_DEPTH = 100
+
+/** Inside paragraphs nothing is parsed: sections do not need it, and links and emphasis are slow on hostile text. */
+const BLOCKS_ONLY: Syntax = {
+  disable: {
+    null: [
+      "attention",
+      "autolink",
+      "characterEscape",
+      "characterReference",
+      "codeText",
+      "hardBreakEscape",
+      "htmlText",
+      "labelEnd",
+      "labelStartImage",
+      "labelStartLink",
+    ],
+  },
+}
+const GFM_BLOCKS = blocksOnly(gfm())
+
+function blocksOnly({ document, flow, disable }: Syntax): Syntax {
+  return { ...(document && { document }), ...(flow && { flow }), ...(disable && { disable }) }
+}
+
+/** A short line counts as 16 characters: a quotation's lines without a mark cost by their number. */
+function windowEnd(lines: string[], from: number, size: number): number {
+  let to = from
+  for (let chars = 0; to < lines.length && (chars < size || to === from); to++) chars += Math.max(lines[to]!.length, 16)
+  return to
+}
+
+/** `isFree`: no open block can take it in. Another one may, where no blank line stands before: a list that begins with 2. */
+type Start = BlockStart & { isFree: boolean }
+type Found = { starts: Start[]; isContainer: boolean }
+
+/** undefined: what does not parse may do so with more of the text. */
+function startsIn(text: string, syntax: Syntax[], isLast: boolean): Found | undefined {
+  try {
+    const chunks = preprocess()(text, undefined, true)
+    return startsOf(postprocess(parse({ extensions: syntax }).document().write(chunks)))
+  } catch (error) {
+    if (isLast) throw error
+    return undefined
+  }
+}
+
+function startsOf(events: Event[]): Found {
+  const starts: Start[] = []
+  let depth = 0
+  let lastEnd = 0
+  let outer = ""
+  for (const event of events) {
+    const [kind, token] = event
+    if (kind === "exit") {
+      depth--
+      if (depth === 0 && !BETWEEN.has(token.type)) lastEnd = token.end.line
+      continue
+    }
+    // After a quotation the parser ends indented code with its first line, and begins it again.
+    const goesOn = depth === 0 && token.type === "codeIndented" && outer === "codeIndented"
+    if (depth === 0 && !BETWEEN.has(token.type)) outer = token.type
+    const begins =
+      depth === 0
+        ? !BETWEEN.has(token.type) && !goesOn
+        : depth === 1 && token.type === "listItemPrefix" && LISTS.has(outer)
+    const { line } = token.start
+    if (begins && line > (starts.at(-1)?.line ?? 0) && line > lastEnd)
+      starts.push({ line, isFree: depth === 1 || token.type === "atxHeading" })
+    if (outer === "atxHeading" || outer === "setextHeading") readHeading(starts.at(-1), event)
+    depth++
+  }
+  return { starts, isContainer: LISTS.has(outer) || QUOTES.has(outer) }
+}
+
+type Event = ReturnType<typeof postprocess>[number]
+
+const BETWEEN = new Set<string>(["lineEnding", "lineEndingBlank", "linePrefix", "lineSuffix", "whitespace"])
+const LISTS = new Set<string>(["listOrdered", "listUnordered"])
+const QUOTES = new Set<string>(["blockQuote", "gfmFootnoteDefinition"])
+
+function readHeading(start: BlockStart | undefined, [, token, context]: Event): void {
+  if (!start) return
+  const { type } = token
+  if (type === "atxHeading" || type === "setextHeading") start.heading = { level: 1, source: "" }
+  const { heading } = start
+  if (!heading) return
+  if (type === "atxHeadingText" || type === "setextHeadingText") heading.source = context.sliceSerialize(token)
+  // An ATX heading may have a second sequence, which closes it.
+  if (type === "atxHeadingSequence" && !heading.source) heading.level = token.end.column - token.start.column
+  if (type === "setextHeadingLineSequence") heading.level = context.sliceSerialize(token).startsWith("=") ? 1 : 2
+}
+
+/** Quotes and lists within each other on one line cost more than their length. */
+function refuseDeepNesting(lines: string[]): void {
+  const deep = /^(?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t]))){101}/
+  for (const line of lines) {
+    if (line.length > MAX_DEPTH && deep.test(line))
+      throw new Error(`it nests quotes or lists more than ${MAX_DEPTH} deep`)
+  }
 }

@@ -1,10 +1,9 @@
-import { DexError } from "../core/error.ts"
+import { DexError, isDexError } from "../core/error.ts"
 import { type Embedder, type EmbedSettings, GOLDEN_TEXT } from "./embedder.ts"
 import { familyOf, preparedText } from "./families.ts"
 import { localPackage } from "./local-package.ts"
-import { OLLAMA_URL, ollamaRevision, ollamaWire } from "./ollama.ts"
-import { OPENAI_URL, openaiWire } from "./openai.ts"
-import { askForVectors, remoteEmbedder } from "./remote.ts"
+import { askServer } from "./post.ts"
+import { askForVectors, remoteEmbedder, type Wire } from "./remote.ts"
 
 /** Where text goes to be embedded; undefined when it goes nowhere. */
 export function embedUrl({ provider, url }: Pick<EmbedSettings, "provider" | "url">): string | undefined {
@@ -71,4 +70,62 @@ function readId(id: string, named: string, prompts: string): Before | undefined 
 
 function fits(before: Before | undefined, dims: number | undefined): boolean {
   return before !== undefined && (dims === undefined || before.dims === dims)
+}
+
+const OPENAI_URL = "https://api.openai.com/v1"
+
+/** Any server that speaks `/v1/embeddings`. `url` ends before `/embeddings`; with it, it is taken as well. */
+function openaiWire(url: string, model: string, dims: number | undefined): Wire {
+  const base = url.replace(/\/+$/, "")
+  return {
+    url: base.endsWith("/embeddings") ? base : `${base}/embeddings`,
+    body: (texts) => ({ model, input: texts, ...(dims !== undefined && { dimensions: dims }) }),
+    vectors: (answer) => {
+      const data = (answer as { data?: unknown } | null)?.data
+      if (!Array.isArray(data)) return undefined
+      const vectors: unknown[] = []
+      for (const [i, item] of data.entries()) {
+        const { index = i, embedding } = (item ?? {}) as { index?: unknown; embedding?: unknown }
+        if (typeof index !== "number" || !(index >= 0 && index < data.length) || index in vectors) return undefined
+        vectors[index] = embedding
+      }
+      return vectors
+    },
+  }
+}
+
+const OLLAMA_URL = "http://127.0.0.1:11434"
+
+function ollamaWire(url: string, model: string, dims: number | undefined): Wire {
+  return {
+    url: `${url.replace(/\/+$/, "")}/api/embed`,
+    body: (texts) => ({ model, input: texts, truncate: true, ...(dims !== undefined && { dimensions: dims }) }),
+    vectors: (answer) => {
+      const vectors = (answer as { embeddings?: unknown } | null)?.embeddings
+      return Array.isArray(vectors) ? vectors : undefined
+    },
+  }
+}
+
+/** What the model's name stands for at the moment: `ollama pull` may change it. Undefined where the server does not tell. */
+async function ollamaRevision(
+  url: string,
+  model: string,
+  how: { apiKey?: string; signal?: AbortSignal },
+): Promise<string | undefined> {
+  try {
+    const answer = await askServer({
+      url: `${url.replace(/\/+$/, "")}/api/tags`,
+      ...how,
+    })
+    const models = (answer as { models?: unknown } | null)?.models
+    if (!Array.isArray(models)) return undefined
+    const named = (models as { name?: unknown; digest?: unknown }[]).find(
+      (one) => one?.name === model || one?.name === `${model}:latest`,
+    )
+    return typeof named?.digest === "string" ? named.digest.replace(/^sha256:|[^0-9a-f]/g, "").slice(0, 12) : undefined
+  } catch (error) {
+    if (isDexError(error) && !["embed_unreachable", "embed_stopped"].includes(error.code)) return undefined // an older or partial server
+    throw error
+  }
 }

@@ -1,9 +1,11 @@
 import { spawn } from "node:child_process"
+import { join, resolve } from "node:path"
 import { DexError } from "../core/error.ts"
+import { lookAt } from "../files/look-at.ts"
 import { killTree } from "./kill-tree.ts"
-import { obstacleIn } from "./obstacle.ts"
+import { gitFolderOf, readHead } from "./project.ts"
 
-export type RunOptions = {
+type RunOptions = {
   /** Where it runs. Not at all where the repository there holds a pipe that git would wait at. */
   folder?: string
   timeoutMs: number
@@ -117,4 +119,32 @@ function settingsInEnvironment(settings: Readonly<Record<string, string>>): Reco
     [`GIT_CONFIG_VALUE_${i}`, value],
   ])
   return Object.fromEntries([["GIT_CONFIG_COUNT", String(all.length)], ...pairs])
+}
+
+/** What git opens whatever it is asked. */
+const OPENED = [
+  ...["HEAD", "config", "config.worktree", "index", "packed-refs", "shallow", "commondir"],
+  ...["info/exclude", "info/attributes", "info/grafts", "objects/info/alternates", "objects/info/commit-graph"],
+]
+
+/**
+ * The first file of a repository that git would open and that is no regular file: git would wait at a pipe for as long as
+ * it is let. Undefined where there is none. Of what is deeper in it, objects above all, git's time limit takes care.
+ */
+function obstacleIn(folder: string): string | undefined {
+  const own = gitFolderOf(folder)
+  if (own === undefined) return undefined
+  const common = readHead(join(own, "commondir"))?.trim()
+  const places = common === undefined ? [own] : [own, resolve(own, common)]
+  const head = readHead(join(own, "HEAD"))?.match(/^ref: (refs\/[^\0\n]+)$/m)?.[1]
+  const names = head === undefined ? OPENED : [...OPENED, head.trim()]
+  return places
+    .flatMap((place) => names.map((name) => join(place, name)))
+    .concat([".gitignore", ".gitattributes"].map((name) => join(folder, name)))
+    .find((path) => isObstacle(path))
+}
+
+function isObstacle(path: string): boolean {
+  const found = lookAt(path)
+  return found !== undefined && found !== "unknown" && !found.isFile() && !found.isDirectory()
 }

@@ -1,10 +1,17 @@
-import type { McpServerFactory } from "@modelcontextprotocol/server"
+import { randomUUID } from "node:crypto"
+import {
+  createMcpHandler,
+  isLegacyRequest,
+  type McpHandlerRequestOptions,
+  type McpServerFactory,
+  type ServerNotifier,
+  WebStandardStreamableHTTPServerTransport,
+} from "@modelcontextprotocol/server"
 import { type Context, Hono } from "hono"
 import { bearerOf, bucketOf, type Rate } from "./guard.ts"
-import { createMcp } from "./mcp.ts"
 import { createStreams, type StreamParts } from "./suggestions.ts"
 
-export type AppParts = {
+type AppParts = {
   token: string
   /** Makes an MCP server for one request, or for one session. */
   createServer: McpServerFactory
@@ -60,4 +67,127 @@ const CHALLENGE =
 
 function notAllowed(allowed: string) {
   return (c: Context) => c.text("Method not allowed.\n", 405, { Allow: allowed })
+}
+
+/** A longer body is refused with 413: no request of ours needs it. */
+const LONGEST_BODY_BYTES = 1 << 20
+const MOST_STREAMS = 64
+
+type McpOverHttp = {
+  fetch(request: Request): Promise<Response>
+  /** Tells clients that listen for it, in the stateless era, what has changed. */
+  notify: ServerNotifier
+  close(): Promise<void>
+}
+
+/** MCP for whichever protocol era a request speaks: with sessions until 2025-11-25, stateless from 2026-07-28 on. */
+function createMcp(create: McpServerFactory, log: (line: string) => void): McpOverHttp {
+  const onerror = (error: Error) => log(error.message)
+  const stateless = createMcpHandler(create, { legacy: "reject", onerror, maxSubscriptions: MOST_STREAMS })
+  const sessions = createSessions(create, onerror)
+  return {
+    notify: stateless.notify,
+    fetch: async (request) => {
+      const body = request.method === "POST" ? await readBody(request, LONGEST_BODY_BYTES) : undefined
+      if (body && "refused" in body) return body.refused
+      const options = { parsedBody: body?.json }
+      const era = (await isLegacyRequest(request, body?.json)) ? sessions : stateless
+      return era.fetch(request, options)
+    },
+    close: async () => {
+      await Promise.all([stateless.close(), sessions.close()])
+    },
+  }
+}
+
+const PARSE_ERROR = -32700
+const TOO_LONG = -32000
+
+export type Body = { json: unknown } | { refused: Response }
+
+/**
+ * Reads a request's JSON, up to so many bytes. What comes after them is left unread: to cancel it would close the
+ * connection before the client has the answer that says why.
+ */
+export async function readBody(request: Request, most: number): Promise<Body> {
+  let text: string | undefined
+  try {
+    text = Number(request.headers.get("content-length")) > most ? undefined : await bodyText(request, most)
+  } catch {
+    return refuse(400, PARSE_ERROR, "The request ended before its body did.") // nobody is there to read it
+  }
+  if (text === undefined) return refuse(413, TOO_LONG, `A request may have ${most} bytes at the most.`)
+  try {
+    return { json: JSON.parse(text) }
+  } catch {
+    return refuse(400, PARSE_ERROR, "The body is not JSON. Send one JSON-RPC message.")
+  }
+}
+
+async function bodyText({ body }: Request, most: number): Promise<string | undefined> {
+  if (!body) return ""
+  const chunks: Uint8Array[] = []
+  let length = 0
+  const reader = body.getReader()
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return Buffer.concat(chunks, length).toString("utf8")
+    length += value.length
+    if (length > most) return undefined
+    chunks.push(value)
+  }
+}
+
+function refuse(status: number, code: number, message: string): Body {
+  return { refused: Response.json({ jsonrpc: "2.0", id: null, error: { code, message } }, { status }) }
+}
+
+/** The one that was asked longest ago makes room; its client is told 404 and begins anew, as the protocol has it. */
+const MOST_SESSIONS = 200
+const SESSION_NOT_FOUND = -32001
+
+/** The sessions of clients that begin with `initialize`: one server for each, until it is ended or makes room. */
+function createSessions(create: McpServerFactory, onerror: (error: Error) => void) {
+  // In the order of their last use.
+  const open = new Map<string, WebStandardStreamableHTTPServerTransport>()
+  const begin = async (request: Request, options: McpHandlerRequestOptions): Promise<Response> => {
+    const server = await create({ era: "legacy", requestInfo: request })
+    const transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: randomUUID,
+      onsessioninitialized: (id) => {
+        open.set(id, transport)
+        const [oldest] = open.entries()
+        if (open.size > MOST_SESSIONS) end(...oldest!)
+      },
+      onsessionclosed: (id) => void open.delete(id),
+    })
+    transport.onerror = onerror
+    await server.connect(transport)
+    const response = await transport.handleRequest(request, options)
+    if (transport.sessionId === undefined) await server.close()
+    return response
+  }
+  const end = (id: string, transport: WebStandardStreamableHTTPServerTransport) => {
+    open.delete(id)
+    transport.close().catch(onerror)
+  }
+  return {
+    fetch: async (request: Request, options: McpHandlerRequestOptions): Promise<Response> => {
+      const id = request.headers.get("mcp-session-id")
+      if (id === null) return begin(request, options)
+      const transport = open.get(id)
+      if (!transport) return notFound()
+      open.delete(id)
+      open.set(id, transport)
+      return transport.handleRequest(request, options)
+    },
+    close: async () => {
+      for (const [id, transport] of [...open]) end(id, transport)
+    },
+  }
+}
+
+function notFound(): Response {
+  const message = "There is no such session (any more). Begin a new one with initialize."
+  return Response.json({ jsonrpc: "2.0", id: null, error: { code: SESSION_NOT_FOUND, message } }, { status: 404 })
 }

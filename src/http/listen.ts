@@ -1,11 +1,10 @@
 import { createServer, type IncomingHttpHeaders } from "node:http"
-import type { AddressInfo } from "node:net"
+import type { AddressInfo, Socket } from "node:net"
 import { getRequestListener } from "@hono/node-server"
 import { DexError } from "../core/error.ts"
 import { foreignTo, inUrl, type ServerAddress } from "./guard.ts"
-import { createStrangers } from "./strangers.ts"
 
-export type Listening = { url: string; close(): void }
+type Listening = { url: string; close(): void }
 
 /** A request must be here whole within this time; an answer may stream for as long as it likes. */
 const REQUEST_WITHIN_MS = 30_000
@@ -16,7 +15,7 @@ const MOST_CONNECTIONS = 256
 const MOST_STRANGERS = 64
 const MOST_REFUSALS_SAID = 20
 
-export type ListenParts = {
+type ListenParts = {
   fetch(request: Request): Response | Promise<Response>
   place: ServerAddress
   /** Whether a request's headers show that it is the owner's. */
@@ -78,4 +77,30 @@ function explained(error: NodeJS.ErrnoException, { host, port }: ServerAddress):
   if (error.code === "EADDRNOTAVAIL" || error.code === "ENOTFOUND")
     return new DexError("port", `This machine has no address ${host}. Leave --host out for 127.0.0.1.`)
   return error
+}
+
+type Strangers = {
+  /** Somebody new is connected. */
+  add(socket: Socket): void
+  /** This one has shown the token: it no longer makes room for others. */
+  isKnown(socket: Socket): void
+}
+
+/**
+ * Keeps those who never showed the token from filling the house. Whoever has waited longest makes room for the next one,
+ * so that the owner, who shows it at once, always gets in.
+ */
+function createStrangers(most: number): Strangers {
+  const waiting = new Set<Socket>()
+  return {
+    add(socket) {
+      waiting.add(socket)
+      socket.once("close", () => waiting.delete(socket))
+      const [longest] = waiting
+      if (waiting.size <= most || !longest) return
+      waiting.delete(longest)
+      longest.destroy()
+    },
+    isKnown: (socket) => void waiting.delete(socket),
+  }
 }

@@ -1,3 +1,4 @@
+import type { Part } from "../core/conversation.ts"
 import { isDexError } from "../core/error.ts"
 import { formatRef } from "../core/ref.ts"
 import type { Embedder, EmbedSettings } from "../embed/embedder.ts"
@@ -6,11 +7,10 @@ import type { HistoryReader } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import type { Unembedded, VectorIndex } from "../store/index/vector-index.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
-import { textToEmbed } from "./embed-text.ts"
 
-export type EmbedDeps = { store: HistoryReader; index: SearchIndex; home: { dir: string } }
+type EmbedDeps = { store: HistoryReader; index: SearchIndex; home: { dir: string } }
 
-export type EmbedOptions = {
+type EmbedOptions = {
   /** Throws a DexError where the settings are not complete. */
   settings: () => EmbedSettings
   /** Makes the vectors again that are there. */
@@ -202,4 +202,24 @@ function stopSignal({ deadline, signal, again }: EmbedOptions, { provider }: Emb
     ...(until === undefined ? [] : [AbortSignal.timeout(Math.max(0, until - Date.now()))]),
   ]
   return AbortSignal.any(signals)
+}
+
+/** What a model is given of a message. A longer text says little more, and costs the same per word. */
+const MOST_CHARS = 4_000
+/** A call is known by its beginning; the rest is often a whole file. */
+const CALL_CHARS = 300
+
+/**
+ * What somebody said in a message, and what was called, shortened. Undefined where there is nothing of the kind: what
+ * tools returned, what hooks put in and what the agent thought is found by its words.
+ */
+export function textToEmbed({ parts }: { parts: Part[] }): string | undefined {
+  const pieces: string[] = []
+  for (const part of parts) {
+    if (part.origin === "injected") continue
+    if (part.type === "text") pieces.push(part.text)
+    else if (part.type === "tool_call") pieces.push(`${part.tool}: ${part.text.slice(0, CALL_CHARS)}`)
+  }
+  const text = pieces.join("\n").trim().slice(0, MOST_CHARS).toWellFormed()
+  return /[\p{L}\p{N}]/u.test(text) ? text : undefined
 }

@@ -1,4 +1,5 @@
 import { join, sep } from "node:path"
+import { structuredPatch } from "diff"
 import type { Machine } from "../agents/kit/connector.ts"
 import type { Bin } from "../agents/kit/wiring.ts"
 import { agents } from "../agents/registry.ts"
@@ -6,7 +7,6 @@ import type { SourceId } from "../core/conversation.ts"
 import { DexError, diskError } from "../core/error.ts"
 import { redactText } from "../redact/redact.ts"
 import { absentProgram, isInstalled, loadWirings, namedAgents } from "./agents.ts"
-import { unifiedDiff } from "./diff.ts"
 import { EditProblem } from "./edit.ts"
 import { foldersToMake, keepBackup, readEditable, removeFile, sha256, writeText } from "./files.ts"
 import { binOf, launcherFiles, type Program } from "./launcher.ts"
@@ -15,7 +15,7 @@ import { hooksChoice, noteHooksChoice, type Record, readRecord, wasAskedForPriva
 
 export type WiringContext = { machine: Machine; dexHome: string; program: Program; now: number }
 
-export type WiringReport = {
+type WiringReport = {
   agents: { agent: SourceId; title: string; found: boolean; absent?: string; trust?: string; note?: string }[]
   files: FileChange[]
   /** Nothing was changed yet: it waits for a yes. */
@@ -221,4 +221,29 @@ function kindOf({ before, after, problem }: FilePlan): FileChange["change"] {
   if (before === after) return "none"
   if (before === undefined) return "create"
   return after === undefined ? "remove" : "edit"
+}
+
+const CONTEXT = 3
+
+/** A unified diff; empty where nothing differs. `shown` may hide secrets. */
+function unifiedDiff(
+  path: string,
+  before: string | undefined,
+  after: string | undefined,
+  shown: (line: string) => string = (line) => line,
+): string {
+  if (before === after) return ""
+  const { hunks } = structuredPatch(path, path, before ?? "", after ?? "", "", "", { context: CONTEXT })
+  const lines = [`--- ${before === undefined ? "/dev/null" : path}`, `+++ ${after === undefined ? "/dev/null" : path}`]
+  for (const hunk of hunks) {
+    lines.push(`@@ -${range(hunk.oldStart, hunk.oldLines)} +${range(hunk.newStart, hunk.newLines)} @@`)
+    for (const line of hunk.lines)
+      lines.push(line.startsWith("\\") ? line : line.slice(0, 1) + shown(line.slice(1).replace(/\r$/, "")))
+  }
+  return `${lines.join("\n")}\n`
+}
+
+/** Of no lines, the one before counts. */
+function range(start: number, count: number): string {
+  return `${count === 0 ? start - 1 : start},${count}`
 }

@@ -1,3 +1,4 @@
+import { agents } from "../agents/registry.ts"
 import { runTool } from "../app/run.ts"
 import { callerName } from "../core/caller-name.ts"
 import { DexError } from "../core/error.ts"
@@ -6,7 +7,6 @@ import { toJson } from "../render/json.ts"
 import type { AlsoRead, Dex } from "../tools/context.ts"
 import { inputOf, type Offered, offered } from "./definitions.ts"
 import type { Freshness } from "./fresh.ts"
-import { machineOf } from "./session.ts"
 import { answerText } from "./text.ts"
 
 export type ServerParts = {
@@ -107,4 +107,13 @@ function withoutNulls(input: Record<string, unknown>): Record<string, unknown> {
 function fieldsOf(tool: Offered): string {
   const names = Object.keys(inputOf(tool).properties ?? {})
   return names.length === 0 ? "nothing" : names.join(", ")
+}
+
+/** The machine as this call sees it: with the caller's session, where the caller tells it. */
+function machineOf({ machine }: Dex, meta: Record<string, unknown> | undefined): Dex["machine"] {
+  for (const { session } of meta ? agents : []) {
+    const id = session?.inCall?.(meta!)
+    if (id !== undefined) return { ...machine, env: { ...machine.env, [session!.variable]: id } }
+  }
+  return machine
 }

@@ -1,24 +1,26 @@
 import { setImmediate } from "node:timers/promises"
 import { linesIn } from "../blame/lines-in.ts"
+import type { Hunk } from "../core/conversation.ts"
+import { errorText, placeInError, shortened } from "../core/error-text.ts"
 import { besideOf, formatRef, type Ref } from "../core/ref.ts"
+import { patchText } from "../render/patch.ts"
 import type { Change, ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
 import type { LearnedFacts } from "../store/knowledge/conversations.ts"
 import type { WorkedFile } from "../store/knowledge/files.ts"
+import type { FixedFile, KeptFix } from "../store/knowledge/fixes.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import type { LinesWrite } from "../store/knowledge/lines.ts"
 import { LEARNER_VERSION } from "./behind.ts"
 import { decisionInNote, decisionsIn, mayDecide } from "./decisions/decisions.ts"
 import { supersede } from "./decisions/supersede.ts"
-import { fixesIn, type Subagent } from "./fixes/fixes.ts"
-import { keptFix } from "./fixes/kept.ts"
-import { pathBelow } from "./paths.ts"
-import { webAt } from "./stranger-words.ts"
+import { type Fix, type FixEdit, fixesIn, type Subagent } from "./fixes/fixes.ts"
+import { fileNameOf, pathBelow } from "./paths.ts"
 import { testRunsIn } from "./test-runs/runs.ts"
 
 const BATCH = 16
 const MOST_SUBAGENTS = 50
 
-export type LearnOptions = {
+type LearnOptions = {
   /** Nothing else, and no title or branch: for who asks only who wrote what. */
   only?: "lines"
   deadline?: number
@@ -191,4 +193,118 @@ function workedFiles(messages: StoredMessage[], project: string): WorkedFile[] {
 /** A worktree may stand anywhere: its files are the project's. */
 function belowAny(folders: string[]): (path: string) => string | undefined {
   return (path) => folders.reduce<string | undefined>((found, folder) => found ?? pathBelow(folder, path), undefined)
+}
+
+// From when on a conversation may hold words that neither the person nor the agent wrote.
+
+/** When a web page's or a remote tool's words first stand in it. Without a time that is from its beginning on. */
+function webAt(messages: readonly StoredMessage[]): number | undefined {
+  const times = messages.flatMap((message) => (readsElsewhere(message) ? [message.at ?? 0] : []))
+  return times.length === 0 ? undefined : Math.min(...times)
+}
+
+function readsElsewhere({ parts, effects }: StoredMessage): boolean {
+  return (
+    parts.some(({ origin }) => origin === "web") ||
+    effects.some((effect) => effect.type === "command" && isRemote(effect.command))
+  )
+}
+
+/** Programs that print what somebody else wrote. As a word anywhere: who runs them, and how, does not matter. */
+const FETCHES = /(?<![\w.-])(?:curl|wget|aria2c|xh|httpie|lynx|w3m|e?links|ssh|nc|ncat|telnet|glab|hub)(?![\w.-])/
+const HTTPIE = /(?:^|[;&|(`]|\$\()\s*https?\s+[^|;&\n]/
+const ASKS_REGISTRY = /(?<![\w.-])(?:npm|pnpm|yarn|bun|pip3?|cargo|gem)\s+(?:view|info|show|search|v)\s/
+/** `gh` prints issues, reviews and logs, but for what only does something. */
+const GH =
+  /(?<![\w./-])gh\s+(?!(?:auth|config|alias|extension|completion|version)\b|\w+\s+(?:create|checkout|merge|ready|close|reopen|delete|edit|comment|lock|develop|clone|fork|rerun|cancel|upload)\b)/
+const URL_HOST = /\bhttps?:\/\/(?:[^\s/"'@]*@)?(\[[^\]\s]*\]|[^\s/:"'?#]+)/g
+const LOCAL = /^(?:localhost|127(?:\.\d{1,3}){3}|0\.0\.0\.0|\[::1?\]|[\w-]+\.localhost)$/i
+
+/** What a command prints may be a stranger's words. A server on the same machine is the project's own. */
+export function isRemote(command: string): boolean {
+  if (ASKS_REGISTRY.test(command) || GH.test(command)) return true
+  if (!FETCHES.test(command) && !HTTPIE.test(command)) return false
+  const hosts = [...command.matchAll(URL_HOST)].map(([, host]) => host!)
+  return hosts.length === 0 || !hosts.every((host) => LOCAL.test(host))
+}
+
+// What of a fix is kept, so that it can be found and told without reading its conversation again.
+
+const MOST_LINES = 10
+const LONGEST_LINE = 300
+const LONGEST_COMMAND = 1000
+const MOST_FILES = 40
+const MOST_EDIT_LINES = 40
+
+export function keptFix(fix: Fix, project: string | undefined): KeptFix & { words: string } {
+  const edits = fix.edits.map((edit) => below(edit, project))
+  const lines = fix.lines.slice(0, MOST_LINES).map((line) => shortened(line, LONGEST_LINE))
+  const hunks = inOrder(edits, lines)
+  return {
+    command: fix.command.slice(0, LONGEST_COMMAND),
+    lines,
+    failed_number: fix.failed_at,
+    ...(fix.fixed_at !== undefined && { fixed_number: fix.fixed_at }),
+    ...(fix.at !== undefined && { at: fix.at }),
+    files: filesOf(edits).slice(0, MOST_FILES),
+    edits: edits.length,
+    edit: firstLines(hunks)
+      .map((line) => line.slice(0, LONGEST_LINE))
+      .join("\n"),
+    edit_lines_left_out: Math.max(0, lineCount(hunks) - MOST_EDIT_LINES),
+    words: wordsOf(lines, fix.command).join(" "),
+  }
+}
+
+/** Of the whole change only what is kept is written out: an edit may be a file of thousands of lines. */
+function firstLines(hunks: Hunk[]): string[] {
+  const first: Hunk[] = []
+  for (let i = 0, lines = 0; i < hunks.length && lines < MOST_EDIT_LINES; i++) {
+    const hunk = hunks[i]!
+    first.push({ ...hunk, lines: hunk.lines.slice(0, MOST_EDIT_LINES) })
+    lines += hunk.lines.length + 1
+  }
+  return patchText(first).split("\n").slice(0, MOST_EDIT_LINES)
+}
+
+/** Of the change as `patchText` writes it. */
+function lineCount(hunks: Hunk[]): number {
+  return hunks.reduce((sum, { path, lines }, i) => sum + (path === hunks[i - 1]?.path ? 1 : 3) + lines.length, 0)
+}
+
+/** What it is found by: the words of its error, the names in it, and what was run. */
+function wordsOf(lines: string[], command: string): string[] {
+  const found = lines.flatMap((line) => {
+    const { words, particulars } = errorText(line)
+    return [...words, ...particulars]
+  })
+  return [...new Set([...found, ...command.slice(0, LONGEST_LINE).split(/\s+/)])]
+}
+
+/** Its paths as the project knows them. */
+function below(edit: FixEdit, project: string | undefined): FixEdit {
+  const short = (path: string) => (project === undefined ? path : (pathBelow(project, path) ?? path))
+  return { ...edit, path: short(edit.path), hunks: edit.hunks.map((hunk) => ({ ...hunk, path: short(hunk.path) })) }
+}
+
+function filesOf(edits: FixEdit[]): FixedFile[] {
+  const sums = new Map<string, FixedFile>()
+  for (const { path, added, removed } of edits) {
+    const sum = sums.get(path) ?? { path, added: 0, removed: 0 }
+    sums.set(path, { path, added: sum.added + added, removed: sum.removed + removed })
+  }
+  return [...sums.values()]
+}
+
+/** One file's changes together, the files in the order of their first edit; what is at an error's place goes first. */
+function inOrder(edits: FixEdit[], lines: string[]): Hunk[] {
+  const places = lines.flatMap((line) => placeInError(line) ?? [])
+  const isAtPlace = ({ path, old_start, old_lines }: Hunk) =>
+    places.some(
+      ({ file, line }) =>
+        fileNameOf(file) === fileNameOf(path) && line >= old_start && line < old_start + Math.max(1, old_lines),
+    )
+  return [...Map.groupBy(edits, ({ path }) => path).values()]
+    .map((own) => own.flatMap(({ hunks }) => hunks))
+    .flatMap((hunks) => [...hunks.filter(isAtPlace), ...hunks.filter((hunk) => !isAtPlace(hunk))])
 }

@@ -2,21 +2,45 @@ import { randomBytes } from "node:crypto"
 import { rmSync } from "node:fs"
 import { createDex } from "../app/dex.ts"
 import { dexHome } from "../config/home.ts"
+import { messageText } from "../core/format.ts"
+import { formatRef } from "../core/ref.ts"
 import { listen } from "../http/listen.ts"
 import { createFreshness } from "../mcp/fresh.ts"
 import { holdDex } from "../mcp/hold.ts"
+import { type Html, html } from "../render/html/html.ts"
+import { many } from "../render/words.ts"
+import type { StoredMessage } from "../store/history/store.ts"
+import { conversationOf } from "../tools/fields.ts"
+import { nameForFile } from "../tools/share/file-name.ts"
+import { type ShareFormat, share } from "../tools/share/share.ts"
+import { takeInstance } from "../watch/instance.ts"
+import { watchAll } from "../watch/watch.ts"
 import { actions } from "./actions.ts"
 import { createViewApp, ENTER } from "./app.ts"
 import { loadAssets } from "./assets.ts"
 import { createChanges } from "./changes.ts"
 import type { Door, Entry, EntryWanted } from "./door.ts"
-import { createIdle } from "./idle.ts"
+import { commitPage } from "./files/commit-page.ts"
+import { decisionPage } from "./files/decision-page.ts"
+import { filePage, filePart } from "./files/file-page.ts"
+import { fixPage } from "./files/fix-page.ts"
+import { findPage } from "./find/find-page.ts"
+import { deletedSoonPart } from "./home/deleted-soon-part.ts"
+import { homePage } from "./home/home-page.ts"
+import { leftOpenPart } from "./home/left-open-part.ts"
+import { newestPart } from "./home/newest.ts"
+import { projectsPart } from "./home/projects-part.ts"
+import { spentPart } from "./home/spent-part.ts"
+import { yearPart } from "./home/year-part.ts"
 import { type PageDex, pageDex } from "./learning.ts"
-import { pages } from "./pages.ts"
+import { askTool, type PageRequest, type PageRoute, type ViewPage } from "./page.ts"
+import { conversationAsked } from "./read/asked.ts"
+import { rawPage } from "./read/raw-page.ts"
+import { factsPart, outlinePart, readPage, readPart, wholePart } from "./read/read-page.ts"
 import { CODE_LASTS_MS, createSession } from "./session.ts"
-import { createWatching } from "./watching.ts"
+import { usagePage } from "./usage/usage-page.ts"
 
-export type ViewOptions = {
+type ViewOptions = {
   env: Record<string, string | undefined>
   cwd: string
   version: string
@@ -125,4 +149,154 @@ function createOpening(door: Door | undefined) {
       return page
     },
   }
+}
+
+/** Knows when nobody has asked for so long. */
+function createIdle(idleMs: number) {
+  const { promise: ended, resolve: end } = Promise.withResolvers<"idle" | "stopped">()
+  let usedAt = Date.now()
+  let onIdle = () => {}
+  let timer: NodeJS.Timeout
+  const wait = (ms: number) => {
+    timer = setTimeout(() => {
+      const left = usedAt + idleMs - Date.now()
+      if (left <= 0) onIdle()
+      else wait(left)
+    }, ms)
+  }
+  wait(idleMs)
+  return {
+    ended,
+    used: () => {
+      usedAt = Date.now()
+    },
+    onIdle: (then: () => void) => {
+      onIdle = then
+    },
+    end: (why: "idle" | "stopped") => {
+      clearTimeout(timer)
+      end(why)
+    },
+  }
+}
+
+type Start = { env: Record<string, string | undefined>; cwd: string; version: string }
+
+/** While a page is open, what agents write is read as `dex watch` does; where one runs, it does it. */
+function createWatching(start: Start, log: (line: string) => void) {
+  let stopping: AbortController | undefined
+  let last: Promise<void> = Promise.resolve()
+  const watchUntil = async (signal: AbortSignal) => {
+    const dex = createDex(start)
+    try {
+      const instance = await takeInstance(dex.home)
+      if (!instance) return
+      try {
+        await watchAll({
+          dex,
+          connectors: await dex.everyConnector(),
+          signal,
+          say: (event) => void (event.event === "problem" && log(event.message)),
+        })
+      } finally {
+        instance.release()
+      }
+    } finally {
+      dex.close()
+    }
+  }
+  return {
+    async set(isOpen: boolean): Promise<void> {
+      if (isOpen === (stopping !== undefined)) return last
+      stopping?.abort()
+      stopping = isOpen ? new AbortController() : undefined
+      const signal = stopping?.signal
+      if (signal)
+        last = last
+          .then(() => (signal.aborted ? undefined : watchUntil(signal)))
+          .catch((error: unknown) => log(String(error)))
+      return last
+    },
+  }
+}
+
+const TYPES: Record<ShareFormat, [ending: string, type: string]> = {
+  html: ["html", "text/html; charset=utf-8"],
+  markdown: ["md", "text/markdown; charset=utf-8"],
+}
+
+/** The conversation as one file, as `dex share` writes it. */
+function exportPage(format: ShareFormat): PageRoute["render"] {
+  return async ({ dex, params }) => {
+    const { title, text = "" } = await askTool(dex, share, { id: params.ref ?? "", format, print: true })
+    const [ending, type] = TYPES[format]
+    return { title, body: html``, file: { name: `${nameForFile(title)}.${ending}`, type, text } }
+  }
+}
+
+/** Every page, with its path below the base. */
+export const pages: readonly PageRoute[] = [
+  { path: "/", render: homePage },
+  { path: "/year", render: yearPart },
+  { path: "/spent", render: spentPart },
+  { path: "/newest", render: newestPart },
+  { path: "/left-open", render: leftOpenPart },
+  { path: "/deleted-soon", render: deletedSoonPart },
+  { path: "/projects", render: projectsPart },
+  { path: "/usage", render: usagePage },
+  { path: "/find", render: findPage },
+  { path: "/c/:ref", render: readPage },
+  { path: "/c/:ref/part", render: readPart },
+  { path: "/c/:ref/outline", render: outlinePart },
+  { path: "/c/:ref/facts", render: factsPart },
+  { path: "/c/:ref/find", render: withinPage },
+  { path: "/c/:ref/whole/:number/:part", render: wholePart },
+  { path: "/c/:ref/raw", render: rawPage },
+  { path: "/c/:ref/export.html", render: exportPage("html") },
+  { path: "/c/:ref/export.md", render: exportPage("markdown") },
+  { path: "/file", render: filePage },
+  { path: "/file/part", render: filePart },
+  { path: "/commit", render: commitPage },
+  { path: "/decision/:id", render: decisionPage },
+  { path: "/fix/:id", render: fixPage },
+]
+
+const MOST_ROWS = 200
+const AROUND = 80
+
+/** Every message of a conversation that has these letters, whatever of it is on the page. */
+async function withinPage(request: PageRequest): Promise<ViewPage> {
+  const { query, to } = request
+  const { dex, row } = await conversationAsked(request)
+  const words = (query.get("q") ?? "").trim()
+  const name = formatRef(row.ref)
+  const messages = words === "" ? [] : await (await dex.store()).messages(row.ref)
+  const found = messages.flatMap((message) => foundIn(message, words))
+  const rows = found
+    .slice(0, MOST_ROWS)
+    .map(
+      ({ number, role, snippet }) =>
+        html`<li><a href="${to.read(name, number)}" data-number="${number}"><span class="number">#${number}</span> <span class="role">${role}</span> ${snippet}</a></li>`,
+    )
+  const count =
+    words === ""
+      ? "Type what to look for."
+      : `${many(found.length, "message")} with “${words}”${found.length > MOST_ROWS ? `, the first ${MOST_ROWS} shown` : ""}`
+  const list = html`<div class="found"><p>${count}</p><ol>${rows}</ol></div>`
+  if (query.has("part")) return { title: "", isPart: true, body: list }
+  const { title } = conversationOf(row)
+  const field = html`<form class="within" action="${to.conversation(name, "find")}"><input type="search" name="q" value="${words}" aria-label="Find in this conversation"></form>`
+  return {
+    title: `${words} in ${title}`,
+    body: html`<section class="within-page"><h1><a href="${to.read(name)}">${title}</a></h1>${field}${list}</section>`,
+  }
+}
+
+function foundIn(message: StoredMessage, words: string): { number: number; role: string; snippet: Html }[] {
+  const text = messageText(message, "full")
+  const at = text.toLowerCase().indexOf(words.toLowerCase())
+  if (at === -1) return []
+  const end = at + words.length
+  const snippet = html`${text.slice(Math.max(0, at - AROUND), at)}<mark>${text.slice(at, end)}</mark>${text.slice(end, end + AROUND)}`
+  return [{ number: message.number, role: message.role, snippet }]
 }

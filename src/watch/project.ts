@@ -1,10 +1,9 @@
-import { realpathSync } from "node:fs"
-import { join } from "node:path"
+import { existsSync, realpathSync } from "node:fs"
+import { basename, dirname, join, posix } from "node:path"
+import { runGit } from "../git/run.ts"
 import { type AreaWatch, watchArea } from "./area.ts"
 import type { WatchProblem } from "./folders.ts"
-import { ignoredFiles, skippedFolders } from "./ignored.ts"
 import type { ProjectChange } from "./listeners.ts"
-import { createSieve } from "./sieve.ts"
 
 /** Deeper is no project's source. */
 const PROJECT_DEPTH = 40
@@ -90,5 +89,141 @@ export function realOr(path: string): string {
     return realpathSync(path)
   } catch {
     return path // not there yet
+  }
+}
+
+type Sieve = {
+  /** A changed file, from the project's folder on. */
+  take(name: string): void
+  /** What is ignored may be other than it was. */
+  forget(): void
+  close(): void
+}
+
+/** More than this at once is a checkout or a build: it cannot be told what of it matters. */
+const MOST_AT_ONCE = 10_000
+/** Forgetting what is known costs one question more. */
+const MOST_KNOWN = 20_000
+
+/**
+ * Lets through what git does not ignore. It is asked of git once for all names that came together, and remembered: a log
+ * that a program writes all the time costs nothing. `ask` gives the ignored ones, or undefined where git cannot say: then
+ * all of them pass. `pass` gets undefined where they were too many.
+ */
+function createSieve(
+  ask: (names: string[]) => Promise<ReadonlySet<string> | undefined>,
+  pass: (names: string[] | undefined) => void,
+): Sieve {
+  let known = new Map<string, boolean>()
+  let waiting = new Set<string>()
+  let asking = false
+  let closed = false
+  const forget = () => {
+    known = new Map() // another one, so that an answer on its way is not kept either
+  }
+  const askAll = async () => {
+    if (asking || closed || waiting.size === 0) return
+    const names = [...waiting]
+    waiting = new Set()
+    asking = true
+    const memory = known
+    const ignored = await ask(names)
+    asking = false
+    if (closed) return
+    if (memory.size + names.length > MOST_KNOWN) memory.clear()
+    if (ignored) for (const name of names) memory.set(name, ignored.has(name))
+    const passed = names.filter((name) => !ignored?.has(name))
+    if (passed.length > 0) pass(passed)
+    void askAll()
+  }
+  return {
+    forget,
+    take: (name) => {
+      if (posix.basename(name) === ".gitignore") forget()
+      const isIgnored = known.get(name)
+      if (isIgnored === true) return
+      if (isIgnored === false) return pass([name])
+      if (waiting.size >= MOST_AT_ONCE) {
+        waiting.clear()
+        return pass(undefined)
+      }
+      if (waiting.size === 0) setImmediate(() => void askAll()) // with what comes in the same moment
+      waiting.add(name)
+    },
+    close: () => {
+      closed = true
+    },
+  }
+}
+
+/** Made by programs, in any project: nobody works in them, and they hold more folders than the project itself. */
+const MADE = new Set([
+  ".git",
+  ".hg",
+  ".svn",
+  "node_modules",
+  "bower_components",
+  ".venv",
+  "venv",
+  "__pycache__",
+  ".tox",
+  ".mypy_cache",
+  ".pytest_cache",
+  ".ruff_cache",
+  ".cache",
+  ".next",
+  ".nuxt",
+  ".svelte-kit",
+  ".turbo",
+  ".parcel-cache",
+  ".gradle",
+  ".terraform",
+  "DerivedData",
+])
+/** The usual places for what is built, where no git says what is ignored. */
+const BUILT = new Set(["dist", "build", "out", "target", "coverage"])
+const GIT_MS = 5_000
+const MOST_BYTES = 16 << 20
+
+function isMadeFolder(path: string): boolean {
+  return MADE.has(basename(path))
+}
+
+/** Which folders of a project nobody works in: what git ignores, or the usual ones where there is no git. */
+export async function skippedFolders(project: string): Promise<(path: string) => boolean> {
+  const args = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"]
+  const listed = await askGit(project, args)
+  if (listed?.code !== 0) return (path) => isMadeFolder(path) || BUILT.has(basename(path))
+  const folders = listed.paths.filter((path) => path.endsWith("/"))
+  const ignored = new Set(folders.map((path) => join(project, path.slice(0, -1))))
+  return (path) => isMadeFolder(path) || ignored.has(path)
+}
+
+/** Which of these files git ignores, from the project's folder on. What it tracks it does not. Undefined where it cannot say. */
+export async function ignoredFiles(project: string, names: string[]): Promise<Set<string> | undefined> {
+  if (!existsSync(join(project, ".git"))) return new Set()
+  // Without the dot, a name that begins with a colon would be an instruction.
+  const input = names.map((name) => `./${name}\0`).join("")
+  const checked = await askGit(project, ["check-ignore", "--stdin", "-z"], input)
+  if (checked?.code !== 0 && checked?.code !== 1) return undefined
+  return new Set(checked.paths.map((path) => path.slice(2)))
+}
+
+/** Undefined where there is no git, or it takes too long. */
+async function askGit(project: string, args: string[], input?: string) {
+  const chunks: Buffer[] = []
+  try {
+    const { code } = await runGit(args, {
+      folder: project,
+      timeoutMs: GIT_MS,
+      mostBytes: MOST_BYTES,
+      readsOnly: true,
+      ceiling: dirname(project),
+      onOutput: (bytes) => void chunks.push(bytes),
+      ...(input !== undefined && { input }),
+    })
+    return { code, paths: Buffer.concat(chunks).toString().split("\0").filter(Boolean) }
+  } catch {
+    return undefined // there is no git
   }
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { createSentences } from "../../src/answers/chat-sentences.ts"
+import { createSentences } from "../../src/answers/chat.run.ts"
 import { checkCitations, settledLength } from "../../src/answers/cited.ts"
 import type { Passage } from "../../src/answers/passages.ts"
 

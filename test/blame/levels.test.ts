@@ -1,8 +1,13 @@
 import { describe, expect, test } from "vitest"
-import { type AttributedCommit, attributeCommit } from "../../src/blame/attribute-commit.ts"
+import {
+  type AttributedCommit,
+  attributeCommit,
+  LIKELY_LINE,
+  PROVES_LINE,
+  TELLS_COMMIT,
+} from "../../src/blame/attribute-commit.ts"
 import type { BlameFacts, KnownEdit, Worker } from "../../src/blame/facts.ts"
 import { lineKey } from "../../src/blame/line-key.ts"
-import { LIKELY_LINE, PROVES_LINE, TELLS_COMMIT } from "../../src/blame/weights.ts"
 import { printBlame } from "../../src/cli/print/blame.ts"
 import { countsOf } from "../../src/tools/blame/told-owner.ts"
 

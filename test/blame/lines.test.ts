@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { describe, expect, onTestFinished, test } from "vitest"
 import { lineKey } from "../../src/blame/line-key.ts"
-import { shellEdits } from "../../src/blame/shell-edits.ts"
+import { shellEdits } from "../../src/blame/lines-in.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { ConversationWrite, MessageWrite } from "../../src/store/history/store.ts"
 import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"

@@ -12,7 +12,7 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
-import { filePlaceOf, isAt } from "../../src/documents/contained.ts"
+import { filePlaceOf, isAt } from "../../src/documents/files.ts"
 import { tempDir } from "../support/temp.ts"
 
 const TRIES = 4_000

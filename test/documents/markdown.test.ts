@@ -4,7 +4,7 @@ import { gfmFromMarkdown } from "mdast-util-gfm"
 import { gfm } from "micromark-extension-gfm"
 import { describe, expect, test } from "vitest"
 import { type ParsedDocument, parseDocument } from "../../src/documents/document.ts"
-import { blockStarts } from "../../src/documents/markdown-blocks.ts"
+import { blockStarts } from "../../src/documents/markdown.ts"
 
 const outline = ({ sections }: ParsedDocument) =>
   sections.map(({ anchor, level, first_line, last_line }) => `${level} ${anchor} ${first_line}-${last_line}`)

@@ -7,7 +7,7 @@ import { countTouched, readCommitDiffs, readCommitHeads } from "../../src/git/co
 import { commitMarks } from "../../src/git/commit-marks.ts"
 import { readCommits } from "../../src/git/commits.ts"
 import { listGitFiles } from "../../src/git/list-files.ts"
-import { ignoredFiles, skippedFolders } from "../../src/watch/ignored.ts"
+import { ignoredFiles, skippedFolders } from "../../src/watch/project.ts"
 import { commitStream, makeRepository, type Repository } from "../support/repository.ts"
 import { tempDir, treeHash } from "../support/temp.ts"
 

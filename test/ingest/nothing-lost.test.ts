@@ -2,7 +2,7 @@ import { appendFileSync, cpSync, mkdirSync, readFileSync, renameSync, rmSync, ut
 import { dirname, join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { claudeCodeConnector } from "../../src/agents/claude-code/connector.ts"
-import { MAX_VALUES } from "../../src/core/thinned.ts"
+import { MAX_VALUES } from "../../src/core/record.ts"
 import { openReader, TooLarge } from "../../src/ingest/reader.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"

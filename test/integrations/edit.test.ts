@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest"
 import type { JsonAddition, TomlAddition } from "../../src/agents/kit/wiring.ts"
 import { undoEdits } from "../../src/integrations/edit.ts"
 import { addToJson, applyAll, findInJson, isEmptyJson, removeFromJson } from "../../src/integrations/edit-json.ts"
-import { addToToml, findInToml, removeFromToml } from "../../src/integrations/edit-toml.ts"
+import { addToToml, findInToml, removeFromToml } from "../../src/integrations/plan.ts"
 import { tomlStatements } from "../../src/integrations/toml-lines.ts"
 import { JSON_FILES, TOML_FILES } from "./configs.ts"
 

@@ -2,11 +2,9 @@ import { describe, expect, test } from "vitest"
 import type { Part } from "../../src/core/conversation.ts"
 import { outcomesOf } from "../../src/render/fold.ts"
 import { highlightedLines } from "../../src/render/html/code-html.ts"
-import { diffHtml } from "../../src/render/html/diff-html.ts"
 import { html } from "../../src/render/html/html.ts"
 import { markdownHtml } from "../../src/render/html/markdown-html.ts"
-import { messageHtml } from "../../src/render/html/message-html.ts"
-import { terminalHtml } from "../../src/render/html/terminal-html.ts"
+import { diffHtml, messageHtml, terminalHtml } from "../../src/render/html/message-html.ts"
 
 describe("a template", () => {
   test("what is put into it is text, between tags and in attributes", () => {

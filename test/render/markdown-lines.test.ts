@@ -1,7 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { codeLines } from "../../src/render/code-lines.ts"
-import { markdownLines } from "../../src/render/markdown-lines.ts"
+import { codeLines, markdownLines } from "../../src/render/markdown-lines.ts"
 import { glyphsOf, type Screen } from "../../src/render/screen.ts"
 import { widthOf } from "../../src/render/terminal.ts"
 

@@ -21,7 +21,7 @@ test("one folder starts dex's own threads and processes, and one file answers in
   // The picker reads what `dex sync --json` prints, as any program may.
   expect(matching(/\bspawn(?:Sync)?\(\s*process\.execPath/)).toEqual([
     "src/cli/picker/sync-while-picking.ts",
-    "src/integrations/launcher-windows.ts",
+    "src/integrations/launcher.ts",
     "src/subprocess/process.ts",
   ])
 })

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from "vitest"
 import { KINDS } from "../../src/core/suggestion.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { adjusted, learnFromVerdict, MOST_FEATURE, MOST_KIND, MOST_SHIFT } from "../../src/suggest/feedback/feedback.ts"
-import { usedItems } from "../../src/suggest/feedback/implicit.ts"
+import { usedItems } from "../../src/suggest/feedback/observe-use.ts"
 import { itemOf, suggestionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
 

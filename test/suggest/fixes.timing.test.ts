@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { errorLines, errorText, isTelling, likeness, normaliseError } from "../../src/core/error-text.ts"
 import { fixesIn, isLike } from "../../src/suggest/fixes/fixes.ts"
-import { keptFix } from "../../src/suggest/fixes/kept.ts"
+import { keptFix } from "../../src/suggest/learn.ts"
 import { hostileTexts, processorMs } from "../support/hostile.ts"
 
 const NOTHING = { role: "assistant" as const, parts: [], abandoned: false, superseded: false, copied: false }

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { pathsInPrompt } from "../../src/suggest/prompt.ts"
+import { pathsInPrompt } from "../../src/suggest/suggest.ts"
 
 test("the files that a prompt names are found as one pattern over all of it would find them", () => {
   const whole = /[\w@.+-]*(?:\/[\w@.+-]+)+|[\w@+-]+(?:\.[\w+-]+)*\.[A-Za-z]\w{0,7}\b/g

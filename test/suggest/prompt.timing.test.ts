@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { pathsInPrompt } from "../../src/suggest/prompt.ts"
+import { pathsInPrompt } from "../../src/suggest/suggest.ts"
 import { hostileTexts, processorMs } from "../support/hostile.ts"
 
 test("a prompt with a key or a blob in it is read in a moment", () => {

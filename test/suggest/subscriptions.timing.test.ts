@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { type Glob, globOf } from "../../src/suggest/subscriptions/glob.ts"
+import { type Glob, globOf } from "../../src/suggest/subscriptions/matching.ts"
 
 test("no pattern that is taken needs more than 10 ms for a path of 4 kB", () => {
   const paths = [

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest"
 import { actions } from "../../src/view/actions.ts"
-import { pages } from "../../src/view/pages.ts"
+import { pages } from "../../src/view/serve-view.ts"
 import { syncedOnce } from "../support/synced.ts"
 import { served, visitOnce } from "./served.ts"
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest"
-import { createPace, type LookOutcome } from "../../src/watch/pace.ts"
+import { createPace, type LookOutcome } from "../../src/watch/watch.ts"
 
 beforeEach(() => {
   vi.useFakeTimers()

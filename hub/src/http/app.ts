@@ -1,12 +1,13 @@
-import { type Context, Hono } from "hono"
+import { type Context, Hono, type MiddlewareHandler } from "hono"
 import { bodyLimit } from "hono/body-limit"
 import { codeOf } from "../../../src/core/error.ts"
 import { MAX_CHUNK_BYTES, type WireProblem } from "../../../src/hub/wire.ts"
-import type { HubLogin } from "../login/login.ts"
+import { type HubLogin, resourceOf } from "../login/login.ts"
 import type { Metrics } from "../metrics.ts"
 import { type ChunkChecker, openChecker } from "../push/checker.ts"
 import { checkName, commitOf, decisionIn, levelIn, planOf, sharedIn } from "../push/incoming.ts"
 import type { Readiness } from "../ready.ts"
+import type { OidcSettings } from "../settings.ts"
 import { placeOf, type Shards } from "../shards/pool.ts"
 import { type Decider, decideRequest, grantAccess, membersOf, requestsFor } from "../store/access.ts"
 import { auditLines } from "../store/audit.ts"
@@ -35,9 +36,8 @@ import {
 import { createTeamMcp } from "./mcp.ts"
 import type { NodeRoutes } from "./nodes.ts"
 import { frontPage, PAGE_HEADERS } from "./page.ts"
-import { challenged, resourceMetadata } from "./resource.ts"
 
-export type HubParts = {
+type HubParts = {
   db: Database
   shards: Shards
   checker?: ChunkChecker
@@ -309,4 +309,31 @@ function problem(c: Context, { status, code, message, rules, afterSeconds }: Hub
 
 function tooLarge(c: Context) {
   return problem(c, new HubProblem(413, "too_large", "The request has too many bytes."))
+}
+
+// The hub's MCP as a resource server of OAuth: whose tokens it takes, and how a client learns that.
+
+/** RFC 9728. */
+function resourceMetadata(settings: OidcSettings) {
+  return {
+    resource: resourceOf(settings),
+    resource_name: "dex hub",
+    authorization_servers: [settings.issuer],
+    scopes_supported: [settings.mcpScope],
+    bearer_methods_supported: ["header"],
+  }
+}
+
+/** Who is refused is told where tokens come from, and which scope one needs. */
+function challenged({ url, mcpScope }: OidcSettings): MiddlewareHandler {
+  const where = `scope="${mcpScope}", resource_metadata="${url}/.well-known/oauth-protected-resource/mcp"`
+  return async (c, next) => {
+    await next()
+    const { status } = c.res
+    const isScope = c.error instanceof HubProblem && c.error.code === "insufficient_scope"
+    if (isScope) c.res.headers.set("WWW-Authenticate", `Bearer error="insufficient_scope", ${where}`)
+    if (status !== 401) return
+    const error = c.req.header("authorization") === undefined ? "" : 'error="invalid_token", '
+    c.res.headers.set("WWW-Authenticate", `Bearer ${error}${where}`)
+  }
 }

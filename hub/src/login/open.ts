@@ -1,11 +1,15 @@
+import { type Bucket, createBucket } from "../bucket.ts"
+import { createRecent } from "../recent.ts"
 import type { OidcSettings } from "../settings.ts"
 import type { Database } from "../store/connection.ts"
+import { seal, sealedName, unseal } from "../store/keys.ts"
+import { logInPerson, type Person } from "../store/logins.ts"
+import { HubProblem } from "../store/problem.ts"
 import { readsAccessTokens } from "./access-token.ts"
-import { createDeviceLogins } from "./device.ts"
-import type { HubLogin } from "./login.ts"
-import { openProvider } from "./provider.ts"
+import type { DeviceLogins, HubLogin } from "./login.ts"
+import { expired, openProvider, type Provider } from "./provider.ts"
 
-export type LoginParts = {
+type LoginParts = {
   settings: OidcSettings
   db: Database
   masterKey: Buffer
@@ -19,5 +23,99 @@ export function openLogin({ settings, db, masterKey, log }: LoginParts): HubLogi
     settings,
     devices: createDeviceLogins({ db, provider, settings, masterKey }),
     holderOf: readsAccessTokens({ db, provider, settings, log }),
+  }
+}
+
+const MOST_GROUPS = 1_000
+const LONGEST = 200
+/** A number is added to a name that is taken. */
+const LONGEST_NAME = 50
+
+/** Who the claims of an identity provider speak of. An e-mail that it has not verified is not taken: anybody can type one. */
+function personIn(issuer: string, claims: Record<string, unknown>): Person {
+  const isVerified = claims.email_verified === true || claims.email_verified === "true"
+  const email = isVerified ? textIn(claims.email) : undefined
+  const display = textIn(claims.name)
+  return {
+    issuer,
+    subject: String(claims.sub),
+    ...(email !== undefined && { email }),
+    ...(display !== undefined && { display }),
+    name: nameFrom(email) ?? nameFrom(textIn(claims.preferred_username)) ?? nameFrom(display) ?? "member",
+    groups: groupsIn(claims.groups),
+  }
+}
+
+function groupsIn(claim: unknown): string[] {
+  const named = typeof claim === "string" ? [claim] : Array.isArray(claim) ? claim : []
+  return [...new Set(named.filter((one): one is string => textIn(one) === one))].slice(0, MOST_GROUPS)
+}
+
+function textIn(claim: unknown): string | undefined {
+  return typeof claim === "string" && claim !== "" && claim.length <= LONGEST && !claim.includes("\0")
+    ? claim
+    : undefined
+}
+
+/** As refs can say it: ann.lee of Ann.Lee@example.com. */
+function nameFrom(text = ""): string | undefined {
+  const plain = text
+    .replace(/@.*$/s, "")
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "")
+    .toLowerCase()
+    .replace(/[^a-z0-9_.-]+/g, "-")
+    .replace(/^[^a-z0-9]+/, "")
+    .slice(0, LONGEST_NAME)
+    .replace(/[-.]+$/, "")
+  return plain === "" ? undefined : plain
+}
+
+type Parts = { db: Database; provider: Provider; settings: OidcSettings; masterKey: Buffer; now?: () => number }
+
+const ABOUT = "device login"
+/** Of one login: dex asks every five seconds. */
+const ASKS_PER_MINUTE = 30
+/** More than begin in two hours. */
+const MOST_LOGINS = 10_000
+
+/** Nothing that is needed is kept between the two calls: who waits brings what the provider gave, sealed, to whichever node they reach. */
+function createDeviceLogins({ db, provider, settings, masterKey, now = Date.now }: Parts): DeviceLogins {
+  const key = sealedName(masterKey, ABOUT)
+  const asks = createRecent<Bucket>(MOST_LOGINS, () => 1)
+  const isTooOften = (code: string) => {
+    const bucket = asks.get(code) ?? createBucket(ASKS_PER_MINUTE, now)
+    asks.set(code, bucket)
+    return bucket.take() > 0
+  }
+  return {
+    begin: async () => {
+      const { code, userCode, address, addressWithCode, seconds, interval } = await provider.beginDevice()
+      const kept = JSON.stringify({ code, until: now() + seconds * 1_000 })
+      return {
+        login: seal(key, Buffer.from(kept), ABOUT).toString("base64url"),
+        user_code: userCode,
+        verification_uri: address,
+        ...(addressWithCode !== undefined && { verification_uri_complete: addressWithCode }),
+        expires_in: seconds,
+        interval,
+      }
+    },
+    ask: async (login) => {
+      const { code, until } = opened(key, login)
+      if (until < now()) throw expired()
+      if (isTooOften(code)) return { state: "slow_down" }
+      const answer = await provider.askDevice(code)
+      if (answer.state !== "done") return answer
+      return { state: "done", token: await logInPerson(db, personIn(settings.issuer, answer.claims), settings.days) }
+    },
+  }
+}
+
+function opened(key: Buffer, login: unknown): { code: string; until: number } {
+  try {
+    return JSON.parse(unseal(key, Buffer.from(String(login), "base64url"), ABOUT).toString("utf8"))
+  } catch {
+    throw new HubProblem(400, "invalid", "This is not a login that was begun here.") // whatever is wrong with it
   }
 }

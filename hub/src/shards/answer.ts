@@ -1,4 +1,5 @@
 import { answerQuestions } from "../../../src/answers/team-questions.ts"
+import { createDex } from "../../../src/app/dex.ts"
 import { isDexError } from "../../../src/core/error.ts"
 import { formatRef } from "../../../src/core/ref.ts"
 import { readAs } from "../../../src/core/schema.ts"
@@ -7,6 +8,7 @@ import { visibleIn } from "../../../src/render/visible.ts"
 import { parseQuery } from "../../../src/search/query.ts"
 import type { HistoryReader } from "../../../src/store/history/store.ts"
 import type { SearchIndex } from "../../../src/store/index/search-index.ts"
+import { openSuggestions } from "../../../src/store/suggestions/suggestions.ts"
 import { linesQuestion } from "../../../src/tools/blame/team-lines.ts"
 import type { Dex } from "../../../src/tools/context.ts"
 import type { TeamQuestionKind } from "../../../src/tools/hub/team-question.ts"
@@ -25,7 +27,6 @@ import { openLocalShards } from "./local.ts"
 import { isMissing, type MergedShard, mergedIndex, ShardMissing } from "./merged.ts"
 import type { CallNode, NodeAddress } from "./node-call.ts"
 import { answerCall, remoteIndex, type ShardAnswer, type ShardQuestion } from "./remote.ts"
-import { teamDex } from "./team-dex.ts"
 
 /** What a team's history can be asked. They only read; the others are a laptop's. */
 export const teamTools: readonly Tool<Dex>[] = [search, list, show, timeline, stats]
@@ -69,7 +70,7 @@ const NOT_SEARCHED = {
 
 /** Only to show that each wall holds alone: `scope` in place of what a member may read, and all of a shard. */
 export type AnswerWalls = { scope?: string; index?: "all" }
-export type AnswerParts = {
+type AnswerParts = {
   db: Database
   data: string
   folder: string
@@ -210,5 +211,31 @@ function watchSecondWall(
         return row
       },
     },
+  }
+}
+
+/**
+ * What the tools work with, where the history is a team's and whoever asks may see a part of it. It has no home of its own:
+ * `folder` is empty, so that nothing of this machine is in an answer.
+ */
+function teamDex(folder: string, version: string, history: HistoryReader, index: SearchIndex | undefined): Dex {
+  const refuse = () => Promise.reject(new Error("A hub's history is changed by pushing to it only."))
+  return {
+    ...createDex({ env: { HOME: folder, DEX_HOME: folder }, cwd: folder, version }),
+    project: "",
+    isTeam: true,
+    hasHistory: () => true,
+    store: async () => history,
+    storeToWrite: refuse,
+    index: async () => index,
+    indexIsDamaged: async () => false,
+    indexToWrite: async () => undefined,
+    knows: () => false,
+    hasSuggestions: () => false,
+    suggestions: () => Promise.resolve(openSuggestions(":memory:", { redact: (text) => text })),
+    takeDamaged: async () => [],
+    syncBehind: async () => false,
+    syncDeps: refuse,
+    lastListing: () => ({ refs: [], words: [] }),
   }
 }

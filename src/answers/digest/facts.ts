@@ -1,10 +1,13 @@
 import type { Effect } from "../../core/conversation.ts"
 import { formatRef } from "../../core/ref.ts"
+import type { Infer } from "../../core/schema.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import { pathBelow } from "../../suggest/paths.ts"
 import type { Dex } from "../../tools/context.ts"
+import type { decisionShape } from "../../tools/decisions/decisions.ts"
+import { listedDecision } from "../../tools/decisions/run.ts"
+import { learnedIfQuick } from "../../tools/learned.ts"
 import { leftOpen, type OpenCheck } from "../left-open.ts"
-import { decisionsWithin, type ListedDecision } from "./decisions.ts"
 
 /** What was done in a project, told from the records alone. */
 export type ProjectFacts = {
@@ -137,4 +140,28 @@ function changedFiles(project: string, done: Done[]): { files: ProjectFacts["fil
   }
   const most = [...files.values()].sort((a, b) => b.added + b.removed - a.added - a.removed)
   return { files: most, plans: plans.size }
+}
+
+type ListedDecision = Infer<typeof decisionShape>
+
+const ALL = 1_000_000
+
+/** What was decided in a period, by project, the newest first, as far as it was learned; the notes say where that is not all. */
+async function decisionsWithin(
+  dex: Dex,
+  range: { from: number; to: number },
+  project?: string,
+): Promise<{ decisions: Map<string, ListedDecision[]>; notes: string[] }> {
+  const { knowledge, hidden, notes } = await learnedIfQuick(dex)
+  const known = knowledge.decisions.knownDecisions({
+    ...range,
+    ...(project !== undefined && { project }),
+    except: hidden,
+    with_commits: true,
+    limit: ALL,
+  })
+  const decisions = new Map<string, ListedDecision[]>()
+  for (const decision of known.decisions.map(listedDecision))
+    decisions.set(decision.project, [...(decisions.get(decision.project) ?? []), decision])
+  return { decisions, notes }
 }

@@ -3,10 +3,9 @@ import type { Ref } from "../../core/ref.ts"
 import { readAs, type Schema } from "../../core/schema.ts"
 import { estimateTokens } from "../../core/tokens.ts"
 import type { Model, ModelReply } from "../../llm/model.ts"
-import { askJson } from "./ask-json.ts"
 import type { Cache } from "./cache.ts"
-import { checkReply, type Dropped, NOTHING_DROPPED } from "./check.ts"
-import type { Question } from "./prompt.ts"
+import { type CheckedReply, checkReply, type Dropped, NOTHING_DROPPED } from "./check.ts"
+import { askedAgain, type Question } from "./prompt.ts"
 import type { PartialResult } from "./reduce.ts"
 import type { MapResult } from "./schema.ts"
 import type { Purse } from "./spend.ts"
@@ -28,7 +27,7 @@ export type Desk = {
   error?: unknown
 }
 
-export type PreparedQuestion = {
+type PreparedQuestion = {
   question: Question
   /** All that was shown, and whether a ref was in it. */
   data: string
@@ -106,4 +105,38 @@ function keptPart(
     dropped: { ...NOTHING_DROPPED, ...dropped },
     short: short === true,
   }
+}
+
+export type Answered<T> =
+  | { type: "answer"; value: T; usage: ModelReply["usage"] }
+  /** It was asked as often as it may be, and no answer could be taken. */
+  | { type: "bad"; reason: string }
+  /** It was not asked, or not again: there were no tokens left for it. */
+  | { type: "no_tokens" }
+
+const RETRIES = 2
+
+/** Asks until an answer can be taken, telling the model what was wrong with the last one. Throws what `reply` throws. */
+async function askJson(
+  { model, purse, signal }: { model: Model; purse: Purse; signal: AbortSignal },
+  question: Question,
+  schema: Schema,
+  check: (reply: ModelReply) => CheckedReply,
+): Promise<Answered<Extract<CheckedReply, { ok: unknown }>["ok"]>> {
+  let reason = ""
+  for (let tries = 0; tries <= RETRIES; tries++) {
+    const { system, text } = reason === "" ? question : askedAgain(question, reason)
+    const giveBack = purse.take({ system, text })
+    if (!giveBack) return { type: "no_tokens" }
+    let reply: ModelReply
+    try {
+      reply = await model.reply({ system, messages: [{ role: "user", content: text }], json_schema: schema, signal })
+    } finally {
+      giveBack()
+    }
+    const checked = check(reply)
+    if ("ok" in checked) return { type: "answer", value: checked.ok, usage: reply.usage }
+    reason = checked.wrong
+  }
+  return { type: "bad", reason: `${RETRIES + 1} answers could not be taken; of the last one, ${reason}` }
 }

@@ -13,7 +13,6 @@ import { type Dropped, NOTHING_DROPPED } from "./check.ts"
 import { type Measured, measure, type Piece, readPieceText } from "./data.ts"
 import type { MapFormat } from "./formats.ts"
 import { type Batch, type KnownBatch, LOOSE, longestUnit, planBatches, remembered } from "./pack.ts"
-import { inParallel } from "./pool.ts"
 import { mapQuestion, mergeQuestion } from "./prompt.ts"
 import { countItems, itemRefs, type PartialResult, reduce, refsIn, shownPart } from "./reduce.ts"
 import { itemsOf, listsOf, type MapResult } from "./schema.ts"
@@ -251,4 +250,18 @@ function withoutWiderRefs(result: MapResult, schema: Schema): MapResult {
     })),
   ])
   return { ...result, ...Object.fromEntries(lists) }
+}
+
+/** Runs `work` on every item, at most `most` at once, and gives the results in order. */
+async function inParallel<T, R>(items: T[], most: number, work: (item: T, i: number) => Promise<R>): Promise<R[]> {
+  const results: R[] = new Array(items.length)
+  let next = 0
+  const worker = async () => {
+    while (next < items.length) {
+      const i = next++
+      results[i] = await work(items[i]!, i)
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(most, items.length) }, worker))
+  return results
 }

@@ -6,7 +6,7 @@ import type { Terminal } from "../../render/terminal.ts"
 import type { Dex } from "../../tools/context.ts"
 import { commandLine } from "../../tools/view.ts"
 import { asTyped } from "../print/as-typed.ts"
-import { listenToKeys } from "./key-input.ts"
+import { type Key, lastKeys, readKeys } from "./keys.ts"
 import { type LookUpProcess, startLookUp } from "./look-up-apart.ts"
 import type { FoundRows } from "./newest-rows.ts"
 import type { Preview } from "./preview-lines.ts"
@@ -27,7 +27,7 @@ import {
 import { syncWhilePicking } from "./sync-while-picking.ts"
 import { openTerminal } from "./terminal-mode.ts"
 
-export type PickerOptions = {
+type PickerOptions = {
   dex: Dex
   input: ReadStream
   output: WriteStream & { fd: number }
@@ -230,4 +230,42 @@ function lookOf({ output, terminal, dex, chooses }: PickerOptions): PickerLook {
 function openableOn({ machine }: Dex): string[] {
   const here = agents.filter(({ open }) => open !== undefined && isOnPath(open[0]!, machine))
   return here.map(({ source }) => source)
+}
+
+/** So long the rest of a key may take: behind it Escape stands alone. */
+const ESCAPE_MS = 100
+
+/** Calls `onKeys` with what is typed, until it is stopped. */
+function listenToKeys(input: ReadStream, onKeys: (keys: Key[]) => void): { pause(): void; resume(): void } {
+  let rest = ""
+  let waiting: NodeJS.Timeout | undefined
+  let last: NodeJS.Immediate | undefined
+  const stopWaiting = () => {
+    clearTimeout(waiting)
+    clearImmediate(last)
+  }
+  const take = (read: { keys: Key[]; rest: string }) => {
+    rest = read.rest
+    onKeys(read.keys)
+  }
+  const onData = (data: string) => {
+    stopWaiting()
+    take(readKeys(rest + data))
+    // What arrived while dex was busy is read before the time counts as over.
+    const end = () => (last = setImmediate(() => take(lastKeys(rest))))
+    if (rest !== "") waiting = setTimeout(end, ESCAPE_MS)
+  }
+  input.setEncoding("utf8")
+  return {
+    pause: () => {
+      stopWaiting()
+      rest = ""
+      input.off("data", onData)
+      input.pause()
+    },
+    resume: () => {
+      input.on("data", onData)
+      input.resume()
+    },
+  }
 }

@@ -5,8 +5,8 @@ import { markdownOf } from "../../answers/map/markdown.ts"
 import { localDay } from "../../core/dates.ts"
 import { listed } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
-import { many } from "../../render/words.ts"
-import { factsScreen } from "./digest-screen.ts"
+import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
+import { many, shortPath } from "../../render/words.ts"
 import { costLines, printMap } from "./map.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { showFirst } from "./words.ts"
@@ -66,4 +66,128 @@ function headLine(days: string, projects: ProjectFacts[]): string {
     ),
   ]
   return `${days.charAt(0).toUpperCase()}${days.slice(1)}: ${listed(counts)} in ${many(projects.length, "project")}`
+}
+
+/** About a screen, with the notes below it. */
+const SCREEN = 38
+const MOST_PROJECTS = 3
+const MOST_OTHERS = 5
+const MOST_ROWS = 20
+const LABEL = 11
+const DECIDED = "Decided"
+
+type Row = { said: string; ref: string }
+type Screen = { lines: string[]; listing: string[]; left_out: string[] }
+
+/** The facts on one screen: of each project the newest decisions and commits, and where most was said. Rows are numbered. */
+function factsScreen(
+  projects: ProjectFacts[],
+  { terminal, home, numbered }: { terminal: Terminal; home: string; numbered: boolean },
+): Screen {
+  const shown = projects.slice(0, MOST_PROJECTS)
+  const others = projects.slice(MOST_PROJECTS)
+  const most = rowsThatFit(shown, Math.min(others.length, MOST_OTHERS + 1))
+  const listing: string[] = []
+  const lineOf = ({ said, ref }: Row, label: string) => {
+    listing.push(ref)
+    const row = paint(terminal, "cyan", String(listing.length).padStart(3))
+    const where = numbered ? "" : `  ${safeLine(ref)}`
+    const room = terminal.columns - LABEL - 6
+    return `  ${label.padEnd(LABEL)}${row} ${clip(safeLine(said), room)}${where}`
+  }
+  const lines = shown.flatMap((facts) => [
+    paint(terminal, "bold", clip(headOf(facts, home), terminal.columns)),
+    ...sectionsOf(facts).flatMap(([label, rows]) =>
+      rows.slice(0, mostOf(label, most)).map((row, i) => lineOf(row, i === 0 ? label : "")),
+    ),
+    ...filesLine(facts, terminal),
+    "",
+  ])
+  return {
+    lines: [...lines, ...otherLines(others, terminal, home)],
+    listing,
+    left_out: leftOut(shown, most, others),
+  }
+}
+
+/** As many rows of each kind as fill the screen, and twice as many decisions: at least one and two. */
+function rowsThatFit(shown: ProjectFacts[], others: number): number {
+  const linesWith = (most: number) =>
+    shown.flatMap(sectionsOf).reduce((sum, [label, rows]) => sum + Math.min(rows.length, mostOf(label, most)), 0)
+  const frame = others + shown.reduce((sum, { files }) => sum + (files.length > 0 ? 3 : 2), 0)
+  let most = 1
+  while (most < MOST_ROWS && frame + linesWith(most + 1) <= SCREEN) most++
+  return most
+}
+
+function mostOf(label: string, most: number): number {
+  return label === DECIDED ? 2 * most : most
+}
+
+function sectionsOf(facts: ProjectFacts): [label: string, rows: Row[]][] {
+  return [
+    [
+      DECIDED,
+      facts.decisions.map(({ quote, ref, superseded_by }) => ({
+        said: `${superseded_by ? "(superseded) " : ""}${quote.split("\n", 1)[0]}`,
+        ref,
+      })),
+    ],
+    ["Commits", facts.commits.map(({ subject, ref }) => ({ said: subject, ref })).reverse()],
+    [
+      "Worked on",
+      [...facts.conversations]
+        .sort((a, b) => b.messages - a.messages)
+        .map(({ title, messages, id }) => ({ said: `${title} (${many(messages, "message")})`, ref: id })),
+    ],
+    [
+      "Left open",
+      facts.failed_commands.map(({ command, error, times, ref }) => ({
+        said: `${command}${times > 1 ? `, ${times} times` : ""}${error ? `: ${error}` : ""}`,
+        ref,
+      })),
+    ],
+  ]
+}
+
+function headOf(facts: ProjectFacts, home: string): string {
+  return `${safeLine(shortPath(facts.project, home)) || "no project"}: ${countsOf(facts)}`
+}
+
+function countsOf(facts: ProjectFacts): string {
+  const { decisions_total, commits, conversations, other_conversations, failed_commands_total } = facts
+  return [
+    `${many(conversations.length, "conversation")}${other_conversations > 0 ? ` (and ${other_conversations} by subagents or scripts)` : ""}`,
+    ...(decisions_total > 0 ? [many(decisions_total, "decision")] : []),
+    ...(commits.length > 0 ? [many(commits.length, "commit")] : []),
+    ...(failed_commands_total > 0 ? [`${failed_commands_total} left open`] : []),
+  ].join(", ")
+}
+
+function filesLine({ files, files_total }: ProjectFacts, terminal: Terminal): string[] {
+  if (files.length === 0) return []
+  const room = terminal.columns - LABEL - 2
+  const total = files_total === 1 ? "" : `${files_total}: `
+  return [
+    `  ${"Files".padEnd(LABEL)}${clip(`${total}${files.map(({ path, added, removed }) => `${safeLine(path)} +${added} -${removed}`).join(", ")}`, room)}`,
+  ]
+}
+
+function otherLines(others: ProjectFacts[], terminal: Terminal, home: string): string[] {
+  const line = (facts: ProjectFacts) => clip(headOf(facts, home), terminal.columns)
+  const rest = others.length - MOST_OTHERS
+  return [...others.slice(0, MOST_OTHERS).map(line), ...(rest > 0 ? [`and ${many(rest, "more project")}`] : [])]
+}
+
+/** How many rows of which kind are not on the screen. */
+function leftOut(shown: ProjectFacts[], most: number, others: ProjectFacts[]): string[] {
+  const beyond = (count: (facts: ProjectFacts) => number, room = most) =>
+    shown.reduce((sum, facts) => sum + Math.max(0, count(facts) - room), 0) +
+    others.reduce((sum, facts) => sum + count(facts), 0)
+  return [
+    [beyond((facts) => facts.decisions_total, mostOf(DECIDED, most)), "decision"] as const,
+    [beyond((facts) => facts.commits.length), "commit"] as const,
+    [beyond((facts) => facts.conversations.length), "conversation"] as const,
+    [beyond((facts) => facts.failed_commands_total), "failed check"] as const,
+  ].flatMap(([count, word]) => (count > 0 ? [many(count, word)] : []))
 }

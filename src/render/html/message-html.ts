@@ -6,10 +6,8 @@ import { estimateTokens } from "../../core/tokens.ts"
 import { failed, type Outcome, outcomeWords, type ToolResult, withoutRoot } from "../fold.ts"
 import { type Speaker, speakerIn } from "../speaker.ts"
 import { highlightedAs, highlightedHtml } from "./code-html.ts"
-import { diffHtml } from "./diff-html.ts"
 import { type Html, html } from "./html.ts"
 import { markdownHtml } from "./markdown-html.ts"
-import { terminalHtml } from "./terminal-html.ts"
 
 /** A message as it is read on a page. */
 export type PageMessage = {
@@ -140,4 +138,124 @@ function cut(text: string, { mostChars, rest }: PageOptions, { number, index }: 
   if (text.length <= mostChars || rest === undefined) return { text }
   const end = text.lastIndexOf("\n", mostChars)
   return { text: text.slice(0, end > mostChars / 2 ? end : mostChars), rest: rest(number, index) }
+}
+
+const SEQUENCE = /\x1b\[([\d;:]*)m/g
+/** A program that draws writes more of them than anybody reads. */
+const MOST_SEQUENCES = 5_000
+
+type Look = { color?: number | undefined; bold?: boolean; dim?: boolean; italic?: boolean; underlined?: boolean }
+
+/** What a program printed: colours become classes, and every other sequence goes. */
+export function terminalHtml(text: string): Html {
+  if (!text.includes("\x1b[")) return html`${text}`
+  const pieces: Html[] = []
+  let look: Look = {}
+  let from = 0
+  for (const { 0: sequence, 1: codes = "", index } of text.matchAll(SEQUENCE)) {
+    if (pieces.length >= MOST_SEQUENCES) break
+    if (index > from) pieces.push(piece(text.slice(from, index), look))
+    look = after(look, codes)
+    from = index + sequence.length
+  }
+  if (from < text.length) pieces.push(piece(text.slice(from), look))
+  return html`${pieces}`
+}
+
+function piece(text: string, look: Look): Html {
+  const classes = [
+    ...(look.color === undefined ? [] : [`ansi-${look.color}`]),
+    ...(["bold", "dim", "italic", "underlined"] as const).filter((name) => look[name]),
+  ]
+  return classes.length === 0 ? html`${text}` : html`<span class="${classes.join(" ")}">${text}</span>`
+}
+
+function after(look: Look, codes: string): Look {
+  let next = { ...look }
+  const numbers = codes.split(/[;:]/).map(Number)
+  for (let i = 0; i < numbers.length; i++) {
+    const code = numbers[i]!
+    if (code === 0) next = {}
+    else if (code === 1) next.bold = true
+    else if (code === 2) next.dim = true
+    else if (code === 3) next.italic = true
+    else if (code === 4) next.underlined = true
+    else if (code === 22) Object.assign(next, { bold: false, dim: false })
+    else if (code === 23) next.italic = false
+    else if (code === 24) next.underlined = false
+    else if (code >= 30 && code <= 37) next.color = code - 30
+    else if (code >= 90 && code <= 97) next.color = code - 90 + 8
+    else if (code === 39) next.color = undefined
+    else if (code === 38 || code === 48) {
+      // One of 256, of which the first sixteen have names, or any at all: three numbers.
+      const isNamed = numbers[i + 1] === 5 && numbers[i + 2]! < 16
+      if (code === 38) next.color = isNamed ? numbers[i + 2] : undefined
+      i += numbers[i + 1] === 2 ? 4 : 2
+    }
+  }
+  return next
+}
+
+/** A change side by side, the old on the left. At most so many rows; the rest is counted. */
+export function diffHtml(hunks: readonly Hunk[], most = Number.POSITIVE_INFINITY): Html {
+  const rows = hunks.flatMap((hunk, i) => [
+    ...(i > 0 ? [html`<tr class="gap"><td colspan="4">⋯</td></tr>`] : []),
+    ...rowsOf(hunk),
+  ])
+  const left = rows.length - most
+  return html`<table class="diff"><tbody>${rows.slice(0, most)}${left > 0 && html`<tr class="gap"><td colspan="4">${left} more lines</td></tr>`}</tbody></table>`
+}
+
+function rowsOf({ lines, old_start, new_start }: Hunk): Html[] {
+  const rows: Html[] = []
+  // Where the agent does not tell where in the file it is, there are no numbers.
+  const isPlaced = old_start > 0 || new_start > 0
+  let [before, now] = [old_start, new_start]
+  let removed: string[] = []
+  let added: string[] = []
+  const number = (line: number) => (isPlaced ? String(line) : "")
+  const flush = () => {
+    for (let i = 0; i < Math.max(removed.length, added.length); i++) {
+      const [old, fresh] = [removed[i], added[i]]
+      const [oldText, newText] =
+        old !== undefined && fresh !== undefined
+          ? changedWithin(old, fresh)
+          : [html`${old ?? ""}`, html`${fresh ?? ""}`]
+      rows.push(
+        html`<tr><td class="at">${old !== undefined && number(before++)}</td><td class="${old === undefined ? "none" : "old"}">${oldText}</td><td class="at">${fresh !== undefined && number(now++)}</td><td class="${fresh === undefined ? "none" : "new"}">${newText}</td></tr>`,
+      )
+    }
+    removed = []
+    added = []
+  }
+  for (const line of lines) {
+    const text = line.slice(1).replaceAll("\t", "    ")
+    if (line.startsWith("-")) {
+      if (added.length > 0) flush()
+      removed.push(text)
+    } else if (line.startsWith("+")) added.push(text)
+    else if (!line.startsWith("\\")) {
+      flush()
+      rows.push(
+        html`<tr class="same"><td class="at">${number(before++)}</td><td class="was">${text}</td><td class="at">${number(now++)}</td><td>${text}</td></tr>`,
+      )
+    }
+  }
+  flush()
+  return rows
+}
+
+/** What is different between two lines, between what they begin and end with alike. */
+function changedWithin(old: string, fresh: string): [Html, Html] {
+  const shortest = Math.min(old.length, fresh.length)
+  let start = 0
+  while (start < shortest && old[start] === fresh[start]) start++
+  let end = 0
+  while (end < shortest - start && old[old.length - 1 - end] === fresh[fresh.length - 1 - end]) end++
+  const marked = (text: string) => {
+    const middle = text.slice(start, text.length - end)
+    return html`${text.slice(0, start)}${middle !== "" && html`<mark>${middle}</mark>`}${text.slice(text.length - end)}`
+  }
+  // Two lines that share little are two lines.
+  return start + end < 0.4 * shortest ? [html`${old}`, html`${fresh}`] : [marked(old), marked(fresh)]
 }

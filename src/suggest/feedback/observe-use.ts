@@ -1,9 +1,10 @@
 import { DAY_MS } from "../../core/dates.ts"
-import { formatRef, type Ref } from "../../core/ref.ts"
+import { formatRef, parseRef, type Ref } from "../../core/ref.ts"
+import type { Item } from "../../core/suggestion.ts"
 import type { Changes, HistoryReader, StoredMessage } from "../../store/history/store.ts"
 import type { KeptSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
+import { pathBelow } from "../paths.ts"
 import { learnFromVerdict } from "./feedback.ts"
-import { type Done, usedItems } from "./implicit.ts"
 
 const LOOKS_BACK_MS = 7 * DAY_MS
 /** After so many, or a few more where they changed at once, the rest is left to the next time. */
@@ -102,4 +103,43 @@ function openedBy(tool: string, input: string): string[] {
   } catch {
     return [] // a freeform tool of that name
   }
+}
+
+/** What a session did after it was told something. */
+export type Done = {
+  /** What it opened with dex: refs as it wrote them. */
+  refs: readonly string[]
+  /** What it edited, whole or relative to the project. */
+  files: readonly string[]
+}
+
+/**
+ * The numbers of the items that were used without a word: the session opened what an item refers to, or edited the file it
+ * named. `before` is what the session had edited when it was told: a file that it was at already proves nothing.
+ */
+export function usedItems(
+  items: readonly (Pick<Item, "ref" | "file"> & { number: number })[],
+  done: Done,
+  project: string,
+  before: readonly string[] = [],
+): number[] {
+  const edited = new Set(done.files.map((file) => pathBelow(project, file)))
+  for (const file of before) edited.delete(pathBelow(project, file))
+  return items
+    .filter(
+      ({ ref, file }) =>
+        (file !== undefined && edited.has(pathBelow(project, file) ?? "")) ||
+        (ref !== undefined && done.refs.some((opened) => opens(opened, ref))),
+    )
+    .map(({ number }) => number)
+}
+
+/** Opening a conversation, or any message of it, is opening what refers to it. */
+function opens(opened: string, ref: string): boolean {
+  if (opened === ref) return true
+  const [asked, told] = [parseRef(opened), parseRef(ref)]
+  if (!asked || !told) return false
+  const sameSource = asked.source === undefined || asked.source === told.source
+  const sameOwner = asked.owner === undefined || asked.owner === told.owner
+  return sameSource && sameOwner && asked.prefix.length >= 4 && told.prefix.startsWith(asked.prefix)
 }

@@ -2,7 +2,6 @@ import { DexError } from "../../core/error.ts"
 import { isSamePath } from "../../core/path-key.ts"
 import type { Pattern, Subscription } from "../../core/suggestion.ts"
 import { pathBelow } from "../paths.ts"
-import { globOf } from "./glob.ts"
 
 /** What happened that somebody may want to be told of. */
 export type Trigger = {
@@ -92,4 +91,114 @@ function fitting({ project, file, symbols = [], text = "" }: Trigger): (pattern:
 
 function wordsOf(text: string): string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []
+}
+
+const LONGEST = 200
+const MOST_ALTERNATIVES = 8
+const MOST_SEGMENTS = 20
+const LONGEST_PATH = 4_096
+/** Deeper is no project's file. Without it, a path of 2,000 folders could be compared from each of them on. */
+const DEEPEST_PATH = 100
+
+/** Says whether a path, relative to its project and with `/`, fits. */
+export type Glob = (path: string) => boolean
+
+/**
+ * A glob without regular expressions, so that none can be made to take long: `*` and `?` within a segment, `**` over
+ * segments (at the end: everything below), `{a,b}`. Brackets are themselves: `app/[id]/page.tsx` is a file. A name that begins with a dot is a name.
+ */
+export function globOf(pattern: string): Glob | { wrong: string } {
+  const asked = pattern.trim().replaceAll("\\", "/").replace(/^\.\//, "")
+  if (asked === "") return { wrong: "is empty" }
+  if (asked.length > LONGEST) return { wrong: `is longer than ${LONGEST} signs` }
+  if (asked.startsWith("!")) return { wrong: "must say what to watch, not what to leave out" }
+  if (asked.startsWith("/") || /^[a-z]:/i.test(asked) || asked.split("/").includes(".."))
+    return { wrong: "must be a path below the project, like src/auth/**" }
+  const alternatives = expand(asked)
+  if (alternatives === undefined)
+    return { wrong: `may hold braces like {a,b}, not nested, for ${MOST_ALTERNATIVES} paths in all` }
+  if (alternatives.some((alternative) => alternative.split("/").length > MOST_SEGMENTS))
+    return { wrong: `has more than ${MOST_SEGMENTS} names; ** stands for any number of folders` }
+  const wanted = alternatives.map((alternative) =>
+    alternative
+      .replace(/(^|\/)\*\*$/, "$1**/*")
+      .split("/")
+      .map(segmentOf),
+  )
+  return (path) => {
+    if (path.length > LONGEST_PATH) return false
+    const segments = path.replaceAll("\\", "/").split("/")
+    if (segments.length > DEEPEST_PATH) return false
+    return wanted.some((one) =>
+      fits(
+        one.length,
+        segments.length,
+        (p) => one[p]!.any,
+        (p, t) => one[p]!.fits(segments[t]!),
+      ),
+    )
+  }
+}
+
+function expand(pattern: string): string[] | undefined {
+  let done = [""]
+  let rest = pattern
+  for (;;) {
+    const open = rest.indexOf("{")
+    if (open < 0) return rest.includes("}") ? undefined : done.map((start) => start + rest)
+    const close = rest.indexOf("}", open)
+    const inside = rest.slice(open + 1, close)
+    if (close < 0 || rest.slice(0, open).includes("}") || inside.includes("{") || !inside.includes(","))
+      return undefined
+    const [before, options] = [rest.slice(0, open), inside.split(",")]
+    if (done.length * options.length > MOST_ALTERNATIVES) return undefined
+    done = done.flatMap((start) => options.map((option) => start + before + option))
+    rest = rest.slice(close + 1)
+  }
+}
+
+type Segment = { any: boolean; fits(text: string): boolean }
+
+function segmentOf(pattern: string): Segment {
+  if (!/[*?]/.test(pattern)) return { any: false, fits: (text) => text === pattern }
+  if (/^\*+$/.test(pattern)) return { any: pattern === "**", fits: () => true }
+  const signs = Array.from(pattern, (_, i) => pattern.charCodeAt(i))
+  const same = (p: number, sign: number) => signs[p] === QUESTION || signs[p] === sign
+  return {
+    any: false,
+    fits: (text) =>
+      fits(
+        signs.length,
+        text.length,
+        (p) => signs[p] === STAR,
+        (p, t) => same(p, text.charCodeAt(t)),
+      ),
+  }
+}
+
+const STAR = "*".charCodeAt(0)
+const QUESTION = "?".charCodeAt(0)
+
+/** Of so many pieces each. Only the last star is ever gone back to, so this takes at most pattern × text steps. */
+function fits(
+  pattern: number,
+  text: number,
+  isStar: (p: number) => boolean,
+  same: (p: number, t: number) => boolean,
+): boolean {
+  let [p, t, star, from] = [0, 0, -1, 0]
+  while (t < text) {
+    if (p < pattern && isStar(p)) {
+      star = p++
+      from = t
+    } else if (p < pattern && same(p, t)) {
+      p++
+      t++
+    } else if (star >= 0) {
+      p = star + 1
+      t = ++from
+    } else return false
+  }
+  while (p < pattern && isStar(p)) p++
+  return p === pattern
 }

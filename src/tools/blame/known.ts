@@ -1,11 +1,12 @@
+import { join } from "node:path"
 import { type BlameFacts, blameFacts, type LineRows } from "../../blame/facts.ts"
-import type { AgentTrace } from "../../blame/recorded.ts"
+import { type AgentTrace, agentTraces } from "../../blame/recorded.ts"
+import { readStart } from "../../files/read-file.ts"
 import type { CommitDiff } from "../../git/commit-diffs.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import type { Dex } from "../context.ts"
 import { learnedOf } from "../learned.ts"
 import { type Kept, keptFindings } from "./kept.ts"
-import { readAgentTraces } from "./read-traces.ts"
 import type { BlameTarget } from "./target.ts"
 import type { TeamHub } from "./team-facts.ts"
 
@@ -65,4 +66,17 @@ async function knowledgeOf(dex: Dex, { project }: BlameTarget): Promise<{ knowle
   if (isHidden(project))
     return { notes: [...notes, "This project is private: what is known of it is told only inside it."] }
   return { knowledge, notes }
+}
+
+/** Where agents that follow Agent Trace leave their records. */
+const PLACE = ".agent-trace/traces.jsonl"
+const MOST_BYTES = 16 << 20
+
+/** What the repository's Agent Trace file says; nothing where there is none, or none that can be read. */
+function readAgentTraces(root: string): AgentTrace[] {
+  try {
+    return agentTraces(readStart(join(root, PLACE), MOST_BYTES).toString("utf8"))
+  } catch {
+    return [] // not there, or no regular file
+  }
 }

@@ -1,11 +1,15 @@
+import { join } from "node:path"
 import { DexError } from "../../core/error.ts"
+import { grouped } from "../../core/format.ts"
+import { blameLines } from "../../git/blame-lines.ts"
+import { listGitFiles } from "../../git/list-files.ts"
 import type { Dex } from "../context.ts"
 import { blamedCommits } from "./commits.ts"
-import { blamedFile } from "./file.ts"
-import { blamedFolder } from "./folder.ts"
-import { knownOfLines } from "./known.ts"
-import { blameTarget } from "./target.ts"
+import { type BlamedFile, blamedFile, ownersIn } from "./file.ts"
+import { type KnownOfLines, knownOfLines } from "./known.ts"
+import { type BlameTarget, blameTarget } from "./target.ts"
 import type { TeamHub } from "./team-facts.ts"
+import { countsByAgent, countsOf } from "./told-owner.ts"
 
 export type BlameInput = {
   target: string
@@ -38,4 +42,52 @@ async function blamed(dex: Dex, input: BlameInput, hub?: TeamHub) {
   if (target.kind === "folder")
     return { target: input.target, ...(await blamedFolder(dex, input, target, await known)) }
   return { target: input.target, ...(await blamedCommits(dex, target, await known)) }
+}
+
+type FolderTarget = Extract<BlameTarget, { kind: "folder" }>
+
+const MOST_FILES = 2_000
+const MOST_MS = 60_000
+/** git blame uses one processor. */
+const AT_ONCE = 4
+
+/** How many of a folder's lines are whose agent's. Never by person. */
+async function blamedFolder(dex: Dex, input: BlameInput, { root, path }: FolderTarget, known: KnownOfLines) {
+  const files = (await listGitFiles(join(root, path), dex.signal)) ?? []
+  const until = Date.now() + MOST_MS
+  const blamed: BlamedFile[] = []
+  let unread = 0
+  const queue = files.slice(0, MOST_FILES)
+  const next = async (): Promise<void> => {
+    for (let file = queue.shift(); file !== undefined && Date.now() < until; file = queue.shift()) {
+      const name = path === "" ? file : `${path}/${file}`
+      try {
+        const lines = await blameLines(root, name, { moves: input.moves, copies: input.copies, signal: dex.signal })
+        blamed.push({ path: name, lines })
+      } catch (error) {
+        dex.signal?.throwIfAborted()
+        if (!(error instanceof Error)) throw error
+        unread++ // not committed yet, a submodule, a link
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, next))
+  const { owners, notes } = await ownersIn(dex, root, blamed, known)
+  const left = files.length - blamed.length - unread
+  return {
+    kind: "folder" as const,
+    path,
+    lines: [],
+    commits: [],
+    agents: countsByAgent(owners),
+    ...countsOf(owners.map(({ level }) => level)),
+    notes: [
+      ...notes,
+      `${grouped(blamed.length)} files.`,
+      ...(unread > 0
+        ? [`${grouped(unread)} files have no history of lines: new, linked or of another repository.`]
+        : []),
+      ...(left > 0 ? [`${grouped(left)} files were left out: name a smaller folder.`] : []),
+    ],
+  }
 }

@@ -1,9 +1,11 @@
-import { rmSync } from "node:fs"
+import { readdirSync, rmSync } from "node:fs"
 import { basename, join, resolve, sep } from "node:path"
 import { chatFolderOf } from "../../agents/dex-chat/connector.ts"
 import { noteFileOf } from "../../agents/dex-note/connector.ts"
 import { notesFolder } from "../../agents/registry.ts"
-import { DexError } from "../../core/error.ts"
+import type { Home } from "../../config/home.ts"
+import { hubState } from "../../config/hub.ts"
+import { DexError, isDexError, messageOf } from "../../core/error.ts"
 import { listed } from "../../core/format.ts"
 import { isSamePath } from "../../core/path-key.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
@@ -11,8 +13,12 @@ import { isFolder } from "../../files/look-at.ts"
 import { createProjectFinder } from "../../git/project.ts"
 import { followSpending } from "../../ingest/follow-spending.ts"
 import { nativeKey } from "../../ingest/unit-names.ts"
+import { endRestore, isSameFile, keptHistories } from "../../store/history/kept-histories.ts"
 import { removeDamaged } from "../../store/history/rot/damaged-files.ts"
-import type { HistoryReader, OwnerOf } from "../../store/history/store.ts"
+import { openStore } from "../../store/history/sqlite-history.ts"
+import type { HistoryReader, HistoryWriter, OwnerOf } from "../../store/history/store.ts"
+import { removeDatabase } from "../../store/sqlite/database.ts"
+import { tryLock } from "../../store/sqlite/lock.ts"
 import { removeOtherFormats } from "../../store/sqlite/other-formats.ts"
 import { forgetTraces } from "../../trace/forget.ts"
 import type { Dex } from "../context.ts"
@@ -20,7 +26,6 @@ import { conversationOf } from "../fields.ts"
 import { learnInAnyCase } from "../learned.ts"
 import { isHere, resolveRef } from "../resolve.ts"
 import { finishForgetting, noteForgetting } from "./finish-forgetting.ts"
-import { forgetInKept } from "./forget-kept.ts"
 
 /** A reader takes milliseconds, or it hangs. */
 const PATIENCE_MS = 10_000
@@ -177,4 +182,71 @@ function noProject(path: string, known: string[]): string {
   const others =
     known.length === 0 ? "No project is known yet: `dex sync` reads what there is." : `Known projects: ${named}${rest}.`
   return `There is no folder ${path}, and no project of that name is known. ${others}`
+}
+
+/** A file in dex's folder that may still contain what was deleted, and why. */
+type StillThere = { file: string; why: string }
+
+/**
+ * Deletes conversations from the histories that `dex restore --replace` kept, and removes what a restore, an import or a
+ * repair that was stopped left behind. Returns the files that it could not change.
+ */
+async function forgetInKept(
+  home: Home,
+  refs: Ref[],
+  { copies, ownerOf }: { copies: boolean; ownerOf: OwnerOf },
+): Promise<StillThere[]> {
+  removeUnfinished(home)
+  const still: StillThere[] = []
+  for (const file of keptHistories(home.history)) {
+    if (isSameFile(home.history, file)) continue // a restore under way gives it this name too, and it was just changed
+    try {
+      const store = openStore(file)
+      await forgetIn(store, refs, copies, ownerOf).finally(() => store.close())
+    } catch (error) {
+      still.push({ file, why: whyNot(error) })
+    }
+  }
+  return [...still, ...unknownDatabases(home)]
+}
+
+async function forgetIn(store: HistoryWriter, refs: Ref[], copies: boolean, ownerOf: OwnerOf): Promise<void> {
+  const there = await (copies ? store.family(refs) : store.withSubagents(refs))
+  await store.forget(there, ownerOf)
+}
+
+/** Whoever is at work on one of them holds the lock, and removes it. */
+function removeUnfinished(home: Home): void {
+  const lock = tryLock(home.lock)
+  if (!lock) return
+  try {
+    endRestore(home.history)
+    removeDatabase(`${home.history}.repairing`)
+    for (const file of [home.suggest, hubState(home)]) removeDatabase(`${file}.restored`)
+  } finally {
+    lock.release()
+  }
+}
+
+function whyNot(error: unknown): string {
+  if (!isDexError(error)) return messageOf(error)
+  const short: Record<string, string> = { corrupt: "it is damaged", newer_schema: "a newer dex wrote it" }
+  return short[error.code] ?? error.message
+}
+
+/** Databases in dex's folder that are none of its own: a backup that somebody put there, most likely. */
+function unknownDatabases(home: Home): StillThere[] {
+  const own = [
+    home.history,
+    home.index,
+    home.knowledge,
+    home.spending,
+    home.suggest,
+    hubState(home),
+    ...keptHistories(home.history),
+  ]
+  const known = new Set(own.map((path) => basename(path)))
+  return readdirSync(home.dir)
+    .filter((name) => name.endsWith(".db") && !known.has(name))
+    .map((name) => ({ file: join(home.dir, name), why: "dex does not know this file" }))
 }

@@ -1,13 +1,24 @@
-import { readHub, writeHub } from "../../config/hub.ts"
+import { consentFor, readHub, writeHub } from "../../config/hub.ts"
+import { isoDate } from "../../core/dates.ts"
 import { DexError, isDexError } from "../../core/error.ts"
 import { formatRef } from "../../core/ref.ts"
+import {
+  type HubClient,
+  type HubQuarantined,
+  type HubReceipt,
+  type HubStored,
+  isHubError,
+  openHub,
+} from "../../hub/client.ts"
+import { keyOfProject } from "../../hub/project-key.ts"
+import { feedToken, type Sharing, sharedBy } from "../../hub/push.ts"
+import type { WireNotice } from "../../hub/wire.ts"
+import type { PushState } from "../../store/hub/pushed.ts"
 import type { Dex } from "../context.ts"
 import { resolveRef } from "../resolve.ts"
-import { grant, members, requests, withHub } from "./access.ts"
 import { pushedOrWhyNot, pushedShape, pushNow } from "./push-now.ts"
 import { type ShareProjectInput, shareProject, unshareProject } from "./share-project.ts"
-import { pushedOf } from "./sharing.ts"
-import { hubStatus } from "./status.ts"
+import { isAllowed, pushedOf, sharingOf } from "./sharing.ts"
 
 type HubInput = ShareProjectInput & {
   words: string[]
@@ -95,4 +106,178 @@ function logOut(dex: Dex) {
   const { token, ...choices } = readHub(dex.home)
   if (token !== undefined) writeHub(dex.home, choices)
   return { logged_out: token !== undefined, ...(choices.address !== undefined && { address: choices.address }) }
+}
+
+// Who is let into a project on the hub: what its owners do.
+
+/** What is decided with `dex hub requests approve bob`, or all that waits. */
+export function requests(dex: Dex, words: string[]) {
+  const [verb, name, project, ...more] = words
+  if (verb === undefined) return withHub(dex, async (hub) => ({ requests: await hub.requests() }))
+  if ((verb !== "approve" && verb !== "deny") || name === undefined || more.length > 0)
+    throw new DexError("usage", "For example: dex hub requests approve bob. `dex hub requests` lists them.")
+  return withHub(dex, async (hub) => {
+    const key = project ?? (await onlyRequestOf(hub, name, () => keyHere(dex)))
+    return { access: await hub.decide(key, name, verb) }
+  })
+}
+
+export function grant(dex: Dex, [name, project, ...more]: string[], level = "write") {
+  if (name === undefined || more.length > 0)
+    throw new DexError("usage", "For example: dex hub grant bob github.com/acme/api --level read")
+  return withHub(dex, async (hub) => ({ access: await hub.grant(project ?? (await keyNeeded(dex)), name, level) }))
+}
+
+export function members(dex: Dex, [project, ...more]: string[]) {
+  if (more.length > 0) throw new DexError("usage", "For example: dex hub members github.com/acme/api")
+  return withHub(dex, async (hub) => ({ members: await hub.members(project ?? (await keyNeeded(dex))) }))
+}
+
+/** Asks as the person who is logged in. */
+export async function withHub<T>(dex: Dex, work: (hub: HubClient) => Promise<T>): Promise<T> {
+  const { address, token } = readHub(dex.home)
+  if (address === undefined || token === undefined)
+    throw new DexError("no_hub", "You are not logged in. Log in first: dex hub login ADDRESS")
+  const hub = openHub({ address, token, otherwise: "Nothing was changed." })
+  try {
+    return await work(hub)
+  } finally {
+    hub.close()
+  }
+}
+
+/** Somebody usually asks for one project. For several, it is the one of this folder. */
+async function onlyRequestOf(hub: HubClient, name: string, here: () => Promise<string | undefined>): Promise<string> {
+  const keys = (await hub.requests()).filter(({ member }) => member === name).map(({ project }) => project)
+  if (keys.length === 1) return keys[0]!
+  if (keys.length === 0)
+    throw new DexError("not_found", `${name} has no request that you can answer. \`dex hub requests\` lists them.`)
+  const key = await here()
+  if (key !== undefined && keys.includes(key)) return key
+  throw new DexError(
+    "usage",
+    `${name} asks for ${keys.join(", ")}. Say which: dex hub requests approve ${name} PROJECT`,
+  )
+}
+
+/** What the hub calls the project of this folder. */
+async function keyHere(dex: Dex): Promise<string | undefined> {
+  const shared = consentFor(readHub(dex.home), dex.project, dex.machine.platform)
+  return shared?.key ?? (await keyOfProject(dex.project))
+}
+
+async function keyNeeded(dex: Dex): Promise<string> {
+  const key = await keyHere(dex)
+  if (key !== undefined) return key
+  throw new DexError(
+    "usage",
+    "Say which project, as the hub calls it: github.com/acme/api. `dex hub status` lists yours.",
+  )
+}
+
+const MOST_NAMED = 20
+const MOST_LOOKED_AT = 2_000
+const ANSWERS_WITHIN_MS = 3_000
+
+/** What is shared with whom, how far it got, and what stays here. Asks the hub, and waits a moment at the most. */
+async function hubStatus(dex: Dex) {
+  const choices = readHub(dex.home)
+  const { address, token, tenant, member, consents } = choices
+  if (address === undefined) return { logged_in: false, shared: [] }
+  const pushed = pushedOf(dex)
+  try {
+    const counts = pushed.counts()
+    const count = (key: string, state: PushState) =>
+      counts.find((one) => one.project === key && one.state === state)?.count ?? 0
+    const privates = new Set(
+      (await (await dex.store()).projects()).filter((one) => one.private).map(({ path }) => path),
+    )
+    const { problem, succeeded_at, retry_at } = pushed.health()
+    const reached = token === undefined ? undefined : await reach(address, token)
+    const said = reached?.problem ?? problem
+    return {
+      address,
+      ...(tenant !== undefined && { tenant }),
+      ...(member !== undefined && { member }),
+      logged_in: token !== undefined,
+      ...(reached && { reachable: reached.problem === undefined }),
+      ...(said !== undefined && { problem: said }),
+      ...(reached?.notices?.length && { notices: reached.notices }),
+      ...(reached?.requests && { requests_waiting: reached.requests }),
+      ...(reached?.stored && { stored: reached.stored }),
+      shared: consents.map(({ project, key, what, visibility, since }) => ({
+        project,
+        key,
+        what,
+        visibility,
+        ...(since !== undefined && { since: isoDate(since) }),
+        sent: count(key, "sent"),
+        refused: count(key, "refused"),
+        deleted: count(key, "gone"),
+        ...(privates.has(project)
+          ? { paused: "The project is private." }
+          : !isAllowed(dex, project) && { paused: "Its .dex.json or your settings say hub.share false." }),
+      })),
+      waiting: consents.length === 0 ? 0 : await waiting(await sharingOf(dex, () => choices, pushed)),
+      leaving: pushed.in("leaving", MOST_LOOKED_AT).length,
+      held: pushed.held().map(formatRef),
+      ...(reached?.quarantined && {
+        quarantined: reached.quarantined
+          .slice(0, MOST_NAMED)
+          .map(({ source, id, at, rules }) => ({ id: formatRef({ source, id }), at, rules })),
+      }),
+      ...(reached?.receipts && { receipts: reached.receipts.slice(0, MOST_NAMED) }),
+      refused: pushed.in("refused", MOST_NAMED).map(({ ref, why = "" }) => ({ id: formatRef(ref), why })),
+      ...(succeeded_at !== undefined && { pushed_at: isoDate(succeeded_at) }),
+      ...(retry_at !== undefined && retry_at > dex.now() && { next_try_at: isoDate(retry_at) }),
+    }
+  } finally {
+    pushed.close()
+  }
+}
+
+/** How many of the next changes in the feed are shared. More than a few thousand are not counted. */
+async function waiting(parts: Sharing): Promise<number> {
+  const page = await parts.store.changes(await feedToken(parts), MOST_LOOKED_AT)
+  let count = 0
+  for (const { ref } of page.changes) {
+    const row = ref && (await parts.store.conversation(ref))
+    if (!row || typeof (await sharedBy(parts, row)) === "string") continue
+    const known = parts.pushed.get(row.ref)
+    if (known?.state !== "gone" && known?.state !== "leaving") count++
+  }
+  return count
+}
+
+type Reached = {
+  problem?: string
+  receipts?: HubReceipt[]
+  quarantined?: HubQuarantined[]
+  notices?: string[]
+  requests?: number
+  stored?: { yours?: HubStored; team?: HubStored }
+}
+
+async function reach(address: string, token: string): Promise<Reached> {
+  const hub = openHub({ address, token, timeoutMs: ANSWERS_WITHIN_MS, patience: 1 })
+  try {
+    const { notices = [], stored = {}, requests = 0 } = await hub.me()
+    return {
+      ...(await hub.mine()),
+      notices: notices.flatMap(noticeLine),
+      requests,
+      ...((stored.yours || stored.team) && { stored }),
+    }
+  } catch (error) {
+    if (isHubError(error)) return { problem: error.message }
+    throw error
+  } finally {
+    hub.close()
+  }
+}
+
+/** A newer hub may send notices that this dex does not know: they are left out. */
+function noticeLine({ type, by, ref, at, reason }: WireNotice): string[] {
+  if (type !== "break_glass") return []
+  return [`${by} was given ${ref} to read on ${at.slice(0, 10)}, as an admin. The reason: ${reason}`]
 }

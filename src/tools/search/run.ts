@@ -4,13 +4,14 @@ import { ROLES, type Role, type SourceId } from "../../core/conversation.ts"
 import { parseDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
-import { formatRef } from "../../core/ref.ts"
+import { formatRef, type Ref } from "../../core/ref.ts"
 import { charactersWithin, estimateTokens } from "../../core/tokens.ts"
+import type { TraceFacts } from "../../core/trace.ts"
 import { largest, tooSmall } from "../../render/budget.ts"
 import { toJson } from "../../render/json.ts"
 import { parseQuery, type QueryFilters } from "../../search/query.ts"
 import type { Filters } from "../../search/scope.ts"
-import type { SearchHit, SearchInput } from "../../search/search.ts"
+import type { SearchHit, SearchInput, SearchOutcome } from "../../search/search.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import { clipSnippet } from "../../store/index/snippets.ts"
 import { markDamaged } from "../../store/sqlite/database.ts"
@@ -25,9 +26,8 @@ import { originsText } from "../view.ts"
 import { browse, canBrowse } from "./browse.ts"
 import { replacedNote, searchForgiving, withoutFilterNotes } from "./forgiving.ts"
 import { notesOn, privateNote } from "./notes.ts"
-import { browseFacts, searchFacts } from "./trace-facts.ts"
 
-export type SearchToolInput = {
+type SearchToolInput = {
   query?: string
   project?: string
   source?: SourceId
@@ -262,5 +262,50 @@ function isFilterValue(name: string, value: string, known: NamedSource[], now: n
     return true
   } catch {
     return false
+  }
+}
+
+const MOST_SKIPPED = 40
+
+/** What a search's trace tells. */
+function searchFacts(outcome: SearchOutcome, offset: number, conversation: Ref | undefined): TraceFacts {
+  return {
+    ...(conversation && { args: { session: formatRef(conversation) } }),
+    mode: outcome.mode,
+    inputs: {
+      candidates: outcome.candidates,
+      index_is_current: outcome.index_is_current,
+      ...(outcome.degraded.length > 0 && { degraded: outcome.degraded }),
+      ...(outcome.scanned && { conversations: outcome.scanned.of }),
+    },
+    ranking: outcome.hits.map((hit, i) => ({
+      rank: offset + i + 1,
+      ref: formatRef({ ...hit.row.ref, number: hit.number }),
+      score_final: hit.score,
+      ...hit.evidence,
+      terms: hit.parts,
+      summary: (hit.parent ?? hit.row).title?.text ?? "",
+    })),
+    skipped: outcome.skipped.slice(0, MOST_SKIPPED).map(({ ref, number, score, reason }) => ({
+      ref: formatRef({ ...ref, number }),
+      score,
+      skipped_reason: reason,
+    })),
+    skipped_total: outcome.skipped.length,
+    ...(outcome.total_is_at_least && { truncation: { candidates_counted_to: outcome.total } }),
+  }
+}
+
+/** What the trace of a search without words tells. */
+function browseFacts(rows: readonly { id: string; title: string }[], offset: number): TraceFacts {
+  return {
+    mode: "list",
+    ranking: rows.map(({ id, title }, i) => ({
+      rank: offset + i + 1,
+      ref: id,
+      score_final: 0,
+      terms: [],
+      summary: title,
+    })),
   }
 }

@@ -1,6 +1,8 @@
 import { isoDate, localDay } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
+import { followSpending, learningProgress } from "../../ingest/follow-spending.ts"
+import type { SpendingFile } from "../../store/spending/spending-file.ts"
 import type { KnownSpending } from "../../store/spending/spent.ts"
 import { dollars, shortCount, usageLine } from "../../usage/line.ts"
 import { totalMoney } from "../../usage/money.ts"
@@ -8,15 +10,14 @@ import { tokensIn } from "../../usage/spending.ts"
 import { type Sum, summed, total } from "../../usage/sums.ts"
 import type { Dex } from "../context.ts"
 import { dateRange } from "../fields.ts"
-import { hiddenProjects } from "../learned.ts"
+import { hiddenProjects, UNFINISHED } from "../learned.ts"
 import { unknownProject } from "../unknown-project.ts"
 import { type Grouping, groupingBy, type Paid } from "./groups.ts"
 import { keepLine } from "./keep-line.ts"
 import { paidSettings, paymentsOf, spendersIn } from "./payments.ts"
-import { spendingOf } from "./spending-of.ts"
 import type { UsageGroup } from "./usage.ts"
 
-export type UsageInput = {
+type UsageInput = {
   by: UsageGroup
   project?: string
   source?: string
@@ -216,4 +217,23 @@ function notesOn(by: UsageGroup, paid: Paid[], sum: Sum, gone: number): string[]
       ? [`${shortCount(gone)} tokens of messages that agents have since removed from their files are not counted.`]
       : []),
   ]
+}
+
+/** So many conversations a server reads beside its answers; more of them another process reads. */
+const FEW = 16
+
+/**
+ * What was spent, brought up to what the history says. Syncs do that, so there is something to read only after a history
+ * was imported, or was filled by an older dex. The notes say what is not known yet.
+ */
+export async function spendingOf(dex: Dex): Promise<{ spending: SpendingFile; notes: string[] }> {
+  const spending = await dex.spending()
+  const store = await dex.store()
+  const { complete } = await followSpending(store, spending, {
+    ...(dex.learnBehind && { mostRead: FEW }),
+    ...(dex.signal && { signal: dex.signal }),
+    ...(dex.onProgress && { onProgress: learningProgress(store, dex.onProgress) }),
+  })
+  if (complete) return { spending, notes: [] }
+  return { spending, notes: dex.learnBehind ? await dex.learnBehind({ only: "spending" }) : [UNFINISHED] }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { readKeys } from "../../../src/cli/picker/keys.ts"
-import { editLine, lineOf, type TypedLine } from "../../../src/cli/picker/line.ts"
+import { editLine, lineOf, type TypedLine } from "../../../src/cli/picker/state.ts"
 
 /** The line after these keys, with a bar where the cursor is. */
 function after(text: string, keys: string): string {

@@ -1,8 +1,6 @@
 import { describe, expect, test } from "vitest"
-import { lineOf } from "../../../src/cli/picker/line.ts"
-import { ageOf } from "../../../src/cli/picker/row-lines.ts"
-import { drawn, type PickerLook } from "../../../src/cli/picker/screen.ts"
-import { type PickerRow, type PickerState, startingState, withRows } from "../../../src/cli/picker/state.ts"
+import { ageOf, drawn, type PickerLook } from "../../../src/cli/picker/screen.ts"
+import { lineOf, type PickerRow, type PickerState, startingState, withRows } from "../../../src/cli/picker/state.ts"
 import { widthOf } from "../../../src/render/terminal.ts"
 
 const NOW = Date.parse("2026-11-12T10:00:00Z")
