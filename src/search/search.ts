@@ -234,9 +234,10 @@ async function count(index: SearchIndex, { query, by }: SearchInput, { filters }
   const counted = await index.count(filter)
   if (by === "message" || !isOneTerm(query)) return counted
   const kinds: Partial<Record<Kind, number>> = {}
-  let left = (await index.countConversations(filter)).total
+  const all = await index.countConversations(filter)
+  let left = all.total_is_at_least ? Number.POSITIVE_INFINITY : all.total
   for (const kind of INDEXED_KINDS) {
-    if (left === 0) break // Most are of the first two kinds, so the others are seldom counted.
+    if (left <= 0) break // Most are of the first two kinds, so the others are seldom counted.
     if ((filter.kinds && !filter.kinds.includes(kind)) || filter.excludedKinds?.includes(kind)) continue
     const { total } = await index.countConversations({ ...filter, kinds: [kind] })
     if (total > 0) kinds[kind] = total
