@@ -123,7 +123,7 @@ export const geminiCliHooks = hooksFor(
   {
     SessionStart: sessionStart,
     BeforeAgent: promptOf,
-    // What BeforeTool says does not reach the model: so a file's past is told when it was read.
+    // What BeforeTool prints does not reach the model, so a file's past is shown after it was read.
     AfterTool: ({ tool_name, tool_response }, given) => {
       if (tool_name === "read_file") return atFile("before_read", given.file_path ?? given.absolute_path)
       const said = fields(tool_response).llmContent

@@ -91,7 +91,7 @@ export function userParts(text: string, voice: Origin): Part[] {
   return parts
 }
 
-/** A command's name and arguments are told already; other blocks may hold nothing. */
+/** A command's name and arguments are shown elsewhere, and other blocks may be empty. */
 function isEmptyBlock(run: string): boolean {
   return /^<command-(name|args|message)>/.test(run) || /^<[\w-]{1,40}>\s{0,100}<\/[\w-]{1,40}>$/.test(run)
 }

@@ -227,7 +227,7 @@ function takePrompts(rollout: Rollout, history: RawRecord[]): void {
     const content = createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16)
     const repeat = times.get(content) ?? 0
     times.set(content, repeat + 1)
-    // When it was said is not known.
+    // Its time is not known.
     const copy: Message = { key: historyKey(rollout, item, `${content}:${repeat}`), role: "user", parts }
     rollout.entries.push({ message: copy, startsTurn: true, kind: "prompt", isStandIn: false, repeat })
   }

@@ -253,7 +253,7 @@ function foldersIn(folder: string): string[] {
       entry.isDirectory() || entry.isSymbolicLink() ? [entry.name] : [],
     )
   } catch {
-    return [] // not a folder, or not ours to look into: then it cannot be told apart
+    return [] // It is not a folder, or may not be read.
   }
 }
 

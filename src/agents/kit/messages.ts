@@ -63,7 +63,7 @@ export type TextRun = { text: string; injected: boolean }
 
 /**
  * Splits text at whole `<tag …>…</tag>` blocks, which agents use to put their own words into the user's turn. An
- * unclosed tag is the person's text: people do type angle brackets. Linear in the text, whatever it holds.
+ * unclosed tag is the person's text: people do type angle brackets. Takes linear time for any text.
  */
 export function splitInjected(text: string, tags: readonly string[]): TextRun[] {
   const runs: TextRun[] = []
