@@ -3,7 +3,6 @@ import { isDexError } from "../core/error.ts"
 import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
-import { INDEXED_KINDS } from "../store/index/fields.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import { matchTexts } from "../store/index/snippets.ts"
 import { coverage, coverageOfRarest, isBelowFloor, wordWeights } from "./floor.ts"
@@ -231,19 +230,7 @@ function alone(message: RankedMessage & Partial<RankEvidence>): Row {
 
 async function count(index: SearchIndex, { query, by }: SearchInput, { filters }: Scope, plan: Plan) {
   const filter = { ...filters, ...phrasesOf(query), match: plan.match }
-  const counted = await index.count(filter)
-  if (by === "message" || !isOneTerm(query)) return counted
-  const kinds: Partial<Record<Kind, number>> = {}
-  const all = await index.countConversations(filter)
-  let left = all.total_is_at_least ? Number.POSITIVE_INFINITY : all.total
-  for (const kind of INDEXED_KINDS) {
-    if (left <= 0) break // Most are of the first two kinds, so the others are seldom counted.
-    if ((filter.kinds && !filter.kinds.includes(kind)) || filter.excludedKinds?.includes(kind)) continue
-    const { total } = await index.countConversations({ ...filter, kinds: [kind] })
-    if (total > 0) kinds[kind] = total
-    left -= total
-  }
-  return { ...counted, kinds }
+  return by === "message" || !isOneTerm(query) ? index.count(filter) : index.countConversations(filter)
 }
 
 async function hiddenOf(

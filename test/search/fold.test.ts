@@ -34,7 +34,7 @@ async function world(talks: Talk[]) {
     (await ask(...asked)).hits.map(
       ({ row, parent, number }) => `${parent ? `${parent.ref.id} > ` : ""}${row.ref.id}#${number}`,
     )
-  return { store, index, ask, rows }
+  return { store, ask, rows }
 }
 
 const FAMILY: Talk[] = [
@@ -53,17 +53,6 @@ test("a conversation and its subagents share a row, which shows the better messa
   expect(hits[0]).toMatchObject({ more: 1, snippet: expect.stringContaining("**quokka** **quokka**") })
   expect(skipped).toMatchObject([{ ref: { id: "main" }, reason: "folded" }])
   expect(kinds).toEqual({ person: 2, subagent: 1 })
-})
-
-test("subagents are counted too if the count of all conversations stopped at its limit", async () => {
-  const { store, index } = await world(FAMILY)
-  const limited = {
-    ...index,
-    countConversations: async (filter: Parameters<typeof index.countConversations>[0]) =>
-      filter.kinds ? index.countConversations(filter) : { total: 2, total_is_at_least: true },
-  }
-  const input = { by: "conversation", limit: 10, offset: 0, prose: true, query: parseQuery("quokka") } as const
-  expect((await searchHistory(store, limited, input)).kinds).toEqual({ person: 2, subagent: 1 })
 })
 
 test("folding leaves scores and the order of the best as they are", async () => {

@@ -1,6 +1,13 @@
+import type { Kind } from "../../../src/core/conversation.ts"
 import { isDexError } from "../../../src/core/error.ts"
 import { type DocId, docId, rowOf } from "../../../src/store/index/doc-id.ts"
-import { COUNT_LIMIT, type Count, type IndexFilter, type IndexHit } from "../../../src/store/index/query.ts"
+import {
+  COUNT_LIMIT,
+  type Count,
+  type CountByKind,
+  type IndexFilter,
+  type IndexHit,
+} from "../../../src/store/index/query.ts"
 import type { SearchIndex } from "../../../src/store/index/search-index.ts"
 import type { WrittenWord } from "../../../src/store/index/vocabulary.ts"
 import { askedOnly } from "./asked-only.ts"
@@ -103,8 +110,14 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
       const found = await eachFor(query, (index, k) => index.count({ ...query, ...newestOf(query, k) }))
       return added(found.map(({ answer }) => answer))
     },
-    countConversations: async (query) =>
-      added((await eachFor(query, (index) => index.countConversations(query))).map(({ answer }) => answer)),
+    countConversations: async (query) => {
+      const answers = await eachFor(query, (index, k) => index.countConversations({ ...query, ...newestOf(query, k) }))
+      const found = answers.map(({ answer }) => answer)
+      const kinds: CountByKind["kinds"] = {}
+      for (const kind of found.flatMap((one) => Object.keys(one.kinds) as Kind[]))
+        kinds[kind] ??= found.reduce((sum, one) => sum + (one.kinds[kind] ?? 0), 0)
+      return { ...added(found), kinds }
+    },
     sizes: async (terms) => {
       const found = await each(named, (index) => index.sizes(terms))
       for (const { k, answer } of found) sized.set(k, answer.messages)

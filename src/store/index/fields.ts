@@ -57,7 +57,8 @@ export const INDEXED_KINDS: readonly Kind[] = ["person", "subagent", "automation
 // that the stemmer leaves it alone, and begins so that no query for ordinary words can mean it.
 export const sourceTag = (source: SourceId) =>
   NUMBERED.includes(source) ? `xxsource${NUMBERED.indexOf(source)}` : `xxsource${Buffer.from(source).toString("hex")}x0`
-export const kindTag = (kind: Kind) => `xxkind${INDEXED_KINDS.indexOf(kind)}`
+export const KIND_TAG = "xxkind"
+export const kindTag = (kind: Kind) => `${KIND_TAG}${INDEXED_KINDS.indexOf(kind)}`
 export const projectTag = (id: number) => `xxproject${id}`
 export const roleTag = (role: Role) => `xxrole${ROLES.indexOf(role)}`
 /** Of a conversation's card, as a message has its role. */

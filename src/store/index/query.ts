@@ -8,6 +8,8 @@ import {
   COLUMN_VALUES,
   type Column,
   collectionTag,
+  INDEXED_KINDS,
+  KIND_TAG,
   kindTag,
   projectTag,
   roleTag,
@@ -58,6 +60,7 @@ export type IndexFilter = Omit<IndexQuery, "limit" | "weights">
 export type IndexHit = { doc: DocId; ref: Ref; number: number; at?: number; score: number }
 
 export type Count = { total: number; total_is_at_least: boolean }
+export type CountByKind = Count & { kinds: Partial<Record<Kind, number>> }
 
 /** How many messages there are, how many of the newest were looked at, and which share of them holds each term. */
 export type Sizes = { messages: number; sample: number; shares: number[] }
@@ -145,18 +148,25 @@ export function countMatches(db: Db, query: IndexFilter): Count {
   return { total: Math.min(found, COUNT_LIMIT), total_is_at_least: found > COUNT_LIMIT }
 }
 
-/** The conversations of the messages that match, as far as these are counted. */
-export function countConversations(db: Db, query: IndexFilter): Count {
+/** The messages that match, and their conversations by kind. */
+export function countConversations(db: Db, query: IndexFilter): CountByKind {
   const prepared = prepare(db, query)
-  if (!prepared) return { total: 0, total_is_at_least: false }
+  if (!prepared) return { total: 0, total_is_at_least: false, kinds: {} }
   const { match, terms, values } = prepared
   checkBlocks(db, terms)
   checkMatching(db, match, values.highest)
-  const { messages, conversations } = rowQuery(db, COUNT_CONVERSATIONS, {
+  const rows = rowQuery(db, COUNT_CONVERSATIONS, {
+    kind: "integer?",
     messages: "integer",
     conversations: "integer",
-  }).get({ match, most: COUNT_LIMIT + 1, ...values })!
-  return { total: conversations, total_is_at_least: messages > COUNT_LIMIT }
+  }).all({ match, most: COUNT_LIMIT + 1, ...values })
+  const messages = rows.reduce((sum, row) => sum + row.messages, 0)
+  const kinds: CountByKind["kinds"] = {}
+  for (const { kind, conversations } of rows) {
+    const name = INDEXED_KINDS[kind ?? -1]
+    if (name) kinds[name] = conversations
+  }
+  return { total: Math.min(messages, COUNT_LIMIT), total_is_at_least: messages > COUNT_LIMIT, kinds }
 }
 
 export type PreparedQuery = NonNullable<ReturnType<typeof prepare>>
@@ -227,8 +237,12 @@ const FIND_BOUNDED = { checked: findingBounded(IS_BAD_SIZE), older: findingBound
 const COUNT =
   "select count(*) from (select 1 from words where words match @match and rowid <= cast(@highest as integer) limit @most)"
 const COUNT_BOUNDED = `select count(*) from (select 1 from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS} limit @most)`
-const COUNT_CONVERSATIONS = `select count(*) as messages, count(distinct conversation_id) as conversations from
-  (select d.conversation_id from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS} limit @most)`
+const COUNT_CONVERSATIONS = `select cast(substr(c.tags, instr(c.tags, '${KIND_TAG}') + ${KIND_TAG.length}, 1) as integer) as kind,
+    sum(m.messages) as messages, count(*) as conversations from
+  (select conversation_id, count(*) as messages from
+    (select d.conversation_id from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS} limit @most)
+    group by conversation_id) m
+  left join conversation c on c.id = m.conversation_id group by kind order by kind`
 
 /** How many of the newest messages stand for all of them. */
 const SAMPLE = 20_000

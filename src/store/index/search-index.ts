@@ -26,6 +26,7 @@ import { createScopes, type IndexScope } from "./index-scope.ts"
 import { type NewestHit, type NewestQuery, newest } from "./newest.ts"
 import {
   type Count,
+  type CountByKind,
   countConversations,
   countMatches,
   find,
@@ -71,7 +72,7 @@ export type SearchIndex = {
   /** How many messages match, counted to a limit. */
   count(query: IndexFilter): Promise<Count>
   /** In how many conversations; a lower bound where too many messages match. */
-  countConversations(query: IndexFilter): Promise<Count>
+  countConversations(query: IndexFilter): Promise<CountByKind>
   /** How many messages there are, and which share of a sample of the newest holds each term. */
   sizes(terms: Term[], scope?: IndexScope): Promise<Sizes>
   /** The words as they are written that begin so, the commonest first. */
