@@ -4,7 +4,7 @@ import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
-import { matchTexts } from "../store/index/snippets.ts"
+import { type Look, matchTexts } from "../store/index/snippets.ts"
 import { coverage, coverageOfRarest, isBelowFloor, wordWeights } from "./floor.ts"
 import { folding } from "./fold.ts"
 import type { RankEvidence } from "./fuse.ts"
@@ -261,7 +261,10 @@ async function present(
   const place = input.prose ? folding(store, filters) : undefined
   const shown = await readRows(store, rows, input, place)
   const { looks, read, skipped } = shown
-  const best = looks.reduce((most, { holds }) => Math.max(most, coverageOfRarest(weights, holds)), 0)
+  const bestOf = (some: Look[]) => some.reduce((most, { holds }) => Math.max(most, coverageOfRarest(weights, holds)), 0)
+  let best = bestOf(looks)
+  // What is in a shared row counts for whether anything was found, although only its best message is shown.
+  if (isBelowFloor(input.query, best)) best = Math.max(best, bestOf(await shown.looksOfFolded()))
   const matched = looks.some(({ holds }) => holds.every(Boolean)) ? ("all" as const) : ("some" as const)
   const done = { silent: false, matched, coverage: best }
   if (read.length === 0 || !isBelowFloor(input.query, best))
@@ -316,7 +319,7 @@ async function readRows(
 ) {
   const texts = new Set<string>()
   const read: ReadRow[] = []
-  const folded: ReadRow[] = []
+  const folded: Row[] = []
   const leaders = new Map<string, ReadRow>()
   const skipped: SkippedHit[] = []
   await store.readAhead?.(rows.slice(0, offset + limit).map(({ ref, best }) => ({ ...ref, number: numberOf(best) })))
@@ -325,46 +328,55 @@ async function readRows(
       skipped.push({ ...toSkipped(row), reason: "not_top_k" })
       continue
     }
-    const found = await readBest(store, row)
-    if (!found) continue // forgotten since it was indexed
-    const isKnown = texts.has(found.text)
-    texts.add(found.text)
-    if (isKnown) {
+    const conversation = await store.conversation(row.ref)
+    if (!conversation) continue // forgotten since it was indexed
+    const placed = await place?.(conversation)
+    const leader = placed && by === "conversation" ? leaders.get(placed.name) : undefined
+    if (leader) {
+      leader.hit.more += 1 + row.others.length
+      folded.push(row)
+      skipped.push({ ...toSkipped(row), reason: "folded" })
+      continue
+    }
+    const found = await readBest(store, row, conversation)
+    if (!found) continue
+    if (texts.has(found.text)) {
       skipped.push({ ...toSkipped(row), reason: "duplicate" })
       continue
     }
-    const placed = await place?.(found.hit.row)
+    texts.add(found.text)
     if (placed?.parent) found.hit.parent = placed.parent
-    const leader = placed && by === "conversation" ? leaders.get(placed.name) : undefined
-    if (leader) {
-      leader.hit.more += 1 + found.hit.more
-      folded.push(found)
-      skipped.push({ ...toSkipped(row), reason: "folded" })
-    } else {
-      read.push(found)
-      if (placed) leaders.set(placed.name, found)
-    }
+    read.push(found)
+    if (placed) leaders.set(placed.name, found)
   }
-  // What is in a shared row counts for whether anything was found, although only its best message is shown.
-  const looks = matchTexts(
-    [...read, ...folded].map(({ text }) => text),
-    [...query.terms, ...query.required],
-    query.words,
-    query.required,
-  )
-  return { read, looks, skipped }
+  const lookAt = (found: ReadRow[]) =>
+    matchTexts(
+      found.map(({ text }) => text),
+      [...query.terms, ...query.required],
+      query.words,
+      query.required,
+    )
+  const looksOfFolded = async () => {
+    const others = await Promise.all(
+      folded.map(async (row) => {
+        const conversation = await store.conversation(row.ref)
+        return conversation && (await readBest(store, row, conversation))
+      }),
+    )
+    return lookAt(others.filter((found) => found !== undefined))
+  }
+  return { read, looks: lookAt(read), looksOfFolded, skipped }
 }
 
 function toSkipped({ ref, best, score }: RankedConversation): Omit<SkippedHit, "reason"> {
   return { ref, number: best.number, score }
 }
 
-async function readBest(store: HistoryReader, row: Row) {
+async function readBest(store: HistoryReader, row: Row, conversation: ConversationRow) {
   const { ref, best, score, parts, others, rank_source = "lexical", score_lex, score_vec } = row
-  const conversation = await store.conversation(ref)
   const number = numberOf(best)
-  const [message] = conversation ? await store.messages(ref, [number]) : []
-  if (!conversation || (!message && best.number > 0)) return undefined
+  const [message] = await store.messages(ref, [number])
+  if (!message && best.number > 0) return undefined
   const text = message ? messageText(message, "full") : (conversation.title?.text ?? formatRef(ref))
   const evidence: RankEvidence = {
     rank_source,

@@ -237,7 +237,7 @@ const FIND_BOUNDED = { checked: findingBounded(IS_BAD_SIZE), older: findingBound
 const COUNT =
   "select count(*) from (select 1 from words where words match @match and rowid <= cast(@highest as integer) limit @most)"
 const COUNT_BOUNDED = `select count(*) from (select 1 from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS} limit @most)`
-const COUNT_CONVERSATIONS = `select cast(substr(c.tags, instr(c.tags, '${KIND_TAG}') + ${KIND_TAG.length}, 1) as integer) as kind,
+const COUNT_CONVERSATIONS = `select cast(substr(c.tags, instr(c.tags, '${KIND_TAG}') + length('${KIND_TAG}'), 1) as integer) as kind,
     sum(m.messages) as messages, count(*) as conversations from
   (select conversation_id, count(*) as messages from
     (select d.conversation_id from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS} limit @most)

@@ -64,7 +64,7 @@ export const search = defineTool({
     total_is_at_least: optional(flag("The count stopped at 10,000.")),
     conversations: optional(integer("Conversations that they are in, if one word or phrase was asked for.")),
     kinds: optional(mapOf(integer(), "Those by who ran them, with subagents, notes and documents.")),
-    matched: choice(["all", "some"], "some: no message contains all the words."),
+    matched: choice(["all", "some"], "some: no result contains all the words."),
     replaced: optional(
       listOf(
         object({ typed: text(), by: listOf(text()) }),
