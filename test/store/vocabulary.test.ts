@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest"
 import { INDEX_FILE } from "../../src/core/formats.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex, rebuildIndex } from "../../src/store/index/search-index.ts"
-import { noWordsSeen, scanWords } from "../../src/store/index/word-scan.ts"
+import { noWordsSeen, scanWords } from "../../src/store/index/vocabulary.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
 

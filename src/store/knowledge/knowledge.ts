@@ -1,10 +1,12 @@
 import { existsSync } from "node:fs"
 import { copyTo, type Db, inTransaction, openDerived, openToRead, removeDatabase } from "../sqlite/database.ts"
 import { olderKnowledge } from "../sqlite/older-files.ts"
+import { valueQuery } from "../sqlite/typed-query.ts"
 import {
   CODE_SCHEMA,
   codeCounts,
   codeStamps,
+  forgetProjectCode,
   hasCodeFile,
   hasCodeFolder,
   linkedBy,
@@ -60,10 +62,8 @@ import {
 } from "./git.ts"
 import { editsOfFiles, LINES_SCHEMA, lineFiles, lineWorkers, ranCommits } from "./lines.ts"
 import { keepOwners, keptOwners, OWNERS_SCHEMA } from "./owners.ts"
-import { keepProjects } from "./projects.ts"
-import { isPurgeDue, purgeKnowledge } from "./purge.ts"
-import { useRedaction } from "./redaction.ts"
-import { knownProject, projectId } from "./rows.ts"
+import { isPurgeDue, notePurge, purgeKnowledge } from "./purge.ts"
+import { asKept, knownProject, projectId } from "./rows.ts"
 import {
   definitionAt,
   definitionsIn,
@@ -228,4 +228,41 @@ function openIfSame(path: string, busyMs: number): Db | undefined {
   if (db?.prepare(MARK).pluck().get() === SCHEMA_MARK) return db
   db?.close()
   return undefined
+}
+
+/** What git and the code tell of any other project is forgotten. What was said there stays: it is the conversations'. */
+export function keepProjects(db: Db, projects: string[]): void {
+  const others = valueQuery(
+    db,
+    `select path from project p where path not in (select value from json_each(?))
+       and (exists (select 1 from git_read where project_id = p.id) or exists (select 1 from code_file where project_id = p.id))`,
+    "text",
+  ).all(JSON.stringify(asKept(db, projects)))
+  if (others.length === 0) return // whoever only reads takes no lock
+  inTransaction(db, () => {
+    for (const project of others) {
+      forgetProjectGit(db, project)
+      forgetProjectCode(db, project)
+    }
+    notePurge(db)
+  })
+}
+
+/**
+ * What projects told under other rules of redaction is forgotten: the projects are there to be read again. What came from
+ * conversations follows the history.
+ */
+export function useRedaction(db: Db, version: number): void {
+  const used = db.prepare("select value from meta where key = 'redaction'").pluck()
+  if (used.get() === String(version)) return // whoever only reads takes no lock
+  inTransaction(db, () => {
+    if (used.get() === String(version)) return
+    const projects = valueQuery(db, "select path from project", "text").all()
+    for (const project of projects) {
+      forgetProjectGit(db, project)
+      forgetProjectCode(db, project)
+    }
+    if (projects.length > 0) notePurge(db)
+    db.prepare("insert or replace into meta (key, value) values ('redaction', ?)").run(String(version))
+  })
 }
