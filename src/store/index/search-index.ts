@@ -17,11 +17,10 @@ import {
 import { olderIndex } from "../sqlite/older-files.ts"
 import { replaceDatabase } from "../sqlite/replace-database.ts"
 import { distrustSums, indexDamage, sumBlocks, watchBlocks } from "./blocks.ts"
-import { checkIndex, isIndexDamage } from "./check-index.ts"
 import type { DocId } from "./doc-id.ts"
 import { type FollowOptions, followFeed } from "./follow-feed.ts"
 import { purgedOf, savePurged, tokenOf } from "./follow-marks.ts"
-import { MIGRATIONS } from "./index-schema.ts"
+import { checkIndex, isIndexDamage, MIGRATIONS } from "./index-file.ts"
 import { createScopes, type IndexScope } from "./index-scope.ts"
 import { type NewestHit, type NewestQuery, newest } from "./newest.ts"
 import {

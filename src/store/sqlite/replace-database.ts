@@ -1,6 +1,6 @@
-import { renameSync } from "node:fs"
+import { existsSync, renameSync } from "node:fs"
 import { DexError, isDexError } from "../../core/error.ts"
-import { isHeld, removeDatabase } from "./database.ts"
+import { emptyLog, isHeld, removeDatabase } from "./database.ts"
 import { openSqlite } from "./engine.ts"
 import { pragmaValue } from "./typed-query.ts"
 
@@ -49,5 +49,26 @@ function markOf(path: string): number {
     return pragmaValue(db, "application_id", "integer")
   } finally {
     db.close()
+  }
+}
+
+/**
+ * Brings what was written into each of these databases into its file, over the pages that it replaces, and empties the
+ * log. Waits for nobody. Returns those whose old pages somebody still reads: their bytes stay until that ends.
+ */
+export function clearLogs(paths: readonly string[]): string[] {
+  return paths.filter((path) => existsSync(path) && !isCleared(path))
+}
+
+function isCleared(path: string): boolean {
+  try {
+    const db = openSqlite(path, { timeout: 0, fileMustExist: true })
+    try {
+      return emptyLog(db, 0)
+    } finally {
+      db.close()
+    }
+  } catch {
+    return false // locked, or damaged: whoever opens it next says so
   }
 }

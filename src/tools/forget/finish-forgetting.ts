@@ -2,7 +2,7 @@ import { existsSync, rmSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import type { Home } from "../../config/home.ts"
-import { clearLogs } from "../../store/sqlite/clear-logs.ts"
+import { clearLogs } from "../../store/sqlite/replace-database.ts"
 
 // What was forgotten stays in old pages of a database for as long as somebody reads them. A small file says that this is
 // not over, so that the next sync or gc ends it, also where whoever forgot was stopped.

@@ -64,7 +64,7 @@ export const sync = defineTool({
     const report = { ...synced, kinds, restored: restored.map(formatRef), damaged: damaged.map(formatRef) }
     if (!report.busy && input.redact_again) await dex.redactCopies()
     if (!report.busy && report.complete) {
-      const { removeOtherFormats } = await import("../../store/sqlite/other-formats.ts")
+      const { removeOtherFormats } = await import("../../store/sqlite/older-files.ts")
       for (const file of [dex.home.index, dex.home.knowledge, dex.home.spending])
         removeOtherFormats(file, dex.now() - UNUSED_MS)
     }
