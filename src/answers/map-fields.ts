@@ -1,3 +1,4 @@
+import type { Format } from "../core/format.ts"
 import {
   choice,
   decimal,
@@ -13,7 +14,6 @@ import {
   withDefault,
 } from "../core/schema.ts"
 import { fromField, projectField, sourceField, toField } from "../tools/fields.ts"
-import { MAP_FORMATS } from "./map/formats.ts"
 
 // What every command that maps takes and gives, so that one flag means the same in all of them.
 
@@ -26,6 +26,10 @@ export const filterFields = {
   all: optional(flag("Also subagents and automated runs.")),
   limit: optional(integer("Only the newest N.", { minimum: 1 })),
 }
+
+/** How much of a conversation a model is shown: what was said, or only what the person said. */
+export const MAP_FORMATS = ["stripped", "user_only"] as const satisfies readonly Format[]
+export type MapFormat = (typeof MAP_FORMATS)[number]
 
 /** How much of them the model reads; a recipe can choose it too. */
 export const formatField = optional(
@@ -86,7 +90,7 @@ export const mapOutput = object({
       asked: integer(),
       cached: integer(),
       failed: integer(),
-      unmerged: integer("Parts that stand side by side."),
+      unmerged: integer("Results of batches that are listed without being merged."),
     }),
   ),
   items: optional(object({ mapped: integer(), merged: integer() })),

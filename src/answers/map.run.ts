@@ -3,24 +3,16 @@ import { resolve } from "node:path"
 import { DexError, messageOf } from "../core/error.ts"
 import { formatRef, wholeOf } from "../core/ref.ts"
 import { estimateTokens } from "../core/tokens.ts"
+import { many } from "../render/words.ts"
 import type { Dex } from "../tools/context.ts"
 import { configuredModel } from "../tools/model.ts"
 import { openCache } from "./map/cache.ts"
-import type { MapFormat } from "./map/formats.ts"
 import { markdownOf } from "./map/markdown.ts"
+import { looseBatches, tokensOfBatch } from "./map/pack.ts"
 import { mapQuestion } from "./map/prompt.ts"
-import {
-  type Job,
-  looseBatches,
-  type MapFilters,
-  type Mapped,
-  type Prepared,
-  prepare,
-  runMap,
-  tokensOfBatch,
-} from "./map/run.ts"
+import { type Job, type MapFilters, type Mapped, type Prepared, prepare, runMap } from "./map/run.ts"
 import { ITEMS, readSchema } from "./map/schema.ts"
-import type { MapOutput } from "./map-fields.ts"
+import type { MapFormat, MapOutput } from "./map-fields.ts"
 import { findRecipe, taskOf } from "./recipes.ts"
 
 export type Cost = {
@@ -217,7 +209,7 @@ function describe(job: Job, prepared: Prepared) {
     batches: {
       total: batches.length,
       cached: batches.filter(prepared.isDone).length,
-      loose: looseBatches(prepared),
+      loose: looseBatches(batches, prepared.budget),
     },
   }
 }
@@ -244,9 +236,11 @@ function notesOf(mapped: Mapped, { batches }: Prepared): string[] {
     ...failed.map(
       ({ refs, reason }) => `Partial: ${refs.length} conversations could not be mapped (${refs[0]}…): ${reason}.`,
     ),
-    ...merges.failed.map((reason) => `A merge failed, so its items are listed separately: ${reason}.`),
+    ...merges.failed.map((reason) => `Merging failed, so the items of each batch are listed separately: ${reason}.`),
     ...(merges.unmerged > 0 && merges.failed.length === 0 && stopped === undefined
-      ? [`${merges.unmerged} parts were too large to merge and are listed separately; a larger llm.max_tokens helps.`]
+      ? [
+          `The results of ${many(merges.unmerged, "batch", "batches")} did not fit into the final question and are listed separately. A larger llm.max_tokens makes room for more, up to --batch-tokens.`,
+        ]
       : []),
     ...(dropped.foreign_refs > 0 ? [`${dropped.foreign_refs} refs were dropped: they were not in the data.`] : []),
     ...(dropped.items_without_refs > 0 ? [`${dropped.items_without_refs} items without a source were dropped.`] : []),

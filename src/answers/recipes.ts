@@ -4,9 +4,9 @@ import { fileURLToPath } from "node:url"
 import { sourceIds } from "../agents/registry.ts"
 import { DexError, messageOf } from "../core/error.ts"
 import type { Schema } from "../core/schema.ts"
-import { MAP_FORMATS, type MapFormat } from "./map/formats.ts"
 import type { MapFilters } from "./map/run.ts"
 import { ITEMS, readSchema } from "./map/schema.ts"
+import { MAP_FORMATS, type MapFormat } from "./map-fields.ts"
 
 // A recipe is a Markdown file: what it is and which conversations it takes on top, the task below. Those that come with
 // dex are in recipes/; a file of the same name in ~/.dex/recipes stands in its place.

@@ -1,8 +1,8 @@
 import type { Dex } from "../tools/context.ts"
-import type { MapFormat } from "./map/formats.ts"
 import { markdownOf } from "./map/markdown.ts"
 import type { MapFilters } from "./map/run.ts"
 import { type Cost, costOf, filtersOf, mapAll } from "./map.run.ts"
+import type { MapFormat } from "./map-fields.ts"
 import { findRecipe } from "./recipes.ts"
 
 const CURSOR_HEAD = "---\ndescription: How this person wants agents to work\nalwaysApply: true\n---\n\n"

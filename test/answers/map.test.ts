@@ -255,26 +255,45 @@ test("a merge that fails loses nothing: its parts stand side by side, and that i
   expect(output.notes.join()).toContain("are listed separately")
 })
 
-test("many results are merged in a tree, and every merge fits its budget", async () => {
+test("results beyond the final question's limit are listed after the merged ones, and that is reported", async () => {
   const long = "a long sentence that says something. ".repeat(40)
-  const { output, asked } = await map(home(), {}, (one) =>
-    isMerge(one)
-      ? [{ text: JSON.stringify({ items: [{ text: long, refs: itemsFor(one).flatMap(({ refs }) => refs) }] }) }]
-      : [
-          {
-            text: JSON.stringify({
-              items: refsIn(one)
-                .slice(0, 4)
-                .map((ref) => ({ text: long, refs: [ref] })),
-            }),
-          },
-        ],
-  )
+  const script: Script = (one) => {
+    const refs = isMerge(one)
+      ? [itemsFor(one).flatMap((item) => item.refs)]
+      : refsIn(one)
+          .slice(0, 4)
+          .map((ref) => [ref])
+    return [{ text: JSON.stringify({ items: refs.map((of) => ({ text: isMerge(one) ? "merged" : long, refs: of })) }) }]
+  }
+  const go = await mapper(home(), script)
+  const { output, asked } = await go()
   const merges = asked.filter(isMerge)
-  expect(merges.length).toBeGreaterThan(2)
-  for (const one of merges) expect(promptOf(one).length).toBeLessThan(14_000 + 2_000)
-  expect(items(output)).toHaveLength(1)
+  expect(merges).toHaveLength(1)
+  expect(promptOf(merges[0]!).length).toBeLessThan(14_000 + 2_000)
+  const merged = [...promptOf(merges[0]!).matchAll(/^=== part \d+$/gm)].length
+  expect(merged).toBeGreaterThan(1)
+  const unmerged = output.batches.total - merged
+  expect(unmerged).toBeGreaterThan(0)
+  expect(output.merges).toEqual({ asked: 1, cached: 0, failed: 0, unmerged })
+  expect(items(output)[0]!.text).toBe("merged")
+  expect(items(output)[0]!.refs[0]).toBe(`${refOf(0)}#1`)
+  expect(items(output).slice(1)).toHaveLength(4 * unmerged)
+  expect(output.items).toEqual({ mapped: 4 * output.batches.total, merged: 1 + 4 * unmerged })
   expect(output.refs_not_in_result).toBe(0)
+  expect(output).not.toHaveProperty("partial")
+  expect(output.notes.join()).toContain(`The results of ${unmerged} batches did not fit into the final question`)
+  expect((await go()).asked).toEqual([])
+})
+
+test("a result that is larger than the final question does not keep the others from being merged", async () => {
+  const { output, asked } = await map(home(), {}, (one, turn) =>
+    turn === 0
+      ? [{ text: JSON.stringify({ items: [{ text: "x".repeat(20_000), refs: refsIn(one).slice(0, 1) }] }) }]
+      : faithful(one, turn),
+  )
+  expect(asked.filter(isMerge)).toHaveLength(1)
+  expect(output.merges).toEqual({ asked: 1, cached: 0, failed: 0, unmerged: 1 })
+  expect(items(output).at(-1)!.text).toBe("x".repeat(20_000))
 })
 
 const DEAR = { usage: { prompt_tokens: 5_000, completion_tokens: 100 } }

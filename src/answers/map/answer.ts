@@ -1,14 +1,14 @@
 import { messageOf } from "../../core/error.ts"
-import type { Ref } from "../../core/ref.ts"
+import { formatRef, parseWholeRef, type Ref } from "../../core/ref.ts"
 import { readAs, type Schema } from "../../core/schema.ts"
 import { estimateTokens } from "../../core/tokens.ts"
+import { jsonIn } from "../../llm/json-text.ts"
 import type { Model, ModelReply } from "../../llm/model.ts"
+import { redactRecord } from "../../redact/redact.ts"
+import { linksIn } from "../cited.ts"
 import type { Cache } from "./cache.ts"
-import { type CheckedReply, checkReply, type Dropped, NOTHING_DROPPED } from "./check.ts"
 import { askedAgain, type Question } from "./prompt.ts"
-import type { PartialResult } from "./reduce.ts"
-import type { MapResult } from "./schema.ts"
-import type { Purse } from "./spend.ts"
+import { itemsOf, listsOf, type MapItem, type MapResult } from "./schema.ts"
 
 type ReplyUsage = ModelReply["usage"]
 
@@ -33,6 +33,9 @@ type PreparedQuestion = {
   data: string
   holds(ref: Ref): boolean
 }
+
+/** What was found in some conversations, and their refs. */
+export type PartialResult = { result: MapResult; refs: string[] }
 
 export type MapOutcome =
   | { type: "part"; part: PartialResult; was: "kept" | "asked" }
@@ -107,7 +110,7 @@ function keptPart(
   }
 }
 
-export type Answered<T> =
+type Answered<T> =
   | { type: "answer"; value: T; usage: ModelReply["usage"] }
   /** It was asked as often as it may be, and no answer could be taken. */
   | { type: "bad"; reason: string }
@@ -139,4 +142,96 @@ async function askJson(
     reason = checked.wrong
   }
   return { type: "bad", reason: `${RETRIES + 1} answers could not be taken; of the last one, ${reason}` }
+}
+
+/** What was taken out of an answer, by why. */
+export type Dropped = { foreign_refs: number; items_without_refs: number; items_with_foreign_links: number }
+export const NOTHING_DROPPED: Dropped = { foreign_refs: 0, items_without_refs: 0, items_with_foreign_links: 0 }
+
+type CheckedReply = { ok: { result: MapResult; dropped: Dropped } } | { wrong: string }
+
+/**
+ * Takes of an answer what fits the schema and stands on what was shown: `holds` says whether a ref was, `data` is all of
+ * it. `wrong` is in words for the model, and holds none of its own.
+ */
+function checkReply(
+  reply: Pick<ModelReply, "text" | "finish">,
+  schema: Schema,
+  holds: (ref: Ref) => boolean,
+  data: string,
+): CheckedReply {
+  if (reply.finish === "length") return { wrong: "it was cut off, because it was too long; say it in fewer words" }
+  const json = jsonIn(reply.text)
+  if (typeof json !== "object" || json === null || Array.isArray(json)) return { wrong: "it held no JSON object" }
+  const fitting = readAs(schema, json)
+  if ("wrong" in fitting) return { wrong: inOurWords(fitting.wrong) }
+  const result = redactRecord(fitting.ok as Record<string, never>).record as MapResult
+  const dropped = { ...NOTHING_DROPPED }
+  let given = 0
+  let kept = 0
+  for (const name of listsOf(schema)) {
+    const items = itemsOf(result, name)
+    given += items.length
+    result[name] = items.flatMap((item) => takeItem(item, holds, data, dropped))
+    kept += itemsOf(result, name).length
+  }
+  if (given > 0 && kept === 0)
+    return { wrong: "no item has a ref of the data, exactly as it is there, and no foreign link" }
+  return { ok: { result, dropped } }
+}
+
+function takeItem(item: MapItem, holds: (ref: Ref) => boolean, data: string, dropped: Dropped): MapItem[] {
+  const refs = [...new Set(item.refs.flatMap((text) => refOf(text, holds)))]
+  dropped.foreign_refs += item.refs.length - refs.length
+  if (refs.length === 0) dropped.items_without_refs++
+  const isClean = stringsIn(item)
+    .flatMap(linksIn)
+    .every((link) => data.includes(link))
+  if (!isClean) dropped.items_with_foreign_links++
+  return refs.length > 0 && isClean ? [{ ...item, refs }] : []
+}
+
+function refOf(text: string, holds: (ref: Ref) => boolean): string[] {
+  const named = parseWholeRef(text)
+  if (!named) return []
+  const { section: _, ...ref } = named
+  return holds(ref) ? [formatRef(ref)] : []
+}
+
+function stringsIn(value: unknown): string[] {
+  if (typeof value === "string") return [value]
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(stringsIn) : []
+}
+
+/** Names of fields that the schema does not have are the model's own. */
+function inOurWords(wrong: string): string {
+  return wrong.endsWith(" is not known") ? "it has a field that is not in the schema" : wrong
+}
+
+/** What may still be spent. A request is made only when it is allowed beforehand, with the longest answer it can have. */
+export type Purse = {
+  /** Undefined when there is no room for it. Give it back when the request is over: what it took is counted by then. */
+  take(question: Question): (() => void) | undefined
+  /** Why there is no room for it. */
+  refusal(question: Question): string
+  spent(): number
+}
+
+export function openPurse(model: Model, most: number | undefined, answerTokens: number): Purse {
+  let held = 0
+  const spent = () => model.used().input + model.used().output
+  const neededFor = ({ system, text }: Question) => estimateTokens(system + text) + answerTokens
+  return {
+    spent,
+    refusal: (question) =>
+      `the next request may need ${neededFor(question)} tokens, and of ${most} tokens ${spent()} were spent`,
+    take(question) {
+      const needed = neededFor(question)
+      if (most !== undefined && spent() + held + needed > most) return undefined
+      held += needed
+      return () => {
+        held -= needed
+      }
+    },
+  }
 }

@@ -1,4 +1,5 @@
 import { formatRef } from "../../core/ref.ts"
+import { tokensOf } from "../../core/tokens.ts"
 import { hashOf, hashOfPiece, type Measured, type Piece, pieceLength } from "./data.ts"
 
 /** `hash` names what the batch says: the same hash, the same text. */
@@ -60,6 +61,27 @@ export function planBatches(
 /** What to remember of a batch. */
 export function remembered({ pieces }: Batch): KnownBatch {
   return { pieces: pieces.map(({ ref, from, count }) => ({ ref: formatRef(ref), from, count })) }
+}
+
+function isPiece(piece: Partial<KnownBatch["pieces"][number]> | null): boolean {
+  return typeof piece?.ref === "string" && Number.isInteger(piece.from) && Number.isInteger(piece.count)
+}
+
+/** What an earlier run remembered; a file that somebody changed counts as far as it can be read. */
+export function knownBatches(value: unknown): KnownBatch[] {
+  if (!Array.isArray(value)) return []
+  return (value as (Partial<KnownBatch> | null)[]).flatMap((batch) =>
+    Array.isArray(batch?.pieces) ? [{ pieces: batch.pieces.filter(isPiece) }] : [],
+  )
+}
+
+/** How many batches are emptier than they may be; the last one always may. */
+export function looseBatches(batches: Batch[], budget: number): number {
+  return batches.slice(0, -1).filter(({ chars }) => chars < budget * (1 - LOOSE)).length
+}
+
+export function tokensOfBatch({ chars }: Batch): number {
+  return tokensOf(chars)
 }
 
 type Run = { of: Measured; from: number; count: number }

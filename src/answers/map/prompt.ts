@@ -1,4 +1,6 @@
 import type { Schema } from "../../core/schema.ts"
+import { toJson } from "../../render/json.ts"
+import { itemsOf, listsOf, type MapResult } from "./schema.ts"
 
 /** What is asked; `data` is the only place where words of conversations stand. */
 export type Question = { system: string; text: string }
@@ -25,6 +27,18 @@ export function mergeQuestion(task: string, schema: Schema, parts: string[]): Qu
     system: MERGE,
     text: questionText(task, schema, parts.map((part, i) => `=== part ${i + 1}\n${part}`).join("\n")),
   }
+}
+
+/** A batch's result as the model is shown it: every item is a line of data. */
+export function shownResult(result: MapResult, schema: Schema): string {
+  const lists = new Set(listsOf(schema))
+  return Object.entries(result)
+    .flatMap(([name, value]) => [
+      `in ${name}:`,
+      ...(lists.has(name) ? itemsOf(result, name) : [value]).map((one) => `| ${toJson(one)}`),
+    ])
+    .map((line) => `${line}\n`)
+    .join("")
 }
 
 /** The same question, after an answer that could not be taken. The answer is not repeated: it may hold anything. */

@@ -3,20 +3,26 @@ import { PERSONS_KINDS, type SourceId } from "../../core/conversation.ts"
 import { DexError } from "../../core/error.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import type { Schema } from "../../core/schema.ts"
-import { charactersWithin, tokensOf } from "../../core/tokens.ts"
+import { charactersWithin } from "../../core/tokens.ts"
 import type { Model } from "../../llm/model.ts"
 import type { Dex } from "../../tools/context.ts"
 import { dateRange } from "../../tools/fields.ts"
-import { answer, type Desk, type MapOutcome } from "./answer.ts"
+import type { MapFormat } from "../map-fields.ts"
+import {
+  answer,
+  type Desk,
+  type Dropped,
+  type MapOutcome,
+  NOTHING_DROPPED,
+  openPurse,
+  type PartialResult,
+  type Purse,
+} from "./answer.ts"
 import { cacheKey, openCache } from "./cache.ts"
-import { type Dropped, NOTHING_DROPPED } from "./check.ts"
 import { type Measured, measure, type Piece, readPieceText } from "./data.ts"
-import type { MapFormat } from "./formats.ts"
-import { type Batch, type KnownBatch, LOOSE, longestUnit, planBatches, remembered } from "./pack.ts"
-import { mapQuestion, mergeQuestion } from "./prompt.ts"
-import { countItems, itemRefs, type PartialResult, reduce, refsIn, shownPart } from "./reduce.ts"
-import { itemsOf, listsOf, type MapResult } from "./schema.ts"
-import { openPurse, type Purse } from "./spend.ts"
+import { type Batch, knownBatches, longestUnit, planBatches, remembered } from "./pack.ts"
+import { mapQuestion, mergeQuestion, shownResult } from "./prompt.ts"
+import { countItems, itemRefs, itemsOf, listsOf, type MapResult } from "./schema.ts"
 
 export type MapFilters = {
   project?: string
@@ -53,7 +59,7 @@ export type Prepared = {
 /** What is part of every key: answers to another question must not be taken for answers to this one. */
 const VERSION = "1"
 const EVERYTHING = 1_000_000
-/** A merge has to be said in one answer: it is given at most so many times the tokens that an answer may have. */
+/** All that is merged has to fit into one answer: at most so many times the tokens of an answer are sent to be merged. */
 const MERGE_RATIO = 4
 
 export async function prepare(dex: Dex, job: Job, model: Model | undefined): Promise<Prepared> {
@@ -133,47 +139,34 @@ export async function runMap(dex: Dex, job: Job, prepared: Prepared, model: Mode
     say(batch)
     return outcome
   })
-  const parts = partsOf(outcomes)
+  const parts = outcomes.flatMap((outcome) => (outcome.type === "part" ? [outcome.part] : []))
   const failed = outcomes.flatMap((outcome, i) =>
     outcome.type === "failed" ? [{ refs: conversationsOf(batches[i]!), reason: outcome.reason }] : [],
   )
   if (parts.length === 0)
     throw desk.error ?? new DexError("map_failed", `Nothing was mapped: ${desk.stopped ?? failed[0]?.reason}.`)
 
-  const merged: MapOutcome[] = []
-  const merge = async (group: PartialResult[]): Promise<PartialResult | undefined> => {
-    const shown = group.map((part) => shownPart(part, schema))
-    const key = cacheKey("merge", VERSION, model.id, task, JSON.stringify(schema), ...shown)
-    const refs = [...new Set(group.flatMap((part) => part.refs))]
-    const question = mergeQuestion(task, schema, shown)
-    const asked = { question, data: shown.join(""), holds: refsIn(group, schema) }
-    const outcome = await answer(desk, { key, refs }, async () => asked)
-    merged.push(outcome)
-    return outcome.type === "part" ? outcome.part : undefined
-  }
-  const mergeBudget = Math.min(budget, charactersWithin(answerTokens * MERGE_RATIO))
-  const { part, unmerged } = await reduce(parts, schema, mergeBudget, (groups) =>
-    inParallel(groups, job.parallel, merge),
-  )
-  const kept = new Set(itemRefs(part.result, schema))
-  const before = new Set(parts.flatMap(({ result }) => itemRefs(result, schema)))
+  const room = Math.min(budget, charactersWithin(answerTokens * MERGE_RATIO))
+  const { result, unmerged, asked: merge } = await mergeParts(desk, job, parts, room)
+  const kept = new Set(itemRefs(result, schema))
+  const before = new Set(parts.flatMap((part) => itemRefs(part.result, schema)))
   return {
-    result: withoutWiderRefs(part.result, schema),
+    result: withoutWiderRefs(result, schema),
     cached: countOf(outcomes, "kept"),
     asked: countOf(outcomes, "asked") + failed.length,
     failed,
     not_done: outcomes.filter(({ type }) => type === "not_done").length,
     ...(desk.stopped !== undefined && { stopped: desk.stopped }),
     merges: {
-      cached: countOf(merged, "kept"),
-      asked: countOf(merged, "asked"),
-      failed: merged.flatMap((outcome) => (outcome.type === "failed" ? [outcome.reason] : [])),
+      cached: countOf(merge, "kept"),
+      asked: countOf(merge, "asked"),
+      failed: merge.flatMap((outcome) => (outcome.type === "failed" ? [outcome.reason] : [])),
       unmerged,
     },
     dropped: desk.dropped,
     short: desk.short,
-    items_before_merge: parts.reduce((sum, { result }) => sum + countItems(result, schema), 0),
-    items: countItems(part.result, schema),
+    items_before_merge: parts.reduce((sum, part) => sum + countItems(part.result, schema), 0),
+    items: countItems(result, schema),
     refs_not_in_result: [...before].filter((ref) => !kept.has(ref)).length,
   }
 }
@@ -189,21 +182,62 @@ function progressOf(dex: Dex, batches: Batch[], purse: Purse): (batch: Batch) =>
   }
 }
 
-function partsOf(outcomes: MapOutcome[]): PartialResult[] {
-  return outcomes.flatMap((outcome) => (outcome.type === "part" ? [outcome.part] : []))
+/**
+ * Merges with one question. It takes the batches' results in their order, as long as they fit into `room` characters.
+ * What does not fit, or could not be merged, is listed after the rest, so nothing is lost.
+ */
+async function mergeParts(
+  desk: Desk,
+  { task, schema }: Job,
+  parts: PartialResult[],
+  room: number,
+): Promise<{ result: MapResult; unmerged: number; asked: MapOutcome[] }> {
+  let left = room
+  const group: (PartialResult & { shown: string })[] = []
+  const others: PartialResult[] = []
+  for (const part of parts) {
+    const shown = shownResult(part.result, schema)
+    if (shown.length > left) {
+      others.push(part)
+      continue
+    }
+    group.push({ ...part, shown })
+    left -= shown.length
+  }
+  if (group.length < 2)
+    return { result: oneAfterAnother(parts, schema), unmerged: parts.length === 1 ? 0 : parts.length, asked: [] }
+  const shown = group.map((part) => part.shown)
+  const key = cacheKey("merge", VERSION, desk.model.id, task, JSON.stringify(schema), ...shown)
+  const refs = [...new Set(group.flatMap((part) => part.refs))]
+  const known = new Set(group.flatMap((part) => itemRefs(part.result, schema)))
+  const outcome = await answer(desk, { key, refs }, async () => ({
+    question: mergeQuestion(task, schema, shown),
+    data: shown.join(""),
+    holds: (ref) => known.has(formatRef(ref)),
+  }))
+  const isMerged = outcome.type === "part"
+  return {
+    result: oneAfterAnother(isMerged ? [outcome.part, ...others] : parts, schema),
+    unmerged: isMerged ? others.length : parts.length,
+    asked: [outcome],
+  }
+}
+
+/** Lists one after the other. Of anything else, texts are joined, and the first of other values stays. */
+function oneAfterAnother(parts: PartialResult[], schema: Schema): MapResult {
+  if (parts.length === 1) return parts[0]!.result
+  const result: MapResult = {}
+  for (const [name, { type, enum: choices }] of Object.entries(schema.properties ?? {})) {
+    const values = parts.flatMap((part) => (part.result[name] === undefined ? [] : [part.result[name]]))
+    if (values.length === 0) continue
+    if (type === "array") result[name] = values.flat()
+    else result[name] = type === "string" && !choices ? [...new Set(values)].join("\n") : values[0]
+  }
+  return result
 }
 
 function countOf(outcomes: MapOutcome[], was: "kept" | "asked"): number {
   return outcomes.filter((outcome) => outcome.type === "part" && outcome.was === was).length
-}
-
-/** How many batches are emptier than they may be; the last one always may. */
-export function looseBatches({ batches, budget }: Pick<Prepared, "batches" | "budget">): number {
-  return batches.slice(0, -1).filter(({ chars }) => chars < budget * (1 - LOOSE)).length
-}
-
-export function tokensOfBatch({ chars }: Batch): number {
-  return tokensOf(chars)
 }
 
 function mapKey(model: Model, job: Job, hash: string): string {
@@ -227,17 +261,6 @@ function refsOf(batch: Batch, measuredOf: (piece: Piece) => Measured): (ref: Ref
     const known = numbers.get(formatRef(ref))
     return known !== undefined && (number === undefined || known.has(number))
   }
-}
-
-function isPiece(piece: Partial<KnownBatch["pieces"][number]> | null): boolean {
-  return typeof piece?.ref === "string" && Number.isInteger(piece.from) && Number.isInteger(piece.count)
-}
-
-function knownBatches(value: unknown): KnownBatch[] {
-  if (!Array.isArray(value)) return []
-  return (value as (Partial<KnownBatch> | null)[]).flatMap((batch) =>
-    Array.isArray(batch?.pieces) ? [{ pieces: batch.pieces.filter(isPiece) }] : [],
-  )
 }
 
 /** A ref of a whole conversation says nothing beside one of its messages. */

@@ -21,6 +21,14 @@ export function itemsOf(result: MapResult, name: string): MapItem[] {
   return (result[name] ?? []) as MapItem[]
 }
 
+export function itemRefs(result: MapResult, schema: Schema): string[] {
+  return listsOf(schema).flatMap((name) => itemsOf(result, name).flatMap((item) => item.refs))
+}
+
+export function countItems(result: MapResult, schema: Schema): number {
+  return listsOf(schema).reduce((sum, name) => sum + itemsOf(result, name).length, 0)
+}
+
 /**
  * A schema that a person wrote. Only what is also checked is taken: a rule that nobody minds would be a lie. Items get
  * their `refs` where the schema does not name them.
