@@ -1,43 +1,6 @@
-import type { Message, Part } from "../core/conversation.ts"
+import { type BriefCall, callInput } from "./brief-work.ts"
 
 // What an agent's own tools tell of the work: lists of things to do, plans that were put to the person, questions.
-
-export type BriefMessage = Pick<Message, "role" | "at" | "parts" | "effects"> & {
-  number: number
-  abandoned?: boolean
-  superseded?: boolean
-}
-
-type Result = Part & { type: "tool_result" }
-export type BriefCall = {
-  number: number
-  tool: string
-  /** Its input as it was written, and as it reads where that is JSON. */
-  text: string
-  input: Record<string, unknown>
-  call_id?: string
-  result?: Result & { number: number }
-}
-
-/** Every tool call with what came of it, in the order of the calls. */
-export function briefCalls(messages: BriefMessage[]): BriefCall[] {
-  const calls: BriefCall[] = []
-  const open = new Map<string, BriefCall>()
-  for (const { number, parts } of messages)
-    for (const part of parts) {
-      if (part.type === "tool_call") {
-        const id = part.call_id
-        const { tool, text } = part
-        const call = { number, tool, text, input: inputOf(text), ...(id !== undefined && { call_id: id }) }
-        calls.push(call)
-        if (id !== undefined) open.set(id, call)
-      } else if (part.type === "tool_result" && part.call_id !== undefined) {
-        const call = open.get(part.call_id)
-        if (call) call.result ??= { ...part, number }
-      }
-    }
-  return calls
-}
 
 export type Todo = { text: string; status: "done" | "active" | "open"; number: number }
 
@@ -86,8 +49,7 @@ function todoOf(item: unknown, number: number): (Todo & { id?: string })[] {
     .map(stringOf)
     .find((value) => value !== undefined)
   if (text === undefined || told.status === "cancelled") return []
-  const id = stringOf(told.id)
-  return [{ text, status: statusOf(told.status), number, ...(id !== undefined && { id }) }]
+  return [{ text, status: statusOf(told.status), number, id: stringOf(told.id) }]
 }
 
 function merged<T extends { id?: string }>(before: T[], now: T[]): T[] {
@@ -144,7 +106,7 @@ function answerIn(text: string, question: string, next: string | undefined): str
 
 /** `{"answers": {…}}`, whatever its depth; or the text as it is. */
 function toldAnswers(text: string): string {
-  const answers = recordOf(inputOf(text).answers)
+  const answers = recordOf(callInput(text).answers)
   const strings = (value: unknown): string[] =>
     typeof value === "string"
       ? [value]
@@ -154,23 +116,9 @@ function toldAnswers(text: string): string {
   return strings(answers).join("\n") || text
 }
 
-/** The person stopped a tool and may have said why. */
-export function isRefusal(part: Part): boolean {
-  return part.type === "tool_result" && part.is_error && /^The user doesn't want to /.test(part.text)
-}
-
 /** Agents write one tool's name in several ways: TodoWrite, todowrite, todo_write. */
 function plainName(tool: string): string {
   return tool.toLowerCase().replaceAll(/[^a-z]/g, "")
-}
-
-function inputOf(text: string): Record<string, unknown> {
-  if (!text.trimStart().startsWith("{")) return {}
-  try {
-    return recordOf(JSON.parse(text))
-  } catch {
-    return {} // a freeform input that begins with a brace
-  }
 }
 
 function recordOf(value: unknown): Record<string, unknown> {

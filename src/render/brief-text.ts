@@ -1,7 +1,7 @@
 import { formatCount } from "../core/format.ts"
 import { charactersWithin, estimateTokens } from "../core/tokens.ts"
-import type { Brief, BriefDecision, BriefPrompt, OpenEnd } from "./brief.ts"
-import type { CommandRun } from "./brief-commands.ts"
+import type { Brief, BriefDecision, CommandRun, OpenEnd } from "./brief.ts"
+import type { BriefPrompt } from "./brief-work.ts"
 import { largest } from "./budget.ts"
 import { formatIndices } from "./indices.ts"
 import { safe, safeLine } from "./terminal.ts"
@@ -99,7 +99,7 @@ function itemsOf(brief: Brief, id: string): Items {
       ref: ref(number),
       kind,
       ...(second ? { question: first!.text, text: second.text } : { text: first!.text }),
-      ...((first!.cut || second?.cut) && { cut: true }),
+      cut: first!.cut ?? second?.cut,
     })
   const quote = (
     rank: number,
@@ -185,10 +185,10 @@ function itemsOf(brief: Brief, id: string): Items {
           ref: ref(number),
           command: first!.text,
           outcome,
-          ...(exit_status !== undefined && { exit_status }),
-          ...(second && { error: second.text }),
-          ...(next && { later: { ref: ref(next.number), outcome: next.outcome } }),
-          ...((first!.cut || second?.cut) && { cut: true }),
+          exit_status,
+          error: second?.text,
+          later: next && { ref: ref(next.number), outcome: next.outcome },
+          cut: first!.cut ?? second?.cut,
         }),
       }),
     ),
@@ -207,7 +207,7 @@ function itemsOf(brief: Brief, id: string): Items {
         kind,
         name: oneLine(name),
         subject: oneLine(text),
-        ...(branch !== undefined && { branch: oneLine(branch) }),
+        branch: branch === undefined ? undefined : oneLine(branch),
       }),
     })),
     open_ends: brief.open_ends.map(({ number, kind, text }, i) =>
@@ -295,42 +295,31 @@ function written(
   maxTokens: number,
 ): BriefText {
   const cut = new Set<number>()
-  const shown = <T>(list: BriefItem<T>[]) =>
-    list
-      .filter((item) => kept.has(item))
-      .map((item) => {
-        const pieces = item.parts.map(({ text, base }) =>
-          cutTo(text, Math.min(Math.floor((base * share) / FAIR), charactersWithin(maxTokens))),
-        )
-        if (pieces.some((piece) => piece.cut)) cut.add(item.number)
-        return { lines: item.parts.flatMap(({ lead }, i) => lines(lead, pieces[i]!, i > 0)), told: item.told(pieces) }
-      })
-  const sections = {
-    goal: shown(items.goal),
-    state: shown(items.state),
-    decisions: shown(items.decisions),
-    files: shown(items.files),
-    commands: shown(items.commands),
-    commits: shown(items.commits),
-    open_ends: shown(items.open_ends),
+  const shown = (item: BriefItem) => {
+    const pieces = item.parts.map(({ text, base }) =>
+      cutTo(text, Math.min(Math.floor((base * share) / FAIR), charactersWithin(maxTokens))),
+    )
+    if (pieces.some((piece) => piece.cut)) cut.add(item.number)
+    return { lines: item.parts.flatMap(({ lead }, i) => lines(lead, pieces[i]!, i > 0)), told: item.told(pieces) }
   }
+  const sections = ORDER.map((name) => ({
+    name,
+    shown: (items[name] as BriefItem[]).filter((item) => kept.has(item)).map(shown),
+  }))
   const left = Object.fromEntries(
-    ORDER.map((name) => [name, items[name].length - sections[name].length]).filter(([, count]) => Number(count) > 0),
+    sections
+      .map(({ name, shown }) => [name, items[name].length - shown.length])
+      .filter(([, count]) => Number(count) > 0),
   ) as BriefText["left_out"]
-  const body = ORDER.flatMap((name) => {
-    const inside = [...notes(name, brief), ...sections[name].flatMap((item) => item.lines)]
+  const body = sections.flatMap(({ name, shown }) => {
+    const inside = [...notes(name, brief), ...shown.flatMap((item) => item.lines)]
     return inside.length === 0 ? [] : ["", `## ${HEADINGS[name]}`, ...inside]
   })
   const more = readMore(head, [...cut], brief.last_words.at(-1)?.number)
   const markdown = inert([...headLines(head), ...body, ...footer(left, cut.size > 0, more, maxTokens)].join("\n"))
   return {
-    goal: sections.goal.map(({ told }) => told),
-    state: sections.state.map(({ told }) => told),
-    decisions: sections.decisions.map(({ told }) => told),
-    files: sections.files.map(({ told }) => told),
-    commands: sections.commands.map(({ told }) => told),
-    commits: sections.commits.map(({ told }) => told),
-    open_ends: sections.open_ends.map(({ told }) => told),
+    // Each section has the items of its own kind, see `Items`.
+    ...(Object.fromEntries(sections.map(({ name, shown }) => [name, shown.map(({ told }) => told)])) as Sections),
     read_more: more.map(({ call }) => call),
     left_out: left,
     brief: markdown,

@@ -1,22 +1,17 @@
 import { callWords } from "../core/call-words.ts"
+import { answersOf, plansOf, type Todo, todosOf } from "./brief-calls.ts"
 import {
-  answersOf,
   type BriefCall,
   type BriefMessage,
-  briefCalls,
-  isRefusal,
-  plansOf,
-  type Todo,
-  todosOf,
-} from "./brief-calls.ts"
-import { type CommandRun, commandRuns } from "./brief-commands.ts"
+  type BriefPrompt,
+  type FileWork,
+  type Made,
+  type Quote,
+  type WorkCommand,
+  withoutCharge,
+  workOf,
+} from "./brief-work.ts"
 
-/** Words, and the message that holds them. */
-export type Quote = { number: number; text: string }
-/** `by` an agent: a subagent's task, or a plan that was accepted and begun in a conversation of its own. */
-export type BriefPrompt = Quote & { by: "person" | "agent"; refused: boolean }
-export type FileWork = { number: number; path: string; added: number; removed: number }
-export type Made = Quote & { kind: "commit" | "pull_request"; name: string; branch?: string }
 /**
  * A plan that the person approved, a question that they answered, what they said on stopping a tool, or words of theirs
  * that are put as decisions are: these are found by a list of phrases, so some are missed and some decide nothing.
@@ -48,36 +43,35 @@ export type Brief = {
   open_ends: OpenEnd[]
 }
 
+/** A command whose outcome the next one should know. */
+export type CommandRun = Omit<WorkCommand, "kinds"> & {
+  /** When, after a failure, the same kinds of thing were done and did not fail. */
+  later?: { number: number; outcome: "succeeded" | "unknown" }
+}
+
 /** Pure: the same messages give the same brief. Text of origin web or injected is never in it. */
-export function briefOf(all: BriefMessage[], roots: string[] = []): Brief {
-  const messages = all.filter(({ abandoned, superseded }) => !abandoned && !superseded)
-  const calls = briefCalls(messages)
-  const prompts = promptsOf(messages)
-  // By place: a number tells which record it is, not when it was said.
-  const places = new Map(messages.map(({ number }, place) => [number, place]))
-  const isAfter = (one: { number: number }, other: { number: number } | undefined) =>
-    other === undefined || places.get(one.number)! > places.get(other.number)!
+export function briefOf(messages: BriefMessage[], roots: string[] = []): Brief {
+  const { places, prompts, said, calls, made, last, ...work } = workOf(messages, roots)
+  const isAfter = (number: number, other: number | undefined) =>
+    other === undefined || places.get(number)! > places.get(other)!
   const task = prompts.find(({ text }) => !isReply(text)) ?? prompts[0]
   const words = prompts.flatMap((prompt) => decidingWords(prompt, prompt === task))
-  const lastCommit = messages.findLast(({ effects }) => effects?.some(({ type }) => type === "commit"))
   const wholly = new Set(words.filter(({ whole }) => whole).map(({ number }) => number))
-  const later = prompts.filter((prompt) => prompt !== task && isAfter(prompt, task))
-  const isPassed = (prompt: BriefPrompt) => isReply(prompt.text) && prompt !== prompts.at(-1)
-  const said = messages.flatMap(agentWords)
-  const lastWords = lastSubstantial(said)
-  const summary = messages.flatMap(({ number, parts }) =>
-    parts.filter(({ type }) => type === "summary").map(({ text }) => ({ number, text: summaryIn(text) })),
+  const later = prompts.filter(
+    (prompt) => prompt !== task && isAfter(prompt.number, task?.number) && !wholly.has(prompt.number),
   )
-  const todos = todosOf(calls)
-  const commands = commandRuns(messages)
-  const edited = editedFiles(messages, roots)
+  const isPassed = (prompt: BriefPrompt) => isReply(prompt.text) && prompt !== prompts.at(-1)
+  const lastWords = lastSubstantial(said)
   const ending = lastWords.at(-1)
+  const todos = todosOf(calls)
+  const commands = commandRuns(work.commands)
+  const lastPrompt = prompts.at(-1)
   return {
-    goal: [...(task ? [task] : []), ...later.filter((prompt) => !wholly.has(prompt.number) && !isPassed(prompt))],
-    replies: later.filter((prompt) => !wholly.has(prompt.number) && isPassed(prompt)).length,
+    goal: [...(task ? [task] : []), ...later.filter((prompt) => !isPassed(prompt))],
+    replies: later.filter(isPassed).length,
     last_words: lastWords,
-    calls_after: calls.filter((call) => isAfter(call, ending)).length,
-    ...(summary.length > 0 && { summary: summary.at(-1)! }),
+    calls_after: calls.filter(({ number }) => isAfter(number, ending?.number)).length,
+    summary: last.summary && { number: last.summary.number, text: summaryIn(last.summary.text) },
     todos,
     decisions: [
       ...plansOf(calls).map((plan): BriefDecision => ({ kind: "plan", ...plan })),
@@ -86,18 +80,21 @@ export function briefOf(all: BriefMessage[], roots: string[] = []): Brief {
       ),
       ...words.map(({ whole: _, ...decision }) => decision),
     ].sort((a, b) => places.get(a.number)! - places.get(b.number)!),
-    edited,
-    read: edited.length > 0 ? [] : readFiles(messages, roots),
+    edited: [...work.edited.values()].reverse(),
+    read: work.edited.size > 0 ? [] : [...work.read.values()].reverse(),
     commands,
-    made: messages.flatMap(madeIn),
+    made,
     open_ends: [
-      ...unanswered(prompts, messages),
-      ...unfinished(calls, messages),
-      ...(ending ? openIn(ending, !prompts.some((prompt) => isAfter(prompt, ending))) : []),
+      // The agent has said and done nothing after the person's last words.
+      ...(lastPrompt && (last.assistant === undefined || isAfter(lastPrompt.number, last.assistant))
+        ? [{ kind: "request" as const, number: lastPrompt.number, text: lastPrompt.text }]
+        : []),
+      ...calls.filter((call) => call.number === last.message).flatMap(unfinished),
+      ...(ending ? openIn(ending, !prompts.some(({ number }) => isAfter(number, ending.number))) : []),
       ...todos.filter(({ status }) => status !== "done").map(({ text, number }) => todoEnd(text, number)),
       ...commands
         .filter((run) => run.outcome === "failed" && !run.later && run.exit_status !== NOT_FOUND)
-        .filter((run) => isAfter(run, lastCommit))
+        .filter(({ number }) => isAfter(number, last.commit))
         .map(({ number, command }) => ({ kind: "command" as const, number, text: command })),
     ],
   }
@@ -107,27 +104,6 @@ export function briefOf(all: BriefMessage[], roots: string[] = []): Brief {
 const NOT_FOUND = 127
 
 const todoEnd = (text: string, number: number): OpenEnd => ({ kind: "todo", number, text })
-
-/** What the agent was given to do, without what only steers its interface; a plan that was given again counts once. */
-function promptsOf(messages: BriefMessage[]): BriefPrompt[] {
-  const prompts = messages.flatMap(({ number, role, parts }): BriefPrompt[] => {
-    if (role !== "user") return []
-    const by = parts.some((part) => part.type === "text" && part.origin === "person") ? "person" : "agent"
-    const written = parts
-      .filter((part) => part.type === "text" && part.origin === by)
-      .map((part) => part.text)
-      .join("\n\n")
-      .trim()
-    const text = by === "agent" ? withoutCharge(written) : written
-    if (text === "" || INTERFACE.test(text) || text.startsWith("!")) return []
-    return [{ number, text, by, refused: parts.some(isRefusal) }]
-  })
-  const first = new Map(prompts.toReversed().map((prompt) => [prompt.text, prompt]))
-  return prompts.filter((prompt) => prompt.by === "person" || first.get(prompt.text) === prompt)
-}
-
-const INTERFACE =
-  /^\/(?:exit|quit|clear|new|ide|mcp|skills|help|model|login|logout|config|cost|usage|context|compact|resume|release-notes|status|theme|vim|hooks|agents|memory|permissions|plugin|doctor|terminal-setup|rewind)\b[^\n]{0,40}$/
 
 /** Agreement, thanks and "commit this": they move the work on and do not change where it goes. */
 function isReply(text: string): boolean {
@@ -176,26 +152,10 @@ function decidingWords(
   return [{ kind: "words", number, text: sentences.join("\n"), whole: false }]
 }
 
-function agentWords({ number, role, parts }: BriefMessage): Quote[] {
-  if (role !== "assistant") return []
-  const text = parts
-    .filter((part) => part.type === "text" && part.origin === "agent")
-    .map((part) => part.text)
-    .join("\n\n")
-    .trim()
-  return text === "" ? [] : [{ number, text }]
-}
-
 /** Claude Code puts its reasoning before a compaction's summary. */
 function summaryIn(text: string): string {
   const title = /^[ \t]*Summary:[ \t]*$/m.exec(text)
   return withoutCharge(title ? text.slice(title.index + title[0].length) : text)
-}
-
-/** And after what an agent wrote for another one, it tells that one how to go about it: in no one's words but its own. */
-function withoutCharge(text: string): string {
-  const charge = /^[ \t]*(?:If you need specific details from before|Please continue the conversation from)/m.exec(text)
-  return text.slice(0, charge?.index).trim()
 }
 
 const SUBSTANTIAL = 120
@@ -208,65 +168,9 @@ function lastSubstantial(said: Quote[]): Quote[] {
   return longer ? [longer, last] : [last]
 }
 
-function editedFiles(messages: BriefMessage[], roots: string[]): FileWork[] {
-  const files = new Map<string, FileWork>()
-  for (const { number, effects } of messages)
-    for (const effect of effects ?? []) {
-      if (effect.type !== "file" || effect.action !== "edited") continue
-      const path = shortened(effect.path, roots)
-      const before = files.get(path)
-      files.delete(path)
-      files.set(path, {
-        number,
-        path,
-        added: (before?.added ?? 0) + (effect.added ?? 0),
-        removed: (before?.removed ?? 0) + (effect.removed ?? 0),
-      })
-    }
-  return [...files.values()].reverse()
-}
-
-function readFiles(messages: BriefMessage[], roots: string[]): Quote[] {
-  const files = new Map<string, number>()
-  for (const { number, effects } of messages)
-    for (const effect of effects ?? []) {
-      if (effect.type !== "file" || effect.action !== "read") continue
-      const path = shortened(effect.path, roots)
-      files.delete(path)
-      files.set(path, number)
-    }
-  return [...files].map(([text, number]) => ({ number, text })).reverse()
-}
-
-function shortened(path: string, roots: string[]): string {
-  const root = roots.find((candidate) => path.startsWith(`${candidate}/`))
-  return root === undefined ? path : path.slice(root.length + 1)
-}
-
-function madeIn({ number, effects }: BriefMessage): Made[] {
-  return (effects ?? []).flatMap((effect): Made[] => {
-    if (effect.type === "pull_request") return [{ kind: "pull_request", number, name: effect.url, text: "" }]
-    if (effect.type !== "commit") return []
-    const { hash, subject, branch } = effect
-    return [{ kind: "commit", number, name: hash, text: subject, ...(branch !== undefined && { branch }) }]
-  })
-}
-
-/** The person's last words, where the agent has said and done nothing after them. */
-function unanswered(prompts: BriefPrompt[], messages: BriefMessage[]): OpenEnd[] {
-  const last = prompts.at(-1)
-  if (!last) return []
-  const at = messages.findIndex(({ number }) => number === last.number)
-  const answered = messages.slice(at + 1).some(({ role }) => role === "assistant")
-  return answered ? [] : [{ kind: "request", number: last.number, text: last.text }]
-}
-
 /** A call at the very end whose result is not known: the conversation broke off while a tool ran. */
-function unfinished(calls: BriefCall[], messages: BriefMessage[]): OpenEnd[] {
-  const end = messages.at(-1)
-  return calls
-    .filter(({ number, call_id, result }) => number === end?.number && call_id !== undefined && !result)
-    .map(({ number, tool, text }) => ({ kind: "call", number, text: `${tool}: ${callWords(text).what}` }))
+function unfinished({ number, tool, text, call_id, result }: BriefCall): OpenEnd[] {
+  return call_id === undefined || result ? [] : [{ kind: "call", number, text: `${tool}: ${callWords(text).what}` }]
 }
 
 const STEPS =
@@ -293,4 +197,42 @@ function openIn({ number, text }: Quote, isLast: boolean): OpenEnd[] {
     .flatMap((paragraph) => paragraph.split(/(?<=[.!?])\s+|\n/))
     .findLast((sentence) => /\?[*_)"'`]*$/.test(sentence.trim()))
   return question === undefined ? steps : [{ kind: "question", number, text: question.trim() }, ...steps]
+}
+
+/** What was run before these says nothing of the state. */
+const MOST_RUNS = 1000
+const CHECKS =
+  /\b(?:tests?|lint|build|check|fmt|format|vet|tsc|typecheck|ci|compile|verify|vitest|jest|pytest|clippy)\b/i
+
+/**
+ * The last run of each kind of command that checks something or failed, and the failure that came last, newest first.
+ * Commands that only look are left out: their failures mean nothing to the work.
+ */
+function commandRuns(all: WorkCommand[]): CommandRun[] {
+  const runs = all.slice(-MOST_RUNS)
+  const keys = runs.map(({ kinds }) => kinds.join(" && "))
+  const lastOfKey = new Map(keys.map((key, i) => [key, i]))
+  const lastFailure = runs.findLastIndex(({ outcome }) => outcome === "failed")
+  const covered = new Set<string>()
+  const told: CommandRun[] = []
+  for (const [i, { kinds, ...run }] of [...runs.entries()].reverse()) {
+    const isLast = lastOfKey.get(keys[i]!) === i && !kinds.every((kind) => covered.has(kind))
+    if (run.outcome === "failed" && (isLast || i === lastFailure)) told.push({ ...run, later: laterThan(runs, i) })
+    else if (isLast && kinds.some((kind) => CHECKS.test(kind))) told.push(run)
+    for (const kind of kinds) covered.add(kind)
+  }
+  return told
+}
+
+/** In one run or in several: `a && b` failed, and later `a` and `b` each ended well. */
+function laterThan(runs: WorkCommand[], at: number): CommandRun["later"] {
+  const after = runs.slice(at + 1).filter(({ outcome }) => outcome !== "failed")
+  const each = runs[at]!.kinds.map((kind) => {
+    const alike = after.filter(({ kinds }) => kinds.includes(kind))
+    return alike.find(({ outcome }) => outcome === "succeeded") ?? alike[0]
+  })
+  if (each.includes(undefined)) return undefined
+  const last = each.reduce((so, run) => (after.indexOf(run!) > after.indexOf(so!) ? run : so))!
+  const outcome = each.every((run) => run!.outcome === "succeeded") ? "succeeded" : "unknown"
+  return { number: last.number, outcome }
 }

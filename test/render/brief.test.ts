@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest"
 import type { Effect, Origin, Part } from "../../src/core/conversation.ts"
 import { estimateTokens } from "../../src/core/tokens.ts"
 import { briefOf } from "../../src/render/brief.ts"
-import type { BriefMessage } from "../../src/render/brief-calls.ts"
 import { type BriefHead, type BriefText, briefText } from "../../src/render/brief-text.ts"
+import type { BriefMessage } from "../../src/render/brief-work.ts"
 
 const RUNS = Number(process.env.DEX_RUNS ?? 100)
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { briefOf } from "../../src/render/brief.ts"
-import type { BriefMessage } from "../../src/render/brief-calls.ts"
 import { type BriefHead, briefText } from "../../src/render/brief-text.ts"
+import type { BriefMessage } from "../../src/render/brief-work.ts"
 
 const HEAD: BriefHead = {
   id: "claude_code:1f3c",

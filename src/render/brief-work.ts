@@ -1,0 +1,189 @@
+import { kindsOf } from "../core/command.ts"
+import type { Effect, Message, Part } from "../core/conversation.ts"
+
+// What a brief is made from, collected in one pass over a conversation's messages.
+
+export type BriefMessage = Pick<Message, "role" | "at" | "parts" | "effects"> & {
+  number: number
+  abandoned?: boolean
+  superseded?: boolean
+}
+
+/** Words, and the number of the message that contains them. */
+export type Quote = { number: number; text: string }
+/** `by` an agent: a subagent's task, or a plan that was accepted and begun in a conversation of its own. */
+export type BriefPrompt = Quote & { by: "person" | "agent"; refused: boolean }
+export type FileWork = { number: number; path: string; added: number; removed: number }
+export type Made = Quote & { kind: "commit" | "pull_request"; name: string; branch?: string }
+
+/** A tool call with its result. */
+export type BriefCall = {
+  number: number
+  tool: string
+  /** Its input as it was written, and parsed if that is JSON. */
+  text: string
+  input: Record<string, unknown>
+  call_id?: string
+  result?: Part & { type: "tool_result"; number: number }
+}
+
+/** A command that did more than look around, and its outcome. */
+export type WorkCommand = {
+  number: number
+  command: string
+  /** `unknown`: it ended well as a pipe, which tells nothing of its first program. */
+  outcome: "succeeded" | "failed" | "unknown"
+  exit_status?: number
+  error?: string
+  kinds: string[]
+}
+
+/** Everything is in the order of the messages, except files: what was touched last comes last. */
+type Work = {
+  /** Where each message is. A number says which record a message is, not when it was said. */
+  places: Map<number, number>
+  prompts: BriefPrompt[]
+  /** What the agent said. */
+  said: Quote[]
+  calls: BriefCall[]
+  commands: WorkCommand[]
+  edited: Map<string, FileWork>
+  read: Map<string, Quote>
+  made: Made[]
+  /** The last message of each kind. */
+  last: { message?: number; assistant?: number; commit?: number; summary?: Quote }
+}
+
+export function workOf(messages: BriefMessage[], roots: string[]): Work {
+  const work: Work = {
+    places: new Map(),
+    prompts: [],
+    said: [],
+    calls: [],
+    commands: [],
+    edited: new Map(),
+    read: new Map(),
+    made: [],
+    last: {},
+  }
+  const open = new Map<string, BriefCall>()
+  const prompted = new Set<string>()
+  for (const { number, role, parts, effects, abandoned, superseded } of messages) {
+    if (abandoned || superseded) continue
+    work.places.set(number, work.places.size)
+    work.last.message = number
+    if (role === "assistant") work.last.assistant = number
+    for (const part of parts) addPart(work, open, number, part)
+    for (const effect of effects ?? []) addEffect(work, number, effect, roots)
+    if (role === "assistant") {
+      const text = wordsOf(parts, "agent")
+      if (text !== "") work.said.push({ number, text })
+    } else if (role === "user") {
+      const prompt = promptIn(number, parts)
+      // A plan that was given again counts once.
+      if (prompt && (prompt.by === "person" || !prompted.has(prompt.text))) work.prompts.push(prompt)
+      if (prompt) prompted.add(prompt.text)
+    }
+  }
+  return work
+}
+
+function addPart(work: Work, open: Map<string, BriefCall>, number: number, part: Part): void {
+  if (part.type === "tool_call") {
+    const { tool, text, call_id } = part
+    const call: BriefCall = { number, tool, text, input: callInput(text), call_id }
+    work.calls.push(call)
+    if (call_id !== undefined) open.set(call_id, call)
+  } else if (part.type === "tool_result" && part.call_id !== undefined) {
+    const call = open.get(part.call_id)
+    if (call) call.result ??= { ...part, number }
+  } else if (part.type === "summary") work.last.summary = { number, text: part.text }
+}
+
+/** A tool's input, if it is a JSON object. */
+export function callInput(text: string): Record<string, unknown> {
+  if (!text.trimStart().startsWith("{")) return {}
+  try {
+    return JSON.parse(text)
+  } catch {
+    return {} // a freeform input that begins with a brace
+  }
+}
+
+function addEffect(work: Work, number: number, effect: Effect, roots: string[]): void {
+  if (effect.type === "file") addFile(work, number, effect, shortened(effect.path, roots))
+  else if (effect.type === "command") addCommand(work, number, effect)
+  else if (effect.type === "pull_request") work.made.push({ kind: "pull_request", number, name: effect.url, text: "" })
+  else if (effect.type === "commit") {
+    const { hash, subject, branch } = effect
+    work.made.push({ kind: "commit", number, name: hash, text: subject, branch })
+    work.last.commit = number
+  }
+}
+
+function addFile(work: Work, number: number, effect: Effect & { type: "file" }, path: string): void {
+  if (effect.action === "read") {
+    work.read.delete(path)
+    work.read.set(path, { number, text: path })
+  } else if (effect.action === "edited") {
+    const { added, removed } = work.edited.get(path) ?? { added: 0, removed: 0 }
+    work.edited.delete(path)
+    work.edited.set(path, {
+      number,
+      path,
+      added: added + (effect.added ?? 0),
+      removed: removed + (effect.removed ?? 0),
+    })
+  }
+}
+
+function addCommand(work: Work, number: number, effect: Effect & { type: "command" }): void {
+  const { command, failed, exit_status, error } = effect
+  if (failed === undefined) return
+  const { kinds, piped } = kindsOf(command)
+  if (kinds.length === 0) return
+  work.commands.push({
+    number,
+    command,
+    outcome: failed ? "failed" : piped ? "unknown" : "succeeded",
+    exit_status,
+    error: failed && error && !/^Exit code \d+$/.test(error) ? error : undefined,
+    kinds,
+  })
+}
+
+function shortened(path: string, roots: string[]): string {
+  const root = roots.find((candidate) => path.startsWith(`${candidate}/`))
+  return root === undefined ? path : path.slice(root.length + 1)
+}
+
+/** What the agent was given to do, without what only steers its interface. */
+function promptIn(number: number, parts: Part[]): BriefPrompt | undefined {
+  const by = parts.some((part) => part.type === "text" && part.origin === "person") ? "person" : "agent"
+  const written = wordsOf(parts, by)
+  const text = by === "agent" ? withoutCharge(written) : written
+  if (text === "" || INTERFACE.test(text) || text.startsWith("!")) return undefined
+  return { number, text, by, refused: parts.some(isRefusal) }
+}
+
+const INTERFACE =
+  /^\/(?:exit|quit|clear|new|ide|mcp|skills|help|model|login|logout|config|cost|usage|context|compact|resume|release-notes|status|theme|vim|hooks|agents|memory|permissions|plugin|doctor|terminal-setup|rewind)\b[^\n]{0,40}$/
+
+/** The person stopped a tool and may have said why. */
+function isRefusal(part: Part): boolean {
+  return part.type === "tool_result" && part.is_error && /^The user doesn't want to /.test(part.text)
+}
+
+function wordsOf(parts: Part[], origin: "person" | "agent"): string {
+  return parts
+    .filter((part) => part.type === "text" && part.origin === origin)
+    .map((part) => part.text)
+    .join("\n\n")
+    .trim()
+}
+
+/** After what Claude Code wrote for another agent, it tells that agent what to do with it. Nobody else said that. */
+export function withoutCharge(text: string): string {
+  const charge = /^[ \t]*(?:If you need specific details from before|Please continue the conversation from)/m.exec(text)
+  return text.slice(0, charge?.index).trim()
+}
