@@ -1,4 +1,4 @@
-import { isoDate } from "../core/dates.ts"
+import { defined } from "../core/defined.ts"
 import { DexError } from "../core/error.ts"
 import { collectionOf, formatRef, parseRef } from "../core/ref.ts"
 import { estimateTokens } from "../core/tokens.ts"
@@ -12,7 +12,7 @@ import { type CheckedAnswer, type Cited, checkCitations } from "./cited.ts"
 import { type Answering, quoted } from "./extract.ts"
 import { openLibrary, type PassageLibrary } from "./library.ts"
 import { type Caps, DEFAULT_CAPS, type LoopResult, runLoop, type Step } from "./loop.ts"
-import { newestFirst, type Passage } from "./passages.ts"
+import { dayOf, newestFirst, type Passage } from "./passages.ts"
 
 export type AskInput = {
   query: string
@@ -38,11 +38,7 @@ const NOT_FOUND = "No answer was found."
 const MOST_OLDER = 1
 
 export async function run(dex: Dex, input: AskInput, hooks: AskHooks = {}): Promise<AskAnswer> {
-  const scope = {
-    among: input.scope,
-    ...(input.collections && { collections: input.collections }),
-    ...(input.no_global && { noGlobal: true }),
-  }
+  const scope = { among: input.scope, collections: input.collections, noGlobal: input.no_global }
   if (input.where !== "team") return runWith(dex, input, hooks, await openLibrary(dex, scope))
   if (input.scope === "docs" || input.collections)
     throw new DexError("usage", "A team shares conversations, and no documents. Ask for documents without --team.")
@@ -55,16 +51,16 @@ export async function run(dex: Dex, input: AskInput, hooks: AskHooks = {}): Prom
 
 async function runWith(dex: Dex, input: AskInput, hooks: AskHooks, library: PassageLibrary) {
   const { configuredModel } = await import("../tools/model.ts")
-  const model = await configuredModel(dex, input.model === undefined ? {} : { model: input.model })
+  const model = await configuredModel(dex, { model: input.model })
   const statements = await library.statements(input.query)
   if (!model) return answerFrom(input, library, statements, { extractive: true, notes: [NO_MODEL] })
   const run = await runLoop(model, library, {
     question: input.query,
-    ...(input.use_case !== undefined && { use_case: input.use_case }),
+    use_case: input.use_case,
     first: await firstPassages(library, input.query, statements),
     caps: hooks.caps ?? DEFAULT_CAPS,
-    ...(dex.signal && { signal: dex.signal }),
-    ...(hooks.onStep && { onStep: hooks.onStep }),
+    signal: dex.signal,
+    onStep: hooks.onStep,
   })
   return answerOf(input, library, statements, model, run, checkedAnswer(run.text, library))
 }
@@ -124,14 +120,7 @@ export async function answerOf(
 
 export function usedBy({ id, used }: Pick<Model, "id" | "used">, calls: number) {
   const { input, output, is_estimate, cost_usd } = used()
-  return {
-    model: id,
-    calls,
-    input_tokens: input,
-    output_tokens: output,
-    is_estimate,
-    ...(cost_usd !== undefined && { cost_usd }),
-  }
+  return defined({ model: id, calls, input_tokens: input, output_tokens: output, is_estimate, cost_usd })
 }
 
 /** What there is to say without a model. */
@@ -179,16 +168,16 @@ export async function finish(
     const evidence = evidenceOf(statements)
     const confidence = confidenceOf(evidence, parseQuery(input.query).words.length)
     const probability = sentences.length === 0 ? 0 : Number(probabilityOf(evidence).toFixed(2))
-    return {
+    return defined({
       answer: sentences.length === 0 ? NOT_FOUND : sentences.map(({ text }) => text).join(rest.extractive ? "\n" : " "),
       sources: sources.map(describe),
       confidence: sentences.length === 0 ? ("none" as const) : rest.doubtful ? atMostMedium(confidence) : confidence,
       probability,
       extractive: rest.extractive,
-      ...(rest.partial && { partial: true }),
-      ...(notes.length > 0 && { note: notes.join(" ") }),
-      ...(rest.used && { used: rest.used }),
-    }
+      partial: rest.partial || undefined,
+      note: notes.length > 0 ? notes.join(" ") : undefined,
+      used: rest.used,
+    })
   }
   let kept = said.length
   while (kept > 0 && estimateTokens(`${toJson(build(kept))}\n`) > input.max_tokens) kept--
@@ -202,21 +191,18 @@ function citedBy(said: Cited[], library: PassageLibrary): Passage[] {
 
 function describe({ n, ref, title, origins, at, file }: Passage) {
   const query = file ? undefined : parseRef(ref)
-  const isDocument = query?.source === "docs"
-  return {
+  const collection = query?.source === "docs" ? collectionOf(query.prefix) : undefined
+  return defined({
     n,
     ref,
-    ...(file && { document: file.path, ...(file.section !== undefined && { section: file.section }) }),
-    ...(isDocument && {
-      collection: collectionOf(query.prefix),
-      document: query.prefix.slice(collectionOf(query.prefix).length + 1),
-    }),
-    ...(query?.section !== undefined && { section: query.section }),
+    collection,
+    document: collection === undefined ? file?.path : query?.prefix.slice(collection.length + 1),
+    section: (file ?? query)?.section,
     title: title.length > 60 ? `${title.slice(0, 59)}…` : title,
     origin: origins.join(", "),
     // When a file was written here says little about how old its words are.
-    ...(at !== undefined && !file && { date: isoDate(at).slice(0, 10) }),
-  }
+    date: file ? undefined : dayOf({ at }),
+  })
 }
 
 function onlyWeb(sources: Passage[]): boolean {
@@ -261,14 +247,10 @@ async function olderOnTheSame(library: PassageLibrary, cited: Passage[]): Promis
     found.push({
       n: old.n,
       newer: newer.n,
-      note: `[${old.n}] of ${isoDate(old.at).slice(0, 10)} is older than [${newer.n}] on ${on}.`,
+      note: `[${old.n}] of ${dayOf(old)} is older than [${newer.n}] on ${on}.`,
     })
   }
   return found
-}
-
-function dayOf({ at }: Passage): string | undefined {
-  return at === undefined ? undefined : isoDate(at).slice(0, 10)
 }
 
 function shared(subjects: Map<number, Set<string>>, a: Passage, b: Passage): string | undefined {

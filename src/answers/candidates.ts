@@ -38,14 +38,13 @@ function saidCandidates(found: FoundMessages["found"], passages: Passages): Answ
   return found.flatMap(({ row, message, score }, rank) => {
     // An answer that could cite an earlier answer would need no source at all.
     if (row.kind === "dex") return []
-    const at = message.at ?? row.ended_at
     return saidIn(row, message).map(({ text, is }) => ({
       text,
       statements: statementsIn(text),
       is,
       rank,
       score: score / best,
-      ...(at !== undefined && { at }),
+      at: message.at ?? row.ended_at,
       cite: () => passages.add(row, message),
     }))
   })

@@ -77,8 +77,7 @@ export function keepChat(dex: Dex, about: AboutChat): KeptChat {
         const text = redactText(asked)
         if (id === undefined) begin(text)
         questions++
-        const useCase = about.useCase()
-        say({ type: "question", n: questions, text, ...(useCase !== undefined && { use_case: redactText(useCase) }) })
+        say({ type: "question", n: questions, text, use_case: redacted(about.useCase()) })
         describe()
       }),
     answer: ({ answer, sources, confidence, extractive, partial, stopped, note, used }) =>
@@ -91,10 +90,10 @@ export function keepChat(dex: Dex, about: AboutChat): KeptChat {
           sources,
           confidence,
           extractive,
-          ...(partial && { partial }),
-          ...(stopped && { stopped }),
-          ...(note !== undefined && { note: redactText(note) }),
-          ...(used && { used }),
+          partial,
+          stopped,
+          note: redacted(note),
+          used,
         })
         describe()
       }),
@@ -106,12 +105,11 @@ export function keepChat(dex: Dex, about: AboutChat): KeptChat {
 }
 
 function described({ model, collections, useCase }: AboutChat) {
-  const text = useCase()
-  return {
-    ...(model !== undefined && { model }),
-    ...(collections && { collections }),
-    ...(text !== undefined && { use_case: redactText(text) }),
-  }
+  return { model, collections, use_case: redacted(useCase()) }
+}
+
+function redacted(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : redactText(text)
 }
 
 const MOST_TRIES = 100

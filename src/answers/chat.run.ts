@@ -1,3 +1,4 @@
+import { defined } from "../core/defined.ts"
 import { DexError } from "../core/error.ts"
 import { estimateTokens } from "../core/tokens.ts"
 import type { Model, ModelMessage, ModelRequest } from "../llm/model.ts"
@@ -111,8 +112,8 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
           onLoopStep(step)
           onStep?.(step)
         },
-        ...(useCase !== undefined && { use_case: useCase }),
-        ...(signal && { signal }),
+        use_case: useCase,
+        signal,
       }),
     )
     const checked = sentences.checked()
@@ -134,13 +135,13 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
         answer: answer.answer,
         cited: answer.sources.flatMap(({ n }) => library.passages.get(n) ?? []),
       })
-    const broke = sentences.breaks() > 0 ? "The connection broke on the way, and the model began again." : undefined
-    return {
+    const notes = [answer.note, sentences.breaks() > 0 ? BROKE : undefined].filter((note) => note !== undefined)
+    return defined({
       ...answer,
-      ...(broke && { note: [answer.note, broke].filter(Boolean).join(" ") }),
-      ...(run.byPerson && { stopped: true }),
-      ...(forgot > 0 && { forgot }),
-    }
+      note: notes.length > 0 ? notes.join(" ") : undefined,
+      stopped: run.byPerson,
+      forgot: forgot > 0 ? forgot : undefined,
+    })
   }
 
   /** Leaves out the oldest until the rest fits. How many, the first time. */
@@ -165,6 +166,7 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
   }
 }
 
+const BROKE = "The connection broke on the way, and the model began again."
 const STOPPED = { extractive: false, partial: true, notes: ["You stopped it."] }
 
 /** The model, heard sentence by sentence. It counts the tokens of this question alone. */
@@ -174,12 +176,7 @@ function listening(model: Model, sentences: Sentences, onRetry: ModelRequest["on
     id: model.id,
     async reply(request) {
       try {
-        const reply = await model.reply({
-          ...request,
-          onText: sentences.hear,
-          onReset: sentences.restart,
-          ...(onRetry && { onRetry }),
-        })
+        const reply = await model.reply({ ...request, onText: sentences.hear, onReset: sentences.restart, onRetry })
         sentences.end(reply.calls.length === 0)
         return reply
       } catch (error) {
@@ -233,7 +230,7 @@ export async function run(dex: Dex, input: ChatInput): Promise<AskAnswer> {
   if (input.opencode) throw new DexError("usage", "OpenCode has no --json here. Leave out --json or --opencode.")
   const { chat, kept } = await startChat(dex, input)
   kept.question(input.query)
-  const answer = await chat.ask(input.query, dex.signal ? { signal: dex.signal } : {})
+  const answer = await chat.ask(input.query, { signal: dex.signal })
   kept.answer(answer)
   return answer
 }
@@ -244,24 +241,11 @@ export async function startChat(dex: Dex, input: ChatInput) {
   if (temperature !== undefined && (temperature < 0 || temperature > 2))
     throw new DexError("usage", `--temperature goes from 0 to 2, not ${temperature}.`)
   const { configuredModel } = await import("../tools/model.ts")
-  const model = await configuredModel(dex, {
-    ...(input.model !== undefined && { model: input.model }),
-    ...(temperature !== undefined && { temperature }),
-  })
-  const chat = await openChat(dex, {
-    scope: {
-      among: "all",
-      ...(input.collections && { collections: input.collections }),
-      ...(input.no_global && { noGlobal: true }),
-    },
-    model,
-    ...(input.use_case !== undefined && { use_case: input.use_case }),
-  })
-  const kept = keepChat(dex, {
-    ...(model && { model: model.id }),
-    ...(input.collections && { collections: input.collections }),
-    useCase: chat.useCase,
-  })
+  const { collections, no_global, use_case } = input
+  const model = await configuredModel(dex, { model: input.model, temperature })
+  const scope = { among: "all" as const, collections, noGlobal: no_global }
+  const chat = await openChat(dex, { scope, model, use_case })
+  const kept = keepChat(dex, { model: model?.id, collections, useCase: chat.useCase })
   return { chat, model, kept }
 }
 

@@ -1,5 +1,4 @@
-import { isoDate } from "../core/dates.ts"
-import type { Passage } from "./passages.ts"
+import { dayOf, type Passage } from "./passages.ts"
 import { unsupportedIn } from "./specifics.ts"
 import { faultInWords } from "./support.ts"
 
@@ -64,7 +63,7 @@ function faultOf({ text, isCode }: Piece, code: string, sources: Passage[]): Dro
 }
 
 function evidenceIn({ text, title, ref, at }: Passage) {
-  return { text, title, ref, ...(at !== undefined && { date: isoDate(at).slice(0, 10) }) }
+  return { text, title, ref, date: dayOf({ at }) }
 }
 
 /** Spaces and line ends may differ; `…` stands for what was left out. */

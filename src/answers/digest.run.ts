@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs"
 import { resolve } from "node:path"
 import { isoDate } from "../core/dates.ts"
+import { defined } from "../core/defined.ts"
 import type { Dex } from "../tools/context.ts"
 import { configuredModel } from "../tools/model.ts"
 import { type ProjectFacts, projectFacts } from "./digest/facts.ts"
@@ -26,13 +27,10 @@ export async function run(dex: Dex, input: DigestInput): Promise<Digest> {
   const period = periodOf(input, dex.now())
   // A file has room for everything.
   const all = input.all === true || input.output !== undefined
-  const { projects, notes: missing } = await projectFacts(dex, period, {
-    all,
-    ...(input.project !== undefined && { project: input.project }),
-  })
+  const { projects, notes: missing } = await projectFacts(dex, period, { all, project: input.project })
   const base = { period: period.name, from: isoDate(period.from), to: isoDate(period.to), projects }
   const only_named = input.facts === true || input.dry_run === true || projects.length === 0
-  const model = await configuredModel(dex, { ...(input.model !== undefined && { model: input.model }), only_named })
+  const model = await configuredModel(dex, { model: input.model, only_named })
   if (projects.length === 0 || input.facts || !model) {
     const notes =
       model || input.facts
@@ -54,7 +52,7 @@ export async function run(dex: Dex, input: DigestInput): Promise<Digest> {
       task,
       schema,
       format,
-      filters: { ...filters, ...period.filters, ...(input.project !== undefined && { project: input.project }) },
+      filters: { ...filters, ...period.filters, ...defined({ project: input.project }) },
     },
     others,
   )

@@ -1,3 +1,4 @@
+import { defined } from "../core/defined.ts"
 import type { StoredMessage } from "../store/history/store.ts"
 import type { TestRunWrite } from "../store/knowledge/test-runs.ts"
 import { testCommand } from "../suggest/test-runs/commands.ts"
@@ -22,7 +23,7 @@ export function leftOpen(project: string, conversations: Spoken[]): OpenCheck[] 
     failing.delete(check.command)
     if (run?.complete || (run && !failed))
       for (const [command, earlier] of failing) if (earlier.run && covers(run, earlier.run)) failing.delete(command)
-    if (failed) failing.set(check.command, { ...check, times: (before?.times ?? 0) + 1, ...(run && { run }) })
+    if (failed) failing.set(check.command, { ...check, times: (before?.times ?? 0) + 1, run })
   }
   return [...failing.values()].reverse().map(({ run: _, ...check }) => check)
 }
@@ -59,8 +60,7 @@ function buildOutcomes({ messages, refOf, ended_at }: Spoken): Outcome[] {
 }
 
 function outcomeOf(command: string, error: string | undefined, ref: string, at: number): Omit<Outcome, "failed"> {
-  const said = error?.slice(0, ERROR_CHARS)
-  return { at, ref, command: command.replace(/\s+/g, " ").trim(), ...(said !== undefined && { error: said }) }
+  return defined({ at, ref, command: command.replace(/\s+/g, " ").trim(), error: error?.slice(0, ERROR_CHARS) })
 }
 
 /** Whether a later run tells the outcome of everything that an earlier one ran. */

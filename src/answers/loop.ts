@@ -86,7 +86,7 @@ export async function runLoop(model: Model, library: PassageLibrary, options: Lo
       reply = await model.reply({
         system: SYSTEM,
         messages,
-        ...(mayCall && { tools: TOOLS }),
+        tools: mayCall ? TOOLS : undefined,
         max_tokens: Math.min(ANSWER_TOKENS, room),
         signal,
       })
@@ -97,7 +97,7 @@ export async function runLoop(model: Model, library: PassageLibrary, options: Lo
     }
     if (reply.text.trim() !== "") text = reply.text
     if (reply.calls.length === 0)
-      return { text, steps, ...(reply.finish === "length" && { stopped: "the answer was cut off" }) }
+      return { text, steps, stopped: reply.finish === "length" ? "the answer was cut off" : undefined }
     if (!mayCall) return { text, steps, stopped: "the cap on calls was reached" }
     const results = []
     for (const call of reply.calls) {
@@ -146,7 +146,7 @@ async function carryOut(
   const { query, ref, from, to } = (typeof input === "object" && input !== null ? input : {}) as Record<string, unknown>
   try {
     if (name === "search" && typeof query === "string" && query.trim() !== "") {
-      const filters = { ...(typeof from === "string" && { from }), ...(typeof to === "string" && { to }) }
+      const filters = { from: textOf(from), to: textOf(to) }
       const { found } = await library.search(query.slice(0, LONGEST_QUERY), filters)
       return found.length === 0 ? "Nothing found." : shown(found, SNIPPET_CHARS)
     }
@@ -155,6 +155,10 @@ async function carryOut(
     return `That did not work: ${messageOf(error).slice(0, 300)}`
   }
   return "There is no such call. There are: search with a query, and read with a ref."
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined
 }
 
 function describe({ name, input }: ToolCall): string {

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { resolve } from "node:path"
+import { defined } from "../core/defined.ts"
 import { DexError, messageOf } from "../core/error.ts"
 import { formatRef, wholeOf } from "../core/ref.ts"
 import { estimateTokens } from "../core/tokens.ts"
@@ -51,19 +52,14 @@ export async function mapAll(
   options: Pick<Cost, "dry_run" | "model" | "output">,
   page: Page = markdownOf,
 ): Promise<MapOutput> {
-  const model = await configuredModel(dex, {
-    ...(options.model !== undefined && { model: options.model }),
-    only_named: options.dry_run === true,
-  })
+  const model = await configuredModel(dex, { model: options.model, only_named: options.dry_run === true })
   if (!model && !options.dry_run) throw noModel()
   const prepared = await prepare(dex, job, model)
-  const about = { title, ...describe(job, prepared) }
-  const named = model ? { model: model.id } : {}
+  const about = defined({ title, ...describe(job, prepared), model: model?.id })
   const kinds = leftOutNotes(job, prepared)
   if (options.dry_run)
     return {
       ...about,
-      ...named,
       dry_run: true,
       packed: prepared.batches.map((batch) => ({
         conversations: new Set(batch.pieces.map(({ ref }) => formatRef(wholeOf(ref)))).size,
@@ -79,17 +75,15 @@ export async function mapAll(
             ]),
       ],
     }
-  if (prepared.batches.length === 0) return { ...about, ...named, notes: kinds }
+  if (prepared.batches.length === 0) return { ...about, notes: kinds }
   const mapped = await runMap(dex, job, prepared, model!)
   const { requests, input, output, is_estimate, cost_usd } = model!.used()
   const notes = [...kinds, ...notesOf(mapped, prepared)]
-  const isPartial = mapped.not_done > 0 || mapped.failed.length > 0
   const written = options.output === undefined ? undefined : resolve(dex.cwd, options.output)
   if (written !== undefined)
     write(written, /\.json$/i.test(written) ? json(mapped.result) : page(title, mapped.result, notes))
-  return {
+  return defined({
     ...about,
-    ...named,
     batches: {
       ...about.batches,
       cached: mapped.cached,
@@ -97,23 +91,17 @@ export async function mapAll(
       failed: mapped.failed.length,
       not_done: mapped.not_done,
     },
-    ...(mapped.failed.length > 0 && { failed: mapped.failed }),
+    failed: mapped.failed.length > 0 ? mapped.failed : undefined,
     merges: { ...mapped.merges, failed: mapped.merges.failed.length },
     items: { mapped: mapped.items_before_merge, merged: mapped.items },
     dropped: mapped.dropped,
     refs_not_in_result: mapped.refs_not_in_result,
     result: mapped.result,
-    ...(isPartial && { partial: true }),
-    used: {
-      requests,
-      input_tokens: input,
-      output_tokens: output,
-      is_estimate,
-      ...(cost_usd !== undefined && { cost_usd }),
-    },
-    ...(written !== undefined && { written }),
+    partial: mapped.not_done > 0 || mapped.failed.length > 0 || undefined,
+    used: defined({ requests, input_tokens: input, output_tokens: output, is_estimate, cost_usd }),
+    written,
     notes,
-  }
+  })
 }
 
 type Page = typeof markdownOf
@@ -171,27 +159,16 @@ function lastRun(dex: Dex, now: MapInput): MapInput {
   if (last === undefined || typeof last !== "object")
     throw new DexError("nothing_to_resume", 'There is no earlier run to go on with. Start one: dex map "…"')
   const { max_tokens_total: _, ...before } = last
-  return {
-    ...before,
-    ...(now.max_tokens_total !== undefined && { max_tokens_total: now.max_tokens_total }),
-    ...(now.output !== undefined && { output: now.output }),
-    ...(now.dry_run && { dry_run: true }),
-  }
+  const { max_tokens_total, output, dry_run } = now
+  return { ...before, ...defined({ max_tokens_total, output, dry_run: dry_run || undefined }) }
 }
 
 export function filtersOf({ project, source, from, to, all, limit }: MapFilters): MapFilters {
-  return {
-    ...(project !== undefined && { project }),
-    ...(source !== undefined && { source }),
-    ...(from !== undefined && { from }),
-    ...(to !== undefined && { to }),
-    ...(all && { all }),
-    ...(limit !== undefined && { limit }),
-  }
+  return defined({ project, source, from, to, all: all || undefined, limit })
 }
 
 export function costOf({ batch_tokens, parallel, max_tokens_total }: Cost) {
-  return { batch_tokens, parallel, ...(max_tokens_total !== undefined && { max_tokens_total }) }
+  return { batch_tokens, parallel, max_tokens_total }
 }
 
 function describe(job: Job, prepared: Prepared) {

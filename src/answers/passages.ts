@@ -40,7 +40,6 @@ export function createPassages(): Passages {
       const ref = formatRef(section ? { ...row.ref, section } : { ...row.ref, number: message.number })
       const known = byRef.get(ref)
       if (known) return known
-      const at = message.at ?? row.ended_at
       const passage: Passage = {
         n: byRef.size + 1,
         ref,
@@ -48,7 +47,7 @@ export function createPassages(): Passages {
         title: row.title?.text ?? "",
         origins: [...new Set(message.parts.map((part) => part.origin))],
         text: messageText(message, "full"),
-        ...(at !== undefined && { at }),
+        at: message.at ?? row.ended_at,
       }
       byRef.set(ref, passage)
       return passage
@@ -57,7 +56,6 @@ export function createPassages(): Passages {
       const ref = `${path}:${line}`
       const known = byRef.get(ref)
       if (known) return known
-      const section = headings.at(-1)
       const passage: Passage = {
         n: byRef.size + 1,
         ref,
@@ -66,13 +64,17 @@ export function createPassages(): Passages {
         origins: ["document"],
         text,
         at,
-        file: { path, ...(section !== undefined && { section }) },
+        file: { path, section: headings.at(-1) },
       }
       byRef.set(ref, passage)
       return passage
     },
     get: (n) => [...byRef.values()][n - 1],
   }
+}
+
+export function dayOf({ at }: Pick<Passage, "at">): string | undefined {
+  return at === undefined ? undefined : isoDate(at).slice(0, 10)
 }
 
 /** Newest first: of two that disagree, the later one is more likely to hold. */
@@ -86,12 +88,7 @@ export function newestFirst(passages: Passage[]): Passage[] {
  */
 export function shownTo(passage: Passage, chars: number): string {
   const { n, ref, title, origins, at, text } = passage
-  const head = [
-    ref,
-    at === undefined ? undefined : isoDate(at).slice(0, 10),
-    `words of: ${origins.join(", ")}`,
-    JSON.stringify(safe(title).slice(0, 80)),
-  ]
+  const head = [ref, dayOf({ at }), `words of: ${origins.join(", ")}`, JSON.stringify(safe(title).slice(0, 80))]
   const cut = text.length > chars ? `${text.slice(0, chars)}\n(cut: ${text.length - chars} characters more)` : text
   const lines = safe(cut)
     .split("\n")

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { basename, join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { sourceIds } from "../agents/registry.ts"
+import { defined } from "../core/defined.ts"
 import { DexError, messageOf } from "../core/error.ts"
 import type { Schema } from "../core/schema.ts"
 import type { MapFilters } from "./map/run.ts"
@@ -147,15 +148,14 @@ function filtersIn(facts: Map<string, string>, file: string): MapFilters {
   const limit = facts.has("limit") ? Number(facts.get("limit")) : undefined
   if (limit !== undefined && !(Number.isInteger(limit) && limit > 0))
     throw bad(file, "needs a whole number as its limit")
-  const [project, from, to] = [facts.get("project"), facts.get("from"), facts.get("to")]
-  return {
-    ...(project !== undefined && { project }),
-    ...(source !== undefined && { source }),
-    ...(from !== undefined && { from }),
-    ...(to !== undefined && { to }),
-    ...(facts.get("all") === "true" && { all: true }),
-    ...(limit !== undefined && { limit }),
-  }
+  return defined({
+    project: facts.get("project"),
+    source,
+    from: facts.get("from"),
+    to: facts.get("to"),
+    all: facts.get("all") === "true" || undefined,
+    limit,
+  })
 }
 
 function formatIn(facts: Map<string, string>, file: string): MapFormat {

@@ -35,7 +35,7 @@ export function unsupportedIn(sentence: string, sources: Evidence[]): string | u
 }
 
 /** `isOpening`: the first word of a sentence, which may be an ordinary one in another form. */
-export type Specific = { wanted: string; isCode: boolean; isOpening?: true }
+export type Specific = { wanted: string; isCode: boolean; isOpening?: boolean }
 
 /** Lines of code, code spans and, of what is left, every word that looks like a name, a number, a path or a flag. */
 export function specificsIn(sentence: string): Specific[] {
@@ -60,7 +60,7 @@ export function specificsIn(sentence: string): Specific[] {
     isFirst = /[.!?:]["'”)]*$/.test(raw)
     if (word === "I" || !NAME_LIKE.test(word) || (isOpening && OPENINGS.test(word))) continue
     const isCode = /[\\/_=]|^-|^[A-Z]{2,}s?$/.test(word)
-    found.push({ wanted: word, isCode, ...(isOpening && { isOpening }) })
+    found.push({ wanted: word, isCode, isOpening })
   }
   return found
 }

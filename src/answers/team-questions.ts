@@ -72,22 +72,13 @@ const reasons: TeamQuestionKind<typeof reasonsInput, SentReasons> = {
     const ref = parseWholeRef(id)
     const found = ref && (await reasonsFor(await dex.store(), { ref, ...written }))
     if (!found) return {}
-    const { title, started_at, ended_at } = found.row
-    const row = {
-      ref: found.row.ref,
-      ...(title && { title }),
-      ...(started_at !== undefined && { started_at }),
-      ...(ended_at !== undefined && { ended_at }),
-    }
-    return { found: { id: formatRef(row.ref), row, facts: found.facts } }
+    const { ref: own, title, started_at, ended_at } = found.row
+    return { found: { id: formatRef(own), row: { ref: own, title, started_at, ended_at }, facts: found.facts } }
   },
 }
 
 export const answerQuestions = [passages, passage, edited, reasons] as readonly TeamQuestionKind[]
 
 function named({ ref, kind, title, ended_at }: PassageRow): { id: string; row: PassageRow } {
-  return {
-    id: formatRef(ref),
-    row: { ref, kind, ...(title && { title }), ...(ended_at !== undefined && { ended_at }) },
-  }
+  return { id: formatRef(ref), row: { ref, kind, title, ended_at } }
 }

@@ -1,6 +1,7 @@
 import type { BlameFacts, Worker } from "../blame/facts.ts"
 import type { LineOwner } from "../blame/owners.ts"
 import { isoDate } from "../core/dates.ts"
+import { defined } from "../core/defined.ts"
 import { formatRef } from "../core/ref.ts"
 import type { CommitHead } from "../git/commit-diffs.ts"
 import type { HistoryReader } from "../store/history/store.ts"
@@ -60,20 +61,20 @@ export async function explainOwned(dex: Dex, input: WhyInput, owned: OwnersOfTar
     input.facts || dex.caller !== undefined || found.length === 0
       ? undefined
       : await asProse(dex, input, commits, found, hub)
-  return {
+  return defined({
     target: input.target,
     commits: commits.slice(0, MOST_COMMITS).map(({ hash, subject, at }) => ({ hash, subject, date: isoDate(at) })),
     lines: owners.length,
     unknown: owners.filter(({ level }) => level === "unknown").length,
     conversations: shown,
-    ...(answer?.text && { answer }),
+    answer: answer?.text ? answer : undefined,
     notes: [
       ...notes,
       ...(commits.length > MOST_COMMITS ? [`${commits.length - MOST_COMMITS} older commits are not named.`] : []),
       ...(more > 0 ? [`${more} more ${more === 1 ? "conversation" : "conversations"} wrote a part of it.`] : []),
       ...(answer?.notes ?? []),
     ],
-  }
+  })
 }
 
 type Author = { worker: Worker; owners: LineOwner[] }
@@ -98,11 +99,7 @@ function writtenIn({ worker, owners }: Author, commits: readonly CommitHead[], f
   const ran = facts.ran.find(
     (one) => one.ref.id === worker.ref.id && commits.some(({ hash }) => hash.startsWith(one.hash)),
   )
-  return {
-    ref: worker.ref,
-    edits: owners.flatMap(({ number }) => number ?? []),
-    ...(ran && { committed: ran.ref.number }),
-  }
+  return { ref: worker.ref, edits: owners.flatMap(({ number }) => number ?? []), committed: ran?.ref.number }
 }
 
 type Share = Pick<Explanation, "level" | "lines" | "proved" | "likely">
@@ -166,7 +163,7 @@ async function asProse(
   hub: TeamHub | undefined,
 ) {
   const { configuredModel } = await import("../tools/model.ts")
-  const model = await configuredModel(dex, input.model === undefined ? {} : { model: input.model })
+  const model = await configuredModel(dex, { model: input.model })
   if (!model) return undefined
   const scope = { among: "history" } as const
   const library = await openLibrary(dex, scope, hub && (await import("./team-source.ts")).teamHistory(hub))
@@ -177,7 +174,7 @@ async function asProse(
     question: `Why was ${what} written? Say what was asked for, what was decided and rejected, how it was tested, and what is left open.`,
     first,
     caps: DEFAULT_CAPS,
-    ...(dex.signal && { signal: dex.signal }),
+    signal: dex.signal,
   })
   const { kept } = checkedAnswer(done.text, library)
   const numbers = [...new Set(kept.flatMap((one) => one.numbers))].sort((a, b) => a - b)

@@ -1,5 +1,6 @@
 import { loadSettings } from "../config/load.ts"
 import { llmSettings } from "../config/servers.ts"
+import { defined } from "../core/defined.ts"
 import { DexError } from "../core/error.ts"
 import type { Model } from "../llm/model.ts"
 import type { Dex } from "./context.ts"
@@ -21,7 +22,7 @@ export async function configuredModel(
   if (!found) return undefined
   if (found.type === "server") {
     const { openModel } = await import("../llm/model.ts")
-    return openModel({ ...found, ...chosen })
+    return openModel({ ...found, ...defined(chosen) })
   }
   if (chosen.temperature !== undefined)
     throw new DexError("usage", "--temperature is for a server: an agent that is asked as a model does not take one.")
@@ -34,5 +35,5 @@ export async function configuredModel(
   const model = chosen.model ?? found.model
   const { maxTokens } = found
   const where = { machine: dex.machine, dexDir: dex.home.dir }
-  return openAgentModel({ chosen: agent, ...(model !== undefined && { model }), maxTokens, ...where })
+  return openAgentModel({ chosen: agent, model, maxTokens, ...where })
 }

@@ -42,7 +42,7 @@ export async function projectFacts(
   const store = await dex.store()
   const { rows } = await store.list({
     ...range,
-    ...(project !== undefined && { project }),
+    project,
     kinds: ["person", "subagent", "automation"],
     inside: dex.project,
     limit: 1_000_000,
@@ -155,7 +155,7 @@ async function decisionsWithin(
   const { knowledge, hidden, notes } = await learnedIfQuick(dex)
   const known = knowledge.decisions.knownDecisions({
     ...range,
-    ...(project !== undefined && { project }),
+    project,
     except: hidden,
     with_commits: true,
     limit: ALL,

@@ -1,4 +1,5 @@
 import { DAY_MS, localDay, parseDate } from "../../core/dates.ts"
+import { defined } from "../../core/defined.ts"
 import { DexError } from "../../core/error.ts"
 
 export const PERIODS = ["today", "yesterday", "week"] as const
@@ -25,7 +26,7 @@ export function periodOf({ period, from, to }: PeriodInput, now: number): Period
       "usage",
       `It would end before it starts: ${localDay(range.from)} is after ${localDay(range.to)}.`,
     )
-  return { name: "dates", ...range, filters: { from, ...(to !== undefined && { to }) } }
+  return { name: "dates", ...range, filters: defined({ from, to }) }
 }
 
 function namedPeriod(name: (typeof PERIODS)[number], now: number): Period {

@@ -66,10 +66,10 @@ export async function prepare(dex: Dex, job: Job, model: Model | undefined): Pro
   const store = await dex.store()
   const { filters, format, schema, task } = job
   const { rows, left_out } = await store.list({
-    ...(filters.project !== undefined && { project: filters.project }),
-    ...(filters.source !== undefined && { source: filters.source }),
+    project: filters.project,
+    source: filters.source,
     ...dateRange(filters, dex.now()),
-    ...(!filters.all && { kinds: PERSONS_KINDS }),
+    kinds: filters.all ? undefined : PERSONS_KINDS,
     inside: dex.project,
     limit: filters.limit ?? EVERYTHING,
     offset: 0,
@@ -156,7 +156,7 @@ export async function runMap(dex: Dex, job: Job, prepared: Prepared, model: Mode
     asked: countOf(outcomes, "asked") + failed.length,
     failed,
     not_done: outcomes.filter(({ type }) => type === "not_done").length,
-    ...(desk.stopped !== undefined && { stopped: desk.stopped }),
+    stopped: desk.stopped,
     merges: {
       cached: countOf(merge, "kept"),
       asked: countOf(merge, "asked"),

@@ -80,10 +80,10 @@ function take(value: unknown, at: string, where: string): Schema {
   )
   return {
     type: type as Schema["type"],
-    ...(typeof description === "string" && { description }),
+    description: typeof description === "string" ? description : undefined,
     ...plain,
-    ...(Array.isArray(value.enum) && { enum: value.enum.map(String) }),
-    ...(type === "array" && { items: take(items ?? { type: "string" }, `${at}[]`, where) }),
+    enum: Array.isArray(value.enum) ? value.enum.map(String) : undefined,
+    items: type === "array" ? take(items ?? { type: "string" }, `${at}[]`, where) : undefined,
     ...(type === "object" && {
       properties: Object.fromEntries(
         Object.entries(isObject(properties) ? properties : {}).map(([key, inner]) => [
