@@ -25,11 +25,10 @@ export type ToolRun = {
  * Runs a tool for a face: the one place where traces are recorded, and where what others wrote is made visible before it
  * leaves. Throws what the tool throws, recorded as well.
  */
-export async function runTool(tool: Tool<never>, dex: Dex, given: unknown): Promise<ToolRun> {
+export async function runTool(tool: Tool<Dex>, dex: Dex, given: unknown): Promise<ToolRun> {
   const input = await withSource(tool, dex, given)
   if (!isTraced(tool)) {
-    const run = (tool.run as (dex: Dex, input: unknown) => Promise<unknown>)(dex, input)
-    const output = await run.catch(async (error: unknown) => {
+    const output = await tool.run(dex, input).catch(async (error: unknown) => {
       throw await explainedBy(dex, error)
     })
     return { ...visibleIn(output), notes: await damageNotes(dex), record: async () => {} }
@@ -48,7 +47,7 @@ export async function runTool(tool: Tool<never>, dex: Dex, given: unknown): Prom
 }
 
 /** The input with the id of the source that it names in some way. Throws a DexError where there is none. */
-async function withSource(tool: Tool<never>, dex: Dex, input: unknown): Promise<unknown> {
+async function withSource(tool: Tool<Dex>, dex: Dex, input: unknown): Promise<unknown> {
   const named = (input as { source?: string } | undefined)?.source
   if (named === undefined || tool.input.properties?.source !== sourceField) return input
   return { ...(input as object), source: sourceNamed(named, await namedSources(dex)) }

@@ -4,6 +4,7 @@ import { VERSION } from "../app/version.ts"
 import { DexError } from "../core/error.ts"
 import { readAs } from "../core/schema.ts"
 import type { OutputOf, Tool } from "../core/tool.ts"
+import type { Dex } from "../tools/context.ts"
 import { OFFERED } from "./offered.ts"
 
 // dex as a library, for programs on the same machine. Experimental: it may change with any version.
@@ -23,7 +24,7 @@ export type LibraryOptions = {
 export function openDex({ home, cwd = process.cwd() }: LibraryOptions = {}): Library {
   const env = home === undefined ? process.env : { ...process.env, HOME: home, USERPROFILE: home, DEX_HOME: undefined }
   const dex = createDex({ env, cwd, version: VERSION })
-  const ask = async (tool: Tool<never>, input: object): Promise<unknown> => {
+  const ask = async (tool: Tool<Dex>, input: object): Promise<unknown> => {
     const asked = readAs(tool.input, input)
     if ("wrong" in asked) throw new DexError("bad_input", asked.wrong)
     const { output, record } = await runTool(tool, dex, asked.ok)

@@ -1,3 +1,4 @@
+import type { Tool as McpTool } from "@modelcontextprotocol/server"
 import { why } from "../answers/why.ts"
 import type { Schema } from "../core/schema.ts"
 import type { Tool } from "../core/tool.ts"
@@ -27,13 +28,13 @@ const tools: Tool<Dex>[] = [search, list, show, timeline, suggest, notes, feedba
 export const offered = tools as readonly Offered[]
 
 /** The tool as it is published: its declaration, with the bounds that hold for agents. */
-export function definitionOf(tool: Offered) {
+export function definitionOf(tool: Offered): McpTool {
   return {
     name: tool.mcp.name,
     title: tool.summary,
     description: tool.mcp.description,
-    inputSchema: published(inputOf(tool)) as Schema & { type: "object" },
-    outputSchema: tool.output as Schema & { type: "object" },
+    inputSchema: asJson(published(inputOf(tool))),
+    outputSchema: asJson(tool.output),
     // Read-only: nothing changes but dex's own records of it. Closed world: only this machine's history is asked.
     annotations: tool.mcp.writes
       ? { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false }
@@ -54,6 +55,11 @@ export function inputOf(tool: Offered): Schema {
       max_tokens: { ...budget, maximum: MOST_ANSWER_TOKENS, default: USUAL_TOKENS[tool.mcp.name] ?? USUAL },
     },
   }
+}
+
+/** A schema as JSON has it. Every tool takes and returns an object. */
+function asJson(schema: Schema): McpTool["inputSchema"] {
+  return { ...JSON.parse(JSON.stringify(schema)), type: "object" }
 }
 
 /** Fields whose name says it all: their descriptions are for people. */

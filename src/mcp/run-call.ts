@@ -52,7 +52,7 @@ export async function runCall(
   })
   if (signal.aborted) return undefined
   return use(async (dex) => {
-    const ran = await runTool(tool as never, forOneCall(dex, { signal, _meta, client }, fresh), filled.ok)
+    const ran = await runTool(tool, forOneCall(dex, { signal, _meta, client }, fresh), filled.ok)
     setImmediate(() => void ran.record())
     return callResult(tool, ran, asOf, filled.ok)
   })

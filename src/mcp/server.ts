@@ -39,7 +39,7 @@ export function createServer(parts: ServerParts): Server {
 }
 
 export function offerTools(server: Server, tools: readonly Offered[], parts: ServerParts): void {
-  server.setRequestHandler("tools/list", () => ({ tools: tools.map(definitionOf) as never }))
+  server.setRequestHandler("tools/list", () => ({ tools: tools.map(definitionOf) }))
   server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
     const tool = tools.find((one) => one.mcp.name === params.name)
     if (!tool)

@@ -1,15 +1,15 @@
 import { isDexError, messageOf } from "../core/error.ts"
 import type { Schema } from "../core/schema.ts"
 import type { Tool } from "../core/tool.ts"
-import type { Trace, TraceCommand, TraceFacts, TraceRow } from "../core/trace.ts"
+import type { Trace, TraceFacts, TraceRow } from "../core/trace.ts"
 import type { Dex } from "./context.ts"
 
 /** How a tool's run ended, and its trace for whoever wants it. The trace is made when it is asked for. */
 export type ObservedRun = { ended: { output: unknown } | { error: unknown }; trace(): Promise<Trace> }
 
-export type TracedTool = Tool<never> & { trace: { command: TraceCommand } }
+export type TracedTool = Tool<Dex> & { trace: NonNullable<Tool<Dex>["trace"]> }
 
-export function isTraced(tool: Tool<never>): tool is TracedTool {
+export function isTraced(tool: Tool<Dex>): tool is TracedTool {
   return tool.trace !== undefined
 }
 
@@ -23,13 +23,13 @@ export async function observe(tool: TracedTool, dex: Dex, input: unknown): Promi
   const watched: Dex = Object.create(dex, { trace: { value: (facts: TraceFacts) => void told.push(facts) } })
   let ended: ObservedRun["ended"]
   try {
-    ended = { output: await (tool.run as (dex: Dex, input: unknown) => Promise<unknown>)(watched, input) }
+    ended = { output: await tool.run(watched, input) }
   } catch (error) {
     ended = { error }
   }
   const duration_ms = Math.round((performance.now() - started) * 10) / 10
   const trace = async (): Promise<Trace> => {
-    const shown = "output" in ended ? (tool.trace.facts as FactsOf | undefined)?.(input, ended.output) : undefined
+    const shown = "output" in ended ? tool.trace.facts?.(input, ended.output) : undefined
     const {
       args,
       ranking = [],
@@ -62,12 +62,10 @@ export async function observe(tool: TracedTool, dex: Dex, input: unknown): Promi
   return { ended, trace }
 }
 
-type FactsOf = (input: unknown, output: unknown) => TraceFacts
-
 /** What is told later says more. */
 function merged(told: TraceFacts[]): TraceFacts {
   const inner = (field: "args" | "inputs" | "budgets" | "truncation") =>
-    Object.assign({}, ...told.map((facts) => facts[field])) as never
+    Object.assign({}, ...told.map((facts) => facts[field]))
   const truncation = told.some((facts) => facts.truncation) ? { truncation: inner("truncation") } : {}
   return {
     ...(Object.assign({}, ...told) as TraceFacts),

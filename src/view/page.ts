@@ -45,7 +45,7 @@ type ToolInput<T> = { [Name in keyof InputOf<T>]?: InputOf<T>[Name] }
 export async function askTool<T extends Tool<Dex>>(dex: Dex, tool: T, input: ToolInput<T>): Promise<OutputOf<T>> {
   const given = readAs(tool.input, input)
   if ("wrong" in given) throw new DexError("usage", given.wrong)
-  const ran = await runTool(tool as never, dex, given.ok)
+  const ran = await runTool(tool, dex, given.ok)
   setImmediate(() => void ran.record())
   return ran.output as OutputOf<T>
 }

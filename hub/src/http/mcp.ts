@@ -40,7 +40,7 @@ export function createTeamMcp({ ask, version, log }: TeamMcpParts) {
       { name: "dex-hub", title: "dex hub: a team's memory", version },
       { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
     )
-    server.setRequestHandler("tools/list", () => ({ tools: mcpTools.map(definitionOf) as never }))
+    server.setRequestHandler("tools/list", () => ({ tools: mcpTools.map(definitionOf) }))
     server.setRequestHandler("tools/call", async ({ params }) => {
       const tool = mcpTools.find((one) => one.mcp.name === params.name)
       if (!tool) return failure(`There are: ${mcpTools.map((one) => one.mcp.name).join(", ")}.`)

@@ -21,8 +21,9 @@ export function nodeRoutes({
   self: string
   shards: AskedShards
 }): NodeRoutes {
+  /** A question comes from another node of this hub, which has the master key and the same types. */
   const from =
-    (route: NodeRoute, answer: (question: never) => Promise<unknown>): Handler =>
+    <Question>(route: NodeRoute, answer: (question: Question) => Promise<unknown>): Handler =>
     async (c) => {
       const asked = isFromNode(masterKey, { route, to: self, header: (name) => c.req.header(name) })
       if (!asked) throw new HubProblem(401, "unauthorized", "Only nodes of this hub ask this.")
@@ -31,7 +32,7 @@ export function nodeRoutes({
       const body = await c.req.text()
       if (hashOf(body) !== asked.hash)
         throw new HubProblem(401, "unauthorized", "The body is not the one that was signed.")
-      return c.json((await answer(JSON.parse(body) as never)) as object)
+      return c.json((await answer(JSON.parse(body))) as object)
     }
   return {
     index: from("index", (question: ShardQuestion) => shards.askShard(question)),

@@ -146,9 +146,7 @@ export function createAnswers({ db, data, folder, version, walls = {}, others }:
     return forOneQuestion(db, viewer, options, async (history) => {
       const watched = FROM_SHARD.includes(name) ? watchSecondWall(db, viewer, history) : { history, drops: () => 0 }
       try {
-        const { output } = visibleIn(
-          await tool.run(teamDex(folder, version, watched.history, index), read.ok as never, lines),
-        )
+        const { output } = visibleIn(await tool.run(teamDex(folder, version, watched.history, index), read.ok, lines))
         return index?.isUnanswered?.() ? { problem: NOT_SEARCHED } : { output, drops: watched.drops() }
       } catch (error) {
         if (!isDexError(error)) throw error

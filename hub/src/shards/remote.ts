@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto"
+import type { DocId } from "../../../src/store/index/doc-id.ts"
 import type { SearchIndex } from "../../../src/store/index/search-index.ts"
 import { askedOnly } from "./asked-only.ts"
 import type { ShardName } from "./files.ts"
@@ -46,7 +47,7 @@ export function remoteIndex(
   return {
     ...askedOnly,
     ...asked,
-    holding: async (...args) => new Set((await ask("holding", args)) as never[]),
+    holding: async (...args) => new Set((await ask("holding", args)) as DocId[]),
     unspoken: async (...args) => new Set((await ask("unspoken", args)) as number[]),
     followed: async () => ((await ask("followed", [])) as string | null) ?? undefined,
     isBehind: () => Promise.reject(new Error("Whether a shard is behind is known to its own node.")),

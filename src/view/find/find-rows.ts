@@ -32,9 +32,9 @@ export async function findRows(dex: Dex, asked: FindQuestion): Promise<Found> {
   if (!hasTerms(asked) && narrowed.tool !== undefined)
     return nothing(["A tool is used in messages, and messages are found by words: type some as well."])
   const { in: where, ...filters } = narrowed
-  const among = where === "history" || where === "docs" ? { in: where } : {}
+  const among: { in?: "history" | "docs" } = where === "history" || where === "docs" ? { in: where } : {}
   const query = words === "" ? {} : { query: words }
-  const output = await askTool(dex, search, { ...query, ...filters, ...among, explain: true, limit, offset } as never)
+  const output = await askTool(dex, search, { ...query, ...filters, ...among, explain: true, limit, offset })
   return searched(output, asked)
 }
 
