@@ -1,14 +1,17 @@
-import { flag, integer, listOf, object, optional, text } from "../../core/schema.ts"
+import { flag, type Infer, integer, listOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
+
+const backupInput = object({
+  file: text("The file to write."),
+  replace: optional(flag("Replace an older backup of the same history there, once the new one is checked.")),
+})
+export type BackupInput = Infer<typeof backupInput>
 
 export const backup = defineTool({
   name: "backup",
   summary: "Write the whole history into one file, and check it",
-  input: object({
-    file: text("The file to write."),
-    replace: optional(flag("Replace an older backup of the same history there, once the new one is checked.")),
-  }),
+  input: backupInput,
   output: object({
     file: text(),
     bytes: integer(),
@@ -21,13 +24,16 @@ export const backup = defineTool({
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
 })
 
+const restoreInput = object({
+  file: text("A file that `dex backup` wrote."),
+  replace: optional(flag("Replace an existing history; it is kept beside the new one under another name.")),
+})
+export type RestoreInput = Infer<typeof restoreInput>
+
 export const restore = defineTool({
   name: "restore",
   summary: "Replace the history with a backup",
-  input: object({
-    file: text("A file that `dex backup` wrote."),
-    replace: optional(flag("Replace an existing history; it is kept beside the new one under another name.")),
-  }),
+  input: restoreInput,
   output: object({
     file: text(),
     conversations: integer(),
@@ -39,15 +45,18 @@ export const restore = defineTool({
   run: async (dex: Dex, input) => (await import("./run-restore.ts")).run(dex, input),
 })
 
+const importHistoryInput = object({
+  file: text("A backup, or the history.db of another machine."),
+  with_notes: optional(
+    flag("Also import the notes in it, as your own. Only from your own machine: agents are told what notes say."),
+  ),
+})
+export type ImportInput = Infer<typeof importHistoryInput>
+
 export const importHistory = defineTool({
   name: "import",
   summary: "Merge another machine's history into this one",
-  input: object({
-    file: text("A backup, or the history.db of another machine."),
-    with_notes: optional(
-      flag("Also import the notes in it, as your own. Only from your own machine: agents are told what notes say."),
-    ),
-  }),
+  input: importHistoryInput,
   output: object({
     file: text(),
     conversations: integer("New or changed here."),

@@ -11,10 +11,11 @@ import type { HistoryWriter, ProjectIdentity } from "../../store/history/store.t
 import { tryLock } from "../../store/sqlite/lock.ts"
 import { openScratch } from "../../store/sqlite/scratch.ts"
 import type { Dex } from "../context.ts"
+import type { ImportInput } from "./backup.ts"
 
 const NOTES = "dex_note"
 
-export async function run(dex: Dex, input: { file: string; with_notes?: boolean }) {
+export async function run(dex: Dex, input: ImportInput) {
   const started = Date.now()
   const file = resolve(dex.cwd, input.file)
   const lock = tryLock(dex.home.lock)

@@ -10,8 +10,9 @@ import { HUB_MIGRATIONS } from "../../store/hub/migrations.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import { SUGGESTION_MIGRATIONS } from "../../store/suggestions/migrations.ts"
 import type { Dex } from "../context.ts"
+import type { RestoreInput } from "./backup.ts"
 
-export async function run(dex: Dex, input: { file: string; replace?: boolean }) {
+export async function run(dex: Dex, input: RestoreInput) {
   const file = resolve(dex.cwd, input.file)
   const { history } = dex.home
   mkdirSync(dex.home.dir, { recursive: true, mode: 0o700 })

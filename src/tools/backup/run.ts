@@ -7,8 +7,9 @@ import { repositoryIdentity } from "../../git/identity.ts"
 import { verifyBackup } from "../../store/history/backup.ts"
 import type { Dex } from "../context.ts"
 import { commandLine } from "../view.ts"
+import type { BackupInput } from "./backup.ts"
 
-export async function run(dex: Dex, input: { file: string; replace?: boolean }) {
+export async function run(dex: Dex, input: BackupInput) {
   const started = Date.now()
   const file = resolve(dex.cwd, input.file)
   if (!dex.hasHistory()) throw new DexError("no_history", "There is no history yet. `dex sync` reads what there is.")
@@ -42,7 +43,7 @@ function makeFolder(folder: string): void {
 }
 
 /** A backup takes the place of an older one of the same history, if asked to, and of nothing else. */
-function refuseToReplace(file: string, historyId: string, input: { file: string; replace?: boolean }): void {
+function refuseToReplace(file: string, historyId: string, input: BackupInput): void {
   if (!existsSync(file)) return
   const there = identityOf(file)
   if (there === historyId && input.replace) return

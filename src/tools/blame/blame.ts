@@ -1,4 +1,4 @@
-import { choice, flag, integer, listOf, object, optional, text } from "../../core/schema.ts"
+import { choice, flag, type Infer, integer, listOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { TEAM_FLAG, whereField } from "../team.ts"
@@ -19,19 +19,22 @@ const owner = {
 
 const counts = { total: integer("Lines."), proved: integer(), likely: integer(), unknown: integer() }
 
+const input = object({
+  target: text("A file, file:line or file:from-to; a commit or a range of commits; or a folder, for a summary.", {
+    minLength: 1,
+  }),
+  rev: optional(text("The file as it was at this revision.")),
+  moves: optional(flag("Follow lines that were moved within a file, as `git blame -M`.")),
+  copies: optional(flag("Follow lines that came from other files of the same commit, as `git blame -C`.")),
+  porcelain: optional(flag("Print what `git blame --porcelain` prints, with dex's own fields, for editors.")),
+  where: whereField,
+})
+export type BlameInput = Infer<typeof input>
+
 export const blame = defineTool({
   name: "blame",
   summary: "Say which conversation wrote each line",
-  input: object({
-    target: text("A file, file:line or file:from-to; a commit or a range of commits; or a folder, for a summary.", {
-      minLength: 1,
-    }),
-    rev: optional(text("The file as it was at this revision.")),
-    moves: optional(flag("Follow lines that were moved within a file, as `git blame -M`.")),
-    copies: optional(flag("Follow lines that came from other files of the same commit, as `git blame -C`.")),
-    porcelain: optional(flag("Print what `git blame --porcelain` prints, with dex's own fields, for editors.")),
-    where: whereField,
-  }),
+  input,
   output: object({
     target: text(),
     kind: choice(["file", "commits", "folder"] as const),

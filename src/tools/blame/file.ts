@@ -14,10 +14,10 @@ import {
 } from "../../git/commit-diffs.ts"
 import { commitNamed } from "../../git/revisions.ts"
 import type { Dex } from "../context.ts"
+import type { BlameInput } from "./blame.ts"
 import { fromWhere } from "./from-where.ts"
 import type { CommitFinding } from "./kept.ts"
 import type { KnownOfLines } from "./known.ts"
-import type { BlameInput } from "./run.ts"
 import type { BlameTarget } from "./target.ts"
 import { countsByAgent, countsOf, toldOwner } from "./told-owner.ts"
 

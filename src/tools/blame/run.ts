@@ -4,21 +4,13 @@ import { grouped } from "../../core/format.ts"
 import { blameLines } from "../../git/blame-lines.ts"
 import { listGitFiles } from "../../git/list-files.ts"
 import type { Dex } from "../context.ts"
+import type { BlameInput } from "./blame.ts"
 import { blamedCommits } from "./commits.ts"
 import { type BlamedFile, blamedFile, ownersIn } from "./file.ts"
 import { type KnownOfLines, knownOfLines } from "./known.ts"
 import { type BlameTarget, blameTarget } from "./target.ts"
 import type { TeamHub } from "./team-facts.ts"
 import { countsByAgent, countsOf } from "./told-owner.ts"
-
-export type BlameInput = {
-  target: string
-  rev?: string
-  moves?: boolean
-  copies?: boolean
-  porcelain?: boolean
-  where?: "team"
-}
 
 export async function run(dex: Dex, input: BlameInput) {
   if (input.where === "team") {

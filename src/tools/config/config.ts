@@ -1,14 +1,17 @@
-import { choice, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
+import { choice, flag, type Infer, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
+
+const input = object({
+  words: withDefault(listOf(text(), "list (or nothing), get NAME, set NAME VALUE, or unset NAME."), []),
+  yes: optional(flag("Install the local model without asking.")),
+})
+export type ConfigInput = Infer<typeof input>
 
 export const config = defineTool({
   name: "config",
   summary: "Show and change settings, and where each comes from",
-  input: object({
-    words: withDefault(listOf(text(), "list (or nothing), get NAME, set NAME VALUE, or unset NAME."), []),
-    yes: optional(flag("Install the local model without asking.")),
-  }),
+  input,
   output: object({
     file: text("Where your settings are stored."),
     settings: listOf(

@@ -17,8 +17,9 @@ import { localPackage } from "../../embed/local-package.ts"
 import { embedUrl } from "../../embed/open-embedder.ts"
 import { isThisMachine } from "../../net/client.ts"
 import type { Dex } from "../context.ts"
+import type { ConfigInput } from "./config.ts"
 
-export async function run(dex: Dex, input: { words: string[]; yes?: boolean }) {
+export async function run(dex: Dex, input: ConfigInput) {
   const [action = "list", name, ...rest] = input.words
   switch (action) {
     case "list":

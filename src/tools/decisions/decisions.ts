@@ -1,4 +1,4 @@
-import { flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
+import { flag, type Infer, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { projectField } from "../fields.ts"
@@ -20,19 +20,22 @@ export const decisionShape = object({
   ),
 })
 
+const input = object({
+  words: withDefault(listOf(text(), "Only decisions that contain all of these words."), []),
+  file: optional(text("Only decisions about this file: its path, or the end of it.")),
+  symbol: optional(text("Only decisions that name this function, type or setting.")),
+  project: projectField,
+  all: withDefault(flag("Include all projects, not only this one."), false),
+  limit: withDefault(integer("Most to show.", { minimum: 1, maximum: 200 }), 20),
+  offset: withDefault(integer("Skip this many of the newest.", { minimum: 0 }), 0),
+  max_tokens: maxTokensField,
+})
+export type DecisionsInput = Infer<typeof input>
+
 export const decisions = defineTool({
   name: "decisions",
   summary: "List what was decided in this project, by whom and why",
-  input: object({
-    words: withDefault(listOf(text(), "Only decisions that contain all of these words."), []),
-    file: optional(text("Only decisions about this file: its path, or the end of it.")),
-    symbol: optional(text("Only decisions that name this function, type or setting.")),
-    project: projectField,
-    all: withDefault(flag("Include all projects, not only this one."), false),
-    limit: withDefault(integer("Most to show.", { minimum: 1, maximum: 200 }), 20),
-    offset: withDefault(integer("Skip this many of the newest.", { minimum: 0 }), 0),
-    max_tokens: maxTokensField,
-  }),
+  input,
   output: object({
     decisions: listOf(decisionShape, "Newest first."),
     total: integer(),

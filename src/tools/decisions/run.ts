@@ -10,17 +10,7 @@ import { pathBelow } from "../../suggest/paths.ts"
 import type { Dex } from "../context.ts"
 import { learnedOf } from "../learned.ts"
 import { isHere } from "../resolve.ts"
-
-export type DecisionsInput = {
-  words: string[]
-  file?: string
-  symbol?: string
-  project?: string
-  all: boolean
-  limit: number
-  offset: number
-  max_tokens?: number
-}
+import type { DecisionsInput } from "./decisions.ts"
 
 const MOST_FILES = 5
 

@@ -1,4 +1,4 @@
-import { flag, integer, listOf, object, optional, text } from "../../core/schema.ts"
+import { flag, type Infer, integer, listOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { maxTokensField } from "../view-fields.ts"
@@ -12,18 +12,21 @@ const documentShape = object({
   estimated_tokens: integer(),
 })
 
+const input = object({
+  words: listOf(
+    text(),
+    "add FOLDER|FILE|GIT-ADDRESS|npm:PACKAGE…, list [COLLECTION], outline DOCUMENT, show DOCUMENT[§SECTION], sync [COLLECTION…], or remove COLLECTION.",
+  ),
+  name: optional(text("add: the collection's name.")),
+  global: optional(flag("add: make it available in every project, not only in this one.")),
+  max_tokens: maxTokensField,
+})
+export type DocsInput = Infer<typeof input>
+
 export const docs = defineTool({
   name: "docs",
   summary: "Add documents to what is searched, and read them",
-  input: object({
-    words: listOf(
-      text(),
-      "add FOLDER|FILE|GIT-ADDRESS|npm:PACKAGE…, list [COLLECTION], outline DOCUMENT, show DOCUMENT[§SECTION], sync [COLLECTION…], or remove COLLECTION.",
-    ),
-    name: optional(text("add: the collection's name.")),
-    global: optional(flag("add: make it available in every project, not only in this one.")),
-    max_tokens: maxTokensField,
-  }),
+  input,
   output: object({
     collections: optional(listOf(collectionShape)),
     documents: optional(listOf(documentShape)),

@@ -10,10 +10,9 @@ import type { Dex } from "../context.ts"
 import { resolveRef } from "../resolve.ts"
 import { commandLine } from "../view.ts"
 import { describeCollections, knownCollections } from "./collections.ts"
+import type { DocsInput } from "./docs.ts"
 import { markOf, withSubsections } from "./sections.ts"
 import { repositoriesOf, syncCollections } from "./sync-collections.ts"
-
-export type DocsInput = { words: string[]; name?: string; global?: boolean; max_tokens?: number }
 
 const USAGE =
   "`dex docs` takes add FOLDER|FILE|GIT-ADDRESS|npm:PACKAGE…, list [COLLECTION], outline DOCUMENT, show DOCUMENT, sync [COLLECTION…] or remove COLLECTION."

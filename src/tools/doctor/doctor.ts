@@ -1,13 +1,16 @@
-import { choice, flag, integer, listOf, object, optional, text } from "../../core/schema.ts"
+import { choice, flag, type Infer, integer, listOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
+
+const input = object({
+  repair: optional(flag("Restore what is damaged: in place, from the agents' files, or in a new history.db.")),
+})
+export type DoctorInput = Infer<typeof input>
 
 export const doctor = defineTool({
   name: "doctor",
   summary: "Check for problems and show how to fix them",
-  input: object({
-    repair: optional(flag("Restore what is damaged: in place, from the agents' files, or in a new history.db.")),
-  }),
+  input,
   output: object({
     ok: flag(),
     repaired: optional(

@@ -22,6 +22,7 @@ import { sayConversations } from "../kinds.ts"
 import { databaseBytes } from "../stats/run.ts"
 import { unknownTablesOf } from "../unknown-tables-of.ts"
 import { isSyncing } from "../unread.ts"
+import type { DoctorInput } from "./doctor.ts"
 import { meaning } from "./local-model.ts"
 import type { Repaired } from "./repair.ts"
 
@@ -32,7 +33,7 @@ const MODEL_WAITS_MS = 20_000
 /** Every check runs, whatever the others found; none of them changes anything. What is to be repaired is before. */
 export async function run(
   dex: Dex,
-  input: { repair?: boolean } = {},
+  input: DoctorInput = {},
 ): Promise<{ ok: boolean; repaired?: Repaired; checks: Check[] }> {
   const repaired = input.repair ? await (await import("./repair.ts")).repair(dex) : undefined
   const checks: Check[] = [runtime(dex)]

@@ -1,4 +1,15 @@
-import { decimal, flag, integer, listOf, mapOf, object, optional, text, withDefault } from "../../core/schema.ts"
+import {
+  decimal,
+  flag,
+  type Infer,
+  integer,
+  listOf,
+  mapOf,
+  object,
+  optional,
+  text,
+  withDefault,
+} from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
@@ -10,13 +21,16 @@ const figures = object({
   silent: decimal("Share that got no hits, though the answer was there."),
 })
 
+const input = object({
+  mine: withDefault(flag("Search for your own commits. Nothing leaves this machine."), false),
+  limit: withDefault(integer("Commits to ask for, newest first.", { minimum: 10, maximum: 2000 }), 300),
+})
+export type EvalInput = Infer<typeof input>
+
 export const evaluate = defineTool({
   name: "eval",
   summary: "Measure how well search finds your own past work",
-  input: object({
-    mine: withDefault(flag("Search for your own commits. Nothing leaves this machine."), false),
-    limit: withDefault(integer("Commits to ask for, newest first.", { minimum: 10, maximum: 2000 }), 300),
-  }),
+  input,
   output: object({
     asked: object({
       commits: integer("Commits that conversations of this history made."),

@@ -12,6 +12,7 @@ import type { CommitRow, HistoryReader, StoredMessage } from "../../store/histor
 import { openIndex, type SearchIndex } from "../../store/index/search-index.ts"
 import { openScratch } from "../../store/sqlite/scratch.ts"
 import type { Dex } from "../context.ts"
+import type { EvalInput } from "./eval.ts"
 
 /** With more, it would take longer than anybody waits for a measurement. */
 const MOST_MESSAGES = 200_000
@@ -20,7 +21,7 @@ const LEAST_QUESTIONS = 10
 /** As many results as a search shows by default. */
 const SHOWN = 10
 
-export async function run(dex: Dex, input: { mine: boolean; limit: number }) {
+export async function run(dex: Dex, input: EvalInput) {
   const started = Date.now()
   if (!input.mine)
     throw new DexError("usage", "dex eval --mine asks for your own commits and says how many search finds.")

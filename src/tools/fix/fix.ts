@@ -1,18 +1,21 @@
-import { decimal, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
+import { decimal, flag, type Infer, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { projectField } from "../fields.ts"
 import { maxTokensField } from "../view-fields.ts"
 
+const input = object({
+  error: text("The error text, or part of it, or the command that failed.", { minLength: 1 }),
+  project: projectField,
+  limit: withDefault(integer("Most fixes to show.", { minimum: 1, maximum: 50 }), 5),
+  max_tokens: maxTokensField,
+})
+export type FixInput = Infer<typeof input>
+
 export const fix = defineTool({
   name: "fix",
   summary: "Find what fixed this error last time",
-  input: object({
-    error: text("The error text, or part of it, or the command that failed.", { minLength: 1 }),
-    project: projectField,
-    limit: withDefault(integer("Most fixes to show.", { minimum: 1, maximum: 50 }), 5),
-    max_tokens: maxTokensField,
-  }),
+  input,
   output: object({
     fixes: listOf(
       object({

@@ -6,8 +6,7 @@ import { fitted, tooSmall } from "../../render/budget.ts"
 import { type FoundFix, findFixes } from "../../suggest/fixes/like.ts"
 import type { Dex } from "../context.ts"
 import { learnedOf } from "../learned.ts"
-
-export type FixInput = { error: string; project?: string; limit: number; max_tokens?: number }
+import type { FixInput } from "./fix.ts"
 
 const MOST_FILES = 10
 

@@ -1,20 +1,23 @@
-import { flag, integer, listOf, object, optional, text } from "../../core/schema.ts"
+import { flag, type Infer, integer, listOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { conversationFields } from "../fields.ts"
 
+const forgetInput = object({
+  ids: listOf(text(), "Refs, unique prefixes, row numbers, or a project's folder."),
+  yes: optional(flag("Do not ask.")),
+  copies: optional(
+    flag(
+      "Also delete the conversations that contain copies of the same messages: forks, and what they were forked from.",
+    ),
+  ),
+})
+export type ForgetInput = Infer<typeof forgetInput>
+
 export const forget = defineTool({
   name: "forget",
   summary: "Delete conversations permanently",
-  input: object({
-    ids: listOf(text(), "Refs, unique prefixes, row numbers, or a project's folder."),
-    yes: optional(flag("Do not ask.")),
-    copies: optional(
-      flag(
-        "Also delete the conversations that contain copies of the same messages: forks, and what they were forked from.",
-      ),
-    ),
-  }),
+  input: forgetInput,
   output: object({
     forgotten: listOf(text(), "With their subagents."),
     count: integer(),
@@ -53,13 +56,16 @@ export const forget = defineTool({
   found: (output) => output.forgotten.length > 0,
 })
 
+const makePrivateInput = object({
+  project: optional(text("The project's folder. Without it, private projects are listed.")),
+  off: optional(flag("Make it no longer private. Without a folder: the current project.")),
+})
+export type PrivateInput = Infer<typeof makePrivateInput>
+
 export const makePrivate = defineTool({
   name: "private",
   summary: "Hide a project from searches made elsewhere",
-  input: object({
-    project: optional(text("The project's folder. Without it, private projects are listed.")),
-    off: optional(flag("Make it no longer private. Without a folder: the current project.")),
-  }),
+  input: makePrivateInput,
   output: object({
     project: optional(text()),
     private: optional(flag()),

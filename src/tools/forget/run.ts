@@ -26,11 +26,12 @@ import { conversationOf } from "../fields.ts"
 import { learnInAnyCase } from "../learned.ts"
 import { isHere, resolveRef } from "../resolve.ts"
 import { finishForgetting, noteForgetting } from "./finish-forgetting.ts"
+import type { ForgetInput, PrivateInput } from "./forget.ts"
 
 /** A reader takes milliseconds, or it hangs. */
 const PATIENCE_MS = 10_000
 
-export async function run(dex: Dex, input: { ids: string[]; yes?: boolean; copies?: boolean }) {
+export async function run(dex: Dex, input: ForgetInput) {
   if (input.ids.length === 0)
     throw new DexError("no_ref", "What should be deleted? Give a ref, a row number or a project's folder: dex forget 3")
   const store = await dex.storeToWrite()
@@ -138,7 +139,7 @@ function isNamed(dex: Dex, project: string, typed: string): boolean {
   return isSamePath(project, typed, platform) || isSamePath(project, resolve(dex.cwd, typed), platform)
 }
 
-export async function setPrivate(dex: Dex, input: { project?: string; off?: boolean }) {
+export async function setPrivate(dex: Dex, input: PrivateInput) {
   const store = await dex.storeToWrite()
   const privateOnes = async () =>
     (await store.projects()).filter((project) => project.private).map((project) => project.path)

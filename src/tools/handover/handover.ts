@@ -1,5 +1,16 @@
 import { agents } from "../../agents/registry.ts"
-import { choice, flag, integer, listOf, mapOf, object, optional, text, withDefault } from "../../core/schema.ts"
+import {
+  choice,
+  flag,
+  type Infer,
+  integer,
+  listOf,
+  mapOf,
+  object,
+  optional,
+  text,
+  withDefault,
+} from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { headFields } from "../view-fields.ts"
@@ -11,27 +22,27 @@ const ref = text("The message that says it.")
 const cut = optional(flag("The text is longer; read_more has the call that shows all of it."))
 const said = object({ ref, kind: text(), question: optional(text()), text: text("Quoted."), cut })
 
+const input = object({
+  id: text("A ref, a unique prefix, a row number of the last listing, or current. With #12, as it was at message 12.", {
+    minLength: 1,
+  }),
+  to: optional(choice(OPENED, "Open this agent with the brief. In a pipe the brief is printed.")),
+  max_tokens: withDefault(
+    integer("At most about this many tokens; what is left out is reported.", {
+      minimum: 1,
+      maximum: 25_000,
+    }),
+    2000,
+  ),
+  here: optional(flag("Open the agent in the current folder.")),
+  print: withDefault(flag("Print the brief even with --to."), false),
+})
+export type HandoverInput = Infer<typeof input>
+
 export const handover = defineTool({
   name: "handover",
   summary: "Continue a conversation in another agent, with a brief",
-  input: object({
-    id: text(
-      "A ref, a unique prefix, a row number of the last listing, or current. With #12, as it was at message 12.",
-      {
-        minLength: 1,
-      },
-    ),
-    to: optional(choice(OPENED, "Open this agent with the brief. In a pipe the brief is printed.")),
-    max_tokens: withDefault(
-      integer("At most about this many tokens; what is left out is reported.", {
-        minimum: 1,
-        maximum: 25_000,
-      }),
-      2000,
-    ),
-    here: optional(flag("Open the agent in the current folder.")),
-    print: withDefault(flag("Print the brief even with --to."), false),
-  }),
+  input,
   output: object({
     ...headFields,
     goal: listOf(said, "task, and the requests that redirect it, oldest first."),

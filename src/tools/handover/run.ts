@@ -9,8 +9,9 @@ import type { Dex } from "../context.ts"
 import { type FolderToOpen, folderToOpen } from "../folder-to-open.ts"
 import { agentNamed, resolveConversation } from "../resolve.ts"
 import { commandLine, headOf, rootsOf } from "../view.ts"
+import type { HandoverInput } from "./handover.ts"
 
-export async function run(dex: Dex, input: { id: string; to?: string; max_tokens: number; here?: boolean }) {
+export async function run(dex: Dex, input: HandoverInput) {
   const { row, number } = await resolveConversation(dex, { id: input.id })
   if (row.kind === "document")
     throw new DexError("no_conversation", `That is a document. Read it with: dex show '${formatRef(row.ref)}'`)

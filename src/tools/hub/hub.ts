@@ -1,5 +1,5 @@
 import { VISIBILITIES } from "../../config/hub.ts"
-import { choice, flag, integer, listOf, mapOf, object, optional, text } from "../../core/schema.ts"
+import { choice, flag, type Infer, integer, listOf, mapOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
@@ -24,36 +24,39 @@ const storedShape = object({
   quota_bytes: integer("What it may be at most."),
 })
 
+const input = object({
+  words: listOf(
+    text(),
+    "login ADDRESS, status, share [PROJECT], unshare [PROJECT], hold REF, push, requests [approve MEMBER, deny MEMBER], grant MEMBER [PROJECT], members [PROJECT], tokens [revoke ID], or logout. Without one: status.",
+  ),
+  token_stdin: optional(flag("login: read the token from standard input.")),
+  paste: optional(flag("login: ask for a token or an invitation, also if the hub has an identity provider.")),
+  as: optional(text("share: what the hub calls the project. Without it: its git remote, as github.com/acme/api.")),
+  with: optional(listOf(text(), "share: also send thinking or images.")),
+  without: optional(listOf(text(), "share: do not send said, called or returned.")),
+  since: optional(text("share: only conversations that began on this day or later.")),
+  visibility: optional(
+    choice(VISIBILITIES, "share: who can read it on the hub: only you, the project's members, or everyone."),
+  ),
+  level: optional(
+    choice(
+      ["read", "write", "own", "none"] as const,
+      "grant: what the member may do: read, also push (the default), also decide who is let in, or nothing.",
+    ),
+  ),
+  preview: optional(flag("share: show exactly what would be sent, and send nothing.")),
+  conversation: optional(text("share --preview: only this conversation.")),
+  forget: optional(flag("unshare, hold: also delete on the hub what was sent. It cannot be sent again.")),
+  off: optional(flag("hold: no longer hold it back.")),
+  quiet: optional(flag("push: print nothing, and do nothing until the next attempt is due.")),
+  yes: optional(flag("Do not ask.")),
+})
+export type HubInput = Infer<typeof input>
+
 export const hub = defineTool({
   name: "hub",
   summary: "Share chosen projects with your team",
-  input: object({
-    words: listOf(
-      text(),
-      "login ADDRESS, status, share [PROJECT], unshare [PROJECT], hold REF, push, requests [approve MEMBER, deny MEMBER], grant MEMBER [PROJECT], members [PROJECT], tokens [revoke ID], or logout. Without one: status.",
-    ),
-    token_stdin: optional(flag("login: read the token from standard input.")),
-    paste: optional(flag("login: ask for a token or an invitation, also if the hub has an identity provider.")),
-    as: optional(text("share: what the hub calls the project. Without it: its git remote, as github.com/acme/api.")),
-    with: optional(listOf(text(), "share: also send thinking or images.")),
-    without: optional(listOf(text(), "share: do not send said, called or returned.")),
-    since: optional(text("share: only conversations that began on this day or later.")),
-    visibility: optional(
-      choice(VISIBILITIES, "share: who can read it on the hub: only you, the project's members, or everyone."),
-    ),
-    level: optional(
-      choice(
-        ["read", "write", "own", "none"] as const,
-        "grant: what the member may do: read, also push (the default), also decide who is let in, or nothing.",
-      ),
-    ),
-    preview: optional(flag("share: show exactly what would be sent, and send nothing.")),
-    conversation: optional(text("share --preview: only this conversation.")),
-    forget: optional(flag("unshare, hold: also delete on the hub what was sent. It cannot be sent again.")),
-    off: optional(flag("hold: no longer hold it back.")),
-    quiet: optional(flag("push: print nothing, and do nothing until the next attempt is due.")),
-    yes: optional(flag("Do not ask.")),
-  }),
+  input,
   output: object({
     address: optional(text("The hub.")),
     tenant: optional(text()),

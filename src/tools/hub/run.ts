@@ -16,17 +16,10 @@ import type { WireNotice } from "../../hub/wire.ts"
 import type { PushState } from "../../store/hub/pushed.ts"
 import type { Dex } from "../context.ts"
 import { resolveRef } from "../resolve.ts"
+import type { HubInput } from "./hub.ts"
 import { pushedOrWhyNot, pushedShape, pushNow } from "./push-now.ts"
-import { type ShareProjectInput, shareProject, unshareProject } from "./share-project.ts"
+import { shareProject, unshareProject } from "./share-project.ts"
 import { isAllowed, pushedOf, sharingOf } from "./sharing.ts"
-
-type HubInput = ShareProjectInput & {
-  words: string[]
-  level?: string
-  forget?: boolean
-  off?: boolean
-  quiet?: boolean
-}
 
 const FORMS =
   "login ADDRESS, status, share [PROJECT], unshare [PROJECT], hold REF, push, requests, grant MEMBER, members, tokens [revoke ID] and logout"

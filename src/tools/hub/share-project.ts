@@ -1,12 +1,4 @@
-import {
-  type Consent,
-  consentFor,
-  type HubChoices,
-  readHub,
-  type Visibility,
-  withConsent,
-  writeHub,
-} from "../../config/hub.ts"
+import { type Consent, consentFor, type HubChoices, readHub, withConsent, writeHub } from "../../config/hub.ts"
 import type { Kind } from "../../core/conversation.ts"
 import { isoDate, parseDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
@@ -23,24 +15,14 @@ import type { ConversationRow, HistoryReader } from "../../store/history/store.t
 import type { Dex } from "../context.ts"
 import { conversationOf } from "../fields.ts"
 import { folderNamed, projectNamed, resolveRef } from "../resolve.ts"
+import type { HubInput } from "./hub.ts"
 import { pushedOrWhyNot } from "./push-now.ts"
 import { isAllowed, pushedOf, type SharingParts, sharingOf } from "./sharing.ts"
-
-export type ShareProjectInput = {
-  as?: string
-  with?: string[]
-  without?: string[]
-  since?: string
-  visibility?: Visibility
-  preview?: boolean
-  conversation?: string
-  yes?: boolean
-}
 
 /** What a preview shows at the most; all of it is counted. */
 const MOST_PREVIEWED = 4 << 20
 
-export async function shareProject(dex: Dex, named: string | undefined, input: ShareProjectInput) {
+export async function shareProject(dex: Dex, named: string | undefined, input: HubInput) {
   const project = named === undefined ? dex.project : await projectToShare(dex, named)
   const choices = readHub(dex.home)
   await refuseUnshareable(dex, project)
@@ -117,12 +99,7 @@ async function refuseUnshareable(dex: Dex, project: string): Promise<void> {
     )
 }
 
-async function consentOf(
-  dex: Dex,
-  project: string,
-  before: Consent | undefined,
-  input: ShareProjectInput,
-): Promise<Consent> {
+async function consentOf(dex: Dex, project: string, before: Consent | undefined, input: HubInput): Promise<Consent> {
   const key = input.as === undefined ? (before?.key ?? (await keyOfProject(project))) : checkedKey(input.as)
   if (key === undefined)
     throw new DexError(
@@ -140,7 +117,7 @@ async function consentOf(
   }
 }
 
-function whatOf(before: readonly string[], { with: more = [], without = [] }: ShareProjectInput): Shareable[] {
+function whatOf(before: readonly string[], { with: more = [], without = [] }: HubInput): Shareable[] {
   const unknown = [...more, ...without].find((name) => !(SHAREABLE as readonly string[]).includes(name))
   if (unknown !== undefined)
     throw new DexError("usage", `There is no "${unknown}" to share. There are ${SHAREABLE.join(", ")}.`)
@@ -226,7 +203,7 @@ async function oneOf(dex: Dex, leaving: ConversationRow[], typed: string): Promi
   return found
 }
 
-export async function unshareProject(dex: Dex, named: string | undefined, input: { forget?: boolean; yes?: boolean }) {
+export async function unshareProject(dex: Dex, named: string | undefined, input: HubInput) {
   const choices = readHub(dex.home)
   const { platform } = dex.machine
   const consent =

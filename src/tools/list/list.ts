@@ -1,4 +1,15 @@
-import { choice, flag, integer, listOf, mapOf, object, optional, text, withDefault } from "../../core/schema.ts"
+import {
+  choice,
+  flag,
+  type Infer,
+  integer,
+  listOf,
+  mapOf,
+  object,
+  optional,
+  text,
+  withDefault,
+} from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { collectionShape } from "../docs/collections.ts"
@@ -6,24 +17,27 @@ import { conversationFields, fromField, projectField, sourceField, toField } fro
 import { alsoOnTeam, TEAM_FLAG, whereField } from "../team.ts"
 import { estimatedTokens, maxTokensField } from "../view-fields.ts"
 
+const input = object({
+  project: projectField,
+  source: sourceField,
+  from: fromField,
+  to: toField,
+  file: optional(text("Only conversations that touched this file.")),
+  all: optional(flag("Also subagents and automated runs.")),
+  in: withDefault(choice(["history", "docs"], "Conversations or documents."), "history"),
+  collection: optional(text("List this collection's documents.")),
+  session: optional(text("current, or a ref: only that conversation and its subagents.")),
+  limit: withDefault(integer("At most.", { minimum: 1, maximum: 1000 }), 20),
+  offset: withDefault(integer("Skip this many.", { minimum: 0 }), 0),
+  max_tokens: maxTokensField,
+  where: whereField,
+})
+export type ListInput = Infer<typeof input>
+
 export const list = defineTool({
   name: "list",
   summary: "List conversations, newest first",
-  input: object({
-    project: projectField,
-    source: sourceField,
-    from: fromField,
-    to: toField,
-    file: optional(text("Only conversations that touched this file.")),
-    all: optional(flag("Also subagents and automated runs.")),
-    in: withDefault(choice(["history", "docs"], "Conversations or documents."), "history"),
-    collection: optional(text("List this collection's documents.")),
-    session: optional(text("current, or a ref: only that conversation and its subagents.")),
-    limit: withDefault(integer("At most.", { minimum: 1, maximum: 1000 }), 20),
-    offset: withDefault(integer("Skip this many.", { minimum: 0 }), 0),
-    max_tokens: maxTokensField,
-    where: whereField,
-  }),
+  input,
   output: object({
     conversations: listOf(
       object({

@@ -1,4 +1,4 @@
-import { PERSONS_KINDS, type SourceId } from "../../core/conversation.ts"
+import { PERSONS_KINDS } from "../../core/conversation.ts"
 import { fitted, tooSmall } from "../../render/budget.ts"
 import type { HistoryReader, ListFilter } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
@@ -7,21 +7,7 @@ import { conversationOf, dateRange } from "../fields.ts"
 import { resolveSession } from "../resolve.ts"
 import { unknownProject } from "../unknown-project.ts"
 import { commandLine } from "../view.ts"
-
-export type ListInput = {
-  project?: string
-  source?: SourceId
-  from?: string
-  to?: string
-  file?: string
-  all?: boolean
-  in: "history" | "docs"
-  collection?: string
-  session?: string
-  limit: number
-  offset: number
-  max_tokens?: number
-}
+import type { ListInput } from "./list.ts"
 
 export async function run(dex: Dex, input: ListInput) {
   if (input.in === "docs" && input.collection === undefined) return listCollections(dex, input)

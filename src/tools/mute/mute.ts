@@ -1,21 +1,24 @@
-import { choice, flag, listOf, object, optional, text } from "../../core/schema.ts"
+import { choice, flag, type Infer, listOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
 // No agent silences what others are told: only a person does.
 
+const input = object({
+  what: optional(
+    text(
+      "A kind (fix, decision, change, document, related_code, warning, conversation) or a project's folder; the current one for a dot.",
+    ),
+  ),
+  undo: optional(flag("Turn it on again.")),
+  list: optional(flag("Only list what is muted.")),
+})
+export type MuteInput = Infer<typeof input>
+
 export const mute = defineTool({
   name: "mute",
   summary: "Turn off suggestions by kind or project",
-  input: object({
-    what: optional(
-      text(
-        "A kind (fix, decision, change, document, related_code, warning, conversation) or a project's folder; the current one for a dot.",
-      ),
-    ),
-    undo: optional(flag("Turn it on again.")),
-    list: optional(flag("Only list what is muted.")),
-  }),
+  input,
   output: object({
     changed: optional(flag("Absent if nothing was asked for.")),
     name: optional(text()),

@@ -6,8 +6,9 @@ import { createProjectFinder } from "../../git/project.ts"
 import type { Suggestions } from "../../store/suggestions/suggestions.ts"
 import type { Dex } from "../context.ts"
 import { folderNamed } from "../resolve.ts"
+import type { MuteInput } from "./mute.ts"
 
-export async function run(dex: Dex, input: { what?: string; undo?: boolean; list?: boolean }) {
+export async function run(dex: Dex, input: MuteInput) {
   if (input.what === undefined && input.undo)
     throw new DexError(
       "usage",

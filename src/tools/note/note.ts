@@ -1,18 +1,21 @@
-import { choice, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
+import { choice, flag, type Infer, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
+
+const input = object({
+  words: withDefault(listOf(text(), "The note. None: list."), []),
+  file: optional(text("Its file.")),
+  project: optional(text("The folder of the project, if it is not the current one.")),
+  rejects: optional(text("The ref or row of a decision that no longer stands.")),
+  all: withDefault(flag("List the notes of all projects, not only of this one."), false),
+  limit: withDefault(integer("Most to show.", { minimum: 1, maximum: 200 }), 20),
+})
+export type NoteInput = Infer<typeof input>
 
 export const notes = defineTool({
   name: "note",
   summary: "Keep a note for a project or a file, or list the notes",
-  input: object({
-    words: withDefault(listOf(text(), "The note. None: list."), []),
-    file: optional(text("Its file.")),
-    project: optional(text("The folder of the project, if it is not the current one.")),
-    rejects: optional(text("The ref or row of a decision that no longer stands.")),
-    all: withDefault(flag("List the notes of all projects, not only of this one."), false),
-    limit: withDefault(integer("Most to show.", { minimum: 1, maximum: 200 }), 20),
-  }),
+  input,
   output: object({
     done: choice(["kept", "corrected", "confirmed", "listed"]),
     notes: listOf(

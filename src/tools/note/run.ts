@@ -13,15 +13,7 @@ import type { Dex } from "../context.ts"
 import { listedRef } from "../listed.ts"
 import { folderNamed, resolveRef } from "../resolve.ts"
 import { confirmNote, correctNote, keepNote, type NoteLine } from "./keep.ts"
-
-export type NoteInput = {
-  words: string[]
-  file?: string
-  project?: string
-  rejects?: string
-  all: boolean
-  limit: number
-}
+import type { NoteInput } from "./note.ts"
 
 export async function run(dex: Dex, input: NoteInput) {
   const [first = "", second = "", ...more] = input.words

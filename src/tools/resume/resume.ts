@@ -1,14 +1,17 @@
-import { flag, listOf, object, optional, text } from "../../core/schema.ts"
+import { flag, type Infer, listOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
+
+const input = object({
+  id: text("A ref, a unique prefix, or a row number of the last listing.", { minLength: 1 }),
+  here: optional(flag("Open it in the current folder.")),
+})
+export type ResumeInput = Infer<typeof input>
 
 export const resume = defineTool({
   name: "resume",
   summary: "Continue a conversation in the agent it came from",
-  input: object({
-    id: text("A ref, a unique prefix, or a row number of the last listing.", { minLength: 1 }),
-    here: optional(flag("Open it in the current folder.")),
-  }),
+  input,
   output: object({
     id: text(),
     title: text(),

@@ -5,8 +5,9 @@ import type { ConversationRow } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { type FolderToOpen, folderToOpen } from "../folder-to-open.ts"
 import { agentNamed, resolveRef } from "../resolve.ts"
+import type { ResumeInput } from "./resume.ts"
 
-export async function run(dex: Dex, input: { id: string; here?: boolean }) {
+export async function run(dex: Dex, input: ResumeInput) {
   const { row } = await resolveRef(dex, input.id)
   const main = row.parent ? ((await (await dex.store()).conversation(besideOf(row.ref, row.parent.id))) ?? row) : row
   const where = await folderToOpen(dex, main, input.here === true)

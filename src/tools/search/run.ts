@@ -26,27 +26,7 @@ import { originsText } from "../view.ts"
 import { browse, canBrowse } from "./browse.ts"
 import { replacedNote, searchForgiving, withoutFilterNotes } from "./forgiving.ts"
 import { notesOn, privateNote } from "./notes.ts"
-
-type SearchToolInput = {
-  query?: string
-  project?: string
-  source?: SourceId
-  from?: string
-  to?: string
-  file?: string
-  tool?: string
-  role?: Role
-  model?: string
-  session?: string
-  in: "history" | "docs" | "all"
-  collections?: string[]
-  no_global?: boolean
-  by: "conversation" | "message"
-  explain: boolean
-  limit: number
-  offset: number
-  max_tokens?: number
-}
+import type { SearchToolInput } from "./search.ts"
 
 /** On a machine where nothing was ever read, the first search reads the newest conversations for this long. */
 const FIRST_READ_MS = 3_500

@@ -3,6 +3,7 @@ import {
   choice,
   decimal,
   flag,
+  type Infer,
   integer,
   listOf,
   mapOf,
@@ -17,30 +18,33 @@ import { conversationFields, fromField, projectField, sourceField, toField } fro
 import { alsoOnTeam, TEAM_FLAG, whereField } from "../team.ts"
 import { maxTokensField } from "../view-fields.ts"
 
+const input = object({
+  query: optional(text('Words, "a phrase", -without; filters such as file:auth.ts narrow it.', { minLength: 1 })),
+  project: projectField,
+  source: sourceField,
+  from: fromField,
+  to: toField,
+  file: optional(text("Only conversations that touched this file.")),
+  tool: optional(text("Only messages with this tool: Bash.")),
+  role: optional(choice(ROLES, "Only messages of this role.")),
+  model: optional(text("Only models whose name contains this.")),
+  session: optional(text("all, current, or a ref.")),
+  in: withDefault(choice(["history", "docs", "all"], "Conversations, documents, or both."), "all"),
+  collections: optional(listOf(text(), "Only of these collections.")),
+  no_global: optional(flag("Leave out global documents.")),
+  by: withDefault(choice(["conversation", "message"], "Group by conversation or message."), "conversation"),
+  explain: withDefault(flag("Show how each score is made up."), false),
+  limit: withDefault(integer("At most.", { minimum: 1, maximum: 100 }), 10),
+  offset: withDefault(integer("Skip this many.", { minimum: 0 }), 0),
+  max_tokens: maxTokensField,
+  where: whereField,
+})
+export type SearchToolInput = Infer<typeof input>
+
 export const search = defineTool({
   name: "search",
   summary: "Find past conversations by what was said in them",
-  input: object({
-    query: optional(text('Words, "a phrase", -without; filters such as file:auth.ts narrow it.', { minLength: 1 })),
-    project: projectField,
-    source: sourceField,
-    from: fromField,
-    to: toField,
-    file: optional(text("Only conversations that touched this file.")),
-    tool: optional(text("Only messages with this tool: Bash.")),
-    role: optional(choice(ROLES, "Only messages of this role.")),
-    model: optional(text("Only models whose name contains this.")),
-    session: optional(text("all, current, or a ref.")),
-    in: withDefault(choice(["history", "docs", "all"], "Conversations, documents, or both."), "all"),
-    collections: optional(listOf(text(), "Only of these collections.")),
-    no_global: optional(flag("Leave out global documents.")),
-    by: withDefault(choice(["conversation", "message"], "Group by conversation or message."), "conversation"),
-    explain: withDefault(flag("Show how each score is made up."), false),
-    limit: withDefault(integer("At most.", { minimum: 1, maximum: 100 }), 10),
-    offset: withDefault(integer("Skip this many.", { minimum: 0 }), 0),
-    max_tokens: maxTokensField,
-    where: whereField,
-  }),
+  input,
   output: object({
     results: listOf(
       object({

@@ -7,9 +7,7 @@ import { conversationOf } from "../fields.ts"
 import { agentNamed, resolveConversation } from "../resolve.ts"
 import { nameForFile } from "./file-name.ts"
 import { redactedAgain, withoutHome } from "./redacted-again.ts"
-import type { ShareFormat } from "./share.ts"
-
-export type ShareInput = { id: string; format: ShareFormat; file?: string; no_tools?: boolean; print?: boolean }
+import type { ShareFormat, ShareInput } from "./share.ts"
 
 const ENDINGS: Record<ShareFormat, string> = { html: "html", markdown: "md" }
 

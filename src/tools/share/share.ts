@@ -1,20 +1,23 @@
-import { choice, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
+import { choice, flag, type Infer, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
 export const SHARE_FORMATS = ["html", "markdown"] as const
 export type ShareFormat = (typeof SHARE_FORMATS)[number]
 
+const input = object({
+  id: text("A ref, a unique prefix, or a row number of the last listing.", { minLength: 1 }),
+  format: withDefault(choice(SHARE_FORMATS, "One HTML file that needs nothing else, or Markdown."), "html"),
+  file: optional(text("Where to write it. Without it: a file in this folder, named after the conversation.")),
+  no_tools: optional(flag("Leave out tool calls, their outputs and thinking: only what was said.")),
+  print: optional(flag("Print it instead of writing a file.")),
+})
+export type ShareInput = Infer<typeof input>
+
 export const share = defineTool({
   name: "share",
   summary: "Write one conversation into a file for others, redacted again",
-  input: object({
-    id: text("A ref, a unique prefix, or a row number of the last listing.", { minLength: 1 }),
-    format: withDefault(choice(SHARE_FORMATS, "One HTML file that needs nothing else, or Markdown."), "html"),
-    file: optional(text("Where to write it. Without it: a file in this folder, named after the conversation.")),
-    no_tools: optional(flag("Leave out tool calls, their outputs and thinking: only what was said.")),
-    print: optional(flag("Print it instead of writing a file.")),
-  }),
+  input,
   output: object({
     id: text(),
     title: text(),

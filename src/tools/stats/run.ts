@@ -3,10 +3,11 @@ import { isoDate } from "../../core/dates.ts"
 import type { Dex } from "../context.ts"
 import { conversationsAmong } from "../kinds.ts"
 import { currentSession, isHere } from "../resolve.ts"
+import type { StatsInput } from "./stats.ts"
 
 const MOST_PROJECTS = 20
 
-export async function run(dex: Dex, input: { summary?: boolean; suggestions?: boolean }) {
+export async function run(dex: Dex, input: StatsInput) {
   const store = await dex.store()
   const total = await store.stats()
   const progress = await store.progress()

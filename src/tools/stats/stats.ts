@@ -1,16 +1,19 @@
-import { decimal, flag, integer, listOf, mapOf, object, optional, text } from "../../core/schema.ts"
+import { decimal, flag, type Infer, integer, listOf, mapOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
 const rates = { items: integer(), used: integer(), dismissed: integer() }
 
+const input = object({
+  summary: optional(flag("Only the totals.")),
+  suggestions: optional(flag("What was suggested and what came of it.")),
+})
+export type StatsInput = Infer<typeof input>
+
 export const stats = defineTool({
   name: "stats",
   summary: "Show how much is stored, by agent and project",
-  input: object({
-    summary: optional(flag("Only the totals.")),
-    suggestions: optional(flag("What was suggested and what came of it.")),
-  }),
+  input,
   output: object({
     total_conversations: integer("That a person had with an agent; kinds has the others."),
     total_messages: integer(),

@@ -9,19 +9,9 @@ import { checkPatterns } from "../../suggest/subscriptions/matching.ts"
 import type { Dex } from "../context.ts"
 import { currentSession, isHere, projectNamed } from "../resolve.ts"
 import { allowedHosts, deliverParts, isPrivate, lockOf } from "./delivery.ts"
+import type { SubscribeInput, SubscriptionsInput, UnsubscribeInput } from "./subscriptions.ts"
 
 const MOST_SUBSCRIPTIONS = 200
-
-export type SubscribeInput = {
-  patterns: string[]
-  project?: string
-  priority: number
-  deliver?: Delivery
-  url?: string
-  min_relevance: number
-  max_per_trigger: number
-  cooldown_ms: number
-}
 
 export async function runSubscribe(dex: Dex, input: SubscribeInput) {
   const patterns = input.patterns.map((text) => patternOf(text, input.priority))
@@ -59,7 +49,7 @@ export async function runSubscribe(dex: Dex, input: SubscribeInput) {
   }
 }
 
-export async function runSubscriptions(dex: Dex, input: { all?: boolean; send?: boolean; retry_dead?: boolean }) {
+export async function runSubscriptions(dex: Dex, input: SubscriptionsInput) {
   const kept = await dex.suggestions()
   const retried = input.retry_dead ? kept.retryDead(dex.now()) : undefined
   const sent = input.send ? await sendNow(dex) : undefined
@@ -77,7 +67,7 @@ export async function runSubscriptions(dex: Dex, input: { all?: boolean; send?: 
   }
 }
 
-export async function runUnsubscribe(dex: Dex, input: { id: string }) {
+export async function runUnsubscribe(dex: Dex, input: UnsubscribeInput) {
   const kept = await dex.suggestions()
   const meant = kept.subscriptions().filter(({ id }) => id.startsWith(input.id))
   const [one] = meant

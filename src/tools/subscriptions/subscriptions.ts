@@ -1,4 +1,15 @@
-import { choice, decimal, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
+import {
+  choice,
+  decimal,
+  flag,
+  type Infer,
+  integer,
+  listOf,
+  object,
+  optional,
+  text,
+  withDefault,
+} from "../../core/schema.ts"
 import { DELIVERIES } from "../../core/suggestion.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
@@ -19,28 +30,31 @@ const subscriptionFields = {
   disabled_because: optional(text()),
 }
 
+const subscribeInput = object({
+  patterns: listOf(text(), "file:<glob>, symbol:<name>, topic:<words> or entity:<name>; without a type, a glob."),
+  project: optional(text("The project's folder. Default: the current one.")),
+  priority: withDefault(
+    integer("Subscriptions with a higher priority are notified first.", { minimum: 0, maximum: 100 }),
+    1,
+  ),
+  deliver: optional(choice(DELIVERIES, "How to notify. Default: webhook if a url is given, else poll.")),
+  url: optional(text("Where to send the signed webhook.")),
+  min_relevance: withDefault(
+    { ...decimal("Only what is at least this likely to be used, from 0 to 1."), minimum: 0, maximum: 1 },
+    0.5,
+  ),
+  max_per_trigger: withDefault(integer("Most items per notification.", { minimum: 1, maximum: 10 }), 5),
+  cooldown_ms: withDefault(
+    integer("Least milliseconds between two notifications.", { minimum: 0, maximum: 86_400_000 }),
+    5_000,
+  ),
+})
+export type SubscribeInput = Infer<typeof subscribeInput>
+
 export const subscribe = defineTool({
   name: "subscribe",
   summary: "Get notified about files, symbols or topics",
-  input: object({
-    patterns: listOf(text(), "file:<glob>, symbol:<name>, topic:<words> or entity:<name>; without a type, a glob."),
-    project: optional(text("The project's folder. Default: the current one.")),
-    priority: withDefault(
-      integer("Subscriptions with a higher priority are notified first.", { minimum: 0, maximum: 100 }),
-      1,
-    ),
-    deliver: optional(choice(DELIVERIES, "How to notify. Default: webhook if a url is given, else poll.")),
-    url: optional(text("Where to send the signed webhook.")),
-    min_relevance: withDefault(
-      { ...decimal("Only what is at least this likely to be used, from 0 to 1."), minimum: 0, maximum: 1 },
-      0.5,
-    ),
-    max_per_trigger: withDefault(integer("Most items per notification.", { minimum: 1, maximum: 10 }), 5),
-    cooldown_ms: withDefault(
-      integer("Least milliseconds between two notifications.", { minimum: 0, maximum: 86_400_000 }),
-      5_000,
-    ),
-  }),
+  input: subscribeInput,
   output: object({
     ...subscriptionFields,
     secret: optional(text("The key to check a webhook's signature with. It is shown only once.")),
@@ -57,14 +71,17 @@ export const subscribe = defineTool({
   run: async (dex: Dex, input) => (await import("./run.ts")).runSubscribe(dex, input),
 })
 
+const subscriptionsInput = object({
+  all: optional(flag("Include all projects, not only the current one.")),
+  send: optional(flag("Send due webhooks now.")),
+  retry_dead: optional(flag("Retry deliveries that were given up.")),
+})
+export type SubscriptionsInput = Infer<typeof subscriptionsInput>
+
 export const subscriptions = defineTool({
   name: "subscriptions",
   summary: "List subscriptions and pending webhook deliveries",
-  input: object({
-    all: optional(flag("Include all projects, not only the current one.")),
-    send: optional(flag("Send due webhooks now.")),
-    retry_dead: optional(flag("Retry deliveries that were given up.")),
-  }),
+  input: subscriptionsInput,
   output: object({
     subscriptions: listOf(object(subscriptionFields)),
     outbox: object({ waiting: integer(), delivered: integer(), dead: integer(), last_problem: optional(text()) }),
@@ -77,10 +94,13 @@ export const subscriptions = defineTool({
   found: (output) => output.subscriptions.length > 0,
 })
 
+const unsubscribeInput = object({ id: text("The subscription's id, or the start of it.", { minLength: 1 }) })
+export type UnsubscribeInput = Infer<typeof unsubscribeInput>
+
 export const unsubscribe = defineTool({
   name: "unsubscribe",
   summary: "Remove a subscription",
-  input: object({ id: text("The subscription's id, or the start of it.", { minLength: 1 }) }),
+  input: unsubscribeInput,
   output: object({ id: text(), project: text() }),
   cli: { group: "Agents", positional: "id", example: "dex unsubscribe 7c1f" },
   run: async (dex: Dex, input) => (await import("./run.ts")).runUnsubscribe(dex, input),

@@ -19,16 +19,7 @@ import { markOf } from "../docs/sections.ts"
 import { learnedOf } from "../learned.ts"
 import { currentSession, isHere, projectNamed } from "../resolve.ts"
 import { run as take } from "../suggestions/run.ts"
-
-export type SuggestInput = {
-  current_file?: string
-  current_symbol?: string
-  cursor_position?: { line: number; column?: number }
-  recent_files?: string[]
-  error?: string
-  session_id?: string
-  project_id?: string
-}
+import type { SuggestInput } from "./suggest.ts"
 
 /** Somebody asks, so less than what is said unasked is worth telling. */
 const ASKED_FLOOR = 0.05

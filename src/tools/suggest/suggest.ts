@@ -1,26 +1,29 @@
-import { choice, decimal, integer, listOf, object, optional, text } from "../../core/schema.ts"
+import { choice, decimal, type Infer, integer, listOf, object, optional, text } from "../../core/schema.ts"
 import { KINDS, STATUSES } from "../../core/suggestion.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { suggestionShape } from "../suggestions/suggestions.ts"
 
+const input = object({
+  current_file: optional(text("The file you are working on.")),
+  current_symbol: optional(text("The symbol at the cursor.")),
+  cursor_position: optional(
+    object({
+      line: integer("The cursor's line, from 1.", { minimum: 1 }),
+      column: optional(integer("The cursor's column, from 1.", { minimum: 1 })),
+    }),
+  ),
+  recent_files: optional(listOf(text(), "Files you worked on before, oldest first.")),
+  error: optional(text("What a failed command printed.")),
+  session_id: optional(text("Session id. Default: the caller's.")),
+  project_id: optional(text("Project folder. Default: the caller's.")),
+})
+export type SuggestInput = Infer<typeof input>
+
 export const suggest = defineTool({
   name: "suggest",
   summary: "Suggest fixes, decisions and files for what you work on",
-  input: object({
-    current_file: optional(text("The file you are working on.")),
-    current_symbol: optional(text("The symbol at the cursor.")),
-    cursor_position: optional(
-      object({
-        line: integer("The cursor's line, from 1.", { minimum: 1 }),
-        column: optional(integer("The cursor's column, from 1.", { minimum: 1 })),
-      }),
-    ),
-    recent_files: optional(listOf(text(), "Files you worked on before, oldest first.")),
-    error: optional(text("What a failed command printed.")),
-    session_id: optional(text("Session id. Default: the caller's.")),
-    project_id: optional(text("Project folder. Default: the caller's.")),
-  }),
+  input,
   output: object({
     id: text("For suggestion_feedback."),
     session_id: optional(text()),

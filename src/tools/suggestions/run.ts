@@ -1,27 +1,18 @@
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { formatRef } from "../../core/ref.ts"
-import type { Delivery, Status } from "../../core/suggestion.ts"
+import type { Delivery } from "../../core/suggestion.ts"
 import type { KeptSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
 import { learnFromVerdict } from "../../suggest/feedback/feedback.ts"
 import type { Dex } from "../context.ts"
 import { dateRange } from "../fields.ts"
 import { isHere } from "../resolve.ts"
 import { isPrivate } from "../subscriptions/delivery.ts"
-
-type Input = {
-  status?: Status
-  take?: boolean
-  would?: boolean
-  subscription?: string
-  all?: boolean
-  from?: string
-  limit: number
-}
+import type { FeedbackInput, SuggestionsInput } from "./suggestions.ts"
 
 const MOST = 100_000
 
-export async function run(dex: Dex, input: Input) {
+export async function run(dex: Dex, input: SuggestionsInput) {
   if (input.take && input.status !== undefined)
     throw new DexError("usage", "--take takes what is pending: omit --status.")
   const kept = await dex.suggestions()
@@ -60,10 +51,7 @@ function isPolled(deliver: Delivery | "" | undefined): boolean {
   return deliver !== "sse" && deliver !== "webhook"
 }
 
-export async function giveFeedback(
-  dex: Dex,
-  input: { id?: string; verdict?: "used" | "dismissed"; item?: number; reset?: boolean },
-) {
+export async function giveFeedback(dex: Dex, input: FeedbackInput) {
   const kept = await dex.suggestions()
   if (input.reset) {
     if (input.id !== undefined) throw new DexError("usage", "--reset undoes all feedback: omit the id.")

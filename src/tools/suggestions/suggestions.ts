@@ -1,4 +1,15 @@
-import { choice, decimal, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
+import {
+  choice,
+  decimal,
+  flag,
+  type Infer,
+  integer,
+  listOf,
+  object,
+  optional,
+  text,
+  withDefault,
+} from "../../core/schema.ts"
 import { STATUSES } from "../../core/suggestion.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
@@ -30,18 +41,21 @@ export const suggestionShape = object({
   ),
 })
 
+const suggestionsInput = object({
+  status: optional(choice(STATUSES, "Only these.")),
+  take: optional(flag("Show what is pending, oldest first, and mark it as shown.")),
+  would: optional(flag("Show what dex would have said while it only took notes.")),
+  subscription: optional(text("Only what this subscription received.")),
+  all: optional(flag("Include all projects, not only the current one.")),
+  from: fromField,
+  limit: withDefault(integer("Most to show.", { minimum: 1, maximum: 200 }), 10),
+})
+export type SuggestionsInput = Infer<typeof suggestionsInput>
+
 export const suggestions = defineTool({
   name: "suggestions",
   summary: "List past and pending suggestions",
-  input: object({
-    status: optional(choice(STATUSES, "Only these.")),
-    take: optional(flag("Show what is pending, oldest first, and mark it as shown.")),
-    would: optional(flag("Show what dex would have said while it only took notes.")),
-    subscription: optional(text("Only what this subscription received.")),
-    all: optional(flag("Include all projects, not only the current one.")),
-    from: fromField,
-    limit: withDefault(integer("Most to show.", { minimum: 1, maximum: 200 }), 10),
-  }),
+  input: suggestionsInput,
   output: object({
     suggestions: listOf(suggestionShape),
     notes: listOf(text(), "What is hidden or left out."),
@@ -51,15 +65,18 @@ export const suggestions = defineTool({
   found: (output) => output.suggestions.length > 0,
 })
 
+const feedbackInput = object({
+  id: optional(text("The suggestion's id.")),
+  verdict: optional(choice(["used", "dismissed"])),
+  item: optional(integer("Which of its items, from 1.", { minimum: 1 })),
+  reset: optional(flag("Undo everything learned from feedback.")),
+})
+export type FeedbackInput = Infer<typeof feedbackInput>
+
 export const feedback = defineTool({
   name: "feedback",
   summary: "Say whether a suggestion helped",
-  input: object({
-    id: optional(text("The suggestion's id.")),
-    verdict: optional(choice(["used", "dismissed"])),
-    item: optional(integer("Which of its items, from 1.", { minimum: 1 })),
-    reset: optional(flag("Undo everything learned from feedback.")),
-  }),
+  input: feedbackInput,
   output: object({
     id: optional(text()),
     status: optional(choice(STATUSES)),

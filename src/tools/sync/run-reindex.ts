@@ -6,8 +6,9 @@ import { tryLock } from "../../store/sqlite/lock.ts"
 import type { Dex } from "../context.ts"
 import { embedderOf } from "../embedder.ts"
 import { conversationsAmong } from "../kinds.ts"
+import type { ReindexInput } from "./sync.ts"
 
-export async function run(dex: Dex, input: { vectors?: boolean }) {
+export async function run(dex: Dex, input: ReindexInput) {
   const started = Date.now()
   const settings = embedderOf(dex)
   if (input.vectors && !settings)

@@ -1,7 +1,7 @@
 import { DAY_MS } from "../../core/dates.ts"
 import { isDexError } from "../../core/error.ts"
 import { formatRef } from "../../core/ref.ts"
-import { flag, integer, listOf, mapOf, object, optional, text } from "../../core/schema.ts"
+import { flag, type Infer, integer, listOf, mapOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { isLineKept } from "../usage/line-kept.ts"
@@ -98,12 +98,15 @@ async function keptKinds(dex: Dex): Promise<Record<string, number>> {
   }
 }
 
+const reindexInput = object({
+  vectors: optional(flag("Also rebuild the vectors. Otherwise vectors of unchanged messages are kept.")),
+})
+export type ReindexInput = Infer<typeof reindexInput>
+
 export const reindex = defineTool({
   name: "reindex",
   summary: "Rebuild the search index from the history",
-  input: object({
-    vectors: optional(flag("Also rebuild the vectors. Otherwise vectors of unchanged messages are kept.")),
-  }),
+  input: reindexInput,
   output: object({
     conversations: integer(),
     kinds: mapOf(integer(), "By who ran them."),

@@ -7,8 +7,7 @@ import { pathBelow } from "../../suggest/paths.ts"
 import { failing } from "../../suggest/test-runs/status.ts"
 import type { Dex } from "../context.ts"
 import { learnedOf } from "../learned.ts"
-
-export type TestsInput = { file?: string; limit: number; max_tokens?: number }
+import type { TestsInput } from "./tests.ts"
 
 export async function run(dex: Dex, input: TestsInput) {
   const { project } = dex

@@ -1,16 +1,19 @@
-import { integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
+import { type Infer, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { maxTokensField } from "../view-fields.ts"
 
+const input = object({
+  file: optional(text("Only tests in this file, or about it.")),
+  limit: withDefault(integer("Most to show.", { minimum: 1, maximum: 500 }), 20),
+  max_tokens: maxTokensField,
+})
+export type TestsInput = Infer<typeof input>
+
 export const tests = defineTool({
   name: "tests",
   summary: "List the tests of this project that fail, as last known",
-  input: object({
-    file: optional(text("Only tests in this file, or about it.")),
-    limit: withDefault(integer("Most to show.", { minimum: 1, maximum: 500 }), 20),
-    max_tokens: maxTokensField,
-  }),
+  input,
   output: object({
     project: text(),
     failing: listOf(

@@ -14,8 +14,9 @@ import { show } from "../show/show.ts"
 import { timeline } from "../timeline/timeline.ts"
 import { privateElsewhere } from "../traces/run.ts"
 import { changesBetween, type Replay } from "./replay.ts"
+import type { TraceInput } from "./trace.ts"
 
-export async function run(dex: Dex, input: { id?: string; replay?: boolean }) {
+export async function run(dex: Dex, input: TraceInput) {
   const found = await theTrace(dex, input.id)
   const { trace, masked } = await withoutPrivateRows(dex, found)
   const notes: string[] = []

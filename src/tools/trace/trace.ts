@@ -2,6 +2,7 @@ import {
   choice,
   decimal,
   flag,
+  type Infer,
   integer,
   listOf,
   mapOf,
@@ -63,13 +64,16 @@ const traceShape = object({
   error: optional(object({ code: text(), message: text() })),
 })
 
+const input = object({
+  id: optional(text("A trace's id, or the start of it. Default: the newest.")),
+  replay: optional(flag("Run it again, and show what changed.")),
+})
+export type TraceInput = Infer<typeof input>
+
 export const trace = defineTool({
   name: "trace",
   summary: "Explain an earlier answer: scores, and what was left out",
-  input: object({
-    id: optional(text("A trace's id, or the start of it. Default: the newest.")),
-    replay: optional(flag("Run it again, and show what changed.")),
-  }),
+  input,
   output: object({
     trace: traceShape,
     adds_up: flag("The terms of every row add up to its score."),

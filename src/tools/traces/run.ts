@@ -3,8 +3,9 @@ import type { Trace } from "../../core/trace.ts"
 import { hiddenFrom } from "../../search/scope.ts"
 import { readTraces } from "../../trace/read.ts"
 import type { Dex } from "../context.ts"
+import type { TracesInput } from "./traces.ts"
 
-export async function run(dex: Dex, input: { tail: number }) {
+export async function run(dex: Dex, input: TracesInput) {
   const { traces, unreadable } = readTraces(dex.home.traces, { tail: input.tail })
   const isHidden = await privateElsewhere(dex)
   const shown = traces.filter((trace) => !isHidden(trace.project))

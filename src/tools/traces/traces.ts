@@ -1,14 +1,17 @@
-import { choice, decimal, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
+import { choice, decimal, type Infer, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import { TRACE_COMMANDS } from "../../core/trace.ts"
 import type { Dex } from "../context.ts"
 
+const input = object({
+  tail: withDefault(integer("Most to show.", { minimum: 1, maximum: 100_000 }), 20),
+})
+export type TracesInput = Infer<typeof input>
+
 export const traces = defineTool({
   name: "traces",
   summary: "List recent answers: what was asked, and how it went",
-  input: object({
-    tail: withDefault(integer("Most to show.", { minimum: 1, maximum: 100_000 }), 20),
-  }),
+  input,
   output: object({
     traces: listOf(
       object({

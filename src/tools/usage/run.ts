@@ -15,19 +15,7 @@ import { unknownProject } from "../unknown-project.ts"
 import { type Grouping, groupingBy, type Paid } from "./groups.ts"
 import { keepLine } from "./keep-line.ts"
 import { paidSettings, paymentsOf, spendersIn } from "./payments.ts"
-import type { UsageGroup } from "./usage.ts"
-
-type UsageInput = {
-  by: UsageGroup
-  project?: string
-  source?: string
-  model?: string
-  from?: string
-  to?: string
-  subagents?: boolean
-  limit: number
-  line?: boolean
-}
+import type { UsageGroup, UsageInput } from "./usage.ts"
 
 export async function run(dex: Dex, input: UsageInput) {
   if (!dex.hasHistory())

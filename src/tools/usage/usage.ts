@@ -1,4 +1,15 @@
-import { choice, decimal, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
+import {
+  choice,
+  decimal,
+  flag,
+  type Infer,
+  integer,
+  listOf,
+  object,
+  optional,
+  text,
+  withDefault,
+} from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { fromField, projectField, sourceField, toField } from "../fields.ts"
@@ -46,26 +57,29 @@ const sumFields = {
   }),
 }
 
+const input = object({
+  by: withDefault(
+    choice(USAGE_GROUPS, "What to sum up by. block: five hours, like the limits of Claude's plans."),
+    "day",
+  ),
+  project: projectField,
+  source: sourceField,
+  model: optional(text("Only models whose name contains this.")),
+  from: fromField,
+  to: toField,
+  subagents: optional(flag("List subagents separately from the conversations that started them.")),
+  limit: withDefault(
+    integer("Most rows: the newest periods, or the most expensive.", { minimum: 1, maximum: 10_000 }),
+    30,
+  ),
+  line: optional(flag("Print one line for a status line, from what the last sync wrote.")),
+})
+export type UsageInput = Infer<typeof input>
+
 export const usage = defineTool({
   name: "usage",
   summary: "Show what your agents used, in tokens and money",
-  input: object({
-    by: withDefault(
-      choice(USAGE_GROUPS, "What to sum up by. block: five hours, like the limits of Claude's plans."),
-      "day",
-    ),
-    project: projectField,
-    source: sourceField,
-    model: optional(text("Only models whose name contains this.")),
-    from: fromField,
-    to: toField,
-    subagents: optional(flag("List subagents separately from the conversations that started them.")),
-    limit: withDefault(
-      integer("Most rows: the newest periods, or the most expensive.", { minimum: 1, maximum: 10_000 }),
-      30,
-    ),
-    line: optional(flag("Print one line for a status line, from what the last sync wrote.")),
-  }),
+  input,
   output: object({
     by: text(),
     rows: listOf(
