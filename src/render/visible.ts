@@ -10,7 +10,10 @@ export function visible(text: string): string {
   return PLAIN.test(text) ? text : withoutHidden(withoutControls(text))
 }
 
-/** An answer with every text in it made visible, and how many hidden signs that took out. Controls are not counted. */
+/**
+ * An answer with every text in it made visible, and how many hidden signs that took out. Controls are not counted. Fields
+ * that are undefined are left out, so that a program gets the same fields as a reader of the JSON.
+ */
 export function visibleIn(output: unknown): { output: unknown; removed: number } {
   let removed = 0
   const clean = (text: string): string => {
@@ -25,15 +28,16 @@ export function visibleIn(output: unknown): { output: unknown; removed: number }
     if (typeof value !== "object" || value === null) return value
     if (Array.isArray(value)) return value.map(each)
     if (isPlain(value)) return value
-    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [clean(name), each(inner)]))
+    const given = Object.entries(value).filter(([, inner]) => inner !== undefined)
+    return Object.fromEntries(given.map(([name, inner]) => [clean(name), each(inner)]))
   }
   return { output: each(output), removed }
 }
 
-/** Nearly every row of an answer is, and then need not be copied. */
+/** Such a row need not be copied. */
 function isPlain(row: object): boolean {
   for (const [name, value] of Object.entries(row)) {
-    const is = typeof value === "string" ? PLAIN.test(value) : typeof value !== "object"
+    const is = typeof value === "string" ? PLAIN.test(value) : typeof value !== "object" && value !== undefined
     if (!is || !PLAIN.test(name)) return false
   }
   return true

@@ -37,13 +37,13 @@ export function conversationOf(row: ConversationRow): Infer<typeof conversationS
     kind: row.kind,
     message_count: row.message_count,
     estimated_tokens: row.estimated_tokens,
-    ...(row.superseded && { superseded: true }),
+    superseded: row.superseded || undefined,
   }
 }
 
 export function dateRange(input: { from?: string; to?: string }, now: number): { from?: number; to?: number } {
   return {
-    ...(input.from !== undefined && { from: parseDate(input.from, "from", now) }),
-    ...(input.to !== undefined && { to: parseDate(input.to, "to", now) }),
+    from: input.from === undefined ? undefined : parseDate(input.from, "from", now),
+    to: input.to === undefined ? undefined : parseDate(input.to, "to", now),
   }
 }

@@ -111,7 +111,7 @@ export async function learnHere(dex: Dex): Promise<{ complete: boolean }> {
 async function learnMore(dex: Dex, store: HistoryReader, knowledge: Knowledge): Promise<{ complete: boolean }> {
   const { learn } = await import("../suggest/learn.ts")
   const onProgress = await progressOf(dex, store)
-  return learn(store, knowledge, { ...(dex.signal && { signal: dex.signal }), onProgress })
+  return learn(store, knowledge, { signal: dex.signal, onProgress })
 }
 
 async function readBeside(dex: Dex, { project, commits }: AlsoRead): Promise<string[]> {

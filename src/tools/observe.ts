@@ -46,7 +46,7 @@ export async function observe(tool: TracedTool, dex: Dex, input: unknown): Promi
       ts,
       command: tool.trace.command,
       ...(await redacted({ args: { ...withCurrentNamed(asked.args, ranking), ...args }, ...asked.query, ...error })),
-      ...(mode !== undefined && { mode }),
+      mode,
       project: dex.project,
       inputs: inputs ?? {},
       ranking,
@@ -54,7 +54,7 @@ export async function observe(tool: TracedTool, dex: Dex, input: unknown): Promi
       skipped,
       skipped_total: skipped_total ?? skipped.length,
       budgets: { ...asked.budgets, ...budgets },
-      ...(truncation && { truncation }),
+      truncation,
       state_revision: await revisionOf(dex),
       duration_ms,
     }

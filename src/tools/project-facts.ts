@@ -35,7 +35,7 @@ async function readCode(dex: Dex, knowledge: Knowledge, project: string): Promis
   const onProgress = (done: number, total: number) =>
     dex.onProgress?.({ phase: "learning", done, total, bytes: done, bytesTotal: total })
   try {
-    const options = { signal, onProgress, ...(dex.staysSmall && { apart: true }) }
+    const options = { signal, onProgress, apart: dex.staysSmall || undefined }
     const { not_listed } = await syncProjectCode({ knowledge, project }, options)
     return not_listed === 0 ? [] : [`${not_listed} of its code files are over the limit for one project.`]
   } catch (error) {

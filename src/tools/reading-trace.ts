@@ -17,6 +17,6 @@ export function readingFacts(conversations: Read[]): TraceFacts {
       terms: [],
       summary: title,
     })),
-    ...(leftOut > 0 && { truncation: { messages_left_out: leftOut } }),
+    truncation: leftOut > 0 ? { messages_left_out: leftOut } : undefined,
   }
 }

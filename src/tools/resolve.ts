@@ -45,7 +45,7 @@ export async function resolveRef(dex: Dex, text: string): Promise<{ row: Convers
     )
   }
   if (query.section !== undefined) return { row, number: await sectionNumber(dex, row, query.section) }
-  return { row, ...(query.number !== undefined && { number: query.number }) }
+  return { row, number: query.number }
 }
 
 /** A section by its heading or its anchor, in any case. */

@@ -24,7 +24,7 @@ export function alsoOnTeam<I extends TeamInput, O>(tool: string, run: (dex: Dex,
 function withRowsNamed<I extends TeamInput>(dex: Dex, input: I): I {
   const named = (ref: string) => listedRef(dex, ref) ?? ref
   const { id, ids } = input
-  return { ...input, ...(id !== undefined && { id: named(id) }), ...(ids && { ids: ids.map(named) }) }
+  return { ...input, id: id === undefined ? undefined : named(id), ids: ids?.map(named) }
 }
 
 function isTeamRef({ where, id, ids = [] }: TeamInput): boolean {

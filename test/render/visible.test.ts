@@ -75,7 +75,7 @@ test("every text of an answer is cleaned, names too, and what was taken out is c
   }
   const before = structuredClone(answer)
   expect(visibleIn(answer)).toEqual({
-    output: { title: "ab", rows: [{ k: "c", n: 1, no: null, yes: true }, [""]], same: "plain", gone: undefined },
+    output: { title: "ab", rows: [{ k: "c", n: 1, no: null, yes: true }, [""]], same: "plain" },
     removed: 4,
   })
   expect(answer).toEqual(before)
@@ -83,4 +83,9 @@ test("every text of an answer is cleaned, names too, and what was taken out is c
   expect(JSON.stringify(visibleIn(own).output)).toBe('{"__proto__":{"a":1}}')
   const clean = { a: ["b"] }
   expect(visibleIn(clean)).toEqual({ output: clean, removed: 0 })
+})
+
+test("a field that is undefined is not in the answer", () => {
+  const partly = { rows: [{ id: "a", title: undefined }], note: undefined, own: { naïve: "x", gone: undefined } }
+  expect(visibleIn(partly).output).toStrictEqual({ rows: [{ id: "a" }], own: { naïve: "x" } })
 })

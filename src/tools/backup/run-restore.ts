@@ -44,8 +44,8 @@ export async function run(dex: Dex, input: RestoreInput) {
       file,
       conversations,
       messages,
-      ...(kept !== undefined && { kept }),
-      ...(refused.length > 0 && { left_out: refused }),
+      kept,
+      left_out: refused.length > 0 ? refused : undefined,
     }
   } finally {
     endRestore(history)

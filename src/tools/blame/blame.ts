@@ -16,6 +16,8 @@ const owner = {
   title: optional(text("What the person asked for, in short.")),
   recorded: optional(text("What the repository itself says of it.")),
 }
+const ownerShape = object(owner)
+export type ToldOwner = Infer<typeof ownerShape>
 
 const counts = { total: integer("Lines."), proved: integer(), likely: integer(), unknown: integer() }
 

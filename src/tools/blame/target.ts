@@ -24,7 +24,7 @@ export async function blameTarget(dex: Dex, typed: string, rev: string | undefin
     const { root, project, path } = repositoryOf(place.path)
     if (rev === undefined && statSync(place.path).isDirectory()) return { kind: "folder", root, project, path }
     const { from, to } = place
-    return { kind: "file", root, project, path, ...(from !== undefined && { from, to: to ?? from }) }
+    return { kind: "file", root, project, path, from, to: to ?? from }
   }
   const { root, project } = repositoryOf(dex.cwd)
   const hashes = await hashesOf(root, typed, dex.signal)

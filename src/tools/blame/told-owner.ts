@@ -2,21 +2,22 @@ import { agentOf } from "../../agents/registry.ts"
 import type { LineOwner } from "../../blame/owners.ts"
 import type { Recorded } from "../../blame/recorded.ts"
 import { besideOf, formatRef } from "../../core/ref.ts"
+import type { ToldOwner } from "./blame.ts"
 
 const LONGEST_TITLE = 120
 
 /** An owner as every form of the answer tells it. */
-export function toldOwner({ level, reason, worker, number, recorded }: LineOwner) {
+export function toldOwner({ level, reason, worker, number, recorded }: LineOwner): ToldOwner {
   return {
     level,
-    ...(reason && { reason }),
+    reason,
     ...(worker && {
       ref: formatRef(number ? { ...besideOf(worker.ref, number.id), number: number.number } : worker.ref),
       conversation: formatRef(worker.ref),
       agent: ownerAgent(worker.ref.source),
-      ...(worker.title !== undefined && { title: worker.title.slice(0, LONGEST_TITLE) }),
+      title: worker.title?.slice(0, LONGEST_TITLE),
     }),
-    ...(recorded && { recorded: recordedText(recorded, worker !== undefined) }),
+    recorded: recorded && recordedText(recorded, worker !== undefined),
   }
 }
 

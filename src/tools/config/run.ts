@@ -64,7 +64,7 @@ function report(dex: Dex, names: SettingName[]) {
   const { settings, origins } = loaded
   const url = embedUrl({
     provider: settings["embed.provider"],
-    ...(settings["embed.url"] !== undefined && { url: settings["embed.url"] }),
+    url: settings["embed.url"],
   })
   const away = [url, settings["search.rerank"] ? settings["rerank.url"] : undefined].filter(
     (place): place is string => place !== undefined && !isThisMachine(new URL(place).hostname),
@@ -77,16 +77,16 @@ function report(dex: Dex, names: SettingName[]) {
       const { schema, default: usual } = SETTINGS[name]
       return {
         name,
-        ...(settings[name] !== undefined && { value: asText(settings[name]) }),
-        ...(usual !== undefined && { default: asText(usual) }),
+        value: settings[name] === undefined ? undefined : asText(settings[name]),
+        default: usual === undefined ? undefined : asText(usual),
         origin: origins[name],
         variable: variableOf(name),
         about: schema.description ?? "",
       }
     }),
-    ...(away.length > 0 && { sends_text_to: [...new Set(away.map((place) => new URL(place).host))].join(", ") }),
-    ...(hasLlm(settings, where) && server && !isThisMachine(server.hostname) && { model_server: server.host }),
-    ...(!server && { model_agent: chosen }),
+    sends_text_to: away.length > 0 ? [...new Set(away.map((place) => new URL(place).host))].join(", ") : undefined,
+    model_server: hasLlm(settings, where) && server && !isThisMachine(server.hostname) ? server.host : undefined,
+    model_agent: server ? undefined : chosen,
     keys: KEYS_FOR.flatMap((server) => {
       const found = keyPlace(server, settings, where)
       return found ? [{ server, ...found }] : []

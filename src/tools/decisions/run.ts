@@ -26,8 +26,8 @@ export async function run(dex: Dex, input: DecisionsInput) {
   const filter: DecisionFilter = {
     ...placeOf(dex, input),
     ...fileOf(dex, knowledge, input),
-    ...(input.symbol !== undefined && { symbol: input.symbol.replace(/\(\)$/, "") }),
-    ...(input.words.length > 0 && { words }),
+    symbol: input.symbol?.replace(/\(\)$/, ""),
+    words: input.words.length > 0 ? words : undefined,
     with_commits: true,
     limit: input.limit,
     offset: input.offset,
@@ -79,13 +79,11 @@ export function listedDecision({ ref, quote, kind, origin, at, project, files, r
     ref,
     project: project ?? "",
     files: files.slice(0, MOST_FILES),
-    ...(files.length > MOST_FILES && { files_left_out: files.length - MOST_FILES }),
-    ...(later && {
-      superseded_by: {
-        quote: later.quote,
-        date: later.at === undefined ? "" : isoDate(later.at),
-        ref: later.ref,
-      },
-    }),
+    files_left_out: files.length > MOST_FILES ? files.length - MOST_FILES : undefined,
+    superseded_by: later && {
+      quote: later.quote,
+      date: later.at === undefined ? "" : isoDate(later.at),
+      ref: later.ref,
+    },
   }
 }

@@ -27,10 +27,10 @@ export async function describeCollections(dex: Dex) {
       name,
       kind,
       origin,
-      ...(project !== undefined && { project }),
-      ...(version !== undefined && { version }),
+      project,
+      version,
       ...(await store.documentsIn(name)),
-      ...(synced_at !== undefined && { synced_at: isoDate(synced_at) }),
+      synced_at: synced_at === undefined ? undefined : isoDate(synced_at),
       problems,
     })
   }

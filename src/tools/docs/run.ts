@@ -1,4 +1,5 @@
 import { isoDate } from "../../core/dates.ts"
+import { defined } from "../../core/defined.ts"
 import { DexError } from "../../core/error.ts"
 import { messageText, messageTokens } from "../../core/format.ts"
 import { formatRef } from "../../core/ref.ts"
@@ -86,9 +87,7 @@ async function add(dex: Dex, spec: string, input: DocsInput): Promise<string> {
     kind,
     origin: redactName(spec),
     root,
-    ...(only !== undefined && { only }),
-    ...(version !== undefined && { version }),
-    ...(!input.global && { project: dex.project }),
+    ...defined({ only, version, project: input.global ? undefined : dex.project }),
     added_at: before?.added_at ?? dex.now(),
     problems: [],
   }
@@ -140,9 +139,8 @@ async function show(dex: Dex, typed: string, maxTokens: number | undefined) {
     return {
       document: head,
       sections: sections.slice(0, kept),
-      ...(next && {
-        truncated: `${sections.length - kept} sections were left out. Continue: ${commandLine("docs", ["show", next.id])}`,
-      }),
+      truncated:
+        next && `${sections.length - kept} sections were left out. Continue: ${commandLine("docs", ["show", next.id])}`,
     }
   }
   const fit = fitted(sections.length, build, maxTokens, (i) => sections[i]!.content.length)

@@ -1,4 +1,5 @@
 import { join } from "node:path"
+import { defined } from "../../core/defined.ts"
 import { DexError } from "../../core/error.ts"
 import type { CollectionReport } from "../../ingest/documents.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
@@ -24,15 +25,14 @@ export async function syncCollections(
     for (const collection of collections) {
       const version = fetch ? await renewed(dex, collection.origin, collection.kind) : undefined
       const report = await syncCollection(store, collection, {
-        ...(dex.signal && { signal: dex.signal }),
-        ...(dex.onProgress && {
-          onProgress: (done, total) =>
-            dex.onProgress!({ phase: "reading", done, total, bytes: done, bytesTotal: total }),
-        }),
+        signal: dex.signal,
+        onProgress:
+          dex.onProgress &&
+          ((done, total) => dex.onProgress!({ phase: "reading", done, total, bytes: done, bytesTotal: total })),
       })
       await store.saveCollection({
         ...collection,
-        ...(version !== undefined && { version }),
+        ...defined({ version }),
         synced_at: dex.now(),
         problems: report.skipped.slice(0, MOST_PROBLEMS).map(({ path, reason }) => `${path}: ${reason}`),
       })

@@ -35,7 +35,7 @@ export async function meaning(dex: Dex): Promise<Check[]> {
       name,
       status: isDone ? "ok" : "note",
       message: `local model ${local.version} (${local.id}): ${share}; ${process}`,
-      ...(!isDone && { mend: "dex sync" }),
+      mend: isDone ? undefined : "dex sync",
     },
   ]
 }

@@ -30,8 +30,8 @@ export async function repair(dex: Dex): Promise<Repaired> {
   const injured = [...hurt, ...(await healAll(dex))]
   const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
   const { restored, damaged } = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
-    ...(dex.onProgress && { onProgress: dex.onProgress }),
-    ...(dex.signal && { signal: dex.signal }),
+    onProgress: dex.onProgress,
+    signal: dex.signal,
   })
   const { syncCollections } = await import("../docs/sync-collections.ts")
   await syncCollections(dex, { names: [] })

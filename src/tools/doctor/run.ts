@@ -52,7 +52,7 @@ export async function run(
     meaning,
   ])
     checks.push(...(await settle(check, dex)))
-  return { ok: checks.every((check) => check.status !== "problem"), ...(repaired && { repaired }), checks }
+  return { ok: checks.every((check) => check.status !== "problem"), repaired, checks }
 }
 
 async function settle(check: (dex: Dex) => Promise<Check[]>, dex: Dex): Promise<Check[]> {
@@ -350,7 +350,7 @@ async function sources(dex: Dex): Promise<Check[]> {
       name: report.source,
       status: troubled ? "note" : "ok",
       message: parts.join("; "),
-      ...(troubled && { mend: isNewer ? "npm install -g dexctx@latest" : "dex sources" }),
+      mend: !troubled ? undefined : isNewer ? "npm install -g dexctx@latest" : "dex sources",
     }
   })
 }
@@ -424,7 +424,7 @@ async function retention(dex: Dex): Promise<Check[]> {
   const rule = `Claude Code deletes transcripts after ${days} days.`
   const longer = isChosen ? "" : ' To keep them longer, set "cleanupPeriodDays" in its settings.json.'
   const message = `${rule} ${sayDeletions(ahead) ?? "It deletes none within a week."} What was synced is kept here for good.${longer}`
-  return [{ name: "retention", status: unread > 0 ? "note" : "ok", message, ...(unread > 0 && { mend: "dex sync" }) }]
+  return [{ name: "retention", status: unread > 0 ? "note" : "ok", message, mend: unread > 0 ? "dex sync" : undefined }]
 }
 
 /** Asks for one word: only an answer shows that address, key and model are right. */
@@ -457,7 +457,7 @@ async function model(dex: Dex): Promise<Check[]> {
       ]
     const mend = MODEL_MENDS[error.code]
     const status = error.code === "llm_not_allowed" ? "note" : "problem"
-    return [{ name: "model", status, message: error.message, ...(mend !== undefined && { mend }) }]
+    return [{ name: "model", status, message: error.message, mend }]
   }
 }
 

@@ -17,7 +17,7 @@ export async function run(dex: Dex, input: FixInput) {
   const wanted = {
     asked: input.error,
     inside: dex.project,
-    ...(input.project !== undefined && { project: input.project }),
+    project: input.project,
   }
   const { solved, unsolved } = findFixes(knowledge, { ...wanted, except: hidden })
   const all = hidden.length === 0 ? undefined : findFixes(knowledge, wanted)
@@ -44,15 +44,15 @@ function listedFix({ source, id, project, command, error, failed_number, fixed_n
     command,
     error,
     solved: fixed_number !== undefined,
-    ...(fixed_number !== undefined && { ref: formatRef({ source, id, number: fixed_number }) }),
+    ref: fixed_number === undefined ? undefined : formatRef({ source, id, number: fixed_number }),
     failed_ref: formatRef({ source, id, number: failed_number }),
     date: at === undefined ? "" : isoDate(at),
     project: project ?? "",
     source,
     files: fix.files.slice(0, MOST_FILES),
-    ...(fix.files.length > MOST_FILES && { files_left_out: fix.files.length - MOST_FILES }),
+    files_left_out: fix.files.length > MOST_FILES ? fix.files.length - MOST_FILES : undefined,
     edit: fix.edit,
-    ...(fix.edit_lines_left_out > 0 && { edit_lines_left_out: fix.edit_lines_left_out }),
+    edit_lines_left_out: fix.edit_lines_left_out > 0 ? fix.edit_lines_left_out : undefined,
     likeness: Number(fix.likeness.toFixed(2)),
   }
 }

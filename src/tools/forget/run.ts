@@ -45,7 +45,11 @@ export async function run(dex: Dex, input: ForgetInput) {
     family.filter((ref) => !forgotten.includes(formatRef(ref))),
   )
   const copies = others.filter(({ kind }) => kind !== "subagent")
-  const told = { forgotten, count: refs.length, ...(copies.length > 0 && { kept_copies: copies.map(({ id }) => id) }) }
+  const told = {
+    forgotten,
+    count: refs.length,
+    kept_copies: copies.length > 0 ? copies.map(({ id }) => id) : undefined,
+  }
   const conversations = input.yes ? copies : [...(await listedAs(dex, refs)), ...copies]
   if (!input.yes) return { ...told, conversations, asked: true }
   const projects = await projectsOf(store, refs)
@@ -78,9 +82,9 @@ export async function run(dex: Dex, input: ForgetInput) {
   )
   return {
     ...told,
-    ...(conversations.length > 0 && { conversations }),
-    ...(pinned.length > 0 && { pinned }),
-    ...(still.length > 0 && { still_there: still }),
+    conversations: conversations.length > 0 ? conversations : undefined,
+    pinned: pinned.length > 0 ? pinned : undefined,
+    still_there: still.length > 0 ? still : undefined,
   }
 }
 
@@ -159,7 +163,7 @@ export async function setPrivate(dex: Dex, input: PrivateInput) {
     project: path,
     private: input.off !== true,
     projects: await privateOnes(),
-    ...(others.length > 0 && { below: others }),
+    below: others.length > 0 ? others : undefined,
   }
 }
 

@@ -32,8 +32,8 @@ export async function run(dex: Dex) {
       bytes_before: before + others,
       bytes_after: databaseBytes(dex.home.index),
       duration_ms: Date.now() - started,
-      ...(pinned.length > 0 && { pinned }),
-      ...(note !== undefined && { note }),
+      pinned: pinned.length > 0 ? pinned : undefined,
+      note,
     }
   } finally {
     for (const lock of locks) lock?.release()
@@ -54,14 +54,12 @@ function dropUnused(
   if (provider === "none" || (provider !== "local" && model === undefined))
     return {
       dropped: [],
-      ...(known.length > 0 && {
-        note: `Vectors of ${known.join(", ")} were kept: no embedding model is set here. \`dex reindex\` rebuilds the index without them.`,
-      }),
+      note:
+        known.length > 0
+          ? `Vectors of ${known.join(", ")} were kept: no embedding model is set here. \`dex reindex\` rebuilds the index without them.`
+          : undefined,
     }
-  const keep = keptId(
-    { provider, dexDir: dex.home.dir, ...(model !== undefined && { model }), ...(dims !== undefined && { dims }) },
-    known,
-  )
+  const keep = keptId({ provider, dexDir: dex.home.dir, model, dims }, known)
   const dropped = spaces.filter((space) => space.embedder !== keep)
   if (dropped.length > 0) vectors.drop(keep)
   return { dropped: dropped.map(({ embedder, vectors }) => ({ embedder, vectors })) }

@@ -51,12 +51,12 @@ function headFor(
     agent,
     title: row.title?.text ?? "(no title)",
     project: row.project ?? "",
-    ...(row.git_branch !== undefined && { branch: row.git_branch }),
-    ...(row.parent && { parent: formatRef(besideOf(row.ref, row.parent.id)) }),
-    ...(from !== undefined && { from: isoDate(from) }),
-    ...(to !== undefined && { to: isoDate(to) }),
+    branch: row.git_branch,
+    parent: row.parent && formatRef(besideOf(row.ref, row.parent.id)),
+    from: from === undefined ? undefined : isoDate(from),
+    to: to === undefined ? undefined : isoDate(to),
     message_count: row.message_count,
-    ...(number !== undefined && { up_to: number }),
+    up_to: number,
     call: (name, words, flags) => commandLine(name, [row, ...words], flags),
   }
 }
@@ -76,8 +76,8 @@ function opening({ folder, why }: FolderToOpen, to: string, brief: string, { mac
         : undefined
   return {
     command: [...(agentOf(to)?.open ?? [])],
-    ...(folder !== undefined && { folder }),
-    ...(folder !== undefined && why !== undefined && { note: why }),
-    ...(problem !== undefined && { problem }),
+    folder,
+    note: folder === undefined ? undefined : why,
+    problem,
   }
 }

@@ -16,7 +16,7 @@ export async function withTeam<T>(dex: Dex, work: (hub: Pick<HubClient, "ask">) 
   const { address, token } = readHub(dex.home)
   if (address === undefined || token === undefined)
     throw new DexError("usage", "You are not logged in to a hub. `dex hub login ADDRESS` does that.")
-  const hub = openHub({ address, token, otherwise: NOTHING_READ, ...(dex.signal && { signal: dex.signal }) })
+  const hub = openHub({ address, token, otherwise: NOTHING_READ, signal: dex.signal })
   try {
     return await work(hub)
   } finally {

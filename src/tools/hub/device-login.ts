@@ -53,7 +53,7 @@ async function withHub<T>(
     address: hubAddress(where),
     patience: 1,
     otherwise: "Nothing was changed.",
-    ...(signal && { signal }),
+    signal,
   })
   try {
     return await ask(hub)

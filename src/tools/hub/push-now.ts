@@ -39,7 +39,7 @@ export async function pushNow(dex: Dex, how: { byItself?: boolean; maxMs?: numbe
     const hub = openHub({
       address,
       token,
-      ...(dex.signal && { signal: dex.signal }),
+      signal: dex.signal,
       ...(how.byItself && { timeoutMs: 10_000, patience: 1 }),
     })
     try {
@@ -47,12 +47,11 @@ export async function pushNow(dex: Dex, how: { byItself?: boolean; maxMs?: numbe
         ...(await sharingOf(dex, agreedNow, pushed)),
         hub,
         as: [address, choices.tenant, choices.member].join("\n"),
-        ...(how.maxMs !== undefined && { deadline: dex.now() + how.maxMs }),
-        ...(!how.byItself && { again: true }),
-        ...(dex.onProgress && {
-          onProgress: (done, total) =>
-            dex.onProgress!({ phase: "sending", done, total, bytes: done, bytesTotal: total }),
-        }),
+        deadline: how.maxMs === undefined ? undefined : dex.now() + how.maxMs,
+        again: !how.byItself,
+        onProgress:
+          dex.onProgress &&
+          ((done, total) => dex.onProgress!({ phase: "sending", done, total, bytes: done, bytesTotal: total })),
       })
       const now = dex.now()
       pushed.saveHealth({ tried_at: now, ...(report.complete ? { succeeded_at: now } : lastSuccess(health)) })

@@ -98,7 +98,7 @@ async function hold(dex: Dex, typed: string | undefined, { off, forget }: HubInp
 function logOut(dex: Dex) {
   const { token, ...choices } = readHub(dex.home)
   if (token !== undefined) writeHub(dex.home, choices)
-  return { logged_out: token !== undefined, ...(choices.address !== undefined && { address: choices.address }) }
+  return { logged_out: token !== undefined, address: choices.address }
 }
 
 // Who is let into a project on the hub: what its owners do.
@@ -190,39 +190,39 @@ async function hubStatus(dex: Dex) {
     const said = reached?.problem ?? problem
     return {
       address,
-      ...(tenant !== undefined && { tenant }),
-      ...(member !== undefined && { member }),
+      tenant,
+      member,
       logged_in: token !== undefined,
-      ...(reached && { reachable: reached.problem === undefined }),
-      ...(said !== undefined && { problem: said }),
-      ...(reached?.notices?.length && { notices: reached.notices }),
-      ...(reached?.requests && { requests_waiting: reached.requests }),
-      ...(reached?.stored && { stored: reached.stored }),
+      reachable: reached && reached.problem === undefined,
+      problem: said,
+      notices: reached?.notices?.length ? reached.notices : undefined,
+      requests_waiting: reached?.requests || undefined,
+      stored: reached?.stored,
       shared: consents.map(({ project, key, what, visibility, since }) => ({
         project,
         key,
         what,
         visibility,
-        ...(since !== undefined && { since: isoDate(since) }),
+        since: since === undefined ? undefined : isoDate(since),
         sent: count(key, "sent"),
         refused: count(key, "refused"),
         deleted: count(key, "gone"),
-        ...(privates.has(project)
+        paused: privates.has(project)
           ? { paused: "The project is private." }
-          : !isAllowed(dex, project) && { paused: "Its .dex.json or your settings say hub.share false." }),
+          : !isAllowed(dex, project)
+            ? "Its .dex.json or your settings say hub.share false."
+            : undefined,
       })),
       waiting: consents.length === 0 ? 0 : await waiting(await sharingOf(dex, () => choices, pushed)),
       leaving: pushed.in("leaving", MOST_LOOKED_AT).length,
       held: pushed.held().map(formatRef),
-      ...(reached?.quarantined && {
-        quarantined: reached.quarantined
-          .slice(0, MOST_NAMED)
-          .map(({ source, id, at, rules }) => ({ id: formatRef({ source, id }), at, rules })),
-      }),
-      ...(reached?.receipts && { receipts: reached.receipts.slice(0, MOST_NAMED) }),
+      quarantined: reached?.quarantined
+        ?.slice(0, MOST_NAMED)
+        .map(({ source, id, at, rules }) => ({ id: formatRef({ source, id }), at, rules })),
+      receipts: reached?.receipts?.slice(0, MOST_NAMED),
       refused: pushed.in("refused", MOST_NAMED).map(({ ref, why = "" }) => ({ id: formatRef(ref), why })),
-      ...(succeeded_at !== undefined && { pushed_at: isoDate(succeeded_at) }),
-      ...(retry_at !== undefined && retry_at > dex.now() && { next_try_at: isoDate(retry_at) }),
+      pushed_at: succeeded_at === undefined ? undefined : isoDate(succeeded_at),
+      next_try_at: retry_at !== undefined && retry_at > dex.now() ? isoDate(retry_at) : undefined,
     }
   } finally {
     pushed.close()
@@ -259,7 +259,7 @@ async function reach(address: string, token: string): Promise<Reached> {
       ...(await hub.mine()),
       notices: notices.flatMap(noticeLine),
       requests,
-      ...((stored.yours || stored.team) && { stored }),
+      stored: stored.yours || stored.team ? stored : undefined,
     }
   } catch (error) {
     if (isHubError(error)) return { problem: error.message }

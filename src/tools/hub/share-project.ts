@@ -39,7 +39,7 @@ export async function shareProject(dex: Dex, named: string | undefined, input: H
       key: consent.key,
       what: consent.what,
       visibility: consent.visibility,
-      ...(consent.since !== undefined && { since: isoDate(consent.since) }),
+      since: consent.since === undefined ? undefined : isoDate(consent.since),
       conversations: leaving.length,
       messages: leaving.reduce((sum, row) => sum + row.message_count, 0),
       text_bytes: leaving.reduce((sum, row) => sum + row.text_bytes, 0),
@@ -112,7 +112,7 @@ async function consentOf(dex: Dex, project: string, before: Consent | undefined,
     key,
     what: whatOf(before?.what ?? SHARED_BY_DEFAULT, input),
     visibility: input.visibility ?? before?.visibility ?? "project",
-    ...(since !== undefined && { since }),
+    since,
     at: dex.now(),
   }
 }
@@ -181,16 +181,18 @@ async function previewOf(
       bytes: head.length + chunks.reduce((sum, { data }) => sum + data.length, 0),
       taken_out: outgoing.taken_out,
       left_out: outgoing.left_out,
-      ...(isShown && { head, lines }),
+      head: isShown ? head : undefined,
+      lines: isShown ? lines : undefined,
     })
   }
   return {
     conversations,
     bytes: conversations.reduce((sum, one) => sum + one.bytes, 0),
     taken_out: addedUp(conversations.map(({ taken_out }) => taken_out)),
-    ...(hidden > 0 && {
-      truncated: `${hidden} conversations are counted, and their text is not shown. See one of them: dex hub share --preview --conversation REF`,
-    }),
+    truncated:
+      hidden > 0
+        ? `${hidden} conversations are counted, and their text is not shown. See one of them: dex hub share --preview --conversation REF`
+        : undefined,
   }
 }
 

@@ -26,7 +26,7 @@ export async function sharingOf(dex: Dex, choices: () => HubChoices, pushed: Pus
     now: () => dex.now(),
     rulesFor: rulesOf(dex, (project) => store.projectFolders(project)),
     allows: (project) => isAllowed(dex, project),
-    ...(dex.signal && { signal: dex.signal }),
+    signal: dex.signal,
   }
 }
 

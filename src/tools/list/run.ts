@@ -15,13 +15,13 @@ export async function run(dex: Dex, input: ListInput) {
   const conversation = await resolveSession(dex, input.session)
   const isAll = input.all || conversation !== undefined
   const filter = {
-    ...(input.project !== undefined && { project: input.project }),
-    ...(input.source !== undefined && { source: input.source }),
+    project: input.project,
+    source: input.source,
     ...dateRange(input, dex.now()),
-    ...(!isAll && input.collection === undefined && { kinds: PERSONS_KINDS }),
-    ...(input.collection !== undefined && { collection: (await knownCollections(dex, [input.collection]))[0]! }),
-    ...(conversation && { conversation }),
-    ...(input.file !== undefined && { among: await store.touching(input.file) }),
+    kinds: !isAll && input.collection === undefined ? PERSONS_KINDS : undefined,
+    collection: input.collection === undefined ? undefined : (await knownCollections(dex, [input.collection]))[0]!,
+    conversation,
+    among: input.file === undefined ? undefined : await store.touching(input.file),
     inside: dex.project,
     limit: input.limit,
     offset: input.offset,
@@ -36,11 +36,11 @@ export async function run(dex: Dex, input: ListInput) {
     return {
       conversations: conversations.slice(0, kept),
       total,
-      ...(kinds && { kinds }),
+      kinds,
       left_out,
-      ...(next < total && conversations.length > 0 && { next_offset: next }),
-      ...(kept < conversations.length && { continue_with: goOn(input, next) }),
-      ...(note !== undefined && { note }),
+      next_offset: next < total && conversations.length > 0 ? next : undefined,
+      continue_with: kept < conversations.length ? goOn(input, next) : undefined,
+      note,
     }
   }
   const fit = fitted(conversations.length, build, input.max_tokens, (i) => conversations[i]!.title.length)

@@ -21,7 +21,8 @@ export async function run(dex: Dex, input: MuteInput) {
   else if (named) suggestions.mute(named.type, named.name, dex.now())
   const after = suggestions.mutes()
   return {
-    ...(named && { changed: before.length !== after.length, name: named.name }),
+    changed: named && before.length !== after.length,
+    name: named?.name,
     mutes: after.map(({ type, name, at }) => ({ type, name, since: isoDate(at) })),
   }
 }

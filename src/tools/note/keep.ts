@@ -59,10 +59,10 @@ function noteLine(dex: Dex, { text, agent, project, file, rejects }: NoteLine): 
     type: "note",
     text: redactText(text),
     by: agent === undefined ? "person" : "agent",
-    ...(agent !== undefined && { agent: redactText(agent) }),
+    agent: agent === undefined ? undefined : redactText(agent),
     project,
-    ...(file !== undefined && { file: redactText(file) }),
-    ...(rejects !== undefined && { rejects }),
+    file: file === undefined ? undefined : redactText(file),
+    rejects,
     dex_version: dex.version,
   })
 }

@@ -27,7 +27,7 @@ export async function run(dex: Dex, input: NoteInput) {
 async function keep(dex: Dex, input: NoteInput, text: string) {
   const rejects = input.rejects === undefined ? undefined : await decisionNamed(dex, input.rejects)
   const line = lineOf(dex, input, text, rejects?.project ?? projectOf(dex, input.project))
-  const ref = keepNote(dex, { ...line, ...(rejects && { rejects: rejects.ref }) })
+  const ref = keepNote(dex, { ...line, rejects: rejects?.ref })
   await readNotes(dex)
   return { done: "kept" as const, notes: [justWritten(dex, ref, line, rejects?.ref)], total: 1 }
 }
@@ -41,12 +41,8 @@ async function correct(dex: Dex, input: NoteInput, typed: string, text: string) 
       "not_yours",
       `The person or another agent wrote or confirmed that note, so ${agent} does not change it. Write a new one.`,
     )
-  const [file] = found.files
-  const line = {
-    ...(file !== undefined && { file }),
-    ...lineOf(dex, input, text, project ?? dex.project),
-    ...(found.rejects !== undefined && { rejects: found.rejects }),
-  }
+  const wording = lineOf(dex, input, text, project ?? dex.project)
+  const line = { ...wording, file: wording.file ?? found.files[0], rejects: found.rejects }
   correctNote(dex, ref, line)
   await readNotes(dex)
   return { done: "corrected" as const, notes: [justWritten(dex, ref, line, found.rejects)], total: 1 }
@@ -73,8 +69,8 @@ async function listNotes(dex: Dex, input: NoteInput) {
   const { rows, total } = await store.list({
     source: "dex_note",
     inside: dex.project,
-    ...(!input.all && { in_project: projectOf(dex, input.project) }),
-    ...(file !== undefined && { among: await store.touching(file) }),
+    in_project: input.all ? undefined : projectOf(dex, input.project),
+    among: file === undefined ? undefined : await store.touching(file),
     limit: input.limit,
     offset: 0,
   })
@@ -94,7 +90,7 @@ async function readNotes(dex: Dex): Promise<void> {
   const connectors = deps.connectors.filter(({ source }) => source === "dex_note")
   await syncWithThreads({ ...deps, connectors }, dex.home.index, {
     wait: true,
-    ...(dex.signal && { signal: dex.signal }),
+    signal: dex.signal,
   })
 }
 
@@ -128,8 +124,8 @@ function lineOf(dex: Dex, { file }: NoteInput, text: string, project: string): N
   return {
     text,
     project,
-    ...(agent !== undefined && { agent }),
-    ...(file !== undefined && { file: resolve(dex.cwd, file) }),
+    agent,
+    file: file === undefined ? undefined : resolve(dex.cwd, file),
   }
 }
 
@@ -150,7 +146,7 @@ function justWritten(dex: Dex, ref: Ref, { text, agent, project, file }: NoteLin
     date: isoDate(dex.now()),
     project,
     files: file === undefined ? [] : [pathBelow(project, file) ?? file],
-    ...(rejects !== undefined && { rejects }),
+    rejects,
   }
 }
 
@@ -163,6 +159,6 @@ function shown({ ref, project = "" }: ConversationRow, { message, text, agent, c
     date: message.at === undefined ? "" : isoDate(message.at),
     project,
     files: files.map((file) => pathBelow(project, file) ?? file),
-    ...(rejects !== undefined && { rejects }),
+    rejects,
   }
 }

@@ -17,9 +17,9 @@ export async function run(dex: Dex, input: ResumeInput) {
     id: formatRef(main.ref),
     title: main.title?.text ?? "(no title)",
     command: agent?.resume?.(main.ref.id, main.path) ?? [],
-    ...(where.folder !== undefined && { folder: where.folder }),
-    ...(problem === undefined && where.why !== undefined && { note: where.why }),
-    ...(problem !== undefined && { problem }),
+    folder: where.folder,
+    note: problem === undefined ? where.why : undefined,
+    problem,
   }
 }
 

@@ -1,4 +1,4 @@
-import { PERSONS_KINDS, type SourceId } from "../../core/conversation.ts"
+import { PERSONS_KINDS } from "../../core/conversation.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import type { QueryFilters } from "../../search/query.ts"
 import type { HistoryReader } from "../../store/history/store.ts"
@@ -26,10 +26,10 @@ export async function browse(dex: Dex, filters: QueryFilters, { limit, offset }:
     ...(model === undefined ? [] : [await store.usingModel(model)]),
   ]
   const { rows, total, left_out } = await store.list({
-    ...(project !== undefined && { project }),
-    ...(source !== undefined && { source: source as SourceId }),
-    ...dateRange({ ...(from !== undefined && { from }), ...(to !== undefined && { to }) }, dex.now()),
-    ...(sets.length > 0 && { among: inAll(sets) }),
+    project,
+    source,
+    ...dateRange({ from, to }, dex.now()),
+    among: sets.length > 0 ? inAll(sets) : undefined,
     kinds: PERSONS_KINDS,
     inside: dex.project,
     limit,

@@ -1,6 +1,6 @@
 import { loadSettings } from "../../config/load.ts"
 import type { Settings } from "../../config/settings.ts"
-import { ROLES, type Role, type SourceId } from "../../core/conversation.ts"
+import { ROLES, type Role } from "../../core/conversation.ts"
 import { parseDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
@@ -44,7 +44,7 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
     const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
     await syncWithThreads(await dex.syncDeps(), dex.home.index, {
       deadline: Date.now() + FIRST_READ_MS,
-      ...(dex.onProgress && { onProgress: dex.onProgress }),
+      onProgress: dex.onProgress,
     })
   }
   const store = await dex.store()
@@ -77,10 +77,10 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
   const index = await dex.index()
   const wanted = {
     ...filtersOf(filters, dex.now()),
-    ...(conversation && { conversation }),
+    conversation,
     among: input.in,
-    ...(input.no_global && { noGlobal: true }),
-    ...(input.collections && { collections: await knownCollections(dex, input.collections) }),
+    noGlobal: input.no_global || undefined,
+    collections: input.collections && (await knownCollections(dex, input.collections)),
     query,
     ...(await modelsFor(dex, settings, query.text)),
     inside: dex.project,
@@ -103,7 +103,7 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
       query,
       (await store.progress())?.at,
       await historyNote(dex, { found: outcome.hits.length > 0 }),
-      { now: dex.now(), ...(dex.isTeam && { isTeam: true }) },
+      { now: dex.now(), isTeam: dex.isTeam },
     ),
     // An agent could find out which words a private project contains.
     ...(dex.caller === undefined ? privateNote(outcome) : []),
@@ -112,11 +112,12 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
     ...briefly(foundIn(hit)),
     ...(hit.message && sectionRef(hit.row, hit.message)),
     message_index: hit.number,
-    ...(hit.message && { role: hit.message.role, origin: originsText(hit.message) }),
+    role: hit.message?.role,
+    origin: hit.message && originsText(hit.message),
     more_matches: hit.more,
     ...(outcome.mode === "hybrid" || input.explain ? hit.evidence : {}),
     score_final: input.explain ? hit.score : rounded(hit.score),
-    ...(input.explain && { score_parts: hit.parts }),
+    score_parts: input.explain ? hit.parts : undefined,
   }))
   const room = charactersWithin(ANSWER_TOKENS) - JSON.stringify({ rows, notes }).length - ENVELOPE_CHARS
   const snippetChars = Math.max(
@@ -127,14 +128,15 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
   const answer = (kept: number) => ({
     results: results.slice(0, kept),
     total: outcome.total,
-    ...(outcome.total_is_at_least && { total_is_at_least: true }),
-    ...(outcome.kinds && { conversations: conversationsAmong(outcome.kinds), kinds: outcome.kinds }),
+    total_is_at_least: outcome.total_is_at_least || undefined,
+    conversations: outcome.kinds && conversationsAmong(outcome.kinds),
+    kinds: outcome.kinds,
     matched: outcome.matched,
-    ...(meant && { replaced: meant.map(({ typed, by }) => ({ typed, by })) }),
+    replaced: meant?.map(({ typed, by }) => ({ typed, by })),
     mode: outcome.mode,
-    ...(outcome.reranked && { reranked: true }),
-    ...(outcome.degraded.length > 0 && { degraded: outcome.degraded }),
-    ...(outcome.shards && { shards: outcome.shards }),
+    reranked: outcome.reranked || undefined,
+    degraded: outcome.degraded.length > 0 ? outcome.degraded : undefined,
+    shards: outcome.shards,
     notes: kept === results.length ? notes : [...notes, leftOut(results.length - kept, input.offset + kept)],
   })
   return withinBudget(answer, results.length, input.max_tokens)
@@ -188,12 +190,16 @@ async function modelsFor(
   const text = String(redactRecord({ query: asked }).record.query)
   const where = { env: dex.machine.env, home: dex.machine.home }
   return {
-    ...(byMeaning && {
-      meaning: { settings: () => embedSettings(settings, where), timeoutMs: embedTimeout(settings), text },
-    }),
-    ...(rerank && {
-      rerank: { settings: () => rerankSettings(settings, where) ?? {}, timeoutMs: settings["rerank.timeout_ms"], text },
-    }),
+    meaning: byMeaning
+      ? { settings: () => embedSettings(settings, where), timeoutMs: embedTimeout(settings), text }
+      : undefined,
+    rerank: rerank
+      ? {
+          settings: () => rerankSettings(settings, where) ?? {},
+          timeoutMs: settings["rerank.timeout_ms"],
+          text,
+        }
+      : undefined,
   }
 }
 
@@ -222,13 +228,13 @@ function given({ project, source, from, to, file, tool, role, model }: SearchToo
 
 function filtersOf({ project, source, from, to, file, tool, role, model }: QueryFilters, now: number): Filters {
   return {
-    ...(project !== undefined && { project }),
-    ...(source !== undefined && { sources: [source as SourceId] }),
-    ...dateRange({ ...(from !== undefined && { from }), ...(to !== undefined && { to }) }, now),
-    ...(file !== undefined && { file }),
-    ...(tool !== undefined && { tools: [tool] }),
-    ...(role !== undefined && { roles: [role as Role] }),
-    ...(model !== undefined && { model }),
+    project,
+    sources: source === undefined ? undefined : [source],
+    ...dateRange({ from, to }, now),
+    file,
+    tools: tool === undefined ? undefined : [tool],
+    roles: role === undefined ? undefined : [role as Role],
+    model,
   }
 }
 
@@ -250,13 +256,13 @@ const MOST_SKIPPED = 40
 /** What a search's trace tells. */
 function searchFacts(outcome: SearchOutcome, offset: number, conversation: Ref | undefined): TraceFacts {
   return {
-    ...(conversation && { args: { session: formatRef(conversation) } }),
+    args: conversation && { session: formatRef(conversation) },
     mode: outcome.mode,
     inputs: {
       candidates: outcome.candidates,
       index_is_current: outcome.index_is_current,
-      ...(outcome.degraded.length > 0 && { degraded: outcome.degraded }),
-      ...(outcome.scanned && { conversations: outcome.scanned.of }),
+      degraded: outcome.degraded.length > 0 ? outcome.degraded : undefined,
+      conversations: outcome.scanned?.of,
     },
     ranking: outcome.hits.map((hit, i) => ({
       rank: offset + i + 1,
@@ -272,7 +278,7 @@ function searchFacts(outcome: SearchOutcome, offset: number, conversation: Ref |
       skipped_reason: reason,
     })),
     skipped_total: outcome.skipped.length,
-    ...(outcome.total_is_at_least && { truncation: { candidates_counted_to: outcome.total } }),
+    truncation: outcome.total_is_at_least ? { candidates_counted_to: outcome.total } : undefined,
   }
 }
 

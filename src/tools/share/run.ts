@@ -33,11 +33,11 @@ export async function run(dex: Dex, input: ShareInput) {
   return {
     id: formatRef(row.ref),
     title,
-    ...(file !== undefined && { file }),
+    file,
     bytes: Buffer.byteLength(text),
     messages: messages.length,
     taken_out,
-    ...(input.print && { text }),
+    text: input.print ? text : undefined,
   }
 }
 

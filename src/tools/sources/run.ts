@@ -21,7 +21,7 @@ export async function run(dex: Dex) {
       return {
         source,
         name,
-        ...(basis && { basis }),
+        basis,
         is_there: found.length > 0,
         looked_in: [...new Set([...roots(withoutOtherHomes(dex.machine)), ...found])],
         found: (report?.units ?? 0) - (report?.archived ?? 0),
@@ -29,12 +29,12 @@ export async function run(dex: Dex) {
         kinds: report?.kinds ?? {},
         messages: report?.messages ?? 0,
         archived: report?.archived ?? 0,
-        ...(report?.last_at !== undefined && { latest: isoDate(report.last_at) }),
+        latest: report?.last_at === undefined ? undefined : isoDate(report.last_at),
         skipped: report?.skipped ?? {},
         unknown: report?.unknown ?? {},
         redactions: report?.redactions ?? {},
         unreadable: report?.unreadable ?? [],
-        ...(tables.has(source) && { unknown_tables: tables.get(source)! }),
+        unknown_tables: tables.get(source),
       }
     }),
     unread: unreadOn(dex.machine),
@@ -45,9 +45,7 @@ type ReadAgent = { source: SourceId; name: string; basis?: Basis; roots: Roots }
 
 /** Those that dex reads, without loading what reads them, and those that the user brings. */
 async function readAgents(dex: Dex): Promise<ReadAgent[]> {
-  const own = agents.flatMap(({ source, name, basis, roots }) =>
-    roots ? [{ source, name, roots, ...(basis && { basis }) }] : [],
-  )
+  const own = agents.flatMap(({ source, name, basis, roots }) => (roots ? [{ source, name, roots, basis }] : []))
   const outside = (await dex.outside()).agents.map(async ({ source, name, connector }) => {
     const loaded = await connector()
     return { source, name, roots: (machine: Machine) => loaded.roots(machine) }

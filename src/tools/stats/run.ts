@@ -18,8 +18,8 @@ export async function run(dex: Dex, input: StatsInput) {
     total_conversations: conversationsAmong(total.kinds),
     total_messages: total.messages,
     date_range: {
-      ...(total.earliest !== undefined && { earliest: isoDate(total.earliest) }),
-      ...(total.latest !== undefined && { latest: isoDate(total.latest) }),
+      earliest: total.earliest === undefined ? undefined : isoDate(total.earliest),
+      latest: total.latest === undefined ? undefined : isoDate(total.latest),
     },
     sources: total.sources,
     kinds: total.kinds,
@@ -28,9 +28,9 @@ export async function run(dex: Dex, input: StatsInput) {
       total.conversations === 0 ? 0 : Math.round(total.estimated_tokens / total.conversations),
     text_bytes: total.text_bytes,
     disk_bytes: databaseBytes(dex.home.history) + databaseBytes(dex.home.index),
-    ...(input.suggestions && { suggestions: await suggestionStats(dex) }),
-    ...(session !== undefined && { session_id: session }),
-    ...(progress && progress.done < progress.total && { sync: { done: progress.done, total: progress.total } }),
+    suggestions: input.suggestions ? await suggestionStats(dex) : undefined,
+    session_id: session,
+    sync: progress && progress.done < progress.total ? { done: progress.done, total: progress.total } : undefined,
   }
 }
 

@@ -30,10 +30,10 @@ export async function runSubscribe(dex: Dex, input: SubscribeInput) {
   const subscription: Subscription = {
     id: randomBytes(4).toString("hex"),
     project,
-    ...(session !== undefined && { session }),
+    session,
     patterns: patterns.map((one) => ({ ...one, pattern: redactName(one.pattern) })),
     deliver,
-    ...(input.url !== undefined && { url: input.url }),
+    url: input.url,
     min_relevance: input.min_relevance,
     max_per_trigger: input.max_per_trigger,
     cooldown_ms: input.cooldown_ms,
@@ -44,7 +44,7 @@ export async function runSubscribe(dex: Dex, input: SubscribeInput) {
   kept.subscribe(subscription, secret)
   return {
     ...listedSubscription(subscription, redactName),
-    ...(secret !== undefined && { secret }),
+    secret,
     notes: [howToHear(subscription)],
   }
 }
@@ -61,8 +61,8 @@ export async function runSubscriptions(dex: Dex, input: SubscriptionsInput) {
   return {
     subscriptions: shown.map((one) => listedSubscription(one, redactName)),
     outbox: kept.outbox(),
-    ...(sent && { sent }),
-    ...(retried !== undefined && { retried }),
+    sent,
+    retried,
     notes: elsewhere === 0 ? [] : [`${elsewhere} more in ${input.all ? "private" : "other"} projects, not shown.`],
   }
 }
@@ -130,10 +130,10 @@ function listedSubscription(
 ) {
   return {
     ...subscription,
-    ...(url !== undefined && { url: redact(url) }),
+    url: url === undefined ? undefined : redact(url),
     patterns: patterns.map(({ type, pattern }) => `${type}:${redact(pattern)}`),
     priority: Math.max(...patterns.map(({ priority }) => priority)),
-    ...(last_triggered_at !== undefined && { last_triggered: isoDate(last_triggered_at) }),
+    last_triggered: last_triggered_at === undefined ? undefined : isoDate(last_triggered_at),
   }
 }
 

@@ -55,7 +55,7 @@ export async function tellOfMessages(dex: Dex, refs: readonly Ref[]): Promise<nu
       project: row.project,
       at: dex.now(),
       text: words.join("\n"),
-      ...(beside !== undefined && { beside }),
+      beside,
     }
     told += await tellAll(dex, row.project, [trigger])
   }

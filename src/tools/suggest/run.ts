@@ -42,7 +42,7 @@ export async function run(dex: Dex, input: SuggestInput) {
         {
           knowledge,
           recent_change_days: settings["proactive.recent_change_days"],
-          ...(kinds.has("document") && { documents: await documentsAbout(dex, moment) }),
+          documents: kinds.has("document") ? await documentsAbout(dex, moment) : undefined,
         },
         moment,
         { ...NEW_SESSION, seen, files: (moment.recent_files ?? []).flatMap((path) => pathBelow(project, path) ?? []) },
@@ -66,14 +66,14 @@ export async function run(dex: Dex, input: SuggestInput) {
   const waiting = isHere(dex, project) ? (await take(dex, { take: true, limit: MOST_ITEMS })).suggestions : []
   return {
     id,
-    ...(moment.session !== undefined && { session_id: moment.session }),
+    session_id: moment.session,
     project_id: project,
     status,
     suggestions: items.map(({ key: _, features: __, ...item }) => ({
       ...item,
       relevance: Number(item.relevance.toFixed(2)),
     })),
-    ...(waiting.length > 0 && { waiting }),
+    waiting: waiting.length > 0 ? waiting : undefined,
     notes,
   }
 }
@@ -122,18 +122,18 @@ function momentOf(dex: Dex, input: SuggestInput, project: string): Moment {
     project,
     at: dex.now(),
     ...told,
-    ...(checkout?.branch !== undefined && { branch: checkout.branch }),
-    ...(current_file !== undefined && { file: pathOf(current_file) }),
-    ...(current_symbol !== undefined && { symbol: current_symbol }),
-    ...(cursor_position && { line: cursor_position.line }),
-    ...(cursor_position?.column !== undefined && { column: cursor_position.column }),
-    ...(recent_files && { recent_files: recent_files.map(pathOf) }),
-    ...(error !== undefined && { error }),
+    branch: checkout?.branch,
+    file: current_file === undefined ? undefined : pathOf(current_file),
+    symbol: current_symbol,
+    line: cursor_position?.line,
+    column: cursor_position?.column,
+    recent_files: recent_files?.map(pathOf),
+    error,
   }
 }
 
 /** A ref names the agent too; a bare id does not. */
 function sessionOf(text: string): Pick<Moment, "source" | "session"> {
   const ref = parseRef(text)
-  return { session: ref?.prefix ?? text, ...(ref?.source !== undefined && { source: ref.source }) }
+  return { session: ref?.prefix ?? text, source: ref?.source }
 }

@@ -18,15 +18,15 @@ export async function run(dex: Dex, input: SuggestionsInput) {
   const kept = await dex.suggestions()
   const subscription = input.subscription === undefined ? undefined : subscriptionNamed(kept, input.subscription)
   const status = input.take ? "pending" : input.status
-  const { from } = dateRange({ ...(input.from !== undefined && { from: input.from }) }, dex.now())
+  const { from } = dateRange({ from: input.from }, dex.now())
   const found = kept.list({
-    ...(status !== undefined && { status }),
-    ...(input.take ? { would: false } : input.would !== undefined && { would: input.would }),
+    status,
+    would: input.take ? false : input.would,
     // What a subscription of another project was told is asked for by its name.
-    ...(!input.all && subscription === undefined && { project: dex.project }),
-    ...(subscription !== undefined && { subscription }),
-    ...(from !== undefined && { from }),
-    ...(input.take && { after: 0 }),
+    project: !input.all && subscription === undefined ? dex.project : undefined,
+    subscription,
+    from,
+    after: input.take ? 0 : undefined,
     limit: MOST,
   })
   const deliveries = new Map(kept.subscriptions().map(({ id, deliver }) => [id, deliver]))
@@ -104,21 +104,23 @@ function listedSuggestion({ id, seq, status, would, subscription, moment, items 
     sequence: seq,
     date: isoDate(moment.at),
     status,
-    ...(would && { would }),
+    would: would || undefined,
     event: moment.event,
     project: moment.project,
-    ...(moment.source !== undefined &&
-      moment.session !== undefined && { session: formatRef({ source: moment.source, id: moment.session }) }),
-    ...(subscription !== undefined && { subscription }),
+    session:
+      moment.source !== undefined && moment.session !== undefined
+        ? formatRef({ source: moment.source, id: moment.session })
+        : undefined,
+    subscription,
     items: items.map(({ number, kind, title, summary, reason, ref, file, symbol, relevance, status }) => ({
       number,
       kind,
       title,
       summary,
       reason,
-      ...(ref !== undefined && { ref }),
-      ...(file !== undefined && { file }),
-      ...(symbol !== undefined && { symbol }),
+      ref,
+      file,
+      symbol,
       relevance: Number(relevance.toFixed(2)),
       status,
     })),

@@ -36,7 +36,7 @@ export async function run(dex: Dex, input: ReindexInput) {
         {
           settings,
           again: true,
-          ...(dex.signal && { signal: dex.signal }),
+          signal: dex.signal,
           onProgress: (done, total) => say("embedding", done, total),
         },
       ))
@@ -44,7 +44,7 @@ export async function run(dex: Dex, input: ReindexInput) {
       conversations: conversationsAmong(kinds),
       kinds,
       duration_ms: Date.now() - started,
-      ...(embedding && { embedding }),
+      embedding: embedding || undefined,
     }
   } finally {
     index.close()

@@ -53,11 +53,11 @@ export const sync = defineTool({
     const embed = embedderOf(dex)
     const synced = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
       wait: !input.no_wait,
-      ...(input.redact_again && { redactAgain: true }),
-      ...(input.max_seconds !== undefined && { deadline: Date.now() + input.max_seconds * 1000 }),
-      ...(dex.onProgress && { onProgress: dex.onProgress }),
-      ...(dex.signal && { signal: dex.signal }),
-      ...(embed && { embed }),
+      redactAgain: input.redact_again || undefined,
+      deadline: input.max_seconds === undefined ? undefined : Date.now() + input.max_seconds * 1000,
+      onProgress: dex.onProgress,
+      signal: dex.signal,
+      embed,
     })
     const { restored, damaged } = synced
     const kinds = await keptKinds(dex)

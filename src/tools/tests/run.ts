@@ -31,7 +31,7 @@ export async function run(dex: Dex, input: TestsInput) {
         .map(({ at, is_own_words: _, ...one }) => ({ ...one, date: isoDate(at) })),
       total: status.tests.length,
       runs_known: known.runs,
-      ...(known.newest !== undefined && { newest: isoDate(known.newest) }),
+      newest: known.newest === undefined ? undefined : isoDate(known.newest),
       notes:
         left > 0 ? [...notes, `${grouped(left)} more are left out: a higher limit or max_tokens shows them.`] : notes,
     }

@@ -34,7 +34,7 @@ export function changesBetween(before: Trace, now: Trace): Replay {
   const came = ranking.filter((row) => !known.has(row.ref)).map(placeOf)
   const went = before.ranking
     .filter((row) => !nowByRef.has(row.ref))
-    .map((row) => ({ ...placeOf(row), ...(lost.has(row.ref) && { skipped_reason: lost.get(row.ref)! }) }))
+    .map((row) => ({ ...placeOf(row), skipped_reason: lost.get(row.ref) }))
   const both = before.ranking.flatMap((row) => {
     const again = nowByRef.get(row.ref)
     return again ? [[row, again] as const] : []
@@ -60,7 +60,7 @@ export function changesBetween(before: Trace, now: Trace): Replay {
     moved,
     unchanged: both.length - moved.length,
     counts,
-    ...(now.error && { error: now.error }),
+    error: now.error,
   }
 }
 

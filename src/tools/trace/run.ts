@@ -27,7 +27,7 @@ export async function run(dex: Dex, input: TraceInput) {
   return {
     trace,
     adds_up: trace.ranking.every(addsUp),
-    ...(replay && { replay }),
+    replay,
     notes,
   }
 }
@@ -90,7 +90,7 @@ async function runAgain(dex: Dex, trace: Trace, notes: string[]): Promise<Replay
       "no_replay",
       `A trace of ${trace.command} cannot be replayed: it changes what is stored, or this dex has no such command.`,
     )
-  const asked = { ...trace.args, ...(trace.query !== undefined && { query: trace.query }) }
+  const asked = { ...trace.args, query: trace.query }
   if (JSON.stringify(asked).includes("[REDACTED:"))
     notes.push("The query was redacted when it was recorded, so this replay is not exact.")
   if (trace.truncation?.query_characters !== undefined)

@@ -18,11 +18,11 @@ function lineOf(trace: Trace) {
     ts: trace.ts,
     command: trace.command,
     about: aboutOf(trace),
-    ...(trace.mode !== undefined && { mode: trace.mode }),
+    mode: trace.mode,
     hits: trace.ranking_total,
-    ...(trace.inputs.messages !== undefined && { messages: trace.inputs.messages }),
+    messages: trace.inputs.messages,
     duration_ms: trace.duration_ms,
-    ...(trace.error && { error: trace.error.code }),
+    error: trace.error?.code,
   }
 }
 

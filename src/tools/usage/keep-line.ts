@@ -26,9 +26,9 @@ export function keepLine(dex: Dex, spending: SpendingFile, settings: PaidSetting
   }
   const state: LineState = {
     at: now,
-    ...(settings.plan !== undefined && { plan: settings.plan }),
+    plan: settings.plan,
     today: { day, cost, tokens, unpriced_tokens },
-    ...(block && { block }),
+    block: block || undefined,
   }
   const written = `${dex.home.usageLine}.${process.pid}`
   writeFileSync(written, JSON.stringify(state), { mode: 0o600 })

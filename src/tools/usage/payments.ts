@@ -21,7 +21,7 @@ export function paidSettings(dex: Pick<Dex, "home" | "machine">): PaidSettings {
   const plan = settings["usage.plan"]
   const named = settings["usage.prices_file"]
   const { source, problems } = named === undefined ? { problems: [] } : readOwn(named, dex.machine.home)
-  return { book: priceBook(source ? [source] : []), problems, ...(plan && { plan }) }
+  return { book: priceBook(source ? [source] : []), problems, plan: plan || undefined }
 }
 
 function readOwn(

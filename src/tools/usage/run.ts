@@ -46,8 +46,8 @@ export async function run(dex: Dex, input: UsageInput) {
     days: daysOf(paid),
     models: modelsOf(paid),
     rows_left_out: rows.left_out,
-    ...(settings.plan !== undefined && { plan: settings.plan }),
-    ...(input.line && { line: usageLine(line, dex.now()) }),
+    plan: settings.plan,
+    line: input.line ? usageLine(line, dex.now()) : undefined,
     notes: [
       ...notes,
       ...settings.problems,
@@ -77,8 +77,8 @@ function rowsOf(paid: Paid[], { keyOf, titleOf, isPeriod }: Grouping, { subagent
     const title = titleOf?.(key)
     return {
       key,
-      ...(title !== undefined && { title }),
-      ...(isApart && { subagents: true }),
+      title,
+      subagents: isApart || undefined,
       ...shown(total(members), members),
     }
   })
@@ -158,8 +158,9 @@ function modelsOf(paid: Paid[]) {
       model,
       tokens,
       cost: rounded(cost),
-      ...(price && { price_of: `${price.provider} ${price.model}`, from: price.from }),
-      ...(price?.since !== undefined && { since: price.since }),
+      price_of: price && `${price.provider} ${price.model}`,
+      from: price?.from,
+      since: price?.since,
     }
   })
   return models.sort((a, b) => b.cost - a.cost || b.tokens - a.tokens)
@@ -218,9 +219,9 @@ export async function spendingOf(dex: Dex): Promise<{ spending: SpendingFile; no
   const spending = await dex.spending()
   const store = await dex.store()
   const { complete } = await followSpending(store, spending, {
-    ...(dex.learnBehind && { mostRead: FEW }),
-    ...(dex.signal && { signal: dex.signal }),
-    ...(dex.onProgress && { onProgress: learningProgress(store, dex.onProgress) }),
+    mostRead: dex.learnBehind && FEW,
+    signal: dex.signal,
+    onProgress: dex.onProgress && learningProgress(store, dex.onProgress),
   })
   if (complete) return { spending, notes: [] }
   return { spending, notes: dex.learnBehind ? await dex.learnBehind({ only: "spending" }) : [UNFINISHED] }

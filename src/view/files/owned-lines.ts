@@ -1,11 +1,11 @@
 import { localDay } from "../../core/dates.ts"
 import { highlightedAs, highlightedLines } from "../../render/html/code-html.ts"
 import { type Html, html } from "../../render/html/html.ts"
-import type { toldOwner } from "../../tools/blame/told-owner.ts"
+import type { ToldOwner } from "../../tools/blame/blame.ts"
 import { type Addresses, addressOfRef } from "../address.ts"
 
 /** A line with its owner, as far as that is known. */
-export type OwnedLine = ReturnType<typeof toldOwner> & {
+export type OwnedLine = ToldOwner & {
   line: number
   text: string
   /** The commit that it came with; empty where it is in none yet, absent where the page is that commit's. */
