@@ -62,7 +62,7 @@ function rankWorkers(candidates: CommitCandidate[]): RankedWorker[] {
       const isOwn = ran !== undefined && one.has_edited
       return {
         ...one,
-        ...(isOwn && { ran }),
+        ran: isOwn ? ran : undefined,
         order: isOwn ? 1 : chance(one.features, ORDER),
         trust: Math.max(isOwn ? RAN : 0, chance(one.features, TRUST)),
       }

@@ -205,7 +205,7 @@ function candidatesOf(commit: AskedCommit, facts: BlameFacts, sums: Sums, until:
         went_on: wentOn(worker, Math.floor(commit.at / 1000)) ? 1 : 0,
       },
       has_edited: lastEdit > 0,
-      ...(run && { ran: run }),
+      ran: run,
     }
   })
 }

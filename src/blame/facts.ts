@@ -49,8 +49,8 @@ export function blameFacts({ lines }: { lines: LineRows }, project: string): Bla
     const said = own.length === 1 ? starter.said : merged(own.map((row) => row.said))
     const worker = {
       ref: refFrom(source, id),
-      ...(title !== undefined && { title }),
-      ...(started_at !== undefined && { started_at }),
+      title,
+      started_at,
       said,
     }
     for (const { conversation } of own) workers.set(conversation, worker)

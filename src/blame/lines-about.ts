@@ -59,7 +59,7 @@ export async function linesAbout(
         id: formatRef(refFrom(row.source, id)),
         native_id: id,
         said: sentKeys(said),
-        ...(title !== undefined && { title }),
+        title,
       }
     }),
     files: found.files.filter(({ file }) => files.has(file)),

@@ -80,7 +80,7 @@ function withRecorded(line: AttributedLine | undefined, recorded: Recorded | und
 
 function ownerOf(line: Extract<AttributedLine, { level: "proved" | "likely" }>): LineOwner {
   const { level, reason, worker, ref } = line
-  return { level, reason, worker, ...(ref && { number: { id: ref.id, number: ref.number } }) }
+  return { level, reason, worker, number: ref && { id: ref.id, number: ref.number } }
 }
 
 /** Entire writes a date before the id. */

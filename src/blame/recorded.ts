@@ -123,7 +123,7 @@ function sessionIn(conversation: Record<string, unknown>): string | undefined {
 
 function named(agent: unknown, session: unknown): { agent?: string; session?: string } {
   const [name, id] = [string(agent), string(session)]
-  return { ...(name !== undefined && { agent: name }), ...(id !== undefined && { session: id }) }
+  return { agent: name, session: id }
 }
 
 function unquoted(path: string): string {

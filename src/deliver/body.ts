@@ -20,22 +20,22 @@ export function webhookBody({ id, seq, subscription, moment, items }: KeptSugges
       data: {
         id,
         sequence: seq,
-        ...(subscription !== undefined && { subscription }),
+        subscription,
         project: basename(moment.project),
         event: moment.event,
-        ...(moment.file !== undefined && { file: clean(fileIn(moment)) }),
+        file: moment.file === undefined ? undefined : clean(fileIn(moment)),
         items: items.slice(0, kept).map(({ number, kind, title, summary, reason, ref, file, symbol, relevance }) => ({
           number,
           kind,
           title: clean(title),
           summary: clean(summary),
           reason: clean(reason),
-          ...(ref !== undefined && { ref }),
-          ...(file !== undefined && { file: clean(file) }),
-          ...(symbol !== undefined && { symbol: clean(symbol) }),
+          ref,
+          file: file && clean(file),
+          symbol: symbol && clean(symbol),
           relevance,
         })),
-        ...(kept < items.length && { items_left_out: items.length - kept }),
+        items_left_out: items.length - kept || undefined,
       },
     })
     const body = toJson(output)

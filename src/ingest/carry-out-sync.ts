@@ -92,7 +92,7 @@ export async function carryOutSync(
     say("indexing")
     const { complete } = await index.follow(store, {
       recent: recent.of,
-      ...(options.deadline !== undefined && { deadline: options.deadline }),
+      deadline: options.deadline,
     })
     if (complete && (hadUnread || left === 0)) await store.saveProgress({ done: total - unread, total, at: plan.asOf })
   } finally {

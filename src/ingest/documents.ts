@@ -91,5 +91,5 @@ function orderFor(collection: Collection, file: DocumentOrder["file"], before: U
   if (before?.connector_version !== DOCUMENTS_VERSION || before.redaction_version !== REDACTION_VERSION)
     return [{ collection, file }]
   const [stamp, hash] = before.stamp.split(" ")
-  return stamp === documentStampOf(file) ? [] : [{ collection, file, ...(hash !== undefined && { hash }) }]
+  return stamp === documentStampOf(file) ? [] : [{ collection, file, hash }]
 }

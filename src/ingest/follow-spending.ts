@@ -86,16 +86,16 @@ async function spendingIn(
 ): Promise<ConversationSpending> {
   const { conversation: name, ref } = changed
   const row = isToRead(changed) ? await store.conversation(ref!) : undefined
-  if (!row || row.kind === "dex" || row.kind === "document") return { name, ...(ref && { ref }) }
+  if (!row || row.kind === "dex" || row.kind === "document") return { name, ref }
   const { spent, made } = isAtHand(changed, atHand)
     ? atHand!(row.ref)!
     : spentIn(await store.messages(row.ref), row.ended_at ?? row.started_at)
   const spender = {
     kind: row.kind,
-    ...(row.project !== undefined && { project: row.project }),
-    ...(row.git_branch !== undefined && { branch: row.git_branch }),
-    ...(row.title && { title: row.title.text }),
-    ...(row.parent && { parent: row.parent.id }),
+    project: row.project,
+    branch: row.git_branch,
+    title: row.title?.text,
+    parent: row.parent?.id,
   }
   return { name, ref: row.ref, spender, spent, made }
 }

@@ -45,7 +45,7 @@ export async function syncProjectCode(
   const here = projectPaths(project, names)
   const result: CodeSync = { files: paths.length, read: 0, removed: 0, skipped: {}, not_listed }
   const { batches, sorts, bytes } = changedFiles(project, paths, known)
-  const reader = openCodeReader(project, { bytes, sorts, ...(options.apart && { apart: true }) })
+  const reader = openCodeReader(project, { bytes, sorts, apart: options.apart })
   let done = paths.length - batches.reduce((sum, batch) => sum + batch.length, 0)
   try {
     // One batch is read while the one before it is stored.
@@ -99,9 +99,9 @@ export async function updateCodeFile(
     return "removed"
   }
   if (known && isSameStamp(known, stamp)) return "same"
-  const reader = openCodeReader(project, { bytes: stamp.size, sorts: new Set([sortOf(path)]), ...(open && { open }) })
+  const reader = openCodeReader(project, { bytes: stamp.size, sorts: new Set([sortOf(path)]), open })
   try {
-    const [read] = await reader.read([{ path, ...(known && { known }) }])
+    const [read] = await reader.read([{ path, known }])
     store(knowledge, project, [read!], storedPaths(knowledge, project))
     if (knowledge.code.linkedBy(project) === undefined)
       relinkWhereDue(knowledge, project, storedProject(knowledge, project))
@@ -128,7 +128,7 @@ function changedFiles(project: string, paths: string[], known: Map<string, CodeS
         batches.push(batch)
         room = BATCH.bytes
       }
-      batch.push({ path, ...(before && { known: before }) })
+      batch.push({ path, known: before })
       room -= size
       bytes += size
     }

@@ -27,7 +27,7 @@ export async function readCode(
   const name = redactName(path)
   const skip = (skipped: string, hash?: Buffer): ReadCode => ({
     type: "read",
-    file: { ...NOTHING, ...(stamp ?? NO_STAMP), path: name, language, skipped, ...(hash && { hash }) },
+    file: { ...NOTHING, ...(stamp ?? NO_STAMP), path: name, language, skipped, hash },
   })
   if (!stamp || !isInside(project, path)) return skip("unreadable")
   if (stamp.size > MAX_CODE_BYTES) return skip("huge")
@@ -84,9 +84,9 @@ function redacted(facts: FileFacts) {
     definitions: facts.definitions.map((one) => ({
       ...one,
       name: redactName(one.name),
-      ...(one.container !== undefined && { container: redactName(one.container) }),
-      ...(one.doc !== undefined && { doc: redactText(one.doc) }),
-      ...(one.deprecated !== undefined && { deprecated: redactText(one.deprecated) }),
+      container: one.container && redactName(one.container),
+      doc: one.doc && redactText(one.doc),
+      deprecated: one.deprecated && redactText(one.deprecated),
     })),
     imports: facts.imports.map((one) => ({
       ...one,
@@ -97,8 +97,8 @@ function redacted(facts: FileFacts) {
     uses: bindUses(facts).map((one) => ({
       ...one,
       name: redactName(one.name),
-      ...(one.receiver !== undefined && { receiver: redactName(one.receiver) }),
-      ...(one.container !== undefined && { container: redactName(one.container) }),
+      receiver: one.receiver && redactName(one.receiver),
+      container: one.container && redactName(one.container),
     })),
   }
 }

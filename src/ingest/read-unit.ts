@@ -85,7 +85,7 @@ async function readUnit(
       modifiedAt: unit.modifiedAt,
     },
     seen: true,
-    ...(context.onlyWhole && { partial: true }),
+    partial: context.onlyWhole,
     cursor: JSON.stringify(end.cursor),
     connector_version: connector.version,
     redaction_version: REDACTION_VERSION,

@@ -39,9 +39,9 @@ export function spendingOfSync({ store, home }: SyncDeps, options: SyncOptions):
   const follow = async (opened: SpendingFile) => {
     await followSpending(store, opened, {
       atHand: (ref) => known.get(formatRef(ref)),
-      ...(isQuick && { mostRead: FEW }),
-      ...(options.signal && { signal: options.signal }),
-      ...(options.onProgress && { onProgress: learningProgress(store, options.onProgress) }),
+      mostRead: isQuick ? FEW : undefined,
+      signal: options.signal,
+      onProgress: options.onProgress && learningProgress(store, options.onProgress),
     })
   }
   return {

@@ -53,11 +53,10 @@ async function embed(deps: SyncDeps, { deadline, signal, onProgress }: SyncOptio
   const { embedMessages } = await import("./embed-messages.ts")
   return embedMessages(deps, {
     settings,
-    ...(deadline !== undefined && { deadline }),
-    ...(signal && { signal }),
-    ...(onProgress && {
-      onProgress: (done, total) => onProgress({ phase: "embedding", done, total, bytes: done, bytesTotal: total }),
-    }),
+    deadline,
+    signal,
+    onProgress:
+      onProgress && ((done, total) => onProgress({ phase: "embedding", done, total, bytes: done, bytesTotal: total })),
   })
 }
 
@@ -86,5 +85,5 @@ function inThread(
 ): Promise<SyncReport> {
   const file = subprocessFile("./store-thread.ts", import.meta.url)
   const thread = startThread<SyncThreadOrder, SyncReport, SyncProgress>(file, { limits: heapLimits(largestUnitBytes) })
-  return thread.ask(order, { signal, ...(onProgress && { onEvent: onProgress }) }).finally(thread.end)
+  return thread.ask(order, { signal, onEvent: onProgress }).finally(thread.end)
 }

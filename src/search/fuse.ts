@@ -98,8 +98,8 @@ export function fuse({ messages, conversations, plan }: Ranking, { hits, near, w
 function evidenceOf(lex: number | undefined, vec: number | undefined): RankEvidence {
   return {
     rank_source: lex === undefined ? "vector" : vec === undefined ? "lexical" : "both",
-    ...(lex !== undefined && { score_lex: lex }),
-    ...(vec !== undefined && { score_vec: vec }),
+    score_lex: lex,
+    score_vec: vec,
   }
 }
 

@@ -48,7 +48,7 @@ export async function rank(index: SearchIndex, query: Query, filters: Omit<Index
   const scope = {
     ...filters,
     ...phrasesOf(query),
-    ...(plan.newest !== undefined && { newest: plan.newest }),
+    newest: plan.newest,
     weights: RANK_WEIGHTS.columns,
     limit: CANDIDATES,
   }

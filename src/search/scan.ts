@@ -33,12 +33,12 @@ export async function scanHistory(
     const page = await store.list({
       limit: PAGE,
       offset,
-      ...(input.project !== undefined && { project: input.project }),
-      ...(input.sources?.length === 1 && { source: input.sources[0]! }),
-      ...(input.from !== undefined && { from: input.from }),
-      ...(input.to !== undefined && { to: input.to }),
-      ...(input.kinds !== undefined && { kinds: input.kinds }),
-      ...(input.inside !== undefined && { inside: input.inside }),
+      project: input.project,
+      source: input.sources?.length === 1 ? input.sources[0] : undefined,
+      from: input.from,
+      to: input.to,
+      kinds: input.kinds,
+      inside: input.inside,
     })
     of = page.total
     if (page.rows.length === 0) {
@@ -107,7 +107,7 @@ async function foldedRows(
     const key = by === "message" ? formatRef(hit.row.ref) : name
     const leader = rows.get(key)
     if (leader) leader.more += 1 + hit.more
-    else rows.set(key, { ...hit, ...(parent && { parent }) })
+    else rows.set(key, { ...hit, parent })
   }
   return [...rows.values()]
 }

@@ -380,10 +380,9 @@ async function readBest(store: HistoryReader, row: Row, conversation: Conversati
   const text = message ? messageText(message, "full") : (conversation.title?.text ?? formatRef(ref))
   const evidence: RankEvidence = {
     rank_source,
-    ...(score_lex !== undefined && { score_lex }),
-    ...(score_vec !== undefined && { score_vec }),
     // Without vectors, a row's score is what its words are worth.
-    ...(rank_source === "lexical" && score_lex === undefined && { score_lex: scoreByWords(row) }),
+    score_lex: score_lex ?? (rank_source === "lexical" ? scoreByWords(row) : undefined),
+    score_vec,
   }
   const hit: Omit<SearchHit, "snippet"> = {
     row: conversation,
@@ -392,7 +391,7 @@ async function readBest(store: HistoryReader, row: Row, conversation: Conversati
     parts,
     evidence,
     more: others.length,
-    ...(message && { message }),
+    message,
   }
   return { hit, text, matches: others.map((other) => other.number) }
 }

@@ -92,10 +92,10 @@ async function found(
   const { sources, project, after, inside } = query
   const scope = await scopeOf(store, {
     kinds: PERSONS_KINDS,
-    ...(sources && { sources }),
-    ...(project !== undefined && { project }),
-    ...(after !== undefined && { from: after }),
-    ...(inside !== undefined && { inside }),
+    sources,
+    project,
+    from: after,
+    inside,
   })
   if (!scope) return []
   const all = await termsOf(index, query.text, words)
@@ -178,9 +178,9 @@ async function listed(store: HistoryReader, query: TypedQuery, limit: number): P
   const { sources, project, after, inside } = query
   const asked = {
     kinds: PERSONS_KINDS,
-    ...(project !== undefined && { project }),
-    ...(after !== undefined && { from: after }),
-    ...(inside !== undefined && { inside }),
+    project,
+    from: after,
+    inside,
     limit,
     offset: 0,
   }

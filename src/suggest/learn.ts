@@ -90,7 +90,7 @@ export async function learnConversation(
 
 async function factsOf(store: HistoryReader, { conversation: name, ref }: Change): Promise<LearnedFacts> {
   const row = ref && (await store.conversation(ref))
-  if (!row || row.kind === "dex") return { name, gone: true, ...(row && { ref: row.ref }) }
+  if (!row || row.kind === "dex") return { name, gone: true, ref: row?.ref }
   if (row.kind === "document") return documentFacts(store, name, row)
   if (row.ref.source === "dex_note") return noteFacts(store, name, row)
   const messages = (await store.messages(row.ref)).filter((message) => !message.superseded && !message.copied)
@@ -101,12 +101,12 @@ async function factsOf(store: HistoryReader, { conversation: name, ref }: Change
     gone: false,
     ref: row.ref,
     row,
-    ...(web_at !== undefined && { web_at }),
+    web_at,
     worked: row.project === undefined ? [] : workedFiles(messages, row.project),
     fixes: fixesIn(messages, await subagentsOf(store, row)).map((fix) => keptFix(fix, row.project)),
     test_runs: row.project === undefined ? [] : testRunsIn(messages, row.project),
     decisions: decisionsIn(row, messages),
-    ...(project !== undefined && { lines: linesOf(row, project, messages) }),
+    lines: project === undefined ? undefined : linesOf(row, project, messages),
   }
 }
 
@@ -116,8 +116,7 @@ function linesOf(row: ConversationRow, project: string, messages: StoredMessage[
 
 async function lineFacts(store: HistoryReader, { conversation: name, ref }: Change): Promise<LearnedFacts> {
   const found = ref && (await store.conversation(ref))
-  if (!found?.project || found.kind === "document" || found.kind === "dex")
-    return { name, gone: true, ...(found && { ref: found.ref }) }
+  if (!found?.project || found.kind === "document" || found.kind === "dex") return { name, gone: true, ref: found?.ref }
   const { title: _, git_branch: __, ...row } = found
   const messages = (await store.messages(row.ref)).filter((message) => !message.superseded && !message.copied)
   const nothing = { worked: [], fixes: [], test_runs: [], decisions: [] }
@@ -148,13 +147,14 @@ async function subagentsOf(store: HistoryReader, { ref, kind, project }: Convers
     kinds: ["subagent"],
     limit: MOST_SUBAGENTS,
     offset: 0,
-    ...(project !== undefined && { in_project: project, inside: project }),
+    in_project: project,
+    inside: project,
   })
   const subagents: Subagent[] = []
   for (const { ref, parent } of rows.filter((row) => row.project === project))
     subagents.push({
       id: formatRef(ref),
-      ...(parent?.call_id !== undefined && { call_id: parent.call_id }),
+      call_id: parent?.call_id,
       messages: await store.messages(ref),
     })
   return subagents
@@ -244,8 +244,8 @@ export function keptFix(fix: Fix, project: string | undefined): KeptFix & { word
     command: fix.command.slice(0, LONGEST_COMMAND),
     lines,
     failed_number: fix.failed_at,
-    ...(fix.fixed_at !== undefined && { fixed_number: fix.fixed_at }),
-    ...(fix.at !== undefined && { at: fix.at }),
+    fixed_number: fix.fixed_at,
+    at: fix.at,
     files: filesOf(edits).slice(0, MOST_FILES),
     edits: edits.length,
     edit: firstLines(hunks)

@@ -146,8 +146,8 @@ function withPrompt(knowledge: Knowledge, moment: Moment): Moment {
   const file = moment.file ?? firstFile(knowledge, moment.project, prompt)
   return {
     ...moment,
-    ...(file !== undefined && { file }),
-    ...(moment.error === undefined && errorLines(prompt).length > 0 && { error: prompt }),
+    file,
+    error: moment.error ?? (errorLines(prompt).length > 0 ? prompt : undefined),
   }
 }
 

@@ -114,7 +114,7 @@ export function decisionInNote(row: Pick<ConversationRow, "ref" | "project">, me
   const { message, quote, agent, text, files, rejects } = note
   const stated: Stated = { kind: "note", quote, origin: agent === undefined ? "person" : "agent", text }
   const decision = decisionOf(row, message, stated, files)
-  return [{ ...decision, subject: subjectOf(text), ...(rejects !== undefined && { rejects }) }]
+  return [{ ...decision, subject: subjectOf(text), rejects }]
 }
 
 type Commit = { hash: string; subject: string; body: string; files: string[]; at?: number }
@@ -127,7 +127,7 @@ export function decisionsInCommits(commits: Commit[]): CommitDecision[] {
       kind,
       quote: quote.slice(0, LONGEST_QUOTE),
       hash: commit.hash,
-      ...(commit.at !== undefined && { at: commit.at }),
+      at: commit.at,
       files: commit.files.slice(0, MOST_FILES),
       symbols: symbolsIn(quote),
       subject: subjectOf(quote),
@@ -200,7 +200,7 @@ function decisionOf(
     kind,
     quote: quote.slice(0, LONGEST_QUOTE),
     number,
-    ...(at !== undefined && { at }),
+    at,
     files: [...new Set(files)].slice(0, MOST_FILES),
     symbols: symbolsIn(text),
     subject: subjectOf(kind === "plan" ? quote.split("\n", 1)[0]! : quote),

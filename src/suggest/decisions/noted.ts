@@ -31,6 +31,6 @@ export function noteIn(messages: StoredMessage[]): NoteFound | undefined {
     ...(isPersons ? { text: said.text } : writtenIn(said.text)),
     confirmed: isPersons || after.some(({ role }) => role === "user"),
     files: message.effects.flatMap((effect) => (effect.type === "file" ? effect.path : [])),
-    ...(rejects !== undefined && { rejects }),
+    rejects,
   }
 }

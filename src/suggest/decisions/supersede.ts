@@ -159,7 +159,7 @@ function read(decision: Made): Read {
   const takesBack = decision.kind === "revert" ? commitMarks(firstLine(quote), "").reverts?.subject : undefined
   return {
     ...decision,
-    ...(takesBack !== undefined && { takesBack }),
+    takesBack,
     words: new Set(words.length < LEAST_WORDS ? [] : words),
     marks: marksOf(words),
     aboutMarks: marksOf(about),

@@ -44,7 +44,7 @@ function usedBy(name: string, path: string, use: SymbolUse): Candidate {
     summary: `${verb} ${name}${use.resolution === "resolved" ? ` of ${fileNameOf(path)}` : ", by its name alone"}.`,
     reason: `What changes in ${name} may matter there.`,
     file: use.path,
-    ...(use.container !== undefined && { symbol: use.container }),
+    symbol: use.container,
     names: [fileNameOf(use.path)],
     features: { uses: 1, resolved: use.resolution === "resolved" ? 1 : 0 },
   }

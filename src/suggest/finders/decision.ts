@@ -18,7 +18,8 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
     with_commits: isAsked,
     project: moment.project,
     exactly: true,
-    ...(symbol !== undefined ? { symbol: symbol.toLowerCase() } : { file: file! }),
+    symbol: symbol?.toLowerCase(),
+    file: symbol === undefined ? file : undefined,
     limit: MOST_LOOKED_AT,
   })
   return decisions
@@ -40,8 +41,8 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
           : `"${cut(decision.quote)}"`,
         reason: `${decision.kind === "note" ? notedBy(decision) : BY[decision.origin]} ${day}${why(decision, about)}.`,
         ref: decision.ref,
-        ...(file !== undefined && { file }),
-        ...(symbol !== undefined && { symbol }),
+        file,
+        symbol,
         names: [...decision.files.map(fileNameOf), ...decision.symbols].filter((name) => name !== about),
         features: {
           typed: decision.origin === "person" ? 1 : 0,

@@ -29,7 +29,7 @@ export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
     summary: newest.is_own_words && newest.message !== undefined ? newest.message.slice(0, 200) : "",
     reason: `${tests.length === 1 ? "It" : "They"} failed in a run of the tests, and no later run that is known passed.`,
     ref: newest.ref,
-    ...(newest.file !== undefined && { file: newest.file }),
+    file: newest.file,
     names: named.flatMap(({ test, file }) => [lastWord(test), ...(file === undefined ? [] : [fileNameOf(file)])]),
     features: {
       tests: Math.log1p(tests.length),

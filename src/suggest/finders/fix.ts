@@ -19,7 +19,7 @@ export const findFix: Finder = ({ knowledge }, moment) => {
   if (asked === undefined || asked.trim() === "") return []
   const { solved } = findFixes(knowledge, {
     asked,
-    ...(moment.error !== undefined && moment.command !== undefined && { ran: moment.command }),
+    ran: moment.error === undefined ? undefined : moment.command,
     inside: moment.project,
     here: true,
   })

@@ -94,9 +94,9 @@ function fixOf(steps: Step[], from: number, failed: Run): Fix[] {
       normalised: normaliseError(lines[0]!),
       lines,
       failed_at: failed.number,
-      ...(solved && { fixed_at: solved.number }),
+      fixed_at: solved?.number,
       edits: namedFirst(edits, failed.output),
-      ...(solved?.at !== undefined ? { at: solved.at } : failed.at !== undefined && { at: failed.at }),
+      at: solved?.at ?? failed.at,
     },
   ]
 }
@@ -209,9 +209,7 @@ function stepOf(
   const outcome = outcomeOf(effect.failed, does, output)
   const lines = outcome === "failed" ? errorLines(output) : []
   const masked = lines.map(normaliseError)
-  return [
-    { type: "run", place, number, ...(at !== undefined && { at }), command, does, outcome, lines, masked, output },
-  ]
+  return [{ type: "run", place, number, at, command, does, outcome, lines, masked, output }]
 }
 
 /** What an edit cannot mend, or what is no error at all. */
@@ -242,7 +240,7 @@ type Doing = ReturnType<typeof commandParts> & { folder?: string }
 
 function doingOf(command: string): Doing {
   const folder = /(?:^|&&|;)\s*cd\s+["']?([^\s"';&|]+)/.exec(command)?.[1]?.replace(/^\.\/|\/$/g, "")
-  return { ...commandParts(command), ...(folder !== undefined && { folder }) }
+  return { ...commandParts(command), folder }
 }
 
 /** True where the later command does what the failed one did, on the same things or on all of them. */

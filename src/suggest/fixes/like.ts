@@ -44,8 +44,9 @@ export function findFixes(knowledge: Knowledge, wanted: FixQuestion): FoundFixes
   if (ran !== undefined && !mayBeMended(ran)) return { solved: [], unsolved: [] }
   const question = questionOf(asked, ran === undefined)
   const known = knowledge.fixes.fixesHolding(question.words, {
-    ...(here ? { project: inside, exactly: true } : project !== undefined && { project }),
-    ...(except && { except }),
+    project: here ? inside : project,
+    exactly: here,
+    except,
     limit: MOST_COMPARED,
   })
   const found = known.flatMap((fix) => matched(fix, question))

@@ -62,8 +62,8 @@ async function matchingByEitherName(suggestions: Suggestions, trigger: Trigger):
   const { file, symbols } = trigger
   const kept = {
     ...trigger,
-    ...(file && { file: redactName(file) }),
-    ...(symbols && { symbols: symbols.map(redactName) }),
+    file: file && redactName(file),
+    symbols: symbols?.map(redactName),
   }
   const others = all.filter(({ id }) => !matched.some(({ subscription }) => subscription.id === id))
   return [...matched, ...matching(others, kept)]
@@ -80,8 +80,8 @@ function momentOf({ project, at, beside, file = beside, text }: Trigger, symbol:
     event: "watch",
     project,
     at,
-    ...(file !== undefined && { file }),
-    ...(symbol !== undefined && { symbol }),
-    ...(text !== undefined && { prompt: text }),
+    file,
+    symbol,
+    prompt: text,
   }
 }

@@ -68,7 +68,7 @@ export function testCommand(command: string): TestCommand | undefined {
     if (words[0] === "cd" && words[1] !== undefined) folder = words[1]
     if (words.length > 0 && !QUIET.test(words[0]!)) programs++
     const run = runIn(words)
-    if (run) found = { ...run, ...(folder !== undefined && { folder }), ...(through !== undefined && { through }) }
+    if (run) found = { ...run, folder, through }
   }
   return found && { ...found, alone: programs === 1 }
 }

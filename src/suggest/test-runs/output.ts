@@ -232,9 +232,9 @@ const FORMS: readonly Form[] = [
       const failed = [...text.matchAll(/^--- FAIL: /gm)].length
       const passed = [...text.matchAll(/^--- PASS: /gm)].length
       if (failed > 0 || /^FAIL(?:\s|$)/m.test(text))
-        return { failed: Math.max(1, failed), counted: false, ...(passed > 0 && { passed }) }
+        return { failed: Math.max(1, failed), counted: false, passed: passed || undefined }
       return /^ok {2}\t\S+\t|^ok\s+\S+\s+(?:[\d.]+s|\(cached\))|^PASS$/m.test(text)
-        ? { failed: 0, counted: false, ...(passed > 0 && { passed }) }
+        ? { failed: 0, counted: false, passed: passed || undefined }
         : undefined
     },
     failures: goFailures,
@@ -248,8 +248,8 @@ function each(text: string, form: RegExp): FailedTest[] {
     const named = name ?? tap
     return {
       test: named === undefined ? (file ?? "") : file === undefined ? named : `${file} > ${named}`,
-      ...(file !== undefined && { file }),
-      ...(said !== undefined && said !== "" && { message: said }),
+      file,
+      message: said || undefined,
     }
   })
 }
@@ -289,7 +289,7 @@ function jestFailures(text: string): FailedTest[] {
     else
       found.push({
         test: file === undefined ? groups!.name! : `${file} > ${groups!.name}`,
-        ...(file !== undefined && { file }),
+        file,
       })
   }
   return found
@@ -316,7 +316,7 @@ function goFailures(text: string): FailedTest[] {
   return found.flatMap(({ groups }) => {
     const { name, file, message } = groups as { name: string; file?: string; message?: string }
     if (parents.has(name)) return []
-    return [{ test: name, ...(file !== undefined && { file }), ...(message && { message: message.trim() }) }]
+    return [{ test: name, file, message: message?.trim() || undefined }]
   })
 }
 
@@ -334,8 +334,8 @@ function tidy(failures: FailedTest[]): FailedTest[] {
     .slice(0, MOST_FAILURES)
     .map(({ test, file, message }) => ({
       test: test.trim().slice(0, LONGEST_NAME),
-      ...(file !== undefined && { file: file.slice(0, LONGEST_NAME) }),
-      ...(message !== undefined && { message: message.slice(0, LONGEST_MESSAGE) }),
+      file: file?.slice(0, LONGEST_NAME),
+      message: message?.slice(0, LONGEST_MESSAGE),
     }))
 }
 

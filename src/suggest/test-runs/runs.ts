@@ -28,7 +28,7 @@ export function testRunsIn(messages: StoredMessage[], project: string): TestRunW
         effect.call_id === undefined ? undefined : results.get(effect.call_id)
       const run = runOf(test, result?.text || effect.error || "", effect.failed, project)
       if (run === undefined) return []
-      return [{ number, ...(at !== undefined && { at }), command: effect.command.slice(0, LONGEST_COMMAND), ...run }]
+      return [{ number, at, command: effect.command.slice(0, LONGEST_COMMAND), ...run }]
     }),
   )
 }
@@ -74,7 +74,7 @@ function runOf(
     filter: test.filter,
     outcome: hasFailed ? "failed" : "passed",
     failed: told?.failed ?? (hasFailed ? 1 : 0),
-    ...(told?.passed !== undefined && { passed: told.passed }),
+    passed: told?.passed,
     failures,
     complete: !test.partial && (!hasFailed || (namesAll && !test.stops)),
   }
@@ -86,10 +86,10 @@ function folderBelow(project: string, folder: string): string | undefined {
 }
 
 function inProject({ test, file, message }: FailedTest, { folder }: TestCommand, project: string): FailedTest {
-  if (file === undefined) return { test, ...(message !== undefined && { message }) }
+  if (file === undefined) return { test, message }
   const below = pathBelow(project, file) ?? file
   const within = folder === undefined ? "" : (folderBelow(project, folder) ?? "")
   const path = within === "" || file.startsWith("/") || below.startsWith(`${within}/`) ? below : `${within}/${below}`
   const name = test.startsWith(file) ? `${path}${test.slice(file.length)}` : test
-  return { test: name, file: path, ...(message !== undefined && { message }) }
+  return { test: name, file: path, message }
 }
