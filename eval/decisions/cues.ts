@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import type { HistoryReader } from "../../src/store/history/store.ts"
-import { DOUBTS, REPORTS, STATES, SUPPORTS, TASKS } from "../../src/suggest/decisions/cues.ts"
+import { STATES, SUPPORTS, TASKS } from "../../src/suggest/decisions/cues.ts"
 import { anyPhrase } from "../../src/suggest/decisions/phrases.ts"
 import { ownLines, sentencesOf } from "../../src/suggest/decisions/typed.ts"
 import { openDecisionsHome, type Place } from "../answers/decisions-home.ts"
@@ -37,7 +37,7 @@ try {
     chats.push(...(await typedIn(home.store)))
     home.close()
   }
-  const cues = [...STATES.flatMap(([, phrases]) => phrases), ...SUPPORTS.flat(), ...TASKS, ...DOUBTS, ...REPORTS]
+  const cues = [...STATES.flatMap(([, phrases]) => phrases), ...SUPPORTS, ...TASKS]
   const holding = (phrase: string) => {
     const pattern = anyPhrase([phrase])
     return chats.filter((sentences) => sentences.some((sentence) => pattern.test(sentence))).length

@@ -4,7 +4,7 @@ import type { Knowledge } from "../store/knowledge/knowledge.ts"
 // Whether there is anything to learn, apart from learning itself: mostly there is not, and learning is much to load.
 
 /** What is learned differently from this on is learned again from everything. */
-export const LEARNER_VERSION = 9
+export const LEARNER_VERSION = 10
 
 /** Whether the history says more than what was learned from. */
 export async function isBehind(store: HistoryReader, knowledge: Knowledge): Promise<boolean> {

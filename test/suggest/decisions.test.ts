@@ -41,7 +41,6 @@ describe("a person's sentence", () => {
     "Don't retry payments, the provider charges twice",
     "I don't want tokens of a person's own account in CI",
     "let's completely remove the legacy importer",
-    "the basket is fine without a login, since guests buy more",
   ])("decides: %s", (sentence) => expect(decidedIn(sentence)).toEqual([{ quote: sentence, origin: "person" }]))
 
   test.each([
@@ -50,7 +49,6 @@ describe("a person's sentence", () => {
     ["a task", "let's fix the failing invoice test"],
     ["work on the branch", "we need to rebase and push the invoice branch"],
     ["what happens", "we need this but I get an error when the invoice is exported"],
-    ["doubt", "maybe we should store timestamps in UTC, not sure"],
     ["assent that names nothing", "yes, we should keep it"],
     ["a contrast alone", "the basket shows the gross price instead of the net price"],
     ["a command of the agent", "/always-store timestamps in UTC"],
@@ -350,7 +348,6 @@ describe("a later decision", () => {
     ],
     ["to the opposite", "telemetry should be enabled by default", "make telemetry disabled by default"],
     ["from always to never", "we should always sort the wombat table by name", "never sort the wombat table by name"],
-    ["on second thought", "let's hide the import command", "on second thought: let's call the import command load"],
     ["from there", "Number the invoice folders 1-based", "Change the invoice folders from 1-based to 0-based"],
     [
       "by taking it out",

@@ -3,8 +3,6 @@ import { sentencesOf } from "./typed.ts"
 
 // Whether a sentence says by itself what was decided; and where it does not, which question or proposal it answers.
 
-const OPENING =
-  /^(?:(?:and|also|please|but|so|then|ok|okay|k|no|nope|nah|yes|yeah|yep|yup|sure|hmm+|actually|alright|well|oh|ah|now|great|perfect|right)[\s,.:!-]+){0,4}/i
 /** Said in answer to something, where little follows. */
 const AGREES = /^(?:yes|yeah|yep|yup|sure|ok|okay|alright)\b/i
 const SHORT_ANSWER = 10
@@ -24,11 +22,10 @@ const LEAST_BEFORE = 2
 
 /** True where a stranger understands it without what was said before. */
 export function standsAlone(sentence: string): boolean {
-  const said = sentence.replace(OPENING, "")
-  if (POINTS_BACK.test(said)) return false
-  const words = said.split(/\s+/)
+  if (POINTS_BACK.test(sentence)) return false
+  const words = sentence.split(/\s+/)
   if (isShortAnswer(sentence)) return false
-  const about = subjectOf(said).length
+  const about = subjectOf(sentence).length
   if (about < LEAST_SUBJECT || (about < SMALL_SUBJECT && words.length < SHORT)) return false
   return words.every((word, i) => !pointsAt(word, words[i + 1]) || isNamedBefore(words, i))
 }
@@ -55,11 +52,9 @@ function pointsAt(word: string, next: string | undefined): boolean {
 const LOOKED_AT = 20_000
 const LONGEST = 300
 
-const PROPOSES = /\b(?:I'd|I would|I suggest|I recommend|recommended|we should|we could|the fix is)\b/i
-
 /**
  * What the agent asked or proposed last that this sentence answers: the option that it names; else the last question, with what
- * stands before it where it asks only "shall I?"; else the last proposal, or what it said on the same subject. Undefined where
+ * stands before it where it asks only "shall I?"; else what it said last on the same subject. Undefined where
  * nothing of these stands alone, or shares a word with a sentence that is more than "yes, do".
  */
 export function askedBefore(agentsText: string, sentence: string): string | undefined {
@@ -76,10 +71,7 @@ export function askedBefore(agentsText: string, sentence: string): string | unde
   const question = at < 0 ? undefined : questionAt(said, at)
   if (question !== undefined && (isShortAnswer(sentence) || sharedWords(question, sentence) > 0))
     return question.slice(0, LONGEST)
-  const fits = (one: string, least: number) => sharedWords(one, sentence) >= least && standsAlone(one)
-  return (
-    said.findLast((one) => PROPOSES.test(one) && fits(one, 1)) ?? said.findLast((one) => fits(one, LEAST_BEFORE))
-  )?.slice(0, LONGEST)
+  return said.findLast((one) => sharedWords(one, sentence) >= LEAST_BEFORE && standsAlone(one))?.slice(0, LONGEST)
 }
 
 function isShortAnswer(sentence: string): boolean {

@@ -1,5 +1,5 @@
 import { askedBefore, standsAlone } from "./alone.ts"
-import { DOUBTS, REPORTS, STATES, SUPPORTS, TASKS } from "./cues.ts"
+import { STATES, SUPPORTS, TASKS } from "./cues.ts"
 import { anyPhrase } from "./phrases.ts"
 import { subjectOf } from "./subject.ts"
 import { isPasted, LONGEST_SENTENCE, OWN_VOICE, ownLines, sentencesOf } from "./typed.ts"
@@ -102,10 +102,8 @@ const ASKS =
 
 const CUES = {
   states: STATES.map(([weight, phrases]) => [anyPhrase(phrases), weight] as const),
-  supports: SUPPORTS.map(anyPhrase),
+  supports: anyPhrase(SUPPORTS),
   tasks: anyPhrase(TASKS),
-  doubts: anyPhrase(DOUBTS),
-  reports: anyPhrase(REPORTS),
 }
 
 /** "No, …" and "yes, …" with something after it take a side. */
@@ -127,11 +125,11 @@ export function isQuestion(text: string): boolean {
 
 export function isDecision(sentence: string): boolean {
   if (sentence.length > LONGEST_SENTENCE) return false
-  if (ASKS.test(sentence) || CUES.doubts.test(sentence)) return false
+  if (ASKS.test(sentence)) return false
   const stated = CUES.states.reduce((sum, [pattern, weight]) => sum + (pattern.test(sentence) ? weight : 0), 0)
   if (stated === 0) return false
-  const supported = [...CUES.supports, ...ANSWERS].filter((pattern) => pattern.test(sentence)).length
-  const score = stated + supported - (CUES.tasks.test(sentence) ? 3 : 0) - (CUES.reports.test(sentence) ? 2 : 0)
+  const supported = [CUES.supports, ...ANSWERS].filter((pattern) => pattern.test(sentence)).length
+  const score = stated + supported - (CUES.tasks.test(sentence) ? 3 : 0)
   if (score < ENOUGH) return false
   const about = subjectOf(sentence).length
   return about >= LEAST_SUBJECT || (about > 0 && score >= PLAIN) || OPTION.test(sentence)

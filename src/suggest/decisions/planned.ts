@@ -53,12 +53,11 @@ function firstSaid({ lines }: Section): string | undefined {
     ?.slice(0, LONGEST)
 }
 
-const PLACE = /^(?:files?|directory|folder|location|path|tests?|status|date)\b[^.]{0,20}:/i
 const LEAST_WORDS = 5
 
 /** A sentence in words, not only a file, a call or a heading of what follows. */
 function isSaid(sentence: string): boolean {
-  if (PLACE.test(sentence) || /[:?]$/.test(sentence)) return false
+  if (/[:?]$/.test(sentence)) return false
   const words = sentence.replaceAll(/`[^`]*`/g, " ").match(/[A-Za-z']{2,}/g) ?? []
   return words.length >= LEAST_WORDS && subjectOf(sentence).length >= LEAST_SUBJECT
 }

@@ -56,7 +56,6 @@ type Read = Made & {
   /** The subject of the commit that it reverts. */
   takesBack?: string
   retreats: boolean
-  rethinks: boolean
 }
 
 /** Shared words of all words that two decisions are about. */
@@ -111,12 +110,11 @@ class Known {
     if (later.retreats) return !earlier.retreats && later.number - earlier.number <= MOST_BETWEEN
     if (isOtherValue(later, earlier)) return true
     const opposite = later.opposites.some((word) => earlier.sides.includes(word))
-    if (!opposite && later.against.size === 0 && !(later.rethinks && together)) return false
-    if (opposite && !later.rethinks && closest(later, earlier) < CLOSE) return false
+    if (!opposite && later.against.size === 0) return false
+    if (opposite && closest(later, earlier) < CLOSE) return false
     let shared = 0
     for (const word of later.about) if (earlier.about.has(word)) shared++
     const telling = () => [...later.about].filter((word) => earlier.about.has(word) && this.isTelling(word))
-    if (later.rethinks && together) return telling().length > 0
     const close = shared / (later.about.size + earlier.about.size - shared)
     const enough = close >= (together ? CLOSE_TOGETHER : CLOSE) || shared >= MANY
     if (shared < 2 || !enough) return false
@@ -139,8 +137,6 @@ function push<K>(map: Map<K, Read[]>, key: K, value: Read): void {
   }
 }
 
-const RETHINKS =
-  /^(?:\w+[,\s]+)?(?:thinking again|on second thought|changed my mind|scratch that|never ?mind|actually)\b/i
 const AGAINST =
   /(?:[,(] ?not|\bbut not|\band not|\binstead of|\brather than|\bremove|\bdrop|\bdelete|\bget rid of|\bno longer|\breplace|\bfrom(?=[^.\n]{1,60}? to )|\bstop|\bdon't (?:use|need|want)|\bdisable|\babandon|\binvert)\s+((?:[\w`"'./-]+\s+){0,3}[\w`"'./-]+)/gi
 /** What "that" is, the rest of the sentence says. */
@@ -169,7 +165,6 @@ function read(decision: Made): Read {
     for: new Set(subjectOf(own).filter((word) => !against.has(word))),
     against,
     retreats: isRetreat(own.trim()),
-    rethinks: RETHINKS.test(own.trim()),
   }
 }
 
