@@ -19,7 +19,7 @@ export async function doApart(work: ApartWork, options: DexOptions): Promise<{ c
   const start = { args: [version], flags: HEAP, cwd, env }
   const process = startProcess<ApartWork, { complete: boolean }, SyncProgress>(file, start)
   try {
-    return await process.ask(work, { signal, ...(onProgress && { onEvent: onProgress }) })
+    return await process.ask(work, { signal, onEvent: onProgress })
   } catch (error) {
     if (!hasSubprocessEnded(error) || error.isNotStarted) throw error
     throw new Error("The process that does it ended early.", { cause: error })

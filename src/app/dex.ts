@@ -105,7 +105,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     hasSuggestions: () => existsSync(home.suggest),
     suggestions: openSuggestions,
     takeDamaged: async () => (store ? (await store).takeDamaged() : []),
-    ...(options.staysSmall && { staysSmall: true }),
+    staysSmall: options.staysSmall,
     syncBehind: async () =>
       (await import("./sync-behind.ts")).syncBehind(home.dir, options.env, ["--max-seconds", String(EMBEDS_SECONDS)]),
     learnApart: async () => (await import("./apart.ts")).doApart("learn", options),
@@ -125,9 +125,9 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       return (await loadConnectors(outsideNames(), home.dir)).connectors
     },
     outside: () => (outside ??= loadOutside(outsideNames(), home.dir)),
-    ...(options.onProgress && { onProgress: options.onProgress }),
-    ...(options.onWait && { onWait: options.onWait }),
-    ...(options.signal && { signal: options.signal }),
+    onProgress: options.onProgress,
+    onWait: options.onWait,
+    signal: options.signal,
     lastListing: () => readListing(home.dir),
     clearCopies: async (refs, projects) => {
       clearListings(home.dir)

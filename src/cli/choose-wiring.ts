@@ -46,7 +46,7 @@ async function chosenAgents(found: readonly Wirable[], wired: ReadonlySet<string
     options: found.map(({ agent, title }) => ({
       value: agent,
       label: title,
-      ...(wired.has(agent) && { hint: "connected" }),
+      hint: wired.has(agent) ? "connected" : undefined,
     })),
     initialValues: connected.length > 0 ? connected : found.map(({ agent }) => agent),
     output: process.stderr,

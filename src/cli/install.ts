@@ -85,7 +85,7 @@ export const install = defineTool({
       writeSetting(dex.home.config, "proactive.mode", "speak")
     }
     const only_read = input.agents.length > 0 ? [] : await onlyRead(dex, report.agents)
-    return { ...report, ...(only_read.length > 0 && { only_read }) }
+    return { ...report, only_read: only_read.length > 0 ? only_read : undefined }
   },
   found: (output) =>
     output.servers === undefined

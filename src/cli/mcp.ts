@@ -28,9 +28,9 @@ export async function mcpCommand([mode, ...rest]: string[]): Promise<number> {
   const { createAgentServer } = await import("../mcp/agent.ts")
   return serve({ version: VERSION, env: process.env, cwd: process.cwd() }, (parts) =>
     createAgentServer(parts, {
-      ...(collections && { collections }),
-      ...(values["no-global"] && { noGlobal: true }),
-      ...(values.model !== undefined && { model: values.model }),
+      collections,
+      noGlobal: values["no-global"],
+      model: values.model,
     }),
   )
 }

@@ -11,7 +11,7 @@ export async function openOrPrint({ command, folder, note, problem }: ToOpen, pr
   if (why !== undefined) return { ...printed, problem: why }
   if (note !== undefined) process.stderr.write(`${note}\n`)
   const { spawnSync } = await import("node:child_process")
-  const opened = spawnSync(program, args, { stdio: "inherit", ...(folder !== undefined && { cwd: folder }) })
+  const opened = spawnSync(program, args, { stdio: "inherit", cwd: folder })
   return opened.error
     ? { ...printed, problem: `${program} could not be started (${opened.error.message}).` }
     : { lines: [] }

@@ -51,7 +51,7 @@ export async function runCommand(
         terminal: stdout(),
         home: dex.machine.home,
         numbered: keepsListings(),
-        ...(process.stdout.rows && !limited && { rows: process.stdout.rows }),
+        rows: process.stdout.rows && !limited ? process.stdout.rows : undefined,
       }
       const presented = await present({ tool, face }, output, context, input, dex)
       if ("problem" in presented) problem = presented.problem

@@ -46,7 +46,7 @@ export const watch = defineTool({
     }
     if (input.remove) {
       const { optOut } = await import("../config/projects.ts")
-      return { ...(await stateOf(dex)), ...(optOut(dex.home, dex.project) && { removed: dex.project }) }
+      return { ...(await stateOf(dex)), removed: optOut(dex.home, dex.project) ? dex.project : undefined }
     }
     return stateOf(dex)
   },
@@ -58,7 +58,7 @@ async function stateOf(dex: Dex) {
   const { isRunning, readState } = await import("../watch/instance.ts")
   if (!isRunning(dex.home)) return { running: false }
   const state = readState(dex.home)
-  return { running: true, ...(state && { state }) }
+  return { running: true, state }
 }
 
 /** True for the form that goes on running. */

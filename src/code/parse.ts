@@ -151,7 +151,7 @@ function sortOut(matches: QueryMatch[]): Found {
     if (main && name) {
       const kind = main.name === "scope" ? "scope" : (main.name.slice(4) as DefinitionKind)
       const container = by("container")
-      found.definitions.push({ node: main.node, name, kind, ...(container && { container }) })
+      found.definitions.push({ node: main.node, name, kind, container })
     } else if (used) {
       const isCall = by("call") !== undefined
       found.uses.push({ start: used.startIndex, node: used, receiver: by("receiver"), isCall })
@@ -262,14 +262,16 @@ function definitionOf(
   return {
     name,
     kind,
-    ...(container !== undefined && container.length <= MAX_NAME_CHARS && { container }),
+    container: container !== undefined && container.length <= MAX_NAME_CHARS ? container : undefined,
     line: nameRow + 1,
     end_line: lastRow(node) + 1,
-    ...(grammar.isExported(head, name) && {
-      exported: /\bexport\s+default\b/.test(head) ? ("default" as const) : true,
-    }),
-    ...(deprecated !== undefined && { deprecated }),
-    ...(doc !== undefined && { doc }),
+    exported: grammar.isExported(head, name)
+      ? /\bexport\s+default\b/.test(head)
+        ? ("default" as const)
+        : true
+      : undefined,
+    deprecated,
+    doc,
   }
 }
 
@@ -385,8 +387,8 @@ function useOf(
 ): Use {
   return {
     name,
-    ...(receiver !== undefined && { receiver }),
-    ...(container !== undefined && { container }),
+    receiver,
+    container,
     line,
     kind: isCall ? "call" : "reference",
   }

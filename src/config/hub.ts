@@ -50,10 +50,10 @@ export function readHub(home: Pick<Home, "dir">): HubChoices {
   const value = parsedFile(path)
   const { address, token, tenant, member, consents } = value
   return {
-    ...(typeof address === "string" && { address }),
-    ...(typeof token === "string" && isKey(token) && { token }),
-    ...(typeof tenant === "string" && { tenant }),
-    ...(typeof member === "string" && { member }),
+    address: typeof address === "string" ? address : undefined,
+    token: typeof token === "string" && isKey(token) ? token : undefined,
+    tenant: typeof tenant === "string" ? tenant : undefined,
+    member: typeof member === "string" ? member : undefined,
     consents: Array.isArray(consents) ? consents.filter(isConsent) : [],
   }
 }

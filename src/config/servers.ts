@@ -10,11 +10,11 @@ export function embedSettings(settings: Settings, where: Where) {
   const apiKey = provider === "none" || provider === "local" ? undefined : readKey("embed", settings, where)
   return {
     provider,
-    ...(provider === "local" && { dexDir: dexHome({ ...where.env, HOME: where.home }).dir }),
-    ...(settings["embed.url"] !== undefined && { url: settings["embed.url"] }),
-    ...(settings["embed.model"] !== undefined && { model: settings["embed.model"] }),
-    ...(settings["embed.dims"] !== undefined && { dims: settings["embed.dims"] }),
-    ...(apiKey !== undefined && { apiKey }),
+    dexDir: provider === "local" ? dexHome({ ...where.env, HOME: where.home }).dir : undefined,
+    url: settings["embed.url"],
+    model: settings["embed.model"],
+    dims: settings["embed.dims"],
+    apiKey,
   }
 }
 
@@ -23,9 +23,9 @@ export function rerankSettings(settings: Settings, where: Where) {
   if (!settings["search.rerank"]) return undefined
   const apiKey = readKey("rerank", settings, where)
   return {
-    ...(settings["rerank.url"] !== undefined && { url: settings["rerank.url"] }),
-    ...(settings["rerank.model"] !== undefined && { model: settings["rerank.model"] }),
-    ...(apiKey !== undefined && { apiKey }),
+    url: settings["rerank.url"],
+    model: settings["rerank.model"],
+    apiKey,
   }
 }
 
@@ -47,7 +47,7 @@ export function llmSettings(settings: Settings, where: Where) {
     return {
       type: "agent" as const,
       provider,
-      ...(model !== SETTINGS["llm.model"].default && { model }),
+      model: model !== SETTINGS["llm.model"].default ? model : undefined,
       maxTokens: settings["llm.max_tokens"],
       allowed: splitNames(settings["llm.allowed_agents"]),
     }
@@ -58,6 +58,6 @@ export function llmSettings(settings: Settings, where: Where) {
     model,
     temperature: settings["llm.temperature"],
     maxTokens: settings["llm.max_tokens"],
-    ...(apiKey !== undefined && { apiKey }),
+    apiKey,
   }
 }

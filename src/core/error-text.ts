@@ -185,7 +185,7 @@ export function errorText(line: string): ErrorText {
   const code = codeOf(plainLine(line))
   return {
     normalised,
-    ...(code !== undefined && { code }),
+    code,
     words: new Set([...(telling.length > 0 ? telling : all), ...(code?.toLowerCase().split(" ") ?? [])]),
     particulars: particularsOf(line, code),
   }

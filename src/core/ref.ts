@@ -47,7 +47,7 @@ export function ownerIn(text: string): string | undefined {
 
 /** The ref of the whole conversation that has this message or section. */
 export function wholeOf({ owner, source, id }: Ref): Ref {
-  return { ...(owner !== undefined && { owner }), source, id }
+  return { owner, source, id }
 }
 
 /** The same agent's and owner's conversation with another id: a parent, or what it is a fork of. */
@@ -66,8 +66,8 @@ function parseOwn(typed: string): RefQuery | undefined {
   const [, source, prefix, number] = match
   return {
     prefix: prefix!,
-    ...(source !== undefined && { source }),
-    ...(number !== undefined && { number: Number(number) }),
+    source,
+    number: number === undefined ? undefined : Number(number),
   }
 }
 
@@ -78,8 +78,8 @@ function parseDocument(typed: string): RefQuery | undefined {
   return {
     source: "docs",
     prefix,
-    ...(section !== undefined && { section }),
-    ...(number !== undefined && { number: Number(number) }),
+    section,
+    number: number === undefined ? undefined : Number(number),
   }
 }
 

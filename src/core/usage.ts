@@ -42,8 +42,8 @@ export function addRequest(a: Usage | undefined, b: Usage): Usage {
   return {
     ...addUsage(a, b),
     longest: Math.max(longestIn(a), longestIn(b)),
-    ...(a.service_tier !== undefined && a.service_tier === b.service_tier && { service_tier: a.service_tier }),
-    ...(a.speed !== undefined && a.speed === b.speed && { speed: a.speed }),
+    service_tier: a.service_tier === b.service_tier ? a.service_tier : undefined,
+    speed: a.speed === b.speed ? a.speed : undefined,
   }
 }
 

@@ -12,7 +12,7 @@ export function parseMarkdown(text: string, dialect?: MarkdownDialect): ParsedDo
   const matter = frontMatter(lines)
   const starts = blockStarts(lines.slice(matter.length), dialect).map(({ line, heading }) => ({
     line: line + matter.length,
-    ...(heading && { heading: headingOf(heading) }),
+    heading: heading && headingOf(heading),
   }))
   const headings = starts.flatMap(({ heading }) => heading ?? [])
   const sections = toSections(blocksOfLines(lines, starts))
@@ -104,8 +104,7 @@ export function blockStarts(lines: string[], dialect?: MarkdownDialect, windowCh
       : found?.starts.findLast(({ line, isFree }) => line > 1 && (isFree || lines[from + line - 2]!.trim() === ""))
     if (found && (isLast || next || found.starts.length === 0)) {
       const until = next?.line ?? Number.POSITIVE_INFINITY
-      for (const { line, heading } of found.starts)
-        if (line < until) starts.push({ line: from + line, ...(heading && { heading }) })
+      for (const { line, heading } of found.starts) if (line < until) starts.push({ line: from + line, heading })
       from = next ? from + next.line - 1 : to
       size = windowChars
       continue

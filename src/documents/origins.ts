@@ -61,7 +61,7 @@ async function npmOrigin(wanted: string, cwd: string): Promise<CollectionOrigin>
     const manifest = root && manifestIn(root)
     if (root && manifest !== undefined) {
       const version = versionIn(manifest)
-      return { kind: "npm", root, name: safeName(name), ...(version && { version }) }
+      return { kind: "npm", root, name: safeName(name), version: version || undefined }
     }
     if (dirname(folder) === folder) break
   }

@@ -62,7 +62,7 @@ export function blocksOfLines(lines: string[], starts: { line: number; heading?:
   return starts.map(({ line, heading }, i) => {
     const last_line = (starts[i + 1]?.line ?? lines.length + 1) - 1
     const text = lines.slice(line - 1, last_line).join("\n")
-    return { text, gap: "\n", first_line: line, last_line, ...(heading && { heading }) }
+    return { text, gap: "\n", first_line: line, last_line, heading }
   })
 }
 

@@ -79,7 +79,7 @@ function openaiWire(url: string, model: string, dims: number | undefined): Wire 
   const base = url.replace(/\/+$/, "")
   return {
     url: base.endsWith("/embeddings") ? base : `${base}/embeddings`,
-    body: (texts) => ({ model, input: texts, ...(dims !== undefined && { dimensions: dims }) }),
+    body: (texts) => ({ model, input: texts, dimensions: dims }),
     vectors: (answer) => {
       const data = (answer as { data?: unknown } | null)?.data
       if (!Array.isArray(data)) return undefined
@@ -99,7 +99,7 @@ const OLLAMA_URL = "http://127.0.0.1:11434"
 function ollamaWire(url: string, model: string, dims: number | undefined): Wire {
   return {
     url: `${url.replace(/\/+$/, "")}/api/embed`,
-    body: (texts) => ({ model, input: texts, truncate: true, ...(dims !== undefined && { dimensions: dims }) }),
+    body: (texts) => ({ model, input: texts, truncate: true, dimensions: dims }),
     vectors: (answer) => {
       const vectors = (answer as { embeddings?: unknown } | null)?.embeddings
       return Array.isArray(vectors) ? vectors : undefined

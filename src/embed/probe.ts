@@ -13,7 +13,7 @@ export async function probeEmbedder(
   const started = performance.now()
   const ms = () => Math.round(performance.now() - started)
   try {
-    const [vector] = await embed([GOLDEN_TEXT], { role: "document", ...(signal && { signal }) })
+    const [vector] = await embed([GOLDEN_TEXT], { role: "document", signal })
     if (golden && !isSame(vector!, golden))
       return {
         ok: false,

@@ -19,8 +19,7 @@ const BATCH = 32
 const SHORTEST = 64
 
 export function remoteEmbedder({ wire, id, dims, family, apiKey }: Remote): Embedder {
-  const ask = (texts: string[], signal?: AbortSignal) =>
-    askForVectors(wire, texts, { dims, ...(apiKey !== undefined && { apiKey }), ...(signal && { signal }) })
+  const ask = (texts: string[], signal?: AbortSignal) => askForVectors(wire, texts, { dims, apiKey, signal })
   const embed = async (texts: string[], { role, signal }: { role: EmbedRole; signal?: AbortSignal }) => {
     const vectors: Float32Array[] = []
     for (let at = 0; at < texts.length; at += BATCH) {
@@ -54,7 +53,7 @@ export async function askForVectors(wire: Wire, texts: string[], { dims, ...how 
     if (!isDexError(error) || error.code !== "embed_too_long") throw error
     const [only] = texts
     if (texts.length === 1 && only!.length < SHORTEST) throw error
-    const again = (part: string[]) => askForVectors(wire, part, { ...(dims !== undefined && { dims }), ...how })
+    const again = (part: string[]) => askForVectors(wire, part, { dims, ...how })
     if (texts.length === 1) return again([only!.slice(0, only!.length / 2).toWellFormed()])
     const half = Math.ceil(texts.length / 2)
     return [...(await again(texts.slice(0, half))), ...(await again(texts.slice(half)))]

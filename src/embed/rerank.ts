@@ -21,8 +21,8 @@ export function openReranker({ url, model, apiKey }: RerankSettings): Reranker {
         url: place,
         of: "rerank",
         body: { model, query, documents, top_n: documents.length },
-        ...(apiKey !== undefined && { apiKey }),
-        ...(signal && { signal }),
+        apiKey,
+        signal,
       })
       const scores = readScores(answer, documents.length)
       if (!scores)

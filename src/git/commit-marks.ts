@@ -25,8 +25,8 @@ export function commitMarks(subject: string, body: string): CommitMarks {
   const breaking = FOOTER.exec(body)?.groups?.what ?? BANG.exec(subject)?.groups?.what
   const reverts = revertOf(subject, body)
   return {
-    ...(breaking !== undefined && { breaking: breaking.replaceAll(/\s+/g, " ").trim().slice(0, LONGEST) }),
-    ...(reverts && { reverts }),
+    breaking: breaking?.replaceAll(/\s+/g, " ").trim().slice(0, LONGEST),
+    reverts,
   }
 }
 
@@ -36,5 +36,5 @@ function revertOf(subject: string, body: string): CommitMarks["reverts"] {
   if (reverted === undefined || (quoted !== undefined && REVERT.test(quoted))) return undefined
   const { hash, ref } = REVERTED_HASH.exec(body)?.groups ?? {}
   const named = hash ?? ref
-  return { subject: reverted.slice(0, LONGEST), ...(named !== undefined && { hash: named.toLowerCase() }) }
+  return { subject: reverted.slice(0, LONGEST), hash: named?.toLowerCase() }
 }

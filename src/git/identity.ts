@@ -11,8 +11,8 @@ export async function repositoryIdentity(folder: string): Promise<RepositoryIden
   const roots = (await outputOf(folder, ["rev-list", "--max-parents=0", "HEAD"]))?.trim().split("\n")
   const rootCommit = roots?.sort()[0]
   return {
-    ...(remote && { remote: normalRemote(remote) }),
-    ...(rootCommit && { rootCommit }),
+    remote: remote ? normalRemote(remote) : undefined,
+    rootCommit: rootCommit || undefined,
   }
 }
 

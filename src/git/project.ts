@@ -72,7 +72,7 @@ export function checkoutAt(cwd: string): { root: string; branch?: string } | und
   if (!checkout) return undefined
   const { root, git, isFolder } = checkout
   const branch = branchIn(isFolder ? git : gitFolder(root, git))
-  return { root, ...(branch !== undefined && { branch }) }
+  return { root, branch }
 }
 
 /** Where the repository of a folder keeps its own files; in a worktree, what is the worktree's. */

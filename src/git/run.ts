@@ -91,7 +91,7 @@ export function runGit(args: string[], options: RunOptions): Promise<RunEnd> {
     })
     child.on("close", (code) => {
       end()
-      resolve({ code, errors: errors.trim(), ...(stopped && { stopped }) })
+      resolve({ code, errors: errors.trim(), stopped })
     })
   })
 }

@@ -55,7 +55,7 @@ export function openAgentModel(settings: AgentModelSettings): Model {
     const most = charactersWithin(request.max_tokens ?? settings.maxTokens) * FLOOD
     const said = answerIn(answer.text.slice(0, most), request.tools)
     if (said.calls.length === 0) request.onText?.(said.text)
-    return { ...said, ...(answer.text.length > most && { finish: "length" as const }), usage }
+    return { ...said, finish: answer.text.length > most ? "length" : said.finish, usage }
   }
   const id = model === undefined ? chosen.agent.source : `${chosen.agent.source}/${model}`
   return { id, reply, used: () => ({ ...total }) }
@@ -77,7 +77,7 @@ async function ask(
     writeFileSync(systemFile, `${system}\n`, { mode: 0o600 })
     const folder = headless.keepsSessions ? join(dexDir, MODEL_RUN_FOLDER) : join(scratch, "empty")
     mkdirSync(folder, { recursive: true, mode: 0o700 })
-    const call = headless.call({ system, systemFile, scratch, machine, ...(model !== undefined && { model }) })
+    const call = headless.call({ system, systemFile, scratch, machine, model })
     for (const [path, content] of Object.entries(call.files ?? {})) {
       mkdirSync(dirname(join(folder, path)), { recursive: true, mode: 0o700 })
       writeFileSync(join(folder, path), content, { mode: 0o600 })
@@ -118,7 +118,7 @@ function runUsage({ input, output, cost_usd, text }: AgentAnswer, system: string
     input: input || tokensOf(system.length + asked.length),
     output: output ?? tokensOf(text.length),
     is_estimate: !input || output === undefined,
-    ...(cost_usd !== undefined && { cost_usd }),
+    cost_usd,
   }
 }
 

@@ -74,7 +74,7 @@ export function runProgram({ program, args, env, folder, input, limitMs, signal 
     })
     child.on("close", (code) => {
       end()
-      resolve({ code, stdout: Buffer.concat(chunks).toString("utf8"), stderr, ...(stopped && { stopped }) })
+      resolve({ code, stdout: Buffer.concat(chunks).toString("utf8"), stderr, stopped })
     })
   })
 }

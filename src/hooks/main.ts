@@ -8,6 +8,7 @@ import { loadSettings } from "../config/load.ts"
 import { isQuiet, spokenKinds } from "../config/proactive.ts"
 import type { Settings } from "../config/settings.ts"
 import { CONTEXT_TAG } from "../core/context-tag.ts"
+import { defined } from "../core/defined.ts"
 import { messageOf } from "../core/error.ts"
 import { type Item, type ItemKind, type Moment, newSuggestionId } from "../core/suggestion.ts"
 import { checkoutAt, createProjectFinder } from "../git/project.ts"
@@ -57,7 +58,7 @@ export async function hookCommand([source = "", event = ""]: string[]): Promise<
       now: Date.now(),
       started,
       left: () => limit - performance.now(),
-      ...(late !== undefined && { late }),
+      late,
     })
     // Work that cannot be interrupted may have taken longer than the timer was set to.
     if (performance.now() > limit) return stop()
@@ -209,8 +210,7 @@ async function answerHook({ source, event, stdin, env, now, started, left, late 
   const file = about.file && ((checkout && pathBelow(checkout.root, resolve(cwd, about.file))) ?? about.file)
   const moment: Moment = await withRedactedNames({
     ...about,
-    ...(file !== undefined && { file }),
-    ...(checkout?.branch !== undefined && { branch: checkout.branch }),
+    ...defined({ file, branch: checkout?.branch }),
     project,
     source,
     at: now,
@@ -230,7 +230,7 @@ async function answerHook({ source, event, stdin, env, now, started, left, late 
       suggestions,
       settings,
       moment,
-      ...(transcript !== undefined && { transcript }),
+      transcript,
       kinds,
       seen,
     })

@@ -307,8 +307,8 @@ function saidIn(text: string): { code?: string; message?: string; rules: string[
   try {
     const { error } = JSON.parse(text) as Partial<WireProblem>
     return {
-      ...(typeof error?.code === "string" && { code: error.code }),
-      ...(typeof error?.message === "string" && { message: error.message }),
+      code: typeof error?.code === "string" ? error.code : undefined,
+      message: typeof error?.message === "string" ? error.message : undefined,
       rules: (error?.rules ?? []).filter((rule) => typeof rule === "string"),
     }
   } catch {

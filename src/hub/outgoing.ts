@@ -49,9 +49,9 @@ export function outgoingOf(
   const chosen = stored.map((message) => chosenOf(message, rules, leave))
   const paths = chosen.map(pathsOf)
   const said = {
-    ...(row.title && rules.what.includes("said") && { title: row.title }),
-    ...(row.git_branch !== undefined && { git_branch: row.git_branch }),
-    ...(row.agent_version !== undefined && { agent_version: row.agent_version }),
+    title: row.title && rules.what.includes("said") ? row.title : undefined,
+    git_branch: row.git_branch,
+    agent_version: row.agent_version,
     models: row.models,
     messages: chosen,
   }
@@ -96,11 +96,11 @@ function headOf(
     id: sharedId(row.ref.id, places),
     kind: row.kind,
     ...said,
-    ...(parent && { parent: { ...parent, id: sharedId(parent.id, places) } }),
-    ...(row.fork_of !== undefined && { fork_of: sharedId(row.fork_of, places) }),
-    ...(row.started_at !== undefined && { started_at: row.started_at }),
-    ...(row.ended_at !== undefined && { ended_at: row.ended_at }),
-    ...(row.usage && { usage: row.usage }),
+    parent: parent && { ...parent, id: sharedId(parent.id, places) },
+    fork_of: row.fork_of === undefined ? undefined : sharedId(row.fork_of, places),
+    started_at: row.started_at,
+    ended_at: row.ended_at,
+    usage: row.usage,
     message_count: row.message_count,
     superseded: row.superseded,
     copied_count: row.copied_count,

@@ -263,7 +263,7 @@ async function consider(
     outgoing,
     chunks,
     digest: pushDigest(outgoing.head, consent.visibility, hashes),
-    ...(conversation !== undefined && { conversation }),
+    conversation,
   }
   const why =
     messages.length < versions.length
@@ -294,12 +294,12 @@ function rowOf(
   const name = conversation ?? known?.conversation
   return {
     ref: row.ref,
-    ...(name !== undefined && { conversation: name }),
+    conversation: name,
     shared_id: outgoing.head.id,
     project: consent.key,
     mark,
     digest,
-    ...(known?.rev !== undefined && { rev: known.rev }),
+    rev: known?.rev,
     at,
   }
 }
@@ -435,6 +435,6 @@ function refuse({ pushed, now }: PushParts, one: Prepared, error: HubError, repo
     ...rowOf(one, known, now()),
     state: "refused",
     why: error.message,
-    ...(error.trouble === "secret" && { rules: REDACTION_VERSION }),
+    rules: error.trouble === "secret" ? REDACTION_VERSION : undefined,
   })
 }

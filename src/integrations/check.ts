@@ -181,8 +181,8 @@ function readReply(line: string): Reply | undefined {
     return {
       id,
       tools: Array.isArray(result?.tools) ? result.tools.length : 0,
-      ...(info && { server: `${String(info.name)} ${String(info.version)}` }),
-      ...(error && { error: String(error.message) }),
+      server: info && `${String(info.name)} ${String(info.version)}`,
+      error: error && String(error.message),
     }
   } catch {
     return undefined

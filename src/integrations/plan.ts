@@ -72,7 +72,7 @@ export function planRemoving(path: string, added: Added, bin: Bin): FilePlan {
       after,
       added: needsLauncher ? added : undefined,
       needs_launcher: needsLauncher,
-      ...(notes.length > 0 && { note: notes.join(" ") }),
+      note: notes.length > 0 ? notes.join(" ") : undefined,
     }
   })
 }

@@ -65,7 +65,11 @@ function readWhole(file: string): Whole {
     if (version !== 1 || typeof files !== "object" || files === null) throw new Error("not of this version")
     const wrong = Object.entries(files).find(([, added]) => !isAdded(added))
     if (wrong) throw new Error(`what it says of ${wrong[0]} is incomplete`)
-    return { files, ...(private_asked === true && { private_asked }), ...(isChoice(hooks) && { hooks }) }
+    return {
+      files,
+      private_asked: private_asked === true || undefined,
+      hooks: isChoice(hooks) ? hooks : undefined,
+    }
   } catch (error) {
     throw damaged(file, messageOf(error))
   }

@@ -39,7 +39,7 @@ function install(context: ServiceContext, yes: boolean): ServiceChange {
   const { path, content } = manager
   // What runs is the dex of before, also where the file stays as it was.
   const commands = before === undefined ? manager.start : manager.restart
-  const service = { change, path, content, commands, ...(manager.note && { note: manager.note }) } as const
+  const service = { change, path, content, commands, note: manager.note || undefined } as const
   if (!yes) return { service, asked: true }
   if (change !== "none") {
     const known = readRecord(context)

@@ -4,6 +4,7 @@ import type { Machine } from "../agents/kit/connector.ts"
 import type { Bin } from "../agents/kit/wiring.ts"
 import { agents } from "../agents/registry.ts"
 import type { SourceId } from "../core/conversation.ts"
+import { defined } from "../core/defined.ts"
 import { DexError, diskError } from "../core/error.ts"
 import { redactText } from "../redact/redact.ts"
 import { absentProgram, isInstalled, loadWirings, namedAgents } from "./agents.ts"
@@ -84,7 +85,7 @@ export async function wireAgents(
         title,
         found,
         ...(found && absentOf(absentProgram(wiring, machine))),
-        ...(found && trust !== undefined && { trust }),
+        trust: found ? trust : undefined,
         ...(found && noteOf(note?.(machine, bin))),
       })),
     ...outcome,
@@ -114,7 +115,7 @@ export function unwireAgents(context: WiringContext, names: readonly string[], y
       .map(({ source, name }) => ({ agent: source, title: name, found: true })),
     // An agent that still starts the launcher must find it.
     ...carryOut(context, isStuck ? plans.filter(({ agent }) => agent !== "dex") : plans, yes),
-    ...(isNeeded && { launcher_kept: true }),
+    launcher_kept: isNeeded || undefined,
   }
 }
 
@@ -173,7 +174,7 @@ function done(context: WiringContext, plan: FilePlan): FileChange {
           toMake.length > 0
             ? toMake.filter((folder) => !`${context.dexHome}${sep}`.startsWith(folder + sep))
             : (known?.made_folders ?? []),
-        ...(kept !== undefined && { backup: kept }),
+        backup: kept,
       }
       writeRecord(file, record)
       if (plan.after !== plan.before) writeText(plan.path, plan.after!, plan.executable)
@@ -183,7 +184,7 @@ function done(context: WiringContext, plan: FilePlan): FileChange {
       delete record[plan.path]
       writeRecord(file, record)
     }
-    return { ...change, ...(backup !== undefined && { backup }) }
+    return { ...change, ...defined({ backup }) }
   } catch (error) {
     if (!(error instanceof EditProblem)) throw error
     if (known) record[plan.path] = known
@@ -211,8 +212,8 @@ function described(plan: FilePlan): FileChange {
     change: kindOf(plan),
     // Lines of somebody's settings may hold their keys.
     diff: problem === undefined ? unifiedDiff(path, before, after, redactText) : "",
-    ...(problem !== undefined && { problem }),
-    ...(note !== undefined && { note }),
+    problem,
+    note,
   }
 }
 

@@ -90,7 +90,7 @@ export async function attempt(
   }
   if (request.signal?.aborted) failure = final(stopped(settings))
   const usage = replyUsage(heard, tokensOf(JSON.stringify([body.messages, body.tools]).length))
-  if (failure) return { type: "failed", failure, sawText: heard.text !== "", ...(began && { usage }) }
+  if (failure) return { type: "failed", failure, sawText: heard.text !== "", usage: began ? usage : undefined }
   return { type: "reply", reply: { ...replyOf(heard, request), usage }, usage }
 }
 

@@ -23,8 +23,8 @@ export function readCalls(calls: Spoken[], tools: ModelTool[], finish: ModelRepl
       id,
       name,
       input: reason === undefined && "ok" in read ? read.ok : undefined,
-      ...(reason !== undefined && { invalid: { reason, raw: raw.slice(0, MOST_RAW) } }),
-      ...(extra && { extra }),
+      invalid: reason === undefined ? undefined : { reason, raw: raw.slice(0, MOST_RAW) },
+      extra,
     }
   })
 }

@@ -50,7 +50,7 @@ export function refused(status: number, words: string, server: Server, headers?:
   if (status === 429 || status >= 500)
     return {
       retry: true,
-      ...(headers && { headers }),
+      headers,
       error: (retries, waitMs) => {
         const next =
           waitMs > LONGEST_WAIT_MS

@@ -26,20 +26,21 @@ export function bodyFor(settings: LlmSettings, request: ModelRequest, maxTokens:
   return {
     model: settings.model,
     [accepts("max_tokens") ? "max_tokens" : "max_completion_tokens"]: maxTokens,
-    ...(accepts("temperature") && { temperature }),
-    ...(schema &&
-      accepts("response_format") && {
-        response_format: { type: "json_schema", json_schema: { name: "response", schema, strict: false } },
-      }),
+    temperature: accepts("temperature") ? temperature : undefined,
+    response_format:
+      schema && accepts("response_format")
+        ? { type: "json_schema", json_schema: { name: "response", schema, strict: false } }
+        : undefined,
     messages: [...(system === "" ? [] : [{ role: "system", content: system }]), ...messages.flatMap(wireMessages)],
-    ...(tools.length > 0 && {
-      tools: tools.map(({ name, description, input_schema: parameters }) => ({
-        type: "function",
-        function: { name, description, parameters },
-      })),
-    }),
+    tools:
+      tools.length > 0
+        ? tools.map(({ name, description, input_schema: parameters }) => ({
+            type: "function",
+            function: { name, description, parameters },
+          }))
+        : undefined,
     stream: true,
-    ...(accepts("stream_options") && { stream_options: { include_usage: true } }),
+    stream_options: accepts("stream_options") ? { include_usage: true } : undefined,
   }
 }
 
@@ -60,6 +61,6 @@ function wireCall({ id, name, input, extra }: ToolCall): object {
       name: name.replace(/[^\w-]+/g, "_").slice(0, 64) || "invalid",
       arguments: JSON.stringify(input ?? {}),
     },
-    ...(extra && { extra_content: extra }),
+    extra_content: extra,
   }
 }

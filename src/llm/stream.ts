@@ -1,4 +1,5 @@
 import { createParser } from "eventsource-parser"
+import { defined } from "../core/defined.ts"
 import { isRecord } from "../core/record.ts"
 import type { NetReply } from "../net/client.ts"
 
@@ -115,10 +116,10 @@ function hearCall(delta: Record<string, unknown>, heard: Heard): void {
   const wanted = isRecord(delta.function) ? delta.function : {}
   const name = typeof wanted.name === "string" ? wanted.name.trim() : ""
   const raw = typeof wanted.arguments === "string" ? wanted.arguments : (JSON.stringify(wanted.arguments) ?? "")
-  const given = {
-    ...(typeof delta.id === "string" && delta.id.trim() !== "" && { id: delta.id }),
-    ...(typeof delta.index === "number" && { index: delta.index }),
-  }
+  const given = defined({
+    id: typeof delta.id === "string" && delta.id.trim() !== "" ? delta.id : undefined,
+    index: typeof delta.index === "number" ? delta.index : undefined,
+  })
   const call = callBegun(heard.calls, name, raw === "null" ? "" : raw, given) ?? addCall(heard, given)
   Object.assign(call.given, given)
   call.name ||= name

@@ -15,6 +15,6 @@ export function usedSince<U extends ModelUsage & { requests: number }>(now: U, b
     input: now.input - before.input,
     output: now.output - before.output,
     requests: now.requests - before.requests,
-    ...(now.cost_usd !== undefined && { cost_usd: now.cost_usd - (before.cost_usd ?? 0) }),
+    cost_usd: now.cost_usd === undefined ? undefined : now.cost_usd - (before.cost_usd ?? 0),
   }
 }

@@ -70,10 +70,10 @@ function published(schema: Schema): Schema {
   const { additionalProperties: _, minLength: __, minimum, default: usual, properties, required, ...more } = schema
   return {
     ...more,
-    ...(required && required.length > 0 && { required }),
-    ...(minimum !== undefined && minimum > 1 && { minimum }),
+    required: required && required.length > 0 ? required : undefined,
+    minimum: minimum !== undefined && minimum > 1 ? minimum : undefined,
     // None and nothing are what everybody expects.
-    ...(usual !== undefined && usual !== 0 && !(Array.isArray(usual) && usual.length === 0) && { default: usual }),
+    default: usual !== undefined && usual !== 0 && !(Array.isArray(usual) && usual.length === 0) ? usual : undefined,
     ...(properties && {
       properties: Object.fromEntries(
         Object.entries(properties).map(([name, { description, ...one }]) => [

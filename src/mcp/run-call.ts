@@ -77,7 +77,7 @@ function callResult(
   return {
     output,
     text: [answerText(tool.mcp.name, output, offered, input) ?? toJson(output), ...notes].join("\n") + hidden + known,
-    ...(fresh_as_of !== undefined && { fresh_as_of }),
+    fresh_as_of,
   }
 }
 

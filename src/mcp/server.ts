@@ -49,7 +49,7 @@ export function offerTools(server: Server, tools: readonly Offered[], parts: Ser
       )
     const { signal, _meta, envelope } = mcpReq
     const client = nameIn(envelope) ?? server.getClientVersion()?.name
-    const asked = { signal, ...(_meta && { _meta }), ...(client !== undefined && { client }) }
+    const asked = { signal, _meta, client }
     return answer(tool, params.arguments ?? {}, asked, parts)
   })
 }
@@ -77,7 +77,7 @@ async function answer(
     return {
       content: [{ type: "text", text: told.text }],
       structuredContent: told.output as Record<string, unknown>,
-      ...(told.fresh_as_of !== undefined && { _meta: { "dex/fresh_as_of": told.fresh_as_of } }),
+      _meta: told.fresh_as_of === undefined ? undefined : { "dex/fresh_as_of": told.fresh_as_of },
     }
   } catch (error) {
     if (isDexError(error)) return failure(inCalls(error.message, offered))
@@ -198,7 +198,7 @@ async function listResources(
   const told = await askAs("dex_list", { limit, offset, max_tokens: MOST_ANSWER_TOKENS }, asked, parts)
   const { conversations, next_offset } = told.output as Listed
   const more = next_offset !== undefined && next_offset < MOST_LISTED
-  return { resources: conversations.map(resourceOf), ...(more && { nextCursor: String(next_offset) }) }
+  return { resources: conversations.map(resourceOf), nextCursor: more ? String(next_offset) : undefined }
 }
 
 /** The same words as dex_get gives of it, capped; what was cut is said with the call that continues. */
@@ -226,7 +226,7 @@ function resourceOf({
     title: safeLine(title),
     description: `${where} · ${message_count} messages, ~${estimated_tokens} tokens`,
     mimeType: MIME,
-    ...(date !== "" && { annotations: { lastModified: date } }),
+    annotations: date !== "" ? { lastModified: date } : undefined,
   }
 }
 

@@ -92,9 +92,9 @@ export async function send(request: NetRequest): Promise<NetReply> {
         method: request.method ?? (body === undefined ? "GET" : "POST"),
         headers,
         agent,
-        ...(limited && { signal: limited }),
+        signal: limited,
         ...(request.address !== undefined && pinned(target, request.address)),
-        ...(request.ca !== undefined && { ca: request.ca }),
+        ca: request.ca,
       }
       const sent: ClientRequest = open(target, options, resolve)
       sent.on("error", (error) => reject(Object.assign(error, { reused: sent.reusedSocket })))

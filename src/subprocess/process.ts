@@ -22,8 +22,8 @@ export function startProcess<Order, Answer, Event = never>(
       execArgv: flags,
       serialization: "advanced",
       stdio: ["ignore", "ignore", log ? "pipe" : "ignore", "ipc"],
-      ...(cwd !== undefined && { cwd }),
-      ...(env && { env: env as NodeJS.ProcessEnv }),
+      cwd,
+      env: env as NodeJS.ProcessEnv | undefined,
     })
     const fail = (error: Error) => {
       const isNotStarted = child.pid === undefined
@@ -53,7 +53,7 @@ export function startDetached(
       detached: true,
       stdio: "ignore",
       windowsHide: true,
-      ...(env && { env }),
+      env,
     })
     child.once("spawn", () => resolve(true))
     child.once("error", (error) => {

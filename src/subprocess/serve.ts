@@ -31,7 +31,7 @@ export function serveOrders<Order, Answer, Event = never>(
     try {
       said = { answer: await answer(order, { signal, emit: (event) => void send({ id, event }) }) }
     } catch (error) {
-      said = { error: messageOf(error), ...(isDexError(error) && { code: error.code }) }
+      said = { error: messageOf(error), code: isDexError(error) ? error.code : undefined }
     }
     cancels.delete(id)
     await send({ id, memory: parentPort ? 0 : process.memoryUsage.rss(), ...said })

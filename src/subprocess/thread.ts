@@ -19,7 +19,8 @@ export function startThread<Order, Answer, Event = never>(
     const worker = new Worker(file, {
       workerData: data,
       resourceLimits: limits,
-      ...(log && { stdout: true, stderr: true }),
+      stdout: log !== undefined,
+      stderr: log !== undefined,
     })
     const print = (chunk: Buffer) => log?.(chunk.toString().trimEnd())
     if (log) {

@@ -107,12 +107,13 @@ function bounded(trace: Trace): Trace {
   return {
     ...trace,
     args: shortened(trace.args) as Record<string, unknown>,
-    ...(query !== undefined && { query }),
-    ...((trace.truncation || cut) && { truncation: { ...(shortened(trace.truncation ?? {}) as object), ...cut } }),
+    query,
+    truncation: trace.truncation || cut ? { ...(shortened(trace.truncation ?? {}) as object), ...cut } : undefined,
     project: clipText(trace.project, ARG_CHARS),
-    ...(trace.error && {
-      error: { code: clipText(trace.error.code, 40), message: clipText(trace.error.message, MESSAGE_CHARS) },
-    }),
+    error: trace.error && {
+      code: clipText(trace.error.code, 40),
+      message: clipText(trace.error.message, MESSAGE_CHARS),
+    },
   }
 }
 

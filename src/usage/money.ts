@@ -54,8 +54,8 @@ export function moneyFor(spending: Spending, book: PriceBook): Priced {
       web_searches: (spending.web_searches * (rates.web_search ?? 0)) / 1e3,
       recorded: 0,
     },
-    ...(spending.web_searches > 0 && rates.web_search === undefined && { unpriced: "searches" }),
-    ...(unknown !== undefined && { unknown }),
+    unpriced: spending.web_searches > 0 && rates.web_search === undefined ? "searches" : undefined,
+    unknown,
   }
 }
 

@@ -36,7 +36,7 @@ function addOwn(
   const name = plainName(model.replace(/\*$/, ""))
   const match = `^${name.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")}${model.endsWith("*") ? "" : "$"}`
   steps.sort((a, b) => a.over - b.over)
-  source.prices.push({ provider: "own", model, match, rates, ...(steps.length > 0 && { long: steps }) })
+  source.prices.push({ provider: "own", model, match, rates, long: steps.length > 0 ? steps : undefined })
   if (typeof fast === "number") source.fast[name] = fast
   return undefined
 }

@@ -61,7 +61,7 @@ function rowsFor(sources: PriceSource[], name: string): { row: ListedPrice; pric
     const same = prices.filter(({ provider, model }) => provider === first.provider && model === first.model)
     return same.map((row) => {
       const { match: _, hours: __, ...said } = row
-      return { row, price: { ...said, from: sourceName(source), ...(fast && { fast }) } }
+      return { row, price: { ...said, from: sourceName(source), fast } }
     })
   }
   return []

@@ -92,11 +92,11 @@ const isOnlySearch = ({ input, output, cache_read, cache_write }: Usage) =>
 function spendingOf(usage: Usage, model: string | undefined, at: number): Spending {
   const { cache_write_5m = 0, cache_write_1h = 0, service_tier, speed } = usage
   return {
-    ...(model !== undefined && { model }),
+    model,
     at,
     context: contextStep(longestIn(usage)),
-    ...(service_tier !== undefined && { service_tier }),
-    ...(speed !== undefined && { speed }),
+    service_tier,
+    speed,
     answers: 1,
     input: usage.input,
     output: usage.output,

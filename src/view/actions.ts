@@ -53,7 +53,7 @@ async function forgetAction({ dex, form, to, actionToken }: Changing): Promise<V
 async function privateAction({ dex, form, to, actionToken }: Changing): Promise<ViewPage> {
   const project = given(form, "project")
   const off = form.get("off") === "yes"
-  await askTool(dex, makePrivate, { project, ...(off && { off }) })
+  await askTool(dex, makePrivate, { project, off: off || undefined })
   if (off) {
     const title = "No longer private"
     return { title, body: message(title, `${project} is shown everywhere again.`) }

@@ -105,7 +105,7 @@ export async function serveView(options: ViewOptions): Promise<ServedView> {
     const code = session.makeCode()
     const address = addressWith(code, wanted.to)
     const page = wanted.page ? opening.write(code, address) : undefined
-    return { address, ...(page !== undefined && { page }) }
+    return { address, page }
   }
   await door?.open(entry).catch((error: unknown) => log(`A second \`dex view\` will start its own: ${String(error)}`))
   void fresh.pickUp(0)

@@ -71,8 +71,8 @@ async function syncOf(dex: Dex, source: SourceId | undefined) {
   const deps = await dex.syncDeps()
   const connectors = deps.connectors.filter((connector) => connector.source === source)
   return syncWithThreads({ ...deps, connectors }, dex.home.index, {
-    ...(dex.signal && { signal: dex.signal }),
-    ...(dex.onProgress && { onProgress: dex.onProgress }),
+    signal: dex.signal,
+    onProgress: dex.onProgress,
   })
 }
 

@@ -64,7 +64,7 @@ export async function openProject(
     areas,
     missed,
     take: () => {
-      const change = { project, ...(files && { files: [...files] }), git }
+      const change = { project, files: files && [...files], git }
       files = new Set()
       git = false
       return change
@@ -220,7 +220,7 @@ async function askGit(project: string, args: string[], input?: string) {
       readsOnly: true,
       ceiling: dirname(project),
       onOutput: (bytes) => void chunks.push(bytes),
-      ...(input !== undefined && { input }),
+      input,
     })
     return { code, paths: Buffer.concat(chunks).toString().split("\0").filter(Boolean) }
   } catch {

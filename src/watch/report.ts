@@ -61,10 +61,10 @@ export function createReport(dex: Pick<Dex, "home" | "now">, say: (event: WatchE
       if (messages > 0) times.last_message = times.last_look
       state.messages += messages
       onLook()
-      say({ event: "looked", at: at(), ...(source && { source }), conversations, messages, duration_ms })
+      say({ event: "looked", at: at(), source: source || undefined, conversations, messages, duration_ms })
     },
     project: ({ project, files, git }: ProjectChange) =>
-      say({ event: "project", at: at(), project, ...(files && { files: files.length }), git }),
+      say({ event: "project", at: at(), project, files: files?.length, git }),
     /** Says what is watched when that is other than it was. */
     state: (agents: AgentArea[], areas: AreaWatch[], projects: string[]) => {
       const there = agents.filter(({ area }) => ["watching", "polling"].includes(area.state().how))
@@ -80,7 +80,7 @@ export function createReport(dex: Pick<Dex, "home" | "now">, say: (event: WatchE
         folders,
         polled: [...polled],
         projects,
-        ...(last !== undefined && { problem: last }),
+        problem: last,
       })
     },
     stopped: () => say({ event: "stopped", at: at() }),

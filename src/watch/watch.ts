@@ -35,8 +35,8 @@ export async function watchAll(options: WatchOptions): Promise<void> {
   let seen: string | undefined
   const syncOrder = (key: string) => ({
     type: "sync" as const,
-    ...(key !== ALL && { source: key as SourceId }),
-    ...(seen !== undefined && { after: seen }),
+    source: key !== ALL ? (key as SourceId) : undefined,
+    after: seen,
   })
   const readAgents = async (key: string): Promise<LookOutcome> => {
     const answer = await reader.ask(syncOrder(key), said.progress)
@@ -140,7 +140,7 @@ function watchAgents(
           {
             folder,
             depth,
-            ...(files && { files }),
+            files,
             skips: (path) => path === own || basename(path) === "node_modules" || skip.includes(basename(path)),
             pollEveryMs: POLL_MS,
             // Waiting for it would mean to wake up at every write of our own.

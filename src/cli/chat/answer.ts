@@ -24,12 +24,12 @@ export async function answerOn({ chat, kept }: Started, question: string, how: H
         isShown = true
         running.say(sentence)
       },
-      ...(how.verbose && {
-        onStep: (step: Step) => {
-          running.end()
-          showStep(step)
-        },
-      }),
+      onStep: how.verbose
+        ? (step: Step) => {
+            running.end()
+            showStep(step)
+          }
+        : undefined,
     })
     .finally(running.end)
   kept.answer(turn)

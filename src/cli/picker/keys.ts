@@ -75,13 +75,13 @@ const MODIFIERS: Record<string, string> = { "3": "alt-", "5": "ctrl-" }
 
 function escapedKey(input: string): { key?: Key; length: number } {
   const linux = /^\x1b\[\[([A-E])/.exec(input)
-  if (linux) return { ...(linux[1] === "A" && { key: { name: "f1" } }), length: linux[0].length }
+  if (linux) return { key: linux[1] === "A" ? { name: "f1" } : undefined, length: linux[0].length }
   const sequence = /^\x1b(?:\[([0-?]*)[ -/]*|O)([@-~])/.exec(input)
   if (sequence) {
     const [whole, parameters = "", final = ""] = sequence
     const [first = "", modifier = ""] = parameters.split(";")
     const name = final === "~" ? NUMBERED[first] : FINAL[final]
-    return { ...(name && { key: { name: `${MODIFIERS[modifier] ?? ""}${name}` } }), length: whole.length }
+    return { key: name ? { name: `${MODIFIERS[modifier] ?? ""}${name}` } : undefined, length: whole.length }
   }
   const [, sign = ""] = /^\x1b(.)/su.exec(input) ?? []
   // Escape, and then something that begins anew.

@@ -26,9 +26,9 @@ export async function rowsTyped(dex: Dex, { text, filter, limit }: RowQuery, rea
     await dex.index(),
     {
       text,
-      ...(filter.source !== undefined && { sources: [filter.source] }),
-      ...(filter.here && { project: dex.project }),
-      ...(filter.days !== undefined && { after: dex.now() - filter.days * DAY_MS }),
+      sources: filter.source === undefined ? undefined : [filter.source],
+      project: filter.here ? dex.project : undefined,
+      after: filter.days === undefined ? undefined : dex.now() - filter.days * DAY_MS,
       inside: dex.project,
       limit: MOST_TYPED,
     },
@@ -40,7 +40,7 @@ export async function rowsTyped(dex: Dex, { text, filter, limit }: RowQuery, rea
       ...row,
       ref: formatRef(ref),
       project,
-      ...(snippet !== undefined && { snippet }),
+      snippet,
     }))
   return { rows, hasMore: found.length === MOST_TYPED, note: "" }
 }
@@ -57,9 +57,9 @@ export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): P
     explain: false,
     limit,
     offset: 0,
-    ...(filter.source !== undefined && { source: filter.source }),
-    ...(filter.here && { project: dex.project }),
-    ...(filter.days !== undefined && { from: `${filter.days}d` }),
+    source: filter.source,
+    project: filter.here ? dex.project : undefined,
+    from: filter.days === undefined ? undefined : `${filter.days}d`,
   })
   // A part of a path would do for the search.
   const results = output.results.filter(({ project }) => !filter.here || project === dex.project)

@@ -10,9 +10,9 @@ export type FoundRows = { rows: PickerRow[]; hasMore: boolean; note: string }
 /** The newest conversations, as `dex list` has them. */
 export async function newestRows(dex: Dex, filter: PickerFilter, limit: number): Promise<FoundRows> {
   const { rows, total } = await (await dex.store()).list({
-    ...(filter.source !== undefined && { source: filter.source }),
-    ...(filter.here && { in_project: dex.project }),
-    ...(filter.days !== undefined && { from: dex.now() - filter.days * DAY_MS }),
+    source: filter.source,
+    in_project: filter.here ? dex.project : undefined,
+    from: filter.days === undefined ? undefined : dex.now() - filter.days * DAY_MS,
     kinds: PERSONS_KINDS,
     inside: dex.project,
     limit,

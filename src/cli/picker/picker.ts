@@ -219,7 +219,7 @@ function lookOf({ output, terminal, dex, chooses }: PickerOptions): PickerLook {
     columns: output.columns || 80,
     rows: output.rows || 24,
     color: terminal.color,
-    ...(terminal.program !== undefined && { program: terminal.program }),
+    program: terminal.program,
     unicode: glyphsOf(process.env).rule === "─",
     now: dex.now(),
     enter: chooses ? "choose" : "resume",

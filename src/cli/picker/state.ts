@@ -193,11 +193,11 @@ function next<T>(all: readonly T[], now: T | undefined): T | undefined {
 }
 
 function withSource({ source: _, ...rest }: PickerFilter, source: string | undefined): PickerFilter {
-  return { ...rest, ...(source !== undefined && { source }) }
+  return { ...rest, source }
 }
 
 function withDays({ days: _, ...rest }: PickerFilter, days: number | undefined): PickerFilter {
-  return { ...rest, ...(days !== undefined && { days }) }
+  return { ...rest, days }
 }
 
 function filtered(state: PickerState, filter: PickerFilter): PickerStep {

@@ -45,7 +45,7 @@ export async function drawnLines(
     root: row.project ?? "",
     unfolds,
     calls: await callsBefore(dex, row, messages),
-    ...(spelled.length > 0 && { words: wordPattern(spelled) }),
+    words: spelled.length > 0 ? wordPattern(spelled) : undefined,
   }
   return function* () {
     for (const lines of readMessages(messages, options)) yield* lines

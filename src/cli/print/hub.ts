@@ -224,7 +224,7 @@ function printLoggedOut({ logged_out, address }: Output): Printed {
 }
 
 function withOutcome(head: string[], { pushed, problem }: Pick<Output, "pushed" | "problem">): Printed {
-  if (!pushed) return { lines: head, ...(problem !== undefined && { problem: safeLine(problem) }) }
+  if (!pushed) return { lines: head, problem: problem === undefined ? undefined : safeLine(problem) }
   const { busy, sent, removed, refused, bytes, complete } = pushed
   if (busy) return { lines: head, notes: ["Another dex is sending at this moment."] }
   const done = [

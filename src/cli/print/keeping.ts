@@ -185,7 +185,7 @@ export function printDoctor(output: DoctorOutput, { terminal }: PrintContext): P
     if (check.mend) lines.push(`         → ${paint(terminal, "cyan", asTyped(check.mend, terminal))}`)
     return lines
   })
-  return { lines, ...(output.repaired && { notes: repairNotes(output.repaired) }) }
+  return { lines, notes: output.repaired && repairNotes(output.repaired) }
 }
 
 function repairNotes({ kept_as, rows, restored, damaged }: NonNullable<DoctorOutput["repaired"]>): string[] {

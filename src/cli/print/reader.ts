@@ -62,7 +62,7 @@ function wordsFor(dex: Dex, ref: Ref): string[] {
   const { refs, words } = dex.lastListing()
   const isListed = refs.some((text) => {
     const { source, prefix: id = "", owner } = parseRef(text) ?? {}
-    return source !== undefined && isSameConversation({ source, id, ...(owner !== undefined && { owner }) }, ref)
+    return source !== undefined && isSameConversation({ source, id, owner }, ref)
   })
   return isListed ? words : []
 }

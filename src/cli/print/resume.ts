@@ -11,5 +11,5 @@ export function printResume(output: OutputOf<typeof resume>): Promise<Printed> {
 function commandLine({ command, folder, note, problem }: OutputOf<typeof resume>): Printed {
   if (problem) return { lines: [], problem }
   const typed = command.join(" ")
-  return { lines: [folder ? `cd ${shellQuote(folder)} && ${typed}` : typed], ...(note && { notes: [note] }) }
+  return { lines: [folder ? `cd ${shellQuote(folder)} && ${typed}` : typed], notes: note ? [note] : undefined }
 }

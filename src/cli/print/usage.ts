@@ -21,7 +21,7 @@ export function printUsage(output: Output, { terminal, home, numbered }: PrintCo
   return {
     lines: [headLine(output), ...sparkLines(output, terminal), "", ...table],
     notes: [...priceNotes(output), ...output.notes.map(safeLine)],
-    ...(isListed && numbered && { listing: output.rows.map(({ key }) => key) }),
+    listing: isListed && numbered ? output.rows.map(({ key }) => key) : undefined,
   }
 }
 
@@ -79,7 +79,7 @@ function tableOf({ rows, by, plan }: Output, terminal: Terminal, home: string): 
   const { cost, tokens, input, output, read, written, subagents } = COLUMNS as Record<string, Column>
   const isWide = terminal.columns >= WIDE
   const columns = [
-    { ...cost!, ...(plan !== undefined && { name: "list price" }) },
+    { ...cost!, name: plan === undefined ? cost!.name : "list price" },
     tokens!,
     ...(isWide ? [input!, output!, read!, written!] : []),
     ...(rows.some(({ subagent_cost }) => subagent_cost > 0) ? [subagents!] : []),

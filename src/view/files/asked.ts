@@ -35,7 +35,7 @@ export async function fileAsked(request: Pick<PageRequest, "dex" | "query">): Pr
   await notPrivate(request.dex, place)
   const rev = query.get("rev") ?? ""
   if (/[\0-\x1f]/.test(rev)) throw new DexError("usage", "That is no name of a commit.")
-  return { dex, project, path, place, ...(rev !== "" && { rev }) }
+  return { dex, project, path, place, rev: rev !== "" ? rev : undefined }
 }
 
 /** A path of the project's own, as git writes it. Neither `..`, nor a path from elsewhere, nor a link leads out. */

@@ -66,7 +66,7 @@ async function blamedBefore(asked: FileAsked): Promise<Blamed | { why: string }>
 async function blamedNow(asked: FileAsked): Promise<Blamed | { why: string }> {
   const { dex, place, path, rev } = asked
   try {
-    const answer = await askTool(dex, blame, { target: place, ...(rev !== undefined && { rev }) })
+    const answer = await askTool(dex, blame, { target: place, rev })
     if (answer.kind === "folder")
       return { why: `${path} is a folder. dex blame ${path} tells who wrote how much of it.` }
     if (answer.kind === "commits") return { why: `There is no file ${path} any more.` }

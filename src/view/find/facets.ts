@@ -40,7 +40,7 @@ export async function facetsHtml(dex: Dex, asked: FindQuestion, to: Addresses): 
     values.map((value) => ({
       says: says(value),
       title: name === "project" ? path(value) : "",
-      ...(asked.words === "" && { count: counts(value) }),
+      count: asked.words === "" ? counts(value) : undefined,
       isChosen: asked.narrowed[name]?.toLowerCase() === value.toLowerCase(),
       address: addressWith(to, asked, { [name]: asked.narrowed[name] === value ? undefined : value }),
     }))

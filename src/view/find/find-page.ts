@@ -29,7 +29,7 @@ export async function findPage({ query, to, dex }: PageRequest): Promise<ViewPag
     words: asked.words,
     kept: asked.narrowed,
     body,
-    ...((isQuick || query.has("part")) && { isPart: true }),
+    isPart: isQuick || query.has("part"),
   }
 }
 
@@ -117,9 +117,9 @@ async function quickRows(dex: Dex, asked: FindQuestion): Promise<Found | undefin
   if (!hasTerms(asked) || MORE_THAN_WORDS.test(words) || Object.keys(others).length > 0) return undefined
   const typed = {
     text: words,
-    ...(source !== undefined && { sources: [source] }),
-    ...(project !== undefined && { project }),
-    ...(from !== undefined && { after: parseDate(from, "from", dex.now()) }),
+    sources: source === undefined ? undefined : [source],
+    project,
+    after: from === undefined ? undefined : parseDate(from, "from", dex.now()),
     inside: dex.project,
     limit: ROWS_AT_ONCE,
   }
@@ -128,7 +128,7 @@ async function quickRows(dex: Dex, asked: FindQuestion): Promise<Found | undefin
   if (found.length === 0) return undefined
   const rows = found.map(({ ref, time, project: path = "", snippet, ...row }) => ({
     ...{ ...row, id: formatRef(ref), date: time, project: path },
-    ...(snippet !== undefined && { snippet }),
+    snippet,
   }))
   return { rows, says: "Newest first, until you pause", notes: [], hasMore: false }
 }

@@ -21,5 +21,5 @@ export function sectionPage(request: PageRequest, title: string, content: Html, 
 /** From which day to which, as the address says. */
 export function rangeGiven(query: URLSearchParams): { from?: string; to?: string } {
   const [from, to] = [query.get("from") ?? "", query.get("to") ?? ""]
-  return { ...(from !== "" && { from }), ...(to !== "" && { to }) }
+  return { from: from !== "" ? from : undefined, to: to !== "" ? to : undefined }
 }

@@ -126,7 +126,7 @@ function addPrompt(shape: ConversationShape, message: StoredMessage): void {
     .trim()
     .slice(0, PROMPT_CHARS * 2)
     .replaceAll(/\s+/g, " ")
-  if (text !== "") shape.prompts.push({ number, text: text.slice(0, PROMPT_CHARS), ...(at !== undefined && { at }) })
+  if (text !== "") shape.prompts.push({ number, text: text.slice(0, PROMPT_CHARS), at })
 }
 
 function addEffects(shape: ConversationShape, { number, effects }: StoredMessage): void {
@@ -147,7 +147,7 @@ function addEffects(shape: ConversationShape, { number, effects }: StoredMessage
     } else if (effect.type === "command") {
       const isTest = testCommand(effect.command) !== undefined
       const { failed } = effect
-      shape.commands.push({ number, command: effect.command, isTest, ...(failed !== undefined && { failed }) })
+      shape.commands.push({ number, command: effect.command, isTest, failed })
       if (failed) shape.marks.push({ number, mark: "failed", text: effect.command })
     } else if (effect.type === "commit") {
       shape.made.push({ number, name: effect.hash, subject: effect.subject, isCommit: true })

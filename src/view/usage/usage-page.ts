@@ -26,7 +26,7 @@ export async function usagePage(request: PageRequest): Promise<ViewPage> {
   const by = USAGE_GROUPS.find((one) => one === query.get("by")) ?? "day"
   const filters = filtersIn(query)
   const isAll = query.has("all")
-  const output = await askTool(dex, usage, { by, ...filters, ...(isAll && { limit: ALL_ROWS }) })
+  const output = await askTool(dex, usage, { by, ...filters, limit: isAll ? ALL_ROWS : undefined })
   if (output.total.answers === 0 && request.isLearning())
     return page(html`<div class="usage"><header class="title"><h1>Usage</h1></header></div>`)
   const links = USAGE_GROUPS.map(
@@ -178,7 +178,7 @@ async function labelOf(
   const link = (address: string, text: string, hint?: string) =>
     html`<a class="title" href="${address}"${hint !== undefined && html` title="${hint}"`}>${text}</a>`
   const { project, source } = filters
-  const found = { ...(project !== undefined && { project }), ...(source !== undefined && { source }) }
+  const found = { project, source }
   switch (by) {
     case "day":
     case "month":
