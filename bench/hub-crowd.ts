@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises"
 import { asOwner } from "../hub/src/store/owner.ts"
 import { addMember, addToken, grantProject, tenantNamed } from "../hub/src/store/people.ts"
-import { type HubClient, openHub } from "../src/hub/client.ts"
+import { type HubClient, openHub } from "../src/hub-client/client.ts"
 import { type Outgoing, pushOne } from "./hub-start.ts"
 
 // Many people at once: some search while others push. Each thing begins when it is due, whether or not the one before has

@@ -1,6 +1,6 @@
 import { fields } from "../src/agents/hooks.ts"
 import { agentOf } from "../src/agents/registry.ts"
-import { contextText } from "../src/hooks/main.ts"
+import { contextText } from "../src/serve/hooks/main.ts"
 
 // Stands in for `dex hook` where every moment must be answered: reads and writes as dex does, and always has one thing to say.
 

@@ -16,14 +16,14 @@ const HOT = [
   /^src\/store\/(history\/sqlite-history|index\/search-index)\.ts$/,
 ]
 /** A hook has no time to look for another file. */
-const HOT_IN_HOOKS = [...HOT, /^src\/agents\/hooks\.ts$/, /^src\/hooks\/late\.ts$/]
+const HOT_IN_HOOKS = [...HOT, /^src\/agents\/hooks\.ts$/, /^src\/serve\/hooks\/late\.ts$/]
 /** With fewer the shared file is large for whoever needs little of it: at a sixth of the pieces `dex mcp` took 1.12 times as long to start. */
 const MANY_PIECES = 1 / 5
 /** What the first file chooses from, each in one piece. */
 const ENTRIES = {
   "src/cli/main.ts": "./main.js",
   "src/cli/usage-line.ts": "./usage-line.js",
-  "src/hooks/main.ts": "./hook.js",
+  "src/serve/hooks/main.ts": "./hook.js",
   "src/tools/blame/run.ts": "./blame.js",
 }
 const IS_OURS = /^(?:src|packages)\//
@@ -68,7 +68,7 @@ export async function bundle({ outdir, version, plugins = [] }) {
   const main = await inOneFile({ main: "src/cli/main.ts" })
   const blame = await inOneFile({ blame: "src/tools/blame/run.ts" })
   writeFileSync(`${outdir}/main.js`, compiledAhead(readFileSync(`${outdir}/main.js`, "utf8")))
-  const hook = await inOneFile({ hook: "src/hooks/main.ts" }, HOT_IN_HOOKS)
+  const hook = await inOneFile({ hook: "src/serve/hooks/main.ts" }, HOT_IN_HOOKS)
   const first = await inOneFile({ dex: "src/cli/dex.ts" })
   const pieces = await inPieces({
     ...common,
@@ -83,7 +83,7 @@ export async function bundle({ outdir, version, plugins = [] }) {
       "apart-process": "src/app/apart-process.ts",
       "helper-process": "src/embed/helper-process.ts",
       "look-up-process": "src/cli/picker/look-up-process.ts",
-      "serve-thread": "src/mcp/serve-thread.ts",
+      "serve-thread": "src/serve/mcp/serve-thread.ts",
       "reader-process": "src/watch/reader-process.ts",
       index: "src/library/index.ts",
       agent: "src/library/agent.ts",

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest"
-import { openHub } from "../../src/hub/client.ts"
+import { openHub } from "../../src/hub-client/client.ts"
 import { asOperator } from "./support/nodes.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { hubEnv, request, startHub } from "./support/server.ts"

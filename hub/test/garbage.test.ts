@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest"
-import { chunksOf, pushDigest, type WireMessage } from "../../src/hub/wire.ts"
+import { chunksOf, pushDigest, type WireMessage } from "../../src/hub-client/wire.ts"
 import { removeAbandoned, removeUnnamedChunks } from "../src/store/abandoned.ts"
 import type { Viewer } from "../src/store/connection.ts"
 import { openTenantHistory } from "../src/store/history.ts"

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { zstdCompressSync } from "node:zlib"
 import { describe, expect, test } from "vitest"
-import { chunksOf, MAX_CHUNK_PLAIN } from "../../src/hub/wire.ts"
+import { chunksOf, MAX_CHUNK_PLAIN } from "../../src/hub-client/wire.ts"
 import { openTenantHistory } from "../src/store/history.ts"
 import { headNamed, saying } from "./support/laptop.ts"
 import { hasPostgres } from "./support/postgres.ts"

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { zstdCompressSync } from "node:zlib"
 import { expect, test } from "vitest"
-import { MAX_CHUNK_PLAIN } from "../../src/hub/wire.ts"
+import { MAX_CHUNK_PLAIN } from "../../src/hub-client/wire.ts"
 import { saying } from "./support/laptop.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest"
-import { unpackChunk } from "../../src/hub/wire.ts"
+import { unpackChunk } from "../../src/hub-client/wire.ts"
 import { tempDir } from "../../test/support/temp.ts"
 import { createFollower } from "../src/shards/follow.ts"
 import type { Viewer } from "../src/store/connection.ts"

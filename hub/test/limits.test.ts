@@ -1,6 +1,6 @@
 import { Hono, type MiddlewareHandler } from "hono"
 import { describe, expect, test } from "vitest"
-import { openHub } from "../../src/hub/client.ts"
+import { openHub } from "../../src/hub-client/client.ts"
 import { limitLogins, limitRequests, limitUnknown, type RequestLimits } from "../src/http/limits.ts"
 import { migrate } from "../src/store/migrate.ts"
 import { MIGRATIONS } from "../src/store/migrations.ts"

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest"
-import { chunksOf, pushDigest } from "../../src/hub/wire.ts"
+import { chunksOf, pushDigest } from "../../src/hub-client/wire.ts"
 import { conversation, said, unit } from "../../test/support/conversations.ts"
 import { headOf, newLaptop, wireMessages } from "./support/laptop.ts"
 import { hasPostgres } from "./support/postgres.ts"

@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto"
 import { describe, expect, test } from "vitest"
-import { chunksOf, type PlanResponse, type WireChunk, type WireMessage } from "../../src/hub/wire.ts"
+import { chunksOf, type PlanResponse, type WireChunk, type WireMessage } from "../../src/hub-client/wire.ts"
 import { openTenantHistory } from "../src/store/history.ts"
 import { headNamed, saying } from "./support/laptop.ts"
 import { hasPostgres } from "./support/postgres.ts"

@@ -1,6 +1,6 @@
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
-import { lookAt } from "../files/look-at.ts"
+import { lookAt } from "../core/look-at.ts"
 import type { Machine } from "./kit/connector.ts"
 import { agents } from "./registry.ts"
 

@@ -1,5 +1,5 @@
 import { formatRef } from "../core/ref.ts"
-import type { HubClient } from "../hub/client.ts"
+import type { HubClient } from "../hub-client/client.ts"
 import type { PassageSource } from "./passage-source.ts"
 import type { EditedFiles, SentPassage, SentPassages } from "./team-questions.ts"
 

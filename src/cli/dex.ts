@@ -29,7 +29,7 @@ module.enableCompileCache?.()
 process.removeAllListeners("warning")
 if (process.argv[2] === "hook" && !isPersons(process.argv.slice(3))) {
   // An agent waits for it: it starts without the rest, and ends the process itself.
-  const { hookCommand } = await import("../hooks/main.ts")
+  const { hookCommand } = await import("../serve/hooks/main.ts")
   await hookCommand(process.argv.slice(3))
 }
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

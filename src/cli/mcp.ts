@@ -24,8 +24,8 @@ export async function mcpCommand([mode, ...rest]: string[]): Promise<number> {
   const { values } = parse(rest)
   if (values.help) return help()
   const collections = values.collections?.flatMap((names) => names.split(",").filter(Boolean))
-  const { serve } = await import("../mcp/serve.ts")
-  const { createAgentServer } = await import("../mcp/agent.ts")
+  const { serve } = await import("../serve/mcp/serve.ts")
+  const { createAgentServer } = await import("../serve/mcp/agent.ts")
   return serve({ version: VERSION, env: process.env, cwd: process.cwd() }, (parts) =>
     createAgentServer(parts, {
       collections,

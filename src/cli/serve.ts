@@ -14,7 +14,7 @@ const OPTIONS = [
 ] as const
 
 async function help(): Promise<string> {
-  const [{ pageHelp }, { offered }] = await Promise.all([import("./help.ts"), import("../mcp/definitions.ts")])
+  const [{ pageHelp }, { offered }] = await Promise.all([import("./help.ts"), import("../serve/mcp/definitions.ts")])
   const names = offered.map(({ mcp }) => mcp.name)
   return pageHelp(
     {
@@ -47,7 +47,7 @@ export async function serveCommand(args: string[]): Promise<number> {
     throw new DexError("usage", "--host and --behind-tls are for HTTP. Give a port too: dex serve --port 7337 …")
   if (process.stdin.isTTY)
     process.stderr.write("dex is serving MCP: it waits for an agent's messages on stdin. Ctrl-D stops it.\n")
-  const { serve } = await import("../mcp/serve.ts")
+  const { serve } = await import("../serve/mcp/serve.ts")
   return serve(start)
 }
 

@@ -1,8 +1,8 @@
 import { closeSync } from "node:fs"
 import { join } from "node:path"
 import { messageOf } from "../core/error.ts"
-import { isAbsent } from "../files/look-at.ts"
-import { openFile, RefusedFile, readOpened } from "../files/read-file.ts"
+import { isAbsent } from "../core/look-at.ts"
+import { openFile, RefusedFile, readOpened } from "../core/read-file.ts"
 import {
   isSetting,
   readTextValue,

@@ -1,7 +1,7 @@
 import { closeSync } from "node:fs"
 import { join } from "node:path"
 import { DexError, messageOf } from "../core/error.ts"
-import { openFile, RefusedFile, readOpened } from "../files/read-file.ts"
+import { openFile, RefusedFile, readOpened } from "../core/read-file.ts"
 import type { Settings } from "./settings.ts"
 
 export const KEYS_FOR = ["embed", "rerank", "llm"] as const

@@ -2,7 +2,7 @@ import { closeSync, fstatSync, lstatSync, readlinkSync, realpathSync } from "nod
 import { lstat, readdir, realpath, stat } from "node:fs/promises"
 import { basename, dirname, join, sep } from "node:path"
 import { DexError } from "../core/error.ts"
-import { type OpenedFile, openFile, RefusedFile, readOpened } from "../files/read-file.ts"
+import { type OpenedFile, openFile, RefusedFile, readOpened } from "../core/read-file.ts"
 import { formatOf, MAX_DOCUMENT_BYTES } from "./document.ts"
 
 /** `path` is relative to the root, with forward slashes. */

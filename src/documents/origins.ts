@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { realpath, stat } from "node:fs/promises"
 import { basename, dirname, join, resolve } from "node:path"
 import { DexError } from "../core/error.ts"
-import { readText } from "../files/read-file.ts"
+import { readText } from "../core/read-file.ts"
 import { formatOf } from "./document.ts"
 
 /** `only`: the one file in `root` that is meant. `name` fits a ref: letters, digits, `.`, `_` and `-`. */

@@ -2,7 +2,7 @@ import { hash } from "node:crypto"
 import { readdirSync } from "node:fs"
 import { dirname, join, relative, sep } from "node:path"
 import { DexError } from "../core/error.ts"
-import { readBytes } from "../files/read-file.ts"
+import { readBytes } from "../core/read-file.ts"
 import { LOCAL_FILES } from "./local-files.ts"
 
 type FileSums = Readonly<Record<string, string>>

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { join } from "node:path"
 import { DexError } from "../core/error.ts"
-import { LONGEST_SOCKET, privateFolder, shortFolder } from "../files/private-folder.ts"
+import { LONGEST_SOCKET, privateFolder, shortFolder } from "../core/private-folder.ts"
 import type { EmbedRole } from "./embedder.ts"
 import { type LocalPackage, localFolder } from "./local-package.ts"
 

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { readText } from "../core/read-file.ts"
 import { integer, object, readAs, type Schema, text } from "../core/schema.ts"
-import { readText } from "../files/read-file.ts"
 
 /** The optional package with the model that runs on this machine, as it is installed in dex's own folder. */
 export type LocalPackage = {

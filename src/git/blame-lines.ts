@@ -1,6 +1,6 @@
 import { join } from "node:path"
 import { DexError } from "../core/error.ts"
-import { lookAt } from "../files/look-at.ts"
+import { lookAt } from "../core/look-at.ts"
 import { nameIn } from "./commit-diffs.ts"
 import { type RunEnd, runGit } from "./run.ts"
 

@@ -1,8 +1,8 @@
 import { realpathSync } from "node:fs"
 import { dirname, isAbsolute, join, resolve } from "node:path"
+import { lookAt } from "../core/look-at.ts"
 import { isFolding, isSamePath } from "../core/path-key.ts"
-import { lookAt } from "../files/look-at.ts"
-import { readStart } from "../files/read-file.ts"
+import { readStart } from "../core/read-file.ts"
 
 /**
  * The project that a working directory belongs to: its git root, with worktrees folded into the repository they come

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process"
 import { join, resolve } from "node:path"
 import { DexError } from "../core/error.ts"
-import { lookAt } from "../files/look-at.ts"
+import { lookAt } from "../core/look-at.ts"
 import { killTree } from "./kill-tree.ts"
 import { gitFolderOf, readHead } from "./project.ts"
 

@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { languageOf } from "../code/languages.ts"
-import { lookAt } from "../files/look-at.ts"
+import { lookAt } from "../core/look-at.ts"
 import { listGitFiles } from "../git/list-files.ts"
 
 /** More is said, not read. Linux has 60,000 files of C; a project of one team has a tenth of it. */

@@ -19,7 +19,7 @@ import {
 } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { messageOf } from "../core/error.ts"
-import { RefusedFile, readBytes } from "../files/read-file.ts"
+import { RefusedFile, readBytes } from "../core/read-file.ts"
 import { EditProblem } from "./edit.ts"
 
 /** Claude Code's settings hold a history and grow to some megabytes. */

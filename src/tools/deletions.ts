@@ -4,7 +4,7 @@ import { type Connector, isUnreadable, type Machine, type Unit } from "../agents
 import { agents } from "../agents/registry.ts"
 import { DAY_MS } from "../core/dates.ts"
 import { grouped } from "../core/format.ts"
-import { readText } from "../files/read-file.ts"
+import { readText } from "../core/read-file.ts"
 import type { Dex } from "./context.ts"
 
 /** Claude Code deletes a transcript so long after it last changed, unless its settings say otherwise. */

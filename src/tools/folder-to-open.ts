@@ -1,4 +1,4 @@
-import { isFolder } from "../files/look-at.ts"
+import { isFolder } from "../core/look-at.ts"
 import { normalRemote, repositoryIdentity } from "../git/identity.ts"
 import type { ConversationRow } from "../store/history/store.ts"
 import type { Dex } from "./context.ts"

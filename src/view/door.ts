@@ -4,14 +4,14 @@ import { connect, createServer, type Server, type Socket } from "node:net"
 import { dirname, join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import type { Home } from "../config/home.ts"
-import { flag, object, optional, readAs, text } from "../core/schema.ts"
 import {
   belongsToUser,
   isWritableByOthers,
   LONGEST_SOCKET,
   privateFolder,
   shortFolder,
-} from "../files/private-folder.ts"
+} from "../core/private-folder.ts"
+import { flag, object, optional, readAs, text } from "../core/schema.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 
 // How a second `dex view` gets in through the one that runs: over a socket in a folder that only this user can look into. No port

@@ -84,7 +84,7 @@ async function sendShared(dex: Dex): Promise<void> {
   const { isSharing } = await import("../config/hub.ts")
   if (!isSharing(dex.home)) return
   const { pushNow } = await import("../tools/hub/push-now.ts")
-  const { isHubError } = await import("../hub/client.ts")
+  const { isHubError } = await import("../hub-client/client.ts")
   await pushNow(dex, { byItself: true, maxMs: SENDS_MS }).catch((error: unknown) => {
     if (!isHubError(error)) throw error
   })

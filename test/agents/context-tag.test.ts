@@ -5,7 +5,7 @@ import { geminiCliConnector } from "../../src/agents/gemini-cli/connector.ts"
 import type { Connector } from "../../src/agents/kit/connector.ts"
 import { opencodeConnector } from "../../src/agents/opencode/connector.ts"
 import type { RawRecord } from "../../src/core/record.ts"
-import { contextText } from "../../src/hooks/main.ts"
+import { contextText } from "../../src/serve/hooks/main.ts"
 
 const WORDS = "the marmalade archive"
 const said = contextText([

@@ -11,7 +11,7 @@ import {
 } from "../../src/agents/hooks.ts"
 import type { AgentHooks, HookInput } from "../../src/agents/kit/agent.ts"
 import type { Item } from "../../src/core/suggestion.ts"
-import { contextText } from "../../src/hooks/main.ts"
+import { contextText } from "../../src/serve/hooks/main.ts"
 
 const WHO = { session_id: "s-1", cwd: "/code/api", transcript_path: "/x.jsonl", permission_mode: "default" }
 const who = { session: "s-1", cwd: "/code/api", transcript: "/x.jsonl" }

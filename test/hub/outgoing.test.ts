@@ -2,9 +2,15 @@ import { zstdDecompressSync } from "node:zlib"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import type { Effect, Part } from "../../src/core/conversation.ts"
-import { maskedPlaces, placesOf } from "../../src/hub/mask-places.ts"
-import { type OutgoingRules, outgoingOf, pathInProject, SHARED_BY_DEFAULT, sharedId } from "../../src/hub/outgoing.ts"
-import { chunksOf, MAX_CHUNK_PLAIN, mostPlain, unpackChunk } from "../../src/hub/wire.ts"
+import { maskedPlaces, placesOf } from "../../src/hub-client/mask-places.ts"
+import {
+  type OutgoingRules,
+  outgoingOf,
+  pathInProject,
+  SHARED_BY_DEFAULT,
+  sharedId,
+} from "../../src/hub-client/outgoing.ts"
+import { chunksOf, MAX_CHUNK_PLAIN, mostPlain, unpackChunk } from "../../src/hub-client/wire.ts"
 import { redactRecord, redactText } from "../../src/redact/redact.ts"
 import type { ConversationRow, StoredMessage } from "../../src/store/history/store.ts"
 

@@ -2,7 +2,7 @@ import { once } from "node:events"
 import { createServer, type IncomingMessage } from "node:http"
 import type { AddressInfo, Socket } from "node:net"
 import { expect, onTestFinished, test } from "vitest"
-import { openHub } from "../../src/hub/client.ts"
+import { openHub } from "../../src/hub-client/client.ts"
 
 /** A server that closes its idle connections at the moment they are used again, all of them. */
 async function closing() {

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest"
 import { createDex } from "../../src/app/dex.ts"
-import { createFreshness } from "../../src/mcp/fresh.ts"
+import { createFreshness } from "../../src/serve/mcp/fresh.ts"
 import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 

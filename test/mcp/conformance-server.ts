@@ -11,8 +11,8 @@ import {
   type ServerContext,
   type ServerNotifier,
 } from "@modelcontextprotocol/server"
-import { createApp } from "../../src/http/app.ts"
-import { listen } from "../../src/http/listen.ts"
+import { createApp } from "../../src/serve/http/app.ts"
+import { listen } from "../../src/serve/http/listen.ts"
 
 // The tools, resources and prompts that the protocol's conformance suite asks for, on dex's own HTTP: its routes, token,
 // rate limit, Host and Origin checks, sessions and stateless serving. Only the MCP server behind them is another one.

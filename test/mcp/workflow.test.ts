@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { estimateTokens } from "../../src/core/tokens.ts"
-import { INSTRUCTIONS } from "../../src/mcp/definitions.ts"
+import { INSTRUCTIONS } from "../../src/serve/mcp/definitions.ts"
 import { synced } from "../support/synced.ts"
 import { warmDex as dex } from "../support/warm.ts"
 import { connect } from "./client.ts"

@@ -6,7 +6,7 @@ import { agents, isOwn, sourceIds } from "../../src/agents/registry.ts"
 import { commands } from "../../src/cli/commands.ts"
 import { everyCommand } from "../../src/cli/other-commands.ts"
 import { referencePage } from "../../src/cli/reference.ts"
-import { offered } from "../../src/mcp/definitions.ts"
+import { offered } from "../../src/serve/mcp/definitions.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
 const read = (file: string) => readFileSync(join(ROOT, file), "utf8")

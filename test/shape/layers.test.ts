@@ -5,7 +5,7 @@ import { sourceFiles as files, importedFile, readSource as read } from "../suppo
 
 /** A folder may import from the lines above its own, never from its own line or below. */
 const LAYERS = [
-  ["core", "files", "net"],
+  ["core", "net"],
   ["subprocess"],
   ["store/sqlite"],
   ["store/history"],
@@ -29,12 +29,12 @@ const LAYERS = [
     "trace",
     "usage",
   ],
-  ["ingest", "search", "headless", "blame", "hub"],
+  ["ingest", "search", "headless", "blame", "hub-client"],
   ["suggest", "deliver"],
   ["tools"],
   ["answers"],
   ["app"],
-  ["mcp", "http", "integrations", "watch", "hooks"],
+  ["serve/mcp", "serve/http", "serve/hooks", "integrations", "watch"],
   ["view"],
   ["cli", "library", "testing"],
 ]

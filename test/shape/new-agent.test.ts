@@ -32,7 +32,7 @@ const MESSAGES = [
 function begun(name: string, file: string, text: string) {
   const root = tempDir()
   const home = join(root, "home")
-  for (const folder of ["src/agents", "src/core", "src/files", "packages/more-agents"])
+  for (const folder of ["src/agents", "src/core", "packages/more-agents"])
     cpSync(join(ROOT, folder), join(root, folder), { recursive: true })
   mkdirSync(join(home, ".some", "sessions"), { recursive: true })
   const session = join(home, ".some", "sessions", file)

@@ -5,10 +5,10 @@ import { readSource, sourceFiles } from "../support/source-files.ts"
 /** What waits at a pipe, or reads without an end. `readSync` and `fstatSync` need what one of these has opened. */
 const OPENS = /^(?:readFile|readFileSync|open|openSync|openAsBlob|createReadStream|copyFile|copyFileSync|cp|cpSync)$/
 
-/** Who may, and why: everybody else goes through files/read-file.ts. */
+/** Who may, and why: everybody else goes through core/read-file.ts. */
 const ALLOWED: Record<string, string> = {
-  "files/read-file.ts": "the one reader",
-  "files/copy-file.ts": "writes a copy of what the reader opened",
+  "core/read-file.ts": "the one reader",
+  "core/copy-file.ts": "writes a copy of what the reader opened",
   "agents/kit/zstd.ts": "createReadStream of what the reader opened",
   "answers/map.run.ts": "a schema that the user names on the command line, who may name a pipe",
   "answers/recipes.ts": "a recipe that the user names or keeps in dex's folder",
@@ -16,7 +16,7 @@ const ALLOWED: Record<string, string> = {
   "app/listing.ts": "dex's own folder",
   "cli/usage-line.ts": "dex's own folder",
   "config/write.ts": "writes",
-  "http/token.ts": "dex's own folder",
+  "serve/http/token.ts": "dex's own folder",
   "integrations/files.ts": "writes",
   "integrations/record.ts": "dex's own folder",
   "integrations/watch-service.ts": "dex's own folder",

@@ -8,9 +8,9 @@ import {
   unpackChunk,
   type WireHead,
   type WireMessage,
-} from "../../src/hub/wire.ts"
+} from "../../src/hub-client/wire.ts"
 
-// A hub as the contract of src/hub/wire.ts describes it, in memory and on loopback: for what only a network can do to a
+// A hub as the contract of src/hub-client/wire.ts describes it, in memory and on loopback: for what only a network can do to a
 // client. What the real one does with PostgreSQL is tested in hub/.
 
 export const TOKEN = "dexh_standin_0123456789abcdef"

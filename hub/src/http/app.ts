@@ -1,7 +1,7 @@
 import { type Context, Hono, type MiddlewareHandler } from "hono"
 import { bodyLimit } from "hono/body-limit"
 import { codeOf } from "../../../src/core/error.ts"
-import { MAX_CHUNK_BYTES, type WireProblem } from "../../../src/hub/wire.ts"
+import { MAX_CHUNK_BYTES, type WireProblem } from "../../../src/hub-client/wire.ts"
 import { type HubLogin, resourceOf } from "../login/login.ts"
 import type { Metrics } from "../metrics.ts"
 import { type ChunkChecker, openChecker } from "../push/checker.ts"

@@ -1,4 +1,4 @@
-import type { DeviceLogin, DeviceLoginState } from "../../../src/hub/wire.ts"
+import type { DeviceLogin, DeviceLoginState } from "../../../src/hub-client/wire.ts"
 import type { OidcSettings } from "../settings.ts"
 import type { Identity } from "../store/identity.ts"
 

@@ -1,4 +1,4 @@
-import { unpackChunk } from "../../../src/hub/wire.ts"
+import { unpackChunk } from "../../../src/hub-client/wire.ts"
 import { serveOrders } from "../../../src/subprocess/serve.ts"
 import { HubProblem } from "../store/problem.ts"
 import { factsOf, packJson } from "../store/sealed.ts"

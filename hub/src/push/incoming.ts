@@ -1,7 +1,7 @@
 import { ROLES } from "../../../src/core/conversation.ts"
 import { isRecord, type RawRecord } from "../../../src/core/record.ts"
 import { choice, flag, integer, listOf, object, optional, readAs, type Schema, text } from "../../../src/core/schema.ts"
-import { SHAREABLE } from "../../../src/hub/outgoing.ts"
+import { SHAREABLE } from "../../../src/hub-client/outgoing.ts"
 import {
   type CommitRequest,
   isTooLarge,
@@ -12,7 +12,7 @@ import {
   type PlanRequest,
   unpackChunk,
   type WireMessage,
-} from "../../../src/hub/wire.ts"
+} from "../../../src/hub-client/wire.ts"
 import { redactRecord } from "../../../src/redact/redact.ts"
 import { LEVELS, type Level } from "../store/access.ts"
 import { HubProblem } from "../store/problem.ts"

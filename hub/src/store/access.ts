@@ -1,5 +1,5 @@
 import { nearest } from "../../../src/core/nearest.ts"
-import type { HubMemberLevel, HubRequest } from "../../../src/hub/wire.ts"
+import type { HubMemberLevel, HubRequest } from "../../../src/hub-client/wire.ts"
 import { recordAudit } from "./audit.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
 import { HubProblem } from "./problem.ts"

@@ -1,5 +1,5 @@
 import { formatRef, parseWholeRef } from "../../../src/core/ref.ts"
-import type { WireNotice } from "../../../src/hub/wire.ts"
+import type { WireNotice } from "../../../src/hub-client/wire.ts"
 import { recordAudit } from "./audit.ts"
 import type { Database, Viewer } from "./connection.ts"
 import { HubProblem } from "./problem.ts"

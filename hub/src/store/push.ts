@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto"
 import { sourceWithOwner } from "../../../src/core/ref.ts"
-import type { CommitRequest, CommitResponse, PlanAnswer, PlanRequest } from "../../../src/hub/wire.ts"
+import type { CommitRequest, CommitResponse, PlanAnswer, PlanRequest } from "../../../src/hub-client/wire.ts"
 import { REDACTION_VERSION } from "../../../src/redact/version.ts"
 import { recordAudit } from "./audit.ts"
 import type { Database, Query, Viewer } from "./connection.ts"

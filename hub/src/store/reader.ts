@@ -1,7 +1,7 @@
 import { isAbsolute } from "node:path"
 import type { Effect, Kind } from "../../../src/core/conversation.ts"
 import { formatRef, type Ref, type RefQuery } from "../../../src/core/ref.ts"
-import { chunkLines, type WireMessage } from "../../../src/hub/wire.ts"
+import { chunkLines, type WireMessage } from "../../../src/hub-client/wire.ts"
 import type {
   CommitRow,
   ConversationRow,

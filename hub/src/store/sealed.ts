@@ -1,7 +1,7 @@
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib"
 import type { Effect, Title } from "../../../src/core/conversation.ts"
 import type { Usage } from "../../../src/core/usage.ts"
-import type { WireHead, WireMessage } from "../../../src/hub/wire.ts"
+import type { WireHead, WireMessage } from "../../../src/hub-client/wire.ts"
 import { seal, unseal } from "./keys.ts"
 
 // What is kept of a conversation that nobody may read without its key.

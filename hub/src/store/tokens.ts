@@ -1,4 +1,4 @@
-import type { HubToken } from "../../../src/hub/client.ts"
+import type { HubToken } from "../../../src/hub-client/client.ts"
 import { recordAudit } from "./audit.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
 import { HubProblem } from "./problem.ts"

@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { onTestFinished } from "vitest"
 import type { Ref } from "../../../src/core/ref.ts"
-import { chunksOf, pushDigest, unpackChunk, type WireHead, type WireMessage } from "../../../src/hub/wire.ts"
+import { chunksOf, pushDigest, unpackChunk, type WireHead, type WireMessage } from "../../../src/hub-client/wire.ts"
 import { openStore } from "../../../src/store/history/sqlite-history.ts"
 import type { ConversationRow, HistoryReader, HistoryWriter } from "../../../src/store/history/store.ts"
 import { tempDir } from "../../../test/support/temp.ts"

@@ -1,5 +1,5 @@
 import { expect } from "vitest"
-import type { DeviceLogin, DeviceLoginState } from "../../../src/hub/wire.ts"
+import type { DeviceLogin, DeviceLoginState } from "../../../src/hub-client/wire.ts"
 import { hubWithPeople } from "./people.ts"
 import { approve, CLIENT, type Claims, startProvider } from "./provider.ts"
 

@@ -5,7 +5,7 @@ import {
   pushDigest,
   type WireHead,
   type WireMessage,
-} from "../../../src/hub/wire.ts"
+} from "../../../src/hub-client/wire.ts"
 import { request } from "./server.ts"
 import { API } from "./share.ts"
 

@@ -8,9 +8,9 @@ import { fileAt, unitOfFile } from "../../../src/agents/kit/files.ts"
 import { conversationFrom, withoutBulk } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Conversation, Effect, Hunk, Message, Part } from "../../../src/core/conversation.ts"
+import { readText } from "../../../src/core/read-file.ts"
 import { type RawRecord, string } from "../../../src/core/record.ts"
 import type { Usage } from "../../../src/core/usage.ts"
-import { readText } from "../../../src/files/read-file.ts"
 import { aiderRoots } from "./records.ts"
 
 /** Aider: one Markdown file in the project, to which every run is appended. A run is a conversation. */

@@ -1,7 +1,7 @@
 import { basename, dirname, join } from "node:path"
 import { crc32 } from "node:zlib"
+import { readBytes } from "../../core/read-file.ts"
 import { type RawRecord, string } from "../../core/record.ts"
-import { readBytes } from "../../files/read-file.ts"
 import type { Connector, Cursor, Reading, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { entriesOf, fileAt, type Report } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"

@@ -3,6 +3,7 @@ import { dirname, join } from "node:path"
 import { crc32 } from "node:zlib"
 import { defined } from "../../core/defined.ts"
 import { messageOf } from "../../core/error.ts"
+import { isAbsent } from "../../core/look-at.ts"
 import {
   array,
   isDeeperThan,
@@ -16,7 +17,6 @@ import {
   string,
   time,
 } from "../../core/record.ts"
-import { isAbsent } from "../../files/look-at.ts"
 import type { Cursor, Reading, Scratch, Seen, Skipped, Unit, Unreadable } from "../kit/connector.ts"
 import { entriesOf, workspaceFolder } from "../kit/files.ts"
 import {

@@ -1,8 +1,8 @@
 import { lstatSync, statSync } from "node:fs"
 import { crc32 } from "node:zlib"
 import { messageOf } from "../../core/error.ts"
+import { isAbsent } from "../../core/look-at.ts"
 import { isDeeperThan, MAX_DEPTH, parseArray, parseObject, type RawRecord } from "../../core/record.ts"
-import { isAbsent } from "../../files/look-at.ts"
 import type { Cursor, Reading, Scratch, Seen, Skipped, Unit, Unreadable } from "./connector.ts"
 import {
   columnsOf,

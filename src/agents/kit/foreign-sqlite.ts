@@ -11,9 +11,9 @@ import {
 } from "node:fs"
 import { basename, join } from "node:path"
 import type { DatabaseSync, StatementSync } from "node:sqlite"
+import { copyPrivately } from "../../core/copy-file.ts"
 import { codeOf } from "../../core/error.ts"
-import { copyPrivately } from "../../files/copy-file.ts"
-import { RefusedFile, readStart } from "../../files/read-file.ts"
+import { RefusedFile, readStart } from "../../core/read-file.ts"
 
 export type ForeignValue = string | number | bigint | null
 export type ForeignRow = Record<string, unknown>

@@ -1,7 +1,7 @@
 import { closeSync, readSync } from "node:fs"
 import { crc32 } from "node:zlib"
+import { openFile } from "../../core/read-file.ts"
 import { isDeeperThan, MAX_DEPTH, parseObject, type RawRecord } from "../../core/record.ts"
-import { openFile } from "../../files/read-file.ts"
 import type { Cursor, Reading, Skipped } from "./connector.ts"
 
 const CHUNK_BYTES = 1 << 20

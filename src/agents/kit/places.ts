@@ -1,5 +1,5 @@
 import { join } from "node:path"
-import { lookAt } from "../../files/look-at.ts"
+import { lookAt } from "../../core/look-at.ts"
 import type { Machine } from "./connector.ts"
 
 // Where agents keep what they write. Every command loads this file, so it imports next to nothing.

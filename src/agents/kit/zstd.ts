@@ -4,7 +4,7 @@ import { Transform } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import { createZstdDecompress, zstdDecompressSync } from "node:zlib"
 import { codeOf } from "../../core/error.ts"
-import { openFile } from "../../files/read-file.ts"
+import { openFile } from "../../core/read-file.ts"
 
 const MAX_BYTES = 2 ** 31
 /** Transcripts compress ten to thirty times; what goes further than this is made to fill a disk. */

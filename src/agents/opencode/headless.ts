@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { parse } from "jsonc-parser"
+import { readText } from "../../core/read-file.ts"
 import { number, parseObject, record, string } from "../../core/record.ts"
-import { readText } from "../../files/read-file.ts"
 import type { Headless, HeadlessReply } from "../kit/headless.ts"
 import { opencodeSettings } from "./wiring.ts"
 

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs"
 import { isAbsolute, join } from "node:path"
-import { readText } from "../../files/read-file.ts"
+import { readText } from "../../core/read-file.ts"
 import type { Machine } from "../kit/connector.ts"
 import {
   HOOK_TIMEOUT_MS,

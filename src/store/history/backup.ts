@@ -9,8 +9,8 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs"
+import { syncToDisk } from "../../core/copy-file.ts"
 import { DexError } from "../../core/error.ts"
-import { syncToDisk } from "../../files/copy-file.ts"
 import { type Db, distrustSchema, explained, isBusy, type Migrations, removeDatabase } from "../sqlite/database.ts"
 import { openSqlite } from "../sqlite/engine.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"

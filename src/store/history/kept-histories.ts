@@ -1,7 +1,7 @@
 import { existsSync, linkSync, readdirSync, renameSync, rmSync, statSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
+import { copyPrivately } from "../../core/copy-file.ts"
 import { isoDate } from "../../core/dates.ts"
-import { copyPrivately } from "../../files/copy-file.ts"
 import { removeDatabase } from "../sqlite/database.ts"
 
 // `dex restore --replace` keeps the history that was there, under a name with the day: history-until-2026-11-03.db.

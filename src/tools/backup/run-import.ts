@@ -1,7 +1,7 @@
 import { join, resolve } from "node:path"
 import { agents } from "../../agents/registry.ts"
 import { DexError } from "../../core/error.ts"
-import { isFolder } from "../../files/look-at.ts"
+import { isFolder } from "../../core/look-at.ts"
 import { normalRemote, repositoryIdentity } from "../../git/identity.ts"
 import { redactRecord } from "../../redact/redact.ts"
 import { REDACTION_VERSION } from "../../redact/version.ts"

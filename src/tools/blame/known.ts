@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { type BlameFacts, blameFacts, type LineRows } from "../../blame/facts.ts"
 import { type AgentTrace, agentTraces } from "../../blame/recorded.ts"
-import { readStart } from "../../files/read-file.ts"
+import { readStart } from "../../core/read-file.ts"
 import type { CommitDiff } from "../../git/commit-diffs.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import type { Dex } from "../context.ts"

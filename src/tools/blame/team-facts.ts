@@ -6,8 +6,8 @@ import { type AgentTrace, recordedIn } from "../../blame/recorded.ts"
 import { consentFor, readHub } from "../../config/hub.ts"
 import { DexError } from "../../core/error.ts"
 import type { CommitDiff } from "../../git/commit-diffs.ts"
-import type { HubClient } from "../../hub/client.ts"
-import { keyOfProject } from "../../hub/project-key.ts"
+import type { HubClient } from "../../hub-client/client.ts"
+import { keyOfProject } from "../../hub-client/project-key.ts"
 import type { Dex } from "../context.ts"
 
 export type TeamHub = Pick<HubClient, "ask">

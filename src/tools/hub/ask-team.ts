@@ -1,6 +1,6 @@
 import { readHub } from "../../config/hub.ts"
 import { DexError } from "../../core/error.ts"
-import { type HubClient, openHub } from "../../hub/client.ts"
+import { type HubClient, openHub } from "../../hub-client/client.ts"
 import type { Dex } from "../context.ts"
 
 const NOTHING_READ =

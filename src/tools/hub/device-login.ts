@@ -1,6 +1,6 @@
 import { DexError } from "../../core/error.ts"
-import { type HubClient, hubAddress, isHubError, openHub } from "../../hub/client.ts"
-import type { DeviceLogin } from "../../hub/wire.ts"
+import { type HubClient, hubAddress, isHubError, openHub } from "../../hub-client/client.ts"
+import type { DeviceLogin } from "../../hub-client/wire.ts"
 
 export type DeviceLoginOptions = {
   signal: AbortSignal

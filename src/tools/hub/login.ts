@@ -2,7 +2,7 @@ import type { Home } from "../../config/home.ts"
 import { type HubChoices, readHub, writeHub } from "../../config/hub.ts"
 import { isKey } from "../../config/secret.ts"
 import { DexError } from "../../core/error.ts"
-import { type HubClient, hubAddress, openHub } from "../../hub/client.ts"
+import { type HubClient, hubAddress, openHub } from "../../hub-client/client.ts"
 
 export type LoggedIn = {
   address: string

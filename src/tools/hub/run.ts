@@ -9,10 +9,10 @@ import {
   type HubStored,
   isHubError,
   openHub,
-} from "../../hub/client.ts"
-import { keyOfProject } from "../../hub/project-key.ts"
-import { feedToken, type Sharing, sharedBy } from "../../hub/push.ts"
-import type { WireNotice } from "../../hub/wire.ts"
+} from "../../hub-client/client.ts"
+import { keyOfProject } from "../../hub-client/project-key.ts"
+import { feedToken, type Sharing, sharedBy } from "../../hub-client/push.ts"
+import type { WireNotice } from "../../hub-client/wire.ts"
 import type { PushState } from "../../store/hub/pushed.ts"
 import type { Dex } from "../context.ts"
 import { resolveRef } from "../resolve.ts"

@@ -1,7 +1,7 @@
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
+import { isFolder } from "../../core/look-at.ts"
 import { KINDS } from "../../core/suggestion.ts"
-import { isFolder } from "../../files/look-at.ts"
 import { createProjectFinder } from "../../git/project.ts"
 import type { Suggestions } from "../../store/suggestions/suggestions.ts"
 import type { Dex } from "../context.ts"

@@ -1,6 +1,6 @@
 import type { Agent } from "../../agents/kit/agent.ts"
+import { lookAt } from "../../core/look-at.ts"
 import { besideOf, formatRef } from "../../core/ref.ts"
-import { lookAt } from "../../files/look-at.ts"
 import type { ConversationRow } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { type FolderToOpen, folderToOpen } from "../folder-to-open.ts"

@@ -1,5 +1,5 @@
-import { forOthers, type TakenOut } from "../../hub/for-others.ts"
-import { maskedPlaces, placesOf } from "../../hub/mask-places.ts"
+import { forOthers, type TakenOut } from "../../hub-client/for-others.ts"
+import { maskedPlaces, placesOf } from "../../hub-client/mask-places.ts"
 import type { StoredMessage } from "../../store/history/store.ts"
 
 export type SharedMessage = Pick<StoredMessage, "number" | "role" | "at" | "parts">

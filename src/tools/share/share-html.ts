@@ -1,5 +1,5 @@
 import { localMinute } from "../../core/dates.ts"
-import type { TakenOut } from "../../hub/for-others.ts"
+import type { TakenOut } from "../../hub-client/for-others.ts"
 import { outcomesOf } from "../../render/fold.ts"
 import { html, trustedHtml } from "../../render/html/html.ts"
 import { messageHtml } from "../../render/html/message-html.ts"

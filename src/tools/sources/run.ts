@@ -5,7 +5,7 @@ import { agents, isOwn } from "../../agents/registry.ts"
 import { unreadOn } from "../../agents/unread.ts"
 import type { SourceId } from "../../core/conversation.ts"
 import { isoDate } from "../../core/dates.ts"
-import { lookAt } from "../../files/look-at.ts"
+import { lookAt } from "../../core/look-at.ts"
 import type { Dex } from "../context.ts"
 import { unknownTablesOf } from "../unknown-tables-of.ts"
 

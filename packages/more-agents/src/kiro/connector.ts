@@ -39,6 +39,7 @@ import { isSettled, readJsonl } from "../../../../src/agents/kit/jsonl.ts"
 import { withoutBulk } from "../../../../src/agents/kit/messages.ts"
 import { defined } from "../../../../src/core/defined.ts"
 import { messageOf } from "../../../../src/core/error.ts"
+import { readStart, readText } from "../../../../src/core/read-file.ts"
 import {
   array,
   number,
@@ -49,7 +50,6 @@ import {
   records,
   string,
 } from "../../../../src/core/record.ts"
-import { readStart, readText } from "../../../../src/files/read-file.ts"
 import { kiroRoots } from "../records.ts"
 import { parseKiro } from "./parse.ts"
 

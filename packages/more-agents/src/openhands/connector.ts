@@ -25,6 +25,7 @@ import { isSettled } from "../../../../src/agents/kit/jsonl.ts"
 import { digestOfDataUri, withoutBulk } from "../../../../src/agents/kit/messages.ts"
 import { defined } from "../../../../src/core/defined.ts"
 import { messageOf } from "../../../../src/core/error.ts"
+import { readText } from "../../../../src/core/read-file.ts"
 import {
   isDeeperThan,
   MAX_DEPTH,
@@ -34,7 +35,6 @@ import {
   records,
   string,
 } from "../../../../src/core/record.ts"
-import { readText } from "../../../../src/files/read-file.ts"
 import { openhandsRoots } from "../records.ts"
 import { parseOpenhands } from "./parse.ts"
 

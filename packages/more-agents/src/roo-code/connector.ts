@@ -5,6 +5,7 @@ import { readingOfRows } from "../../../../src/agents/kit/database-units.ts"
 import { entriesOf, fileAt, type Report, unitOfFile, withProblems } from "../../../../src/agents/kit/files.ts"
 import { digestOf, withoutBulk } from "../../../../src/agents/kit/messages.ts"
 import { codeOf, messageOf } from "../../../../src/core/error.ts"
+import { readText } from "../../../../src/core/read-file.ts"
 import {
   array,
   isRecord,
@@ -14,7 +15,6 @@ import {
   record,
   string,
 } from "../../../../src/core/record.ts"
-import { readText } from "../../../../src/files/read-file.ts"
 import { rooCodeRoots } from "../records.ts"
 import { parseRooCode } from "./parse.ts"
 

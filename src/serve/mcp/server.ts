@@ -9,13 +9,13 @@ import {
   ResourceNotFoundError,
   Server,
 } from "@modelcontextprotocol/server"
-import { isDexError, messageOf } from "../core/error.ts"
-import { record, string } from "../core/record.ts"
-import { estimateTokens } from "../core/tokens.ts"
-import type { OutputOf } from "../core/tool.ts"
-import { toJson } from "../render/json.ts"
-import { safeLine } from "../render/terminal.ts"
-import type { list } from "../tools/list/list.ts"
+import { isDexError, messageOf } from "../../core/error.ts"
+import { record, string } from "../../core/record.ts"
+import { estimateTokens } from "../../core/tokens.ts"
+import type { OutputOf } from "../../core/tool.ts"
+import { toJson } from "../../render/json.ts"
+import { safeLine } from "../../render/terminal.ts"
+import type { list } from "../../tools/list/list.ts"
 import { call, inCalls } from "./calls.ts"
 import { definitionOf, INSTRUCTIONS, MOST_ANSWER_TOKENS, type Offered, offered } from "./definitions.ts"
 import { type CallContext, type CallResult, runCall, type ServerParts } from "./run-call.ts"
@@ -136,7 +136,7 @@ const PROMPTS: readonly Prompt[] = [
 
 /** Our own, and the recipes: those of the package and the user's. */
 async function promptsIn(dexDir: string): Promise<readonly Prompt[]> {
-  const { recipePrompts } = await import("../answers/recipes.ts")
+  const { recipePrompts } = await import("../../answers/recipes.ts")
   return [...PROMPTS, ...recipePrompts(dexDir)]
 }
 

@@ -1,9 +1,9 @@
 import { closeSync, readSync } from "node:fs"
-import { agents } from "../agents/registry.ts"
-import type { Moment } from "../core/suggestion.ts"
-import { openFile } from "../files/read-file.ts"
-import type { Knowledge } from "../store/knowledge/knowledge.ts"
-import type { Session } from "../suggest/session.ts"
+import { agents } from "../../agents/registry.ts"
+import { openFile } from "../../core/read-file.ts"
+import type { Moment } from "../../core/suggestion.ts"
+import type { Knowledge } from "../../store/knowledge/knowledge.ts"
+import type { Session } from "../../suggest/session.ts"
 
 /** What a session said lately is what it knows; reading a long one whole would take longer than an agent waits. */
 const MOST_BYTES = 512 << 10

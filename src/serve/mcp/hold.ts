@@ -1,5 +1,5 @@
 import { statSync } from "node:fs"
-import type { Dex } from "../tools/context.ts"
+import type { Dex } from "../../tools/context.ts"
 
 type Closable = Dex & { close(): void }
 

@@ -1,25 +1,25 @@
 import { appendFileSync, existsSync, renameSync, statSync, writeSync } from "node:fs"
 import { basename, join, resolve } from "node:path"
-import { fields } from "../agents/hooks.ts"
-import type { HookInput } from "../agents/kit/agent.ts"
-import { agentOf } from "../agents/registry.ts"
-import { dexHome } from "../config/home.ts"
-import { loadSettings } from "../config/load.ts"
-import { isQuiet, spokenKinds } from "../config/proactive.ts"
-import type { Settings } from "../config/settings.ts"
-import { CONTEXT_TAG } from "../core/context-tag.ts"
-import { defined } from "../core/defined.ts"
-import { messageOf } from "../core/error.ts"
-import { type Item, type ItemKind, type Moment, newSuggestionId } from "../core/suggestion.ts"
-import { checkoutAt, createProjectFinder } from "../git/project.ts"
-import { safeLine } from "../render/terminal.ts"
-import { openKnowledge, readKnowledge } from "../store/knowledge/knowledge.ts"
-import { olderKnowledge } from "../store/sqlite/older-files.ts"
-import { openSuggestions, type Suggestions } from "../store/suggestions/suggestions.ts"
-import { pathBelow } from "../suggest/paths.ts"
-import { withRedactedNames } from "../suggest/redacted-moment.ts"
-import { suggestItems } from "../suggest/suggest.ts"
-import { FLOOR, RELEVANCE_WEIGHTS } from "../suggest/weights.ts"
+import { fields } from "../../agents/hooks.ts"
+import type { HookInput } from "../../agents/kit/agent.ts"
+import { agentOf } from "../../agents/registry.ts"
+import { dexHome } from "../../config/home.ts"
+import { loadSettings } from "../../config/load.ts"
+import { isQuiet, spokenKinds } from "../../config/proactive.ts"
+import type { Settings } from "../../config/settings.ts"
+import { CONTEXT_TAG } from "../../core/context-tag.ts"
+import { defined } from "../../core/defined.ts"
+import { messageOf } from "../../core/error.ts"
+import { type Item, type ItemKind, type Moment, newSuggestionId } from "../../core/suggestion.ts"
+import { checkoutAt, createProjectFinder } from "../../git/project.ts"
+import { safeLine } from "../../render/terminal.ts"
+import { openKnowledge, readKnowledge } from "../../store/knowledge/knowledge.ts"
+import { olderKnowledge } from "../../store/sqlite/older-files.ts"
+import { openSuggestions, type Suggestions } from "../../store/suggestions/suggestions.ts"
+import { pathBelow } from "../../suggest/paths.ts"
+import { withRedactedNames } from "../../suggest/redacted-moment.ts"
+import { suggestItems } from "../../suggest/suggest.ts"
+import { FLOOR, RELEVANCE_WEIGHTS } from "../../suggest/weights.ts"
 import { sessionOf } from "./session.ts"
 
 /** From the start of the process. Longer than this no agent waits for dex, unless its user gives it more. */
@@ -236,7 +236,7 @@ async function answerHook({ source, event, stdin, env, now, started, left, late 
     })
     if (items.length === 0) return ""
     // Only now: most moments are met with silence.
-    redact = (await import("../redact/redact.ts")).redactText
+    redact = (await import("../../redact/redact.ts")).redactText
     if (left() < SAVING_MS) throw new Error(`no time was left to say ${items.length}`)
     // What could not be kept would be said again at the next moment: so it is not said. Nor what another hook of this
     // session, which was asked before and took long, has said meanwhile.

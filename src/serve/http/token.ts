@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto"
 import { closeSync, fstatSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname } from "node:path"
-import { codeOf, DexError, messageOf } from "../core/error.ts"
+import { codeOf, DexError, messageOf } from "../../core/error.ts"
 
 /**
  * The token that every caller must show, kept in a file that only its owner can read. Made at the first use; two servers

@@ -1,8 +1,8 @@
-import { dexHome } from "../config/home.ts"
-import { messageOf } from "../core/error.ts"
-import { type Subprocess, subprocessFile } from "../subprocess/link.ts"
-import { startThread } from "../subprocess/thread.ts"
-import type { AlsoRead } from "../tools/context.ts"
+import { dexHome } from "../../config/home.ts"
+import { messageOf } from "../../core/error.ts"
+import { type Subprocess, subprocessFile } from "../../subprocess/link.ts"
+import { startThread } from "../../subprocess/thread.ts"
+import type { AlsoRead } from "../../tools/context.ts"
 import { createThreadLock } from "./thread-lock.ts"
 
 export type ThreadStart = { env: Record<string, string | undefined>; cwd: string; version: string }
@@ -63,7 +63,7 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
   const embedBehind = async () => {
     if (Math.abs(Date.now() - embeddedAt) < EMBED_EVERY_MS) return
     embeddedAt = Date.now()
-    const { syncBehind } = await import("../app/sync-behind.ts")
+    const { syncBehind } = await import("../../app/sync-behind.ts")
     await syncBehind(dexHome(start.env).dir, start.env, ["--no-wait"])
   }
   const look = () => {

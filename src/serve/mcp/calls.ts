@@ -1,5 +1,5 @@
-import { byName } from "../core/by-name.ts"
-import type { Schema } from "../core/schema.ts"
+import { byName } from "../../core/by-name.ts"
+import type { Schema } from "../../core/schema.ts"
 import type { Offered } from "./definitions.ts"
 
 /** A call as an agent makes it: `dex_get {"ids":["…"]}`. */

@@ -3,7 +3,7 @@ import { closeSync, existsSync, mkdirSync, symlinkSync, truncateSync, writeFileS
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { describe, expect, onTestFinished, test } from "vitest"
-import { openFile, RefusedFile, readBytes, readOpened, readStart, readText } from "../../src/files/read-file.ts"
+import { openFile, RefusedFile, readBytes, readOpened, readStart, readText } from "../../src/core/read-file.ts"
 import { tempDir } from "../support/temp.ts"
 
 test("gives all of a file up to its limit, and refuses one byte more", () => {

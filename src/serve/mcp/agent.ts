@@ -1,5 +1,5 @@
 import { Server } from "@modelcontextprotocol/server"
-import { type AgentBounds, askDocuments } from "../answers/ask-documents.ts"
+import { type AgentBounds, askDocuments } from "../../answers/ask-documents.ts"
 import type { Offered } from "./definitions.ts"
 import type { ServerParts } from "./run-call.ts"
 import { offerTools } from "./server.ts"

@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders } from "node:http"
 import type { AddressInfo, Socket } from "node:net"
 import { getRequestListener } from "@hono/node-server"
-import { DexError } from "../core/error.ts"
+import { DexError } from "../../core/error.ts"
 import { foreignTo, inUrl, type ServerAddress } from "./guard.ts"
 
 type Listening = { url: string; close(): void }
