@@ -12,6 +12,7 @@ import { type CheckedAnswer, type Cited, checkCitations } from "./cited.ts"
 import { type Answering, quoted } from "./extract.ts"
 import { openLibrary, type PassageLibrary } from "./library.ts"
 import { type Caps, DEFAULT_CAPS, type LoopResult, runLoop, type Step } from "./loop.ts"
+import { teamHistory } from "./passage-source.ts"
 import { dayOf, newestFirst, type Passage } from "./passages.ts"
 
 export type AskInput = {
@@ -42,10 +43,7 @@ export async function run(dex: Dex, input: AskInput, hooks: AskHooks = {}): Prom
   if (input.where !== "team") return runWith(dex, input, hooks, await openLibrary(dex, scope))
   if (input.scope === "docs" || input.collections)
     throw new DexError("usage", "A team shares conversations, and no documents. Ask for documents without --team.")
-  const [{ withTeam }, { teamHistory }] = await Promise.all([
-    import("../tools/hub/ask-team.ts"),
-    import("./team-source.ts"),
-  ])
+  const { withTeam } = await import("../tools/hub/ask-team.ts")
   return withTeam(dex, async (hub) => runWith(dex, input, hooks, await openLibrary(dex, scope, teamHistory(hub))))
 }
 

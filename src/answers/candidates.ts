@@ -2,9 +2,14 @@ import { planIn } from "../core/plan.ts"
 import { parseQuery } from "../search/query.ts"
 import type { StoredMessage } from "../store/history/store.ts"
 import type { Dex } from "../tools/context.ts"
-import type { AnswerScope } from "./answer-scope.ts"
 import { type AskedQuestion, type Source, shareHeld } from "./answering.ts"
-import { type FoundMessages, ownHistory, type PassageRow, type PassageSource } from "./passage-source.ts"
+import {
+  type AnswerScope,
+  type FoundMessages,
+  ownHistory,
+  type PassageRow,
+  type PassageSource,
+} from "./passage-source.ts"
 import type { Passage, Passages } from "./passages.ts"
 import { type ProjectSection, projectSections } from "./project-documents.ts"
 import { statementsIn } from "./statements.ts"

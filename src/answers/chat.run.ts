@@ -6,7 +6,6 @@ import { usedSince } from "../llm/usage.ts"
 import { redactText } from "../redact/redact.ts"
 import { seconds } from "../render/words.ts"
 import type { Dex } from "../tools/context.ts"
-import type { AnswerScope } from "./answer-scope.ts"
 import {
   type AskAnswer,
   answerFrom,
@@ -21,6 +20,7 @@ import { keepChat } from "./chat-keep.ts"
 import { type CheckedAnswer, NONE_DROPPED, settledLength } from "./cited.ts"
 import { openLibrary } from "./library.ts"
 import { type Caps, DEFAULT_CAPS, type LoopResult, runLoop, type Step } from "./loop.ts"
+import type { AnswerScope } from "./passage-source.ts"
 import type { Passage } from "./passages.ts"
 
 export type ChatInput = {

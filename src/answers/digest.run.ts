@@ -10,7 +10,7 @@ import { type PeriodInput, periodOf } from "./digest/period.ts"
 import { markdownOf } from "./map/markdown.ts"
 import type { MapResult } from "./map/schema.ts"
 import { type Cost, costOf, mapAll } from "./map.run.ts"
-import type { MapOutput } from "./map-fields.ts"
+import type { MapOutput } from "./map.ts"
 import { findRecipe } from "./recipes.ts"
 
 type Digest = {

@@ -4,7 +4,7 @@ import type { Dex } from "../tools/context.ts"
 import { decisionShape } from "../tools/decisions/decisions.ts"
 import { fromField, projectField, toField } from "../tools/fields.ts"
 import { PERIODS } from "./digest/period.ts"
-import { costFields, mapOutput } from "./map-fields.ts"
+import { costFields, mapOutput } from "./map.ts"
 
 export const digest = defineTool({
   name: "digest",

@@ -2,10 +2,9 @@ import type { Ref } from "../core/ref.ts"
 import type { Dex } from "../tools/context.ts"
 import { knownCollections } from "../tools/docs/collections.ts"
 import { shardsNote } from "../tools/search/notes.ts"
-import type { AnswerScope } from "./answer-scope.ts"
 import { answerCandidates } from "./candidates.ts"
 import { type Answering, chosen, rankStatements } from "./extract.ts"
-import { ownHistory, type PassageSource } from "./passage-source.ts"
+import { type AnswerScope, ownHistory, type PassageSource } from "./passage-source.ts"
 import { createPassages, type Passage, type Passages } from "./passages.ts"
 
 /** Searching and reading within a scope. Everything that was read has a number from then on. */

@@ -146,7 +146,7 @@ async function carryOut(
   const { query, ref, from, to } = (typeof input === "object" && input !== null ? input : {}) as Record<string, unknown>
   try {
     if (name === "search" && typeof query === "string" && query.trim() !== "") {
-      const filters = { from: textOf(from), to: textOf(to) }
+      const filters = { from: stringOrNothing(from), to: stringOrNothing(to) }
       const { found } = await library.search(query.slice(0, LONGEST_QUERY), filters)
       return found.length === 0 ? "Nothing found." : shown(found, SNIPPET_CHARS)
     }
@@ -157,7 +157,7 @@ async function carryOut(
   return "There is no such call. There are: search with a query, and read with a ref."
 }
 
-function textOf(value: unknown): string | undefined {
+function stringOrNothing(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined
 }
 

@@ -13,7 +13,7 @@ import { looseBatches, tokensOfBatch } from "./map/pack.ts"
 import { mapQuestion } from "./map/prompt.ts"
 import { type Job, type MapFilters, type Mapped, type Prepared, prepare, runMap } from "./map/run.ts"
 import { ITEMS, readSchema } from "./map/schema.ts"
-import type { MapFormat, MapOutput } from "./map-fields.ts"
+import type { MapFormat, MapOutput } from "./map.ts"
 import { findRecipe, taskOf } from "./recipes.ts"
 
 export type Cost = {
@@ -42,6 +42,23 @@ export async function run(dex: Dex, asked: MapInput): Promise<MapOutput> {
   if (!input.dry_run && (await configuredModel(dex))) openCache(dex.home.dir).put(LAST, { refs: [], value: input })
   const filters = { ...what.filters, ...filtersOf(input) }
   return mapAll(dex, title, { ...costOf(input), ...what, filters, format: input.format ?? what.format }, input)
+}
+
+const CURSOR_HEAD = "---\ndescription: How this person wants agents to work\nalwaysApply: true\n---\n\n"
+
+type RulesInput = MapFilters & Cost & { format?: MapFormat; for?: "agents" | "claude" | "cursor" }
+
+export async function runRules(dex: Dex, input: RulesInput) {
+  const { task, schema, filters, format } = findRecipe(dex.home.dir, "rules", dex.cwd)
+  const job = {
+    ...costOf(input),
+    task,
+    schema,
+    filters: { ...filters, ...filtersOf(input) },
+    format: input.format ?? format,
+  }
+  const page: typeof markdownOf = (...of) => `${input.for === "cursor" ? CURSOR_HEAD : ""}${markdownOf(...of)}`
+  return mapAll(dex, "Rules", job, input, page)
 }
 
 /** Maps and merges, or says what that would take. Throws where there is no model to ask. */
@@ -163,7 +180,7 @@ function lastRun(dex: Dex, now: MapInput): MapInput {
   return { ...before, ...defined({ max_tokens_total, output, dry_run: dry_run || undefined }) }
 }
 
-export function filtersOf({ project, source, from, to, all, limit }: MapFilters): MapFilters {
+function filtersOf({ project, source, from, to, all, limit }: MapFilters): MapFilters {
   return defined({ project, source, from, to, all: all || undefined, limit })
 }
 

@@ -1,7 +1,124 @@
-import { flag, object, optional, text } from "../core/schema.ts"
+import type { Format } from "../core/format.ts"
+import {
+  choice,
+  decimal,
+  flag,
+  type Infer,
+  integer,
+  listOf,
+  mapOf,
+  object,
+  optional,
+  type Schema,
+  text,
+  withDefault,
+} from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
-import { costFields, filterFields, formatField, mapOutput } from "./map-fields.ts"
+import { fromField, projectField, sourceField, toField } from "../tools/fields.ts"
+
+// map and rules. What every command that maps takes and gives is here once, so that one flag means the same in all of them.
+
+/** Which conversations. */
+const filterFields = {
+  project: projectField,
+  source: sourceField,
+  from: fromField,
+  to: toField,
+  all: optional(flag("Also subagents and automated runs.")),
+  limit: optional(integer("Only the newest N.", { minimum: 1 })),
+}
+
+/** How much of a conversation a model is shown: what was said, or only what the person said. */
+export const MAP_FORMATS = ["stripped", "user_only"] as const satisfies readonly Format[]
+export type MapFormat = (typeof MAP_FORMATS)[number]
+
+/** How much of them the model reads; a recipe can choose it too. */
+const formatField = optional(
+  choice(
+    MAP_FORMATS,
+    "stripped: what was said, without tool outputs; user_only: only a person's words and approved plans.",
+  ),
+)
+
+/** How it is done, and what it may cost. */
+export const costFields = {
+  batch_tokens: withDefault(
+    integer("Tokens of conversations per request.", { minimum: 4_000, maximum: 2_000_000 }),
+    80_000,
+  ),
+  parallel: withDefault(integer("Requests at once.", { minimum: 1, maximum: 32 }), 3),
+  max_tokens_total: optional(integer("Stop before a request that could exceed this many tokens.", { minimum: 1 })),
+  dry_run: optional(flag("Show what would be asked, and ask nothing.")),
+  model: optional(text("Use this model instead of llm.model.")),
+  output: optional(text("A file to write: JSON if it ends in .json, else Markdown.")),
+}
+
+/** Its shape is the user's. */
+const anyObject = (description: string): Schema<Record<string, unknown>> => ({
+  type: "object",
+  additionalProperties: true,
+  description,
+})
+
+export const mapOutput = object({
+  title: text(),
+  task: text(),
+  model: optional(text()),
+  dry_run: optional(flag()),
+  format: choice(MAP_FORMATS),
+  conversations: integer("That were chosen and say something."),
+  without_text: integer("Chosen, but empty or copied from other conversations."),
+  left_out: mapOf(integer(), "Conversations of other kinds that match too; all includes them."),
+  estimated_tokens: integer("Of all conversations as they are shown to the model; an estimate."),
+  batch_tokens: integer(),
+  batches: object({
+    total: integer(),
+    cached: integer("Answered in an earlier run; not paid for again."),
+    asked: optional(integer()),
+    failed: optional(integer()),
+    not_done: optional(integer()),
+    loose: integer("More than 5 % emptier than they could be, the last one aside: left so by earlier runs."),
+  }),
+  packed: optional(
+    listOf(
+      object({ conversations: integer(), estimated_tokens: integer(), cached: flag() }),
+      "In a dry run: each batch.",
+    ),
+  ),
+  failed: optional(listOf(object({ refs: listOf(text()), reason: text() }), "What could not be mapped, and why.")),
+  merges: optional(
+    object({
+      asked: integer(),
+      cached: integer(),
+      failed: integer(),
+      unmerged: integer("Results of batches that are listed without being merged."),
+    }),
+  ),
+  items: optional(object({ mapped: integer(), merged: integer() })),
+  dropped: optional(
+    object(
+      { foreign_refs: integer(), items_without_refs: integer(), items_with_foreign_links: integer() },
+      "What the model said without a source in the data.",
+    ),
+  ),
+  refs_not_in_result: optional(integer("Refs that merging left out.")),
+  result: optional(anyObject("What was found, as the schema says.")),
+  partial: optional(flag("It is incomplete; the notes say what is missing.")),
+  used: optional(
+    object({
+      requests: integer(),
+      input_tokens: integer(),
+      output_tokens: integer(),
+      is_estimate: flag(),
+      cost_usd: optional(decimal("As the agent that was asked counts it.")),
+    }),
+  ),
+  written: optional(text("The file that was written.")),
+  notes: listOf(text()),
+})
+
+export type MapOutput = Infer<typeof mapOutput>
 
 export const map = defineTool({
   name: "map",
@@ -24,5 +141,29 @@ export const map = defineTool({
     example: 'dex map "decisions on the database, and why" --project api --dry-run',
   },
   run: async (dex: Dex, input) => (await import("./map.run.ts")).run(dex, input),
+  found: (output) => output.conversations > 0,
+})
+
+export const rules = defineTool({
+  name: "rules",
+  summary: "Draft AGENTS.md rules from past requests (needs a model)",
+  input: object({
+    ...filterFields,
+    format: formatField,
+    for: optional(
+      choice(
+        ["agents", "claude", "cursor"],
+        "Format of the --output file: agents, claude or cursor (adds front matter).",
+      ),
+    ),
+    ...costFields,
+  }),
+  output: mapOutput,
+  cli: {
+    group: "Learn",
+    short: { l: "limit", s: "source", p: "project", a: "all", o: "output" },
+    example: "dex rules --project api --output rules.md",
+  },
+  run: async (dex: Dex, input) => (await import("./map.run.ts")).runRules(dex, input),
   found: (output) => output.conversations > 0,
 })

@@ -1,15 +1,30 @@
 import { DexError } from "../core/error.ts"
-import { collectionOf, parseRef, type Ref } from "../core/ref.ts"
+import { collectionOf, formatRef, parseRef, type Ref } from "../core/ref.ts"
+import type { HubClient } from "../hub-client/client.ts"
 import { wordWeights } from "../search/floor.ts"
 import { parseQuery } from "../search/query.ts"
 import { isReachable } from "../search/scope.ts"
 import { leftOut, type SearchOutcome } from "../search/search.ts"
 import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
-import type { SearchIndex } from "../store/index/search-index.ts"
 import type { Dex } from "../tools/context.ts"
 import { withSubsections } from "../tools/docs/sections.ts"
 import { resolveRef } from "../tools/resolve.ts"
-import { type AnswerScope, searchWithin, type WantedPassages } from "./answer-scope.ts"
+import { run as runSearch } from "../tools/search/run.ts"
+
+/**
+ * What may be looked at for one answer. Kept to in code: whatever a model asks for, nothing else is opened. dex's own
+ * chats never are: an answer that could cite an earlier answer would need no source at all.
+ */
+export type AnswerScope = { among: "history" | "docs" | "all"; collections?: string[]; noGlobal?: boolean }
+
+export type WantedPassages = {
+  query: string
+  by: "conversation" | "message"
+  from?: string
+  to?: string
+  limit: number
+  offset: number
+}
 
 /** What a passage must know of the conversation that it stands in. */
 export type PassageRow = Pick<ConversationRow, "ref" | "kind" | "title" | "ended_at">
@@ -42,7 +57,12 @@ export function ownHistory(dex: Dex, scope: AnswerScope): PassageSource {
   return {
     async find(wanted) {
       const store = await dex.store()
-      const { results, notes } = await searchWithin(dex, scope, wanted)
+      // The messages that match best, not the passages that read best.
+      const { results, notes } = await runSearch(
+        dex,
+        { ...wanted, in: scope.among, collections: scope.collections, no_global: scope.noGlobal, explain: false },
+        { prose: false },
+      )
       const found: FoundMessages["found"] = []
       for (const { id, message_index, score_final } of results) {
         const { row } = await resolveRef(dex, id)
@@ -50,8 +70,14 @@ export function ownHistory(dex: Dex, scope: AnswerScope): PassageSource {
         if (message) found.push({ row, message, score: score_final })
       }
       const index = await dex.index()
-      const weights = await weightsOf(index, wanted.query)
-      return { found, isLast: results.length < wanted.limit, weights, notes, ...(index && leftOut(index)) }
+      const query = parseQuery(wanted.query)
+      return {
+        found,
+        isLast: results.length < wanted.limit,
+        weights: index ? await wordWeights(index, query) : query.words.map(() => 1),
+        notes,
+        shards: index && leftOut(index).shards,
+      }
     },
     async read(ref) {
       if (!parseRef(ref))
@@ -69,9 +95,22 @@ export function ownHistory(dex: Dex, scope: AnswerScope): PassageSource {
   }
 }
 
-async function weightsOf(index: SearchIndex | undefined, asked: string): Promise<number[]> {
-  const query = parseQuery(asked)
-  return index ? wordWeights(index, query) : query.words.map(() => 1)
+export type SentPassages = Omit<FoundMessages, "found"> & { found: (FoundMessages["found"][number] & { id: string })[] }
+export type EditedFiles = { edited: { id: string; files: string[] }[] }
+export type SentPassage = { id: string; row: PassageRow; messages: StoredMessage[] }
+
+/** What a team shares, found and read on its hub. */
+export function teamHistory(hub: Pick<HubClient, "ask">): PassageSource {
+  return {
+    find: (wanted) => hub.ask<SentPassages>("passages", wanted),
+    read: (ref) => hub.ask<SentPassage>("passage", { id: ref }),
+    async editedBy(conversations) {
+      const ids = conversations.map((ref) => formatRef(ref))
+      const { edited } = await hub.ask<EditedFiles>("edited_files", { ids })
+      const files = new Map(edited.map((one) => [one.id, one.files]))
+      return ids.map((id) => files.get(id) ?? [])
+    },
+  }
 }
 
 const AROUND = 1

@@ -7,7 +7,7 @@ import { DexError, messageOf } from "../core/error.ts"
 import type { Schema } from "../core/schema.ts"
 import type { MapFilters } from "./map/run.ts"
 import { ITEMS, readSchema } from "./map/schema.ts"
-import { MAP_FORMATS, type MapFormat } from "./map-fields.ts"
+import { MAP_FORMATS, type MapFormat } from "./map.ts"
 
 // A recipe is a Markdown file: what it is and which conversations it takes on top, the task below. Those that come with
 // dex are in recipes/; a file of the same name in ~/.dex/recipes stands in its place.

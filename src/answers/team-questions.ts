@@ -1,17 +1,12 @@
 import { formatRef, parseWholeRef } from "../core/ref.ts"
 import { choice, integer, listOf, object, optional, text } from "../core/schema.ts"
-import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
+import type { ConversationRow } from "../store/history/store.ts"
 import type { TeamQuestionKind } from "../tools/hub/team-question.ts"
-import { type FoundMessages, ownHistory, type PassageRow } from "./passage-source.ts"
-import { reasonsFor } from "./reasons.ts"
-import type { WhyFacts } from "./why-facts.ts"
+import { type EditedFiles, ownHistory, type PassageRow, type SentPassage, type SentPassages } from "./passage-source.ts"
+import { reasonsFor, type WhyFacts } from "./why-facts.ts"
 
 // What a laptop's `ask` and `why` ask of a team's history. The hub finds and reads; what is made of it is made on the laptop, by its own
 // model. Both sides import this file.
-
-export type SentPassages = Omit<FoundMessages, "found"> & { found: (FoundMessages["found"][number] & { id: string })[] }
-export type EditedFiles = { edited: { id: string; files: string[] }[] }
-export type SentPassage = { id: string; row: PassageRow; messages: StoredMessage[] }
 
 /** A team's documents stay in their projects. */
 const SAID = { among: "history" } as const

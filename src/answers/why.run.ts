@@ -12,10 +12,10 @@ import type { Dex } from "../tools/context.ts"
 import { checkedAnswer } from "./ask.run.ts"
 import { openLibrary, type PassageLibrary } from "./library.ts"
 import { DEFAULT_CAPS, runLoop } from "./loop.ts"
+import { teamHistory } from "./passage-source.ts"
 import type { Passage } from "./passages.ts"
-import { reasonsFor, type WrittenIn } from "./reasons.ts"
 import type { ReasonsRow, SentReasons } from "./team-questions.ts"
-import type { Explanation, WhyFacts } from "./why-facts.ts"
+import { type Explanation, reasonsFor, type WhyFacts, type WrittenIn } from "./why-facts.ts"
 import { withinAMinute } from "./why-page.ts"
 
 export type WhyInput = {
@@ -166,7 +166,7 @@ async function asProse(
   const model = await configuredModel(dex, { model: input.model })
   if (!model) return undefined
   const scope = { among: "history" } as const
-  const library = await openLibrary(dex, scope, hub && (await import("./team-source.ts")).teamHistory(hub))
+  const library = await openLibrary(dex, scope, hub && teamHistory(hub))
   const first: Passage[] = []
   for (const { passages } of found) first.push(...(await passages(library)))
   const what = commits.length === 1 ? `the commit “${commits[0]!.subject}”` : input.target

@@ -4,7 +4,7 @@ import { messageText } from "../../core/format.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import { safe, safeLine } from "../../render/terminal.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../../store/history/store.ts"
-import type { MapFormat } from "../map-fields.ts"
+import type { MapFormat } from "../map.ts"
 
 // A conversation as a model is shown it: every line of what somebody wrote stands behind "| ", so that nothing in it can
 // pass for an instruction, for another message or for the end of the data.

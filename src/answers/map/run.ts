@@ -7,7 +7,7 @@ import { charactersWithin } from "../../core/tokens.ts"
 import type { Model } from "../../llm/model.ts"
 import type { Dex } from "../../tools/context.ts"
 import { dateRange } from "../../tools/fields.ts"
-import type { MapFormat } from "../map-fields.ts"
+import type { MapFormat } from "../map.ts"
 import {
   answer,
   type Desk,

@@ -1,5 +1,5 @@
 import { markdownOf } from "../../answers/map/markdown.ts"
-import type { MapOutput } from "../../answers/map-fields.ts"
+import type { MapOutput } from "../../answers/map.ts"
 import { formatCount } from "../../core/format.ts"
 import { paint, safeLine } from "../../render/terminal.ts"
 import { many, shortPath } from "../../render/words.ts"
