@@ -139,7 +139,7 @@ async function serve(): Promise<void> {
     settings.oidc && (await import("./login/open.ts")).openLogin({ settings: settings.oidc, db, masterKey, log })
   const asked = node.url === undefined ? {} : { asked: nodeRoutes({ masterKey, self: node.name, shards }) }
   const about = { version: VERSION, log, metrics, ready, limits, shardMessages, ...asked }
-  const parts = { db, shards, checker, ...about, ...(keys && { forgot: keys.forgot }), ...(login && { login }) }
+  const parts = { db, shards, checker, ...about, forgot: keys?.forgot, login }
   const serving = await serveApp(createHubApp(parts), settings)
   const { host, metricsPort } = settings
   const measured =

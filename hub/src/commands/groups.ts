@@ -16,7 +16,7 @@ export const groupCommands: Commands = {
       throw new SettingsProblem("Say who may log in: --domain example.com, --group NAME, or --everyone.")
     if (domain !== undefined && !/^[a-z0-9][a-z0-9.-]*$/.test(domain))
       throw new SettingsProblem("--domain is what stands behind the @, in small letters: example.com")
-    const rules = off ? undefined : { issuer: issuer!, ...(domain && { domain }), ...(group && { group }) }
+    const rules = off ? undefined : { issuer: issuer!, domain: domain || undefined, group: group || undefined }
     await inTenant(name, (query, id) => setProvider(query, id, rules))
     const who = [domain && `an address of ${domain}`, group && `the group ${group}`].filter(Boolean).join(" and ")
     say(

@@ -31,7 +31,7 @@ export const peopleCommands: Commands = {
   },
   "member add": async ([name = ""], { tenant, role = "member", email, scopes, days }) => {
     const token = await inTenant(tenant, async (query, id) => {
-      const member = await addMember(query, { tenant: id, name, role, ...(email && { email }) })
+      const member = await addMember(query, { tenant: id, name, role, email: email || undefined })
       return addToken(query, { ...tokenFor(role, scopes, days), tenant: id, member, kind: "personal", name: "first" })
     })
     say(`Added ${name}. Their token, which is shown only now:\n${token}`)
@@ -51,7 +51,7 @@ export const peopleCommands: Commands = {
   },
   invite: async ([name = ""], { tenant, role = "member", email }) => {
     const code = await inTenant(tenant, async (query, id) => {
-      const member = await memberOrNew(query, { tenant: id, name, role: role as MemberRole, ...(email && { email }) })
+      const member = await memberOrNew(query, { tenant: id, name, role: role as MemberRole, email: email || undefined })
       return addInvitation(query, { tenant: id, member: member.id })
     })
     const address = process.env.DEX_HUB_URL ?? "ADDRESS"
@@ -105,5 +105,5 @@ function tokenFor(role: string, scopes?: string, days?: string): { scopes: Scope
   const chosen = (scopes?.split(",") as Scope[] | undefined) ?? usualScopes(role)
   const unknown = chosen.filter((scope) => !SCOPES.includes(scope))
   if (unknown.length > 0) throw new SettingsProblem(`There is no scope ${unknown.join(", ")}: ${SCOPES.join(", ")}.`)
-  return { scopes: chosen, ...(days && { expires_at: new Date(Date.now() + Number(days) * 86_400_000) }) }
+  return { scopes: chosen, expires_at: days ? new Date(Date.now() + Number(days) * 86_400_000) : undefined }
 }

@@ -217,10 +217,7 @@ export function createHubApp({
   app.delete("/v1/conversations/:source/:id", push, async (c) => {
     const { forgotten, receipt } = await forgetPushed(db, viewerOf(c), [conversationIn(c)])
     const keyGoneBy = receipt && forgot?.()
-    return c.json({
-      forgotten,
-      ...(receipt && { receipt: { ...receipt, ...(keyGoneBy && { key_gone_by: keyGoneBy.toISOString() }) } }),
-    })
+    return c.json({ forgotten, receipt: receipt && { ...receipt, key_gone_by: keyGoneBy?.toISOString() } })
   })
   app.get("/v1/mine", async (c) =>
     c.json({ receipts: await receiptsOf(db, viewerOf(c)), quarantined: await quarantinedOf(db, viewerOf(c)) }),
@@ -232,7 +229,7 @@ export function createHubApp({
 
   app.get("/v1/audit", may("read", "auditor", "admin"), async (c) => {
     const { before, limit } = c.req.query()
-    return c.json(await auditLines(db, viewerOf(c), { ...(before && { before }), limit: limitOf(limit) }))
+    return c.json(await auditLines(db, viewerOf(c), { before, limit: limitOf(limit) }))
   })
   app.post("/v1/break-glass", may("admin", "admin"), json, async (c) =>
     c.json(await breakGlass(db, viewerOf(c), await jsonOf(c))),
@@ -303,7 +300,7 @@ async function jsonOf<T>(c: Context): Promise<T> {
 }
 
 function problem(c: Context, { status, code, message, rules, afterSeconds }: HubProblem) {
-  const body: WireProblem = { error: { code, message, ...(rules && { rules }) } }
+  const body: WireProblem = { error: { code, message, rules } }
   return c.json(body, status as 400, afterSeconds === undefined ? {} : { "Retry-After": String(afterSeconds) })
 }
 

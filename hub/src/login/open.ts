@@ -39,8 +39,8 @@ function personIn(issuer: string, claims: Record<string, unknown>): Person {
   return {
     issuer,
     subject: String(claims.sub),
-    ...(email !== undefined && { email }),
-    ...(display !== undefined && { display }),
+    email,
+    display,
     name: nameFrom(email) ?? nameFrom(textIn(claims.preferred_username)) ?? nameFrom(display) ?? "member",
     groups: groupsIn(claims.groups),
   }
@@ -96,7 +96,7 @@ function createDeviceLogins({ db, provider, settings, masterKey, now = Date.now 
         login: seal(key, Buffer.from(kept), ABOUT).toString("base64url"),
         user_code: userCode,
         verification_uri: address,
-        ...(addressWithCode !== undefined && { verification_uri_complete: addressWithCode }),
+        verification_uri_complete: addressWithCode,
         expires_in: seconds,
         interval,
       }

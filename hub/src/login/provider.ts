@@ -50,12 +50,11 @@ export function openProvider(settings: OidcSettings, log: Log): Provider {
     beginDevice: () =>
       guarded(async (config) => {
         const begun = await oidc.initiateDeviceAuthorization(config, { scope: settings.scopes })
-        const { verification_uri_complete: withCode } = begun
         return {
           code: begun.device_code,
           userCode: begun.user_code,
           address: begun.verification_uri,
-          ...(withCode !== undefined && { addressWithCode: withCode }),
+          addressWithCode: begun.verification_uri_complete,
           seconds: begun.expires_in,
           interval: begun.interval ?? USUAL_INTERVAL,
         }

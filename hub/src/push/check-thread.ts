@@ -24,6 +24,6 @@ function looked({ hash, data }: ToCheck): CheckResult {
   } catch (error) {
     if (!(error instanceof HubProblem)) throw error
     const { status, code, message, rules } = error
-    return { problem: { status, code, message, ...(rules && { rules }) } }
+    return { problem: { status, code, message, rules } }
   }
 }

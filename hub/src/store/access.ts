@@ -37,7 +37,7 @@ export async function membersOf(db: Database, { viewer, isAdmin }: Decider, key:
   return db.as(viewer, async (query) => {
     const { id } = await decidedProject(query, key, isAdmin)
     const rows = await query<{ name: string; level: string; group_level: string | null }>(MEMBERS, [viewer.tenant, id])
-    return rows.map(({ group_level, ...row }) => ({ ...row, ...(group_level !== null && { group_level }) }))
+    return rows.map(({ group_level, ...row }) => ({ ...row, group_level: group_level ?? undefined }))
   })
 }
 
@@ -53,8 +53,10 @@ export async function grantAccess(
     await changeLevel(query, { by: viewer, project, member, level })
     const action = level === "none" ? "grant_end" : "grant"
     await recordAudit(query, viewer, {
-      ...{ action, target: key, about: member.id },
-      ...(level !== "none" && { detail: { level } }),
+      action,
+      target: key,
+      about: member.id,
+      detail: level === "none" ? undefined : { level },
     })
     return { member: name, project: key, level }
   })

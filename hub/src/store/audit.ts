@@ -58,7 +58,7 @@ export async function auditLines(
   const [at, id] = placeIn(before)
   const rows = await db.as(viewer, (query) => query<AuditRow>(PAGE, [at, id, limit]))
   const last = rows.length === limit ? rows.at(-1) : undefined
-  return { lines: rows.map(lineOf), ...(last && { next: `${last.micros}-${last.id}` }) }
+  return { lines: rows.map(lineOf), next: last && `${last.micros}-${last.id}` }
 }
 
 /** Of one tenant, or of one of its members: oldest first, for its operator. */
@@ -89,7 +89,7 @@ function lineOf({ micros, member, action, target, detail }: AuditRow): AuditLine
     at: new Date(Number(micros) / 1_000).toISOString(),
     member,
     action,
-    ...(target !== null && { target }),
+    target: target ?? undefined,
     detail,
   }
 }

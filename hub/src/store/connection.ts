@@ -152,7 +152,7 @@ async function inTransaction<T>(
     // Several statements have several results.
     const results = (await client.query(`${BEGIN}; ${opening}`)) as unknown as pg.QueryResult[]
     const query: Query = async (text, values) =>
-      (await client.query({ ...(prepared && { name: statementName(text) }), text, values })).rows
+      (await client.query({ name: prepared ? statementName(text) : undefined, text, values })).rows
     const result = await work(query, results.at(-1)!.rows[0])
     await client.query("commit")
     return result

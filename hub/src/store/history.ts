@@ -60,5 +60,5 @@ async function reading(db: Database, query: Query): Promise<Transaction> {
 }
 
 function ofMember({ self, scope = MEMBER_SCOPE }: Partial<ReaderOptions>): ReaderOptions {
-  return { scope, ...(self !== undefined && { self }) }
+  return { scope, self }
 }

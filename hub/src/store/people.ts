@@ -62,8 +62,11 @@ export async function addToken(query: Query, token: NewToken, by?: number): Prom
     [tokenHash(text), token.tenant, token.member, token.kind, token.scopes, token.name, token.expires_at ?? null],
   )
   const { tenant, member, kind, scopes, name } = token
-  const actor = { tenant, ...(by !== undefined && { member: by }) }
-  await recordAudit(query, actor, { action: "token_add", target: name, about: member, detail: { kind, scopes } })
+  await recordAudit(
+    query,
+    { tenant, member: by },
+    { action: "token_add", target: name, about: member, detail: { kind, scopes } },
+  )
   return text
 }
 

@@ -182,7 +182,7 @@ export async function forgetIn(
       await nextSeq(query, of.tenant),
       id,
     ])
-  return { forgotten: readable.length, ...(receipt && { receipt }) }
+  return { forgotten: readable.length, receipt: receipt || undefined }
 }
 
 /** Once a day at the most: what is left behind is removed after a week. */

@@ -40,8 +40,8 @@ export function createQuotas(db: Database, now: () => number = Date.now): Quotas
     const quota = members.get(member)
     const all = [...bytes.values()].reduce((sum, one) => sum + one, 0)
     return {
-      ...(quota !== undefined && { yours: { bytes: bytes.get(member) ?? 0, quota_bytes: quota } }),
-      ...(team !== null && { team: { bytes: all, quota_bytes: team } }),
+      yours: quota === undefined ? undefined : { bytes: bytes.get(member) ?? 0, quota_bytes: quota },
+      team: team === null ? undefined : { bytes: all, quota_bytes: team },
     }
   }
   return {

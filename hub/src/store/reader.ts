@@ -77,7 +77,7 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
           changes: rows.map(({ conversation, owner, source, native_id }) => ({
             conversation: String(conversation),
             deleted: owner === undefined || owner === null,
-            ...(owner && { ref: refOf({ owner, source: source!, native_id: native_id! }) }),
+            ref: owner ? refOf({ owner, source: source!, native_id: native_id! }) : undefined,
           })),
           token: `${id}@${rows.at(-1)?.seq ?? from}`,
           more: rows.length === limit,
@@ -239,7 +239,7 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
       reading(async ({ query }) =>
         (await query<SourceRow>(sql.SOURCE_REPORT)).map(({ last_at, ...row }) => ({
           ...row,
-          ...(last_at !== null && { last_at }),
+          last_at: last_at ?? undefined,
           units: row.conversations,
           archived: 0,
           skipped: {},

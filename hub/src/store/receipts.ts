@@ -52,8 +52,11 @@ type ReceiptRow = {
 
 function toReceipt({ id, at, conversations, why, by, key_gone_at }: ReceiptRow): Receipt {
   return {
-    ...{ id, at: at.toISOString(), conversations, why },
-    ...(by !== null && { by }),
-    ...(key_gone_at && { key_gone_at: key_gone_at.toISOString() }),
+    id,
+    at: at.toISOString(),
+    conversations,
+    why,
+    by: by ?? undefined,
+    key_gone_at: key_gone_at?.toISOString(),
   }
 }

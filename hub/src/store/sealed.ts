@@ -32,10 +32,10 @@ export function factsOf(messages: WireMessage[]): MessageFacts[] {
   return messages.map(({ number, version, at, copied, superseded, effects }) => ({
     n: number,
     v: version,
-    ...(at !== undefined && { at }),
-    ...(copied && { copied }),
-    ...(superseded && { superseded }),
-    ...(effects.length > 0 && { effects }),
+    at,
+    copied: copied || undefined,
+    superseded: superseded || undefined,
+    effects: effects.length > 0 ? effects : undefined,
   }))
 }
 

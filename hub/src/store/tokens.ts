@@ -39,9 +39,9 @@ function lineOf({ created_at, expires_at, last_used_at, revoked_at, ...row }: To
     ...row,
     id: Number(row.id),
     created_at: created_at.toISOString(),
-    ...(expires_at && { expires_at: expires_at.toISOString() }),
-    ...(last_used_at && { last_used_at: last_used_at.toISOString() }),
-    ...(revoked_at && { revoked_at: revoked_at.toISOString() }),
+    expires_at: expires_at?.toISOString(),
+    last_used_at: last_used_at?.toISOString(),
+    revoked_at: revoked_at?.toISOString(),
   }
 }
 
