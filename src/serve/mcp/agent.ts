@@ -52,7 +52,7 @@ function askDocuments({ collections, noGlobal, model }: AgentBounds) {
           "no_collection",
           `"${outside}" is not among what may be asked here: ${collections!.join(", ")}.`,
         )
-      const { run } = await import("../answers/ask.run.ts")
+      const { run } = await import("../../answers/ask.run.ts")
       const output = await run(dex, {
         ...input,
         collections: input.collections ?? collections,
