@@ -84,7 +84,7 @@ describe.each(AGENTS)("$title", (agent) => {
     const [{ id, message_count }] = conversations
     refs.set(agent.name, id)
 
-    const messages: Message[] = (await machine.json("read", id, "1-100")).messages
+    const messages: Message[] = (await machine.json("show", id, "--messages", "1-100")).messages
     expect(messages).toHaveLength(message_count)
     const parts = messages.flatMap((message) => message.parts)
     const saidBy = (who: string) =>
@@ -182,10 +182,13 @@ describe("with dex installed", () => {
             {
               call: (listed) =>
                 agent.shell(
-                  `${launcher} scan ${conversationIn(listed, taskOf("Gemini CLI"))} --tokens-per-msg 100 --json`,
+                  `${launcher} show ${conversationIn(listed, taskOf("Gemini CLI"))} --lines --tokens-per-msg 100 --json`,
                 ),
             },
-            { call: (scanned) => agent.shell(`${launcher} read ${messageIn(scanned, wordOf("gemini_cli"))} --json`) },
+            {
+              call: (scanned) =>
+                agent.shell(`${launcher} show ${messageIn(scanned, wordOf("gemini_cli"))} --messages --json`),
+            },
             { text: "## Found\n- [result] as it was read" },
           ],
         },

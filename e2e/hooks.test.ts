@@ -101,7 +101,11 @@ describe("with the hooks wired", () => {
       const { conversations } = await machine.json("list", "--all", "--source", agent.name)
       const parts: { type: string; origin: string; text: string }[] = []
       for (const { id } of conversations as { id: string }[])
-        parts.push(...(await machine.json("read", id, "1-200")).messages.flatMap(({ parts }: { parts: [] }) => parts))
+        parts.push(
+          ...(await machine.json("show", id, "--messages", "1-200")).messages.flatMap(
+            ({ parts }: { parts: [] }) => parts,
+          ),
+        )
       const ours = parts.filter(({ text }) => text.includes("marmalade archive") || text.includes("<dex-context>"))
       expect(ours.length).toBeGreaterThan(0)
       expect(ours.filter(({ origin }) => origin !== "injected")).toEqual([])

@@ -9,9 +9,10 @@ import { compiledAhead } from "./compile-ahead.mjs"
 
 /** Asked for by `import()`, and needed by nearly every command that reads, so part of the first file. Everything else is loaded late. */
 const HOT = [
-  /^src\/tools\/(list|read|scan|search|show|stats|timeline)\/run\.ts$/,
+  /^src\/tools\/(list|search|stats)\/run\.ts$/,
+  /^src\/tools\/show\/run-\w+\.ts$/,
   /^src\/tools\/(embedder|unread)\.ts$/,
-  /^src\/cli\/print\/(blame|config|keeping|lines|list|read|search|show)\.ts$/,
+  /^src\/cli\/print\/(blame|config|keeping|list|search|show)\.ts$/,
   /^src\/cli\/pick\.ts$/,
   /^src\/store\/(history\/sqlite-history|index\/search-index)\.ts$/,
 ]

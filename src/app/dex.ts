@@ -37,6 +37,8 @@ export type DexOptions = {
   signal?: AbortSignal
   /** It runs beside a server's answers: what takes memory is done in another process, little of it too. */
   staysSmall?: boolean
+  /** A person, or an agent in a shell, reads the answer and can type the forms of `dex show`. */
+  hasForms?: boolean
 }
 
 /** Wires the parts together. Nothing is opened until it is asked for; `close` closes what was. */
@@ -106,6 +108,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     suggestions: openSuggestions,
     takeDamaged: async () => (store ? (await store).takeDamaged() : []),
     staysSmall: options.staysSmall,
+    hasForms: options.hasForms,
     syncBehind: async () =>
       (await import("./sync-behind.ts")).syncBehind(home.dir, options.env, ["--max-seconds", String(EMBEDS_SECONDS)]),
     learnApart: async () => (await import("./apart.ts")).doApart("learn", options),

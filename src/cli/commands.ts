@@ -21,11 +21,10 @@ import { hub } from "../tools/hub/hub.ts"
 import { list } from "../tools/list/list.ts"
 import { mute } from "../tools/mute/mute.ts"
 import { notes } from "../tools/note/note.ts"
-import { read } from "../tools/read/read.ts"
 import { resume } from "../tools/resume/resume.ts"
-import { scan } from "../tools/scan/scan.ts"
 import { search } from "../tools/search/search.ts"
 import { share } from "../tools/share/share.ts"
+import { read, scan, timeline } from "../tools/show/forms.ts"
 import { show } from "../tools/show/show.ts"
 import { sources } from "../tools/sources/sources.ts"
 import { stats } from "../tools/stats/stats.ts"
@@ -34,7 +33,6 @@ import { suggest } from "../tools/suggest/suggest.ts"
 import { feedback, suggestions } from "../tools/suggestions/suggestions.ts"
 import { reindex, sync } from "../tools/sync/sync.ts"
 import { tests } from "../tools/tests/tests.ts"
-import { timeline } from "../tools/timeline/timeline.ts"
 import { trace } from "../tools/trace/trace.ts"
 import { traces } from "../tools/traces/traces.ts"
 import { usage } from "../tools/usage/usage.ts"
@@ -65,9 +63,9 @@ export const commands: readonly Command[] = [
     view: async () => (await import("./print/show.ts")).printShow,
     reader: async () => (await import("./print/reader.ts")).readShow,
   }),
-  command(timeline, { view: async () => (await import("./print/lines.ts")).printTimeline }),
-  command(scan, { view: async () => (await import("./print/lines.ts")).printScan }),
-  command(read, { view: async () => (await import("./print/read.ts")).printRead }),
+  command(scan, { view: async () => (await import("./print/show.ts")).printScan }),
+  command(read, { view: async () => (await import("./print/show.ts")).printRead }),
+  command(timeline, { view: async () => (await import("./print/show.ts")).printTimeline }),
   command(resume, { view: async () => (await import("./print/resume.ts")).printResume }),
   command(fix, { view: async () => (await import("./print/fix.ts")).printFix, asksAll: true }),
   command(blame, { view: async () => (await import("./print/blame.ts")).printBlame, asksAll: true }),

@@ -2,10 +2,12 @@ import { DexError } from "../core/error.ts"
 import type { Tool } from "../core/tool.ts"
 import { type Flag, flagsOf } from "./args.ts"
 import type { Completed } from "./complete-values.ts"
+import { flagsWithForms } from "./forms.ts"
 import type { ListedCommand } from "./other-commands.ts"
+import { isRetired } from "./retired.ts"
 
 /** Commands whose words name conversations. */
-const OF_CONVERSATIONS = ["show", "read", "scan", "timeline", "resume", "handover", "forget"]
+const OF_CONVERSATIONS = ["show", "resume", "handover", "forget"]
 /** Options whose values only the history tells, with what tells them. The letters mean the same in every command. */
 const OPTIONS: { name: string; words: string; kind: Completed }[] = [
   { name: "project", words: "--project|-p", kind: "projects" },
@@ -17,16 +19,17 @@ const OPTIONS: { name: string; words: string; kind: Completed }[] = [
 /** A completion script, made from the declared commands. */
 export function completions(
   shell: string | undefined,
-  tools: readonly Tool<never>[],
+  declared: readonly Tool<never>[],
   every: readonly ListedCommand[],
 ): string {
+  const tools = declared.filter(({ name }) => !isRetired(name))
   // What begins with a dash is completed as an option.
   const commands = every.flatMap(({ name, aliases = [], summary }) =>
     [name, ...aliases].filter((word) => !word.startsWith("-")).map((word) => ({ word, summary })),
   )
   const words = ({ name, cli }: Tool<never>) => [name, ...(cli.aliases ?? [])]
   const flags = (tool: Tool<never>) => [
-    ...flagsOf(tool).map((flag) => `--${flag.name}`),
+    ...flagsWithForms(tool, declared).map((flag) => `--${flag.name}`),
     ...(tool.cli.paged ? ["--no-pager"] : []),
     "--json",
     "--help",
@@ -103,7 +106,7 @@ compdef _dex dex
           ({ word, summary }) => `complete -c dex -n __fish_use_subcommand -a ${word} -d ${quote(summary)}`,
         ),
         ...tools.flatMap((tool) =>
-          flagsOf(tool).map(
+          flagsWithForms(tool, declared).map(
             (flag) =>
               `complete -c dex -n '__fish_seen_subcommand_from ${words(tool).join(" ")}' -l ${flag.name}${flag.schema.type === "boolean" ? "" : " -r"}${fishValues(flag)}`,
           ),

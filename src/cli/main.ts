@@ -4,10 +4,13 @@ import { safe, terminalOf } from "../render/terminal.ts"
 import { readArguments } from "./args.ts"
 import { commands } from "./commands.ts"
 import { didYouMean } from "./did-you-mean.ts"
+import { chosenForm } from "./forms.ts"
 import { hasPicker, openPicker } from "./open-picker.ts"
 import { everyCommand, isCalled, otherCommands } from "./other-commands.ts"
 import { printedError, shellQuote } from "./print/words.ts"
+import { retiredNote } from "./retired.ts"
 import { runCommand } from "./run-command.ts"
+import { say } from "./say.ts"
 
 /** Runs one command line. Results go to stdout, everything else to stderr. Returns the exit code; never throws. */
 export async function main(argv: string[]): Promise<number> {
@@ -38,9 +41,12 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
     const code = await openPicker({})
     if (code !== undefined) return code
   }
-  const { input, json, help, ...how } = readArguments(command.tool, rest)
-  if (!help) return runCommand(command, input, json, how)
-  process.stdout.write((await import("./help.ts")).toolHelp(command.tool, terminalOf(process.stdout, process.env)))
+  const note = retiredNote(name)
+  if (note !== undefined && process.stderr.isTTY) say(note)
+  const { command: typed, words } = chosenForm(command.tool.name, rest, commands) ?? { command, words: rest }
+  const { input, json, help, ...how } = readArguments(typed.tool, words)
+  if (!help) return runCommand(typed, input, json, { ...how, hasForms: note === undefined })
+  process.stdout.write((await import("./help.ts")).toolHelp(typed.tool, terminalOf(process.stdout, process.env)))
   return 0
 }
 

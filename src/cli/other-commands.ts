@@ -2,6 +2,7 @@ import { VERSION } from "../app/version.ts"
 import type { CommandGroup } from "../core/tool.ts"
 import { terminalOf } from "../render/terminal.ts"
 import { commands } from "./commands.ts"
+import { isRetired } from "./retired.ts"
 
 /** A command as lists of commands show it. */
 export type ListedCommand = {
@@ -84,8 +85,10 @@ export const otherCommands: readonly OtherCommand[] = [
   },
 ]
 
+/** All but the retired names. */
 export function everyCommand(): ListedCommand[] {
-  return [...commands.map(({ tool: { name, summary, cli } }) => ({ ...cli, name, summary })), ...otherCommands]
+  const listed = commands.filter(({ tool }) => !isRetired(tool.name))
+  return [...listed.map(({ tool: { name, summary, cli } }) => ({ ...cli, name, summary })), ...otherCommands]
 }
 
 /** Whether this is how a command is called. */

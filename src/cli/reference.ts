@@ -1,6 +1,7 @@
 import type { Schema } from "../core/schema.ts"
 import type { Tool } from "../core/tool.ts"
 import { flagsOf } from "./args.ts"
+import { asForm } from "./forms.ts"
 
 /** The reference page, made from the declarations that the commands themselves are made from. */
 export function referencePage(tools: readonly Tool<never>[]): string {
@@ -12,7 +13,7 @@ export function referencePage(tools: readonly Tool<never>[]): string {
     "to stdout, everything else to stderr. Exit codes: 0 found, 1 nothing found, 2 error.",
     "",
   ]
-  return [...intro, ...tools.flatMap(section)].join("\n")
+  return [...intro, ...tools.map(asForm).flatMap(section)].join("\n")
 }
 
 function section(tool: Tool<never>): string[] {

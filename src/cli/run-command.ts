@@ -16,7 +16,7 @@ export async function runCommand(
   { tool, face }: Command,
   given: unknown,
   json: boolean,
-  { pager, limited }: { pager: boolean; limited: boolean } = { pager: true, limited: false },
+  { pager = true, limited = false, hasForms = true }: { pager?: boolean; limited?: boolean; hasForms?: boolean } = {},
 ): Promise<number> {
   const input = json || !face.before ? given : await face.before(given)
   const instead = await face.instead?.(input, json)
@@ -28,6 +28,7 @@ export async function runCommand(
     cwd: process.cwd(),
     version: VERSION,
     signal: stop.signal,
+    hasForms,
     onProgress: progress.show,
     onWait: (text) => void process.stderr.write(`${safe(text)}\n`),
   })
@@ -52,6 +53,7 @@ export async function runCommand(
         home: dex.machine.home,
         numbered: keepsListings(),
         rows: process.stdout.rows && !limited ? process.stdout.rows : undefined,
+        hasForms,
       }
       const presented = await present({ tool, face }, output, context, input, dex)
       if ("problem" in presented) problem = presented.problem

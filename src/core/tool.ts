@@ -55,6 +55,8 @@ export type CliForm = {
   example: string
   /** Other forms of it, each with what it does. */
   forms?: Record<string, string>
+  /** It is a form of another command, which this option of that command chooses: `dex show 2 --lines`. */
+  formOf?: { command: string; option: string; example: string }
 }
 
 export function defineTool<Context, I extends Schema, O extends Schema>(

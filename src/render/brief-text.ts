@@ -20,8 +20,8 @@ export type BriefHead = {
   message_count: number
   /** The last message that was looked at, where the rest was not wanted. */
   up_to?: number
-  /** A call about this conversation as it is typed. */
-  call(name: string, words: string[], flags?: Record<string, number>): string
+  /** A call that reads this conversation, as it is typed. */
+  call(form: "scan" | "read", messages: string[], flags?: Record<string, number>): string
 }
 
 type Piece = { text: string; cut?: true }

@@ -36,6 +36,31 @@ export function fitted<A extends object>(
   return kept === undefined ? undefined : { answer: sized(build(kept)), kept }
 }
 
+/** The first item alone, cut: `build` makes the answer with the item up to character `n`. */
+type FirstCut<A> = { from: number; to: number; build: (n: number) => A }
+
+/**
+ * As `fitted`, but at least `enough` items have to fit. If they do not, as much of the first one as does, or an error if there is
+ * nothing to cut.
+ */
+export function fittedOrCut<A extends object>(
+  count: number,
+  build: (kept: number) => A,
+  maxTokens: number | undefined,
+  least: (item: number) => number,
+  enough: number,
+  first: FirstCut<A> | undefined,
+): Sized<A> {
+  const fit = fitted(count, build, maxTokens, least)
+  if (fit && fit.kept >= enough) return fit.answer
+  const most = maxTokens! // without a budget everything fits
+  if (!first) throw tooSmall(most, build(enough))
+  const cut = (n: number) => sized(first.build(n))
+  const length = largest(first.from, first.to, (n) => cut(n).estimated_tokens <= most)
+  if (length === undefined) throw tooSmall(most, first.build(first.from))
+  return cut(length)
+}
+
 /** The largest whole number of a range that passes, where each that passes has only passing ones below it. */
 export function largest(from: number, to: number, passes: (n: number) => boolean): number | undefined {
   if (to < from || !passes(from)) return undefined

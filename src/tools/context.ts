@@ -29,6 +29,8 @@ export type Dex = {
   now(): number
   /** The agent that asks, as it calls itself. Absent on the command line. */
   caller?: string
+  /** What dex says names the forms of `dex show`, not the commands that they were: see `formLine`. */
+  hasForms?: boolean
   /** The history is a team's: it is pushed to, and nothing is read on this machine. */
   isTeam?: true
   /** False before anything was ever synced. */

@@ -1,8 +1,9 @@
 import { formatRef } from "../core/ref.ts"
 import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
+import type { Dex } from "./context.ts"
 import { conversationOf } from "./fields.ts"
 
-// What the views of a conversation share when they run: show, scan, read and timeline.
+// What show, its forms, search and handover share when they run.
 
 const LONGEST_TITLE = 200
 
@@ -27,21 +28,42 @@ export function originsText(message: StoredMessage): string {
   return [...new Set(message.parts.map((part) => part.origin))].join(", ")
 }
 
+type CommandFlags = Record<string, string | number | string[] | true | undefined>
+
 /** A call as it is typed. Ids come from other programs' files: whatever is in one, a shell must not act on it. */
 export function commandLine(
   name: string,
   words: (string | { ref: ConversationRow["ref"] })[],
-  flags: Record<string, string | number | string[] | undefined> = {},
+  flags: CommandFlags = {},
 ): string {
-  const typed = Object.entries(flags).flatMap(([flag, value]) =>
-    value === undefined || (Array.isArray(value) && value.length === 0) ? [] : [`--${flag}`, quoted(String(value))],
-  )
+  const typed = Object.entries(flags).flatMap(([flag, value]) => {
+    if (value === undefined || (Array.isArray(value) && value.length === 0)) return []
+    return value === true ? [`--${flag}`] : [`--${flag}`, quoted(String(value))]
+  })
   return [
     "dex",
     name,
     ...words.map((word) => quoted(typeof word === "string" ? word : formatRef(word.ref))),
     ...typed,
   ].join(" ")
+}
+
+/** The options of `dex show` that choose a form, by the form's own name. */
+const FORM_OPTIONS = { scan: "lines", read: "messages", timeline: "timeline" }
+
+/**
+ * A call of a form of `dex show`. Without `hasForms` it has the form's old name: whoever typed that gets what they always got, and
+ * agents over MCP and clients of a hub may run a dex that has no forms yet.
+ */
+export function formLine(
+  { hasForms }: Pick<Dex, "hasForms">,
+  form: keyof typeof FORM_OPTIONS,
+  [conversation, ...messages]: [string | { ref: ConversationRow["ref"] }, ...string[]],
+  flags: CommandFlags = {},
+): string {
+  if (!hasForms) return commandLine(form, [conversation, ...messages], flags)
+  const option = { [FORM_OPTIONS[form]]: messages.length === 0 ? (true as const) : messages.join(",") }
+  return commandLine("show", [conversation], { ...option, ...flags })
 }
 
 function quoted(word: string): string {

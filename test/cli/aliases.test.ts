@@ -6,6 +6,7 @@ import { readArguments } from "../../src/cli/args.ts"
 import { commands } from "../../src/cli/commands.ts"
 import { everyCommand } from "../../src/cli/other-commands.ts"
 import { TYPED_AFTER_DEX } from "../../src/cli/print/as-typed.ts"
+import { RETIRED } from "../../src/cli/retired.ts"
 import { dex as dexAlone } from "../support/dex.ts"
 import { smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
@@ -47,13 +48,14 @@ describe("names that people try", () => {
   })
 
   test("a name is one command's only", () => {
-    const names = everyCommand().flatMap(({ name, aliases = [] }) => [name, ...aliases])
+    const listed = everyCommand().flatMap(({ name, aliases = [] }) => [name, ...aliases])
+    const names = [...listed, ...Object.keys(RETIRED)]
     expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([])
   })
 
   test("each of them is known where a line is printed as it is typed", () => {
     const names = everyCommand().flatMap(({ name, aliases = [] }) => [name, ...aliases])
-    expect([...TYPED_AFTER_DEX].sort()).toEqual([...names, "--plain"].sort())
+    expect([...TYPED_AFTER_DEX].sort()).toEqual([...names, ...Object.keys(RETIRED), "--plain"].sort())
   })
 
   test("every shell completes them, and the options after them", async () => {

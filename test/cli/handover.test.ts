@@ -46,7 +46,7 @@ describe("dex handover", () => {
       "  it said > Error: token already used",
       "- #5 read > src/auth.ts",
       "- #9 commit > 1a2b3c4 auth: one refresh at a time",
-      `- \`dex scan ${AUTH} --max-tokens 4000\`: every message in a line`,
+      `- \`dex show ${AUTH} --lines --max-tokens 4000\`: every message in a line`,
     ])
       expect(run.stdout.split("\n")).toContain(line)
     expect(run.stderr).toMatch(/About \d+ tokens/)

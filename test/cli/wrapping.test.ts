@@ -18,8 +18,8 @@ const HOME = syncedOnce((at) =>
 )
 
 test.each([
-  [60, "timeline 77777777#1"],
-  [60, "scan 77777777"],
+  [60, "show 77777777#1 --timeline --no-pager"],
+  [60, "show 77777777 --lines --no-pager"],
   [60, "handover 77777777"],
   [40, "stats"],
   [60, "guide"],

@@ -142,7 +142,7 @@ describe("dex install", () => {
       ".gemini/agents/dex-retrieval.md",
       ".codex/agents/dex-retrieval.toml",
     ])
-      expect(text(home, file)).toContain(`\`${command} scan <ref> --tokens-per-msg <n> --json\``)
+      expect(text(home, file)).toContain(`\`${command} show <ref> --lines --tokens-per-msg <n> --json\``)
 
     expect(await run(home, "uninstall", "--yes")).toMatchObject({ code: 0 })
     expect(snapshot(home)).toEqual(before)

@@ -72,9 +72,11 @@ test("the sub-agent's text and permissions name tools and commands that exist", 
     const named = [...text.matchAll(/\bdex_[a-z]+\b/g)].map(([name]) => name)
     const permitted = [...text.matchAll(/(?:mcp__dex__|mcp_dex_)(dex_[a-z]+)/g)].map(([, name]) => name!)
     const typed = [...text.matchAll(/\.dex\/bin\/dex ([a-z]+)/g)].map(([, name]) => name!)
+    const lines = [...text.matchAll(/\.dex\/bin\/dex show <ref> (--[^`]*)`/g)].map(([, options]) => options!)
     expect([...named, ...permitted].filter((name) => !offered.includes(name))).toEqual([])
     expect(typed.filter((name) => !names.includes(name))).toEqual([])
-    for (const step of ["list", "scan", "read"]) expect(typed).toContain(step)
+    for (const step of ["list", "search", "show"]) expect(typed).toContain(step)
+    expect(lines).toEqual(["--lines --tokens-per-msg <n> --json", "--messages 5,9-12 --json"])
   }
   expect(retrievalText("dex")).toContain("clamp(20, 100, 5000 / total messages)")
 })
@@ -86,7 +88,8 @@ test("OpenCode's sub-agent may run what reads and nothing that changes, forgets 
     action,
   }))
   const decide = (command: string) => rules.findLast(({ pattern }) => pattern.test(command))?.action
-  expect(decide(`${BIN.dex} scan claude_code:1f3c --tokens-per-msg 40 --json`)).toBe("allow")
+  for (const reads of ["show claude_code:1f3c --lines --tokens-per-msg 40 --json", "scan claude_code:1f3c --json"])
+    expect(decide(`${BIN.dex} ${reads}`), reads).toBe("allow")
   for (const command of [
     "rm -rf /",
     `${BIN.dex} forget 1 --yes`,

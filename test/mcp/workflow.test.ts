@@ -16,11 +16,11 @@ test("what the guide and the instructions name is there: tools over MCP, command
   expect(named(INSTRUCTIONS).filter((name) => !tools.includes(name))).toEqual([])
   expect(estimateTokens(INSTRUCTIONS)).toBeLessThan(250)
   // An agent or subagent without MCP: the same answers in a shell.
-  const commands = [...guide.matchAll(/\bdex (search|timeline|show|list)\b/g)].map(([, name]) => name)
-  expect(commands).toEqual(["search", "timeline", "show", "list"])
-  const args: Record<string, string[]> = { search: ["mutex"], timeline: ["11111111#7"], show: ["11111111#7"], list: [] }
-  for (const name of commands)
-    expect(await dex(home, [name!, ...args[name!]!, "--json"])).toMatchObject({
+  const commands = [...guide.matchAll(/\bdex ((?:search|show|list)(?: --[a-z]+)?)/g)].map(([, typed]) => typed!)
+  expect(commands).toEqual(["search", "show --timeline", "show", "list"])
+  const words: Record<string, string[]> = { search: ["mutex"], show: ["11111111#7"], list: [] }
+  for (const typed of commands.map((command) => command.split(" ")))
+    expect(await dex(home, [...typed, ...words[typed[0]!]!, "--json"])).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/^\{/),
     })

@@ -5,11 +5,10 @@ import { expect, test } from "vitest"
 import { createDex } from "../../src/app/dex.ts"
 import { readArguments } from "../../src/cli/args.ts"
 import { commands } from "../../src/cli/commands.ts"
-import { printScan, printTimeline } from "../../src/cli/print/lines.ts"
+import { chosenForm } from "../../src/cli/forms.ts"
 import { printList } from "../../src/cli/print/list.ts"
 import type { Printed } from "../../src/cli/print/printer.ts"
-import { printRead } from "../../src/cli/print/read.ts"
-import { printShow } from "../../src/cli/print/show.ts"
+import { printRead, printScan, printShow, printTimeline } from "../../src/cli/print/show.ts"
 import type { Part } from "../../src/core/conversation.ts"
 import { isDexError } from "../../src/core/error.ts"
 import { FORMATS, type Format } from "../../src/core/format.ts"
@@ -140,7 +139,7 @@ const PRINTERS: Record<string, (output: never, context: never) => Printed> = {
   timeline: printTimeline as never,
   read: printRead as never,
   list: printList as never,
-  show: ((output: never, context: never) => printShow(output, context, { ids: [], format: "stripped" })) as never,
+  get: ((output: never, context: never) => printShow(output, context, { ids: [], format: "stripped" })) as never,
 }
 
 /** Runs a call as it is typed. Undefined: refused, because nothing at all fits. */
@@ -152,8 +151,9 @@ async function call(
   const [, name, ...argv] = typed
     .match(/'(?:[^']|'\\'')*'|\S+/g)!
     .map((word) => word.replace(/^'|'$/g, "").replaceAll("'\\''", "'"))
-  const found = commands.find(({ tool }) => tool.name === name)!.tool
-  const { input } = readArguments(found as never, argv)
+  const form = chosenForm(name!, argv, commands)
+  const found = form?.command.tool ?? commands.find(({ tool }) => tool.name === name)!.tool
+  const { input } = readArguments(found as never, form?.words ?? argv)
   try {
     const output = (await found.run(dex as never, input as never)) as Answer
     const size = estimateTokens(`${toJson(output)}\n`)
@@ -161,7 +161,8 @@ async function call(
     expect(size, typed).toBeLessThanOrEqual(maxTokens)
     for (const columns of [80, 140]) {
       const terminal = { columns, color: false, interactive: false }
-      const printed = PRINTERS[name!]!(output as never, { terminal, home: HOME } as never)
+      const context = { terminal, home: HOME, hasForms: form !== undefined }
+      const printed = PRINTERS[found.trace?.command ?? name!]!(output as never, context as never)
       expect(estimateTokens([...printed.lines, ...(printed.notes ?? [])].join("\n")), typed).toBeLessThanOrEqual(
         maxTokens,
       )
@@ -201,11 +202,12 @@ const continuation = (answer: unknown) =>
 test("a scan stays within its budget, and its continuations show every message once or count it as left out, in order", async () => {
   const { dex, write } = await history()
   await fc.assert(
-    fc.asyncProperty(told, async (one) => {
+    fc.asyncProperty(told, fc.boolean(), async (one, hasForms) => {
       const id = quote(formatRef(await write(one)))
       const numbers: number[] = []
       let leftOut = 0
-      const whole = await follow(dex, `dex scan ${id} --max-tokens ${one.maxTokens}`, one.maxTokens, (answer) => {
+      const typed = `${hasForms ? "dex show --lines" : "dex scan"} ${id} --max-tokens ${one.maxTokens}`
+      const whole = await follow({ ...dex, hasForms }, typed, one.maxTokens, (answer) => {
         numbers.push(...(answer.lines as string[]).map((line) => Number(line.split("\t")[0])))
         for (const { messages } of (answer.left_out ?? []) as { messages: number }[]) leftOut += messages
         expect(answer.lines).not.toEqual([])
@@ -242,12 +244,13 @@ test("a scan fills its budget: with one token more a message it would not fit", 
 test("a read stays within its budget, and its continuations give every character", async () => {
   const { dex, write, store } = await history()
   await fc.assert(
-    fc.asyncProperty(told, async (one) => {
+    fc.asyncProperty(told, fc.boolean(), async (one, hasForms) => {
       const ref = await write(one)
+      const id = quote(formatRef(ref))
       const given = new Map<number, string>()
       const whole = await follow(
-        dex,
-        `dex read ${quote(formatRef(ref))} 1- --max-tokens ${one.maxTokens}`,
+        { ...dex, hasForms },
+        `${hasForms ? `dex show ${id} --messages 1-` : `dex read ${id} 1-`} --max-tokens ${one.maxTokens}`,
         one.maxTokens,
         (answer) => {
           for (const { index, parts } of answer.messages as {
@@ -316,22 +319,28 @@ function emptyOnes(all: { messages: MessageWrite[] }[], format: Format): number 
 test("a timeline stays within its budget, keeps the message in the middle, and says how to see the rest", async () => {
   const { dex, write } = await history()
   await fc.assert(
-    fc.asyncProperty(told, fc.nat(), fc.constantFrom("", " --session all"), async (one, nat, session) => {
-      const ref = await write(one)
-      const number = (nat % one.messages.length) + 1
-      if (session !== "" && one.messages[number - 1]!.at === undefined) return
-      const answer = await call(
-        dex,
-        `dex timeline ${quote(formatRef({ ...ref, number }))} --before 12 --after 12 --max-tokens ${one.maxTokens}${session}`,
-        one.maxTokens,
-      )
-      if (!answer) return
-      const lines = answer.lines as string[]
-      expect(lines.filter((line) => line.trimStart().startsWith(`>${number}\t`)).length).toBe(1)
-      const { truncated } = answer as { truncated?: { continue_before?: string; continue_with?: string } }
-      for (const next of [truncated?.continue_before, truncated?.continue_with])
-        if (next) await call(dex, next, one.maxTokens)
-    }),
+    fc.asyncProperty(
+      told,
+      fc.nat(),
+      fc.constantFrom("", " --session all"),
+      fc.boolean(),
+      async (one, nat, session, hasForms) => {
+        const ref = await write(one)
+        const number = (nat % one.messages.length) + 1
+        if (session !== "" && one.messages[number - 1]!.at === undefined) return
+        const answer = await call(
+          { ...dex, hasForms },
+          `dex ${hasForms ? "show --timeline" : "timeline"} ${quote(formatRef({ ...ref, number }))} --before 12 --after 12 --max-tokens ${one.maxTokens}${session}`,
+          one.maxTokens,
+        )
+        if (!answer) return
+        const lines = answer.lines as string[]
+        expect(lines.filter((line) => line.trimStart().startsWith(`>${number}\t`)).length).toBe(1)
+        const { truncated } = answer as { truncated?: { continue_before?: string; continue_with?: string } }
+        for (const next of [truncated?.continue_before, truncated?.continue_with])
+          if (next) await call({ ...dex, hasForms }, next, one.maxTokens)
+      },
+    ),
     { numRuns: RUNS },
   )
 })

@@ -1,7 +1,15 @@
 import type { Terminal } from "../../render/terminal.ts"
 
-/** `numbered`: rows are kept, so that their numbers can be typed here. `rows`: the screen's, unless it was said how much to show. */
-export type PrintContext = { terminal: Terminal; home: string; numbered: boolean; rows?: number }
+export type PrintContext = {
+  terminal: Terminal
+  home: string
+  /** Rows are kept, so that their numbers can be typed here. */
+  numbered: boolean
+  /** The screen's, unless it was said how much to show. */
+  rows?: number
+  /** Commands are named as forms of `dex show`, not by their old names. */
+  hasForms?: boolean
+}
 /** Lines to be read, made when they are asked for, from the beginning each time. */
 export type ReadPage = { lines: () => Iterable<string>; notes?: string[] }
 export type Printed = {

@@ -1,9 +1,11 @@
 import { byName } from "../../core/by-name.ts"
-import { formatCount } from "../../core/format.ts"
+import { formatCount, messageText } from "../../core/format.ts"
 import type { InputOf, OutputOf } from "../../core/tool.ts"
-import { clip, paint, safe, safeLine, wrap } from "../../render/terminal.ts"
+import { clip, paint, safe, safeLine, type Terminal, wrap, wrapAfter } from "../../render/terminal.ts"
 import { many, shortPath, when } from "../../render/words.ts"
+import type { read, scan, timeline } from "../../tools/show/forms.ts"
 import type { show } from "../../tools/show/show.ts"
+import { formLine } from "../../tools/view.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 
 type Output = OutputOf<typeof show>
@@ -97,11 +99,113 @@ function endNotes(conversation: ShownConversation): string[] {
     notes.push(
       `${many(conversation.truncated.messages_left_out, "message")} left out to stay within the budget. Continue with: ${conversation.truncated.continue_with}`,
     )
-  if (conversation.has_more_before || conversation.has_more_after) {
-    const sides = [conversation.has_more_before && "before", conversation.has_more_after && "after"]
-      .filter(Boolean)
-      .join(" and ")
-    notes.push(`There is more ${sides}: dex show ${conversation.id}`)
-  }
+  const sides = sidesOf(conversation)
+  if (sides !== "") notes.push(`There is more ${sides}: dex show ${conversation.id}`)
   return notes
+}
+
+/** "before and after": on which sides there is more. */
+function sidesOf(output: { has_more_before?: boolean; has_more_after?: boolean }): string {
+  return [output.has_more_before && "before", output.has_more_after && "after"].filter(Boolean).join(" and ")
+}
+
+export function printRead(output: OutputOf<typeof read>, context: PrintContext): Printed {
+  const lines = [...headLines(output, context), ""]
+  const notes: string[] = []
+  for (const message of output.messages) {
+    lines.push(messageHead(message, context))
+    if (message.cut && message.cut.from > 0) lines.push(paint(context.terminal, "dim", `… from ${message.cut.from}`))
+    for (const part of message.parts) {
+      lines.push(safe(messageText({ parts: [part] }, "full")))
+      if (part.patch !== undefined) lines.push(safe(part.patch))
+      lines.push("")
+    }
+    if (message.cut && message.cut.to < message.cut.of)
+      notes.push(`Message ${message.index} is shown to character ${message.cut.to} of ${message.cut.of}.`)
+  }
+  if (output.not_found !== undefined) notes.push(`No message has the number ${output.not_found}.`)
+  if (output.hidden_parts) notes.push(`${many(output.hidden_parts, "part")} hidden.`)
+  if (output.truncated)
+    notes.push(
+      `${many(output.truncated.messages_left_out, "message")} not read to the end. Continue with: ${output.truncated.continue_with}`,
+    )
+  return { lines, notes }
+}
+
+type Scan = OutputOf<typeof scan>
+
+export function printScan(output: Scan, context: PrintContext): Printed {
+  const notes: string[] = []
+  if (output.lines.length === 0) notes.push("There is no message to show.")
+  else
+    notes.push(
+      `${many(output.lines.length, "message")}, about ${output.estimated_tokens} tokens. Read some: ${formLine(context, "read", [shortId(output.id), "5-10"])}`,
+    )
+  if (output.hidden_parts) notes.push(`${many(output.hidden_parts, "part")} hidden.`)
+  if (output.left_out) notes.push(leftOutNote(output.left_out))
+  if (output.truncated) {
+    notes.push(
+      `${many(output.truncated.messages_left_out, "message")} left out at the end to stay within the budget. Continue with: ${output.truncated.continue_with}`,
+    )
+  }
+  return {
+    lines: [...headLines(output, context), "", ...output.lines.flatMap((line) => drawnLine(line, context.terminal))],
+    notes,
+  }
+}
+
+const LEFT_OUT: Record<NonNullable<Scan["left_out"]>[number]["kind"], [one: string, more: string]> = {
+  results: ["tool result", "tool results"],
+  asides: ["message of thoughts or injected text", "messages of thoughts or injected text"],
+  calls: ["tool call", "tool calls"],
+  failures: ["failed call or its output", "failed calls and their outputs"],
+}
+
+function leftOutNote(leftOut: NonNullable<Scan["left_out"]>): string {
+  const kinds = leftOut.map(({ kind, messages }) => many(messages, ...LEFT_OUT[kind]))
+  return `Left out between these lines, to keep the others readable: ${kinds.join(", ")}. A larger --max-tokens shows them.`
+}
+
+type Timeline = OutputOf<typeof timeline>
+
+export function printTimeline(output: Timeline, context: PrintContext): Printed {
+  const notes: string[] = []
+  const others = (output.others ?? []).map(({ id, title }) =>
+    paint(context.terminal, "dim", safe(`with ${id} ${title}`)),
+  )
+  if (output.hidden_parts) notes.push(`${many(output.hidden_parts, "part")} hidden.`)
+  if (output.truncated) {
+    notes.push(`${many(output.truncated.messages_left_out, "message")} left out to stay within the budget.`)
+    if (output.truncated.continue_before) notes.push(`Before: ${output.truncated.continue_before}`)
+    if (output.truncated.continue_with) notes.push(`After: ${output.truncated.continue_with}`)
+  } else if (sidesOf(output) !== "") {
+    const inFull = formLine(context, "read", [shortId(output.id), String(output.message_index)])
+    notes.push(`There is more ${sidesOf(output)}: --before and --after widen it. In full: ${inFull}`)
+  }
+  return {
+    lines: [
+      ...headLines(output, context),
+      ...others,
+      "",
+      ...output.lines.flatMap((line) => drawnLine(line, context.terminal)),
+    ],
+    notes,
+  }
+}
+
+/** Not cut to the terminal's width: the caller chose how much of a message is shown. */
+function drawnLine(line: string, terminal: Terminal): string[] {
+  const clean = safe(line)
+  const label = /^[^\t]*\t/.exec(clean)?.[0] ?? ""
+  const role = /^\[[^\]]*\]/.exec(clean.slice(label.length))?.[0] ?? ""
+  const rest = clean.slice(label.length + role.length)
+  const style = role.startsWith("[user") ? "green" : "cyan"
+  const emphasis = label.trimStart().startsWith(">") ? "bold" : "dim"
+  const text = paint(terminal, style, role) + rest
+  if (!terminal.interactive) return [paint(terminal, emphasis, label) + text]
+  return wrapAfter(paint(terminal, emphasis, label.replace("\t", "  ")), text, terminal.columns)
+}
+
+function shortId(id: string): string {
+  return id.slice(id.indexOf(":") + 1).slice(0, 8)
 }

@@ -7,12 +7,12 @@ import { guide } from "../../tools/guide/guide.ts"
 import { list } from "../../tools/list/list.ts"
 import { notes } from "../../tools/note/note.ts"
 import { search } from "../../tools/search/search.ts"
+import { timeline } from "../../tools/show/forms.ts"
 import { show } from "../../tools/show/show.ts"
 import { stats } from "../../tools/stats/stats.ts"
 import { subscribe } from "../../tools/subscriptions/subscriptions.ts"
 import { suggest } from "../../tools/suggest/suggest.ts"
 import { feedback } from "../../tools/suggestions/suggestions.ts"
-import { timeline } from "../../tools/timeline/timeline.ts"
 
 /** No answer is larger than this, whatever was asked for: clients cut or refuse what is. An estimate, as all sizes are. */
 export const MOST_ANSWER_TOKENS = 20_000

@@ -8,7 +8,7 @@ import type { ConversationRow, StoredMessage } from "../../store/history/store.t
 import type { Dex } from "../context.ts"
 import { type FolderToOpen, folderToOpen } from "../folder-to-open.ts"
 import { agentNamed, resolveConversation } from "../resolve.ts"
-import { commandLine, headOf, rootsOf } from "../view.ts"
+import { formLine, headOf, rootsOf } from "../view.ts"
 import type { HandoverInput } from "./handover.ts"
 
 export async function run(dex: Dex, input: HandoverInput) {
@@ -18,7 +18,7 @@ export async function run(dex: Dex, input: HandoverInput) {
   const store = await dex.store()
   const messages = upTo(await store.messages(row.ref), number)
   const agent = (await agentNamed(dex, row.ref.source))?.name ?? row.ref.source
-  const head = headFor(row, agent, messages, number)
+  const head = headFor(dex, row, agent, messages, number)
   const told = briefText(briefOf(messages, rootsOf(row)), head, input.max_tokens)
   if (told.text === undefined)
     throw new DexError(
@@ -38,6 +38,7 @@ function upTo(messages: StoredMessage[], number: number | undefined): StoredMess
 }
 
 function headFor(
+  dex: Dex,
   row: ConversationRow,
   agent: string,
   messages: StoredMessage[],
@@ -57,7 +58,7 @@ function headFor(
     to: to === undefined ? undefined : isoDate(to),
     message_count: row.message_count,
     up_to: number,
-    call: (name, words, flags) => commandLine(name, [row, ...words], flags),
+    call: (form, words, flags) => formLine(dex, form, [row, ...words], flags),
   }
 }
 

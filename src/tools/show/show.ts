@@ -1,8 +1,8 @@
 import { FORMATS } from "../../core/format.ts"
-import { choice, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
+import { choice, flag, type Infer, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
+import type { TraceFacts } from "../../core/trace.ts"
 import type { Dex } from "../context.ts"
-import { readingFacts } from "../reading-trace.ts"
 import { alsoOnTeam, TEAM_FLAG, whereField } from "../team.ts"
 import {
   estimatedTokens,
@@ -14,34 +14,34 @@ import {
   truncated,
 } from "../view-fields.ts"
 
+const showInput = object({
+  ids: listOf(text(), "Refs, unique prefixes of ids, row numbers, or current. claude_code:1f3c#12: around message 12."),
+  format: withDefault(
+    choice(
+      FORMATS,
+      "full: everything; stripped: without tool outputs and injected text; user_only: a person's words; outline: one line per message.",
+    ),
+    "stripped",
+  ),
+  expand: optional(
+    object({
+      message_index: optional(integer("Show the messages around this one.", { minimum: 1 })),
+      before: withDefault(integer("Messages before it.", { minimum: 0 }), 2),
+      after: withDefault(integer("Messages after it.", { minimum: 0 }), 2),
+    }),
+  ),
+  max_tokens: maxTokensField,
+  show: showField,
+  hide: hideField,
+  session: sessionField,
+  where: whereField,
+})
+export type ShowInput = Infer<typeof showInput>
+
 export const show = defineTool({
   name: "show",
   summary: "Read conversations, whole or around one message",
-  input: object({
-    ids: listOf(
-      text(),
-      "Refs, unique prefixes of ids, row numbers, or current. claude_code:1f3c#12: around message 12.",
-    ),
-    format: withDefault(
-      choice(
-        FORMATS,
-        "full: everything; stripped: without tool outputs and injected text; user_only: a person's words; outline: one line per message.",
-      ),
-      "stripped",
-    ),
-    expand: optional(
-      object({
-        message_index: optional(integer("Show the messages around this one.", { minimum: 1 })),
-        before: withDefault(integer("Messages before it.", { minimum: 0 }), 2),
-        after: withDefault(integer("Messages after it.", { minimum: 0 }), 2),
-      }),
-    ),
-    max_tokens: maxTokensField,
-    show: showField,
-    hide: hideField,
-    session: sessionField,
-    where: whereField,
-  }),
+  input: showInput,
   output: object({
     conversations: listOf(
       object({
@@ -96,6 +96,12 @@ export const show = defineTool({
     aliases: ["open", "get"],
     paged: true,
     example: "dex show 2 --format outline",
+    forms: {
+      "dex show 2 --lines": "Outline a conversation, one line per message",
+      "dex show 2 --messages 5-10": "Read chosen messages in full",
+      "dex show 2 --timeline": "Show what was said just before and after a message",
+      "dex show --lines --help": "Show the options of a form",
+    },
   },
   mcp: {
     name: "dex_get",
@@ -103,7 +109,28 @@ export const show = defineTool({
       "Read past conversations by id. Start with outline, or expand around what a search found; full only where exact output matters.",
     omit: ["hide", "session", "where"],
   },
-  run: alsoOnTeam("show", async (dex: Dex, input) => (await import("./run.ts")).run(dex, input)),
+  run: alsoOnTeam("show", async (dex: Dex, input) => (await import("./run-show.ts")).run(dex, input)),
   found: (output) => output.conversations.length > 0,
   trace: { command: "get", facts: (_, output) => readingFacts(output.conversations) },
 })
+
+type Reading = { id: string; title: string; messages: unknown[]; truncated?: { messages_left_out: number } }
+
+/** What the trace of a tool records if the caller named the conversations: which, how much of them, and what was cut. */
+export function readingFacts(conversations: Reading[]): TraceFacts {
+  const leftOut = conversations.reduce((sum, conversation) => sum + (conversation.truncated?.messages_left_out ?? 0), 0)
+  return {
+    inputs: {
+      conversations: conversations.length,
+      messages: conversations.reduce((sum, conversation) => sum + conversation.messages.length, 0),
+    },
+    ranking: conversations.map(({ id, title }, i) => ({
+      rank: i + 1,
+      ref: id,
+      score_final: 0,
+      terms: [],
+      summary: title,
+    })),
+    truncation: leftOut > 0 ? { messages_left_out: leftOut } : undefined,
+  }
+}

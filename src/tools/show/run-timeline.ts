@@ -1,73 +1,56 @@
 import { DexError } from "../../core/error.ts"
 import { formatRef, isSameConversation, type Ref, wholeOf } from "../../core/ref.ts"
-import { charactersWithin } from "../../core/tokens.ts"
 import { sized } from "../../render/budget.ts"
-import { type FieldFilter, readFields, withFields } from "../../render/fields.ts"
 import { filled, type LineRange } from "../../render/fill.ts"
-import { DEFAULT_TOKENS_PER_MSG, limitOf } from "../../render/limits.ts"
-import { type LineEntry, linesOf, lineText } from "../../render/line.ts"
+import { DEFAULT_TOKENS_PER_MSG } from "../../render/limits.ts"
+import { type LineEntry, lineText } from "../../render/line.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
-import { resolveConversation, resolveSession } from "../resolve.ts"
-import { commandLine, headOf, rootsOf } from "../view.ts"
-
-export type TimelineInput = {
-  id?: string
-  before: number
-  after: number
-  session?: string
-  max_tokens?: number
-  show?: string[]
-  hide?: string[]
-}
+import { resolveSession } from "../resolve.ts"
+import { formLine, headOf, rootsOf } from "../view.ts"
+import type { TimelineInput } from "./forms.ts"
+import { chosenOf, cuttableLines, noMessage, openConversation, sameLimits } from "./reading.ts"
 
 /** A message in its conversation. */
 type Place = { row: ConversationRow; message: StoredMessage }
-/** What stands in the window; `middle` is where the message in question is, or where it would be. */
-type Window = { places: Place[]; middle: number; more_before: boolean; more_after: boolean; hidden: number }
+/** The messages in the window; `middle` is where the message in question is, or where it would be. */
+type Window = { places: Place[]; middle: number; more_before: boolean; more_after: boolean; hidden?: number }
 
 export async function run(dex: Dex, input: TimelineInput) {
-  const { row, number } = await resolveConversation(dex, {
-    ...(input.id !== undefined && { id: input.id }),
-    ...(input.id === undefined && input.session !== undefined && { session: input.session }),
-  })
-  const store = await dex.store()
+  const { id, session, max_tokens } = input
+  const { row, number, store } = await openConversation(dex, { id, session: id === undefined ? session : undefined })
   const anchor = await messageAt(store, row, number)
-  const fields = readFields(input)
-  const scope = input.id === undefined ? row.ref : await resolveSession(dex, input.session)
+  const scope = id === undefined ? row.ref : await resolveSession(dex, session)
   const window =
-    input.session === "all"
-      ? await acrossProject(store, row, anchor, input, fields)
-      : await within(store, scope ?? row.ref, row, anchor, input, fields)
-  const entries = await labelled(store, window.places, row, anchor)
-  const most =
-    input.max_tokens === undefined ? limitOf("user", DEFAULT_TOKENS_PER_MSG) : charactersWithin(input.max_tokens)
-  const lines = linesOf(entries, most)
+    session === "all"
+      ? await acrossProject(store, row, anchor, input)
+      : await within(store, scope ?? row.ref, row, anchor, input)
+  const lines = cuttableLines(await labelled(store, window.places, row, anchor), max_tokens, DEFAULT_TOKENS_PER_MSG)
   const answer = ({ from, to }: LineRange, tokensPerMsg: number) => {
     const others = otherConversations(window.places.slice(from, to), row)
     const leftOut = lines.length - (to - from)
+    const line = (at: number, before: number, after: number) =>
+      continuation(dex, window.places[at]!, input, { before, after })
     return {
       ...headOf(row),
       message_index: anchor.number,
       lines: lines.slice(from, to).map((line) => lineText(line, tokensPerMsg)),
-      ...(others.length > 0 && { others }),
+      others: others.length > 0 ? others : undefined,
       has_more_before: window.more_before || from > 0,
       has_more_after: window.more_after || to < lines.length,
-      ...(window.hidden > 0 && { hidden_parts: window.hidden }),
-      ...(leftOut > 0 && {
-        truncated: {
-          messages_left_out: leftOut,
-          ...(from > 0 && { continue_before: goOn(window.places[from]!, input, { before: from, after: 0 }) }),
-          ...(to < lines.length && {
-            continue_with: goOn(window.places[to - 1]!, input, { before: 0, after: lines.length - to }),
-          }),
-        },
-      }),
+      hidden_parts: window.hidden,
+      truncated:
+        leftOut > 0
+          ? {
+              messages_left_out: leftOut,
+              continue_before: from > 0 ? line(from, from, 0) : undefined,
+              continue_with: to < lines.length ? line(to - 1, 0, lines.length - to) : undefined,
+            }
+          : undefined,
     }
   }
-  const all = { from: 0, to: lines.length }
-  if (input.max_tokens === undefined) return sized(answer(all, DEFAULT_TOKENS_PER_MSG))
-  return filled(lines, input.max_tokens, (count) => spanOf(count, window.middle, lines.length), answer)
+  if (max_tokens === undefined) return sized(answer({ from: 0, to: lines.length }, DEFAULT_TOKENS_PER_MSG))
+  return filled(lines, max_tokens, (count) => spanOf(count, window.middle, lines.length), answer)
 }
 
 /** `n` places around the middle one, as many on each side as there are. */
@@ -76,13 +59,16 @@ function spanOf(n: number, middle: number, count: number): LineRange {
   return { from, to: Math.min(count, from + n) }
 }
 
-function goOn({ row, message }: Place, input: TimelineInput, sides: { before: number; after: number }): string {
-  return commandLine("timeline", [formatRef({ ...row.ref, number: message.number })], {
+function continuation(
+  dex: Dex,
+  { row, message }: Place,
+  input: TimelineInput,
+  sides: { before: number; after: number },
+): string {
+  return formLine(dex, "timeline", [formatRef({ ...row.ref, number: message.number })], {
     ...sides,
     session: input.session === "all" ? "all" : undefined,
-    "max-tokens": input.max_tokens,
-    show: input.show,
-    hide: input.hide,
+    ...sameLimits(input),
   })
 }
 
@@ -95,41 +81,37 @@ async function messageAt(
   const wanted = number ?? versions.at(-1)?.number
   const [message] = wanted === undefined ? [] : await store.messages(row.ref, [wanted])
   if (message) return message
-  throw new DexError(
-    "no_message",
-    number === undefined
-      ? "There is no message in this conversation."
-      : `There is no message ${number} in this conversation; the last one is ${versions.at(-1)?.number ?? 0}.`,
-  )
+  if (number !== undefined) throw noMessage(number, versions.at(-1)?.number ?? 0)
+  throw new DexError("no_message", "There is no message in this conversation.")
 }
 
-/** The messages of one conversation around the anchor, or around its time where it is another's. */
+/** The messages of one conversation around the anchor, or around its time if it is in another one. */
 async function within(
   store: HistoryReader,
   scope: Ref,
   row: ConversationRow,
   anchor: StoredMessage,
-  { before, after }: TimelineInput,
-  fields: FieldFilter,
+  input: TimelineInput,
 ): Promise<Window> {
+  const { before, after } = input
   const own = isSameConversation(scope, row.ref)
   const inside = own ? row : ((await store.conversation(scope)) ?? row)
-  const told = await store.messages(scope)
-  const { messages } = withFields(told, fields)
+  const all = await store.messages(scope)
+  const { messages } = chosenOf(all, input)
   const found = own ? messages.findIndex(({ number }) => number === anchor.number) : -1
   const later = found === -1 ? messages.findIndex((message) => (message.at ?? 0) > (anchor.at ?? 0)) : found
   const middle = later === -1 ? messages.length : later
   const from = Math.max(0, middle - before)
   const to = Math.min(messages.length, middle + after + (found === -1 ? 0 : 1))
   const shown = messages.slice(from, to)
-  const position = (message: StoredMessage | undefined) => told.findIndex(({ number }) => number === message?.number)
-  const span = told.slice(position(shown[0]), position(shown.at(-1)) + 1)
+  const position = (message: StoredMessage | undefined) => all.findIndex(({ number }) => number === message?.number)
+  const span = all.slice(position(shown[0]), position(shown.at(-1)) + 1)
   return {
     places: shown.map((message) => ({ row: inside, message })),
     middle: middle - from,
     more_before: from > 0,
     more_after: to < messages.length,
-    hidden: shown.length === 0 ? 0 : withFields(span, fields).hidden,
+    hidden: shown.length === 0 ? undefined : chosenOf(span, input).hidden,
   }
 }
 
@@ -138,9 +120,9 @@ async function acrossProject(
   store: HistoryReader,
   row: ConversationRow,
   anchor: StoredMessage,
-  { before, after }: TimelineInput,
-  fields: FieldFilter,
+  input: TimelineInput,
 ): Promise<Window> {
+  const { before, after } = input
   if (anchor.at === undefined)
     throw new DexError(
       "no_time",
@@ -160,8 +142,8 @@ async function acrossProject(
   let hidden = 0
   const places = shown.flatMap((one) => {
     const place = messages.get(formatRef(one))
-    const wanted = withFields(place ? [place.message] : [], fields)
-    hidden += wanted.hidden
+    const wanted = chosenOf(place ? [place.message] : [], input)
+    hidden += wanted.hidden ?? 0
     return wanted.messages.map((message) => ({ row: place!.row, message }))
   })
   return {
@@ -172,7 +154,7 @@ async function acrossProject(
     ),
     more_before: at > before,
     more_after: named.length - at - 1 > after,
-    hidden,
+    hidden: hidden || undefined,
   }
 }
 

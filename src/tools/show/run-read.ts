@@ -1,59 +1,44 @@
 import type { Part } from "../../core/conversation.ts"
-import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { tokensOf } from "../../core/tokens.ts"
-import { fitted, largest, sized, tooSmall } from "../../render/budget.ts"
-import { readFields, withFields } from "../../render/fields.ts"
+import { fittedOrCut } from "../../render/budget.ts"
 import { formatIndices, isInRanges, type Range, readIndices } from "../../render/indices.ts"
 import { patchText } from "../../render/patch.ts"
-import type { ConversationRow, MessageVersion, StoredMessage } from "../../store/history/store.ts"
+import type { MessageVersion, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
-import { resolveConversation } from "../resolve.ts"
-import { commandLine, headOf, messageState, originsText } from "../view.ts"
-
-export type ReadInput = {
-  id?: string
-  messages?: string
-  max_tokens?: number
-  show?: string[]
-  hide?: string[]
-  session?: string
-  from_char: number
-}
+import { formLine, headOf, messageState } from "../view.ts"
+import type { ReadInput } from "./forms.ts"
+import { chosenOf, messageFacts, openConversation, sameLimits } from "./reading.ts"
 
 /** A part with its change as text. */
 export type ReadPart = Omit<Part, "hunks" | "sha256"> & { patch?: string }
 
 export async function run(dex: Dex, typed: ReadInput) {
-  const input = withSession(typed)
-  const { row, number } = await resolveConversation(dex, input)
-  const store = await dex.store()
+  const input = dex.hasForms ? typed : withSession(typed)
+  const { row, number, store } = await openConversation(dex, input)
   const versions = await store.versions(row.ref)
-  const ranges = rangesOf(input, number, versions)
+  const ranges = rangesOf(dex, input, number, versions)
   const numbers = versions.map((version) => version.number).filter((n) => isInRanges(ranges, n))
   const chosen = await store.messages(row.ref, numbers)
-  const { messages, hidden } = withFields(chosen, readFields(input))
+  const stored = chosen.map((message) => message.number)
+  const { messages, hidden } = chosenOf(chosen, input)
   const missing = ranges.filter(({ from, to }) => from === to && !numbers.includes(from)).map(({ from }) => from)
   const whole = messages.map(entryOf)
-  // What was read of the first message before is not given again.
+  // The part of the first message that was read before is not given again.
   const entries = whole.map((entry, i) => (i === 0 && input.from_char > 0 ? sliced(entry, input.from_char) : entry))
   const frame = (shown: Entry[], next: { index: number; from_char?: number } | undefined, leftOut: number) => ({
     ...headOf(row),
     messages: shown,
-    ...(missing.length > 0 && { not_found: formatIndices(missing) }),
-    ...(hidden > 0 && { hidden_parts: hidden }),
-    ...(next && {
-      truncated: {
-        messages_left_out: leftOut,
-        next_message_index: next.index,
-        continue_with: goOn(
-          row,
-          input,
-          chosen.slice(chosen.findIndex((one) => one.number === next.index)),
-          next.from_char,
-        ),
-      },
-    }),
+    not_found: missing.length > 0 ? formatIndices(missing) : undefined,
+    hidden_parts: hidden,
+    truncated: next && {
+      messages_left_out: leftOut,
+      next_message_index: next.index,
+      continue_with: formLine(dex, "read", [row, formatIndices(stored.slice(stored.indexOf(next.index)))], {
+        "from-char": next.from_char,
+        ...sameLimits(input),
+      }),
+    },
   })
   const build = (kept: number) =>
     frame(
@@ -61,26 +46,24 @@ export async function run(dex: Dex, typed: ReadInput) {
       kept < entries.length ? { index: entries[kept]!.index } : undefined,
       entries.length - kept,
     )
-  const fit = fitted(entries.length, build, input.max_tokens, (i) => charactersOf(entries[i]!.parts))
-  if (fit && (fit.kept > 0 || entries.length === 0)) return fit.answer
-  // Not even the first message fits: as much of it as does.
-  const maxTokens = input.max_tokens!
-  const first = whole[0]
-  if (!first) throw tooSmall(maxTokens, build(0))
-  const length = charactersOf(first.parts)
-  const begin = (to: number) => {
-    const part = sliced(first, input.from_char, to)
-    const next = part.cut!.to < length ? { index: first.index, from_char: part.cut!.to } : undefined
-    const after = whole[1] && { index: whole[1].index }
-    return sized(frame([part], next ?? after, entries.length - (next ? 0 : 1)))
-  }
+  const [first, second] = whole
+  const length = first ? charactersOf(first.parts) : 0
   const from = Math.min(input.from_char, length)
-  const to = largest(from + 1, Math.max(length, from + 1), (n) => begin(n).estimated_tokens <= maxTokens)
-  if (to === undefined) throw tooSmall(maxTokens, begin(from + 1))
-  return begin(to)
+  const beginning = first && {
+    from: from + 1,
+    to: Math.max(length, from + 1),
+    build: (to: number) => {
+      const part = sliced(first, input.from_char, to)
+      const next = part.cut!.to < length ? { index: first.index, from_char: part.cut!.to } : undefined
+      const after = second && { index: second.index }
+      return frame([part], next ?? after, entries.length - (next ? 0 : 1))
+    },
+  }
+  const least = (i: number) => charactersOf(entries[i]!.parts)
+  return fittedOrCut(entries.length, build, input.max_tokens, least, Math.min(1, entries.length), beginning)
 }
 
-/** `dex read 5-10 --session current`: with the session told, the only word is which messages. */
+/** `dex read 5-10 --session current`: if the session is given, the only word says which messages. */
 function withSession(input: ReadInput): ReadInput {
   const session = input.session !== undefined && input.session !== "all"
   if (!session || input.messages !== undefined || input.id === undefined) return input
@@ -88,7 +71,7 @@ function withSession(input: ReadInput): ReadInput {
   return { ...rest, messages: id }
 }
 
-function rangesOf(input: ReadInput, number: number | undefined, versions: MessageVersion[]): Range[] {
+function rangesOf(dex: Dex, input: ReadInput, number: number | undefined, versions: MessageVersion[]): Range[] {
   if (input.messages !== undefined) {
     const ranges = readIndices(input.messages)
     if (versions.some((version) => isInRanges(ranges, version.number))) return ranges
@@ -97,10 +80,12 @@ function rangesOf(input: ReadInput, number: number | undefined, versions: Messag
       `There is no message ${input.messages} in this conversation; they are numbered to ${versions.at(-1)?.number ?? 0}.`,
     )
   }
-  if (number !== undefined) return rangesOf({ ...input, messages: String(number) }, undefined, versions)
+  if (number !== undefined) return rangesOf(dex, { ...input, messages: String(number) }, undefined, versions)
   throw new DexError(
     "usage",
-    "Which messages? dex read <conversation> 5, 5-10 or 1,5,10-15. `dex scan` shows what there is.",
+    dex.hasForms
+      ? "Which messages? dex show <conversation> --messages 5, 5-10 or 1,5,10-15. `dex show <conversation> --lines` lists them."
+      : "Which messages? dex read <conversation> 5, 5-10 or 1,5,10-15. `dex scan` shows what there is.",
   )
 }
 
@@ -117,16 +102,13 @@ function entryOf(message: StoredMessage) {
     return { ...result, patch: patchText(hunks) }
   })
   return {
-    index: message.number,
-    role: message.role,
-    origin: originsText(message),
-    ...(message.at !== undefined && { date: isoDate(message.at) }),
-    ...(message.model !== undefined && { model: message.model }),
+    ...messageFacts(message),
+    model: message.model,
     ...messageState(message),
     tokens: tokensOf(charactersOf(parts)),
     parts,
-    ...(message.effects.length > 0 && { effects: message.effects }),
-    ...(message.usage && { usage: message.usage }),
+    effects: message.effects.length > 0 ? message.effects : undefined,
+    usage: message.usage,
   }
 }
 
@@ -135,7 +117,7 @@ function charactersOf(parts: ReadPart[]): number {
 }
 
 /** The message from one character on to before another, counted over its texts and patches in their order. */
-function sliced({ effects: _, usage: __, ...entry }: Entry, from: number, to = Number.MAX_SAFE_INTEGER): Entry {
+function sliced(entry: Entry, from: number, to = Number.MAX_SAFE_INTEGER): Entry {
   const of = charactersOf(entry.parts)
   const end = onWholeCharacter(entry.parts, Math.min(to, of), from)
   let at = 0
@@ -148,10 +130,9 @@ function sliced({ effects: _, usage: __, ...entry }: Entry, from: number, to = N
     const text = take(part.text)
     const patch = part.patch === undefined ? "" : take(part.patch)
     if (text === "" && patch === "") return []
-    const { patch: _, ...rest } = part
-    return [{ ...rest, text, ...(patch !== "" && { patch }) }]
+    return [{ ...part, text, patch: patch === "" ? undefined : patch }]
   })
-  return { ...entry, parts, cut: { from: Math.min(from, of), to: end, of } }
+  return { ...entry, parts, effects: undefined, usage: undefined, cut: { from: Math.min(from, of), to: end, of } }
 }
 
 /** Not between the halves of a character, unless nothing else is left. */
@@ -163,13 +144,4 @@ function onWholeCharacter(parts: ReadPart[], end: number, from: number): number 
     at += text.length
   }
   return end
-}
-
-function goOn(row: ConversationRow, input: ReadInput, rest: StoredMessage[], fromChar: number | undefined): string {
-  return commandLine("read", [row, formatIndices(rest.map(({ number }) => number))], {
-    "from-char": fromChar,
-    "max-tokens": input.max_tokens,
-    show: input.show,
-    hide: input.hide,
-  })
 }

@@ -1,0 +1,225 @@
+import {
+  choice,
+  decimal,
+  flag,
+  type Infer,
+  integer,
+  listOf,
+  object,
+  optional,
+  text,
+  withDefault,
+} from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+import { alsoOnTeam, TEAM_FLAG, whereField } from "../team.ts"
+import {
+  conversationField,
+  estimatedTokens,
+  headFields,
+  hiddenParts,
+  hideField,
+  maxTokensField,
+  sessionField,
+  showField,
+  truncated,
+} from "../view-fields.ts"
+import { readingFacts } from "./show.ts"
+
+// The forms of `dex show`. Each is a tool of its own, under the name that MCP, hubs and traces know.
+
+/** What a scan can leave out, the least informative first. What people and agents say is never left out. */
+export const LEAVABLE = ["results", "asides", "calls", "failures"] as const
+export type Leavable = (typeof LEAVABLE)[number]
+
+const scanInput = object({
+  id: conversationField,
+  tokens_per_msg: withDefault(
+    integer("About how many tokens of each message to show.", { minimum: 5, maximum: 10_000 }),
+    50,
+  ),
+  max_tokens: maxTokensField,
+  show: showField,
+  hide: hideField,
+  session: sessionField,
+  offset: withDefault(integer("Skip this many messages.", { minimum: 0 }), 0),
+})
+export type ScanInput = Infer<typeof scanInput>
+
+export const scan = defineTool({
+  name: "scan",
+  summary: "Outline a conversation, one line per message",
+  input: scanInput,
+  output: object({
+    ...headFields,
+    message_count: integer("Of the whole conversation."),
+    lines: listOf(text(), "number, tab, [role] time ~tokens when read | what it says; … where a text was cut."),
+    tokens_per_msg: integer("As asked for, or as max_tokens allowed, rounded down."),
+    hidden_parts: hiddenParts,
+    left_out: optional(
+      listOf(
+        object({
+          kind: choice(LEAVABLE, "Tools' results, thoughts and injected text, calls without words, what failed."),
+          messages: integer(),
+        }),
+        "Messages left out among the lines, so that the words of the others can be read within max_tokens.",
+      ),
+    ),
+    truncated,
+    estimated_tokens: estimatedTokens,
+  }),
+  cli: {
+    group: "Find",
+    positional: "id",
+    example: "dex scan 2 --max-tokens 4000",
+    formOf: { command: "show", option: "lines", example: "dex show 2 --lines --max-tokens 4000" },
+  },
+  run: async (dex: Dex, input) => (await import("./run-scan.ts")).run(dex, input),
+  found: (output) => output.lines.length > 0,
+  trace: { command: "scan", facts: (_, output) => readingFacts([{ ...output, messages: output.lines }]) },
+})
+
+const readInput = object({
+  id: conversationField,
+  messages: optional(text("Which: 5, 5-10 or 1,5,10-15. A ref with # names one by itself.")),
+  max_tokens: maxTokensField,
+  show: showField,
+  hide: hideField,
+  session: sessionField,
+  from_char: withDefault(integer("Start the first message after this many characters.", { minimum: 0 }), 0),
+})
+export type ReadInput = Infer<typeof readInput>
+
+export const read = defineTool({
+  name: "read",
+  summary: "Read chosen messages in full",
+  input: readInput,
+  output: object({
+    ...headFields,
+    messages: listOf(
+      object({
+        index: integer(),
+        role: text(),
+        origin: text("Whose words: person, agent, local_tool, web, injected."),
+        date: optional(text()),
+        model: optional(text()),
+        state: optional(choice(["abandoned", "superseded", "copied"])),
+        tokens: integer("Of the whole message; an estimate."),
+        parts: listOf(
+          object({
+            type: choice(["text", "thinking", "tool_call", "tool_result", "image", "summary"]),
+            text: text(),
+            origin: text(),
+            tool: optional(text()),
+            call_id: optional(text()),
+            is_error: optional(flag()),
+            patch: optional(text("The change that a tool result reports, as a unified diff.")),
+            mime: optional(text()),
+            bytes: optional(integer()),
+          }),
+        ),
+        effects: optional(
+          listOf(
+            object({
+              type: choice(["file", "command", "commit", "pull_request"]),
+              path: optional(text()),
+              action: optional(text()),
+              added: optional(integer()),
+              removed: optional(integer()),
+              command: optional(text()),
+              exit_status: optional(integer()),
+              failed: optional(flag()),
+              error: optional(text()),
+              hash: optional(text()),
+              subject: optional(text()),
+              branch: optional(text()),
+              url: optional(text()),
+              call_id: optional(text()),
+            }),
+            "What it did, taken from its tool calls.",
+          ),
+        ),
+        usage: optional(
+          object({
+            input: integer(),
+            output: integer(),
+            cache_read: integer(),
+            cache_write: integer(),
+            reasoning: optional(integer()),
+            cost: optional(decimal()),
+          }),
+        ),
+        cut: optional(
+          object(
+            { from: integer(), to: integer(), of: integer() },
+            "Only these characters of the message are here; effects and usage are not.",
+          ),
+        ),
+      }),
+    ),
+    not_found: optional(text("Numbers that no message has.")),
+    hidden_parts: hiddenParts,
+    truncated,
+    estimated_tokens: estimatedTokens,
+  }),
+  cli: {
+    group: "Find",
+    positional: "id",
+    rest: "messages",
+    example: "dex read 2 1,5,10-15",
+    formOf: { command: "show", option: "messages", example: "dex show 2 --messages 1,5,10-15" },
+  },
+  run: async (dex: Dex, input) => (await import("./run-read.ts")).run(dex, input),
+  found: (output) => output.messages.length > 0,
+  trace: { command: "read", facts: (_, output) => readingFacts([output]) },
+})
+
+const timelineInput = object({
+  id: optional(text("The message: claude_code:1f3c#12, or a row number of the last search. Without #, the last one.")),
+  before: withDefault(integer("Messages before it.", { minimum: 0, maximum: 1000 }), 10),
+  after: withDefault(integer("Messages after it.", { minimum: 0, maximum: 1000 }), 10),
+  session: optional(text("all: every conversation of its project then; current or a ref: that one. Default: its own.")),
+  max_tokens: maxTokensField,
+  show: showField,
+  hide: hideField,
+  where: whereField,
+})
+export type TimelineInput = Infer<typeof timelineInput>
+
+export const timeline = defineTool({
+  name: "timeline",
+  summary: "Show what was said just before and after a message",
+  input: timelineInput,
+  output: object({
+    ...headFields,
+    message_index: integer("The message in the middle; its line begins with >."),
+    lines: listOf(text(), "In time order: number or ref, tab, [role] time ~tokens when read | what it says."),
+    others: optional(listOf(object({ id: text(), title: text() }), "The other conversations that lines are from.")),
+    has_more_before: flag(),
+    has_more_after: flag(),
+    hidden_parts: hiddenParts,
+    truncated: optional(
+      object({
+        messages_left_out: integer(),
+        continue_before: optional(text("The call for what is missing before the first line.")),
+        continue_with: optional(text("The call for what is missing after the last line.")),
+      }),
+    ),
+    estimated_tokens: estimatedTokens,
+  }),
+  cli: {
+    group: "Find",
+    choosing: TEAM_FLAG,
+    positional: "id",
+    example: "dex timeline 2 --before 5 --after 20",
+    formOf: { command: "show", option: "timeline", example: "dex show 2 --timeline --before 5 --after 20" },
+  },
+  mcp: {
+    name: "dex_timeline",
+    description: "What was said and done around one message, one line each. Use it after a search, before dex_get.",
+    omit: ["show", "hide", "where"],
+  },
+  run: alsoOnTeam("timeline", async (dex: Dex, input) => (await import("./run-timeline.ts")).run(dex, input)),
+  found: (output) => output.lines.length > 0,
+  trace: { command: "timeline", facts: (_, output) => readingFacts([{ ...output, messages: output.lines }]) },
+})

@@ -1,0 +1,49 @@
+import { isoDate } from "../../core/dates.ts"
+import { DexError } from "../../core/error.ts"
+import { charactersWithin } from "../../core/tokens.ts"
+import { readFields, withFields } from "../../render/fields.ts"
+import { limitOf } from "../../render/limits.ts"
+import { type Line, type LineEntry, linesOf } from "../../render/line.ts"
+import type { StoredMessage } from "../../store/history/store.ts"
+import type { Dex } from "../context.ts"
+import { resolveConversation } from "../resolve.ts"
+import { originsText } from "../view.ts"
+
+// What show and its forms do alike: find the conversation, choose its parts, and keep to a budget.
+
+type Limits = { max_tokens?: number; show?: string[]; hide?: string[] }
+
+export async function openConversation(dex: Dex, named: { id?: string; session?: string }) {
+  const { row, number } = await resolveConversation(dex, named)
+  return { row, number, store: await dex.store() }
+}
+
+/** The messages with the parts that `show` and `hide` leave, and how many parts they hide. */
+export function chosenOf(messages: StoredMessage[], input: Limits): { messages: StoredMessage[]; hidden?: number } {
+  const chosen = withFields(messages, readFields(input))
+  return { messages: chosen.messages, hidden: chosen.hidden || undefined }
+}
+
+/** The options that a call which continues repeats. */
+export function sameLimits({ max_tokens, show, hide }: Limits) {
+  return { "max-tokens": max_tokens, show, hide }
+}
+
+/** What every view says first of a message. */
+export function messageFacts(message: StoredMessage) {
+  return {
+    index: message.number,
+    role: message.role,
+    origin: originsText(message),
+    date: message.at === undefined ? undefined : isoDate(message.at),
+  }
+}
+
+export function noMessage(number: number, last: number): DexError {
+  return new DexError("no_message", `There is no message ${number} in this conversation; the last one is ${last}.`)
+}
+
+/** Lines that can be cut to any length that an answer may need: text beyond that is not looked at. */
+export function cuttableLines(entries: LineEntry[], maxTokens: number | undefined, tokensPerMsg: number): Line[] {
+  return linesOf(entries, maxTokens === undefined ? limitOf("user", tokensPerMsg) : charactersWithin(maxTokens))
+}

@@ -1,0 +1,94 @@
+import { sized } from "../../render/budget.ts"
+import { filled, filledFrom, type LineRange } from "../../render/fill.ts"
+import { READABLE_TOKENS_PER_MSG } from "../../render/limits.ts"
+import { lineText } from "../../render/line.ts"
+import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
+import type { Dex } from "../context.ts"
+import { formLine, headOf, rootsOf } from "../view.ts"
+import { LEAVABLE, type Leavable, type ScanInput } from "./forms.ts"
+import { chosenOf, cuttableLines, openConversation, sameLimits } from "./reading.ts"
+
+export async function run(dex: Dex, input: ScanInput) {
+  const { row, store } = await openConversation(dex, input)
+  const { messages, hidden } = chosenOf(await store.messages(row.ref), input)
+  const scanned = { dex, row, hidden, messages: messages.slice(input.offset), input }
+  const all = viewOf(scanned, [])
+  if (input.max_tokens === undefined) return sized(all.answer({ from: 0, to: all.lines.length }, input.tokens_per_msg))
+  const kinds = leavableOf(scanned.messages)
+  const present = LEAVABLE.filter((kind) => kinds.includes(kind))
+  // Messages are left out before words are: first the least informative ones, then the last ones.
+  for (let left = 0; left <= present.length; left++) {
+    const { lines, answer } = viewOf(scanned, kinds, present.slice(0, left))
+    if (lines.length === 0) break
+    const found = filledFrom(READABLE_TOKENS_PER_MSG, lines, input.max_tokens, fromTheTop, answer)
+    if (found && (found.isWhole || left === present.length)) return found.answer
+  }
+  return filled(all.lines, input.max_tokens, fromTheTop, all.answer)
+}
+
+const fromTheTop = (count: number): LineRange => ({ from: 0, to: count })
+
+type Scanned = { dex: Dex; row: ConversationRow; hidden?: number; messages: StoredMessage[]; input: ScanInput }
+
+/** The lines without these kinds of messages, and the answer with some of the lines. */
+function viewOf(
+  { dex, row, hidden, messages, input }: Scanned,
+  kinds: (Leavable | undefined)[],
+  left: Leavable[] = [],
+) {
+  const places = messages.map((_, i) => i).filter((i) => !left.some((kind) => kind === kinds[i]))
+  const roots = rootsOf(row)
+  const entries = places.map((i) => ({ message: messages[i]!, label: String(messages[i]!.number), roots }))
+  const lines = cuttableLines(entries, input.max_tokens, input.tokens_per_msg)
+  const answer = ({ to: kept }: LineRange, tokensPerMsg: number) => {
+    const end = places[kept] ?? messages.length
+    const leftOut = left.flatMap((kind) => {
+      const count = kinds.slice(0, end).filter((one) => one === kind).length
+      return count === 0 ? [] : [{ kind, messages: count }]
+    })
+    return {
+      ...headOf(row),
+      message_count: row.message_count,
+      lines: lines.slice(0, kept).map((line) => lineText(line, tokensPerMsg)),
+      tokens_per_msg: Math.floor(tokensPerMsg),
+      hidden_parts: hidden,
+      left_out: leftOut.length > 0 ? leftOut : undefined,
+      truncated:
+        kept < lines.length
+          ? {
+              messages_left_out: messages.length - end,
+              next_message_index: messages[end]!.number,
+              continue_with: formLine(dex, "scan", [row], { ...sameLimits(input), offset: input.offset + end }),
+            }
+          : undefined,
+    }
+  }
+  return { lines, answer }
+}
+
+/** The kind of each message that can be left out; undefined if somebody says something in it. */
+function leavableOf(messages: readonly StoredMessage[]): (Leavable | undefined)[] {
+  const failed = new Set<string>()
+  for (const { parts, effects } of messages) {
+    for (const part of parts)
+      if (part.type === "tool_result" && part.is_error && part.call_id !== undefined) failed.add(part.call_id)
+    for (const effect of effects ?? [])
+      if (effect.type === "command" && effect.call_id !== undefined && (effect.exit_status ?? 0) !== 0)
+        failed.add(effect.call_id)
+  }
+  return messages.map(({ parts }) => {
+    if (parts.some((part) => hasWords(part) || part.type === "image")) return undefined
+    const used = parts.filter((part) => part.type === "tool_call" || part.type === "tool_result")
+    if (used.length === 0) return "asides"
+    const isFailure = used.some(
+      (part) =>
+        (part.type === "tool_result" && part.is_error) || (part.call_id !== undefined && failed.has(part.call_id)),
+    )
+    if (isFailure) return "failures"
+    return used.some((part) => part.type === "tool_call") ? "calls" : "results"
+  })
+}
+
+function hasWords({ type, origin, text }: StoredMessage["parts"][number]): boolean {
+  return type === "summary" || (type === "text" && origin !== "injected" && text.trim() !== "")
+}
