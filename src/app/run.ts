@@ -4,7 +4,6 @@ import { codeOf, DexError, isDexError } from "../core/error.ts"
 import type { Tool } from "../core/tool.ts"
 import { visibleIn } from "../render/visible.ts"
 import type { Dex } from "../tools/context.ts"
-import { damageNote } from "../tools/damage-note.ts"
 import { sourceField } from "../tools/fields.ts"
 import { isTraced, observe } from "../tools/observe.ts"
 import { namedSources, sourceNamed } from "../tools/source-named.ts"
@@ -60,6 +59,15 @@ async function damageNotes(dex: Dex): Promise<string[]> {
   const { damageFile, noteDamage } = await import("../store/history/rot/damage-list.ts")
   noteDamage(damageFile(dex.home.dir), names)
   return [damageNote(names)]
+}
+
+const MOST_NAMED = 3
+
+/** What is said beside an answer when something that it read is not what was once written. */
+function damageNote(names: readonly string[]): string {
+  const named = names.slice(0, MOST_NAMED).join(", ")
+  const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : ""
+  return `history.db is damaged in places: ${named}${more}. What could not be read was left out. \`dex sync\` restores what it can; \`dex doctor\` shows the details.`
 }
 
 /** Where the very thing that was asked for is damaged, that is why it failed. */

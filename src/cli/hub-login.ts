@@ -5,8 +5,7 @@ import { toJson } from "../render/json.ts"
 import { safeLine } from "../render/terminal.ts"
 import { visibleIn } from "../render/visible.ts"
 import { many } from "../render/words.ts"
-import { deviceLogin, loginMethods } from "../tools/hub/device-login.ts"
-import { logIn } from "../tools/hub/login.ts"
+import { deviceLogin, logIn, loginMethods } from "../tools/hub/login.ts"
 import { say } from "./say.ts"
 
 const MOST_BYTES = 64 << 10

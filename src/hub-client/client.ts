@@ -170,6 +170,16 @@ export function hubAddress(typed: string): string {
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`
 }
 
+/** Opens a hub for some work, and closes it when that has ended. */
+export async function useHub<T>(options: ClientOptions, work: (hub: HubClient) => Promise<T>): Promise<T> {
+  const hub = openHub(options)
+  try {
+    return await work(hub)
+  } finally {
+    hub.close()
+  }
+}
+
 /** Talks to one hub as one member. Redirects are not followed: another address was not agreed to. */
 export function openHub({
   address,

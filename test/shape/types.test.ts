@@ -14,3 +14,21 @@ test("nothing is cast to never, which fits every type and so hides every mistake
   expect(files.length).toBeGreaterThan(500)
   expect(files.filter((file) => /\bas never\b/.test(read(file)))).toEqual([])
 })
+
+/** These four share parts of their inputs, which they still write by hand. */
+const BY_HAND = /\/(?:read|scan|show|timeline)\//
+
+test("what a tool takes is typed by its schema, and not once more by hand", () => {
+  const runs = files.filter((file) => /^src\/tools\/[\w-]+\/run[\w-]*\.ts$/.test(file) && !BY_HAND.test(file))
+  expect(runs.length).toBeGreaterThan(25)
+  expect(runs.filter((file) => /^(?:export )?type \w*Input = \{|\binput: \{/m.test(read(file)))).toEqual([])
+})
+
+test("fields that may be missing are plain properties: a spread on a condition is rare", () => {
+  const spreads = (folder: string) =>
+    files
+      .filter((file) => file.startsWith(folder))
+      .flatMap((file) => read(file).match(/\.\.\.\((?=[^\n]*(?:&&| \? ))/g) ?? []).length
+  expect(spreads("src/tools/")).toBeLessThanOrEqual(60)
+  expect(spreads("hub/src/")).toBeLessThanOrEqual(15)
+})

@@ -1,6 +1,6 @@
 import { readHub } from "../../config/hub.ts"
 import { DexError } from "../../core/error.ts"
-import { type HubClient, openHub } from "../../hub-client/client.ts"
+import { type HubClient, useHub } from "../../hub-client/client.ts"
 import type { Dex } from "../context.ts"
 
 const NOTHING_READ =
@@ -16,10 +16,5 @@ export async function withTeam<T>(dex: Dex, work: (hub: Pick<HubClient, "ask">) 
   const { address, token } = readHub(dex.home)
   if (address === undefined || token === undefined)
     throw new DexError("usage", "You are not logged in to a hub. `dex hub login ADDRESS` does that.")
-  const hub = openHub({ address, token, otherwise: NOTHING_READ, signal: dex.signal })
-  try {
-    return await work(hub)
-  } finally {
-    hub.close()
-  }
+  return useHub({ address, token, otherwise: NOTHING_READ, signal: dex.signal }, work)
 }

@@ -2,7 +2,8 @@ import type { Home } from "../../config/home.ts"
 import { type HubChoices, readHub, writeHub } from "../../config/hub.ts"
 import { isKey } from "../../config/secret.ts"
 import { DexError } from "../../core/error.ts"
-import { type HubClient, hubAddress, openHub } from "../../hub-client/client.ts"
+import { hubAddress, isHubError, useHub } from "../../hub-client/client.ts"
+import type { DeviceLogin } from "../../hub-client/wire.ts"
 
 export type LoggedIn = {
   address: string
@@ -21,8 +22,10 @@ export async function logIn(home: Pick<Home, "dir">, where: string, typed: strin
   const address = hubAddress(where)
   if (!isKey(typed))
     throw new DexError("key", "That is not a token: one line of letters, digits and signs is. Nothing was changed.")
-  const token = typed.startsWith(INVITATION) ? await asHub(address, typed, (hub) => hub.redeem(typed)) : typed
-  const me = await asHub(address, token, (hub) => hub.me())
+  const token = typed.startsWith(INVITATION)
+    ? await useHub({ address, token: typed, patience: 2 }, (hub) => hub.redeem(typed))
+    : typed
+  const me = await useHub({ address, token, patience: 2 }, (hub) => hub.me())
   const before = readHub(home)
   const tenant = String(me.tenant ?? "")
   const member = String(me.member?.name ?? "")
@@ -38,11 +41,46 @@ export async function logIn(home: Pick<Home, "dir">, where: string, typed: strin
   }
 }
 
-async function asHub<T>(address: string, token: string, ask: (hub: HubClient) => Promise<T>): Promise<T> {
-  const hub = openHub({ address, token, patience: 2 })
-  try {
-    return await ask(hub)
-  } finally {
-    hub.close()
-  }
+export type DeviceLoginOptions = {
+  signal: AbortSignal
+  /** Told what the person has to do now. */
+  show(begun: DeviceLogin): void
+  /** Resolves after so many milliseconds, or rejects when the signal says so. */
+  wait(ms: number, signal: AbortSignal): Promise<unknown>
 }
+
+/** RFC 8628: what `slow_down` adds to the interval. */
+const SLOWER_SECONDS = 5
+const SHORTEST_SECONDS = 1
+
+/** How one can log in to the hub at this address. */
+export async function loginMethods(where: string): Promise<string[]> {
+  return useHub(once(where), (hub) => hub.loginMethods())
+}
+
+/** The token that the hub makes once the person agreed on their identity provider's page. Throws where they did not. */
+export async function deviceLogin(where: string, { signal, show, wait }: DeviceLoginOptions): Promise<string> {
+  return useHub({ ...once(where), signal }, async (hub) => {
+    const begun = await hub.beginDeviceLogin()
+    const { login, expires_in, interval } = begun
+    if (typeof login !== "string" || !(expires_in > 0))
+      throw new DexError("hub_refused", "The hub did not answer as a hub does. Is the address right?")
+    show(begun)
+    let seconds = Math.max(interval, SHORTEST_SECONDS) || SLOWER_SECONDS
+    for (let left = expires_in; left > 0; left -= seconds) {
+      await wait(seconds * 1_000, signal)
+      const answer = await hub.askDeviceLogin(login).catch(lookAgain)
+      if (answer.state === "done") return answer.token
+      if (answer.state === "slow_down") seconds += SLOWER_SECONDS
+    }
+    throw new DexError("hub_expired", "The code has expired. Log in again.")
+  })
+}
+
+/** A hub that cannot answer now may the next time. */
+function lookAgain(error: unknown): { state: "slow_down" } {
+  if (isHubError(error) && ["offline", "busy", "failed"].includes(error.trouble)) return { state: "slow_down" }
+  throw error
+}
+
+const once = (where: string) => ({ address: hubAddress(where), patience: 1, otherwise: "Nothing was changed." })

@@ -8,7 +8,7 @@ import {
   type HubReceipt,
   type HubStored,
   isHubError,
-  openHub,
+  useHub,
 } from "../../hub-client/client.ts"
 import { keyOfProject } from "../../hub-client/project-key.ts"
 import { feedToken, type Sharing, sharedBy } from "../../hub-client/push.ts"
@@ -131,12 +131,7 @@ export async function withHub<T>(dex: Dex, work: (hub: HubClient) => Promise<T>)
   const { address, token } = readHub(dex.home)
   if (address === undefined || token === undefined)
     throw new DexError("no_hub", "You are not logged in. Log in first: dex hub login ADDRESS")
-  const hub = openHub({ address, token, otherwise: "Nothing was changed." })
-  try {
-    return await work(hub)
-  } finally {
-    hub.close()
-  }
+  return useHub({ address, token, otherwise: "Nothing was changed." }, work)
 }
 
 /** Somebody usually asks for one project. For several, it is the one of this folder. */
@@ -252,20 +247,19 @@ type Reached = {
 }
 
 async function reach(address: string, token: string): Promise<Reached> {
-  const hub = openHub({ address, token, timeoutMs: ANSWERS_WITHIN_MS, patience: 1 })
   try {
-    const { notices = [], stored = {}, requests = 0 } = await hub.me()
-    return {
-      ...(await hub.mine()),
-      notices: notices.flatMap(noticeLine),
-      requests,
-      stored: stored.yours || stored.team ? stored : undefined,
-    }
+    return await useHub({ address, token, timeoutMs: ANSWERS_WITHIN_MS, patience: 1 }, async (hub) => {
+      const { notices = [], stored = {}, requests = 0 } = await hub.me()
+      return {
+        ...(await hub.mine()),
+        notices: notices.flatMap(noticeLine),
+        requests,
+        stored: stored.yours || stored.team ? stored : undefined,
+      }
+    })
   } catch (error) {
     if (isHubError(error)) return { problem: error.message }
     throw error
-  } finally {
-    hub.close()
   }
 }
 

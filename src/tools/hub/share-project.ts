@@ -5,7 +5,7 @@ import { DexError } from "../../core/error.ts"
 import { isFolder } from "../../core/look-at.ts"
 import { isSamePath } from "../../core/path-key.ts"
 import { formatRef } from "../../core/ref.ts"
-import { openHub } from "../../hub-client/client.ts"
+import { useHub } from "../../hub-client/client.ts"
 import { addedUp } from "../../hub-client/for-others.ts"
 import { outgoingOf, SHAREABLE, SHARED_BY_DEFAULT, type Shareable } from "../../hub-client/outgoing.ts"
 import { checkedKey, keyOfProject } from "../../hub-client/project-key.ts"
@@ -70,12 +70,7 @@ function loggedIn({ address, token }: HubChoices): { address: string; token: str
 
 /** The hub hears of it first: it says whether the member may. */
 async function agree(choices: HubChoices, { key, what }: Consent): Promise<void> {
-  const hub = openHub(loggedIn(choices))
-  try {
-    await hub.consent(key, what)
-  } finally {
-    hub.close()
-  }
+  await useHub(loggedIn(choices), (hub) => hub.consent(key, what))
 }
 
 /** What never leaves, whatever is said. */

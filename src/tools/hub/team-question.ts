@@ -1,5 +1,8 @@
 import type { LineRows } from "../../blame/facts.ts"
-import type { Infer, Schema } from "../../core/schema.ts"
+import { type LinesQuestion, linesAbout, type SentLines } from "../../blame/lines-about.ts"
+import { formatRef, refFrom } from "../../core/ref.ts"
+import { type Infer, integer, listOf, object, type Schema, text } from "../../core/schema.ts"
+import type { LineWorker } from "../../store/knowledge/lines.ts"
 import type { Dex } from "../context.ts"
 
 /**
@@ -11,4 +14,37 @@ export type TeamQuestionKind<I extends Schema = Schema, O = unknown> = {
   input: I
   /** `lines`: those that the person may know of. */
   run(dex: Dex, input: Infer<I>, lines: () => Promise<LineRows>): Promise<O>
+}
+
+const linesInput = object({
+  project: text("Its key."),
+  commits: listOf(object({ hash: text(), at: integer(), subject: text() })),
+  paths: listOf(object({ path: text(), until: integer() })),
+  sessions: listOf(text()),
+})
+
+/** Which of a team's conversations have a say in who wrote lines of these commits. */
+export const linesQuestion: TeamQuestionKind<typeof linesInput, SentLines> = {
+  name: "lines",
+  input: linesInput,
+  run: async (dex, question: LinesQuestion, lines) =>
+    linesAbout(await lines(), question, (workers) => readableTitles(dex, question.project, workers)),
+}
+
+/** Each is read as the one who asks: what was derived says nothing of who may read it. */
+async function readableTitles(
+  dex: Dex,
+  project: string,
+  workers: LineWorker[],
+): Promise<Map<number, string | undefined>> {
+  const store = await dex.store()
+  const byName = new Map(workers.map((one) => [formatRef(refFrom(one.source, one.id)), one.conversation]))
+  const among = workers.map(({ source, id }) => refFrom(source, id))
+  const { rows } = await store.list({ among, in_project: project, inside: project, limit: among.length, offset: 0 })
+  return new Map(
+    rows.flatMap(({ ref, title }): [number, string | undefined][] => {
+      const conversation = byName.get(formatRef(ref))
+      return conversation === undefined ? [] : [[conversation, title?.text]]
+    }),
+  )
 }
