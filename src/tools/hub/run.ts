@@ -203,7 +203,7 @@ async function hubStatus(dex: Dex) {
         refused: count(key, "refused"),
         deleted: count(key, "gone"),
         paused: privates.has(project)
-          ? { paused: "The project is private." }
+          ? "The project is private."
           : !isAllowed(dex, project)
             ? "Its .dex.json or your settings say hub.share false."
             : undefined,
