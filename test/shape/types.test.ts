@@ -15,11 +15,8 @@ test("nothing is cast to never, which fits every type and so hides every mistake
   expect(files.filter((file) => /\bas never\b/.test(read(file)))).toEqual([])
 })
 
-/** These four share parts of their inputs, which they still write by hand. */
-const BY_HAND = /\/(?:read|scan|show|timeline)\//
-
 test("what a tool takes is typed by its schema, and not once more by hand", () => {
-  const runs = files.filter((file) => /^src\/tools\/[\w-]+\/run[\w-]*\.ts$/.test(file) && !BY_HAND.test(file))
+  const runs = files.filter((file) => /^src\/tools\/[\w-]+\/run[\w-]*\.ts$/.test(file))
   expect(runs.length).toBeGreaterThan(25)
   expect(runs.filter((file) => /^(?:export )?type \w*Input = \{|\binput: \{/m.test(read(file)))).toEqual([])
 })
