@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { chromium, type Page } from "playwright-core"
 import { createDex } from "../src/app/dex.ts"
-import { hasToLearn } from "../src/suggest/behind.ts"
+import { hasToLearn } from "../src/learn/behind.ts"
 import { environment } from "../test/support/dex.ts"
 import { startView } from "../test/view/process.ts"
 

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
+import { type Decision, decisionsIn } from "../../src/learn/decisions/decisions.ts"
 import type { StoredMessage } from "../../src/store/history/store.ts"
-import { type Decision, decisionsIn } from "../../src/suggest/decisions/decisions.ts"
 import { isSameQuote } from "../decisions/same.ts"
 import { plain, sentenceHash, sentencesOf } from "../decisions/sentences.ts"
 import { halfOf } from "../set.ts"

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { parseArgs } from "node:util"
 import { formatRef } from "../../src/core/ref.ts"
-import { decisionsIn } from "../../src/suggest/decisions/decisions.ts"
+import { decisionsIn } from "../../src/learn/decisions/decisions.ts"
 import { openGenuineHome } from "../genuine-home.ts"
 import { Absent } from "../set.ts"
 import { plain } from "./sentences.ts"

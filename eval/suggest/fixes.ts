@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { type FoundFix, findFixes } from "../../src/learn/fixes/like.ts"
 import type { HistoryReader } from "../../src/store/history/store.ts"
 import { findFix } from "../../src/suggest/finders/fix.ts"
-import { type FoundFix, findFixes } from "../../src/suggest/fixes/like.ts"
 import { inTime, momentsOf } from "./replay.ts"
 
 // After each failed command: which fixes are offered, were they the right ones, and is the fix of an error that was solved

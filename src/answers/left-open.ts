@@ -1,8 +1,8 @@
 import { defined } from "../core/defined.ts"
+import { testCommand } from "../learn/test-runs/commands.ts"
+import { testRunsIn } from "../learn/test-runs/runs.ts"
 import type { StoredMessage } from "../store/history/store.ts"
 import type { TestRunWrite } from "../store/knowledge/test-runs.ts"
-import { testCommand } from "../suggest/test-runs/commands.ts"
-import { testRunsIn } from "../suggest/test-runs/runs.ts"
 
 /** A check that failed and did not pass afterwards. */
 export type OpenCheck = { ref: string; command: string; error?: string; times: number }

@@ -1,9 +1,9 @@
 import { besideOf, formatRef, type Ref } from "../core/ref.ts"
+import { decisionsIn } from "../learn/decisions/decisions.ts"
+import { testRunsIn } from "../learn/test-runs/runs.ts"
 import { type Brief, briefOf } from "../render/brief.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
 import type { TestRunWrite } from "../store/knowledge/test-runs.ts"
-import { decisionsIn } from "../suggest/decisions/decisions.ts"
-import { testRunsIn } from "../suggest/test-runs/runs.ts"
 import { leftOpen } from "./left-open.ts"
 
 /** A conversation, and the messages in which it wrote what is asked about. */

@@ -1,11 +1,11 @@
 import { optedIn } from "../config/projects.ts"
 import { isSamePath } from "../core/path-key.ts"
+import { hasToLearn, isBehind } from "../learn/behind.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import { hiddenFrom } from "../search/scope.ts"
 import type { HistoryReader } from "../store/history/store.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
-import { hasToLearn, isBehind } from "../suggest/behind.ts"
 import type { AlsoRead, Dex } from "./context.ts"
 
 export type OpenedKnowledge = {
@@ -109,7 +109,7 @@ export async function learnHere(dex: Dex): Promise<{ complete: boolean }> {
 }
 
 async function learnMore(dex: Dex, store: HistoryReader, knowledge: Knowledge): Promise<{ complete: boolean }> {
-  const { learn } = await import("../suggest/learn.ts")
+  const { learn } = await import("../learn/learn.ts")
   const onProgress = await progressOf(dex, store)
   return learn(store, knowledge, { signal: dex.signal, onProgress })
 }

@@ -4,8 +4,8 @@ import { messageOf } from "../core/error.ts"
 import { checkoutAt } from "../git/project.ts"
 import { syncProjectCode } from "../ingest/project-code.ts"
 import { syncProjectGit } from "../ingest/project-git.ts"
+import { learnCommits } from "../learn/decisions/commits.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
-import { learnCommits } from "../suggest/decisions/commits.ts"
 import type { Dex } from "./context.ts"
 
 /** Whoever asks does not wait longer for a project's code; what was read by then is known. */

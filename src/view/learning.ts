@@ -1,7 +1,7 @@
 import { isSpendingBehind } from "../ingest/follow-spending.ts"
+import { hasToLearn } from "../learn/behind.ts"
 import type { Freshness } from "../serve/mcp/fresh.ts"
 import { STILL_LEARNING } from "../serve/mcp/fresh.ts"
-import { hasToLearn } from "../suggest/behind.ts"
 import type { AlsoRead, Dex } from "../tools/context.ts"
 import { LEFT_TO_ANOTHER, UNFINISHED } from "../tools/learned.ts"
 

@@ -5,7 +5,7 @@ import { loadSettings } from "../../src/config/load.ts"
 import { spokenKinds } from "../../src/config/proactive.ts"
 import { optedIn, optIn, optOut } from "../../src/config/projects.ts"
 import type { Subscription } from "../../src/core/suggestion.ts"
-import { pathBelow } from "../../src/suggest/paths.ts"
+import { pathBelow } from "../../src/learn/paths.ts"
 import { matching } from "../../src/suggest/subscriptions/matching.ts"
 import { tempDir } from "../support/temp.ts"
 

@@ -7,11 +7,11 @@ const ROOT = join(import.meta.dirname, "../..")
 
 /** The folders of src/ that open connections, and how SECURITY.md names what they are for. */
 const WAYS_OUT: Record<string, string> = {
-  deliver: "a webhook (",
   embed: "embeddings (`embed.provider`)",
   "hub-client": "a hub (`dex hub share`)",
   llm: "a model (`llm.provider`)",
   "serve/http": "HTTP (`dex serve --port`)",
+  "suggest/deliver": "a webhook (",
   view: "pages (`dex view`)",
 }
 
@@ -45,7 +45,7 @@ test("one file sends HTTP requests, in dex and in the hub; a page in the browser
 
 test("only six folders open connections, and SECURITY.md says what each of them sends or answers", () => {
   const connecting = sources().filter(({ text }) => CONNECTS.some((pattern) => pattern.test(text)))
-  const folders = new Set(connecting.map(({ file }) => /^(?:serve\/)?[^/]+/.exec(file)![0]))
+  const folders = new Set(connecting.map(({ file }) => /^(?:serve\/|suggest\/(?=.*\/))?[^/]+/.exec(file)![0]))
   expect(folders.delete("net")).toBe(true) // for the others
   expect([...folders].sort()).toEqual(Object.keys(WAYS_OUT))
   const page = readFileSync(join(ROOT, "SECURITY.md"), "utf8")

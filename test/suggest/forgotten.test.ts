@@ -1,9 +1,9 @@
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
+import { learn } from "../../src/learn/learn.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { ConversationWrite, MessageWrite } from "../../src/store/history/store.ts"
 import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
-import { learn } from "../../src/suggest/learn.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
 

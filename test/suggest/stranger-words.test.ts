@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { isRemote } from "../../src/suggest/learn.ts"
+import { isRemote } from "../../src/learn/learn.ts"
 
 test.each([
   "curl -s https://example.org",

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { isRemote } from "../../src/suggest/learn.ts"
+import { isRemote } from "../../src/learn/learn.ts"
 
 test("a long command is looked at in no time", () => {
   const started = performance.now()

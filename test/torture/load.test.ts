@@ -73,7 +73,7 @@ test(
     const messages = MESSAGES_PER_SECOND * SECONDS
     generateCorpus(join(home, "later"), { messages, messagesPerConversation: 50, seed: 200 })
     const cwd = ownSources(join(home, "code", "dex"))
-    const files = { FILE: "src/store/sqlite/lock.ts", OTHER_FILE: "src/suggest/learn.ts" }
+    const files = { FILE: "src/store/sqlite/lock.ts", OTHER_FILE: "src/learn/learn.ts" }
     const load = await underLoad(home, cwd, files, (until) => keepSyncing(home, until))
     console.log(`${await messagesIn(home)} of ${20_000 + messages} messages read, ${load.beside} syncs`)
     // A process that read for a server ends a moment after it, and leaves the rest to the next sync.

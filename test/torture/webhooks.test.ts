@@ -5,9 +5,9 @@ import Database from "better-sqlite3"
 import { Webhook } from "standardwebhooks"
 import { expect, onTestFinished, test } from "vitest"
 import { generator } from "../../bench/corpus.ts"
-import { newSecret } from "../../src/deliver/sign.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
-import { receiver } from "../deliver/receiver.ts"
+import { newSecret } from "../../src/suggest/deliver/sign.ts"
+import { receiver } from "../suggest/deliver/receiver.ts"
 import { subscriptionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -17,7 +17,7 @@ const KILLS = Number(process.env.DEX_WEBHOOK_KILLS ?? 10)
 const FAILING = 0.3
 /** Ten hours of the schedule pass in five seconds. */
 const SPEED = 7_200
-const SENDER = fileURLToPath(new URL("../deliver/sender.ts", import.meta.url))
+const SENDER = fileURLToPath(new URL("../suggest/deliver/sender.ts", import.meta.url))
 
 test(
   `of ${EVENTS} events, to a receiver that fails ${FAILING * 100} % of the time, none is lost by ${KILLS} kills of the sender`,

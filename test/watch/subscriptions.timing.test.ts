@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
-import { receiver } from "../deliver/receiver.ts"
+import { receiver } from "../suggest/deliver/receiver.ts"
 import { dex } from "../support/dex.ts"
 import { suggestionOf } from "../support/suggestions.ts"
 import { projectWithPast } from "./project-with-past.ts"

@@ -1,9 +1,9 @@
 import { dirname, join } from "node:path"
-import type { LineRows } from "../../../src/blame/facts.ts"
+import type { LineRows } from "../../../src/learn/blame/facts.ts"
+import { learn } from "../../../src/learn/learn.ts"
 import type { HistoryReader } from "../../../src/store/history/store.ts"
 import { type Knowledge, openKnowledge, readKnowledge } from "../../../src/store/knowledge/knowledge.ts"
 import type { LineWorker } from "../../../src/store/knowledge/lines.ts"
-import { learn } from "../../../src/suggest/learn.ts"
 
 // Who wrote which line, derived for a shard as on a laptop: a file beside its index, without a word of what was said but the
 // subjects of commits.

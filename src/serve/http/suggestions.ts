@@ -1,7 +1,7 @@
 import { setImmediate as immediate, setTimeout as pause } from "node:timers/promises"
 import { messageOf } from "../../core/error.ts"
-import { webhookBody } from "../../deliver/body.ts"
 import type { KeptSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
+import { webhookBody } from "../../suggest/deliver/body.ts"
 
 export type StreamParts = {
   /** Undefined while nothing was ever kept. */

@@ -1,9 +1,9 @@
 import { DAY_MS } from "../../core/dates.ts"
 import { formatRef, parseRef, type Ref } from "../../core/ref.ts"
 import type { Item } from "../../core/suggestion.ts"
+import { pathBelow } from "../../learn/paths.ts"
 import type { Changes, HistoryReader, StoredMessage } from "../../store/history/store.ts"
 import type { KeptSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
-import { pathBelow } from "../paths.ts"
 import { learnFromVerdict } from "./feedback.ts"
 
 const LOOKS_BACK_MS = 7 * DAY_MS

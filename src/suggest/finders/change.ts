@@ -1,5 +1,5 @@
 import { DAY_MS, localDay, localMinute } from "../../core/dates.ts"
-import { fileNameOf, isPlainPath } from "../paths.ts"
+import { fileNameOf, isPlainPath } from "../../learn/paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
 // What git says of this file: who changed it lately, and what changes with it.

@@ -1,5 +1,5 @@
+import { fileNameOf } from "../../learn/paths.ts"
 import type { SymbolUse } from "../../store/knowledge/symbols.ts"
-import { fileNameOf } from "../paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
 // What the code itself says: who uses what is at hand, and whether it uses what should not be used any more.

@@ -1,6 +1,6 @@
 import { DAY_MS, localDay } from "../../core/dates.ts"
 import { formatRef } from "../../core/ref.ts"
-import { fileNameOf, isPlainPath } from "../paths.ts"
+import { fileNameOf, isPlainPath } from "../../learn/paths.ts"
 import type { Finder } from "./finder.ts"
 
 // The last conversation that changed this very file. When it was last changed at all, git knows.

@@ -1,6 +1,6 @@
 import { DAY_MS, localDay } from "../../core/dates.ts"
+import { fileNameOf } from "../../learn/paths.ts"
 import type { KnownDecision } from "../../store/knowledge/decisions.ts"
-import { fileNameOf } from "../paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
 import { NOTE, notedBy } from "./note.ts"
 

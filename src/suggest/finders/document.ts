@@ -1,4 +1,4 @@
-import { fileNameOf } from "../paths.ts"
+import { fileNameOf } from "../../learn/paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
 // Sections of documents that speak of this file or symbol. Whoever asks brings them: they come from the search index.

@@ -1,6 +1,6 @@
 import { DAY_MS, localDay } from "../../core/dates.ts"
-import { fileNameOf } from "../paths.ts"
-import { failing } from "../test-runs/status.ts"
+import { fileNameOf } from "../../learn/paths.ts"
+import { failing } from "../../learn/test-runs/status.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
 // Tests that failed when they were last seen to run: of this file, or of the project when a session begins.

@@ -1,8 +1,8 @@
 import { localDay } from "../../core/dates.ts"
 import { placeInError } from "../../core/error-text.ts"
 import { formatRef } from "../../core/ref.ts"
-import { type FoundFix, findFixes } from "../fixes/like.ts"
-import { fileNameOf, isPlainPath } from "../paths.ts"
+import { type FoundFix, findFixes } from "../../learn/fixes/like.ts"
+import { fileNameOf, isPlainPath } from "../../learn/paths.ts"
 import type { Finder } from "./finder.ts"
 
 // What made this very error go away before, in this project.

@@ -1,5 +1,5 @@
 import { localMinute } from "../../core/dates.ts"
-import { fileNameOf, isPlainPath } from "../paths.ts"
+import { fileNameOf, isPlainPath } from "../../learn/paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
 // What was committed since somebody last worked here.

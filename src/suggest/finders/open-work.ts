@@ -1,7 +1,7 @@
 import { localMinute } from "../../core/dates.ts"
 import { formatRef } from "../../core/ref.ts"
-import { fileNameOf, isPlainPath } from "../paths.ts"
-import { failing } from "../test-runs/status.ts"
+import { fileNameOf, isPlainPath } from "../../learn/paths.ts"
+import { failing } from "../../learn/test-runs/status.ts"
 import { isTellable } from "./decision.ts"
 import type { Finder } from "./finder.ts"
 

@@ -1,7 +1,7 @@
 import { localDay } from "../../core/dates.ts"
 import type { Moment } from "../../core/suggestion.ts"
+import { fileNameOf, folderOf, isPlainPath, isTest, stemOf } from "../../learn/paths.ts"
 import type { Worked } from "../../store/knowledge/files.ts"
-import { fileNameOf, folderOf, isPlainPath, isTest, stemOf } from "../paths.ts"
 import type { Session } from "../session.ts"
 import type { Candidate, Finder, Sources } from "./finder.ts"
 

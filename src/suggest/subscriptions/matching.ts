@@ -1,7 +1,7 @@
 import { DexError } from "../../core/error.ts"
 import { isSamePath } from "../../core/path-key.ts"
 import type { Pattern, Subscription } from "../../core/suggestion.ts"
-import { pathBelow } from "../paths.ts"
+import { pathBelow } from "../../learn/paths.ts"
 
 /** What happened that somebody may want to be told of. */
 export type Trigger = {

@@ -1,6 +1,3 @@
-import { type AttributedFile, attributeCommit } from "../../blame/attribute-commit.ts"
-import type { BlameFacts } from "../../blame/facts.ts"
-import { type LineOwner, ownersOf, uncommitted, uncommittedOwners } from "../../blame/owners.ts"
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
@@ -13,6 +10,9 @@ import {
   readCommitHeads,
 } from "../../git/commit-diffs.ts"
 import { commitNamed } from "../../git/revisions.ts"
+import { type AttributedFile, attributeCommit } from "../../learn/blame/attribute-commit.ts"
+import type { BlameFacts } from "../../learn/blame/facts.ts"
+import { type LineOwner, ownersOf, uncommitted, uncommittedOwners } from "../../learn/blame/owners.ts"
 import type { Dex } from "../context.ts"
 import type { BlameInput } from "./blame.ts"
 import { fromWhere } from "./from-where.ts"

@@ -1,5 +1,5 @@
-import type { LineOwner } from "../../blame/owners.ts"
 import { grouped } from "../../core/format.ts"
+import type { LineOwner } from "../../learn/blame/owners.ts"
 
 /** Which memory the answers came from, where two were asked. */
 export function fromWhere(owners: readonly LineOwner[]): string {

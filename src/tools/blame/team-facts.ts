@@ -1,13 +1,13 @@
-import { lastMomentFor } from "../../blame/evidence.ts"
-import { type BlameFacts, blameFacts, type LineRows } from "../../blame/facts.ts"
-import type { LinesQuestion, SentLines } from "../../blame/lines-about.ts"
-import { linesOfBoth } from "../../blame/lines-of-both.ts"
-import { type AgentTrace, recordedIn } from "../../blame/recorded.ts"
 import { consentFor, readHub } from "../../config/hub.ts"
 import { DexError } from "../../core/error.ts"
 import type { CommitDiff } from "../../git/commit-diffs.ts"
 import type { HubClient } from "../../hub-client/client.ts"
 import { keyOfProject } from "../../hub-client/project-key.ts"
+import { lastMomentFor } from "../../learn/blame/evidence.ts"
+import { type BlameFacts, blameFacts, type LineRows } from "../../learn/blame/facts.ts"
+import type { LinesQuestion, SentLines } from "../../learn/blame/lines-about.ts"
+import { linesOfBoth } from "../../learn/blame/lines-of-both.ts"
+import { type AgentTrace, recordedIn } from "../../learn/blame/recorded.ts"
 import type { Dex } from "../context.ts"
 
 export type TeamHub = Pick<HubClient, "ask">

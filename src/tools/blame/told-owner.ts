@@ -1,7 +1,7 @@
 import { agentOf } from "../../agents/registry.ts"
-import type { LineOwner } from "../../blame/owners.ts"
-import type { Recorded } from "../../blame/recorded.ts"
 import { besideOf, formatRef } from "../../core/ref.ts"
+import type { LineOwner } from "../../learn/blame/owners.ts"
+import type { Recorded } from "../../learn/blame/recorded.ts"
 import type { ToldOwner } from "./blame.ts"
 
 const LONGEST_TITLE = 120

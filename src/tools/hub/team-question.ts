@@ -1,7 +1,7 @@
-import type { LineRows } from "../../blame/facts.ts"
-import { type LinesQuestion, linesAbout, type SentLines } from "../../blame/lines-about.ts"
 import { formatRef, refFrom } from "../../core/ref.ts"
 import { type Infer, integer, listOf, object, type Schema, text } from "../../core/schema.ts"
+import type { LineRows } from "../../learn/blame/facts.ts"
+import { type LinesQuestion, linesAbout, type SentLines } from "../../learn/blame/lines-about.ts"
 import type { LineWorker } from "../../store/knowledge/lines.ts"
 import type { Dex } from "../context.ts"
 

@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs"
 import { loadSettings } from "../../config/load.ts"
 import { isSamePath } from "../../core/path-key.ts"
-import type { DeliverParts } from "../../deliver/deliver.ts"
-import { keepDelivering } from "../../deliver/keep-delivering.ts"
 import { openSuggestions } from "../../store/suggestions/suggestions.ts"
+import type { DeliverParts } from "../../suggest/deliver/deliver.ts"
+import { keepDelivering } from "../../suggest/deliver/keep-delivering.ts"
 import type { Dex } from "../context.ts"
 
 // What delivering needs of a running dex. Settings and borders are asked for each time: they may change while it runs.

@@ -2,9 +2,9 @@ import { randomBytes } from "node:crypto"
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { type Delivery, PATTERN_TYPES, type Pattern, type Subscription } from "../../core/suggestion.ts"
-import { checkUrl } from "../../deliver/address.ts"
-import { newSecret } from "../../deliver/sign.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
+import { checkUrl } from "../../suggest/deliver/address.ts"
+import { newSecret } from "../../suggest/deliver/sign.ts"
 import { checkPatterns } from "../../suggest/subscriptions/matching.ts"
 import type { Dex } from "../context.ts"
 import { currentSession, isHere, projectNamed } from "../resolve.ts"
@@ -88,7 +88,7 @@ async function sendNow(dex: Dex) {
       "A running `dex watch` or `dex serve --port` already sends them. `dex subscriptions` shows how far it is.",
     )
   try {
-    const { deliverDue } = await import("../../deliver/deliver.ts")
+    const { deliverDue } = await import("../../suggest/deliver/deliver.ts")
     return await deliverDue(await deliverParts(dex), dex.signal)
   } finally {
     lock.release()

@@ -1,0 +1,293 @@
+import type { CommitDiff } from "../../git/commit-diffs.ts"
+import type { BlameFacts, KnownEdit, RanBy, Worker } from "./facts.ts"
+import { fileIndex, madeBy, writtenBy } from "./file-index.ts"
+import { lineKey } from "./line-key.ts"
+
+/** What speaks for a conversation having made a commit, each between 0 and about 1. Their weights are in weights.ts. */
+export type CommitFeatures = {
+  /** Of the lines that anybody wrote before, those that it wrote last. Those that many wrote count less. */
+  wrote: number
+  /** Of all lines that the commit adds, those that it wrote last. */
+  wrote_of_commit: number
+  /** Of all that it ever wrote into the commit's files, how much comes with this commit. */
+  arrives: number
+  /** Of the removed lines, those that it removed. */
+  removed: number
+  /** Of the files, those that it edited last. */
+  edited_last: number
+  /** It made the newest edit of any of the files. */
+  newest_edit: number
+  /** How long ago it edited one of the files, as a logarithm. */
+  since_edit: number
+  /** How long ago anything was said in it, as a logarithm. */
+  since_said: number
+  /** It was the last in which something was said. */
+  newest_said: number
+  /** It was not over yet. */
+  went_on: number
+}
+
+/** What speaks for a conversation having written a line, whose text it once wrote into this file. */
+export type LineFeatures = {
+  /** Of the lines that the commit adds to this file, those that it wrote. */
+  wrote: number
+  /** Of these, those that no other conversation wrote. */
+  alone: number
+  /** Of all lines that the commit adds, those that it wrote last. */
+  wrote_of_commit: number
+  /** Of all that it ever wrote into the commit's files, how much comes with this commit. */
+  arrives: number
+  /** How long ago it edited this file, as a logarithm. */
+  since_edit: number
+  /** No other conversation wrote this very line later. */
+  last: number
+}
+
+export type CommitCandidate = {
+  worker: Worker
+  features: CommitFeatures
+  /** Any of the commit's files, before it. */
+  has_edited: boolean
+  ran?: RanBy
+}
+export type Writer = { edit: KnownEdit; features: LineFeatures }
+
+type CommitEvidence = {
+  candidates: CommitCandidate[]
+  /** For each line that the commit added to its nth file: who had written it, each with its newest edit that did. */
+  writersIn: (file: number) => Writer[][]
+}
+
+type AskedCommit = Pick<CommitDiff, "hash" | "at" | "subject" | "files">
+
+const MINUTE = 60_000
+/** Clocks differ, and git rounds. */
+const SLACK = 2 * MINUTE
+/** Who said nothing for so long, and edited none of the files, is no candidate. */
+export const LONG_AGO_SECONDS = 24 * 60 * 60
+/** In place of "never". */
+const NEVER_MINUTES = 60 * 24 * 60
+
+/** Nothing that was said or done later than this has a say in what is found about a commit. */
+export function lastMomentFor({ at }: Pick<AskedCommit, "at">): number {
+  return at + SLACK
+}
+
+/** Pure, but for reading facts. */
+export function evidenceFor(commit: AskedCommit, facts: BlameFacts): CommitEvidence {
+  const until = lastMomentFor(commit)
+  const files = commit.files.map((file) => readFile(file, facts.editsOf(file.path, until), until))
+  const sums = sumsOver(files)
+  return {
+    candidates: candidatesOf(commit, facts, sums, until),
+    writersIn: (file) => writersOf(files[file]!, sums, until),
+  }
+}
+
+/** What is known of a file that a commit touched: by whom, and which of its lines. */
+type ReadFile = {
+  /** For each added line the edits that wrote it, oldest first; undefined for a line that says too little. */
+  wrote: (KnownEdit[] | undefined)[]
+  /** For each removed line, who had removed it. */
+  removers: Worker[][]
+  editors: Map<Worker, { at: number; lines: number }>
+  /** How many of the added lines each wrote, and how many of these it alone. */
+  lines: Map<Worker, { all: number; alone: number; different: Set<number> }>
+}
+
+function readFile({ added, removed }: CommitDiff["files"][number], edits: KnownEdit[], until: number): ReadFile {
+  const index = fileIndex(edits)
+  const lines: ReadFile["lines"] = new Map()
+  const wrote = added.map(({ text }) => {
+    const key = lineKey(text)
+    if (key === 0) return undefined
+    const own = madeBy(index.added.get(key), until)
+    const workers = workersOf(own)
+    for (const worker of workers) {
+      const sum = lines.get(worker) ?? { all: 0, alone: 0, different: new Set() }
+      lines.set(worker, sum)
+      sum.all++
+      if (workers.length === 1) sum.alone++
+      sum.different.add(key)
+    }
+    return own
+  })
+  const removers = removed.map((text) => workersOf(madeBy(index.removed.get(lineKey(text)), until)))
+  return { wrote, removers, editors: writtenBy(index, until), lines }
+}
+
+/** Each once. Most lines were written by one or by none. */
+function workersOf(edits: readonly KnownEdit[]): Worker[] {
+  if (edits.length < 2) return edits.map(({ worker }) => worker)
+  return [...new Set(edits.map(({ worker }) => worker))]
+}
+
+type Sums = {
+  of: Map<Worker, WorkerSums>
+  /** Weights of the lines that anybody wrote, and of those that were removed. */
+  written: number
+  removed: number
+  newestEdit: number
+  /** Added lines that say something. */
+  lines: number
+}
+type WorkerSums = {
+  wrote: number
+  removed: number
+  editedLast: number
+  lastEdit: number
+  newestOf: number
+  arrived: number
+  everWrote: number
+}
+
+function sumsOver(files: ReadFile[]): Sums {
+  const sums: Sums = { of: new Map(), written: 0, removed: 0, newestEdit: 0, lines: 0 }
+  const of = (worker: Worker) => {
+    const known = sums.of.get(worker) ?? { ...NOTHING }
+    sums.of.set(worker, known)
+    return known
+  }
+  for (const { wrote, removers, editors, lines } of files) {
+    for (const own of wrote) {
+      if (own === undefined) continue
+      sums.lines++
+      const newest = own.at(-1)
+      if (!newest) continue
+      const weight = 1 / workersOf(own).length
+      sums.written += weight
+      of(newest.worker).wrote += weight
+      of(newest.worker).newestOf++
+    }
+    for (const workers of removers) {
+      const weight = 1 / Math.max(1, workers.length)
+      sums.removed += weight
+      for (const worker of workers) of(worker).removed += weight
+    }
+    let last: { worker: Worker; at: number } | undefined
+    for (const [worker, { at, lines: count }] of editors) {
+      const own = of(worker)
+      own.lastEdit = Math.max(own.lastEdit, at)
+      own.everWrote += count
+      own.arrived += lines.get(worker)?.different.size ?? 0
+      if (!last || at >= last.at) last = { worker, at }
+    }
+    if (last) of(last.worker).editedLast++
+    sums.newestEdit = Math.max(sums.newestEdit, last?.at ?? 0)
+  }
+  return sums
+}
+
+const NOTHING = { wrote: 0, removed: 0, editedLast: 0, lastEdit: 0, newestOf: 0, arrived: 0, everWrote: 0 }
+
+function candidatesOf(commit: AskedCommit, facts: BlameFacts, sums: Sums, until: number): CommitCandidate[] {
+  const second = Math.floor(until / 1000)
+  const said = saidWithin(facts.workers, second, LONG_AGO_SECONDS)
+  const soonest = Math.min(...said.values())
+  const ran = ranBy(commit, facts.ran)
+  const fileCount = Math.max(1, commit.files.length)
+  return [...new Set([...sums.of.keys(), ...said.keys(), ...ran.keys()])].map((worker): CommitCandidate => {
+    const { wrote, newestOf, arrived, everWrote, removed, editedLast, lastEdit } = sums.of.get(worker) ?? NOTHING
+    const sinceSaid = said.get(worker) ?? secondsSince(worker, second)
+    const run = ran.get(worker)
+    return {
+      worker,
+      features: {
+        wrote: share(wrote, sums.written),
+        wrote_of_commit: share(newestOf, sums.lines),
+        arrives: share(arrived, everWrote),
+        removed: share(removed, sums.removed),
+        edited_last: editedLast / fileCount,
+        newest_edit: lastEdit > 0 && lastEdit === sums.newestEdit ? 1 : 0,
+        since_edit: logOf(lastEdit === 0 ? NEVER_MINUTES : (until - lastEdit) / MINUTE),
+        since_said: logOf(sinceSaid === undefined ? NEVER_MINUTES : sinceSaid / 60),
+        newest_said: said.get(worker) === soonest ? 1 : 0,
+        went_on: wentOn(worker, Math.floor(commit.at / 1000)) ? 1 : 0,
+      },
+      has_edited: lastEdit > 0,
+      ran: run,
+    }
+  })
+}
+
+function writersOf({ wrote, editors, lines }: ReadFile, sums: Sums, until: number): Writer[][] {
+  const count = wrote.filter((own) => own !== undefined).length
+  return wrote.map((own = []) => {
+    const newest = own.at(-1)?.worker
+    const byWorker = new Map(own.map((edit) => [edit.worker, edit]))
+    return [...byWorker].map(([worker, edit]) => {
+      const { all, alone } = lines.get(worker)!
+      const { newestOf, arrived, everWrote } = sums.of.get(worker)!
+      return {
+        edit,
+        features: {
+          wrote: share(all, count),
+          alone: share(alone, all),
+          wrote_of_commit: share(newestOf, sums.lines),
+          arrives: share(arrived, everWrote),
+          since_edit: logOf((until - (editors.get(worker)?.at ?? 0)) / MINUTE),
+          last: worker === newest ? 1 : 0,
+        },
+      }
+    })
+  })
+}
+
+const share = (part: number, whole: number) => (whole === 0 ? 0 : part / whole)
+const logOf = (minutes: number) => Math.log1p(Math.max(0, minutes)) / 10
+
+/**
+ * Who ran the commit itself: git told its hash there; or, since a rebase gives it another one, told of a commit with the same
+ * subject at the time at which this one was written.
+ */
+function ranBy(commit: AskedCommit, ran: RanBy[]): Map<Worker, RanBy> {
+  const same = ran.filter((one) => isSameCommit(commit, one))
+  const alike = ran.filter((one) => isAlike(commit, one))
+  return new Map((same.length > 0 ? same : alike).map((one) => [one.worker, one]))
+}
+
+type NamedCommit = Pick<CommitDiff, "hash" | "at" | "subject">
+
+function isSameCommit({ hash }: NamedCommit, ran: { hash: string }): boolean {
+  return hash.startsWith(ran.hash)
+}
+
+function isAlike({ at, subject }: NamedCommit, ran: { subject: string; at: number }): boolean {
+  return ran.subject === subject && Math.abs(ran.at - at) <= SLACK
+}
+
+/** Whether what git told there can be of this commit. */
+export function mayBeSame(commit: NamedCommit, ran: { hash: string; subject: string; at: number }): boolean {
+  return isSameCommit(commit, ran) || isAlike(commit, ran)
+}
+
+// When something was said in a conversation, in seconds since 1970.
+
+const ENDED_BEFORE_SECONDS = 10 * 60
+
+/** Of those in which something was said not longer ago than `most`: how long before this second. */
+function saidWithin(workers: Worker[], second: number, most: number): Map<Worker, number> {
+  const found = new Map<Worker, number>()
+  for (const worker of workers) {
+    if ((worker.said.at(-1) ?? 0) < second - most) continue
+    const since = secondsSince(worker, second)
+    if (since !== undefined && since <= most) found.set(worker, since)
+  }
+  return found
+}
+
+/** How long before this second something was said last. */
+function secondsSince({ said }: Worker, second: number): number | undefined {
+  let [low, high] = [0, said.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (said[middle]! <= second) low = middle + 1
+    else high = middle
+  }
+  return low === 0 ? undefined : second - said[low - 1]!
+}
+
+/** It had begun, and was over by a few minutes at most. */
+function wentOn({ said }: Worker, second: number): boolean {
+  return said.length > 0 && said[0]! <= second && second <= said.at(-1)! + ENDED_BEFORE_SECONDS
+}

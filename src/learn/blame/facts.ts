@@ -1,0 +1,102 @@
+import { type Ref, refFrom } from "../../core/ref.ts"
+import type { Knowledge } from "../../store/knowledge/knowledge.ts"
+import type { LineEdit } from "../../store/knowledge/lines.ts"
+
+/** A conversation with its subagents: who may have written a line. */
+export type Worker = {
+  ref: Ref
+  title?: string
+  started_at?: number
+  /** Seconds since 1970, rising: the last of each minute in which something was said. */
+  said: Uint32Array
+}
+
+export type KnownEdit = {
+  worker: Worker
+  /** The message in which it was made, of a subagent too. */
+  ref: Ref & { number: number }
+  at: number
+  added: Uint32Array
+  removed: Uint32Array
+}
+
+export type RanBy = { worker: Worker; ref: Ref & { number: number }; hash: string; subject: string; at: number }
+
+/** What is known of who wrote what in one project. */
+export type BlameFacts = {
+  workers: Worker[]
+  /**
+   * The edits of a file, oldest first, later ones too: of this very path where any was made by then, else of any file with
+   * its name, since folders are renamed.
+   */
+  editsOf(path: string, until: number): KnownEdit[]
+  ran: RanBy[]
+}
+
+/** What is known of lines, as it is kept. */
+export type LineRows = Pick<Knowledge["lines"], "lineWorkers" | "lineFiles" | "editsOfFiles" | "ranCommits">
+
+export function blameFacts({ lines }: { lines: LineRows }, project: string): BlameFacts {
+  const rows = lines.lineWorkers(project)
+  const byName = new Map(rows.map((row) => [`${row.source}\n${row.id}`, row]))
+  const starterOf = (row: (typeof rows)[number], depth = 0): (typeof rows)[number] => {
+    const starter = row.belongs_to === row.id ? undefined : byName.get(`${row.source}\n${row.belongs_to}`)
+    return starter && depth < DEEPEST ? starterOf(starter, depth + 1) : row
+  }
+  const workers = new Map<number, Worker>()
+  for (const [starter, own] of Map.groupBy(rows, (row) => starterOf(row))) {
+    const { source, id, title, started_at } = starter
+    const said = own.length === 1 ? starter.said : merged(own.map((row) => row.said))
+    const worker = {
+      ref: refFrom(source, id),
+      title,
+      started_at,
+      said,
+    }
+    for (const { conversation } of own) workers.set(conversation, worker)
+  }
+  const refs = new Map(rows.map(({ conversation, source, id }) => [conversation, refFrom(source, id)]))
+  const known = ({ conversation, number, at, added, removed }: LineEdit): KnownEdit[] => {
+    const [worker, ref] = [workers.get(conversation), refs.get(conversation)]
+    return worker && ref ? [{ worker, ref: { ...ref, number }, at, added, removed }] : []
+  }
+  return {
+    workers: [...new Set(workers.values())],
+    editsOf: editsFinder(lines.lineFiles(project), (files) => lines.editsOfFiles(files).flatMap(known)),
+    ran: lines.ranCommits(project).flatMap(({ conversation, number, hash, subject, at }) => {
+      const [worker, ref] = [workers.get(conversation), refs.get(conversation)]
+      return worker && ref ? [{ worker, ref: { ...ref, number }, hash, subject, at }] : []
+    }),
+  }
+}
+
+/** Of a subagent's subagent's subagent nobody has heard. */
+const DEEPEST = 5
+
+function editsFinder(
+  files: { file: number; path: string }[],
+  read: (files: number[]) => KnownEdit[],
+): BlameFacts["editsOf"] {
+  const byPath = Map.groupBy(files, ({ path }) => path)
+  const byName = Map.groupBy(files, ({ path }) => lastNameOf(path))
+  const found = new Map<string, KnownEdit[]>()
+  const editsIn = (key: string, wanted: { file: number }[] = []) => {
+    const edits = found.get(key) ?? (wanted.length === 0 ? [] : read(wanted.map(({ file }) => file)))
+    found.set(key, edits)
+    return edits
+  }
+  return (path, until) => {
+    const own = editsIn(path, byPath.get(path))
+    if (own.length > 0 && own[0]!.at <= until) return own
+    const name = lastNameOf(path)
+    return editsIn(`*/${name}`, byName.get(name))
+  }
+}
+
+export function lastNameOf(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1)
+}
+
+function merged(all: Uint32Array[]): Uint32Array {
+  return Uint32Array.from([...new Set(all.flatMap((one) => [...one]))]).sort()
+}

@@ -1,0 +1,136 @@
+import { formatRef, refFrom } from "../../core/ref.ts"
+import type { LineEdit, LineWorker, RanCommit } from "../../store/knowledge/lines.ts"
+import { LONG_AGO_SECONDS, lastMomentFor, mayBeSame } from "./evidence.ts"
+import { type LineRows, lastNameOf } from "./facts.ts"
+
+// What a laptop asks a team's hub about lines, and what it is sent: the rows that have a say in these commits, and no other. The
+// code stays on the laptop: only commits, times and paths are named.
+
+export type LinesQuestion = {
+  /** As the hub calls it. */
+  project: string
+  commits: { hash: string; at: number; subject: string }[]
+  /** Files that they touched, and the earliest moment that is asked about. */
+  paths: { path: string; until: number }[]
+  /** Sessions that the repository itself names. */
+  sessions: string[]
+}
+
+/** Keys of lines and seconds are numbers of four bytes, in base64. */
+export type SentLines = {
+  workers: (Omit<LineWorker, "said" | "id" | "name"> & { id: string; native_id: string; said: string })[]
+  files: { file: number; path: string }[]
+  edits: (Omit<LineEdit, "added" | "removed"> & { added: string; removed: string })[]
+  ran: RanCommit[]
+  /** There is more than can be sent. */
+  is_cut: boolean
+}
+
+/** Of keys, before base64. */
+const MOST_BYTES = 8 << 20
+
+/** `titlesOf`: those of these that may be told of, each with its title where it has one. */
+export async function linesAbout(
+  lines: LineRows,
+  question: LinesQuestion,
+  titlesOf: (workers: LineWorker[]) => Promise<Map<number, string | undefined>>,
+): Promise<SentLines> {
+  const { project, commits, sessions } = question
+  const found = editsAbout(lines, question)
+  const ran = lines.ranCommits(project).filter((one) => commits.some((commit) => mayBeSame(commit, one)))
+  const has = new Set([...found.edits, ...ran].map(({ conversation }) => conversation))
+  const rows = lines.lineWorkers(project)
+  const moments = commits.map((commit) => Math.floor(lastMomentFor(commit) / 1000))
+  const isWanted = (row: LineWorker) =>
+    has.has(row.conversation) || saidBefore(row, moments) || sessions.some((one) => isSession(row, one))
+  // A subagent's work is its starter's: all that belong together, or none.
+  const withMates = matesIn(rows)
+  const wanted = new Set(rows.filter(isWanted).flatMap(withMates))
+  const titles = await titlesOf([...wanted])
+  const told = [...wanted].filter(({ conversation }) => titles.has(conversation))
+  const isTold = ({ conversation }: { conversation: number }) => titles.has(conversation)
+  const { edits, isCut } = withinLimit(found.edits.filter(isTold))
+  const files = new Set(edits.map(({ file }) => file))
+  return {
+    workers: told.map(({ said, id, name: _, title: __, ...row }) => {
+      const title = titles.get(row.conversation)
+      return {
+        ...row,
+        id: formatRef(refFrom(row.source, id)),
+        native_id: id,
+        said: sentKeys(said),
+        title,
+      }
+    }),
+    files: found.files.filter(({ file }) => files.has(file)),
+    edits: edits.map(({ added, removed, ...one }) => ({ ...one, added: sentKeys(added), removed: sentKeys(removed) })),
+    ran: ran.filter(isTold),
+    is_cut: isCut,
+  }
+}
+
+/** Of the very path; also of its name elsewhere, where nothing was done to it by then. */
+function editsAbout(lines: LineRows, { project, paths }: LinesQuestion) {
+  const files = lines.lineFiles(project)
+  const byPath = Map.groupBy(files, ({ path }) => path)
+  const byName = Map.groupBy(files, ({ path }) => lastNameOf(path))
+  const wanted = new Map<number, { file: number; path: string }>()
+  const add = (some: typeof files = []) => {
+    for (const one of some) wanted.set(one.file, one)
+  }
+  for (const { path, until } of paths) {
+    const own = byPath.get(path) ?? []
+    add(own)
+    const first = own.length === 0 ? undefined : lines.editsOfFiles(own.map(({ file }) => file))[0]
+    if (!first || first.at > until) add(byName.get(lastNameOf(path)))
+  }
+  return { files: [...wanted.values()], edits: lines.editsOfFiles([...wanted.keys()]) }
+}
+
+/** Something was said in it not long before one of these seconds. */
+function saidBefore({ said }: LineWorker, seconds: readonly number[]): boolean {
+  const [first, last] = [said[0], said.at(-1)]
+  if (first === undefined || last === undefined) return false
+  return seconds.some((second) => first <= second && second - LONG_AGO_SECONDS <= last)
+}
+
+/** Entire writes a date before the id. */
+function isSession({ id }: LineWorker, session: string): boolean {
+  return session === id || session.endsWith(`-${id}`)
+}
+
+function matesIn(rows: LineWorker[]): (row: LineWorker) => LineWorker[] {
+  const wholeName = ({ source }: LineWorker, id: string) => `${source}\n${id}`
+  const byName = new Map(rows.map((row) => [wholeName(row, row.id), row]))
+  const started = Map.groupBy(rows, (row) => wholeName(row, row.belongs_to))
+  return (row) => {
+    const found = new Set([row])
+    for (const one of found) {
+      const starter = byName.get(wholeName(one, one.belongs_to))
+      for (const mate of [...(starter ? [starter] : []), ...(started.get(wholeName(one, one.id)) ?? [])])
+        found.add(mate)
+    }
+    return [...found]
+  }
+}
+
+/** The newest, where there are too many. */
+function withinLimit(edits: LineEdit[]): { edits: LineEdit[]; isCut: boolean } {
+  let bytes = 0
+  const from = edits.findLastIndex(({ added, removed }) => {
+    bytes += added.byteLength + removed.byteLength
+    return bytes > MOST_BYTES
+  })
+  return { edits: edits.slice(from + 1), isCut: from >= 0 }
+}
+
+export function sentKeys(keys: Uint32Array): string {
+  return Buffer.from(keys.buffer, keys.byteOffset, keys.byteLength).toString("base64")
+}
+
+export function keysSent(text: string): Uint32Array {
+  const bytes = Buffer.from(text, "base64")
+  return new Uint32Array(
+    bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + (bytes.byteLength & ~3)) as ArrayBuffer,
+  )
+}

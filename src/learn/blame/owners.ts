@@ -1,0 +1,89 @@
+import type { BlamedLine } from "../../git/blame-lines.ts"
+import type { CommitDiff, CommitHead } from "../../git/commit-diffs.ts"
+import { type AttributedFile, type AttributedLine, attributeCommit } from "./attribute-commit.ts"
+import type { BlameFacts, Worker } from "./facts.ts"
+import { lineKey } from "./line-key.ts"
+import { type AgentTrace, type Recorded, recordedFor, recordedIn } from "./recorded.ts"
+
+/** Whose a line is. `recorded` is what the repository itself says of it, where that names somebody else, or where nobody else is known. */
+export type LineOwner = {
+  level: "proved" | "likely" | "unknown"
+  reason?: "ran_commit" | "wrote_line" | "wrote_near" | "files_and_time" | "recorded"
+  worker?: Worker
+  /** The message in which it was written. */
+  number?: { id: string; number: number }
+  recorded?: Recorded
+}
+
+export const UNKNOWN_OWNER: LineOwner = { level: "unknown" }
+
+export type OwnerFinder = (hash: string, path: string, line: number, text: string) => LineOwner
+
+/** Whose the lines of these commits are, by what was found about them. Each is looked at once, when one of its lines is needed. */
+export function ownersOf<Commit extends CommitHead>(
+  commits: readonly Commit[],
+  foundIn: (commit: Commit) => readonly AttributedFile[],
+  facts: BlameFacts,
+  traces: readonly AgentTrace[],
+): OwnerFinder {
+  const byHash = new Map(commits.map((commit) => [commit.hash, commit]))
+  const known = new Map<string, Found>()
+  const find = (commit: Commit): Found => {
+    const found = known.get(commit.hash) ?? {
+      files: new Map(foundIn(commit).map(({ path, lines }) => [path, linesByPlace(lines)])),
+      recorded: recordedIn(commit, traces),
+    }
+    known.set(commit.hash, found)
+    return found
+  }
+  return (hash, path, line, text) => {
+    const commit = byHash.get(hash)
+    if (!commit) return UNKNOWN_OWNER
+    const { files, recorded } = find(commit)
+    const lines = files.get(path)
+    // git blame may cut a change otherwise than git log: then what the line says tells which one is meant.
+    const own = lines?.byNumber.get(line) ?? lines?.byKey.get(lineKey(text))
+    return withRecorded(own, recordedFor(recorded, path, line), facts)
+  }
+}
+
+/** Lines that are not committed yet, as if they were, now. */
+export function uncommitted(path: string, lines: readonly BlamedLine[], now: number): CommitDiff {
+  const added = lines.map(({ was, text }) => ({ line: was.line, text }))
+  const hash = lines[0]?.hash ?? ""
+  return { hash, at: now, author: "", subject: "", body: "", note: "", files: [{ path, added, removed: [] }] }
+}
+
+export function uncommittedOwners(commit: CommitDiff, facts: BlameFacts): OwnerFinder {
+  return ownersOf([commit], () => attributeCommit(commit, facts).files, facts, [])
+}
+
+type Found = { files: Map<string, LinesByPlace>; recorded: Recorded[] }
+type LinesByPlace = { byNumber: Map<number, AttributedLine>; byKey: Map<number, AttributedLine> }
+
+function linesByPlace(lines: readonly AttributedLine[]): LinesByPlace {
+  return {
+    byNumber: new Map(lines.map((line) => [line.line, line])),
+    byKey: new Map(lines.map((line) => [line.key, line])),
+  }
+}
+
+/** What somebody wrote down at the time is stronger than a guess, and weaker than the text itself. */
+function withRecorded(line: AttributedLine | undefined, recorded: Recorded | undefined, facts: BlameFacts): LineOwner {
+  const own: LineOwner = line === undefined || line.level === "unknown" ? UNKNOWN_OWNER : ownerOf(line)
+  if (!recorded || own.level === "proved") return own
+  const worker = recorded.session === undefined ? undefined : workerCalled(facts, recorded.session)
+  if (worker) return { level: "proved", reason: "recorded", worker, recorded }
+  // It names a session that is not known here, or only an agent.
+  return recorded.session !== undefined || own.level === "unknown" ? { level: "unknown", recorded } : own
+}
+
+function ownerOf(line: Extract<AttributedLine, { level: "proved" | "likely" }>): LineOwner {
+  const { level, reason, worker, ref } = line
+  return { level, reason, worker, number: ref && { id: ref.id, number: ref.number } }
+}
+
+/** Entire writes a date before the id. */
+function workerCalled(facts: BlameFacts, session: string): Worker | undefined {
+  return facts.workers.find(({ ref }) => session === ref.id || session.endsWith(`-${ref.id}`))
+}

@@ -1,0 +1,140 @@
+import { array, isRecord, number, record, records, string } from "../../core/record.ts"
+import type { CommitDiff } from "../../git/commit-diffs.ts"
+
+// What a repository itself says of who wrote its lines: notes of git-ai, trailers of Entire, Agent Trace files, co-authors.
+
+/** `session` as its agent calls it; `lines` where only some are meant. */
+export type Recorded = {
+  by: "git-ai" | "Entire" | "Agent Trace" | "Co-Authored-By"
+  agent?: string
+  session?: string
+  path?: string
+  lines?: [first: number, last: number][]
+}
+
+/** The strongest first: what names lines, then what names a session, then what names only an agent. */
+export function recordedIn(
+  commit: Pick<CommitDiff, "hash" | "body" | "note">,
+  traces: readonly AgentTrace[],
+): Recorded[] {
+  return [
+    ...gitAiNote(commit.note),
+    ...traces.filter(({ revision }) => revision === commit.hash).map(({ revision: _, ...one }) => one),
+    ...entireTrailers(commit.body),
+    ...coAuthors(commit.body),
+  ]
+}
+
+/** The first that tells of a line. */
+export function recordedFor(all: readonly Recorded[], path: string, line: number): Recorded | undefined {
+  return all.find(
+    (one) =>
+      (one.path === undefined || one.path === path) &&
+      (one.lines === undefined || one.lines.some(([first, last]) => line >= first && line <= last)),
+  )
+}
+
+/** Format authorship/3.0.0: files with the lines of each session, three dashes, and what the sessions are as JSON. */
+function gitAiNote(note: string): Recorded[] {
+  const cut = note.search(/^---$/m)
+  if (cut === -1) return []
+  const about = parsed(note.slice(cut + 3))
+  if (!/^authorship\/3\./.test(string(about?.schema_version) ?? "")) return []
+  const known = { ...record(about?.prompts), ...record(about?.sessions) }
+  const found: Recorded[] = []
+  let path: string | undefined
+  for (const line of note.slice(0, cut).split("\n")) {
+    const entry = /^\s+(\S+)\s+([\d,-]+)$/.exec(line)
+    if (!entry) path = line.trim() === "" ? path : unquoted(line.trim())
+    else if (path !== undefined) {
+      const agent = record(record(known[entry[1]!.split("::")[0]!])?.agent_id)
+      if (agent) found.push({ by: "git-ai", ...named(agent.tool, agent.id), path, lines: rangesIn(entry[2]!) })
+    }
+  }
+  return found
+}
+
+function rangesIn(text: string): [number, number][] {
+  return text.split(",").flatMap((one): [number, number][] => {
+    const [first, last = first] = one.split("-").map(Number)
+    return first !== undefined && last !== undefined && first > 0 ? [[first, last]] : []
+  })
+}
+
+function entireTrailers(body: string): Recorded[] {
+  const values = (name: string) =>
+    [...body.matchAll(new RegExp(`^${name}: *(\\S{1,200})`, "gm"))].map(([, value]) => value!)
+  const sessions = values("Entire-Session")
+  if (sessions.length > 0) return sessions.map((session) => ({ by: "Entire", session }))
+  return values("Entire-Checkpoint")
+    .slice(0, 1)
+    .map(() => ({ by: "Entire" }))
+}
+
+/** Agents that sign what they helped with. A person is never named. */
+const CO_AUTHORS: [RegExp, string][] = [
+  [/claude|anthropic/i, "Claude Code"],
+  [/codex|openai/i, "Codex"],
+  [/copilot/i, "Copilot"],
+  [/cursor/i, "Cursor"],
+  [/gemini/i, "Gemini CLI"],
+  [/opencode/i, "OpenCode"],
+  [/aider/i, "Aider"],
+  [/\bamp\b|sourcegraph/i, "Amp"],
+  [/devin/i, "Devin"],
+]
+
+function coAuthors(body: string): Recorded[] {
+  return [...body.matchAll(/^Co-authored-by: *(.{1,200})$/gim)].flatMap(([, who]): Recorded[] => {
+    const agent = CO_AUTHORS.find(([sign]) => sign.test(who!))?.[1]
+    return agent === undefined ? [] : [{ by: "Co-Authored-By", agent }]
+  })
+}
+
+export type AgentTrace = Recorded & { revision: string }
+
+/** Records of Agent Trace, one a line. Those that name no revision, and lines that nobody's agent wrote, say nothing here. */
+export function agentTraces(text: string): AgentTrace[] {
+  return text.split("\n").flatMap((line) => {
+    const trace = parsed(line)
+    const revision = string(record(trace?.vcs)?.revision)
+    if (!trace || revision === undefined) return []
+    const tool = record(trace.tool)?.name
+    return records(trace.files).flatMap((file) =>
+      records(file.conversations).flatMap((one): AgentTrace[] => {
+        const path = string(file.path)
+        const isPerson = record(one.contributor)?.type === "human"
+        const lines = records(one.ranges).flatMap((range): [number, number][] => {
+          const [first, last] = [number(range.start_line), number(range.end_line)]
+          return first === undefined || last === undefined ? [] : [[first, last]]
+        })
+        if (path === undefined || isPerson || lines.length === 0) return []
+        return [{ revision, by: "Agent Trace", ...named(tool, sessionIn(one)), path, lines }]
+      }),
+    )
+  })
+}
+
+/** The last piece of the conversation's address, or of the session's that is related to it. */
+function sessionIn(conversation: Record<string, unknown>): string | undefined {
+  const related = records(array(conversation.related).filter(isRecord)).find(({ type }) => type === "session")
+  return (string(related?.url) ?? string(conversation.url))?.split(/[/?#]/).filter(Boolean).at(-1)
+}
+
+function named(agent: unknown, session: unknown): { agent?: string; session?: string } {
+  const [name, id] = [string(agent), string(session)]
+  return { agent: name, session: id }
+}
+
+function unquoted(path: string): string {
+  return /^".*"$/.test(path) ? path.slice(1, -1) : path
+}
+
+function parsed(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isRecord(value) ? value : undefined
+  } catch {
+    return undefined // somebody else's file: what cannot be read says nothing
+  }
+}

@@ -1,0 +1,310 @@
+import { setImmediate } from "node:timers/promises"
+import type { Hunk } from "../core/conversation.ts"
+import { errorText, placeInError, shortened } from "../core/error-text.ts"
+import { besideOf, formatRef, type Ref } from "../core/ref.ts"
+import { patchText } from "../render/patch.ts"
+import type { Change, ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
+import type { LearnedFacts } from "../store/knowledge/conversations.ts"
+import type { WorkedFile } from "../store/knowledge/files.ts"
+import type { FixedFile, KeptFix } from "../store/knowledge/fixes.ts"
+import type { Knowledge } from "../store/knowledge/knowledge.ts"
+import type { LinesWrite } from "../store/knowledge/lines.ts"
+import { LEARNER_VERSION } from "./behind.ts"
+import { linesIn } from "./blame/lines-in.ts"
+import { decisionInNote, decisionsIn, mayDecide } from "./decisions/decisions.ts"
+import { supersede } from "./decisions/supersede.ts"
+import { type Fix, type FixEdit, fixesIn, type Subagent } from "./fixes/fixes.ts"
+import { fileNameOf, pathBelow } from "./paths.ts"
+import { testRunsIn } from "./test-runs/runs.ts"
+
+const BATCH = 16
+const MOST_SUBAGENTS = 50
+
+type LearnOptions = {
+  /** Nothing else, and no title or branch: for who asks only who wrote what. */
+  only?: "lines"
+  deadline?: number
+  signal?: AbortSignal
+  onProgress?: (learned: number) => void
+}
+
+/** Brings the facts up to what the history says: reads the conversations that changed since last time, one at a time. */
+export async function learn(
+  store: HistoryReader,
+  knowledge: Knowledge,
+  options: LearnOptions = {},
+): Promise<{ learned: number; complete: boolean }> {
+  let learned = 0
+  knowledge.conversations.useLearner(LEARNER_VERSION)
+  for (;;) {
+    const token = knowledge.conversations.learnedToken()
+    const feed = await store.changes(token, BATCH)
+    if (feed.rebuild) {
+      knowledge.conversations.forgetConversations()
+      continue
+    }
+    const facts: LearnedFacts[] = []
+    const isOnlyLines = options.only === "lines"
+    for (const change of isOnlyLines ? feed.changes : await withParents(store, knowledge, feed.changes)) {
+      facts.push(await (isOnlyLines ? lineFacts(store, change) : factsOf(store, change)))
+      await setImmediate() // whoever says that it is enough must be heard
+    }
+    if (feed.token !== token && !knowledge.conversations.saveLearned(facts, token, feed.token)) continue
+    learned += feed.changes.length
+    if (feed.changes.length > 0) options.onProgress?.(learned)
+    const complete = !feed.more
+    if (complete || options.signal?.aborted || (options.deadline !== undefined && Date.now() > options.deadline)) {
+      knowledge.decisions.renewReversals(supersede)
+      return { learned, complete }
+    }
+  }
+}
+
+/** What a subagent did is part of what its parent knows, until it is forgotten. A parent that is not known yet comes by itself. */
+async function withParents(store: HistoryReader, knowledge: Knowledge, changes: Change[]): Promise<Change[]> {
+  const all = new Map(changes.map((change) => [change.conversation, change]))
+  const add = (name: string, ref: Ref) => {
+    if (!all.has(name)) all.set(name, { conversation: name, deleted: false, ref })
+  }
+  for (const { conversation, ref } of changes) {
+    const row = ref && (await store.conversation(ref))
+    const parent = row?.parent && besideOf(row.ref, row.parent.id)
+    const name = parent && knowledge.conversations.feedNameOf(parent)
+    if (name !== undefined) add(name, parent!)
+    const gone = knowledge.conversations.goneFrom(conversation, row?.ref)
+    for (const { name, ref } of gone ? knowledge.conversations.toldOfBy(gone) : []) add(name, ref)
+  }
+  return [...all.values()]
+}
+
+/** One conversation alone, for those who want to know what was known at a time. */
+export async function learnConversation(
+  store: HistoryReader,
+  knowledge: Knowledge,
+  name: string,
+  ref: Ref,
+): Promise<void> {
+  const learned = await factsOf(store, { conversation: name, deleted: false, ref })
+  knowledge.conversations.saveFacts(learned)
+}
+
+async function factsOf(store: HistoryReader, { conversation: name, ref }: Change): Promise<LearnedFacts> {
+  const row = ref && (await store.conversation(ref))
+  if (!row || row.kind === "dex") return { name, gone: true, ref: row?.ref }
+  if (row.kind === "document") return documentFacts(store, name, row)
+  if (row.ref.source === "dex_note") return noteFacts(store, name, row)
+  const messages = (await store.messages(row.ref)).filter((message) => !message.superseded && !message.copied)
+  const web_at = webAt(messages)
+  const { project } = row
+  return {
+    name,
+    gone: false,
+    ref: row.ref,
+    row,
+    web_at,
+    worked: row.project === undefined ? [] : workedFiles(messages, row.project),
+    fixes: fixesIn(messages, await subagentsOf(store, row)).map((fix) => keptFix(fix, row.project)),
+    test_runs: row.project === undefined ? [] : testRunsIn(messages, row.project),
+    decisions: decisionsIn(row, messages),
+    lines: project === undefined ? undefined : linesOf(row, project, messages),
+  }
+}
+
+function linesOf(row: ConversationRow, project: string, messages: StoredMessage[]): LinesWrite {
+  return linesIn(messages, row.parent?.id ?? row.ref.id, belowAny([project, ...row.cwds]), row.started_at)
+}
+
+async function lineFacts(store: HistoryReader, { conversation: name, ref }: Change): Promise<LearnedFacts> {
+  const found = ref && (await store.conversation(ref))
+  if (!found?.project || found.kind === "document" || found.kind === "dex") return { name, gone: true, ref: found?.ref }
+  const { title: _, git_branch: __, ...row } = found
+  const messages = (await store.messages(row.ref)).filter((message) => !message.superseded && !message.copied)
+  const nothing = { worked: [], fixes: [], test_runs: [], decisions: [] }
+  return { name, gone: false, ref: row.ref, row, ...nothing, lines: linesOf(row, found.project, messages) }
+}
+
+/** Of a document only what it decides. */
+async function documentFacts(store: HistoryReader, name: string, row: ConversationRow): Promise<LearnedFacts> {
+  const decisions = mayDecide(row.ref.id) ? decisionsIn(row, await store.messages(row.ref)) : []
+  return decisions.length === 0
+    ? { name, gone: true, ref: row.ref }
+    : { name, gone: false, ref: row.ref, row, worked: [], fixes: [], test_runs: [], decisions }
+}
+
+/** Of an agent's note nothing, until the person confirms it: so nobody is told of it who did not ask. */
+async function noteFacts(store: HistoryReader, name: string, row: ConversationRow): Promise<LearnedFacts> {
+  const decisions = decisionInNote(row, await store.messages(row.ref))
+  return decisions.length === 0
+    ? { name, gone: true, ref: row.ref }
+    : { name, gone: false, ref: row.ref, row, worked: [], fixes: [], test_runs: [], decisions }
+}
+
+/** Those of the same project: whether another one is private may change at any time, and what was learned stays. */
+async function subagentsOf(store: HistoryReader, { ref, kind, project }: ConversationRow): Promise<Subagent[]> {
+  if (kind === "subagent") return []
+  const { rows } = await store.list({
+    conversation: ref,
+    kinds: ["subagent"],
+    limit: MOST_SUBAGENTS,
+    offset: 0,
+    in_project: project,
+    inside: project,
+  })
+  const subagents: Subagent[] = []
+  for (const { ref, parent } of rows.filter((row) => row.project === project))
+    subagents.push({
+      id: formatRef(ref),
+      call_id: parent?.call_id,
+      messages: await store.messages(ref),
+    })
+  return subagents
+}
+
+function workedFiles(messages: StoredMessage[], project: string): WorkedFile[] {
+  const files = new Map<string, WorkedFile>()
+  for (const { number, at, effects, abandoned } of messages) {
+    if (abandoned) continue
+    for (const effect of effects) {
+      const path = effect.type === "file" ? pathBelow(project, effect.path) : undefined
+      if (effect.type !== "file" || path === undefined) continue
+      const file = files.get(path) ?? {
+        path,
+        edits: 0,
+        reads: 0,
+        mentions: 0,
+        added: 0,
+        removed: 0,
+        first_number: number,
+        last_number: number,
+      }
+      if (effect.action === "edited") file.edits++
+      else if (effect.action === "read") file.reads++
+      else file.mentions++
+      file.added += effect.added ?? 0
+      file.removed += effect.removed ?? 0
+      file.last_number = number
+      if (at !== undefined) file.at = at
+      files.set(path, file)
+    }
+  }
+  return [...files.values()]
+}
+
+/** A worktree may stand anywhere: its files are the project's. */
+function belowAny(folders: string[]): (path: string) => string | undefined {
+  return (path) => folders.reduce<string | undefined>((found, folder) => found ?? pathBelow(folder, path), undefined)
+}
+
+// From when on a conversation may hold words that neither the person nor the agent wrote.
+
+/** When a web page's or a remote tool's words first stand in it. Without a time that is from its beginning on. */
+function webAt(messages: readonly StoredMessage[]): number | undefined {
+  const times = messages.flatMap((message) => (readsElsewhere(message) ? [message.at ?? 0] : []))
+  return times.length === 0 ? undefined : Math.min(...times)
+}
+
+function readsElsewhere({ parts, effects }: StoredMessage): boolean {
+  return (
+    parts.some(({ origin }) => origin === "web") ||
+    effects.some((effect) => effect.type === "command" && isRemote(effect.command))
+  )
+}
+
+/** Programs that print what somebody else wrote. As a word anywhere: who runs them, and how, does not matter. */
+const FETCHES = /(?<![\w.-])(?:curl|wget|aria2c|xh|httpie|lynx|w3m|e?links|ssh|nc|ncat|telnet|glab|hub)(?![\w.-])/
+const HTTPIE = /(?:^|[;&|(`]|\$\()\s*https?\s+[^|;&\n]/
+const ASKS_REGISTRY = /(?<![\w.-])(?:npm|pnpm|yarn|bun|pip3?|cargo|gem)\s+(?:view|info|show|search|v)\s/
+/** `gh` prints issues, reviews and logs, but for what only does something. */
+const GH =
+  /(?<![\w./-])gh\s+(?!(?:auth|config|alias|extension|completion|version)\b|\w+\s+(?:create|checkout|merge|ready|close|reopen|delete|edit|comment|lock|develop|clone|fork|rerun|cancel|upload)\b)/
+const URL_HOST = /\bhttps?:\/\/(?:[^\s/"'@]*@)?(\[[^\]\s]*\]|[^\s/:"'?#]+)/g
+const LOCAL = /^(?:localhost|127(?:\.\d{1,3}){3}|0\.0\.0\.0|\[::1?\]|[\w-]+\.localhost)$/i
+
+/** What a command prints may be a stranger's words. A server on the same machine is the project's own. */
+export function isRemote(command: string): boolean {
+  if (ASKS_REGISTRY.test(command) || GH.test(command)) return true
+  if (!FETCHES.test(command) && !HTTPIE.test(command)) return false
+  const hosts = [...command.matchAll(URL_HOST)].map(([, host]) => host!)
+  return hosts.length === 0 || !hosts.every((host) => LOCAL.test(host))
+}
+
+// What of a fix is kept, so that it can be found and told without reading its conversation again.
+
+const MOST_LINES = 10
+const LONGEST_LINE = 300
+const LONGEST_COMMAND = 1000
+const MOST_FILES = 40
+const MOST_EDIT_LINES = 40
+
+export function keptFix(fix: Fix, project: string | undefined): KeptFix & { words: string } {
+  const edits = fix.edits.map((edit) => below(edit, project))
+  const lines = fix.lines.slice(0, MOST_LINES).map((line) => shortened(line, LONGEST_LINE))
+  const hunks = inOrder(edits, lines)
+  return {
+    command: fix.command.slice(0, LONGEST_COMMAND),
+    lines,
+    failed_number: fix.failed_at,
+    fixed_number: fix.fixed_at,
+    at: fix.at,
+    files: filesOf(edits).slice(0, MOST_FILES),
+    edits: edits.length,
+    edit: firstLines(hunks)
+      .map((line) => line.slice(0, LONGEST_LINE))
+      .join("\n"),
+    edit_lines_left_out: Math.max(0, lineCount(hunks) - MOST_EDIT_LINES),
+    words: wordsOf(lines, fix.command).join(" "),
+  }
+}
+
+/** Of the whole change only what is kept is written out: an edit may be a file of thousands of lines. */
+function firstLines(hunks: Hunk[]): string[] {
+  const first: Hunk[] = []
+  for (let i = 0, lines = 0; i < hunks.length && lines < MOST_EDIT_LINES; i++) {
+    const hunk = hunks[i]!
+    first.push({ ...hunk, lines: hunk.lines.slice(0, MOST_EDIT_LINES) })
+    lines += hunk.lines.length + 1
+  }
+  return patchText(first).split("\n").slice(0, MOST_EDIT_LINES)
+}
+
+/** Of the change as `patchText` writes it. */
+function lineCount(hunks: Hunk[]): number {
+  return hunks.reduce((sum, { path, lines }, i) => sum + (path === hunks[i - 1]?.path ? 1 : 3) + lines.length, 0)
+}
+
+/** What it is found by: the words of its error, the names in it, and what was run. */
+function wordsOf(lines: string[], command: string): string[] {
+  const found = lines.flatMap((line) => {
+    const { words, particulars } = errorText(line)
+    return [...words, ...particulars]
+  })
+  return [...new Set([...found, ...command.slice(0, LONGEST_LINE).split(/\s+/)])]
+}
+
+/** Its paths as the project knows them. */
+function below(edit: FixEdit, project: string | undefined): FixEdit {
+  const short = (path: string) => (project === undefined ? path : (pathBelow(project, path) ?? path))
+  return { ...edit, path: short(edit.path), hunks: edit.hunks.map((hunk) => ({ ...hunk, path: short(hunk.path) })) }
+}
+
+function filesOf(edits: FixEdit[]): FixedFile[] {
+  const sums = new Map<string, FixedFile>()
+  for (const { path, added, removed } of edits) {
+    const sum = sums.get(path) ?? { path, added: 0, removed: 0 }
+    sums.set(path, { path, added: sum.added + added, removed: sum.removed + removed })
+  }
+  return [...sums.values()]
+}
+
+/** One file's changes together, the files in the order of their first edit; what is at an error's place goes first. */
+function inOrder(edits: FixEdit[], lines: string[]): Hunk[] {
+  const places = lines.flatMap((line) => placeInError(line) ?? [])
+  const isAtPlace = ({ path, old_start, old_lines }: Hunk) =>
+    places.some(
+      ({ file, line }) =>
+        fileNameOf(file) === fileNameOf(path) && line >= old_start && line < old_start + Math.max(1, old_lines),
+    )
+  return [...Map.groupBy(edits, ({ path }) => path).values()]
+    .map((own) => own.flatMap(({ hunks }) => hunks))
+    .flatMap((hunks) => [...hunks.filter(isAtPlace), ...hunks.filter((hunk) => !isAtPlace(hunk))])
+}

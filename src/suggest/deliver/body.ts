@@ -1,0 +1,54 @@
+import { basename } from "node:path"
+import { spelledBelow } from "../../core/path-key.ts"
+import { redactText } from "../../redact/redact.ts"
+import { toJson } from "../../render/json.ts"
+import { visible, visibleIn } from "../../render/visible.ts"
+import type { KeptSuggestion } from "../../store/suggestions/suggestions.ts"
+
+export const MOST_BODY_BYTES = 20_000
+const LONGEST_TEXT = 2_000
+
+/**
+ * What is told of a suggestion outside this machine's files, below 20 kB and redacted: the items, without the prompt or the
+ * output that led to them, and the project's name without its path.
+ */
+export function webhookBody({ id, seq, subscription, moment, items }: KeptSuggestion): string {
+  for (let kept = items.length; ; kept--) {
+    const { output } = visibleIn({
+      type: "suggestion.created",
+      timestamp: new Date(moment.at).toISOString(),
+      data: {
+        id,
+        sequence: seq,
+        subscription,
+        project: basename(moment.project),
+        event: moment.event,
+        file: moment.file === undefined ? undefined : clean(fileIn(moment)),
+        items: items.slice(0, kept).map(({ number, kind, title, summary, reason, ref, file, symbol, relevance }) => ({
+          number,
+          kind,
+          title: clean(title),
+          summary: clean(summary),
+          reason: clean(reason),
+          ref,
+          file: file && clean(file),
+          symbol: symbol && clean(symbol),
+          relevance,
+        })),
+        items_left_out: items.length - kept || undefined,
+      },
+    })
+    const body = toJson(output)
+    if (Buffer.byteLength(body) < MOST_BODY_BYTES || kept === 0) return body
+  }
+}
+
+/** Hidden signs first: they could stand inside a secret. */
+function clean(text: string): string {
+  return redactText(visible(text)).slice(0, LONGEST_TEXT)
+}
+
+function fileIn({ file = "", project }: KeptSuggestion["moment"]): string {
+  const spelled = spelledBelow(project, file)
+  return spelled.startsWith(`${project}/`) ? spelled.slice(project.length + 1) : file
+}

@@ -1,0 +1,135 @@
+import { messageOf } from "../../core/error.ts"
+import { isNetError, send } from "../../net/client.ts"
+import type { DeliveryOutcome, Due } from "../../store/suggestions/outbox.ts"
+import type { Suggestions } from "../../store/suggestions/suggestions.ts"
+import { type Lookup, type Target, targetOf } from "./address.ts"
+import { webhookBody } from "./body.ts"
+import { signedHeaders } from "./sign.ts"
+
+export type DeliverParts = {
+  suggestions: Suggestions
+  now(): number
+  version: string
+  /** Hosts that the user allowed, whatever their address. */
+  allowedHosts(): readonly string[]
+  /** False for a project that is answered only inside itself. */
+  mayLeave(project: string): boolean | Promise<boolean>
+  lookup?: Lookup
+  /** Whom to trust beside the system's authorities. */
+  ca?: string
+  timeoutMs?: number
+}
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+/** Svix's schedule: how long after the attempt before. */
+export const DELAYS_MS = [0, 5_000, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR] as const
+const TIMEOUT_MS = 15_000
+const AT_ONCE = 16
+/** A receiver that does not answer keeps this many busy, and nobody else waiting. */
+const AT_ONCE_EACH = 4
+const GONE = 410
+
+export type Delivered = { delivered: number; again: number; dead: number }
+
+/**
+ * Sends what is due, until nothing is or the signal says so: then it comes back at once. One process at a time may do this
+ * (see `keepDelivering`). What was sent and not answered by then, or by the time the process was killed, is sent again
+ * under the same id.
+ */
+export async function deliverDue(parts: DeliverParts, signal?: AbortSignal): Promise<Delivered> {
+  const sum: Delivered = { delivered: 0, again: 0, dead: 0 }
+  const running = new Map<string, { subscription: string; done: Promise<void> }>()
+  let broken: { error: unknown } | undefined
+  const send = async (due: Due) => {
+    try {
+      const outcome = await attempt(parts, due, signal)
+      if (outcome) {
+        parts.suggestions.record(outcome)
+        sum[outcome.ended.type]++
+      }
+    } catch (error) {
+      broken ??= { error }
+    }
+    running.delete(due.id)
+  }
+  for (;;) {
+    const due = broken || signal?.aborted ? [] : parts.suggestions.due(parts.now(), 2 * AT_ONCE_EACH)
+    for (const one of due) {
+      const same = [...running.values()].filter(({ subscription }) => subscription === one.subscription)
+      if (running.has(one.id) || running.size >= AT_ONCE || same.length >= AT_ONCE_EACH) continue
+      running.set(one.id, { subscription: one.subscription, done: send(one) })
+    }
+    if (running.size === 0) break
+    await Promise.race([...running.values()].map(({ done }) => done))
+  }
+  if (broken) throw broken.error
+  return sum
+}
+
+/** Undefined when it was stopped before there was an answer. */
+async function attempt(
+  parts: DeliverParts,
+  { id, suggestion_id, subscription, url, attempts }: Due,
+  signal: AbortSignal | undefined,
+): Promise<DeliveryOutcome | undefined> {
+  const { suggestions, now } = parts
+  const ended = (ended: DeliveryOutcome["ended"]): DeliveryOutcome => ({ id, at: now(), ended })
+  const failed = (problem: string) => {
+    const delay = DELAYS_MS[attempts + 1]
+    return ended(delay === undefined ? { type: "dead", problem } : { type: "again", next_at: now() + delay, problem })
+  }
+  const suggestion = suggestions.get(suggestion_id)
+  const secret = suggestions.secretOf(subscription)
+  if (!suggestion || secret === undefined) return ended({ type: "dead", problem: "it is not kept any more" })
+  if (!(await parts.mayLeave(suggestion.moment.project)))
+    return ended({ type: "dead", problem: "the project is private" })
+  // Looking a name up cannot be ended; nobody waits for it.
+  const target = await unlessAborted(targetOf(url, parts.allowedHosts(), parts.lookup), signal)
+  if (!target) return undefined
+  if ("refused" in target) return failed(target.refused)
+  const body = webhookBody(suggestion)
+  const headers = {
+    "Content-Type": "application/json",
+    "User-Agent": `dex/${parts.version}`,
+    ...signedHeaders(secret, id, now(), body),
+  }
+  const answer = await post(target, headers, body, { timeoutMs: parts.timeoutMs ?? TIMEOUT_MS, ca: parts.ca, signal })
+  if (!answer) return undefined
+  if ("problem" in answer) return failed(answer.problem)
+  const { status } = answer
+  if (status >= 200 && status < 300) return ended({ type: "delivered" })
+  if (status !== GONE) return failed(status < 400 ? `${status}: redirects are not followed` : String(status))
+  const gone = "The receiver answered 410: it does not want any more."
+  suggestions.disable(subscription, gone)
+  return ended({ type: "dead", problem: gone })
+}
+
+/** Sends one body to the address that was checked. Undefined if the signal came before the answer. Never throws. */
+async function post(
+  { url, address }: Target,
+  headers: Record<string, string>,
+  body: string,
+  { timeoutMs, ca, signal }: { timeoutMs: number; ca: string | undefined; signal: AbortSignal | undefined },
+): Promise<{ status: number } | { problem: string } | undefined> {
+  try {
+    const request = { url, address, headers, body, timeoutMs, ca, signal }
+    const reply = await send({ ...request, isOnce: true, mostBytes: 0 })
+    reply.discard()
+    return { status: reply.status }
+  } catch (error) {
+    if (signal?.aborted) return undefined
+    if (isNetError(error) && error.reason === "timeout") return { problem: `no answer within ${timeoutMs / 1000} s` }
+    return { problem: isNetError(error) ? error.code : messageOf(error).slice(0, 200) }
+  }
+}
+
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T | undefined> {
+  if (!signal) return work
+  return new Promise((resolve, reject) => {
+    const stopped = () => resolve(undefined)
+    if (signal.aborted) return stopped()
+    signal.addEventListener("abort", stopped, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", stopped))
+  })
+}

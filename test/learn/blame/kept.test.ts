@@ -1,0 +1,121 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, test } from "vitest"
+import { KNOWLEDGE_FILE } from "../../../src/core/formats.ts"
+import { openKnowledge } from "../../../src/store/knowledge/knowledge.ts"
+import {
+  asker,
+  commit,
+  EXPECTED,
+  FIRST,
+  ONE,
+  owners,
+  put,
+  refTo,
+  SECOND,
+  session,
+  shop,
+} from "../../support/blame-shop.ts"
+import { inside } from "../../support/inside.ts"
+import { makeRepository } from "../../support/repository.ts"
+import { tempDir } from "../../support/temp.ts"
+import { warmDex } from "../../support/warm.ts"
+
+const LATER = "33333333-2222-4333-8444-555555555555"
+const fileIn = (home: string) => join(home, ".dex", KNOWLEDGE_FILE)
+
+type KeptRow = { hash: string; path: string; found: string }
+const rowsIn = (home: string) =>
+  inside({ path: fileIn(home) })
+    .prepare("select hash, path, found from line_owner order by until")
+    .all() as KeptRow[]
+
+/** As if it had been found otherwise: whoever is told so was told from what is kept. */
+function mark(home: string): void {
+  inside({ path: fileIn(home) })
+    .prepare("update line_owner set found = replace(found, 'proved', 'likely')")
+    .run()
+}
+
+describe("what was found about a commit", () => {
+  test("is kept, and told again without reading the commit", async () => {
+    const { home, ask } = await shop()
+    const first = await ask("src/zoo.ts")
+    expect(rowsIn(home).map(({ path }) => path)).toEqual(["src/zoo.ts", "src/zoo.ts", "src/zoo.ts"])
+    expect(await ask("src/zoo.ts")).toEqual(first)
+    mark(home)
+    expect(await ask("src/zoo.ts")).toMatchObject({ proved: 0, likely: 24 })
+    expect(await ask("src/zoo.ts:5")).toMatchObject({ proved: 0, likely: 1 })
+  })
+
+  test("stays while only what is younger is learned, and is found again where something older is", async () => {
+    const { home, repository, ask } = await shop()
+    await ask("src/zoo.ts")
+    mark(home)
+    session(home, repository.folder, LATER, "Later work", "src/later.ts", SECOND, 15)
+    expect(await warmDex(home, ["sync"])).toMatchObject({ code: 0 })
+    expect(await ask("src/zoo.ts")).toMatchObject({ proved: 0, likely: 24 })
+    session(home, repository.folder, "44444444-2222-4333-8444-555555555555", "Between", "src/b.ts", FIRST, 11)
+    expect(await warmDex(home, ["sync"])).toMatchObject({ code: 0 })
+    expect(await ask("src/zoo.ts")).toMatchObject({ proved: 12, likely: 12 })
+  })
+
+  test("does not hide who is learned of afterwards", async () => {
+    const home = tempDir()
+    const repository = makeRepository(join(home, "shop"))
+    session(home, repository.folder, LATER, "Something else", "src/other.ts", SECOND, 9)
+    put(repository, "src/zoo.ts", FIRST)
+    commit(repository, "10:05", "zoo: quokkas")
+    await warmDex(home, ["sync"])
+    const ask = asker(home, repository)
+    expect(owners(await ask("src/zoo.ts"))).toEqual(FIRST.map(() => ""))
+    expect(rowsIn(home)).toHaveLength(1)
+    session(home, repository.folder, ONE, "Add the quokka table", "src/zoo.ts", FIRST, 10)
+    await warmDex(home, ["sync"])
+    expect(owners(await ask("src/zoo.ts"))).toEqual(FIRST.map(() => refTo(ONE)))
+  })
+
+  test("is in no byte of the file once a conversation is forgotten", async () => {
+    const { home, ask } = await shop()
+    await ask("src/zoo.ts")
+    expect(readFileSync(fileIn(home)).includes(ONE) || rowsIn(home).some(({ found }) => found.includes(ONE))).toBe(true)
+    expect(await warmDex(home, ["forget", refTo(ONE), "--yes"])).toMatchObject({ code: 0 })
+    expect(rowsIn(home)).toEqual([])
+    expect(readFileSync(fileIn(home)).includes(ONE)).toBe(false)
+    expect(owners(await ask("src/zoo.ts"))).toEqual(EXPECTED.map((one) => (one === refTo(ONE) ? "" : one)))
+  })
+
+  test("is not kept where something was learned meanwhile, and another version's is not told", async () => {
+    const { home, repository, ask } = await shop()
+    await ask("src/zoo.ts")
+    const { lines, conversations, close } = openKnowledge(fileIn(home))
+    const [row] = rowsIn(home)
+    const hash = row!.hash
+    const kept = (version: string) => lines.keptOwners(repository.folder, version, [hash])
+    const version = inside({ path: fileIn(home) })
+      .prepare("select value from meta where key = 'owners'")
+      .pluck()
+      .get() as string
+    expect(kept(version)).toHaveLength(1)
+    expect(kept("another")).toEqual([])
+    const found = { hash, path: "src/zoo.ts", until: 0, found: "new" }
+    lines.keepOwners(repository.folder, { version, token: "older" }, [found])
+    expect(kept(version)).not.toMatchObject([{ found: "new" }])
+    lines.keepOwners(repository.folder, { version: "another", token: conversations.learnedToken() }, [found])
+    expect([kept(version), kept("another")]).toMatchObject([[], [{ found: "new" }]])
+    expect(rowsIn(home)).toHaveLength(1)
+    close()
+  })
+
+  test("is not kept of a clone whose history is cut off", async () => {
+    const { home, repository, ask } = await shop()
+    const tip = repository.git("rev-parse", "HEAD~1")
+    repository.git("checkout", "-q", "--detach", tip)
+    await ask("src/zoo.ts")
+    expect(rowsIn(home)).toHaveLength(2)
+    inside({ path: fileIn(home) }).exec("delete from line_owner")
+    put(repository, ".git/shallow", [tip])
+    await ask("src/zoo.ts")
+    expect(rowsIn(home)).toEqual([])
+  })
+})
