@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs"
-import { STATES, SUPPORTS, TASKS } from "../../src/learn/decisions/cues.ts"
-import { anyPhrase } from "../../src/learn/decisions/phrases.ts"
+import { anyPhrase, STATES, SUPPORTS, TASKS } from "../../src/learn/decisions/cues.ts"
 import { ownLines, sentencesOf } from "../../src/learn/decisions/typed.ts"
 import type { HistoryReader } from "../../src/store/history/store.ts"
 import { openDecisionsHome, type Place } from "../answers/decisions-home.ts"

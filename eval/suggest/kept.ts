@@ -2,9 +2,9 @@ import { existsSync } from "node:fs"
 import { dexHome } from "../../src/config/home.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
+import { RELEVANCE_WEIGHTS } from "../../src/suggest/relevance.ts"
 import { NEW_SESSION } from "../../src/suggest/session.ts"
 import { suggestItems } from "../../src/suggest/suggest.ts"
-import { RELEVANCE_WEIGHTS } from "../../src/suggest/weights.ts"
 
 /** Asks again at every moment at which something was suggested on this machine. What was used and is not found is a step back. */
 export function replayKept(): string {

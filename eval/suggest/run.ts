@@ -1,7 +1,6 @@
 import { parseArgs } from "node:util"
 import { KINDS } from "../../src/core/suggestion.ts"
-import { type RelevanceWeights, relevanceOf } from "../../src/suggest/relevance.ts"
-import { FLOOR, RELEVANCE_WEIGHTS } from "../../src/suggest/weights.ts"
+import { FLOOR, RELEVANCE_WEIGHTS, type RelevanceWeights, relevanceOf } from "../../src/suggest/relevance.ts"
 import { openHome } from "../home.ts"
 import { Absent } from "../set.ts"
 import { genuineCorpus } from "../sets/corpus.ts"

@@ -14,3 +14,41 @@ export function relevanceOf(kind: ItemKind, features: Record<string, number>, we
   for (const [name, value] of Object.entries(features)) odds += (own[name] ?? 0) * value
   return 1 / (1 + Math.exp(-odds))
 }
+
+/**
+ * Fitted on the earlier half of genuine conversations by `npm run eval:suggest -- --fit`; docs/suggest.md tells how the later
+ * half fared. The conversations span six weeks, so nothing may get likelier with age: what says how recent something is
+ * (`within_…`) has no negative weight. Nor has what counts conversations: more evidence never makes an item less likely. A kind that stands here with no weights of its own was never labelled: it is told to who asks, not pushed.
+ */
+export const RELEVANCE_WEIGHTS: RelevanceWeights = {
+  fix: { bias: -3.108, likeness: 6.443, same: 0.17 },
+  decision: { bias: -2.377, typed: 0.387, names: 0.75, done: -0.315 },
+  related_code: {
+    bias: -2.818,
+    touched_together: 0.394,
+    on_branch: 0.819,
+    session: 0.516,
+    same_folder: 0.588,
+    same_stem: 1.508,
+    within_hours: 0.566,
+    in_prompt: 0.123,
+    listed: 0.913,
+    is_test: -0.384,
+    is_text: 0.02,
+    done: -0.33,
+    visits: 0.239,
+  },
+  conversation: {
+    bias: -2.588,
+    start: 1.096,
+    start_on_branch: 1.307,
+    start_on_main: -0.289,
+    start_within_days: 0.851,
+    others: 0.385,
+    done: -0.035,
+    size: -0.06,
+  },
+}
+
+/** The lowest floor, in steps of a tenth, at which more than half were used in the half that the weights were fitted on. */
+export const FLOOR = 0.4

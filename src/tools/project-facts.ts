@@ -4,7 +4,7 @@ import { messageOf } from "../core/error.ts"
 import { checkoutAt } from "../git/project.ts"
 import { syncProjectCode } from "../ingest/project-code.ts"
 import { syncProjectGit } from "../ingest/project-git.ts"
-import { learnCommits } from "../learn/decisions/commits.ts"
+import { learnCommits } from "../learn/decisions/decisions.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import type { Dex } from "./context.ts"
 

@@ -1,6 +1,5 @@
 import type { CommitDiff } from "../../git/commit-diffs.ts"
-import type { BlameFacts, KnownEdit, RanBy, Worker } from "./facts.ts"
-import { fileIndex, madeBy, writtenBy } from "./file-index.ts"
+import { type BlameFacts, fileIndex, type KnownEdit, madeBy, type RanBy, type Worker, writtenBy } from "./facts.ts"
 import { lineKey } from "./line-key.ts"
 
 /** What speaks for a conversation having made a commit, each between 0 and about 1. Their weights are in weights.ts. */

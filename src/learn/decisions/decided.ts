@@ -1,6 +1,5 @@
 import { askedBefore, standsAlone } from "./alone.ts"
-import { STATES, SUPPORTS, TASKS } from "./cues.ts"
-import { anyPhrase } from "./phrases.ts"
+import { anyPhrase, STATES, SUPPORTS, TASKS } from "./cues.ts"
 import { subjectOf } from "./subject.ts"
 import { isPasted, LONGEST_SENTENCE, OWN_VOICE, ownLines, sentencesOf } from "./typed.ts"
 

@@ -6,12 +6,14 @@ import { formatRef } from "../../core/ref.ts"
 import { commitMarks, subjectMark } from "../../git/commit-marks.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import type { CommitDecision, KeptDecision } from "../../store/knowledge/decisions.ts"
+import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import { pathBelow } from "../paths.ts"
 import { decidingAnswers } from "./answers.ts"
 import { decidedIn, retreatsIn } from "./decided.ts"
 import { noteIn } from "./noted.ts"
 import { plannedIn } from "./planned.ts"
 import { subjectOf } from "./subject.ts"
+import { supersede } from "./supersede.ts"
 
 // The lasting choices that a conversation, a project's documents and its commits know of.
 
@@ -134,6 +136,21 @@ export function decisionsInCommits(commits: Commit[]): CommitDecision[] {
       origin: "commit",
     })),
   )
+}
+
+/** The newest that break or take back something. */
+const MOST_COMMITS = 500
+
+/** Brings what a project's commits decide up to what was read of its git history. */
+export function learnCommits(knowledge: Knowledge, project: string): void {
+  const read = knowledge.git.gitProject(project)
+  if (!read || read.decided === read.head) return
+  const commits = knowledge.git.markedCommits(project, { limit: MOST_COMMITS }).map((commit) => ({
+    ...commit,
+    files: knowledge.git.filesOfCommit(project, commit.hash),
+  }))
+  knowledge.decisions.saveCommitDecisions(project, decisionsInCommits(commits.toReversed()), read.head)
+  knowledge.decisions.renewReversals(supersede)
 }
 
 function statedByCommit({ subject, body }: { subject: string; body: string }): Stated[] {

@@ -18,8 +18,8 @@ import { openKnowledge, readKnowledge } from "../../store/knowledge/knowledge.ts
 import { olderKnowledge } from "../../store/sqlite/older-files.ts"
 import { openSuggestions, type Suggestions } from "../../store/suggestions/suggestions.ts"
 import { withRedactedNames } from "../../suggest/redacted-moment.ts"
+import { FLOOR, RELEVANCE_WEIGHTS } from "../../suggest/relevance.ts"
 import { suggestItems } from "../../suggest/suggest.ts"
-import { FLOOR, RELEVANCE_WEIGHTS } from "../../suggest/weights.ts"
 import { sessionOf } from "./session.ts"
 
 /** From the start of the process. Longer than this no agent waits for dex, unless its user gives it more. */

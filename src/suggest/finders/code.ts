@@ -2,7 +2,7 @@ import { fileNameOf } from "../../learn/paths.ts"
 import type { SymbolUse } from "../../store/knowledge/symbols.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
-// What the code itself says: who uses what is at hand, and whether it uses what should not be used any more.
+// What the code itself says: who uses what is at hand, and whether it uses what should not be used any more; and which documents speak of it.
 
 const MOST_USES = 20
 const MOST_CANDIDATES = 3
@@ -71,3 +71,21 @@ export const findDeprecated: Finder = ({ knowledge }, moment) => {
     },
   ]
 }
+
+const LONGEST = 200
+
+/** Sections of documents that speak of this file or symbol. Whoever asks brings them: they come from the search index. */
+export const findDocument: Finder = ({ documents = [] }, moment) =>
+  documents.map(({ ref, heading, text }): Candidate => {
+    const about = moment.symbol ?? (moment.file === undefined ? "this" : fileNameOf(moment.file))
+    return {
+      kind: "document",
+      key: `document:${ref}`,
+      title: heading,
+      summary: text.length <= LONGEST ? text : `${text.slice(0, LONGEST)}…`,
+      reason: `The section names ${about}.`,
+      ref,
+      names: [],
+      features: {},
+    }
+  })

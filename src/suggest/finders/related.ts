@@ -1,11 +1,12 @@
-import { localDay } from "../../core/dates.ts"
+import { DAY_MS, localDay } from "../../core/dates.ts"
+import { formatRef } from "../../core/ref.ts"
 import type { Moment } from "../../core/suggestion.ts"
 import { fileNameOf, folderOf, isPlainPath, isTest, stemOf } from "../../learn/paths.ts"
 import type { Worked } from "../../store/knowledge/files.ts"
 import type { Session } from "../session.ts"
 import type { Candidate, Finder, Sources } from "./finder.ts"
 
-// Which other files the conversations worked on that worked on this one.
+// Which conversations worked on this file, and on which others.
 
 /** What was done longer ago says little of how a file is worked on now. */
 const MOST_CONVERSATIONS = 60
@@ -144,4 +145,46 @@ function shareIn(words: string[], text: string): number {
   if (words.length === 0 || text === "") return 0
   const lower = text.toLowerCase()
   return words.filter((word) => lower.includes(word)).length / words.length
+}
+
+const MOST_VISITS = 20
+const MOST_FILES = 3
+
+/** The last conversation that changed this very file. When it was last changed at all, git knows. */
+export const findConversation: Finder = ({ knowledge }, moment, session) => {
+  const { file } = moment
+  if (file === undefined) return []
+  const visits = knowledge.files
+    .visitsTo(moment.project, file, MOST_VISITS)
+    .filter(({ edits, id, root }) => edits > 0 && id !== moment.session && root !== moment.session)
+  const [last] = visits
+  if (!last) return []
+  const others = knowledge.files
+    .workedIn(moment.project, [last])
+    .filter(({ path, edits }) => edits > 0 && path !== file && isPlainPath(path) && !session.named(fileNameOf(path)))
+    .sort((a, b) => b.edits - a.edits)
+    .slice(0, MOST_FILES)
+  const day = localDay(last.at)
+  const also = others.length > 0 ? `, together with ${others.map(({ path }) => path).join(", ")}` : ""
+  const titled = last.title !== undefined ? ` "${last.title.slice(0, 100)}"` : ""
+  return [
+    {
+      kind: "conversation",
+      key: `conversation:${last.source}:${last.root}`,
+      title: `${fileNameOf(file)} was last edited in a conversation on ${day}${titled}`,
+      summary: `+${last.added} −${last.removed}${also}.`,
+      reason: `That conversation is the last one that edited ${file}.`,
+      ref: formatRef({ source: last.source, id: last.id, number: last.last_number }),
+      file,
+      names: others.map(({ path }) => fileNameOf(path)),
+      features: {
+        visits: Math.log1p(visits.length),
+        others: others.length,
+        within_days: Math.exp(-Math.max(0, moment.at - last.at) / (2 * DAY_MS)),
+        within_weeks: Math.exp(-Math.max(0, moment.at - last.at) / (14 * DAY_MS)),
+        done: Math.log1p(session.files.length),
+        size: Math.log1p(last.added + last.removed),
+      },
+    },
+  ]
 }

@@ -1,8 +1,7 @@
 import { expect, test } from "vitest"
 import { formatRef } from "../../../src/core/ref.ts"
 import { blameFacts, type LineRows } from "../../../src/learn/blame/facts.ts"
-import { linesAbout } from "../../../src/learn/blame/lines-about.ts"
-import { linesOfBoth } from "../../../src/learn/blame/lines-of-both.ts"
+import { linesAbout, linesOfBoth } from "../../../src/learn/blame/lines-about.ts"
 
 const AT = Date.parse("2026-01-02T10:00:00Z")
 const HOUR = 3_600_000
