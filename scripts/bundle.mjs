@@ -13,7 +13,6 @@ const HOT = [
   /^src\/tools\/show\/run-\w+\.ts$/,
   /^src\/tools\/(embedder|unread)\.ts$/,
   /^src\/cli\/print\/(blame|config|keeping|list|search|show)\.ts$/,
-  /^src\/cli\/pick\.ts$/,
   /^src\/store\/(history\/sqlite-history|index\/search-index)\.ts$/,
 ]
 /** A hook has no time to look for another file. */

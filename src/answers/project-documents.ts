@@ -1,6 +1,6 @@
 import { lstat, readdir } from "node:fs/promises"
 import { join } from "node:path"
-import { outlined } from "../core/outlined.ts"
+import { outlined } from "../core/prose.ts"
 import { formatOf } from "../documents/document.ts"
 import { listDocuments, readDocument } from "../documents/files.ts"
 import { redactText } from "../redact/redact.ts"

@@ -1,5 +1,4 @@
-import { outlined } from "../core/outlined.ts"
-import { isProse } from "../core/prose.ts"
+import { isProse, outlined } from "../core/prose.ts"
 
 /** A piece of a text that can stand in an answer as it is: a sentence, an item of a list, a row of a table, a line of code. */
 export type TextStatement = {

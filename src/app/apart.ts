@@ -1,6 +1,6 @@
 import type { SyncProgress } from "../ingest/sync-types.ts"
 import { hasSubprocessEnded, subprocessFile } from "../subprocess/link.ts"
-import { startProcess } from "../subprocess/process.ts"
+import { startDetached, startProcess } from "../subprocess/process.ts"
 import type { DexOptions } from "./dex.ts"
 
 /** `learn`: from the history, for who holds the lock. `read`: what is new, and learn from it. */
@@ -26,4 +26,13 @@ export async function doApart(work: ApartWork, options: DexOptions): Promise<{ c
   } finally {
     await process.end()
   }
+}
+
+/**
+ * Starts `dex sync` as a process of its own: it goes on when this one has ended and its terminal is closed, prints nothing,
+ * and ends when all is read. True once it runs.
+ */
+export async function syncBehind(dexDir: string, env: NodeJS.ProcessEnv, flags: string[] = []): Promise<boolean> {
+  const [script] = process.argv.slice(1)
+  return script !== undefined && startDetached([script, "sync", ...flags], { cwd: dexDir, env })
 }

@@ -110,7 +110,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     staysSmall: options.staysSmall,
     hasForms: options.hasForms,
     syncBehind: async () =>
-      (await import("./sync-behind.ts")).syncBehind(home.dir, options.env, ["--max-seconds", String(EMBEDS_SECONDS)]),
+      (await import("./apart.ts")).syncBehind(home.dir, options.env, ["--max-seconds", String(EMBEDS_SECONDS)]),
     learnApart: async () => (await import("./apart.ts")).doApart("learn", options),
     syncDeps: async () => {
       const { finishForgetting } = await import("../tools/forget/finish-forgetting.ts")

@@ -1,9 +1,9 @@
 import { parseArgs } from "node:util"
 import { DATE_EXAMPLES } from "../core/dates.ts"
 import { DexError } from "../core/error.ts"
+import { nearest } from "../core/nearest.ts"
 import { flag, readAs, type Schema } from "../core/schema.ts"
 import type { Tool } from "../core/tool.ts"
-import { didYouMean } from "./did-you-mean.ts"
 
 /** A tool's flags as a person types them: `--max-tokens` for `max_tokens`, and `--before` for `expand.before`. */
 /** `choice`: typing it chooses this for its field. */
@@ -181,4 +181,13 @@ export function wordOf(tool: Pick<Tool<never>, "input">, field: string): string 
 
 function valueAt(input: unknown, path: string[]): unknown {
   return path.reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], input)
+}
+
+const SHORTEST_BEGINNING = 3
+
+/** The name that was probably meant: the nearest, else one that begins as the word does. */
+export function didYouMean(word: string, names: readonly string[]): string | undefined {
+  const begins = (longer: string, shorter: string) =>
+    shorter.length >= SHORTEST_BEGINNING && longer.startsWith(shorter.toLowerCase())
+  return nearest(word, names, 1)[0] ?? names.find((name) => begins(name, word) || begins(word.toLowerCase(), name))
 }

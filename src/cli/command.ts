@@ -1,6 +1,6 @@
-import type { InputOf, OutputOf, Tool } from "../core/tool.ts"
+import type { CommandGroup, InputOf, OutputOf, Tool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
-import type { PrintContext, Printed, ReadPage } from "./print/printer.ts"
+import type { PrintContext, Printed, ReadPage } from "./print/words.ts"
 
 /** Turns what a tool answered into lines for a person. */
 export type View<I, O> = (output: O, context: PrintContext, input: I) => Printed | Promise<Printed>
@@ -39,4 +39,13 @@ export type Command = { tool: Tool<Dex>; face: Face<unknown, unknown> }
 /** A face that does not fit its tool does not compile. From here on both are known to fit, and a list can hold them all. */
 export function command<T extends Tool<Dex>>(tool: T, face: Face<InputOf<T>, OutputOf<T>>): Command {
   return { tool, face: face as Face<unknown, unknown> }
+}
+
+/** A command as lists of commands show it. */
+export type ListedCommand = {
+  name: string
+  aliases?: readonly string[]
+  summary: string
+  group: CommandGroup
+  common?: true
 }

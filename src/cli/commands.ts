@@ -37,15 +37,15 @@ import { trace } from "../tools/trace/trace.ts"
 import { traces } from "../tools/traces/traces.ts"
 import { usage } from "../tools/usage/usage.ts"
 import { type Command, command } from "./command.ts"
-import { install, uninstall } from "./install.ts"
-import { isLong, watch } from "./watch.ts"
+import { install, uninstall } from "./tools/install.ts"
+import { isLong, watch } from "./tools/watch.ts"
 
 const keeping = () => import("./print/keeping.ts")
 const suggesting = () => import("./print/suggestions.ts")
 /** On a terminal: whether an agent that is to write the answer may be asked. Not where nothing is going to be asked. */
 const agreed = async <I extends object>(input: I): Promise<I> => {
   const asksNobody = ["dry_run", "facts"].some((name) => (input as Record<string, unknown>)[name] === true)
-  if (!asksNobody) await (await import("./agree-to-agent.ts")).agreeToAgent(process.env)
+  if (!asksNobody) await (await import("./terminal/questions.ts")).agreeToAgent(process.env)
   return input
 }
 const WHAT_WAS_ANSWERED = { keeps: "What was answered is kept; " }
@@ -69,8 +69,8 @@ export const commands: readonly Command[] = [
   command(resume, { view: async () => (await import("./print/resume.ts")).printResume }),
   command(fix, { view: async () => (await import("./print/fix.ts")).printFix, asksAll: true }),
   command(blame, { view: async () => (await import("./print/blame.ts")).printBlame, asksAll: true }),
-  command(suggest, { view: async () => (await import("./print/suggest.ts")).printSuggest, asksAll: true }),
-  command(tests, { view: async () => (await import("./print/tests.ts")).printTests, asksAll: true }),
+  command(suggest, { view: async () => (await import("./print/suggestions.ts")).printSuggest, asksAll: true }),
+  command(tests, { view: async () => (await import("./print/fix.ts")).printTests, asksAll: true }),
   command(decisions, { view: async () => (await import("./print/decisions.ts")).printDecisions, asksAll: true }),
   command(notes, { view: async () => (await import("./print/note.ts")).printNote, asksAll: true }),
   command(suggestions, { view: async () => (await suggesting()).printSuggestions }),
@@ -102,7 +102,7 @@ export const commands: readonly Command[] = [
   command(forget, {
     view: async () => (await keeping()).printForget,
     confirm: async (output) =>
-      output.asked === true && (await import("./confirm-forgetting.ts")).confirmForgetting(output),
+      output.asked === true && (await import("./terminal/confirm.ts")).confirmForgetting(output),
     behind: pushBehind,
   }),
   command(makePrivate, { view: async () => (await keeping()).printPrivate }),
@@ -111,11 +111,11 @@ export const commands: readonly Command[] = [
   command(gc, { view: async () => (await keeping()).printGc }),
   command(backup, { view: async () => (await import("./print/backup.ts")).printBackup }),
   command(restore, { view: async () => (await import("./print/backup.ts")).printRestore }),
-  command(share, { view: async () => (await import("./print/share.ts")).printShare }),
+  command(share, { view: async () => (await import("./print/backup.ts")).printShare }),
   command(hub, {
     instead: async ({ words: [what, ...rest], ...flags }, json) =>
       what === "login" ? (await import("./hub-login.ts")).hubLogin(rest, flags, json) : undefined,
-    confirm: async (output) => output.asked === true && (await import("./confirm-sharing.ts")).confirmSharing(output),
+    confirm: async (output) => output.asked === true && (await import("./terminal/confirm.ts")).confirmSharing(output),
     view: async () => (await import("./print/hub.ts")).printHub,
     stops: { keeps: "What was sent is kept; the next push continues. " },
   }),
@@ -128,12 +128,12 @@ export const commands: readonly Command[] = [
   command(config, {
     view: async () => (await import("./print/config.ts")).printConfig,
     confirm: async (output) =>
-      output.asked === true && (await import("./confirm-local-model.ts")).confirmLocalModel(output),
+      output.asked === true && (await import("./terminal/confirm.ts")).confirmLocalModel(output),
   }),
   command(why, {
     asksAll: true,
     before: agreed,
-    view: async () => (await import("./print/why.ts")).printWhy,
+    view: async () => (await import("./print/ask.ts")).printWhy,
   }),
   command(ask, {
     asksAll: true,
@@ -148,7 +148,7 @@ export const commands: readonly Command[] = [
   command(map, {
     asksAll: true,
     before: agreed,
-    view: async () => (await import("./print/map.ts")).printMap,
+    view: async () => (await import("./print/digest.ts")).printMap,
     stops: WHAT_WAS_ANSWERED,
   }),
   command(digest, {
@@ -160,12 +160,12 @@ export const commands: readonly Command[] = [
   command(rules, {
     asksAll: true,
     before: agreed,
-    view: async () => (await import("./print/map.ts")).printMap,
+    view: async () => (await import("./print/digest.ts")).printMap,
     stops: WHAT_WAS_ANSWERED,
   }),
   command(install, {
-    before: async (input) => (await import("./choose-wiring.ts")).chooseWiring(input),
-    confirm: async (...of) => (await import("./confirm-wiring.ts")).confirmInstall(...of),
+    before: async (input) => (await import("./terminal/questions.ts")).chooseWiring(input),
+    confirm: async (...of) => (await import("./terminal/confirm.ts")).confirmInstall(...of),
     after: async ({ agents }, dex) => {
       const checked = await install.run(dex, { agents, check: true })
       return { ...checked, agents: checked.agents.filter(({ wired }) => wired) }
@@ -173,13 +173,13 @@ export const commands: readonly Command[] = [
     view: async () => (await import("./print/install.ts")).printInstall,
   }),
   command(uninstall, {
-    confirm: async (...of) => (await import("./confirm-wiring.ts")).confirmUninstall(...of),
+    confirm: async (...of) => (await import("./terminal/confirm.ts")).confirmUninstall(...of),
     view: async () => (await import("./print/install.ts")).printUninstall,
   }),
-  command(handover, { view: async () => (await import("./print/handover.ts")).printHandover }),
+  command(handover, { view: async () => (await import("./print/resume.ts")).printHandover }),
   command(watch, {
     instead: async (input, json) => (isLong(input) ? (await import("./watch-run.ts")).watchCommand(json) : undefined),
-    confirm: async (output) => output.asked === true && (await import("./confirm-service.ts")).confirmService(output),
+    confirm: async (output) => output.asked === true && (await import("./terminal/confirm.ts")).confirmService(output),
     view: async () => (await import("./print/watch.ts")).printWatch,
   }),
 ]

@@ -2,8 +2,8 @@ import type { Schema } from "../core/schema.ts"
 import { COMMAND_GROUPS, type Tool } from "../core/tool.ts"
 import { padEnd, paint, type Terminal, wrap } from "../render/terminal.ts"
 import { flagsOf, wordOf } from "./args.ts"
-import type { ListedCommand } from "./other-commands.ts"
-import { asTyped } from "./print/as-typed.ts"
+import type { ListedCommand } from "./command.ts"
+import { asTyped } from "./print/words.ts"
 
 /** What fits a screen: the commands that most people need, and how to see the others. */
 export function shortHelp(commands: readonly ListedCommand[], terminal: Terminal): string {

@@ -14,10 +14,9 @@ import { sayConversations } from "../tools/kinds.ts"
 import { list } from "../tools/list/list.ts"
 import { sources } from "../tools/sources/sources.ts"
 import { unreadNote } from "../tools/unread.ts"
-import { asTyped } from "./print/as-typed.ts"
 import { printList } from "./print/list.ts"
 import { ANOTHER_READS, NOT_ALL_READ, sayAdded, sayUnreadable } from "./print/sync-news.ts"
-import { showFirst } from "./print/words.ts"
+import { asTyped, showFirst } from "./print/words.ts"
 import { progressView } from "./progress.ts"
 
 const NEWEST = 3
@@ -79,7 +78,7 @@ export async function showHome(): Promise<number> {
     const ahead = await deletionsAhead(dex)
     const deleted = ahead && sayDeletions(ahead)
     if (deleted !== undefined) tell(deleted)
-    const { askToSpeak } = await import("./ask-to-speak.ts")
+    const { askToSpeak } = await import("./terminal/ask-to-speak.ts")
     await askToSpeak({
       home: dex.home,
       env: process.env,
@@ -104,7 +103,7 @@ async function readTheRest(dex: Dex, signal: AbortSignal, tell: (line: string) =
   tell(
     `${grouped(total - done)} of ${grouped(total)} transcripts are not read yet. They are now read in the background, newest first, and found as they come; \`dex doctor\` shows how far it is.`,
   )
-  const { syncBehind } = await import("../app/sync-behind.ts")
+  const { syncBehind } = await import("../app/apart.ts")
   if (!(await syncBehind(dex.home.dir, process.env))) tell(`It could not be started. ${NOT_ALL_READ}`)
 }
 

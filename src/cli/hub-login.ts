@@ -6,7 +6,7 @@ import { safeLine } from "../render/terminal.ts"
 import { visibleIn } from "../render/visible.ts"
 import { many } from "../render/words.ts"
 import { deviceLogin, logIn, loginMethods } from "../tools/hub/login.ts"
-import { say } from "./say.ts"
+import { say } from "./print/words.ts"
 
 const MOST_BYTES = 64 << 10
 

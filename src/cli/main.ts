@@ -1,16 +1,14 @@
 import { dexHome } from "../config/home.ts"
 import { DexError, diskError, isDexError } from "../core/error.ts"
 import { safe, terminalOf } from "../render/terminal.ts"
-import { readArguments } from "./args.ts"
+import { didYouMean, readArguments } from "./args.ts"
 import { commands } from "./commands.ts"
-import { didYouMean } from "./did-you-mean.ts"
 import { chosenForm } from "./forms.ts"
 import { hasPicker, openPicker } from "./open-picker.ts"
 import { everyCommand, isCalled, otherCommands } from "./other-commands.ts"
-import { printedError, shellQuote } from "./print/words.ts"
+import { printedError, say, shellQuote } from "./print/words.ts"
 import { retiredNote } from "./retired.ts"
 import { runCommand } from "./run-command.ts"
-import { say } from "./say.ts"
 
 /** Runs one command line. Results go to stdout, everything else to stderr. Returns the exit code; never throws. */
 export async function main(argv: string[]): Promise<number> {
@@ -34,7 +32,7 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
   const other = otherCommands.find((one) => isCalled(one, name))
   if (other) return other.run(rest)
   if (name === "config" && rest.length === 2 && rest[0] === "set" && rest[1]!.endsWith(".api_key"))
-    return (await import("./ask-key.ts")).askKey(rest[1]!.slice(0, -".api_key".length))
+    return (await import("./terminal/questions.ts")).askKey(rest[1]!.slice(0, -".api_key".length))
   const command = commands.find(({ tool }) => isCalled({ name: tool.name, ...tool.cli }, name))
   if (!command) throw unknownCommand(name, rest)
   if (command.tool.name === "search" && rest.length === 0 && hasPicker(process.stdout, process.env)) {

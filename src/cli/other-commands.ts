@@ -1,17 +1,8 @@
 import { VERSION } from "../app/version.ts"
-import type { CommandGroup } from "../core/tool.ts"
 import { terminalOf } from "../render/terminal.ts"
+import type { ListedCommand } from "./command.ts"
 import { commands } from "./commands.ts"
 import { isRetired } from "./retired.ts"
-
-/** A command as lists of commands show it. */
-export type ListedCommand = {
-  name: string
-  aliases?: readonly string[]
-  summary: string
-  group: CommandGroup
-  common?: true
-}
 
 /** A command that is no tool. It reads its own words, and returns the exit code. */
 export type OtherCommand = ListedCommand & { run(words: string[]): Promise<number> }
@@ -22,7 +13,7 @@ export const otherCommands: readonly OtherCommand[] = [
     name: "pick",
     summary: "Print the ref of a conversation that you choose on the screen",
     group: "Find",
-    run: async (words) => (await import("./pick.ts")).pickCommand(words),
+    run: async (words) => (await import("./open-picker.ts")).pickCommand(words),
   },
   {
     name: "view",
@@ -58,11 +49,11 @@ export const otherCommands: readonly OtherCommand[] = [
     group: "Keep",
     run: async (words) => {
       if (words[0] === "--values")
-        return write(await (await import("./complete-values.ts")).completeValues(words[1], words[2]))
+        return write(await (await import("./completions.ts")).completeValues(words[1], words[2]))
       const { pageHelp, COMPLETIONS } = await import("./help.ts")
       if (words.includes("--help") || words.includes("-h")) return write(pageHelp(COMPLETIONS, stdout()))
       const tools = commands.map(({ tool }) => tool)
-      if (words.includes("--widget")) return write((await import("./widget.ts")).widget(words[0]))
+      if (words.includes("--widget")) return write((await import("./completions.ts")).widget(words[0]))
       return write((await import("./completions.ts")).completions(words[0], tools, everyCommand()))
     },
   },

@@ -7,9 +7,8 @@ import { toJson } from "../render/json.ts"
 import { safe, terminalOf } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
 import type { Command, Face } from "./command.ts"
-import type { PrintContext, Printed, ReadPage } from "./print/printer.ts"
-import { printedError } from "./print/words.ts"
-import { say } from "./say.ts"
+import type { PrintContext, Printed, ReadPage } from "./print/words.ts"
+import { printedError, say } from "./print/words.ts"
 
 /** Runs a declared command: what it asks, what it prints, and how it ends. Returns the exit code. */
 export async function runCommand(
@@ -79,7 +78,7 @@ export async function runCommand(
   }
   // Once everything is closed: somebody may read for an hour.
   if (reading) {
-    await (await import("./pager.ts")).readPaged(reading.lines, pager)
+    await (await import("./terminal/pager.ts")).readPaged(reading.lines, pager)
     showNotes(reading.notes, true)
   }
   return code

@@ -11,7 +11,7 @@ import { isPrivate, startDelivering } from "../tools/subscriptions/delivery.ts"
 import { readState, takeInstance } from "../watch/instance.ts"
 import type { WatchEvent } from "../watch/report.ts"
 import { watchAll } from "../watch/watch.ts"
-import { asTyped } from "./print/as-typed.ts"
+import { asTyped } from "./print/words.ts"
 
 /** Comes back when it is stopped. */
 export async function watchCommand(json: boolean): Promise<number> {

@@ -1,6 +1,8 @@
+import type { Message } from "./conversation.ts"
+
 // What to say of a tool call in a few words, whichever agent's tool it is.
 
-export type CallWords = { what: string; old?: string; new?: string }
+type CallWords = { what: string; old?: string; new?: string }
 
 /** The field of a call's input that says most of it. */
 const TELLING = [
@@ -57,4 +59,13 @@ function objectOf(text: string): Record<string, unknown> | undefined {
 function patchedFiles(text: string): string | undefined {
   const files = [...text.matchAll(/^\*\*\* (?:Update|Add|Delete) File: (.+)$/gm)].map(([, file]) => file!)
   return files.length === 0 ? undefined : files.join(", ")
+}
+
+/** What each call was made with, by its id. */
+export function callTexts(messages: readonly Pick<Message, "parts">[]): Map<string, string> {
+  const calls = new Map<string, string>()
+  for (const { parts } of messages)
+    for (const part of parts)
+      if (part.type === "tool_call" && part.call_id !== undefined) calls.set(part.call_id, part.text)
+  return calls
 }

@@ -1,5 +1,3 @@
-import { editDistance } from "./edit-distance.ts"
-
 /**
  * The names nearest to a word as it was typed, nearest first, then in their own order. At most two edits away, and fewer
  * than half the word's letters; two neighbours that changed places are one edit. Large and small letters are the same.
@@ -14,3 +12,31 @@ export function nearest(word: string, names: readonly string[], most = 3): strin
     .slice(0, most)
     .map(({ name }) => name)
 }
+
+/**
+ * How many letters must be put in, left out, replaced or swapped with their neighbour to make one word of the other.
+ * Beyond `most` the answer is only that: more than `most`.
+ */
+export function editDistance(one: string, other: string, most: number): number {
+  const [a, b] = PAIRED.test(one + other) ? [[...one], [...other]] : [one, other]
+  if (Math.abs(a.length - b.length) > most) return most + 1
+  let before: number[] = []
+  let last = Array.from({ length: b.length + 1 }, (_, i) => i)
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const isSame = a[i - 1] === b[j - 1]
+      const isSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
+      const replaced = last[j - 1]! + (isSame ? 0 : 1)
+      const swapped = isSwapped ? before[j - 2]! + 1 : replaced
+      row.push(Math.min(last[j]! + 1, row[j - 1]! + 1, replaced, swapped))
+    }
+    if (Math.min(...row) > most) return most + 1
+    before = last
+    last = row
+  }
+  return Math.min(last[b.length]!, most + 1)
+}
+
+/** Letters that JavaScript counts as two. */
+const PAIRED = /[\ud800-\udfff]/

@@ -1,22 +1,6 @@
 import { messageOf } from "../core/error.ts"
-import { splitLines } from "./lines.ts"
-
-export type Section = {
-  /** Unique within its document: the heading's anchor, with -1, -2 … for repeats and ~2, ~3 … for further parts. */
-  anchor: string
-  /** The headings above it and its own, outermost first. [] before the first heading. */
-  headings: string[]
-  /** 0 before the first heading, else 1–6. */
-  level: number
-  /** First and last line in the file, from 1, both included. */
-  first_line: number
-  last_line: number
-  /** As written for Markdown and text, its lines joined by \n; for HTML the readable text, code blocks fenced. */
-  text: string
-}
-
-/** `title` is "" when the document names none: its path is then the best that can be said. */
-export type ParsedDocument = { title: string; sections: Section[]; problems: string[] }
+import type { ParsedDocument } from "./sections.ts"
+import { splitLines } from "./sections.ts"
 
 export type DocumentFormat = "markdown" | "mdx" | "html" | "text"
 

@@ -1,5 +1,4 @@
-import type { Element } from "./html.ts"
-import { attribute, CODE, inlineText, isLineNumber, preformattedText, walk } from "./html-text.ts"
+import { attribute, CODE, type Element, inlineText, isLineNumber, preformattedText, walk } from "./html-text.ts"
 import type { DocumentBlock, Heading } from "./sections.ts"
 import { headingText } from "./sections.ts"
 

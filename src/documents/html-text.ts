@@ -1,4 +1,7 @@
-import type { Child, Element } from "./html.ts"
+import type { DefaultTreeAdapterTypes } from "parse5"
+
+export type Element = DefaultTreeAdapterTypes.Element
+export type Child = DefaultTreeAdapterTypes.ChildNode
 
 export const attribute = (node: Element, name: string): string | undefined =>
   node.attrs.find((attribute) => attribute.name === name)?.value

@@ -1,12 +1,9 @@
-import { type DefaultTreeAdapterTypes, defaultTreeAdapter, parse } from "parse5"
-import type { ParsedDocument } from "./document.ts"
+import { defaultTreeAdapter, parse } from "parse5"
 import { blocksOf, isSkipped } from "./html-blocks.ts"
-import { inlineText } from "./html-text.ts"
-import { lineFinder } from "./lines.ts"
-import { headingText, titleOf, toSections } from "./sections.ts"
+import { type Child, type Element, inlineText } from "./html-text.ts"
+import type { ParsedDocument } from "./sections.ts"
+import { headingText, lineFinder, titleOf, toSections } from "./sections.ts"
 
-export type Element = DefaultTreeAdapterTypes.Element
-export type Child = DefaultTreeAdapterTypes.ChildNode
 type Adapter = typeof defaultTreeAdapter
 
 /** The main content of a page, cut at its headings. Navigation, scripts and what is hidden are not text. */

@@ -2,9 +2,8 @@ import { fromMarkdown, type Extension as Tree } from "mdast-util-from-markdown"
 import { gfmFromMarkdown } from "mdast-util-gfm"
 import { parse, postprocess, preprocess } from "micromark"
 import { gfm } from "micromark-extension-gfm"
-import type { ParsedDocument } from "./document.ts"
-import { isBlank, splitLines } from "./lines.ts"
-import { blocksOfLines, type Heading, headingText, titleOf, toSections } from "./sections.ts"
+import type { ParsedDocument } from "./sections.ts"
+import { blocksOfLines, type Heading, headingText, isBlank, splitLines, titleOf, toSections } from "./sections.ts"
 
 /** Sections begin at headings of the document itself: not at those in lists, quotes, code or comments. */
 export function parseMarkdown(text: string, dialect?: MarkdownDialect): ParsedDocument {

@@ -2,8 +2,8 @@ import { Parser } from "acorn"
 import jsx from "acorn-jsx"
 import { mdxjs } from "micromark-extension-mdxjs"
 import { messageOf } from "../core/error.ts"
-import type { ParsedDocument } from "./document.ts"
 import { parseMarkdown } from "./markdown.ts"
+import type { ParsedDocument } from "./sections.ts"
 
 /** The headings between the tags of a component begin sections as well. What is not MDX is read as Markdown. */
 export function parseMdx(text: string): ParsedDocument {

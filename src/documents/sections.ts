@@ -1,5 +1,19 @@
-import type { Section } from "./document.ts"
-import { isBlank } from "./lines.ts"
+export type Section = {
+  /** Unique within its document: the heading's anchor, with -1, -2 … for repeats and ~2, ~3 … for further parts. */
+  anchor: string
+  /** The headings above it and its own, outermost first. [] before the first heading. */
+  headings: string[]
+  /** 0 before the first heading, else 1–6. */
+  level: number
+  /** First and last line in the file, from 1, both included. */
+  first_line: number
+  last_line: number
+  /** As written for Markdown and text, its lines joined by \n; for HTML the readable text, code blocks fenced. */
+  text: string
+}
+
+/** `title` is "" when the document names none: its path is then the best that can be said. */
+export type ParsedDocument = { title: string; sections: Section[]; problems: string[] }
 
 /** What is never cut in two: a paragraph, a code block, an item of a list. `gap` stands before it within its section. */
 export type DocumentBlock = { text: string; gap: string; first_line: number; last_line: number; heading?: Heading }
@@ -101,5 +115,30 @@ function createAnchors(): (wanted: string) => string {
     repeats.set(wanted, count)
     if (anchor !== wanted) repeats.set(anchor, 0)
     return anchor
+  }
+}
+
+/** The lines that an editor shows, without their ends (LF, CRLF or CR). The end of the last line opens no further one. */
+export function splitLines(text: string): string[] {
+  const lines = text.split(/\r\n|\n|\r/)
+  if (lines.at(-1) === "") lines.pop()
+  return lines
+}
+
+export const isBlank = (line: string): boolean => /^[ \t]*$/.test(line)
+
+/** The line of a character, by its offset: always one of the file's lines. */
+export function lineFinder(text: string): (offset: number) => number {
+  const starts = [0]
+  for (const end of text.matchAll(/\r\n|\n|\r/g)) starts.push(end.index + end[0].length)
+  return (offset) => {
+    let low = 0
+    let high = starts.length
+    while (high - low > 1) {
+      const middle = (low + high) >> 1
+      if (starts[middle]! <= offset) low = middle
+      else high = middle
+    }
+    return low + 1
   }
 }

@@ -1,6 +1,5 @@
-import type { ParsedDocument } from "./document.ts"
-import { isBlank } from "./lines.ts"
-import { blocksOfLines, firstTextLine, type Heading, headingText, titleOf, toSections } from "./sections.ts"
+import type { ParsedDocument } from "./sections.ts"
+import { blocksOfLines, firstTextLine, type Heading, headingText, isBlank, titleOf, toSections } from "./sections.ts"
 
 const PIECE_CHARS = 2_000
 

@@ -5,8 +5,8 @@ import { DexError, messageOf } from "../core/error.ts"
 import { subprocessFile } from "../subprocess/link.ts"
 import { startDetached } from "../subprocess/process.ts"
 import type { EmbedRole } from "./embedder.ts"
-import { helperPlace } from "./helper-place.ts"
 import type { LocalPackage } from "./local-package.ts"
+import { helperPlace } from "./local-package.ts"
 
 /** A line of JSON. Without texts: who are you? */
 export type HelperRequest = { texts?: string[] }

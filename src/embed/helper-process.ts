@@ -7,8 +7,7 @@ import { tryLock } from "../store/sqlite/lock.ts"
 import type { HelperAnswer, HelperRequest } from "./ask-helper.ts"
 import { checkLocalFiles } from "./check-local.ts"
 import type { EmbedRole } from "./embedder.ts"
-import { type HelperPlace, helperPlace } from "./helper-place.ts"
-import { localPackage } from "./local-package.ts"
+import { type HelperPlace, helperPlace, localPackage } from "./local-package.ts"
 
 // Holds the local model for everyone of this user who searches or embeds, so that 24 servers do not load it 24 times. It is
 // started when somebody needs it, and ends when nobody has for a while, or when the package was replaced or removed.

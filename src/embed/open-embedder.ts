@@ -1,9 +1,8 @@
 import { DexError, isDexError } from "../core/error.ts"
-import { type Embedder, type EmbedSettings, GOLDEN_TEXT } from "./embedder.ts"
-import { familyOf, preparedText } from "./families.ts"
+import { type Embedder, type EmbedRole, type EmbedSettings, GOLDEN_TEXT } from "./embedder.ts"
 import { localPackage } from "./local-package.ts"
-import { askServer } from "./post.ts"
-import { askForVectors, remoteEmbedder, type Wire } from "./remote.ts"
+import { askServer, embedWrongAnswer } from "./post.ts"
+import { probeEmbedder } from "./probe.ts"
 
 /** Where text goes to be embedded; undefined when it goes nowhere. */
 export function embedUrl({ provider, url }: Pick<EmbedSettings, "provider" | "url">): string | undefined {
@@ -128,4 +127,132 @@ async function ollamaRevision(
     if (isDexError(error) && !["embed_unreachable", "embed_stopped"].includes(error.code)) return undefined // an older or partial server
     throw error
   }
+}
+
+/** How one kind of server is asked, and what its answer says. */
+type Wire = {
+  url: string
+  body(texts: string[]): object
+  /** The vectors as they came, one for each text in the same order; undefined when the answer has another shape. */
+  vectors(answer: unknown): unknown[] | undefined
+}
+
+type Remote = { wire: Wire; id: string; dims: number; family: Family; apiKey?: string }
+
+/** Servers on a laptop take 32 texts at once without trouble; more is hardly faster. */
+const BATCH = 32
+const SHORTEST = 64
+
+function remoteEmbedder({ wire, id, dims, family, apiKey }: Remote): Embedder {
+  const ask = (texts: string[], signal?: AbortSignal) => askForVectors(wire, texts, { dims, apiKey, signal })
+  const embed = async (texts: string[], { role, signal }: { role: EmbedRole; signal?: AbortSignal }) => {
+    const vectors: Float32Array[] = []
+    for (let at = 0; at < texts.length; at += BATCH) {
+      const batch = texts.slice(at, at + BATCH).map((text) => preparedText(text, role, family))
+      vectors.push(...(await ask(batch, signal)))
+    }
+    return vectors
+  }
+  return {
+    id,
+    dims,
+    maxTokens: family.maxTokens,
+    normalized: true,
+    embed,
+    probe: (golden, signal) => probeEmbedder({ id, embed }, golden, signal),
+  }
+}
+
+type Ask = { dims?: number; apiKey?: string; signal?: AbortSignal }
+
+/** A text that the server finds too long is found by halves, and cut by halves: one such text must not stop the others. */
+async function askForVectors(wire: Wire, texts: string[], { dims, ...how }: Ask): Promise<Float32Array[]> {
+  try {
+    const answer = await askServer({ url: wire.url, body: wire.body(texts), ...how })
+    const vectors = wire.vectors(answer)
+    if (!vectors) throw embedWrongAnswer(wire, "answered in another format than expected")
+    if (vectors.length !== texts.length)
+      throw embedWrongAnswer(wire, `sent ${vectors.length} vectors for ${texts.length} texts`)
+    return vectors.map((vector) => readVector(wire, vector, dims))
+  } catch (error) {
+    if (!isDexError(error) || error.code !== "embed_too_long") throw error
+    const [only] = texts
+    if (texts.length === 1 && only!.length < SHORTEST) throw error
+    const again = (part: string[]) => askForVectors(wire, part, { dims, ...how })
+    if (texts.length === 1) return again([only!.slice(0, only!.length / 2).toWellFormed()])
+    const half = Math.ceil(texts.length / 2)
+    return [...(await again(texts.slice(0, half))), ...(await again(texts.slice(half)))]
+  }
+}
+
+function readVector(wire: Wire, value: unknown, dims: number | undefined): Float32Array {
+  if (!Array.isArray(value) || value.length === 0) throw embedWrongAnswer(wire, "sent something that is not a vector")
+  if (dims !== undefined && value.length !== dims)
+    throw embedWrongAnswer(wire, `sent a vector of ${value.length} numbers instead of ${dims}`)
+  let square = 0
+  for (const number of value as unknown[]) {
+    if (typeof number !== "number")
+      throw embedWrongAnswer(wire, "sent a vector with something in it that is not a number")
+    square += number * number
+  }
+  if (!(square > 0 && square < Number.POSITIVE_INFINITY))
+    throw embedWrongAnswer(wire, "sent a vector without a direction")
+  const length = Math.sqrt(square)
+  return Float32Array.from(value as number[], (number) => number / length)
+}
+
+/** What is known of a family of models: what it wants to read before a text, and how much it reads. */
+type Family = {
+  /** Part of the embedder's id: raised when the words before a text change. */
+  prompts: string
+  before: Record<EmbedRole, string>
+  maxTokens: number
+  /** Answers in fewer dimensions when it is asked to. */
+  shortens: boolean
+}
+
+const DEFAULT: Family = { prompts: "p0", before: { query: "", document: "" }, maxTokens: 2048, shortens: false }
+
+const SENTENCE = { query: "Represent this sentence for searching relevant passages: ", document: "" }
+const PASSAGE = { query: "query: ", document: "passage: " }
+
+/** The first that fits the model's name. The words are the ones that each family was trained with. */
+const FAMILIES: [RegExp, Partial<Family>][] = [
+  [/text-embedding-3/, { maxTokens: 8191, shortens: true }],
+  [/text-embedding-ada/, { maxTokens: 8191 }],
+  [/nomic-embed-text/, { prompts: "p1", before: { query: "search_query: ", document: "search_document: " } }],
+  [/arctic-embed(2|-[ml]-v2)/, { prompts: "p1", before: { query: "query: ", document: "" }, maxTokens: 8192 }],
+  [/arctic-embed|mxbai-embed/, { prompts: "p1", before: SENTENCE, maxTokens: 512 }],
+  [/bge-m3/, { maxTokens: 8192 }],
+  [/bge-(small|base|large)-en/, { prompts: "p1", before: SENTENCE, maxTokens: 512 }],
+  [/\be5-(small|base|large)(?!.*instruct)/, { prompts: "p1", before: PASSAGE, maxTokens: 512 }],
+  [/minilm|gte-(small|base|large)/, { maxTokens: 512 }],
+]
+
+export function familyOf(model: string): Family {
+  const known = FAMILIES.find(([name]) => name.test(model.toLowerCase()))?.[1]
+  return { ...DEFAULT, ...known }
+}
+
+/** How much of a token a character takes at most, nearly: dense code reads at 2.5 characters a token, Chinese at one. */
+const ASCII_TOKENS = 0.4
+
+/** What a model is given: the words before, and as much of the text as fits for certain. */
+function preparedText(text: string, role: EmbedRole, family: Family): string {
+  const before = family.before[role]
+  return (
+    before + cut(text.toWellFormed().trim() || "(empty)", family.maxTokens - Math.ceil(before.length * ASCII_TOKENS))
+  )
+}
+
+function cut(text: string, maxTokens: number): string {
+  if (text.length <= maxTokens) return text
+  let tokens = 0
+  let end = 0
+  for (const character of text) {
+    tokens += character.charCodeAt(0) < 128 ? ASCII_TOKENS : character.length
+    if (tokens > maxTokens) return text.slice(0, end)
+    end += character.length
+  }
+  return text
 }

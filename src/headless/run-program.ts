@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process"
-import { killTree } from "../git/kill-tree.ts"
+import { killTree } from "../git/run.ts"
 
 export type ProgramRun = {
   program: string

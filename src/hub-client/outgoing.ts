@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto"
 import { posix } from "node:path"
 import type { Effect, Part } from "../core/conversation.ts"
 import { messageText } from "../core/format.ts"
@@ -5,9 +6,7 @@ import { foldPath } from "../core/path-key.ts"
 import { estimateTokens } from "../core/tokens.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import type { ConversationRow, MessageVersion, StoredMessage } from "../store/history/store.ts"
-import { fingerprint } from "./fingerprint.ts"
-import { forOthers, type TakenOut } from "./for-others.ts"
-import { maskedPlaces, type Places } from "./mask-places.ts"
+import { forOthers, maskedPlaces, type Places, type TakenOut } from "./for-others.ts"
 import { MAX_CHUNK_PLAIN, type WireHead, type WireMessage } from "./wire.ts"
 
 /** What of a conversation can be shared: what people and agents said, what tools were asked, what they answered, … */
@@ -289,4 +288,9 @@ function isWhole(path: string): boolean {
 
 function isWindows(path: string): boolean {
   return /^[A-Za-z]:\//.test(path)
+}
+
+/** SHA-256 in hexadecimal. */
+export function fingerprint(text: string): string {
+  return createHash("sha256").update(text).digest("hex")
 }

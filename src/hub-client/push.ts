@@ -4,8 +4,7 @@ import { REDACTION_VERSION } from "../redact/version.ts"
 import type { ConversationRow, HistoryWriter, MessageVersion } from "../store/history/store.ts"
 import type { Pushed, PushedRow } from "../store/hub/pushed.ts"
 import { type HubClient, type HubError, isHubError } from "./client.ts"
-import { fingerprint } from "./fingerprint.ts"
-import { OUTGOING_VERSION, type Outgoing, type OutgoingRules, outgoingOf } from "./outgoing.ts"
+import { fingerprint, OUTGOING_VERSION, type Outgoing, type OutgoingRules, outgoingOf } from "./outgoing.ts"
 import {
   chunksOf,
   MAX_CHUNK_BYTES,

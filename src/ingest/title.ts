@@ -1,4 +1,4 @@
-import { callTexts } from "../core/call-texts.ts"
+import { callTexts } from "../core/call-words.ts"
 import type { Conversation, Message, Part, Title } from "../core/conversation.ts"
 import { planIn } from "../core/plan.ts"
 

@@ -1,7 +1,6 @@
 import { byName } from "../core/by-name.ts"
 import { charactersWithin, tokensOf } from "../core/tokens.ts"
 import { isNetError, type NetReply, send } from "../net/client.ts"
-import { readCalls } from "./calls.ts"
 import {
   cutShort,
   type Failure,
@@ -16,9 +15,10 @@ import {
   stopped,
 } from "./failure.ts"
 import type { LlmSettings, ModelDeps, ModelReply, ModelRequest } from "./model.ts"
+import type { ModelUsage } from "./reply.ts"
+import { readCalls } from "./reply.ts"
 import { bodyFor, type Dialect, learnFromRefusal } from "./request.ts"
 import { addCall, type Heard, hear, piecesOf, StreamProblem } from "./stream.ts"
-import type { ModelUsage } from "./usage.ts"
 
 /** `again`: the server did not take the request as it was put; it is put otherwise now, which is no retry. */
 export type AttemptOutcome =

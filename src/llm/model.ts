@@ -2,8 +2,8 @@ import { setTimeout as pause } from "node:timers/promises"
 import { retryAfterMs } from "../net/client.ts"
 import { attempt } from "./attempt.ts"
 import { LONGEST_WAIT_MS, SILENCE_MS, stopped } from "./failure.ts"
+import { addModelUsage, type ModelUsage } from "./reply.ts"
 import type { Dialect } from "./request.ts"
-import { addModelUsage, type ModelUsage } from "./usage.ts"
 
 /** `provider`: the base URL of any server that speaks OpenAI's chat completions. The key goes to it and nowhere else. */
 export type LlmSettings = { provider: string; model: string; temperature: number; maxTokens: number; apiKey?: string }

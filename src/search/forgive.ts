@@ -1,5 +1,5 @@
-import { editDistance } from "../core/edit-distance.ts"
 import { messageText } from "../core/format.ts"
+import { editDistance } from "../core/nearest.ts"
 import { isStopword } from "../core/words.ts"
 import type { HistoryReader } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"

@@ -1,9 +1,8 @@
 import type { Effect } from "../core/conversation.ts"
 import { longestIn, type Spending, type Usage } from "../core/usage.ts"
-import { contextStep } from "./context-steps.ts"
 
 /** A message, as far as it says what was spent. */
-export type PaidMessage = {
+type PaidMessage = {
   number: number
   at?: number
   model?: string
@@ -116,4 +115,12 @@ function madeBy({ number, effects }: PaidMessage, at: number): MadeThing[] {
     if (effect.type === "commit") return [{ number, at, type: effect.type, name: effect.hash, subject: effect.subject }]
     return effect.type === "pull_request" ? [{ number, at, type: effect.type, name: effect.url }] : []
   })
+}
+
+/** Where prices change with the size of a request. What was spent is kept apart by these, so that each part has one price. */
+export const CONTEXT_STEPS = [128_000, 199_999, 200_000, 271_999, 272_000, 512_000]
+
+/** The highest of the steps that a request of so many tokens is beyond; 0 where it is beyond none. */
+export function contextStep(tokens: number): number {
+  return CONTEXT_STEPS.findLast((step) => tokens > step) ?? 0
 }

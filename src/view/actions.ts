@@ -4,8 +4,8 @@ import { many } from "../render/words.ts"
 import type { Dex } from "../tools/context.ts"
 import { forget, makePrivate } from "../tools/forget/forget.ts"
 import { notes } from "../tools/note/note.ts"
-import type { Addresses } from "./address.ts"
 import { message } from "./layout.ts"
+import type { Addresses } from "./page.ts"
 import { askTool, inProject, type ViewPage } from "./page.ts"
 
 type Changing = { dex: Dex; form: URLSearchParams; to: Addresses; actionToken: string }

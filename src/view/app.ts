@@ -2,11 +2,11 @@ import { type Context, Hono } from "hono"
 import { isDexError } from "../core/error.ts"
 import { html } from "../render/html/html.ts"
 import type { Action } from "./actions.ts"
-import { createAddresses } from "./address.ts"
-import type { Assets } from "./assets.ts"
+import type { Assets } from "./layout.ts"
 import { closedDoor, document, goingOn, message } from "./layout.ts"
 import type { PageDex } from "./learning.ts"
 import type { PageRoute, ViewPage } from "./page.ts"
+import { createAddresses } from "./page.ts"
 import type { ViewSession } from "./session.ts"
 
 export type ViewParts = {

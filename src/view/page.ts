@@ -3,9 +3,10 @@ import { DexError } from "../core/error.ts"
 import { readAs } from "../core/schema.ts"
 import type { InputOf, OutputOf, Tool } from "../core/tool.ts"
 import type { Html } from "../render/html/html.ts"
+import type { ConversationRow } from "../store/history/store.ts"
 import type { Dex } from "../tools/context.ts"
+import { agentNamed, resolveConversation } from "../tools/resolve.ts"
 import { isPrivate } from "../tools/subscriptions/delivery.ts"
-import type { Addresses } from "./address.ts"
 
 /** What a page is made of. */
 export type PageRequest = {
@@ -56,4 +57,48 @@ export async function inProject(dex: Dex, project: string): Promise<Dex> {
   if (await isPrivate(dex, project))
     throw new DexError("private", `${project} is a private project. Run \`dex view\` inside that folder to see it.`)
   return Object.create(dex, { project: { value: project }, cwd: { value: project } })
+}
+
+/** Every address of the view. All are below `base`, a name that only this user's browser is told: a cookie knows no port. */
+export function createAddresses(base: string) {
+  const to = (path: string, query: Record<string, string | number | undefined> = {}) => {
+    const given = new URLSearchParams()
+    for (const [name, value] of Object.entries(query)) if (value !== undefined) given.set(name, String(value))
+    return `${base}/${path}${given.size === 0 ? "" : `?${given}`}`
+  }
+  const conversation = (ref: string, rest = "") => `c/${encodeURIComponent(ref)}${rest}`
+  return {
+    base,
+    to,
+    home: () => to(""),
+    find: (query: Record<string, string | number | undefined> = {}) => to("find", query),
+    usage: (query: Record<string, string | number | undefined> = {}) => to("usage", query),
+    /** A conversation, or one message of it. */
+    read: (ref: string, number?: number) =>
+      number === undefined ? to(conversation(ref)) : `${to(conversation(ref), { at: number })}#m${number}`,
+    conversation: (ref: string, rest: string, query?: Record<string, string | number | undefined>) =>
+      to(conversation(ref, `/${rest}`), query),
+    file: (project: string, path: string, query: Record<string, string | number | undefined> = {}) =>
+      to("file", { project, path, ...query }),
+    commit: (project: string, commit: string) => to("commit", { project, commit }),
+    decision: (id: string) => to(`decision/${encodeURIComponent(id)}`),
+    fix: (id: string) => to(`fix/${encodeURIComponent(id)}`),
+    asset: (name: string) => to(`assets/${name}`),
+  }
+}
+
+export type Addresses = ReturnType<typeof createAddresses>
+
+/** The address of what a printed ref names: `claude_code:1f3c…#12`. */
+export function addressOfRef(to: Addresses, ref: string): string {
+  const [, whole = ref, number] = /^(.*?)(?:#(\d+))?$/s.exec(ref)!
+  return to.read(whole, number === undefined ? undefined : Number(number))
+}
+
+/** The conversation that an address names. */
+export type ConversationRead = { dex: Dex; row: ConversationRow; agent: string }
+
+export async function conversationAsked({ dex, params }: PageRequest): Promise<ConversationRead> {
+  const { row } = await resolveConversation(dex, { id: params.ref ?? "" })
+  return { dex, row, agent: (await agentNamed(dex, row.ref.source))?.name ?? row.ref.source }
 }

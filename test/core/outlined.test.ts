@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { outlined } from "../../src/core/outlined.ts"
+import { outlined } from "../../src/core/prose.ts"
 
 const kinds = (text: string) => [...outlined(text)].map(({ kind }) => kind)
 

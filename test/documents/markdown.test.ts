@@ -3,8 +3,9 @@ import { fromMarkdown } from "mdast-util-from-markdown"
 import { gfmFromMarkdown } from "mdast-util-gfm"
 import { gfm } from "micromark-extension-gfm"
 import { describe, expect, test } from "vitest"
-import { type ParsedDocument, parseDocument } from "../../src/documents/document.ts"
+import { parseDocument } from "../../src/documents/document.ts"
 import { blockStarts } from "../../src/documents/markdown.ts"
+import type { ParsedDocument } from "../../src/documents/sections.ts"
 
 const outline = ({ sections }: ParsedDocument) =>
   sections.map(({ anchor, level, first_line, last_line }) => `${level} ${anchor} ${first_line}-${last_line}`)

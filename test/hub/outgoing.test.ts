@@ -2,7 +2,7 @@ import { zstdDecompressSync } from "node:zlib"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import type { Effect, Part } from "../../src/core/conversation.ts"
-import { maskedPlaces, placesOf } from "../../src/hub-client/mask-places.ts"
+import { maskedPlaces, placesOf } from "../../src/hub-client/for-others.ts"
 import {
   type OutgoingRules,
   outgoingOf,

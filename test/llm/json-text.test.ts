@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { jsonIn } from "../../src/llm/json-text.ts"
+import { jsonIn } from "../../src/llm/reply.ts"
 
 test.each([
   ['{"a":1}', { a: 1 }],

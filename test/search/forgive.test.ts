@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest"
-import { editDistance } from "../../src/core/edit-distance.ts"
+import { editDistance } from "../../src/core/nearest.ts"
 import { claudeSession } from "../support/home.ts"
 import { sharedTempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"

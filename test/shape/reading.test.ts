@@ -16,7 +16,7 @@ const ALLOWED: Record<string, string> = {
   "app/listing.ts": "dex's own folder",
   "cli/usage-line.ts": "dex's own folder",
   "config/write.ts": "writes",
-  "serve/http/token.ts": "dex's own folder",
+  "serve/http/guard.ts": "dex's own folder",
   "integrations/files.ts": "writes",
   "integrations/record.ts": "dex's own folder",
   "integrations/watch-service.ts": "dex's own folder",
@@ -29,7 +29,7 @@ const ALLOWED: Record<string, string> = {
   "trace/append.ts": "dex's own folder",
   "trace/forget.ts": "dex's own folder",
   "trace/read.ts": "dex's own folder",
-  "view/assets.ts": "dex's own program",
+  "view/layout.ts": "dex's own program",
   "view/door.ts": "dex's own folder",
   "watch/instance.ts": "dex's own folder",
 }

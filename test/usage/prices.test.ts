@@ -2,10 +2,9 @@ import { readFileSync } from "node:fs"
 import { describe, expect, test } from "vitest"
 import { listedPrices, priceListText } from "../../scripts/prices.ts"
 import type { Spending } from "../../src/core/usage.ts"
-import { CONTEXT_STEPS, contextStep } from "../../src/usage/context-steps.ts"
 import { moneyFor, totalMoney } from "../../src/usage/money.ts"
-import { ownPrices } from "../../src/usage/own-prices.ts"
-import { PRICE_LIST, plainName, priceBook } from "../../src/usage/price-of.ts"
+import { ownPrices, PRICE_LIST, plainName, priceBook } from "../../src/usage/price-of.ts"
+import { CONTEXT_STEPS, contextStep } from "../../src/usage/spending.ts"
 
 const book = priceBook()
 const AT = Date.parse("2026-11-03T10:00:00Z")

@@ -16,7 +16,7 @@ import { tmpdir } from "node:os"
 import { dirname, join, relative } from "node:path"
 import { createInterface } from "node:readline"
 import { pathToFileURL } from "node:url"
-import type * as Killing from "../../src/git/kill-tree.ts"
+import type * as Killing from "../../src/git/run.ts"
 
 const SOURCE = join(import.meta.dirname, "..", "..", "src")
 const [DEX, FOLDER] = process.argv.slice(2) as [string, string]

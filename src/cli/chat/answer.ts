@@ -3,7 +3,7 @@ import type { startChat, Turn } from "../../answers/chat.run.ts"
 import type { Step } from "../../answers/loop.ts"
 import { clip, paint, safe, safeLine, type Terminal, terminalOf, widthOf } from "../../render/terminal.ts"
 import { notesOf, printAsk, sourceLines } from "../print/ask.ts"
-import { say } from "../say.ts"
+import { say } from "../print/words.ts"
 
 export type Started = Awaited<ReturnType<typeof startChat>>
 type How = { signal: AbortSignal; verbose: boolean; saysNoModel: boolean }

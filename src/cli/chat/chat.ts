@@ -4,8 +4,8 @@ import { saveListing } from "../../app/listing.ts"
 import { VERSION } from "../../app/version.ts"
 import { DexError } from "../../core/error.ts"
 import { historyNote } from "../../tools/unread.ts"
-import { agreeToAgent } from "../agree-to-agent.ts"
-import { say } from "../say.ts"
+import { say } from "../print/words.ts"
+import { agreeToAgent } from "../terminal/questions.ts"
 import { answerOn, HOW_TO_SET_UP, stoppable } from "./answer.ts"
 
 /** Asks one question, or goes on until the person leaves. Returns the exit code. */

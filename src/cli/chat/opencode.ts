@@ -11,7 +11,7 @@ import { DexError } from "../../core/error.ts"
 import { redactText } from "../../redact/redact.ts"
 import { shortPath } from "../../render/words.ts"
 import type { Dex } from "../../tools/context.ts"
-import { say } from "../say.ts"
+import { say } from "../print/words.ts"
 import { HOW_TO_SET_UP } from "./answer.ts"
 
 /**

@@ -10,7 +10,7 @@ import { describeCollections } from "../../tools/docs/collections.ts"
 import { isHere } from "../../tools/resolve.ts"
 import { historyNote } from "../../tools/unread.ts"
 import { sourceLines } from "../print/ask.ts"
-import { say } from "../say.ts"
+import { say } from "../print/words.ts"
 import { answerOn, HOW_TO_SET_UP, type Started, stoppable } from "./answer.ts"
 
 /** Question after question, on a terminal, until the person leaves. */

@@ -5,8 +5,8 @@ import { parseWholeRef } from "../../core/ref.ts"
 import { screenOf } from "../../render/screen.ts"
 import { terminalOf } from "../../render/terminal.ts"
 import type { Dex } from "../../tools/context.ts"
-import { lessCharset, pagerCommand } from "../pager.ts"
 import { conversationLines } from "../print/conversation-lines.ts"
+import { lessCharset, pagerCommand } from "../terminal/pager.ts"
 import type { PickerRow } from "./state.ts"
 
 type Terminals = { input: ReadStream; output: WriteStream & { fd: number } }

@@ -2,10 +2,10 @@ import { agentOf, agents } from "../../agents/registry.ts"
 import { DAY_MS, localDay } from "../../core/dates.ts"
 import { clip, fitting, padEnd, paint, type Style, safeLine, signsOf, widthOf, wrap } from "../../render/terminal.ts"
 import { projectName } from "../../render/words.ts"
-import { asTyped } from "../print/as-typed.ts"
-import { ACTIONS, OTHER_KEYS } from "./actions.ts"
+import { asTyped } from "../print/words.ts"
 import { type Preview, previewLines } from "./preview-lines.ts"
 import type { PickerRow, PickerState } from "./state.ts"
+import { ACTIONS, OTHER_KEYS } from "./state.ts"
 
 /** How the screen is drawn: its size, whether it has colours, and lines other than ASCII's. */
 export type PickerLook = {

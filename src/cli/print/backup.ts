@@ -3,7 +3,8 @@ import type { OutputOf } from "../../core/tool.ts"
 import { safeLine, wrap } from "../../render/terminal.ts"
 import { many, megabytes, seconds, shortPath } from "../../render/words.ts"
 import type { backup, importHistory, restore } from "../../tools/backup/backup.ts"
-import type { PrintContext, Printed } from "./printer.ts"
+import type { share } from "../../tools/share/share.ts"
+import type { PrintContext, Printed } from "./words.ts"
 
 // The commands that copy the history: backup, restore, import.
 
@@ -53,5 +54,19 @@ export function printImport(output: ImportOutput, { home }: PrintContext): Print
       `Imported ${many(messages, "new message")} of ${many(conversations, "conversation")} in ${seconds(duration_ms)}.`,
     ],
     notes,
+  }
+}
+
+export function printShare(output: OutputOf<typeof share>, { home }: PrintContext): Printed {
+  if (output.text !== undefined) return { lines: output.text.split("\n") }
+  const gone = output.taken_out.map(
+    ({ what, count, earlier }) => `  ${what}: ${count} ×${earlier ? ", when it was read" : ""}`,
+  )
+  return {
+    lines: [
+      `Written: ${shortPath(output.file ?? "", home)} (${megabytes(output.bytes)}, ${output.messages} messages)`,
+      ...(gone.length === 0 ? ["No secret was found in it."] : ["Taken out of it:", ...gone]),
+    ],
+    notes: ["Read it before you send it: dex finds many secrets, not all."],
   }
 }

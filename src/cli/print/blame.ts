@@ -3,7 +3,7 @@ import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safe, safeLine, type Terminal, widthOf } from "../../render/terminal.ts"
 import { many } from "../../render/words.ts"
 import type { blame } from "../../tools/blame/blame.ts"
-import type { PrintContext, Printed } from "./printer.ts"
+import type { PrintContext, Printed } from "./words.ts"
 
 type Output = OutputOf<typeof blame>
 type Line = Output["lines"][number]

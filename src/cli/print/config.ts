@@ -2,7 +2,7 @@ import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { padEnd, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
 import { many, megabytes, shortPath } from "../../render/words.ts"
 import type { config } from "../../tools/config/config.ts"
-import type { PrintContext, Printed } from "./printer.ts"
+import type { PrintContext, Printed } from "./words.ts"
 
 type ConfigOutput = OutputOf<typeof config>
 

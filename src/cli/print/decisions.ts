@@ -3,7 +3,7 @@ import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
 import { many, projectName, when } from "../../render/words.ts"
 import type { decisions } from "../../tools/decisions/decisions.ts"
 import { commandLine } from "../../tools/view.ts"
-import type { PrintContext, Printed } from "./printer.ts"
+import type { PrintContext, Printed } from "./words.ts"
 import { showFirst, whereTo } from "./words.ts"
 
 type Output = OutputOf<typeof decisions>

@@ -3,7 +3,7 @@ import type { OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safe, safeLine } from "../../render/terminal.ts"
 import { many, shortPath, when } from "../../render/words.ts"
 import type { docs } from "../../tools/docs/docs.ts"
-import type { PrintContext, Printed } from "./printer.ts"
+import type { PrintContext, Printed } from "./words.ts"
 
 type Output = OutputOf<typeof docs>
 

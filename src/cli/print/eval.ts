@@ -3,7 +3,7 @@ import type { OutputOf } from "../../core/tool.ts"
 import { padEnd, paint, wrap } from "../../render/terminal.ts"
 import { many } from "../../render/words.ts"
 import type { evaluate } from "../../tools/eval/eval.ts"
-import type { PrintContext, Printed } from "./printer.ts"
+import type { PrintContext, Printed } from "./words.ts"
 
 const percent = (share: number) => `${Math.round(share * 100)} %`
 

@@ -1,7 +1,7 @@
 import type { OutputOf } from "../../core/tool.ts"
 import { paint, wrap } from "../../render/terminal.ts"
 import type { guide } from "../../tools/guide/guide.ts"
-import type { PrintContext, Printed } from "./printer.ts"
+import type { PrintContext, Printed } from "./words.ts"
 
 type Guide = OutputOf<typeof guide>
 

@@ -3,7 +3,7 @@ import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safe, safeLine } from "../../render/terminal.ts"
 import { many, megabytes, shortPath, when } from "../../render/words.ts"
 import type { hub } from "../../tools/hub/hub.ts"
-import type { PrintContext, Printed } from "./printer.ts"
+import type { PrintContext, Printed } from "./words.ts"
 
 type Output = OutputOf<typeof hub>
 

@@ -1,9 +1,9 @@
 import type { OutputOf } from "../../core/tool.ts"
 import { paint, safe, safeLine, wrap } from "../../render/terminal.ts"
 import { many, shortPath } from "../../render/words.ts"
-import type { install } from "../install.ts"
-import { asTyped } from "./as-typed.ts"
-import type { PrintContext, Printed } from "./printer.ts"
+import type { install } from "../tools/install.ts"
+import type { PrintContext, Printed } from "./words.ts"
+import { asTyped } from "./words.ts"
 
 export type WiringOutput = OutputOf<typeof install>
 type FileOutput = WiringOutput["files"][number]

@@ -11,9 +11,8 @@ import type { mute } from "../../tools/mute/mute.ts"
 import type { sources } from "../../tools/sources/sources.ts"
 import type { stats } from "../../tools/stats/stats.ts"
 import type { reindex, sync } from "../../tools/sync/sync.ts"
-import { asTyped } from "./as-typed.ts"
-import type { PrintContext, Printed } from "./printer.ts"
-import { shellQuote, whereTo } from "./words.ts"
+import type { PrintContext, Printed } from "./words.ts"
+import { asTyped, shellQuote, whereTo } from "./words.ts"
 
 // The commands that keep the history: stats, sync, sources, doctor, forget, private, reindex, gc.
 

@@ -5,7 +5,7 @@ import { clip, padEnd, paint, safeLine, widthOf } from "../../render/terminal.ts
 import { many, projectName, when } from "../../render/words.ts"
 import { nounOf, otherKinds, sayConversations } from "../../tools/kinds.ts"
 import type { list } from "../../tools/list/list.ts"
-import type { PrintContext, Printed } from "./printer.ts"
+import type { PrintContext, Printed } from "./words.ts"
 import { showFirst } from "./words.ts"
 
 type Output = OutputOf<typeof list>

@@ -2,7 +2,7 @@ import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
 import { many, projectName, when } from "../../render/words.ts"
 import type { notes } from "../../tools/note/note.ts"
-import type { PrintContext, Printed } from "./printer.ts"
+import type { PrintContext, Printed } from "./words.ts"
 import { whereTo } from "./words.ts"
 
 type Output = OutputOf<typeof notes>

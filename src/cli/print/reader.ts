@@ -9,8 +9,8 @@ import type { Dex } from "../../tools/context.ts"
 import { resolveConversation } from "../../tools/resolve.ts"
 import type { show } from "../../tools/show/show.ts"
 import { drawnLines, readable } from "./conversation-lines.ts"
-import type { PrintContext, ReadPage } from "./printer.ts"
 import { headLines, notesOfShow, printShow } from "./show.ts"
+import type { PrintContext, ReadPage } from "./words.ts"
 
 type Output = OutputOf<typeof show>
 type Input = InputOf<typeof show>

@@ -1,8 +1,9 @@
-import type { OutputOf } from "../../core/tool.ts"
+import type { InputOf, OutputOf } from "../../core/tool.ts"
+import { isOnPath } from "../../integrations/agents.ts"
+import { safe, type Terminal, wrapLine } from "../../render/terminal.ts"
+import type { handover } from "../../tools/handover/handover.ts"
 import type { resume } from "../../tools/resume/resume.ts"
-import { openOrPrint } from "../open-program.ts"
-import type { Printed } from "./printer.ts"
-import { shellQuote } from "./words.ts"
+import { type PrintContext, type Printed, shellQuote } from "./words.ts"
 
 export function printResume(output: OutputOf<typeof resume>): Promise<Printed> {
   return openOrPrint(output, commandLine(output))
@@ -12,4 +13,44 @@ function commandLine({ command, folder, note, problem }: OutputOf<typeof resume>
   if (problem) return { lines: [], problem }
   const typed = command.join(" ")
   return { lines: [folder ? `cd ${shellQuote(folder)} && ${typed}` : typed], notes: note ? [note] : undefined }
+}
+
+type Output = OutputOf<typeof handover>
+type Input = InputOf<typeof handover>
+
+export async function printHandover(output: Output, { terminal }: PrintContext, input: Input): Promise<Printed> {
+  const printed = briefOf(output, input, terminal)
+  const { command, folder, note, problem } = output
+  if (command === undefined || input.print) return printed
+  return openOrPrint({ command: [...command, output.brief], folder, note, problem }, printed)
+}
+
+function briefOf(output: Output, input: Input, { interactive, columns }: Terminal): Printed {
+  const notes = [`About ${output.estimated_tokens} tokens.`]
+  if (output.problem !== undefined && !interactive) notes.push(output.problem)
+  else if (input.to === undefined) notes.push(`Open an agent with it: dex handover ${output.id} --to codex`)
+  const lines = safe(output.brief).split("\n")
+  return { lines: interactive ? lines.flatMap((line) => wrapLine(line, columns)) : lines, notes }
+}
+
+type ToOpen = { command: string[]; folder?: string; note?: string; problem?: string }
+
+/** On a terminal the agent opens; in a pipe, or where it cannot be started, `printed` is printed. */
+async function openOrPrint({ command, folder, note, problem }: ToOpen, printed: Printed): Promise<Printed> {
+  if (!process.stdout.isTTY) return printed
+  const [program = "", ...args] = command
+  const why = problem ?? notInstalled(program)
+  if (why !== undefined) return { ...printed, problem: why }
+  if (note !== undefined) process.stderr.write(`${note}\n`)
+  const { spawnSync } = await import("node:child_process")
+  const opened = spawnSync(program, args, { stdio: "inherit", cwd: folder })
+  return opened.error
+    ? { ...printed, problem: `${program} could not be started (${opened.error.message}).` }
+    : { lines: [] }
+}
+
+/** What to say where the program of an agent is missing. */
+export function notInstalled(program: string): string | undefined {
+  if (isOnPath(program, { env: process.env, platform: process.platform })) return undefined
+  return `${program} is not installed here (not on PATH).`
 }

@@ -7,9 +7,8 @@ import { isOneTerm, parseQuery } from "../../search/query.ts"
 import { clipSnippet } from "../../store/index/snippets.ts"
 import { countedIn, nounOf, sayFound } from "../../tools/kinds.ts"
 import type { search } from "../../tools/search/search.ts"
-import type { PrintContext, Printed } from "./printer.ts"
-import { sumLine } from "./sum.ts"
-import { showFirst } from "./words.ts"
+import type { PrintContext, Printed } from "./words.ts"
+import { showFirst, sumLine } from "./words.ts"
 
 type Output = OutputOf<typeof search>
 type Hit = Output["results"][number]

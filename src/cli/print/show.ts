@@ -6,7 +6,7 @@ import { many, shortPath, when } from "../../render/words.ts"
 import type { read, scan, timeline } from "../../tools/show/forms.ts"
 import type { show } from "../../tools/show/show.ts"
 import { formLine } from "../../tools/view.ts"
-import type { PrintContext, Printed } from "./printer.ts"
+import type { PrintContext, Printed } from "./words.ts"
 
 type Output = OutputOf<typeof show>
 /** What stands above every view of a conversation. */

@@ -4,9 +4,9 @@ import { clip, padEnd, paint, safeLine, type Terminal, wrap } from "../../render
 import { many, seconds, shortPath, when } from "../../render/words.ts"
 import type { stats } from "../../tools/stats/stats.ts"
 import type { subscriptions } from "../../tools/subscriptions/subscriptions.ts"
+import type { suggest } from "../../tools/suggest/suggest.ts"
 import type { feedback, suggestions } from "../../tools/suggestions/suggestions.ts"
-import type { PrintContext, Printed } from "./printer.ts"
-import { kindName, whereTo } from "./words.ts"
+import { kindName, type PrintContext, type Printed, whereTo } from "./words.ts"
 
 // What was suggested, who is told, and what came of it: suggestions, feedback, subscribe, subscriptions, stats.
 
@@ -62,7 +62,7 @@ function itemLines(
 }
 
 /** What it says. It has lines of its own where it quotes an edit. */
-export function saidLines(summary: string, room: number): string[] {
+function saidLines(summary: string, room: number): string[] {
   return summary
     .split("\n")
     .filter((line) => line !== "")
@@ -155,7 +155,7 @@ export function printUnsubscribed({ id }: { id: string }): Printed {
   return { lines: [`Subscription ${id} is removed.`] }
 }
 
-export type SuggestionStats = NonNullable<OutputOf<typeof stats>["suggestions"]>
+type SuggestionStats = NonNullable<OutputOf<typeof stats>["suggestions"]>
 type Rates = Pick<SuggestionStats, "items" | "used" | "dismissed">
 
 export function printSuggestionStats(stats: SuggestionStats, { terminal }: PrintContext): Printed {
@@ -212,4 +212,38 @@ function rows(title: string, of: [name: string, rates: Rates][], terminal: Termi
 
 function share(part: number, of: number): string {
   return of === 0 ? "0 %" : `${Math.round((100 * part) / of)} %`
+}
+
+type Output = OutputOf<typeof suggest>
+
+export function printSuggest(output: Output, context: PrintContext): Printed {
+  const { terminal } = context
+  const told = output.suggestions
+  const waiting = output.waiting ? printSuggestions({ suggestions: output.waiting, notes: [] }, context, {}).lines : []
+  if (told.length === 0)
+    return {
+      lines: waiting,
+      notes: ["No suggestions here. `dex search` looks for words.", ...output.notes],
+    }
+  const room = terminal.columns - 4
+  const lines = told.flatMap(({ kind, title, summary, reason, relevance, ref }, i) => [
+    `${paint(terminal, "cyan", String(i + 1).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(title), room))}`,
+    ...[
+      ...saidLines(summary, room),
+      ...[
+        ...wrap(safeLine(reason), room),
+        ...whereTo([kindName(kind), `${percent(relevance)} likely to help`], ref && safeLine(ref), room),
+      ].map((line) => paint(terminal, "dim", line)),
+    ].map((line) => `    ${line}`),
+    "",
+  ])
+  return {
+    lines: [...lines, ...waiting],
+    notes: [`Did one help? dex feedback ${output.id.slice(0, 8)} used --item 1`, ...output.notes],
+    listing: told.map(({ ref }) => ref ?? ""),
+  }
+}
+
+function percent(share: number): string {
+  return `${Math.round(share * 100)} %`
 }

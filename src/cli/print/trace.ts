@@ -7,8 +7,8 @@ import { many, seconds, shortPath, when } from "../../render/words.ts"
 import type { Replay } from "../../tools/trace/replay.ts"
 import type { trace } from "../../tools/trace/trace.ts"
 import type { traces } from "../../tools/traces/traces.ts"
-import type { PrintContext, Printed } from "./printer.ts"
-import { sumLine } from "./sum.ts"
+import type { PrintContext, Printed } from "./words.ts"
+import { sumLine } from "./words.ts"
 
 type TracesOutput = OutputOf<typeof traces>
 type Line = TracesOutput["traces"][number]

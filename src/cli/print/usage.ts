@@ -7,7 +7,7 @@ import { many, shortPath } from "../../render/words.ts"
 import type { usage } from "../../tools/usage/usage.ts"
 import { dollars, shortCount } from "../../usage/line.ts"
 import { daysBetween } from "../../usage/periods.ts"
-import type { PrintContext, Printed } from "./printer.ts"
+import type { PrintContext, Printed } from "./words.ts"
 
 type Output = OutputOf<typeof usage>
 type Row = Output["rows"][number]

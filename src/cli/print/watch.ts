@@ -2,8 +2,8 @@ import type { OutputOf } from "../../core/tool.ts"
 import { paint, safeLine, type Terminal } from "../../render/terminal.ts"
 import { many, shortPath, when } from "../../render/words.ts"
 import type { WatchState } from "../../watch/state.ts"
-import type { watch } from "../watch.ts"
-import type { PrintContext, Printed } from "./printer.ts"
+import type { watch } from "../tools/watch.ts"
+import type { PrintContext, Printed } from "./words.ts"
 
 export type WatchOutput = OutputOf<typeof watch>
 type Service = NonNullable<WatchOutput["service"]>

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { callTexts } from "../../core/call-texts.ts"
+import { callTexts } from "../../core/call-words.ts"
 import type { Effect } from "../../core/conversation.ts"
 import { planIn } from "../../core/plan.ts"
 import { formatRef } from "../../core/ref.ts"

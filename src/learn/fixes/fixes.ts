@@ -1,4 +1,4 @@
-import { callTexts } from "../../core/call-texts.ts"
+import { callTexts } from "../../core/call-words.ts"
 import { commandParts } from "../../core/command.ts"
 import type { Effect, Hunk, Part } from "../../core/conversation.ts"
 import { errorLines, normaliseError, placeInError } from "../../core/error-text.ts"

@@ -63,7 +63,7 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
   const embedBehind = async () => {
     if (Math.abs(Date.now() - embeddedAt) < EMBED_EVERY_MS) return
     embeddedAt = Date.now()
-    const { syncBehind } = await import("../../app/sync-behind.ts")
+    const { syncBehind } = await import("../../app/apart.ts")
     await syncBehind(dexHome(start.env).dir, start.env, ["--no-wait"])
   }
   const look = () => {

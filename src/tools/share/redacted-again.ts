@@ -1,5 +1,4 @@
-import { forOthers, type TakenOut } from "../../hub-client/for-others.ts"
-import { maskedPlaces, placesOf } from "../../hub-client/mask-places.ts"
+import { forOthers, maskedPlaces, placesOf, type TakenOut } from "../../hub-client/for-others.ts"
 import type { StoredMessage } from "../../store/history/store.ts"
 
 export type SharedMessage = Pick<StoredMessage, "number" | "role" | "at" | "parts">

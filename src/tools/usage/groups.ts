@@ -1,9 +1,9 @@
 import { localDay, localMinute } from "../../core/dates.ts"
 import { formatRef, refFrom } from "../../core/ref.ts"
 import type { KnownMade, Spender } from "../../store/spending/spent.ts"
-import { attributed } from "../../usage/attribute.ts"
 import { fiveHourBlocks, localMonth, localWeek } from "../../usage/periods.ts"
 import type { Payment } from "../../usage/sums.ts"
+import { attributed } from "../../usage/sums.ts"
 import type { UsageGroup } from "./usage.ts"
 
 /** Who spent it: the conversation itself, and the one that started it, which is itself where none did. */

@@ -1,13 +1,19 @@
-import { isoDate } from "../../core/dates.ts"
+import { isoDate, localMinute } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
+import { formatRef, parseWholeRef, type Ref, refFrom, wholeOf } from "../../core/ref.ts"
+import { highlightedHtml } from "../../render/html/code-html.ts"
 import { type Html, html } from "../../render/html/html.ts"
 import { markdownHtml } from "../../render/html/markdown-html.ts"
-import { projectName, shortPath, when } from "../../render/words.ts"
+import { messageHtml } from "../../render/html/message-html.ts"
+import { many, projectName, shortPath, when } from "../../render/words.ts"
+import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import type { DecisionKind, KnownDecision } from "../../store/knowledge/decisions.ts"
+import type { KnownFix } from "../../store/knowledge/fixes.ts"
+import type { Dex } from "../../tools/context.ts"
+import { conversationOf } from "../../tools/fields.ts"
 import { learnedOf } from "../../tools/learned.ts"
-import type { Addresses } from "../address.ts"
-import type { PageRequest, ViewPage } from "../page.ts"
-import { messageNamed, namedMessageHtml } from "./named-message.ts"
+import { agentNamed } from "../../tools/resolve.ts"
+import { type Addresses, addressOfRef, type PageRequest, type ViewPage } from "../page.ts"
 
 const MOST_HERE = 20
 const LONGEST_TITLE = 140
@@ -85,4 +91,88 @@ function filesHtml({ files, project }: KnownDecision, to: Addresses): Html | und
       html`<li class="row" tabindex="-1">${project === undefined ? html`<span class="title">${path}</span>` : html`<a class="title" href="${to.file(project, path)}">${path}</a>`}</li>`,
   )
   return html`<section class="chain"><h2>Files <span class="count">${files.length}</span></h2><ul>${items}</ul><p class="note">Named with it, or edited after it and before you spoke again.</p></section>`
+}
+
+const LONGEST_FIX_TITLE = 120
+
+/** An error, the edits that made it go away, and where that was. Its address is that of the run that failed. */
+export async function fixPage({ dex, params, to }: PageRequest): Promise<ViewPage> {
+  const given = params.id ?? ""
+  const ref = parseWholeRef(given)
+  if (!dex.hasHistory())
+    throw new DexError("not_found", "Nothing was read yet, so no fix is known. Run `dex sync` in a terminal.")
+  const { knowledge, notes, hidden } = await learnedOf(dex)
+  const fixes = ref?.number === undefined ? [] : knowledge.fixes.fixesOfRun({ ...ref, number: ref.number }, hidden)
+  const [first] = fixes
+  if (!first) throw new DexError("not_found", `No fix is known of ${given}. ${notes.join(" ")}`.trim())
+  const shown = await Promise.all(fixes.map((fix) => fixHtml(dex, fix, to)))
+  const error = first.lines[0] ?? first.command
+  const title = error.length > LONGEST_FIX_TITLE ? `${error.slice(0, LONGEST_FIX_TITLE)}…` : error
+  const body = html`<div class="fact-page"><header class="title"><p class="kind">${first.fixed_number === undefined ? "Not fixed" : "Fix"}</p><h1>${title}</h1>${factLine(dex, first)}</header>${shown}${notes.map((note) => html`<p class="note">${note}</p>`)}</div>`
+  return { title, body }
+}
+
+function factLine(dex: Dex, { project, at, edits }: KnownFix): Html {
+  return html`<p class="line">${project !== undefined && html`<span title="${shortPath(project, dex.machine.home)}">${projectName(project)}</span>`}${at !== undefined && html`<time datetime="${isoDate(at)}">${when(isoDate(at))}</time>`}<span>${many(edits, "edit")}</span></p>`
+}
+
+async function fixHtml(dex: Dex, fix: KnownFix, to: Addresses): Promise<Html> {
+  const link = (number: number) => messageLink(dex, { ...refFrom(fix.source, fix.id), number }, to)
+  const passed =
+    fix.fixed_number === undefined
+      ? html`<p class="none">No run was seen to pass afterwards.</p>`
+      : html`<p>${await link(fix.fixed_number)}</p>`
+  const left = fix.edit_lines_left_out
+  return html`<section class="step bad"><h2>What failed</h2><pre class="code">${highlightedHtml(fix.command, "bash")}</pre><pre class="output">${fix.lines.join("\n")}</pre><p>${await link(fix.failed_number)}</p></section>
+<section class="step"><h2>What was changed</h2>${fixFilesHtml(fix, to)}${fix.edit === "" ? html`<p class="none">The agent does not record its changes line by line.</p>` : html`<pre class="code">${highlightedHtml(fix.edit, "diff")}</pre>`}${left > 0 && html`<p class="note">${many(left, "more line")} of the change: in the conversation.</p>`}</section>
+<section class="step good"><h2>What passed</h2>${passed}</section>`
+}
+
+async function messageLink(dex: Dex, ref: Ref, to: Addresses): Promise<Html> {
+  const name = formatRef(ref)
+  const named = await messageNamed(dex, name)
+  if (!named) return html`${name}`
+  return html`<a href="${addressOfRef(to, name)}">Message ${ref.number ?? ""} of “${conversationOf(named.row).title}”</a>`
+}
+
+function fixFilesHtml({ files, project }: KnownFix, to: Addresses): Html {
+  const items = files.map(
+    ({ path, added, removed }) =>
+      html`<li class="row" tabindex="-1">${project === undefined ? html`<span class="title">${path}</span>` : html`<a class="title" href="${to.file(project, path)}">${path}</a>`} <span class="count"><span class="added">+${added}</span> <span class="removed">−${removed}</span></span></li>`,
+  )
+  return html`<ul class="chain">${items}</ul>`
+}
+
+/** A message that a page of something else quotes. */
+type NamedMessage = { row: ConversationRow; message: StoredMessage; agent: string }
+
+const MOST_CHARS = 3_000
+
+/** Undefined where the ref names none that is there. */
+async function messageNamed(dex: Dex, ref: string): Promise<NamedMessage | undefined> {
+  const parsed = parseWholeRef(ref)
+  if (parsed?.number === undefined) return undefined
+  const store = await dex.store()
+  const row = await store.conversation(wholeOf(parsed))
+  const [message] = row ? await store.messages(row.ref, [parsed.number]) : []
+  if (!row || !message) return undefined
+  return { row, message, agent: (await agentNamed(dex, row.ref.source))?.name ?? row.ref.source }
+}
+
+/** The message as the reading page shows it, below the way to its conversation. */
+function namedMessageHtml(title: string, { row, message, agent }: NamedMessage, to: Addresses): Html {
+  const { number, role, parts, at } = message
+  const facts = at === undefined ? [] : [localMinute(at)]
+  const ref = formatRef(row.ref)
+  const shown = messageHtml(
+    { number, role, parts, facts },
+    {
+      agent,
+      root: row.project ?? "",
+      outcomes: new Map(),
+      mostChars: MOST_CHARS,
+      rest: () => html`<a class="rest" href="${to.read(ref, number)}">Show all of it</a>`,
+    },
+  )
+  return html`<section class="stands"><h2>${title}</h2><p><a href="${to.read(ref, number)}">Message ${number} of “${conversationOf(row).title}”</a></p>${shown}</section>`
 }

@@ -2,7 +2,7 @@ import { localDay } from "../../core/dates.ts"
 import { highlightedAs, highlightedLines } from "../../render/html/code-html.ts"
 import { type Html, html } from "../../render/html/html.ts"
 import type { ToldOwner } from "../../tools/blame/blame.ts"
-import { type Addresses, addressOfRef } from "../address.ts"
+import { type Addresses, addressOfRef } from "../page.ts"
 
 /** A line with its owner, as far as that is known. */
 export type OwnedLine = ToldOwner & {

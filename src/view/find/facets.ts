@@ -3,12 +3,12 @@ import { localDay, parseDate } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
 import { type Html, html } from "../../render/html/html.ts"
 import { many, projectName, shortPath } from "../../render/words.ts"
+import { parseQuery } from "../../search/query.ts"
 import { hiddenFrom } from "../../search/scope.ts"
 import type { ConversationSpan } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
-import type { Addresses } from "../address.ts"
-import { type MonthBar, monthBars } from "../charts/month-bars.ts"
-import { addressWith, type FindQuestion, type Narrowing } from "./asked.ts"
+import { type MonthBar, monthBars } from "../charts.ts"
+import type { Addresses } from "../page.ts"
 import { agentNames } from "./rows.ts"
 
 /** So many choices are seen at once; the others are folded. */
@@ -185,4 +185,36 @@ function form(asked: FindQuestion, to: Addresses): Html {
   const field = (name: string, value: string | undefined, says: string, hint: string) =>
     html`<label><span>${says}</span><input type="text" name="${name}" value="${value ?? ""}" placeholder="${hint}" autocomplete="off" spellcheck="false"></label>`
   return html`<form action="${to.find()}">${kept.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}${field("file", file, "A file it touched", "a part of its path")}${field("tool", tool, "A tool it used", "Bash, Edit, …")}<button>Narrow</button></form>`
+}
+
+/** What can be narrowed by a link, under the names that the search itself has for it. */
+const NARROWED_BY = ["source", "project", "from", "to", "file", "tool", "in"] as const
+
+export type Narrowing = Partial<Record<(typeof NARROWED_BY)[number], string>>
+
+/** What an address of the page asks for. */
+export type FindQuestion = { words: string; narrowed: Narrowing; offset: number }
+
+export function askedIn(query: URLSearchParams): FindQuestion {
+  const given = NARROWED_BY.map((name) => [name, (query.get(name) ?? "").trim()])
+  const offset = Number(query.get("offset"))
+  return {
+    words: (query.get("q") ?? "").trim(),
+    narrowed: Object.fromEntries(given.filter(([, value]) => value !== "")),
+    offset: Number.isSafeInteger(offset) && offset > 0 ? offset : 0,
+  }
+}
+
+/** Whether there is anything to look for in messages; `project:api` alone only narrows. */
+export function hasTerms({ words }: FindQuestion): boolean {
+  return parseQuery(words).terms.length > 0
+}
+
+/** The same question with something changed, from its first row on. `undefined` takes a narrowing back. */
+export function addressWith(
+  to: Addresses,
+  { words, narrowed }: FindQuestion,
+  change: { [Name in keyof Narrowing]?: string | undefined } & { q?: string; offset?: number | undefined } = {},
+): string {
+  return to.find({ q: words === "" ? undefined : words, ...narrowed, ...change })
 }

@@ -4,7 +4,7 @@ import { type Html, html } from "../../render/html/html.ts"
 import { many, projectName, shortPath, when } from "../../render/words.ts"
 import type { Dex } from "../../tools/context.ts"
 import { agentNamed } from "../../tools/resolve.ts"
-import type { Addresses } from "../address.ts"
+import type { Addresses } from "../page.ts"
 
 /** A conversation or a document that was found. */
 export type ResultRow = {

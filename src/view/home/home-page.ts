@@ -3,14 +3,16 @@ import { DAY_MS, localDay } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { type Html, html } from "../../render/html/html.ts"
-import { many } from "../../render/words.ts"
+import { age, many, projectName, shortPath, when } from "../../render/words.ts"
+import { dateRange } from "../../tools/fields.ts"
+import { list } from "../../tools/list/list.ts"
+import { agentNamed } from "../../tools/resolve.ts"
 import { stats } from "../../tools/stats/stats.ts"
+import { usage } from "../../tools/usage/usage.ts"
 import { message } from "../layout.ts"
 import { askTool, type PageRequest, type ViewPage } from "../page.ts"
-import type { SpentRange } from "../usage/spent-days.ts"
-import { lateSection } from "./late-section.ts"
-import { newestSection } from "./newest.ts"
-import { daysAsked } from "./spent-part.ts"
+import { type SpentRange, spentDays } from "../usage/spent-days.ts"
+import { choices, lateSection, rangeGiven, sectionPage } from "./late-section.ts"
 
 /** What happened lately: a year at a glance, the newest conversations, money, projects, and what is open. */
 export async function homePage(request: PageRequest): Promise<ViewPage> {
@@ -65,3 +67,61 @@ function rangeOf(days: number, { date_range }: OutputOf<typeof stats>, now: numb
 }
 
 const daysBefore = (day: string, count: number) => localDay(Date.parse(`${day}T12:00:00`) - count * DAY_MS)
+
+const NEWEST = 10
+
+/** The newest conversations. It follows what agents write while the page is open. */
+async function newestSection({ dex, to }: PageRequest): Promise<Html> {
+  const { conversations, total } = await askTool(dex, list, { limit: NEWEST })
+  const rows = await Promise.all(
+    conversations.map(async ({ id, title, project, source, date, message_count, commits, ...work }) => {
+      const agent = (await agentNamed(dex, source))?.name ?? source
+      return html`<li class="row" tabindex="-1"><a class="title" href="${to.read(id)}">${title}</a><p class="line"><time datetime="${date}" title="${when(date)}">${date === "" ? "no date" : `${age(date, dex.now())} ago`}</time><span title="${shortPath(project, dex.machine.home)}">${projectName(project)}</span><span>${agent}</span><span>${many(message_count, "message")}</span>${work.lines_added + work.lines_removed > 0 && html`<span><span class="added">+${work.lines_added}</span> <span class="removed">−${work.lines_removed}</span></span>`}${commits > 0 && html`<span>${many(commits, "commit")}</span>`}</p></li>`
+    }),
+  )
+  const more = total > NEWEST && html`<p class="note"><a href="${to.find()}">All ${many(total, "conversation")}</a></p>`
+  return html`<section class="newest" data-live="${to.to("newest")}"><h2>Newest</h2>${rows.length === 0 ? html`<p class="none">No conversation of a person.</p>` : html`<ol class="rows">${rows}</ol>`}${more}</section>`
+}
+
+export async function newestPart(request: PageRequest): Promise<ViewPage> {
+  return { title: "Newest", isPart: true, body: await newestSection(request) }
+}
+
+const LENGTHS = [30, 90]
+const TITLE = "Money and tokens"
+
+/** How many days the home page is about. */
+function daysAsked(query: URLSearchParams): number {
+  return LENGTHS.find((days) => String(days) === query.get("days")) ?? LENGTHS[0]!
+}
+
+/** Money and tokens by day and model. */
+export async function spentPart(request: PageRequest): Promise<ViewPage> {
+  const { dex, query, to } = request
+  const range = rangeGiven(query)
+  if (!dex.hasHistory()) return sectionPage(request, TITLE, html`<p class="none">No conversation was read yet.</p>`)
+  const spent = await askTool(dex, usage, { by: "month", limit: 1, ...range })
+  if (spent.total.answers === 0 && request.isLearning()) return sectionPage(request, TITLE, html``)
+  const today = localDay(dex.now())
+  const { from, to: until } = dateRange(range, dex.now())
+  const shown = {
+    from: from === undefined ? (spent.days[0]?.day ?? today) : localDay(from),
+    until: until === undefined ? today : localDay(until),
+  }
+  const links = choices(
+    LENGTHS.map((days) => [String(days), `${days} days`] as const),
+    String(daysAsked(query)),
+    (days) => to.to("", { days }),
+    "How many days",
+  )
+  const notes = [
+    ...(spent.plan === undefined ? [] : [`Money is the list price, covered by your plan (${spent.plan}).`]),
+    ...spent.notes,
+  ]
+  return sectionPage(
+    request,
+    TITLE,
+    html`<p class="note">${shown.from} to ${shown.until}</p>${spentDays(spent, shown)}${notes.map((note) => html`<p class="note">${note}</p>`)}`,
+    links,
+  )
+}

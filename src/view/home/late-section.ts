@@ -23,3 +23,17 @@ export function rangeGiven(query: URLSearchParams): { from?: string; to?: string
   const [from, to] = [query.get("from") ?? "", query.get("to") ?? ""]
   return { from: from !== "" ? from : undefined, to: to !== "" ? to : undefined }
 }
+
+/** The same page with another choice. */
+export function choices(
+  names: readonly (readonly [value: string, title: string])[],
+  chosen: string,
+  addressOf: (value: string) => string,
+  label: string,
+): Html {
+  const links = names.map(
+    ([value, title]) =>
+      html`<a href="${addressOf(value)}"${value === chosen && html` aria-current="true"`}>${title}</a>`,
+  )
+  return html`<nav class="choices" aria-label="${label}">${links}</nav>`
+}

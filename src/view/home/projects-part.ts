@@ -7,7 +7,7 @@ import type { Dex } from "../../tools/context.ts"
 import { dateRange } from "../../tools/fields.ts"
 import { usage } from "../../tools/usage/usage.ts"
 import { dollars, shortCount } from "../../usage/line.ts"
-import { stackBar } from "../charts/stack-bar.ts"
+import { stackBar } from "../charts.ts"
 import { askTool, type PageRequest, type ViewPage } from "../page.ts"
 import { rangeGiven, sectionPage } from "./late-section.ts"
 

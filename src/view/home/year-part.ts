@@ -4,12 +4,11 @@ import { type Html, html } from "../../render/html/html.ts"
 import { many } from "../../render/words.ts"
 import { usage } from "../../tools/usage/usage.ts"
 import { dollars, shortCount } from "../../usage/line.ts"
-import type { Addresses } from "../address.ts"
-import { type HeatDay, heatMap, heatMapStart } from "../charts/heat-map.ts"
+import { type HeatDay, heatMap, heatMapStart } from "../charts.ts"
+import type { Addresses } from "../page.ts"
 import { askTool, type PageRequest, type ViewPage } from "../page.ts"
 import type { UsageOutput } from "../usage/spent-days.ts"
-import { choices } from "./choices.ts"
-import { sectionPage } from "./late-section.ts"
+import { choices, sectionPage } from "./late-section.ts"
 
 /** What the strength of a day in the year's map stands for. */
 const AMOUNTS = ["tokens", "cost", "conversations"] as const

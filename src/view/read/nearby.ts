@@ -1,6 +1,11 @@
-import type { Ref } from "../../core/ref.ts"
+import { formatRef, type Ref } from "../../core/ref.ts"
 import { outcomesOf } from "../../render/fold.ts"
-import type { HistoryReader, StoredMessage } from "../../store/history/store.ts"
+import { type Html, html } from "../../render/html/html.ts"
+import { many } from "../../render/words.ts"
+import type { ConversationRow, HistoryReader, StoredMessage } from "../../store/history/store.ts"
+import type { Dex } from "../../tools/context.ts"
+import { conversationOf } from "../../tools/fields.ts"
+import type { Addresses } from "../page.ts"
 
 /**
  * A call shows its answer if that came within so many messages, as nearly all do. One that came later stands where it was
@@ -9,7 +14,7 @@ import type { HistoryReader, StoredMessage } from "../../store/history/store.ts"
 const NEAR = 30
 
 /** In which message a call was made, and in which it was answered. */
-export type MadeCall = { madeIn?: number; answeredIn?: number }
+type MadeCall = { madeIn?: number; answeredIn?: number }
 
 export type Nearby = {
   messages: StoredMessage[]
@@ -50,4 +55,24 @@ function callsIn(messages: readonly StoredMessage[]): Map<string, MadeCall> {
       calls.set(part.call_id, { ...known, [part.type === "tool_call" ? "madeIn" : "answeredIn"]: number })
     }
   return calls
+}
+
+export type Subagents = { all: ConversationRow[]; byCall: Map<string, ConversationRow> }
+
+export async function subagentsOf(dex: Dex, row: ConversationRow): Promise<Subagents> {
+  const store = await dex.store()
+  const { rows } = await store.list({
+    conversation: row.ref,
+    kinds: ["subagent"],
+    limit: 500,
+    offset: 0,
+    inside: dex.project,
+  })
+  const all = rows.filter(({ parent }) => parent?.id === row.ref.id)
+  return { all, byCall: new Map(all.flatMap((one) => (one.parent?.call_id ? [[one.parent.call_id, one]] : []))) }
+}
+
+export function subagentHtml(row: ConversationRow, to: Addresses): Html {
+  const { title, message_count } = conversationOf(row)
+  return html`<a class="subagent" href="${to.read(formatRef(row.ref))}"><b>Subagent</b> ${title} <span class="facts">${many(message_count, "message")}</span></a>`
 }

@@ -1,16 +1,13 @@
 import { localMinute } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
-import { formatRef } from "../../core/ref.ts"
+import { formatRef, type Ref } from "../../core/ref.ts"
 import { type Html, html } from "../../render/html/html.ts"
 import { messageHtml, type PageMessage, type PageOptions } from "../../render/html/message-html.ts"
-import type { StoredMessage } from "../../store/history/store.ts"
+import type { HistoryReader, StoredMessage } from "../../store/history/store.ts"
 import { messageState } from "../../tools/view.ts"
-import type { Addresses } from "../address.ts"
-import type { ConversationRead } from "./asked.ts"
-import { keptHtml } from "./kept-html.ts"
-import { type Nearby, readNearby } from "./nearby.ts"
+import type { Addresses, ConversationRead } from "../page.ts"
+import { type Nearby, readNearby, type Subagents, subagentHtml } from "./nearby.ts"
 import type { Versions } from "./shape.ts"
-import { type Subagents, subagentHtml } from "./subagents.ts"
 
 /** How many messages are one part of the page: several screens, and made in a moment. */
 const AT_ONCE = 50
@@ -96,4 +93,45 @@ function withModels(messages: StoredMessage[]): PageMessage[] {
     const facts = [at === undefined ? "" : localMinute(at), isNew ? model : "", state ?? ""].filter((one) => one !== "")
     return { number, role, parts, facts }
   })
+}
+
+/** Enough for a thousand messages and more. The oldest go first. */
+const MOST_KEPT_CHARS = 4_000_000
+
+type Kept = { stamp: string; shown: Html | undefined }
+type KeptHtml = { byMessage: Map<string, Kept>; chars: number }
+
+/** Of each history, what was made of its messages. Another one, or one that was opened anew, begins with nothing. */
+const keptOf = new WeakMap<HistoryReader, KeptHtml>()
+
+/**
+ * The HTML of a message, made once for each version of it: the stamp says the versions of everything that it shows.
+ */
+function keptHtml(
+  store: HistoryReader,
+  message: { ref: Ref; number: number; stamp: string },
+  make: () => Html | undefined,
+): Html | undefined {
+  const kept = keptOf.get(store) ?? { byMessage: new Map(), chars: 0 }
+  keptOf.set(store, kept)
+  const name = `${formatRef(message.ref)}#${message.number}`
+  const known = kept.byMessage.get(name)
+  if (known) drop(kept, name, known)
+  const now = known?.stamp === message.stamp ? known : { stamp: message.stamp, shown: make() }
+  kept.byMessage.set(name, now)
+  kept.chars += sizeOf(now)
+  for (const [oldest, one] of kept.byMessage) {
+    if (kept.chars <= MOST_KEPT_CHARS) break
+    drop(kept, oldest, one)
+  }
+  return now.shown
+}
+
+function drop(kept: KeptHtml, name: string, one: Kept): void {
+  kept.byMessage.delete(name)
+  kept.chars -= sizeOf(one)
+}
+
+function sizeOf({ stamp, shown }: Kept): number {
+  return stamp.length + (shown?.html.length ?? 0)
 }

@@ -8,7 +8,7 @@ import type { ConversationRow } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
 import { conversationOf } from "../../tools/fields.ts"
 import type { PageRequest, ViewPage } from "../page.ts"
-import { conversationAsked } from "./asked.ts"
+import { conversationAsked } from "../page.ts"
 
 const AT_ONCE = 20
 const MOST_CHARS = 20_000

@@ -8,14 +8,12 @@ import type { Dex } from "../../tools/context.ts"
 import { conversationOf } from "../../tools/fields.ts"
 import { paidSettings } from "../../tools/usage/payments.ts"
 import { actionForm } from "../actions.ts"
-import type { Addresses } from "../address.ts"
-import type { PageRequest, ViewPage } from "../page.ts"
-import { type ConversationRead, conversationAsked } from "./asked.ts"
-import { readNearby } from "./nearby.ts"
+import type { Addresses, PageRequest, ViewPage } from "../page.ts"
+import { type ConversationRead, conversationAsked } from "../page.ts"
+import { readNearby, type Subagents, subagentsOf } from "./nearby.ts"
 import { partHtml, partsOf, partWith } from "./part-html.ts"
 import { type ConversationShape, shapeOf, versionsNow, versionsOfUnread } from "./shape.ts"
 import { factsHtml, outlineHtml } from "./sides.ts"
-import { type Subagents, subagentsOf } from "./subagents.ts"
 
 /** A conversation, from the message that was asked for on. */
 export async function readPage(request: PageRequest): Promise<ViewPage> {

@@ -5,10 +5,10 @@ import { type Html, html } from "../../render/html/html.ts"
 import { many } from "../../render/words.ts"
 import type { ConversationRow } from "../../store/history/store.ts"
 import { conversationOf } from "../../tools/fields.ts"
-import type { Addresses } from "../address.ts"
-import { lineChart } from "../charts/line-chart.ts"
+import { lineChart } from "../charts.ts"
+import type { Addresses } from "../page.ts"
+import type { Subagents } from "./nearby.ts"
 import type { ConversationShape, Mark } from "./shape.ts"
-import type { Subagents } from "./subagents.ts"
 
 const MOST_FILES = 30
 const MOST_COMMANDS = 15

@@ -3,8 +3,7 @@ import { type Html, html } from "../../render/html/html.ts"
 import type { usage } from "../../tools/usage/usage.ts"
 import { dollars, shortCount } from "../../usage/line.ts"
 import { daysBetween, localMonth, localWeek } from "../../usage/periods.ts"
-import { dayBars } from "../charts/day-bars.ts"
-import { swatch } from "../charts/stack-bar.ts"
+import { dayBars, swatch } from "../charts.ts"
 
 export type UsageOutput = OutputOf<typeof usage>
 type Day = UsageOutput["days"][number]

@@ -6,10 +6,9 @@ import { agentNamed } from "../../tools/resolve.ts"
 import { USAGE_GROUPS, type UsageGroup, usage } from "../../tools/usage/usage.ts"
 import { dollars, shortCount } from "../../usage/line.ts"
 import { BLOCK_MS } from "../../usage/periods.ts"
-import { stackBar, swatch } from "../charts/stack-bar.ts"
+import { stackBar, swatch } from "../charts.ts"
 import { message } from "../layout.ts"
 import { askTool, type PageRequest, type ViewPage } from "../page.ts"
-import { GROUP_NAMES } from "./group-names.ts"
 import { spentDays, type UsageOutput } from "./spent-days.ts"
 
 const FILTERS = ["project", "source", "model", "from", "to"] as const
@@ -214,4 +213,19 @@ async function labelOf(
     case "pull_request":
       return html`${key.replace(/^https?:\/\//, "")}`
   }
+}
+
+/** What use is summed up by, as people say it. */
+const GROUP_NAMES: Record<UsageGroup, string> = {
+  day: "Day",
+  week: "Week",
+  month: "Month",
+  block: "Five hours",
+  project: "Project",
+  agent: "Agent",
+  model: "Model",
+  branch: "Branch",
+  conversation: "Conversation",
+  commit: "Commit",
+  pull_request: "Pull request",
 }

@@ -1,13 +1,13 @@
 import { existsSync } from "node:fs"
-import type { Home } from "../config/home.ts"
-import { loadSettings } from "../config/load.ts"
-import { writeSetting } from "../config/write.ts"
-import { hooksChoice } from "../integrations/record.ts"
-import { recordFile } from "../integrations/wiring.ts"
-import { paint, safeLine, type Terminal, wrap } from "../render/terminal.ts"
-import { many, when } from "../render/words.ts"
-import type { KeptSuggestion, Suggestions } from "../store/suggestions/suggestions.ts"
-import { asTyped } from "./print/as-typed.ts"
+import type { Home } from "../../config/home.ts"
+import { loadSettings } from "../../config/load.ts"
+import { writeSetting } from "../../config/write.ts"
+import { hooksChoice } from "../../integrations/record.ts"
+import { recordFile } from "../../integrations/wiring.ts"
+import { paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
+import { many, when } from "../../render/words.ts"
+import type { KeptSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
+import { asTyped } from "../print/words.ts"
 
 /** So long hooks only note down what they would have said. */
 const LISTENS_MS = 7 * 86_400_000

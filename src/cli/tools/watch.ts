@@ -1,8 +1,8 @@
 import { realpathSync } from "node:fs"
-import { choice, flag, listOf, object, optional, text } from "../core/schema.ts"
-import { defineTool } from "../core/tool.ts"
-import type { Dex } from "../tools/context.ts"
-import { stateShape } from "../watch/state.ts"
+import { choice, flag, listOf, object, optional, text } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../../tools/context.ts"
+import { stateShape } from "../../watch/state.ts"
 
 // Not among the tools: only a person starts what goes on running.
 
@@ -34,7 +34,7 @@ export const watch = defineTool({
   cli: { group: "Keep", short: { y: "yes" }, example: "dex watch" },
   run: async (dex: Dex, input) => {
     if (input.install || input.uninstall) {
-      const { changeService } = await import("../integrations/watch-service.ts")
+      const { changeService } = await import("../../integrations/watch-service.ts")
       const wanted = input.install ? "install" : "uninstall"
       const program = { node: process.execPath, script: realpathSync(process.argv[1]!) }
       const changed = changeService(
@@ -45,7 +45,7 @@ export const watch = defineTool({
       return { ...(await stateOf(dex)), ...changed }
     }
     if (input.remove) {
-      const { optOut } = await import("../config/projects.ts")
+      const { optOut } = await import("../../config/projects.ts")
       return { ...(await stateOf(dex)), removed: optOut(dex.home, dex.project) ? dex.project : undefined }
     }
     return stateOf(dex)
@@ -55,7 +55,7 @@ export const watch = defineTool({
 })
 
 async function stateOf(dex: Dex) {
-  const { isRunning, readState } = await import("../watch/instance.ts")
+  const { isRunning, readState } = await import("../../watch/instance.ts")
   if (!isRunning(dex.home)) return { running: false }
   const state = readState(dex.home)
   return { running: true, state }

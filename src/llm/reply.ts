@@ -39,3 +39,42 @@ function readInput(raw: string): { ok: object } | { wrong: string } {
     return { wrong: "The arguments are not valid JSON." }
   }
 }
+
+/**
+ * The JSON in a model's reply: the whole of it, or inside a fence, or after some words. Undefined when there is none
+ * that is whole; nothing is mended.
+ */
+export function jsonIn(text: string): unknown {
+  const fenced = text.split("```").flatMap((piece, i) => (i % 2 === 1 ? [piece.replace(/^[a-z]*\n/i, "")] : []))
+  const first = text.search(/[[{]/)
+  const last = Math.max(text.lastIndexOf("}"), text.lastIndexOf("]"))
+  for (const candidate of [text, ...fenced, first === -1 ? "" : text.slice(first, last + 1)]) {
+    try {
+      return JSON.parse(candidate)
+    } catch {
+      // the next one may be
+    }
+  }
+  return undefined
+}
+
+/** `cost_usd`: where the one who was asked says it; the sum of what was said. */
+export type ModelUsage = { input: number; output: number; is_estimate: boolean; cost_usd?: number }
+
+export function addModelUsage(total: ModelUsage, { input, output, is_estimate, cost_usd }: ModelUsage): void {
+  total.input += input
+  total.output += output
+  total.is_estimate ||= is_estimate
+  if (cost_usd !== undefined) total.cost_usd = (total.cost_usd ?? 0) + cost_usd
+}
+
+/** What was used since. */
+export function usedSince<U extends ModelUsage & { requests: number }>(now: U, before: U): U {
+  return {
+    ...now,
+    input: now.input - before.input,
+    output: now.output - before.output,
+    requests: now.requests - before.requests,
+    cost_usd: now.cost_usd === undefined ? undefined : now.cost_usd - (before.cost_usd ?? 0),
+  }
+}

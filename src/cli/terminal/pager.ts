@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import { terminalOf } from "../render/terminal.ts"
+import { terminalOf } from "../../render/terminal.ts"
 
 type Env = Record<string, string | undefined>
 

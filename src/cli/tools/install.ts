@@ -1,8 +1,8 @@
 import { realpathSync } from "node:fs"
-import { agents, isOwn } from "../agents/registry.ts"
-import { choice, flag, integer, listOf, object, optional, text, withDefault } from "../core/schema.ts"
-import { defineTool } from "../core/tool.ts"
-import type { Dex } from "../tools/context.ts"
+import { agents, isOwn } from "../../agents/registry.ts"
+import { choice, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../../tools/context.ts"
 
 // Not among the tools: only a person gives an agent something to start.
 
@@ -74,14 +74,14 @@ export const install = defineTool({
   cli: { group: "Agents", common: true, positional: "agents", short: { y: "yes" }, example: "dex install" },
   run: async (dex: Dex, input) => {
     if (input.check === true) {
-      const { check } = await import("../integrations/check.ts")
+      const { check } = await import("../../integrations/check.ts")
       return { ...(await check(contextOf(dex), input.agents)), files: [], asked: false }
     }
-    const { wireAgents } = await import("../integrations/wiring.ts")
+    const { wireAgents } = await import("../../integrations/wiring.ts")
     const hooks = input.no_hooks ? false : (input.speak ?? input.hooks)
     const report = await wireAgents(contextOf(dex), input.agents, input.yes === true, hooks)
     if (input.yes && input.speak && hooks) {
-      const { writeSetting } = await import("../config/write.ts")
+      const { writeSetting } = await import("../../config/write.ts")
       writeSetting(dex.home.config, "proactive.mode", "speak")
     }
     const only_read = input.agents.length > 0 ? [] : await onlyRead(dex, report.agents)
@@ -105,7 +105,7 @@ export const uninstall = defineTool({
   output: wiring,
   cli: { group: "Agents", positional: "agents", short: { y: "yes" }, example: "dex uninstall" },
   run: async (dex: Dex, input) => {
-    const { unwireAgents } = await import("../integrations/wiring.ts")
+    const { unwireAgents } = await import("../../integrations/wiring.ts")
     return unwireAgents(contextOf(dex), input.agents, input.yes === true)
   },
   found: (output) => !output.asked && output.files.length > 0 && !output.files.some(({ problem }) => problem),

@@ -1,0 +1,140 @@
+import { homedir } from "node:os"
+import { createDex } from "../../app/dex.ts"
+import { VERSION } from "../../app/version.ts"
+import { dexHome } from "../../config/home.ts"
+import { loadSettings } from "../../config/load.ts"
+import { KEYS_FOR, keyPlace } from "../../config/secret.ts"
+import { splitNames } from "../../config/settings.ts"
+import { writeKey, writeSetting } from "../../config/write.ts"
+import { DexError } from "../../core/error.ts"
+import { isAgentProvider } from "../../core/model-run.ts"
+import { isInstalled, loadWirings, type Wirable } from "../../integrations/agents.ts"
+import { hooksChoice, readRecord } from "../../integrations/record.ts"
+import { recordFile } from "../../integrations/wiring.ts"
+import { terminalOf, wrap } from "../../render/terminal.ts"
+import { shortPath } from "../../render/words.ts"
+import { isTerminal } from "./confirm.ts"
+
+/**
+ * Where an agent is to write the answers: says on a terminal what would be sent to whom, and asks once. The answer is
+ * kept in the user's settings. In a pipe nobody is asked; then whoever opens the model refuses.
+ */
+export async function agreeToAgent(env: Record<string, string | undefined>): Promise<void> {
+  const home = dexHome(env)
+  const { settings } = loadSettings({ file: home.config, env })
+  const provider = settings["llm.provider"]
+  if (!isAgentProvider(provider) || !isTerminal()) return
+  const { chooseAgent, mustBeThere, agentName, whatIsSent } = await import("../../headless/choose.ts")
+  const chosen = mustBeThere(await chooseAgent(provider, env), env)
+  const allowed = splitNames(settings["llm.allowed_agents"])
+  if (allowed.includes(chosen.agent.source)) return
+  const { columns } = terminalOf(process.stderr, env)
+  process.stderr.write(`${wrap(whatIsSent(chosen), columns).join("\n")}\n`)
+  const { confirm, isCancel } = await import("@clack/prompts")
+  const message = `Let dex ask ${agentName(chosen)} from now on?`
+  const yes = await confirm({ message, initialValue: false, output: process.stderr })
+  if (isCancel(yes) || !yes)
+    throw new DexError("cancelled", "Nothing was sent. For answers without a model: dex config unset llm.provider")
+  writeSetting(home.config, "llm.allowed_agents", [...allowed, chosen.agent.source].join(","))
+}
+
+const MOST_BYTES = 64 << 10
+
+/** Asks for a server's key without showing it, or takes it from a pipe, and keeps it where only its owner can read it. */
+export async function askKey(name: string): Promise<number> {
+  const of = KEYS_FOR.find((server) => server === name)
+  if (of === undefined)
+    throw new DexError("usage", `Which key? One of: ${KEYS_FOR.map((server) => `${server}.api_key`).join(", ")}.`)
+  const home = dexHome(process.env)
+  const key = process.stdin.isTTY ? await typedKey(of) : await pipedKey()
+  if (key === "")
+    throw new DexError("usage", "No key was given, so nothing was changed. On a terminal dex asks for it.")
+  const file = writeKey(home, of, key)
+  const user = process.env.HOME ?? homedir()
+  process.stdout.write(`The key is stored in ${shortPath(file, user)}, which only you can read.\n`)
+  const { settings } = loadSettings({ file: home.config, env: process.env })
+  const used = keyPlace(of, settings, { env: process.env, home: user })
+  if (used?.from === "environment") process.stderr.write(`$${used.place} is set and wins.\n`)
+  return 0
+}
+
+async function typedKey(of: string): Promise<string> {
+  const { isCancel, password } = await import("@clack/prompts")
+  const key = await password({ message: `The key for ${of} (it is not shown)`, mask: "*", output: process.stderr })
+  if (isCancel(key)) throw new DexError("cancelled", "Nothing was changed.")
+  return (key ?? "").trim()
+}
+
+async function pipedKey(): Promise<string> {
+  let text = ""
+  for await (const chunk of process.stdin.setEncoding("utf8") as AsyncIterable<string>) {
+    text += chunk
+    if (text.length > MOST_BYTES) throw new DexError("key", "That is too long for a key. Nothing was changed.")
+  }
+  return text.trim()
+}
+
+type WiringInput = {
+  agents: string[]
+  yes?: boolean
+  check?: boolean
+  hooks?: boolean
+  speak?: boolean
+  no_hooks?: boolean
+}
+
+/**
+ * Before the changes are worked out, on a terminal: says which agents were found, and asks which of them to connect and
+ * whether dex may make suggestions, unless the command line or an earlier run says it.
+ */
+export async function chooseWiring<I extends WiringInput>(input: I): Promise<I> {
+  if (input.yes || input.check || !isTerminal()) return input
+  const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
+  try {
+    const record = recordFile(dex.home.dir)
+    const found = (await loadWirings()).filter((agent) => isInstalled(agent, dex.machine))
+    if (found.length === 0) return input
+    process.stdout.write(`Found: ${found.map(({ title }) => title).join(", ")}\n`)
+    const wired = new Set(Object.values(readRecord(record)).map(({ agent }) => agent))
+    const agents = input.agents.length > 0 ? input.agents : await chosenAgents(found, wired)
+    const isSaid = [input.hooks, input.speak, input.no_hooks].some((said) => said !== undefined)
+    return { ...input, agents, ...(!isSaid && hooksChoice(record) === undefined && (await suggestionsChoice())) }
+  } finally {
+    dex.close()
+  }
+}
+
+/** None where all of them are meant. Where all are connected there is nothing to choose. */
+async function chosenAgents(found: readonly Wirable[], wired: ReadonlySet<string>): Promise<string[]> {
+  const connected = found.map(({ agent }) => agent).filter((agent) => wired.has(agent))
+  if (found.length === 1 || connected.length === found.length) return []
+  const { multiselect, isCancel } = await import("@clack/prompts")
+  const chosen = await multiselect({
+    message: "Connect which agents?",
+    options: found.map(({ agent, title }) => ({
+      value: agent,
+      label: title,
+      hint: wired.has(agent) ? "connected" : undefined,
+    })),
+    initialValues: connected.length > 0 ? connected : found.map(({ agent }) => agent),
+    output: process.stderr,
+  })
+  if (isCancel(chosen)) throw new DexError("cancelled", "Nothing was changed.")
+  return chosen.length === found.length ? [] : chosen
+}
+
+async function suggestionsChoice(): Promise<Pick<WiringInput, "hooks" | "speak" | "no_hooks">> {
+  const { select, isCancel } = await import("@clack/prompts")
+  const chosen = await select({
+    message: "Let dex suggest past fixes, decisions and files to your agents?",
+    options: [
+      { value: "week", label: "Silent for a week", hint: "logs what it would say; then you decide" },
+      { value: "on", label: "On" },
+      { value: "off", label: "Off" },
+    ],
+    output: process.stderr,
+  })
+  if (isCancel(chosen)) throw new DexError("cancelled", "Nothing was changed.")
+  if (chosen === "off") return { no_hooks: true }
+  return chosen === "on" ? { speak: true } : { hooks: true }
+}

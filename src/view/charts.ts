@@ -1,0 +1,178 @@
+import { localDay } from "../core/dates.ts"
+import { type Html, html } from "../render/html/html.ts"
+import { many } from "../render/words.ts"
+import type { LevelCounts } from "../tools/blame/told-owner.ts"
+import { daysBetween, localWeek } from "../usage/periods.ts"
+
+/** A day's column: what it is made of, in the order of the colours, and what it says when one points at it. */
+type DayColumn = { day: string; parts: number[]; says: string }
+
+const DAYS_HEIGHT = 100
+const DAY_STEP = 10
+const DAY_GAP = 2
+
+/** Columns of days, each stacked of its parts. Words stand beside it, not in it: it is as wide as there is room. */
+export function dayBars(columns: DayColumn[], label: string, most: string): Html {
+  const sums = columns.map(({ parts }) => parts.reduce((sum, part) => sum + part, 0))
+  const highest = Math.max(...sums, 1e-9)
+  const drawn = columns.map(({ parts, says }, i) => {
+    let top = DAYS_HEIGHT
+    const rects = parts.map((part, colour) => {
+      const height = (part / highest) * DAYS_HEIGHT
+      top -= height
+      return (
+        height > 0 &&
+        html`<rect class="colour${colour}" x="${i * DAY_STEP}" y="${top.toFixed(2)}" width="${DAY_STEP - DAY_GAP}" height="${height.toFixed(2)}"/>`
+      )
+    })
+    return html`<g><title>${says}</title><rect class="behind" x="${i * DAY_STEP}" y="0" width="${DAY_STEP}" height="${DAYS_HEIGHT}"/>${rects}</g>`
+  })
+  const [first, last] = [columns[0]?.day ?? "", columns.at(-1)?.day ?? ""]
+  return html`<div class="day-bars"><p class="most" aria-hidden="true">${most}</p><svg viewBox="0 0 ${Math.max(1, columns.length * DAY_STEP - DAY_GAP)} ${DAYS_HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}">${drawn}</svg><p class="ends" aria-hidden="true"><span>${first}</span><span>${last}</span></p></div>`
+}
+
+/** A day on which something was done: how much, in a number and in words, and where it leads. */
+export type HeatDay = { day: string; amount: number; says: string; address: string }
+
+const WEEKS = 53
+const CELL_STEP = 14
+const CELL = 11
+const LEFT = 30
+const TOP = 18
+const LEVELS = 4
+const WEEKDAYS = ["Mon", "", "Wed", "", "Fri", "", ""]
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+/** The first day that a year's map until this day shows: a Monday. */
+export function heatMapStart(until: string): string {
+  const monday = new Date(`${localWeek(noon(until))}T12:00:00`)
+  monday.setDate(monday.getDate() - (WEEKS - 1) * 7)
+  return localDay(monday.getTime())
+}
+
+/** A year as a calendar, a week in each column. The stronger a day, the more was done; four strengths, as many days in each. */
+export function heatMap(days: HeatDay[], until: string, label: string): Html {
+  const byDay = new Map(days.map((one) => [one.day, one]))
+  const all = daysBetween(heatMapStart(until), until)
+  const levelOf = levels(days.map(({ amount }) => amount))
+  const cells = all.map((day, i) => {
+    const x = LEFT + Math.floor(i / 7) * CELL_STEP
+    const y = TOP + (i % 7) * CELL_STEP
+    const one = byDay.get(day)
+    const rect = (level: number) =>
+      html`<rect class="heat${level}" x="${x}" y="${y}" width="${CELL}" height="${CELL}" rx="2"/>`
+    if (!one || one.amount === 0) return rect(0)
+    return html`<a href="${one.address}" tabindex="-1" aria-label="${one.says}"><title>${one.says}</title>${rect(levelOf(one.amount))}</a>`
+  })
+  const months = all.flatMap((day, i) =>
+    day.endsWith("-01") && i < all.length - 14
+      ? [html`<text x="${LEFT + Math.ceil(i / 7) * CELL_STEP}" y="11">${MONTHS[Number(day.slice(5, 7)) - 1]!}</text>`]
+      : [],
+  )
+  const weekdays = WEEKDAYS.map(
+    (name, i) => name !== "" && html`<text x="0" y="${TOP + i * CELL_STEP + CELL - 1.5}">${name}</text>`,
+  )
+  return html`<div class="heat-map"><svg viewBox="0 0 ${LEFT + WEEKS * CELL_STEP} ${TOP + 7 * CELL_STEP}" role="group" aria-label="${label}"><g aria-hidden="true">${months}${weekdays}</g>${cells}</svg></div>`
+}
+
+/** Which of the four strengths an amount has among all of them. */
+function levels(amounts: number[]): (amount: number) => number {
+  const sorted = amounts.filter((amount) => amount > 0).sort((a, b) => a - b)
+  const edges = Array.from({ length: LEVELS - 1 }, (_, i) => sorted[Math.ceil(((i + 1) * sorted.length) / LEVELS) - 1]!)
+  return (amount) => 1 + edges.filter((edge) => amount > edge).length
+}
+
+const noon = (day: string) => Date.parse(`${day}T12:00:00`)
+
+const LINE_WIDTH = 260
+const LINE_HEIGHT = 48
+const MOST_POINTS = 130
+
+/** How a sum grew: a line with the area below it. */
+export function lineChart(values: number[], label: string): Html {
+  const most = Math.max(...values.slice(-1), 1e-9)
+  const step = Math.max(1, Math.ceil(values.length / MOST_POINTS))
+  const kept = values.filter((_, i) => i % step === 0 || i === values.length - 1)
+  const x = (i: number) => (kept.length === 1 ? LINE_WIDTH : (i / (kept.length - 1)) * LINE_WIDTH).toFixed(1)
+  const y = (value: number) => (LINE_HEIGHT - 2 - (value / most) * (LINE_HEIGHT - 6)).toFixed(1)
+  const line = kept.map((value, i) => `${x(i)},${y(value)}`).join(" ")
+  return html`<svg class="line" viewBox="0 0 ${LINE_WIDTH} ${LINE_HEIGHT}" role="img" aria-label="${label}" preserveAspectRatio="none"><polygon points="0,${LINE_HEIGHT} ${line} ${LINE_WIDTH},${LINE_HEIGHT}"/><polyline points="${line}"/></svg>`
+}
+
+export type MonthBar = {
+  /** 2026-11 */
+  month: string
+  count: number
+  address: string
+  isChosen: boolean
+}
+
+const MONTHS_HEIGHT = 56
+const MONTH_STEP = 12
+const MONTH_GAP = 3
+/** What is there can be seen, however little it is. */
+const LEAST_BAR = 2
+
+/** How much there was in each month; a bar is a link to it. */
+export function monthBars(bars: readonly MonthBar[], label: string, says: (bar: MonthBar) => string): Html {
+  const most = Math.max(1, ...bars.map(({ count }) => count))
+  const width = bars.length * MONTH_STEP - MONTH_GAP
+  const drawn = bars.map((bar, i) => {
+    const height = bar.count === 0 ? 0 : Math.max(LEAST_BAR, (bar.count / most) * (MONTHS_HEIGHT - 4))
+    const rects = html`<rect class="room" x="${i * MONTH_STEP}" y="0" width="${MONTH_STEP}" height="${MONTHS_HEIGHT}"/><rect class="bar" x="${i * MONTH_STEP}" y="${(MONTHS_HEIGHT - height).toFixed(1)}" width="${MONTH_STEP - MONTH_GAP}" height="${height.toFixed(1)}" rx="1"/>`
+    if (bar.count === 0) return html`<g><title>${says(bar)}</title>${rects}</g>`
+    return html`<a href="${bar.address}" aria-label="${says(bar)}"${bar.isChosen && html` class="chosen" aria-current="true"`}><title>${says(bar)}</title>${rects}</a>`
+  })
+  // A picture with links in it is a group: an image would hide them from whoever cannot see it.
+  return html`<svg class="months" viewBox="0 0 ${width} ${MONTHS_HEIGHT}" role="group" aria-label="${label}">${drawn}</svg>`
+}
+
+const SHARE_WIDTH = 1000
+const LEVEL_NAMES = ["proved", "likely", "unknown"] as const
+
+/** How many lines are proved, likely and unknown: a bar, and the same in words. */
+export function shareBar(counts: LevelCounts): Html {
+  const { total } = counts
+  if (total === 0) return html``
+  let from = 0
+  const pieces = LEVEL_NAMES.map((level) => {
+    const width = (counts[level] / total) * SHARE_WIDTH
+    const piece = html`<rect class="${level}" x="${from.toFixed(1)}" y="0" width="${width.toFixed(1)}" height="10"/>`
+    from += width
+    return piece
+  })
+  const said = LEVEL_NAMES.map((level) => `${counts[level]} ${level}`).join(", ")
+  const legend = LEVEL_NAMES.map(
+    (level) =>
+      html`<span><i class="level ${level}" aria-hidden="true"></i>${counts[level]} ${level} <span class="share">${percent(counts[level], total)}</span></span>`,
+  )
+  return html`<figure class="shares"><svg viewBox="0 0 ${SHARE_WIDTH} 10" preserveAspectRatio="none" role="img" aria-label="${many(total, "line")}: ${said}">${pieces}</svg><figcaption>${legend}</figcaption></figure>`
+}
+
+/** Nothing that is there is said to be 0 %, and nothing but all to be 100 %. */
+function percent(part: number, all: number): string {
+  const share = (part / all) * 100
+  if (part > 0 && share < 1) return "under 1 %"
+  return `${part < all ? Math.min(99, Math.round(share)) : 100} %`
+}
+
+const STACK_WIDTH = 100
+
+/** One bar, stacked of its parts in the order of the colours; `most` is as long as the longest beside it. */
+export function stackBar(parts: number[], most: number, label: string): Html {
+  let x = 0
+  const rects = parts.map((part, colour) => {
+    const width = (part / Math.max(most, 1e-9)) * STACK_WIDTH
+    const rect =
+      width > 0 &&
+      html`<rect class="colour${colour}" x="${x.toFixed(2)}" y="0" width="${width.toFixed(2)}" height="10"/>`
+    x += width
+    return rect
+  })
+  return html`<svg class="stack" viewBox="0 0 ${STACK_WIDTH} 10" preserveAspectRatio="none" role="img" aria-label="${label}">${rects}</svg>`
+}
+
+/** What a colour of the bars means. */
+export function swatch(colour: number): Html {
+  return html`<svg class="swatch" viewBox="0 0 10 10" aria-hidden="true"><rect class="colour${colour}" width="10" height="10" rx="2"/></svg>`
+}
