@@ -223,10 +223,10 @@ function sizeOf(history: Exchange[]): number {
   return estimateTokens(JSON.stringify(history.flatMap(messagesOf)))
 }
 
-/** One question, as `dex chat "…" --json` asks it. */
+/** One question, as `dex ask --interactive "…" --json` asks it. */
 export async function run(dex: Dex, input: ChatInput): Promise<AskAnswer> {
   if (input.query === undefined)
-    throw new DexError("usage", 'What is the question? dex chat "how do we retry failed webhooks" --json')
+    throw new DexError("usage", 'What is the question? dex ask "how do we retry failed webhooks" --json')
   if (input.opencode) throw new DexError("usage", "OpenCode has no --json here. Leave out --json or --opencode.")
   const { chat, kept } = await startChat(dex, input)
   kept.question(input.query)

@@ -26,6 +26,13 @@ export const chat = defineTool({
     positional: "query",
     short: { i: "interactive", u: "use_case", c: "collections" },
     example: 'dex chat "how do we retry failed webhooks" -i',
+    formOf: {
+      command: "ask",
+      option: "interactive",
+      alone: true,
+      now: "dex ask",
+      example: 'dex ask --interactive "how do we retry failed webhooks"',
+    },
   },
   run: async (dex: Dex, input) => (await import("./chat.run.ts")).run(dex, input),
   found: (output) => output.sources.length > 0,

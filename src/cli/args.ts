@@ -47,18 +47,7 @@ export type Typed = {
 /** What was typed, read by the tool's own schema. Throws a DexError that says what is wrong and what to type. */
 export function readArguments(tool: Tool<never>, argv: string[]): Typed {
   const flags = flagsOf(tool)
-  const options: Options = {
-    json: { type: "boolean", short: "j" },
-    help: { type: "boolean", short: "h" },
-    ...(tool.cli.paged && { "no-pager": { type: "boolean" } }),
-  }
-  for (const flag of flags)
-    for (const [i, name] of namesOf(flag).entries())
-      options[name] = {
-        type: flag.schema.type === "boolean" ? "boolean" : "string",
-        ...(flag.schema.type === "array" && { multiple: true }),
-        ...(flag.shorts[i] !== undefined && { short: flag.shorts[i] }),
-      }
+  const options = optionsOf(tool, flags)
   const { values, positionals } = parse(tool, argv, options)
   const input: Record<string, unknown> = {}
   for (const flag of flags) {
@@ -76,6 +65,29 @@ export function readArguments(tool: Tool<never>, argv: string[]): Typed {
   if ("wrong" in result)
     throw new DexError("usage", `${sayField(tool, result.wrong, input)}. See: dex ${tool.name} --help`)
   return { input: result.ok, json: values.json === true, help, pager, limited }
+}
+
+/** Whether anything but options is typed, or help is. */
+export function hasWords(tool: Tool<never>, argv: string[]): boolean {
+  const options = optionsOf(tool, flagsOf(tool))
+  const { values, positionals } = parseArgs({ args: argv, options, allowPositionals: true, strict: false })
+  return positionals.length > 0 || values.help === true
+}
+
+function optionsOf(tool: Tool<never>, flags: readonly Flag[]): Options {
+  const options: Options = {
+    json: { type: "boolean", short: "j" },
+    help: { type: "boolean", short: "h" },
+    ...(tool.cli.paged && { "no-pager": { type: "boolean" } }),
+  }
+  for (const flag of flags)
+    for (const [i, name] of namesOf(flag).entries())
+      options[name] = {
+        type: flag.schema.type === "boolean" ? "boolean" : "string",
+        ...(flag.schema.type === "array" && { multiple: true }),
+        ...(flag.shorts[i] !== undefined && { short: flag.shorts[i] }),
+      }
+  return options
 }
 
 /** Node gives an option one letter. For each further one there is an option more, whose name nobody can type. */

@@ -48,4 +48,6 @@ export type ListedCommand = {
   summary: string
   group: CommandGroup
   common?: true
+  /** It is not in a list of commands. */
+  unlisted?: true
 }

@@ -11,8 +11,7 @@ import { hiddenFrom } from "../search/scope.ts"
 import type { Dex } from "../tools/context.ts"
 import { type Flag, flagsOf } from "./args.ts"
 import type { ListedCommand } from "./command.ts"
-import { flagsWithForms } from "./forms.ts"
-import { isRetired } from "./retired.ts"
+import { flagsWithForms, formWords, isRetired } from "./forms.ts"
 
 /** Commands whose words name conversations. */
 const OF_CONVERSATIONS = ["show", "resume", "handover", "forget"]
@@ -30,13 +29,14 @@ export function completions(
   declared: readonly Tool<never>[],
   every: readonly ListedCommand[],
 ): string {
-  const tools = declared.filter(({ name }) => !isRetired(name))
+  const tools = declared.filter((tool) => !isRetired(tool))
   // What begins with a dash is completed as an option.
   const commands = every.flatMap(({ name, aliases = [], summary }) =>
     [name, ...aliases].filter((word) => !word.startsWith("-")).map((word) => ({ word, summary })),
   )
   const words = ({ name, cli }: Tool<never>) => [name, ...(cli.aliases ?? [])]
   const flags = (tool: Tool<never>) => [
+    ...formWords(tool.name, declared),
     ...flagsWithForms(tool, declared).map((flag) => `--${flag.name}`),
     ...(tool.cli.paged ? ["--no-pager"] : []),
     "--json",
@@ -117,6 +117,11 @@ compdef _dex dex
           flagsWithForms(tool, declared).map(
             (flag) =>
               `complete -c dex -n '__fish_seen_subcommand_from ${words(tool).join(" ")}' -l ${flag.name}${flag.schema.type === "boolean" ? "" : " -r"}${fishValues(flag)}`,
+          ),
+        ),
+        ...tools.flatMap((tool) =>
+          formWords(tool.name, declared).map(
+            (word) => `complete -c dex -n '__fish_seen_subcommand_from ${words(tool).join(" ")}' -a ${word}`,
           ),
         ),
         ...tools

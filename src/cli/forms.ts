@@ -2,8 +2,11 @@ import { parseArgs } from "node:util"
 import { DexError } from "../core/error.ts"
 import { flag } from "../core/schema.ts"
 import type { Tool } from "../core/tool.ts"
-import { type Flag, flagsOf } from "./args.ts"
+import { type Flag, flagsOf, hasWords } from "./args.ts"
 import type { Command } from "./command.ts"
+
+// Some tools are forms of another command: `dex show 2 --lines`, `dex doctor gc`, and `dex subscribe` without words. Their own names
+// (`dex scan`, `dex gc`, `dex traces`) work until 0.4, but no list of commands and no completion has them.
 
 type FormTool = Tool<never> & { cli: { formOf: NonNullable<Tool<never>["cli"]["formOf"]> } }
 
@@ -11,18 +14,39 @@ function isFormOf(tool: Tool<never>, name: string): tool is FormTool {
   return tool.cli.formOf?.command === name
 }
 
-/** The tool as the form of a command: with the name, the example and the pager of that command. */
-export function asForm<T extends Tool<never>>(tool: T): T {
-  const { formOf, rest: _, ...cli } = tool.cli
-  if (!formOf) return tool
-  const { command, option, example } = formOf
-  return { ...tool, name: `${command} --${option}`, cli: { ...cli, example, paged: true } }
+/** Whether the tool's own name is an old one. */
+export function isRetired(tool: Pick<Tool<never>, "cli">): boolean {
+  return tool.cli.formOf !== undefined
 }
 
-/**
- * The form that an option among these words chooses, with the words that are left for it. Undefined: none does. An option that takes
- * a value may be typed without one: `dex show 2 --messages` reads the message that row 2 names.
- */
+/** What to tell a person who typed an old name. */
+export function retiredNote({ name, cli }: Tool<never>): string | undefined {
+  return cli.formOf && `\`dex ${name}\` is now \`${cli.formOf.now}\`.`
+}
+
+/** The tool as the form of a command: with the name, the example and the pager of that command. */
+export function asForm<T extends Tool<never>>(tool: T): T {
+  const { formOf, rest, ...cli } = tool.cli
+  if (!formOf) return tool
+  const { command, option, word, example } = formOf
+  const name = option === undefined ? `${command} ${word}` : `${command} --${option}`
+  // Words after the first go to an option that chooses the form, if the tool has a field of that name.
+  const kept = rest === undefined || rest === option ? {} : { rest }
+  return { ...tool, name, cli: { ...cli, ...kept, example, paged: formOf.paged } }
+}
+
+/** The forms of a command, each as it is typed, with what it does, and how to see their options. */
+export function formsOf(name: string, commands: readonly Command[]): [typed: string, summary: string][] {
+  const forms = commands.map(({ tool }) => tool).filter((tool) => isFormOf(tool, name))
+  const [first] = forms
+  if (!first) return []
+  return [
+    ...forms.map((tool): [string, string] => [tool.cli.formOf.now, tool.summary]),
+    [`dex ${asForm(first).name} --help`, "Show the options of a form"],
+  ]
+}
+
+/** The form of a command that these words choose, with the words that are left for it. Undefined if they choose none. */
 export function chosenForm(
   name: string,
   words: string[],
@@ -30,20 +54,45 @@ export function chosenForm(
 ): { command: Command; words: string[] } | undefined {
   const forms = commands.filter(({ tool }) => isFormOf(tool, name))
   if (forms.length === 0) return undefined
+  return formByWord(forms, words) ?? formByOption(name, forms, words) ?? formAlone(forms, words)
+}
+
+function formByWord(forms: readonly Command[], words: string[]) {
+  const at = words.findIndex((word) => !word.startsWith("-"))
+  const form = forms.find(({ tool }) => at >= 0 && tool.cli.formOf!.word === words[at])
+  return form && { command: asFormed(form), words: words.toSpliced(at, 1) }
+}
+
+/** An option that takes a value may be typed without one: `dex show 2 --messages` reads the message that row 2 names. */
+function formByOption(name: string, forms: readonly Command[], words: string[]) {
   const options = Object.fromEntries(
-    forms.map(({ tool }) => {
+    forms.flatMap(({ tool }) => {
       const { option } = tool.cli.formOf!
-      return [option, { type: tool.input.properties?.[option] ? ("string" as const) : ("boolean" as const) }]
+      if (option === undefined) return []
+      const field = tool.input.properties?.[option]
+      return [[option, { type: field && field.type !== "boolean" ? ("string" as const) : ("boolean" as const) }]]
     }),
   )
   const { tokens } = parseArgs({ args: words, options, strict: false, allowPositionals: true, tokens: true })
   const typed = tokens.find((token) => token.kind === "option" && Object.hasOwn(options, token.name))
   if (typed?.kind !== "option") return undefined
-  const { tool, face } = forms.find((form) => form.tool.cli.formOf!.option === typed.name)!
-  if (typed.value !== undefined && options[typed.name]!.type === "boolean")
+  const form = forms.find(({ tool }) => tool.cli.formOf!.option === typed.name)!
+  const isSwitch = options[typed.name]!.type === "boolean"
+  if (typed.value !== undefined && isSwitch)
     throw new DexError("usage", `--${typed.name} takes no value. See: dex ${name} --${typed.name} --help`)
+  const isOwn = form.tool.input.properties?.[typed.name] !== undefined
   const hasValue = typed.value !== undefined && (typed.inlineValue || !typed.value.startsWith("-"))
-  return { command: { tool: asForm(tool), face }, words: hasValue ? words : words.toSpliced(typed.index, 1) }
+  return { command: asFormed(form), words: isOwn && (isSwitch || hasValue) ? words : words.toSpliced(typed.index, 1) }
+}
+
+/** The form that a command has if nothing but options is typed. */
+function formAlone(forms: readonly Command[], words: string[]) {
+  const form = forms.find(({ tool }) => tool.cli.formOf!.alone)
+  return form && !hasWords(form.tool, words) ? { command: asFormed(form), words } : undefined
+}
+
+function asFormed({ tool, face }: Command): Command {
+  return { tool: asForm(tool), face }
 }
 
 /** A command's flags and those of its forms. */
@@ -51,10 +100,16 @@ export function flagsWithForms(tool: Tool<never>, tools: readonly Tool<never>[])
   const forms = tools.filter((one) => isFormOf(one, tool.name))
   const flags = [
     ...flagsOf(tool),
-    ...forms.flatMap((form) => [
-      ...flagsOf(asForm(form)),
-      { name: form.cli.formOf.option, path: [], schema: flag(form.summary), shorts: [] },
-    ]),
+    ...forms.flatMap((form) => {
+      const { option } = form.cli.formOf
+      const chooses = option === undefined ? [] : [{ name: option, path: [], schema: flag(form.summary), shorts: [] }]
+      return [...flagsOf(asForm(form)), ...chooses]
+    }),
   ]
   return flags.filter((one, i) => flags.findIndex(({ name }) => name === one.name) === i)
+}
+
+/** The words that choose a form of a command. */
+export function formWords(name: string, tools: readonly Tool<never>[]): string[] {
+  return tools.filter((tool) => isFormOf(tool, name)).flatMap(({ cli }) => cli.formOf!.word ?? [])
 }

@@ -29,29 +29,37 @@ export function allHelp(commands: readonly ListedCommand[], terminal: Terminal):
   const lines = [
     ...groupedLines(commands, terminal),
     "",
-    ...paragraph("dex help COMMAND shows a command's options and an example.", terminal),
+    ...paragraph(
+      "dex help COMMAND shows a command's options, its forms and an example. dex --version prints the version.",
+      terminal,
+    ),
   ]
   return `${lines.join("\n")}\n`
 }
 
 function groupedLines(commands: readonly ListedCommand[], terminal: Terminal): string[] {
   const width = Math.max(...commands.map(({ name }) => name.length)) + 2
-  const margin = Math.max(...COMMAND_GROUPS.map(({ length }) => length)) + 2
+  const margin = Math.max(...COMMAND_GROUPS.map(({ length }) => length).filter((length) => length <= LONGEST_LABEL)) + 2
   const groups = COMMAND_GROUPS.map((group) => {
     const among = commands.filter((one) => one.group === group)
+    if (among.length === 0) return []
     const sorted = [...among.filter((one) => one.common), ...among.filter((one) => !one.common)]
     const rows = sorted.map((one) => [one.name, withAliases(one)] as const)
     const [first = "", ...more] = rowLines(rows, terminal, width, " ".repeat(margin))
+    if (group.length > LONGEST_LABEL) return [paint(terminal, "bold", group), first, ...more]
     return [paint(terminal, "bold", padEnd(group, margin)) + first.slice(margin), ...more]
   })
-  return groups.flatMap((lines, i) => (i === 0 ? lines : ["", ...lines]))
+  return groups.filter((lines) => lines.length > 0).flatMap((lines, i) => (i === 0 ? lines : ["", ...lines]))
 }
+
+/** The label of a group is beside its first command, a longer one above it. */
+const LONGEST_LABEL = 10
 
 function withAliases({ summary, aliases }: ListedCommand): string {
   return aliases === undefined ? summary : `${summary} (also: ${aliases.join(", ")})`
 }
 
-export function toolHelp(tool: Tool<never>, terminal: Terminal): string {
+export function toolHelp(tool: Tool<never>, terminal: Terminal, forms: [string, string][] = []): string {
   const { positional, rest } = tool.cli
   const words = [positional, rest].filter((field) => field !== undefined)
   const rows: [string, string][] = flagsOf(tool)
@@ -73,7 +81,9 @@ export function toolHelp(tool: Tool<never>, terminal: Terminal): string {
     }),
     ...rowLines(rows, terminal),
     "",
-    ...(tool.cli.forms ? [...rowLines(Object.entries(tool.cli.forms), terminal), ""] : []),
+    ...(tool.cli.forms || forms.length > 0
+      ? [...rowLines([...Object.entries(tool.cli.forms ?? {}), ...forms], terminal), ""]
+      : []),
     asTyped(`Example: ${tool.cli.example}`, terminal),
   ]
   if (tool.cli.aliases)
@@ -143,7 +153,7 @@ export const HOOK: Page = {
   usage: "dex hook <agent> <event>",
   text: [
     "Answers an agent's hook: agents call it by themselves, once `dex install` has wired them, and you never have to. It reads what the agent sends on stdin, and prints the few lines that matter then, or nothing. It always exits with 0, and within 250 ms.",
-    "What it said: dex suggestions. What went wrong: dex doctor. To silence it: dex mute, DEX_QUIET=1, or dex config set proactive.enabled false. To remove it: dex uninstall.",
+    "What it said: dex suggest --list. What went wrong: dex doctor. To silence it: dex suggest --mute, DEX_QUIET=1, or dex config set proactive.enabled false. To remove it: dex uninstall.",
   ],
   options: [],
   examples: ["dex hook claude_code SessionStart"],

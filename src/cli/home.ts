@@ -57,7 +57,7 @@ export async function showHome(): Promise<number> {
     const kept = found.sources.filter((source) => source.kept > 0)
     if (kept.length === 0 && !report.busy) {
       tell(`No conversations were found yet. dex reads ${listed(agents.filter(isRead).map(({ name }) => name))}.`)
-      tell("`dex sources` shows where it looked.")
+      tell("`dex doctor sources` shows where it looked.")
       return 1
     }
     for (const source of kept)

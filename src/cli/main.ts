@@ -3,11 +3,10 @@ import { DexError, diskError, isDexError } from "../core/error.ts"
 import { safe, terminalOf } from "../render/terminal.ts"
 import { didYouMean, readArguments } from "./args.ts"
 import { commands } from "./commands.ts"
-import { chosenForm } from "./forms.ts"
+import { chosenForm, formsOf, retiredNote } from "./forms.ts"
 import { hasPicker, openPicker } from "./open-picker.ts"
 import { everyCommand, isCalled, otherCommands } from "./other-commands.ts"
 import { printedError, say, shellQuote } from "./print/words.ts"
-import { retiredNote } from "./retired.ts"
 import { runCommand } from "./run-command.ts"
 
 /** Runs one command line. Results go to stdout, everything else to stderr. Returns the exit code; never throws. */
@@ -39,12 +38,18 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
     const code = await openPicker({})
     if (code !== undefined) return code
   }
-  const note = retiredNote(name)
+  const note = retiredNote(command.tool)
   if (note !== undefined && process.stderr.isTTY) say(note)
   const { command: typed, words } = chosenForm(command.tool.name, rest, commands) ?? { command, words: rest }
   const { input, json, help, ...how } = readArguments(typed.tool, words)
   if (!help) return runCommand(typed, input, json, { ...how, hasForms: note === undefined })
-  process.stdout.write((await import("./help.ts")).toolHelp(typed.tool, terminalOf(process.stdout, process.env)))
+  process.stdout.write(
+    (await import("./help.ts")).toolHelp(
+      typed.tool,
+      terminalOf(process.stdout, process.env),
+      formsOf(typed.tool.name, commands),
+    ),
+  )
   return 0
 }
 

@@ -2,7 +2,7 @@ import { VERSION } from "../app/version.ts"
 import { terminalOf } from "../render/terminal.ts"
 import type { ListedCommand } from "./command.ts"
 import { commands } from "./commands.ts"
-import { isRetired } from "./retired.ts"
+import { isRetired } from "./forms.ts"
 
 /** A command that is no tool. It reads its own words, and returns the exit code. */
 export type OtherCommand = ListedCommand & { run(words: string[]): Promise<number> }
@@ -12,7 +12,7 @@ export const otherCommands: readonly OtherCommand[] = [
   {
     name: "pick",
     summary: "Print the ref of a conversation that you choose on the screen",
-    group: "Find",
+    group: "For agents and scripts",
     run: async (words) => (await import("./open-picker.ts")).pickCommand(words),
   },
   {
@@ -25,19 +25,19 @@ export const otherCommands: readonly OtherCommand[] = [
   {
     name: "serve",
     summary: "Serve the memory to agents over MCP, on stdio or HTTP",
-    group: "Agents",
+    group: "For agents and scripts",
     run: async (words) => (await import("./serve.ts")).serveCommand(words),
   },
   {
     name: "mcp",
     summary: "Serve one MCP tool that answers by itself: dex mcp agent",
-    group: "Agents",
+    group: "For agents and scripts",
     run: async (words) => (await import("./mcp.ts")).mcpCommand(words),
   },
   {
     name: "hook",
     summary: "Answer an agent's hook: agents call it, you never have to",
-    group: "Agents",
+    group: "For agents and scripts",
     run: async () => {
       const { pageHelp, HOOK } = await import("./help.ts")
       return write(pageHelp(HOOK, stdout()))
@@ -46,7 +46,7 @@ export const otherCommands: readonly OtherCommand[] = [
   {
     name: "completions",
     summary: "Print shell completions: dex completions bash | zsh | fish",
-    group: "Keep",
+    group: "For agents and scripts",
     run: async (words) => {
       if (words[0] === "--values")
         return write(await (await import("./completions.ts")).completeValues(words[1], words[2]))
@@ -72,14 +72,16 @@ export const otherCommands: readonly OtherCommand[] = [
     aliases: ["-v", "-V", "--version"],
     summary: "Print the version of dex",
     group: "Keep",
+    unlisted: true,
     run: async () => write(`dex ${VERSION}\n`),
   },
 ]
 
-/** All but the retired names. */
+/** The commands that help lists: not old names, nor what is typed as an option. */
 export function everyCommand(): ListedCommand[] {
-  const listed = commands.filter(({ tool }) => !isRetired(tool.name))
-  return [...listed.map(({ tool: { name, summary, cli } }) => ({ ...cli, name, summary })), ...otherCommands]
+  const listed = commands.filter(({ tool }) => !isRetired(tool))
+  const others = otherCommands.filter((one) => !one.unlisted)
+  return [...listed.map(({ tool: { name, summary, cli } }) => ({ ...cli, name, summary })), ...others]
 }
 
 /** Whether this is how a command is called. */

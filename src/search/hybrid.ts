@@ -77,7 +77,7 @@ async function nearest(index: SearchIndex, filter: VectorFilter, meaning: Meanin
     if (id === undefined) return { why: whyNone(settings, known) }
     if (!vectors.isTrusted(id))
       return {
-        why: `The model behind ${id} has changed since the vectors were made. Make them again: dex reindex --vectors`,
+        why: `The model behind ${id} has changed since the vectors were made. Make them again: dex doctor reindex --vectors`,
       }
     const embedder = (await openEmbedder(settings, [id]))!
     const answer = await embedQuery(embedder, meaning.text, meaning.timeoutMs)

@@ -12,7 +12,7 @@ export async function unreadNote(dex: Dex): Promise<string | undefined> {
 }
 
 const NO_HISTORY =
-  "There is no history yet. `dex sync` reads what your agents have written; `dex sources` shows where dex looks."
+  "There is no history yet. `dex sync` reads what your agents have written; `dex doctor sources` shows where dex looks."
 
 const NOTHING_SHARED = "Nothing is shared with you on the hub yet. `dex hub status` shows your projects there."
 

@@ -49,7 +49,7 @@ test("looks where a variable says, and in the other homes that the user named", 
   ])
 })
 
-test("dex sources says it, and why what is encrypted cannot be read", async () => {
+test("dex doctor sources says it, and why what is encrypted cannot be read", async () => {
   const home = tempDir()
   put(home, ".snowflake/cortex/conversations/a.json", ".codeium/windsurf/cascade/b.pb")
   await warmDex(home, ["sync"])

@@ -4,14 +4,15 @@ import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { readArguments } from "../../src/cli/args.ts"
 import { commands } from "../../src/cli/commands.ts"
+import { isRetired } from "../../src/cli/forms.ts"
 import { everyCommand } from "../../src/cli/other-commands.ts"
 import { TYPED_AFTER_DEX } from "../../src/cli/print/words.ts"
-import { RETIRED } from "../../src/cli/retired.ts"
 import { dex as dexAlone } from "../support/dex.ts"
 import { smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
+const retired = commands.flatMap(({ tool }) => (isRetired(tool) ? [tool.name] : []))
 const TRIED = { ls: "list", find: "search", open: "show", rm: "forget", index: "list", get: "show" }
 
 describe("names that people try", () => {
@@ -49,20 +50,22 @@ describe("names that people try", () => {
 
   test("a name is one command's only", () => {
     const listed = everyCommand().flatMap(({ name, aliases = [] }) => [name, ...aliases])
-    const names = [...listed, ...Object.keys(RETIRED)]
+    const names = [...listed, ...retired]
     expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([])
   })
 
   test("each of them is known where a line is printed as it is typed", () => {
     const names = everyCommand().flatMap(({ name, aliases = [] }) => [name, ...aliases])
-    expect([...TYPED_AFTER_DEX].sort()).toEqual([...names, ...Object.keys(RETIRED), "--plain"].sort())
+    expect([...TYPED_AFTER_DEX].sort()).toEqual(
+      [...names, ...retired, "version", "-v", "-V", "--version", "--plain"].sort(),
+    )
   })
 
   test("every shell completes them, and the options after them", async () => {
     const home = tempDir()
     const script = async (shell: string) => (await dex(home, ["completions", shell])).stdout
     const [bash, zsh, fish] = [await script("bash"), await script("zsh"), await script("fish")]
-    for (const alias of [...Object.keys(TRIED), "serve", "mcp", "hook", "help", "version"]) {
+    for (const alias of [...Object.keys(TRIED), "serve", "mcp", "hook", "help"]) {
       expect(zsh).toMatch(new RegExp(`'${alias}:[A-Z]`))
       expect(fish).toMatch(new RegExp(`__fish_use_subcommand -a ${alias} -d '[A-Z]`))
     }
@@ -108,7 +111,7 @@ describe("-n", () => {
     }
   })
 
-  test("stays what it was in dex traces", () => {
+  test("stays what it was in dex trace", () => {
     const { tool } = commands.find(({ tool: { name } }) => name === "traces")!
     expect(readArguments(tool, ["-n", "3"]).input).toMatchObject({ tail: 3 })
   })

@@ -326,14 +326,14 @@ describe("another model", () => {
     const run = await done(home, ["sync"], changed)
     expect(run.embedding.problem).toMatch(/answers otherwise than when the vectors were made/)
     const found = await find(home, changed, "invoice export")
-    expect(found).toMatchObject({ mode: "lexical", degraded: [expect.stringMatching(/dex reindex --vectors/)] })
+    expect(found).toMatchObject({ mode: "lexical", degraded: [expect.stringMatching(/dex doctor reindex --vectors/)] })
     expect((await json(home, ["reindex", "--vectors"], changed)).embedding).toMatchObject({ left: 0 })
     expect(await find(home, changed)).toMatchObject({ mode: "hybrid", results: [{ id: SIGNED_OUT }] })
     expect((await done(home, ["sync"], env)).embedding.problem).toBe(undefined) // nothing to embed, nothing asked
   })
 })
 
-describe("dex reindex and dex gc", () => {
+describe("dex doctor reindex and dex doctor gc", () => {
   test("a new index keeps the vectors of messages that are as they were", async () => {
     const { home, env, server } = await synced()
     const before = await find(home, env)

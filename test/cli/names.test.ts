@@ -11,7 +11,7 @@ import { warmDex as dex, syncHome } from "../support/warm.ts"
 /** Names that every plain object seems to have. */
 const INHERITED = ["constructor", "__proto__", "toString", "hasOwnProperty", "valueOf", "isPrototypeOf"]
 
-test("records of any type are counted in dex sources, however the type is called", async () => {
+test("records of any type are counted in dex doctor sources, however the type is called", async () => {
   const home = tempDir()
   const told = writer()
   told.prompt("hello")

@@ -130,7 +130,7 @@ describe("what was suggested", () => {
           { ...item, number: 2 },
         ]),
       ),
-    ).toBe("Did it help? dex feedback 0f0f0f0f used --item 2")
+    ).toBe("Did it help? dex suggest --feedback 0f0f0f0f used --item 2")
     expect(print([{ ...item, status: "dismissed" }]).notes).toEqual([])
   })
 
@@ -189,7 +189,7 @@ describe("where there is nothing, the next step is one that was not just taken",
 
   test("suggestions", () => {
     const nothing = { suggestions: [], notes: [] }
-    expect(notes(printSuggestions(nothing, context, {}))).toMatch(/dex suggest --file .*dex suggestions --all/)
+    expect(notes(printSuggestions(nothing, context, {}))).toMatch(/dex suggest --file .*dex suggest --list --all/)
     expect(notes(printSuggestions(nothing, context, { all: true }))).not.toContain("--all")
     expect(notes(printSuggestions(nothing, context, { take: true }))).toMatch(/^Nothing is pending/)
   })
@@ -216,13 +216,15 @@ describe("what is muted", () => {
   test("is named in how to undo it", () => {
     expect(printMute({ changed: true, name: "related_code", mutes: [kind, project] }, context)).toEqual({
       lines: ["related_code is now muted."],
-      notes: ["To turn it on again: dex mute related_code --undo"],
+      notes: ["To turn it on again: dex suggest --mute related_code --undo"],
     })
     expect(notes(printMute({ changed: true, name: project.name, mutes: [project] }, context))).toBe(
-      "To turn it on again: dex mute '~/my api' --undo",
+      "To turn it on again: dex suggest --mute '~/my api' --undo",
     )
-    expect(notes(printMute({ mutes: [kind] }, context))).toBe("To turn it on again: dex mute related_code --undo")
-    expect(notes(printMute({ mutes: [kind, project] }, context))).toContain("dex mute <name> --undo")
+    expect(notes(printMute({ mutes: [kind] }, context))).toBe(
+      "To turn it on again: dex suggest --mute related_code --undo",
+    )
+    expect(notes(printMute({ mutes: [kind, project] }, context))).toContain("dex suggest --mute <name> --undo")
   })
 
   test("is on again", () => {
@@ -237,7 +239,7 @@ describe("what is muted", () => {
 
   test("is nothing, and how it would be", () => {
     expect(notes(printMute({ mutes: [] }, context))).toMatch(
-      /^Nothing is muted\. .*dex mute related_code.*proactive\.enabled false/,
+      /^Nothing is muted\. .*dex suggest --mute related_code.*proactive\.enabled false/,
     )
   })
 })

@@ -221,7 +221,7 @@ describe("dex doctor --repair", () => {
     const run = await dex(home, ["doctor", "--repair"])
     expect(run).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/could not be repaired.*dex restore FILE --replace/),
+      stderr: expect.stringMatching(/could not be repaired.*dex backup --restore FILE --replace/),
     })
     expect(readFileSync(path).equals(bytes)).toBe(true)
     expect(await dex(home, ["restore", backup, "--replace"])).toMatchObject({ code: 0 })

@@ -102,7 +102,7 @@ test("a word is never a form: it names a conversation", async () => {
 test("help and completions name the forms and their options", async () => {
   const help = (await dex(home, ["show", "--help"])).stdout
   for (const form of ["--lines", "--messages 5-10", "--timeline"])
-    expect(help).toMatch(new RegExp(`^  dex show 2 ${form} +[A-Z]`, "m"))
+    expect(help).toMatch(new RegExp(`^  dex show REF ${form} +[A-Z]`, "m"))
   expect((await dex(home, ["show", "--timeline", "--help"])).stdout).toMatch(
     /^dex show --timeline \[id\] \[options\][\s\S]*--after N [\s\S]*^Example: dex show 2 --timeline/m,
   )

@@ -38,7 +38,7 @@ test("one subscribes, is told once by a poll, says whether it helped, and unsubs
   })
   const made = await run(["subscribe", "file:src/{a,b}/**", "topic:refresh token", "--priority", "3"])
   expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining("file:src/{a,b}/**, topic:refresh token") })
-  expect(made.stderr).toContain("dex suggestions --take --subscription")
+  expect(made.stderr).toContain("dex suggest --list --take --subscription")
   expect(words(made)).not.toContain("whsec_")
   const { subscriptions } = await json(["subscriptions"])
   expect(subscriptions).toMatchObject([{ project, priority: 3, deliver: "poll", min_relevance: 0.5, enabled: true }])
@@ -69,7 +69,7 @@ test("one subscribes, is told once by a poll, says whether it helped, and unsubs
   expect(await run(["feedback", "0f0f", "used", "--item", "1"])).toEqual({
     code: 0,
     stdout: "0f0f0f  used\n  1  fix: steer this\n",
-    stderr: expect.stringContaining("dex feedback --reset undoes all feedback"),
+    stderr: expect.stringContaining("dex suggest --feedback --reset undoes all feedback"),
   })
   expect(await run(["feedback", "0f0f", "dismissed", "--item", "2"])).toMatchObject({
     code: 0,
@@ -121,7 +121,7 @@ test("what is wrong is said with what to type", async () => {
     [["subscribe", "src/**", "--deliver", "sse", "--url", "https://example.com"], /for --deliver webhook/],
     [["subscribe", "src/**", "--project", "nowhere"], /There is no folder/],
     [["subscribe", "src/**", "--min-relevance", "2"], /at most 1/],
-    [["feedback"], /dex feedback <id> used\|dismissed/],
+    [["feedback"], /dex suggest --feedback <id> used\|dismissed/],
     [["feedback", "abc", "loved"], /must be one of: used, dismissed/],
     [["feedback", "abc", "used"], /No single suggestion/],
     [["feedback", "abc", "--reset"], /omit the id/],
@@ -254,7 +254,7 @@ test("an agent subscribes and gives feedback over MCP, but sets up no webhook an
     'What should be watched? For example: context_subscribe {"patterns":["file:src/auth/**"]}',
   )
   expect(await said("suggestion_feedback", {})).toBe(
-    'Which one, and did it help? suggestion_feedback {"id":"<id>","verdict":"used|dismissed"}. `context_suggest` and `dex suggestions` show the ids.',
+    'Which one, and did it help? suggestion_feedback {"id":"<id>","verdict":"used|dismissed"}. `context_suggest` and `dex suggest --list` show the ids.',
   )
   expect(kept(home).weights()).toMatchObject({ "kind:fix": expect.any(Number) })
 })

@@ -75,13 +75,13 @@ test("what is muted is not suggested to who asks either, and the answer says so"
   await mute("related_code")
   const without = await suggest()
   expect(without.suggestions).toMatchObject([{ kind: "conversation" }])
-  expect(without.notes).toContain("Muted: related_code. `dex mute related_code --undo` turns it on again.")
+  expect(without.notes).toContain("Muted: related_code. `dex suggest --mute related_code --undo` turns it on again.")
   await mute("related_code", "--undo")
   await mute(".")
   const muted = await suggest()
   expect([muted.suggestions, muted.notes]).toEqual([
     [],
-    ["This project is muted. `dex mute . --undo` turns suggestions on again."],
+    ["This project is muted. `dex suggest --mute . --undo` turns suggestions on again."],
   ])
 })
 
@@ -150,7 +150,7 @@ test("sections of documents that name the file, and none where they are switched
 test("says why, and exits with 1 where nothing is known", async () => {
   const { home, project } = await worked()
   const printed = await inside(project, home, ["suggest", "--file", "src/token.ts"])
-  expect(printed).toMatchObject({ code: 0, stderr: expect.stringContaining("dex feedback") })
+  expect(printed).toMatchObject({ code: 0, stderr: expect.stringContaining("dex suggest --feedback") })
   const page = readFileSync(new URL("../../docs/suggest.md", import.meta.url), "utf8")
   expect(printed.stdout).toBe(/^```text\n([\s\S]*?)^```$/m.exec(page)?.[1])
   expect(await inside(project, home, ["suggest", "--error", "zebra: no stripes"])).toMatchObject({ code: 1 })

@@ -165,7 +165,7 @@ describe("what is traced", () => {
   })
 })
 
-describe("dex traces and dex trace", () => {
+describe("dex trace and dex trace", () => {
   test("list the last ones, newest last, and explain one as a sum", async () => {
     const home = await synced()
     for (const word of ["token", "theme", "mutex"]) await dex(home, ["search", word])
@@ -199,7 +199,7 @@ describe("dex traces and dex trace", () => {
     await dex(home, ["search", "theme"])
     expect(await dex(home, ["trace", "T-xyz"])).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/No trace "T-xyz" was found. `dex traces` lists them/),
+      stderr: expect.stringMatching(/No trace "T-xyz" was found. `dex trace` lists them/),
     })
     expect((await dex(home, ["trace", "T-"])).stderr).toMatch(/matches several: T-[0-9a-f]{16}, T-[0-9a-f]{16}/)
   })

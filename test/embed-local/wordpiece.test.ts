@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { createTokenizer } from "../../packages/embed-local/src/index.ts"
+import { createTokenizer } from "../../packages/embed-local/src/wordpiece.ts"
 
 const WORDS = [
   "[PAD]",

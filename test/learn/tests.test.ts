@@ -341,7 +341,7 @@ describe("what is failing as last known", () => {
   })
 })
 
-describe("dex tests", () => {
+describe("dex fix --tests", () => {
   const ID = "11111111-1111-4111-8111-111111111111"
   const bash = (command: string, output: string, error = false): Turn => ({
     tool: { name: "Bash", input: { command }, output, error },

@@ -1,7 +1,8 @@
-import { existsSync, readFileSync } from "node:fs"
-import { createRequire } from "node:module"
+import { readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { fileURLToPath, pathToFileURL } from "node:url"
+import { fileURLToPath } from "node:url"
+import { loadRuntime, type Runtime, type RuntimeKind, runtimeKind, type Session } from "./runtime.ts"
+import { createTokenizer } from "./wordpiece.ts"
 
 /** A sentence model that runs in this process. Texts in, one vector of length 1 for each out, in the same order. */
 export type LocalModel = {
@@ -74,100 +75,4 @@ function meanOf(data: Float32Array, first: number, count: number, size: number):
     for (let i = 0; i < size; i++) sum[i]! += data[token * size + i]!
   const length = Math.hypot(...sum)
   return sum.map((value) => value / length)
-}
-
-// Two programs run the same model. Their vectors differ a little (the cosine of the two is 0.997), so they are never
-// compared with each other: which one runs is part of the model's name.
-
-type RuntimeKind = "native" | "wasm"
-
-type Tensor = { data: Float32Array; dims: readonly number[] }
-export type Session = { run(inputs: Record<string, unknown>): Promise<Record<string, Tensor>> }
-/** What onnxruntime-web and onnxruntime-node have in common, as far as it is used here. */
-export type Runtime = {
-  InferenceSession: { create(model: Uint8Array, options: object): Promise<Session> }
-  Tensor: new (type: "int64", data: BigInt64Array, dims: number[]) => unknown
-  env: { wasm: { numThreads?: number; wasmBinary?: Uint8Array } }
-}
-
-/** The native one, where somebody has installed it beside this package; else WebAssembly. */
-function runtimeKind(beside: string): RuntimeKind {
-  return existsSync(join(beside, "onnxruntime-node", "package.json")) ? "native" : "wasm"
-}
-
-async function loadRuntime(kind: RuntimeKind, files: string, beside: string, threads: number): Promise<Runtime> {
-  if (kind === "native") return nativeRuntime(beside)
-  const runtime = (await import(pathToFileURL(join(files, "ort.mjs")).href)) as Runtime
-  runtime.env.wasm.numThreads = threads
-  runtime.env.wasm.wasmBinary = readFileSync(join(files, "ort-wasm-simd-threaded.wasm"))
-  return runtime
-}
-
-function nativeRuntime(beside: string): Runtime {
-  try {
-    return createRequire(join(beside, "index.js"))("onnxruntime-node") as Runtime
-  } catch (error) {
-    const reason = (error instanceof Error ? error.message : String(error)).split("\n")[0]
-    throw new Error(`onnxruntime-node in ${beside} does not start (${reason}). Uninstall it there to use WebAssembly.`)
-  }
-}
-
-/** Turns a text into the numbers that a BERT model without capitals reads: at most `most` of them, the ends included. */
-type Tokenizer = (text: string, most: number) => number[]
-
-/** Longer words than this are unknown to every BERT model. */
-const LONGEST_WORD = 100
-
-/** `vocabulary`: a token per line, in the order of their numbers. */
-export function createTokenizer(vocabulary: string): Tokenizer {
-  const numbers = new Map(
-    vocabulary
-      .trimEnd()
-      .split("\n")
-      .map((token, number) => [token, number]),
-  )
-  const special = (name: string) => {
-    const number = numbers.get(name)
-    if (number === undefined) throw new Error(`The vocabulary has no ${name}`)
-    return number
-  }
-  const [first, last, unknown] = [special("[CLS]"), special("[SEP]"), special("[UNK]")]
-  return (text, most) => {
-    const tokens = [first]
-    for (const word of wordsOf(text)) {
-      if (tokens.length >= most - 1) break
-      tokens.push(...(piecesOf(word, numbers) ?? [unknown]))
-    }
-    return [...tokens.slice(0, most - 1), last]
-  }
-}
-
-/** The longest known beginning, then the longest known continuation, and so on; undefined where some letter is unknown. */
-function piecesOf(word: string, numbers: Map<string, number>): number[] | undefined {
-  const letters = [...word]
-  if (letters.length > LONGEST_WORD) return undefined
-  const pieces: number[] = []
-  let start = 0
-  while (start < letters.length) {
-    let end = letters.length
-    let found: number | undefined
-    for (; end > start && found === undefined; end--)
-      found = numbers.get((start > 0 ? "##" : "") + letters.slice(start, end).join(""))
-    if (found === undefined) return undefined
-    pieces.push(found)
-    start = end + 1
-  }
-  return pieces
-}
-
-const IGNORED = /[\0\ufffd]|(?![\t\n\r])\p{C}/gu
-const MARKS = /\p{Mn}/gu
-/** Each stands alone: Chinese characters, and what is punctuation to BERT: also $, +, <, =, >, ^, `, | and ~. */
-const ALONE =
-  /[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\u{20000}-\u{2a6df}\u{2a700}-\u{2ceaf}\u{2f800}-\u{2fa1f}]|[!-/:-@[-`{-~]|\p{P}/gu
-
-/** In small letters and without accents. */
-function* wordsOf(text: string): Generator<string> {
-  const clean = text.replace(IGNORED, "").toLowerCase().normalize("NFD").replace(MARKS, "").replace(ALONE, " $& ")
-  for (const [word] of clean.matchAll(/\S+/g)) yield word
 }

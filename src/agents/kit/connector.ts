@@ -106,7 +106,7 @@ export type Reading = {
   end(): { cursor: Cursor; skipped: Skipped[]; pending: boolean }
 }
 
-/** Something that could not be read, where, and why. Counted and shown by `dex sources`. */
+/** Something that could not be read, where, and why. Counted and shown by `dex doctor sources`. */
 export type Skipped = { reason: string; where: string }
 
 export type Parsed = {

@@ -16,8 +16,8 @@ export async function chatCommand(input: ChatInput): Promise<number> {
     throw new DexError(
       "usage",
       input.query === undefined
-        ? 'There is no terminal to talk on. Give the question: dex chat "how do we retry failed webhooks"'
-        : "-i needs a terminal. Without it, one question is answered.",
+        ? 'There is no terminal to talk on. Give the question: dex ask "how do we retry failed webhooks"'
+        : "--interactive needs a terminal. Without it, one question is answered.",
     )
   await agreeToAgent(process.env)
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })

@@ -22,7 +22,10 @@ export async function openCode(dex: Dex, input: ChatInput): Promise<number> {
   if (input.collections || input.no_global)
     throw new DexError("usage", "-c and --no-global are for dex's own chat: OpenCode is given all of dex's tools.")
   if (input.query === undefined && !(process.stdin.isTTY && process.stdout.isTTY))
-    throw new DexError("usage", 'There is no terminal to open OpenCode on. Give the question: dex chat --opencode "…"')
+    throw new DexError(
+      "usage",
+      'There is no terminal to open OpenCode on. Give the question: dex ask --interactive --opencode "…"',
+    )
   const llm = modelFor(dex, input)
   const root = join(dex.home.dir, "chat-sessions")
   const repository = repositoryAround(dex.home.dir)

@@ -108,7 +108,7 @@ export function printInstall(
       ...(changed && output.hooks === true
         ? [
             speak
-              ? "dex makes suggestions to your agents. `dex mute <kind|project>` stops some of them, `dex install --no-hooks` all."
+              ? "dex makes suggestions to your agents. `dex suggest --mute <kind|project>` stops some of them, `dex install --no-hooks` all."
               : "Agents' hooks ask dex what it knows. For the first week it only records what it would have said; then `dex` shows it and asks you. `dex install --no-hooks` removes them.",
           ]
         : []),

@@ -96,7 +96,7 @@ export function printSync(output: SyncOutput, { home }: PrintContext): Printed {
   for (const file of output.unreadable.slice(0, 5))
     notes.push(`Unreadable: ${shortPath(file.path, home)} (${safeLine(file.reason)})`)
   if (output.unreadable.length > 5)
-    notes.push(`… and ${output.unreadable.length - 5} more unreadable. \`dex sources\` lists them.`)
+    notes.push(`… and ${output.unreadable.length - 5} more unreadable. \`dex doctor sources\` lists them.`)
   if (output.restored.length > 0)
     notes.push(`Restored what was damaged in history.db: ${output.restored.map(safeLine).join(", ")}.`)
   if (output.damaged.length > 0)
@@ -199,7 +199,7 @@ function repairNotes({ kept_as, rows, restored, damaged }: NonNullable<DoctorOut
 type ForgetOutput = OutputOf<typeof forget>
 
 function pinnedNote(pinned: string[]): string {
-  return `Another program still reads the old pages of ${listed(pinned)}: what was forgotten stays in the bytes on disk until it is done. The next \`dex sync\` or \`dex gc\` after that clears them.`
+  return `Another program still reads the old pages of ${listed(pinned)}: what was forgotten stays in the bytes on disk until it is done. The next \`dex sync\` or \`dex doctor gc\` after that clears them.`
 }
 
 /** What would be deleted, by what a person knows it: nobody knows a ref by heart. */
@@ -290,14 +290,14 @@ type MuteOutput = OutputOf<typeof mute>
 
 export function printMute({ changed, name, mutes }: MuteOutput, { home }: PrintContext): Printed {
   const shown = (path: string) => safeLine(shortPath(path, home))
-  const undo = (of: string) => `To turn ${of === "<name>" ? "one" : "it"} on again: dex mute ${of} --undo`
+  const undo = (of: string) => `To turn ${of === "<name>" ? "one" : "it"} on again: dex suggest --mute ${of} --undo`
   if (name === undefined) {
     const [first, second] = mutes
     if (!first)
       return {
         lines: [],
         notes: [
-          "Nothing is muted. One kind: dex mute related_code; this project: dex mute .; everything: dex config set proactive.enabled false",
+          "Nothing is muted. One kind: dex suggest --mute related_code; this project: dex suggest --mute .; everything: dex config set proactive.enabled false",
         ],
       }
     return {

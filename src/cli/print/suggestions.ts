@@ -27,17 +27,17 @@ export function printSuggestions(
   const [open] = output.suggestions.flatMap(({ id, items }) =>
     items.filter(({ status }) => !isJudged(status)).map(({ number }) => ({ id, number })),
   )
-  const ask = open ? [`Did it help? dex feedback ${open.id.slice(0, 8)} used --item ${open.number}`] : []
+  const ask = open ? [`Did it help? dex suggest --feedback ${open.id.slice(0, 8)} used --item ${open.number}`] : []
   return { lines, notes: [...ask, ...output.notes] }
 }
 
 type ListedItem = Suggested["items"][number]
 
 function nothing({ take, all, status, from, subscription }: SuggestionsInput): string {
-  if (take) return "Nothing is pending. `dex suggestions` shows earlier ones."
+  if (take) return "Nothing is pending. `dex suggest --list` shows earlier ones."
   if (status !== undefined || from !== undefined || subscription !== undefined)
-    return `Nothing like that was suggested ${all ? "anywhere" : "here"}. \`dex suggestions${all ? " --all" : ""}\` shows everything.`
-  const elsewhere = all ? "" : " `dex suggestions --all` looks at every project."
+    return `Nothing like that was suggested ${all ? "anywhere" : "here"}. \`dex suggest --list${all ? " --all" : ""}\` shows everything.`
+  const elsewhere = all ? "" : " `dex suggest --list --all` looks at every project."
   return `Nothing was suggested ${all ? "yet" : "here"}. ${ASK}${elsewhere}`
 }
 
@@ -123,7 +123,7 @@ export function printSubscriptions(output: Listed, context: PrintContext): Print
     )
   if (waiting + delivered + dead > 0)
     notes.push(
-      `Webhooks: ${grouped(delivered)} delivered, ${grouped(waiting)} waiting, ${grouped(dead)} given up.${last_problem === undefined ? "" : ` Last problem: ${last_problem}.`}${dead > 0 ? " Again: dex subscriptions --retry-dead --send" : ""}`,
+      `Webhooks: ${grouped(delivered)} delivered, ${grouped(waiting)} waiting, ${grouped(dead)} given up.${last_problem === undefined ? "" : ` Last problem: ${last_problem}.`}${dead > 0 ? " Again: dex subscribe --list --retry-dead --send" : ""}`,
     )
   if (output.subscriptions.length === 0)
     return {
@@ -239,7 +239,7 @@ export function printSuggest(output: Output, context: PrintContext): Printed {
   ])
   return {
     lines: [...lines, ...waiting],
-    notes: [`Did one help? dex feedback ${output.id.slice(0, 8)} used --item 1`, ...output.notes],
+    notes: [`Did one help? dex suggest --feedback ${output.id.slice(0, 8)} used --item 1`, ...output.notes],
     listing: told.map(({ ref }) => ref ?? ""),
   }
 }

@@ -16,7 +16,7 @@ export function sayAdded({ added_messages, duration_ms }: Pick<Synced, "added_me
 }
 
 export function sayUnreadable(unreadable: readonly unknown[]): string {
-  return `${unreadable.length} could not be read: \`dex sources\` says why.`
+  return `${unreadable.length} could not be read: \`dex doctor sources\` says why.`
 }
 
 /** What the picker says about a sync, a sentence each; nothing where nothing is new. */

@@ -52,7 +52,7 @@ export async function askToSpeak({ terminal, say, ...listened }: Asking): Promis
   if (isCancel(may)) return
   writeSetting(home.config, "proactive.mode", may ? "speak" : "log")
   const outcome = may
-    ? "It makes suggestions from now on. `dex mute <kind|project>` stops some of them, DEX_QUIET=1 all."
+    ? "It makes suggestions from now on. `dex suggest --mute <kind|project>` stops some of them, DEX_QUIET=1 all."
     : "It only records. If you change your mind: dex config set proactive.mode speak"
   say(asTyped(outcome, terminal))
 }

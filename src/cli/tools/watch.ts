@@ -31,7 +31,7 @@ export const watch = defineTool({
     ),
     asked: optional(flag("Nothing was changed yet: confirm with yes.")),
   }),
-  cli: { group: "Keep", short: { y: "yes" }, example: "dex watch" },
+  cli: { group: "For agents and scripts", short: { y: "yes" }, example: "dex watch" },
   run: async (dex: Dex, input) => {
     if (input.install || input.uninstall) {
       const { changeService } = await import("../../integrations/watch-service.ts")

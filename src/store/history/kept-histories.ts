@@ -4,7 +4,7 @@ import { copyPrivately } from "../../core/copy-file.ts"
 import { isoDate } from "../../core/dates.ts"
 import { removeDatabase } from "../sqlite/database.ts"
 
-// `dex restore --replace` keeps the history that was there, under a name with the day: history-until-2026-11-03.db.
+// `dex backup --restore --replace` keeps the history that was there, under a name with the day: history-until-2026-11-03.db.
 
 /** Where a history that is about to take another one's place is prepared. */
 export function arrivingOf(history: string): string {

@@ -41,7 +41,17 @@ export const restore = defineTool({
     kept: optional(text("Where the history that was here is now.")),
     left_out: optional(listOf(text(), "Databases in the backup that dex did not write.")),
   }),
-  cli: { group: "Keep", positional: "file", example: "dex restore ~/backups/dex.db" },
+  cli: {
+    group: "Keep",
+    positional: "file",
+    example: "dex restore ~/backups/dex.db",
+    formOf: {
+      command: "backup",
+      option: "restore",
+      now: "dex backup --restore FILE",
+      example: "dex backup --restore ~/backups/dex.db",
+    },
+  },
   run: async (dex: Dex, input) => (await import("./run-restore.ts")).run(dex, input),
 })
 

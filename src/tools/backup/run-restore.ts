@@ -23,7 +23,7 @@ export async function run(dex: Dex, input: RestoreInput) {
     if (existsSync(history) && !input.replace)
       throw new DexError(
         "history_exists",
-        `There is already a history here. To merge the backup into it: dex import ${input.file}. To replace it with the backup: dex restore ${input.file} --replace`,
+        `There is already a history here. To merge the backup into it: dex import ${input.file}. To replace it with the backup: dex backup --restore ${input.file} --replace`,
       )
     const arriving = arrivingOf(history)
     copyForeign(file, arriving)

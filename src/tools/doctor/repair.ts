@@ -99,7 +99,7 @@ function renew(dex: Dex): Pick<Repaired, "kept_as" | "rows"> {
     removeDatabase(building)
     throw new DexError(
       "repair_failed",
-      `history.db could not be repaired (${messageOf(error)}). It was left as it is. If you have a backup: dex restore FILE --replace. If not, docs/rot.md says what to do.`,
+      `history.db could not be repaired (${messageOf(error)}). It was left as it is. If you have a backup: dex backup --restore FILE --replace. If not, docs/rot.md says what to do.`,
       { cause: error },
     )
   }

@@ -260,7 +260,7 @@ async function suggesting(dex: Dex): Promise<Check[]> {
           name,
           status: "note",
           message: `${message}, ${grouped(dead)} failed for good (${last_problem ?? "no answer"})`,
-          mend: "dex subscriptions --retry-dead --send",
+          mend: "dex subscribe --list --retry-dead --send",
         },
       ]
     return [
@@ -350,7 +350,7 @@ async function sources(dex: Dex): Promise<Check[]> {
       name: report.source,
       status: troubled ? "note" : "ok",
       message: parts.join("; "),
-      mend: !troubled ? undefined : isNewer ? "npm install -g dexctx@latest" : "dex sources",
+      mend: !troubled ? undefined : isNewer ? "npm install -g dexctx@latest" : "dex doctor sources",
     }
   })
 }

@@ -53,7 +53,7 @@ export const evaluate = defineTool({
     duration_ms: integer(),
     notes: listOf(text(), "What limits these figures, and what to do next."),
   }),
-  cli: { group: "Keep", example: "dex eval --mine" },
+  cli: { group: "For agents and scripts", example: "dex eval --mine" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
   found: (output) => output.figures !== undefined,
 })

@@ -193,7 +193,7 @@ function noProject(path: string, known: string[]): string {
 type StillThere = { file: string; why: string }
 
 /**
- * Deletes conversations from the histories that `dex restore --replace` kept, and removes what a restore, an import or a
+ * Deletes conversations from the histories that `dex backup --restore --replace` kept, and removes what a restore, an import or a
  * repair that was stopped left behind. Returns the files that it could not change.
  */
 async function forgetInKept(

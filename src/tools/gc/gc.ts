@@ -17,7 +17,11 @@ export const gc = defineTool({
     ),
     note: optional(text("What was not freed, and why.")),
   }),
-  cli: { group: "Keep", example: "dex gc" },
+  cli: {
+    group: "Keep",
+    example: "dex gc",
+    formOf: { command: "doctor", word: "gc", now: "dex doctor gc", example: "dex doctor gc" },
+  },
   run: async (dex: Dex) => (await import("./run.ts")).run(dex),
   trace: { command: "gc" },
 })

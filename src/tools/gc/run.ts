@@ -56,7 +56,7 @@ function dropUnused(
       dropped: [],
       note:
         known.length > 0
-          ? `Vectors of ${known.join(", ")} were kept: no embedding model is set here. \`dex reindex\` rebuilds the index without them.`
+          ? `Vectors of ${known.join(", ")} were kept: no embedding model is set here. \`dex doctor reindex\` rebuilds the index without them.`
           : undefined,
     }
   const keep = keptId({ provider, dexDir: dex.home.dir, model, dims }, known)

@@ -19,7 +19,7 @@ export const guide = defineTool({
     rules: listOf(text()),
     estimated_tokens: estimatedTokens,
   }),
-  cli: { group: "Agents", example: "dex guide" },
+  cli: { group: "For agents and scripts", example: "dex guide" },
   mcp: {
     name: "dex_guide",
     description: "How to use these tools well, in which order and at what cost.",

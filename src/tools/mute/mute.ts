@@ -24,6 +24,16 @@ export const mute = defineTool({
     name: optional(text()),
     mutes: listOf(object({ type: choice(["kind", "project"]), name: text(), since: text() })),
   }),
-  cli: { group: "Agents", positional: "what", example: "dex mute related_code" },
+  cli: {
+    group: "Agents",
+    positional: "what",
+    example: "dex mute related_code",
+    formOf: {
+      command: "suggest",
+      option: "mute",
+      now: "dex suggest --mute KIND",
+      example: "dex suggest --mute related_code",
+    },
+  },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
 })

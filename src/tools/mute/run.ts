@@ -12,7 +12,7 @@ export async function run(dex: Dex, input: MuteInput) {
   if (input.what === undefined && input.undo)
     throw new DexError(
       "usage",
-      "What should be turned on again? dex mute <kind|folder> --undo. `dex mute --list` lists what is muted.",
+      "What should be turned on again? dex suggest --mute <kind|folder> --undo. `dex suggest --mute --list` lists what is muted.",
     )
   const suggestions = await dex.suggestions()
   const named = input.what === undefined || input.list ? undefined : await meant(dex, suggestions, input.what)
@@ -41,6 +41,6 @@ async function meant(dex: Dex, suggestions: Suggestions, what: string): Promise<
   if ([...known, ...muted].includes(folder)) return { type: "project", name: folder }
   throw new DexError(
     "usage",
-    `"${what}" is neither a kind (${KINDS.join(", ")}) nor a folder. For a project, name its folder: dex mute .`,
+    `"${what}" is neither a kind (${KINDS.join(", ")}) nor a folder. For a project, name its folder: dex suggest --mute .`,
   )
 }

@@ -96,12 +96,6 @@ export const show = defineTool({
     aliases: ["open", "get"],
     paged: true,
     example: "dex show 2 --format outline",
-    forms: {
-      "dex show 2 --lines": "Outline a conversation, one line per message",
-      "dex show 2 --messages 5-10": "Read chosen messages in full",
-      "dex show 2 --timeline": "Show what was said just before and after a message",
-      "dex show --lines --help": "Show the options of a form",
-    },
   },
   mcp: {
     name: "dex_get",

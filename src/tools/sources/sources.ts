@@ -46,6 +46,10 @@ export const sources = defineTool({
       }),
     ),
   }),
-  cli: { group: "Keep", example: "dex sources" },
+  cli: {
+    group: "Keep",
+    example: "dex sources",
+    formOf: { command: "doctor", word: "sources", now: "dex doctor sources", example: "dex doctor sources" },
+  },
   run: async (dex: Dex) => (await import("./run.ts")).run(dex),
 })

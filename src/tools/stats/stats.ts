@@ -42,7 +42,11 @@ export const stats = defineTool({
       object({ done: integer(), total: integer() }, "How many of the conversations found are read so far."),
     ),
   }),
-  cli: { group: "Keep", example: "dex stats" },
+  cli: {
+    group: "Keep",
+    example: "dex stats",
+    formOf: { command: "doctor", word: "stats", now: "dex doctor stats", example: "dex doctor stats" },
+  },
   mcp: {
     name: "dex_stats",
     description: "What is kept: how many past conversations, from which agents and projects, since when.",

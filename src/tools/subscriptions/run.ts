@@ -23,7 +23,7 @@ export async function runSubscribe(dex: Dex, input: SubscribeInput) {
   if (kept.subscriptions().length >= MOST_SUBSCRIPTIONS)
     throw new DexError(
       "too_many",
-      `There are ${MOST_SUBSCRIPTIONS} subscriptions, which is the limit. \`dex subscriptions --all\` lists them.`,
+      `There are ${MOST_SUBSCRIPTIONS} subscriptions, which is the limit. \`dex subscribe --list --all\` lists them.`,
     )
   const session = currentSession(dex)
   const { redactName } = await import("../../redact/name.ts")
@@ -74,7 +74,7 @@ export async function runUnsubscribe(dex: Dex, input: UnsubscribeInput) {
   if (meant.length !== 1 || !one)
     throw new DexError(
       "no_subscription",
-      `${meant.length === 0 ? "No subscription has" : `${meant.length} subscriptions have`} an id that begins with "${input.id.slice(0, 40)}". \`dex subscriptions --all\` lists them.`,
+      `${meant.length === 0 ? "No subscription has" : `${meant.length} subscriptions have`} an id that begins with "${input.id.slice(0, 40)}". \`dex subscribe --list --all\` lists them.`,
     )
   kept.unsubscribe(one.id)
   return { id: one.id, project: one.project }
@@ -85,7 +85,7 @@ async function sendNow(dex: Dex) {
   if (!lock)
     throw new DexError(
       "busy",
-      "A running `dex watch` or `dex serve --port` already sends them. `dex subscriptions` shows how far it is.",
+      "A running `dex watch` or `dex serve --port` already sends them. `dex subscribe --list` shows how far it is.",
     )
   try {
     const { deliverDue } = await import("../../suggest/deliver/deliver.ts")
@@ -139,8 +139,8 @@ function listedSubscription(
 
 function howToHear({ id, deliver }: Subscription): string {
   const made = "`dex watch` looks for changes while it runs"
-  if (deliver === "poll") return `${made}; what it finds: dex suggestions --take --subscription ${id}`
+  if (deliver === "poll") return `${made}; what it finds: dex suggest --list --take --subscription ${id}`
   if (deliver === "sse")
     return `${made}; \`dex serve --port 7337\` streams what it finds at /suggestions?subscription=${id}`
-  return `${made}, and sends what it finds; so does \`dex serve --port\`. By hand: dex subscriptions --send`
+  return `${made}, and sends what it finds; so does \`dex serve --port\`. By hand: dex subscribe --list --send`
 }

@@ -89,7 +89,18 @@ export const subscriptions = defineTool({
     retried: optional(integer()),
     notes: listOf(text()),
   }),
-  cli: { group: "Agents", short: { a: "all" }, example: "dex subscriptions" },
+  cli: {
+    group: "Agents",
+    short: { a: "all" },
+    example: "dex subscriptions",
+    formOf: {
+      command: "subscribe",
+      option: "list",
+      alone: true,
+      now: "dex subscribe",
+      example: "dex subscribe --list --all",
+    },
+  },
   run: async (dex: Dex, input) => (await import("./run.ts")).runSubscriptions(dex, input),
   found: (output) => output.subscriptions.length > 0,
 })
@@ -102,6 +113,11 @@ export const unsubscribe = defineTool({
   summary: "Remove a subscription",
   input: unsubscribeInput,
   output: object({ id: text(), project: text() }),
-  cli: { group: "Agents", positional: "id", example: "dex unsubscribe 7c1f" },
+  cli: {
+    group: "Agents",
+    positional: "id",
+    example: "dex unsubscribe 7c1f",
+    formOf: { command: "subscribe", option: "off", now: "dex subscribe --off ID", example: "dex subscribe --off 7c1f" },
+  },
   run: async (dex: Dex, input) => (await import("./run.ts")).runUnsubscribe(dex, input),
 })

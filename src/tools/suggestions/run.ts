@@ -61,7 +61,7 @@ export async function giveFeedback(dex: Dex, input: FeedbackInput) {
   if (id === undefined || verdict === undefined)
     throw new DexError(
       "usage",
-      "Which one, and did it help? dex feedback <id> used|dismissed. `dex suggest` and `dex suggestions` show the ids.",
+      "Which one, and did it help? dex suggest --feedback <id> used|dismissed. `dex suggest` and `dex suggest --list` show the ids.",
     )
   const after = kept.setStatus(id, verdict, item, learnFromVerdict)
   if (!after) throw notFound(kept, id, item)
@@ -72,7 +72,7 @@ export async function giveFeedback(dex: Dex, input: FeedbackInput) {
     items: after.items.map(({ number, kind, title, status }) => ({ number, kind, title, status })),
     note: unknown
       ? "Noted. Tell dex which item it was with --item: it learns more from that."
-      : "Noted. Later suggestions take it into account, within limits; dex feedback --reset undoes all feedback.",
+      : "Noted. Later suggestions take it into account, within limits; dex suggest --feedback --reset undoes all feedback.",
   }
 }
 
@@ -85,7 +85,7 @@ function notFound(kept: Suggestions, id: string, item: number | undefined): DexE
     )
   return new DexError(
     "no_suggestion",
-    `No single suggestion has an id that begins with "${id.slice(0, 40)}". \`dex suggestions --all\` lists them.`,
+    `No single suggestion has an id that begins with "${id.slice(0, 40)}". \`dex suggest --list --all\` lists them.`,
   )
 }
 
@@ -94,7 +94,7 @@ function subscriptionNamed(kept: Suggestions, start: string): string {
   if (meant.length === 1) return meant[0]!.id
   throw new DexError(
     "no_subscription",
-    `No single subscription has an id that begins with "${start.slice(0, 40)}". \`dex subscriptions --all\` lists them.`,
+    `No single subscription has an id that begins with "${start.slice(0, 40)}". \`dex subscribe --list --all\` lists them.`,
   )
 }
 

@@ -16,7 +16,7 @@ import type { Dex } from "../context.ts"
 import { fromField } from "../fields.ts"
 
 export const suggestionShape = object({
-  id: text("For `dex feedback`."),
+  id: text("For `dex suggest --feedback`."),
   sequence: integer("In the order in which they were made."),
   date: text(),
   status: choice(STATUSES),
@@ -60,7 +60,12 @@ export const suggestions = defineTool({
     suggestions: listOf(suggestionShape),
     notes: listOf(text(), "What is hidden or left out."),
   }),
-  cli: { group: "Agents", short: { l: "limit", a: "all" }, example: "dex suggestions --take" },
+  cli: {
+    group: "Agents",
+    short: { l: "limit", a: "all" },
+    example: "dex suggestions --take",
+    formOf: { command: "suggest", option: "list", now: "dex suggest --list", example: "dex suggest --list --take" },
+  },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
   found: (output) => output.suggestions.length > 0,
 })
@@ -84,7 +89,18 @@ export const feedback = defineTool({
     reset: optional(integer("How many learned weights were reset.")),
     note: text(),
   }),
-  cli: { group: "Agents", positional: "id", rest: "verdict", example: "dex feedback 3f2a used --item 1" },
+  cli: {
+    group: "Agents",
+    positional: "id",
+    rest: "verdict",
+    example: "dex feedback 3f2a used --item 1",
+    formOf: {
+      command: "suggest",
+      option: "feedback",
+      now: "dex suggest --feedback ID used",
+      example: "dex suggest --feedback 3f2a used --item 1",
+    },
+  },
   mcp: {
     name: "suggestion_feedback",
     description: "Tell dex whether its suggestion helped.",

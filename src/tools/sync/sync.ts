@@ -113,7 +113,11 @@ export const reindex = defineTool({
     duration_ms: integer(),
     embedding: optional(embeddingShape),
   }),
-  cli: { group: "Keep", example: "dex reindex" },
+  cli: {
+    group: "Keep",
+    example: "dex reindex",
+    formOf: { command: "doctor", word: "reindex", now: "dex doctor reindex", example: "dex doctor reindex" },
+  },
   run: async (dex: Dex, input) => (await import("./run-reindex.ts")).run(dex, input),
   trace: { command: "reindex", facts: (_, output) => ({ inputs: { conversations: output.conversations } }) },
 })

@@ -37,7 +37,18 @@ export const tests = defineTool({
     estimated_tokens: integer("Of this answer; an estimate."),
     notes: listOf(text(), "What is hidden, incomplete or bounded."),
   }),
-  cli: { group: "Learn", short: { f: "file", l: "limit" }, example: "dex tests --file src/auth.ts" },
+  cli: {
+    group: "Learn",
+    short: { f: "file", l: "limit" },
+    example: "dex tests --file src/auth.ts",
+    formOf: {
+      command: "fix",
+      option: "tests",
+      alone: true,
+      now: "dex fix",
+      example: "dex fix --tests --file src/auth.ts",
+    },
+  },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
   found: (output) => output.failing.length > 0 || output.unnamed.length > 0,
 })

@@ -43,7 +43,7 @@ async function theTrace(dex: Dex, id: string | undefined): Promise<Trace> {
       "not_found",
       id === undefined
         ? "There are no traces yet. Every search, show, ask, suggest and reindex leaves one, unless the setting traces is off."
-        : `No trace "${id}" was found. \`dex traces\` lists them; the oldest are deleted when their files are full.`,
+        : `No trace "${id}" was found. \`dex trace --list\` lists them; the oldest are deleted when their files are full.`,
     )
   if (id !== undefined && second) {
     const names = found.slice(0, 5).map((trace) => trace.trace_id)

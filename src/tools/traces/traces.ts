@@ -29,7 +29,12 @@ export const traces = defineTool({
     hidden_private: integer("Asked in private projects; shown inside them."),
     unreadable: integer("Lines that could not be read."),
   }),
-  cli: { group: "Find", short: { n: "tail" }, example: "dex traces --tail 5" },
+  cli: {
+    group: "Find",
+    short: { n: "tail" },
+    example: "dex traces --tail 5",
+    formOf: { command: "trace", option: "list", now: "dex trace --list", example: "dex trace --list --tail 5" },
+  },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
   found: (output) => output.traces.length > 0,
 })

@@ -1,0 +1,40 @@
+import { existsSync, readFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+
+// Two programs run the same model. Their vectors differ a little (the cosine of the two is 0.997), so they are never
+// compared with each other: which one runs is part of the model's name.
+
+export type RuntimeKind = "native" | "wasm"
+
+type Tensor = { data: Float32Array; dims: readonly number[] }
+export type Session = { run(inputs: Record<string, unknown>): Promise<Record<string, Tensor>> }
+/** What onnxruntime-web and onnxruntime-node have in common, as far as it is used here. */
+export type Runtime = {
+  InferenceSession: { create(model: Uint8Array, options: object): Promise<Session> }
+  Tensor: new (type: "int64", data: BigInt64Array, dims: number[]) => unknown
+  env: { wasm: { numThreads?: number; wasmBinary?: Uint8Array } }
+}
+
+/** The native one, where somebody has installed it beside this package; else WebAssembly. */
+export function runtimeKind(beside: string): RuntimeKind {
+  return existsSync(join(beside, "onnxruntime-node", "package.json")) ? "native" : "wasm"
+}
+
+export async function loadRuntime(kind: RuntimeKind, files: string, beside: string, threads: number): Promise<Runtime> {
+  if (kind === "native") return nativeRuntime(beside)
+  const runtime = (await import(pathToFileURL(join(files, "ort.mjs")).href)) as Runtime
+  runtime.env.wasm.numThreads = threads
+  runtime.env.wasm.wasmBinary = readFileSync(join(files, "ort-wasm-simd-threaded.wasm"))
+  return runtime
+}
+
+function nativeRuntime(beside: string): Runtime {
+  try {
+    return createRequire(join(beside, "index.js"))("onnxruntime-node") as Runtime
+  } catch (error) {
+    const reason = (error instanceof Error ? error.message : String(error)).split("\n")[0]
+    throw new Error(`onnxruntime-node in ${beside} does not start (${reason}). Uninstall it there to use WebAssembly.`)
+  }
+}

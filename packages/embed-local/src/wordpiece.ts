@@ -1,0 +1,59 @@
+/** Turns a text into the numbers that a BERT model without capitals reads: at most `most` of them, the ends included. */
+export type Tokenizer = (text: string, most: number) => number[]
+
+/** Longer words than this are unknown to every BERT model. */
+const LONGEST_WORD = 100
+
+/** `vocabulary`: a token per line, in the order of their numbers. */
+export function createTokenizer(vocabulary: string): Tokenizer {
+  const numbers = new Map(
+    vocabulary
+      .trimEnd()
+      .split("\n")
+      .map((token, number) => [token, number]),
+  )
+  const special = (name: string) => {
+    const number = numbers.get(name)
+    if (number === undefined) throw new Error(`The vocabulary has no ${name}`)
+    return number
+  }
+  const [first, last, unknown] = [special("[CLS]"), special("[SEP]"), special("[UNK]")]
+  return (text, most) => {
+    const tokens = [first]
+    for (const word of wordsOf(text)) {
+      if (tokens.length >= most - 1) break
+      tokens.push(...(piecesOf(word, numbers) ?? [unknown]))
+    }
+    return [...tokens.slice(0, most - 1), last]
+  }
+}
+
+/** The longest known beginning, then the longest known continuation, and so on; undefined where some letter is unknown. */
+function piecesOf(word: string, numbers: Map<string, number>): number[] | undefined {
+  const letters = [...word]
+  if (letters.length > LONGEST_WORD) return undefined
+  const pieces: number[] = []
+  let start = 0
+  while (start < letters.length) {
+    let end = letters.length
+    let found: number | undefined
+    for (; end > start && found === undefined; end--)
+      found = numbers.get((start > 0 ? "##" : "") + letters.slice(start, end).join(""))
+    if (found === undefined) return undefined
+    pieces.push(found)
+    start = end + 1
+  }
+  return pieces
+}
+
+const IGNORED = /[\0\ufffd]|(?![\t\n\r])\p{C}/gu
+const MARKS = /\p{Mn}/gu
+/** Each stands alone: Chinese characters, and what is punctuation to BERT: also $, +, <, =, >, ^, `, | and ~. */
+const ALONE =
+  /[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\u{20000}-\u{2a6df}\u{2a700}-\u{2ceaf}\u{2f800}-\u{2fa1f}]|[!-/:-@[-`{-~]|\p{P}/gu
+
+/** In small letters and without accents. */
+function* wordsOf(text: string): Generator<string> {
+  const clean = text.replace(IGNORED, "").toLowerCase().normalize("NFD").replace(MARKS, "").replace(ALONE, " $& ")
+  for (const [word] of clean.matchAll(/\S+/g)) yield word
+}
