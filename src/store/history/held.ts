@@ -1,6 +1,6 @@
 /**
- * How many rows a conversation has, and how many blocks a unit's records take: a row whose key is damaged is found
- * nowhere, and only its absence tells. Unknown (null) while one of them has no checksum yet.
+ * The number of rows of a conversation, and of blocks of a unit's records. A row with a damaged key cannot be found, so only a
+ * missing row reveals it. Null (unknown) while one of the rows has no checksum yet.
  */
 const TABLES = ["message", "body", "touch", "command", "made"] as const
 

@@ -40,7 +40,7 @@ import { knowSums } from "./rot/sums.ts"
 import { joinPrivacy, spellingsOf } from "./spellings.ts"
 import type { HistoryWriter, Progress } from "./store.ts"
 
-/** The history in one SQLite file. What only writers need is loaded when somebody writes. */
+/** The history in one SQLite file. Code that only writers need is loaded on the first write. */
 export function openStore(
   path: string,
   { cacheKb, platform = process.platform }: { cacheKb?: number; platform?: NodeJS.Platform } = {},
@@ -49,7 +49,7 @@ export function openStore(
   knowSums(db)
   beforeFirstWrite(db, () => keepSums(db))
   const historyId = prepared(db, path, platform)
-  // SQLite answers at once; the promises are for the stores that cannot.
+  // SQLite answers synchronously; the promises are for stores that cannot.
   const ask = async <T>(work: () => T): Promise<T> => {
     try {
       return work()
@@ -87,7 +87,7 @@ export function openStore(
           )
           const ids = keys.flatMap((key) => archive.get(source, key) ?? [])
           const heirs = ids.flatMap((id) => heirsOf(db, id))
-          // One that cannot be read just now is read as soon as it can be.
+          // If one cannot be read now, it is read as soon as it can be.
           for (const key of heirs)
             db.prepare("update unit set stamp = '' where source = ? and key = ?").run(source, key)
           return { archived: ids.length, heirs }
@@ -179,7 +179,7 @@ export function openStore(
     withSubagents: async (refs) => {
       const { withSubagents } = await import("./forget.ts")
       return ask(() => {
-        damagedIds(db, onDamage) // nobody knows whose subagent a damaged row is, so it is reported
+        damagedIds(db, onDamage) // a damaged row does not reveal whose subagent it is, so it is reported
         return withSubagents(db, refs)
       })
     },
@@ -232,7 +232,7 @@ export function openStore(
   }
 }
 
-/** The units, still there, that tell the conversations that this unit names. */
+/** The units, still present, that contain the conversations of which this unit is the owner. */
 function heirsOf(db: Db, unitId: number): string[] {
   return valueQuery(
     db,
@@ -250,9 +250,9 @@ function prepared(db: Db, path: string, platform: NodeJS.Platform): string {
     fileStored(db, (work) => inTransaction(db, work), platform)
     return identity(db)
   } catch (error) {
-    const told = explainedOf(db, HISTORY_MIGRATIONS, error, path)
+    const explanation = explainedOf(db, HISTORY_MIGRATIONS, error, path)
     db.close()
-    throw told
+    throw explanation
   }
 }
 

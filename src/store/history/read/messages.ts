@@ -12,7 +12,7 @@ import type { MessageVersion, StoredMessage } from "../store.ts"
 import { type RowIn, TABLES } from "../tables.ts"
 import { type Owner, ownerOf, rowsOf } from "./rows.ts"
 
-/** What cannot be read is left out, and said by `onDamage`. */
+/** Leaves out messages that cannot be read, and reports them to `onDamage`. */
 export function messages(db: Db, ref: Ref, numbers: number[] | undefined, onDamage: OnDamage): StoredMessage[] {
   const owner = ownerOf(db, ref)
   if (owner === undefined) return []
@@ -23,8 +23,8 @@ export function messages(db: Db, ref: Ref, numbers: number[] | undefined, onDama
   const found: { position: number; message: StoredMessage }[] = []
   for (const [chunk, members] of byChunk) {
     const block = rowQuery(db, BODY_ROW, TABLES.body).get(id, chunk)
-    const isWhole = block !== undefined && isSound("body", block)
-    const read = isWhole ? bodiesOf(block.data, members) : []
+    const isComplete = block !== undefined && isSound("body", block)
+    const read = isComplete ? bodiesOf(block.data, members) : []
     if (read.length < members.length) meet()
     for (const { row, body } of read)
       found.push({ position: row.position ?? row.number, message: toMessage(row, body) })
@@ -48,7 +48,7 @@ function chosenRows(db: Db, owner: Owner, numbers: number[], onDamage: () => voi
   return rowsOf(db, "message", owner, onDamage).filter((row) => wanted.has(row.number))
 }
 
-/** Each row with its body, as far as it can be read. A few are looked up one by one; many are decoded at once. */
+/** Each row whose body can be read. A single body is looked up in its block; for several, the block is decoded. */
 function bodiesOf(data: Buffer, rows: MessageRow[]): { row: MessageRow; body: Body }[] {
   const byNumber = new Map(rows.map((row) => [row.number, row]))
   const [first] = rows

@@ -9,7 +9,7 @@ import { tableSql } from "../rot/table-sql.ts"
 import { spellingsOf } from "../spellings.ts"
 import { type RowIn, TABLES } from "../tables.ts"
 
-// What reading any table takes: damage is noticed, and nothing damaged is shown.
+// Helpers for reading any table: they detect damage, and never return damaged rows.
 
 export type Raw = Record<string, string | number | null>
 
@@ -23,7 +23,7 @@ export function ownerOf(db: Db, ref: Ref): Owner | undefined {
   return rowQuery(db, sql, OWNER).get(sourceWithOwner(ref), ref.id)
 }
 
-/** The rows of a conversation, without those that are damaged. */
+/** The rows of a conversation, without damaged ones. */
 export function rowsOf<Table extends Exclude<keyof Held, "body">>(
   db: Db,
   table: Table,
@@ -37,12 +37,12 @@ export function rowsOf<Table extends Exclude<keyof Held, "body">>(
   return stored.filter((row) => row.conversation_id === id && isSound(table, row))
 }
 
-/** A time that an earlier import brought may be one that nothing can show: then none is known. */
+/** An earlier import may have stored an impossible time. It counts as unknown. */
 export function shownTime(value: unknown): number | null {
   return isTime(value) ? value : null
 }
 
-/** The same in SQL, of a conversation `c`. */
+/** The same in SQL, for a conversation `c`. */
 export const STARTED_AT = "iif(c.started_at between -8.64e15 and 8.64e15, c.started_at, null)"
 export const ENDED_AT = "iif(c.ended_at between -8.64e15 and 8.64e15, c.ended_at, null)"
 
@@ -50,7 +50,7 @@ export function spellingsAsJson(db: Db, project: string | undefined, platform: N
   return project === undefined ? null : JSON.stringify(spellingsOf(db, project, platform))
 }
 
-/** The object without its nulls: in our own data a thing that is not known is not there. */
+/** The object without its nulls: in dex's data, unknown values are missing. */
 export function present(row: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null))
 }

@@ -12,7 +12,7 @@ import { TABLES } from "../tables.ts"
 import { messages } from "./messages.ts"
 import { NOT_DAMAGED, type Owner, ownerOf, rowsOf, spellingsAsJson } from "./rows.ts"
 
-// What was done in conversations: files, commands, commits.
+// The work done in conversations: files, commands, commits.
 
 const SOUND_MADE = sound("t", "made")
 const SOUND_TOUCH = sound("t", "touch")
@@ -45,7 +45,7 @@ function touchingInAnySpelling(db: Db, file: string, platform: NodeJS.Platform):
   )
 }
 
-/** The files it edited first, then the others, each by its first mention. */
+/** The edited files first, then the others, each by its first mention. */
 export function filesOf(db: Db, ref: Ref, onDamage: OnDamage): string[] {
   const owner = ownerOf(db, ref)
   if (!owner) return []
@@ -147,7 +147,7 @@ const COUNTED = `left join message m on m.conversation_id = t.conversation_id an
   where t.conversation_id = @id`
 
 export function work(db: Db, refs: Ref[], onDamage: OnDamage): Work[] {
-  // What claims to be neither read nor mentioned is looked at: no single bit makes one of those of an edit.
+  // Checks every row that is neither a read nor a mention: no single flipped bit turns an edit into one of those.
   const edits = rowQuery(
     db,
     `with row as materialized (select t.added, t.removed, t.file_id, m.flags, ${SOUND_TOUCH} and m.number is not null and ${SOUND_MESSAGE} as sound
@@ -171,8 +171,8 @@ export function work(db: Db, refs: Ref[], onDamage: OnDamage): Work[] {
     const { damaged, touches, ...edited } = edits.get(values)!
     const made = commits.get(values)!
     const held = owner.held === null ? { touch: touches, made: made.rows } : readHeld(owner.held)
-    const isWhole = damaged + made.damaged === 0 && held.touch === touches && held.made === made.rows
-    return isWhole ? { ...edited, commits: made.commits } : workOf(db, owner, () => onDamage(ref))
+    const isComplete = damaged + made.damaged === 0 && held.touch === touches && held.made === made.rows
+    return isComplete ? { ...edited, commits: made.commits } : workOf(db, owner, () => onDamage(ref))
   })
 }
 const EDITED = {
@@ -185,7 +185,7 @@ const EDITED = {
 
 const UNCOUNTED = FLAG.superseded | FLAG.copied
 
-/** The same, from rows that were looked at one by one. */
+/** Like `work`, from rows that were checked one by one. */
 function workOf(db: Db, owner: Owner, onDamage: () => void): Work {
   onDamage()
   const counted = new Set(

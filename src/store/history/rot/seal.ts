@@ -7,11 +7,11 @@ import { TABLES } from "../tables.ts"
 import { rowSum, SUMMED, type Summed } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
-// Histories that an older dex wrote get their checksums bit by bit, a little with every sync.
+// Histories that an older dex wrote get their checksums gradually, a few with every sync.
 
 const ROWS_AT_ONCE = 2_000
 
-/** Works until the deadline. What cannot be read gets no checksum: only what is right may be called right. */
+/** Works until the deadline. Unreadable blocks get no checksum, since a checksum would make them count as undamaged. */
 export function seal(db: Db, deadline: number): void {
   if (metaValue(db, "sealed") !== undefined && !hasUnsealed(db)) return
   const isTime = () => Date.now() < deadline
@@ -63,7 +63,7 @@ function sealUnit(db: Db, id: number): void {
   db.prepare(`update unit set blocks = ${BLOCKS} where id = @id`).run({ id })
 }
 
-/** Blocks get theirs with what they belong to: they are packed again. */
+/** Blocks are not included: they are packed again, and sealed with their conversation or unit. */
 function sealRows(db: Db, table: Summed): number {
   return table === "body" || table === "raw" ? 0 : db.prepare(tableSql(table).seal).run(ROWS_AT_ONCE).changes
 }
