@@ -19,17 +19,17 @@ export function base64Forms(mark: string): Base64Form[] {
   return ([0, 1, 2] as const).map((before) => {
     let form = ""
     let bits = 0
-    let held = 0
+    let bitCount = 0
     // The sextet in which the mark begins is shared with the bytes before it.
     let skipped = (6 - ((before * 8) % 6)) % 6
     for (let i = 0; i < mark.length; i++) {
       bits = ((bits << 8) | mark.charCodeAt(i)) & 0xffff
-      held += 8
+      bitCount += 8
       if (skipped > 0) {
-        held -= skipped
+        bitCount -= skipped
         skipped = 0
       }
-      for (; held >= 6; held -= 6) form += ALPHABET[(bits >> (held - 6)) & 63]
+      for (; bitCount >= 6; bitCount -= 6) form += ALPHABET[(bits >> (bitCount - 6)) & 63]
     }
     return { form, before }
   })

@@ -15,10 +15,10 @@ const ENTRY =
 /** Finds the values of the Kubernetes secret whose `kind` is declared here. False if this is no such document. */
 export function findManifest(text: string, at: number, rereads: Rereads, spans: Span[]): boolean {
   if (rereads.left <= 0 || !KIND.test(text.slice(Math.max(0, at - 24), at))) return false
-  const ahead = text.slice(at, at + MAX_MANIFEST)
-  const end = at + (DOCUMENT_END.exec(ahead)?.index ?? ahead.length)
-  const behind = text.slice(Math.max(0, at - MAX_MANIFEST), at)
-  const start = at - behind.length + Math.max(behind.lastIndexOf("\n---"), 0)
+  const following = text.slice(at, at + MAX_MANIFEST)
+  const end = at + (DOCUMENT_END.exec(following)?.index ?? following.length)
+  const preceding = text.slice(Math.max(0, at - MAX_MANIFEST), at)
+  const start = at - preceding.length + Math.max(preceding.lastIndexOf("\n---"), 0)
   const document = text.slice(start, end)
   rereads.left -= document.length
   for (const data of document.matchAll(DATA)) {
@@ -57,9 +57,9 @@ export function findJwks(text: string, spans: Span[]): void {
     if (type.index < last) continue
     const from = Math.max(last, type.index - MAX_JWK)
     const start = Math.max(from, text.slice(from, type.index).lastIndexOf("{") + from)
-    const ahead = text.slice(type.index, type.index + MAX_JWK)
-    const close = ahead.indexOf("}")
-    last = type.index + (close === -1 ? ahead.length : close)
+    const following = text.slice(type.index, type.index + MAX_JWK)
+    const close = following.indexOf("}")
+    last = type.index + (close === -1 ? following.length : close)
     const key = text.slice(start, last)
     for (const field of key.matchAll(SECRET_FIELD)) {
       const end = start + field.index + field[0].length

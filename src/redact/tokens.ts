@@ -188,7 +188,7 @@ function matchRules(
     const token = text.slice(start, end)
     if (!hasManyCharacters(token)) return { start, end, rule: SHOWN }
     if (!isReal(rule, key, token)) continue
-    const tokenEnd = rule.name === PRIVATE_KEY ? keyLinesEnd(text, end) : foldedEnd(text, wholeEnd(text, end))
+    const tokenEnd = rule.name === PRIVATE_KEY ? keyLinesEnd(text, end) : foldedEnd(text, extendedEnd(text, end))
     return { start, end: tokenEnd, rule: rule.name }
   }
   const isFolded = mayFold(text, at, runStop) && foldEnd(text, runStop) !== -1
@@ -258,7 +258,7 @@ function isBoundary(text: string, at: number): boolean {
 const REST = /[A-Za-z0-9]+/y
 
 /** Letters and digits that follow a token directly are part of it: issuers make their tokens longer. */
-function wholeEnd(text: string, end: number): number {
+function extendedEnd(text: string, end: number): number {
   return Math.max(end, matchEnd(REST, text, end))
 }
 

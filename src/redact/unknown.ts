@@ -15,7 +15,7 @@ export function unknownToken(text: string, from: number, end: number, runEnd: nu
   const start = from + leadLength(text, from, end)
   const piece = text.slice(start, Math.min(end, start + MAX_LENGTH))
   const word = SECRET_WORD.exec(piece)
-  if (word && isTelling(word[2]!.toLowerCase(), piece.slice(word.index + word[0].length))) {
+  if (word && indicatesSecret(word[2]!.toLowerCase(), piece.slice(word.index + word[0].length))) {
     return { start: start + word.index + word[1]!.length, end: trimmed(text, end), rule: UNKNOWN }
   }
   const prefix = PREFIX.exec(piece)?.[0]
@@ -70,7 +70,7 @@ const SECRET_WORD =
 const VAGUE = new Set(["key", "api", "auth", "access", "refresh", "prod", "private"])
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-z])/
 
-function isTelling(word: string, body: string): boolean {
+function indicatesSecret(word: string, body: string): boolean {
   const piece = /^[A-Za-z0-9]+/.exec(body)?.[0] ?? ""
   if (isMixedRandom(piece, 16)) return true
   if (UUID.test(body)) return word !== "live" && word !== "prod" && word !== "auth" && word !== "access"

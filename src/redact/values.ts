@@ -90,9 +90,9 @@ export function hasManyCharacters(value: string): boolean {
   return different >= wanted
 }
 
-const STANDS_FOR =
+const PLACEHOLDER =
   /x{4}|\*{3}|\.{3}|…|^[<[{(].*[>\]})]$|\$[{(]|^\$[A-Za-z_]\w*$|^%\w+%$|\{\{|<[a-z]|example|placeholder|change.?(?:me|this)|your[-_. ]?(?!s)|dummy|fake|sample|replace.?(?:me|with|this)|redacted|insert.?(?:your|here)|not.?a.?real|process\.env|environ|getenv|secrets?\.|var\.|vault:|op:\/\/|ssm:|\barn:|keyring|todo\b/i
-const WHOLE_WORDS =
+const PLACEHOLDER_WORDS =
   /^(?:null|none|nil|undefined|true|false|string|str|text|number|boolean|bool|bytes|object|any|password|passwd|secret|token|required|optional|unknown|empty|default|hidden|masked|invalid|disabled|enabled|bearer|basic|inherit|auto|prompt|stdin|env|file|value|n\/a|\d+)$/i
 
 /** A reference to a shell variable. */
@@ -102,8 +102,8 @@ export function isPlaceholder(value: string): boolean {
   return (
     value.length === 0 ||
     REFERENCE.test(value) ||
-    WHOLE_WORDS.test(value) ||
-    STANDS_FOR.test(value) ||
+    PLACEHOLDER_WORDS.test(value) ||
+    PLACEHOLDER.test(value) ||
     !hasManyCharacters(value)
   )
 }

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest"
 import { packBlock, readBlock } from "../../src/store/history/codec.ts"
-import { isSound, KEYS, SUMMED, SUMMED_COLUMNS, type Summed } from "../../src/store/history/rot/sums.ts"
+import { isIntact, KEYS, SUMMED, SUMMED_COLUMNS, type Summed } from "../../src/store/history/rot/sums.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { HistoryWriter } from "../../src/store/history/store.ts"
 import { type Db, openSqlite } from "../../src/store/sqlite/engine.ts"
@@ -38,7 +38,7 @@ test("every row of every table carries a checksum, whoever wrote it", async () =
     const rows = db.prepare(`select * from ${table}`).all() as never[]
     expect([table, rows.length > 0]).toEqual([table, true])
     for (const row of rows)
-      expect([table, (row as { sum: number }).sum !== null && isSound(table, row)]).toEqual([table, true])
+      expect([table, (row as { sum: number }).sum !== null && isIntact(table, row)]).toEqual([table, true])
   }
 })
 

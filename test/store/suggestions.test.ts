@@ -3,7 +3,7 @@ import { dirname, join } from "node:path"
 import Database from "better-sqlite3"
 import { expect, onTestFinished, test } from "vitest"
 import { redactText } from "../../src/redact/redact.ts"
-import { KEPT_MS, MOST_SUGGESTIONS, openSuggestions } from "../../src/store/suggestions/suggestions.ts"
+import { MOST_SUGGESTIONS, openSuggestions, RETENTION_MS } from "../../src/store/suggestions/suggestions.ts"
 import type { Learn } from "../../src/store/suggestions/verdicts.ts"
 import { learnFromVerdict } from "../../src/suggest/feedback/feedback.ts"
 import { itemOf, NOW, subscriptionOf, suggestionOf } from "../support/suggestions.ts"
@@ -158,8 +158,8 @@ test("what was typed and printed at the moment is kept without its secrets", () 
 test("it stays small: old ones and those beyond 10,000 go, but not while they wait to be delivered", () => {
   const { suggestions } = opened()
   suggestions.subscribe(subscriptionOf("sub", { deliver: "webhook", url: "https://example.com/x" }), "whsec_x")
-  suggestions.save(suggestionOf("waits", { moment: { at: NOW - KEPT_MS - 1 } }), { subscription: "sub" })
-  suggestions.save(suggestionOf("old", { moment: { at: NOW - KEPT_MS - 1 } }))
+  suggestions.save(suggestionOf("waits", { moment: { at: NOW - RETENTION_MS - 1 } }), { subscription: "sub" })
+  suggestions.save(suggestionOf("old", { moment: { at: NOW - RETENTION_MS - 1 } }))
   for (let i = 0; i < MOST_SUGGESTIONS + 200; i++) suggestions.save(suggestionOf(`s${i}`))
   const kept = suggestions.list({ limit: 100_000 })
   expect(kept.length).toBeGreaterThanOrEqual(MOST_SUGGESTIONS)

@@ -95,13 +95,13 @@ function refuseBroken(name: string, error: unknown): never {
 }
 
 /** The databases that a backup contains in addition to the history: the path to restore each to, and its schema. */
-export type KeptFiles = Record<string, { place: string; migrations: Migrations }>
+export type BackupDatabases = Record<string, { place: string; migrations: Migrations }>
 
 /**
  * Moves the databases of a backup to their paths, if nothing is there yet and dex wrote them, and leaves a plain history. Returns
  * the names of those that dex did not write.
  */
-export function takeFiles(path: string, files: KeptFiles): string[] {
+export function takeFiles(path: string, files: BackupDatabases): string[] {
   const db = openSqlite(path)
   try {
     distrustSchema(db)

@@ -1,7 +1,7 @@
 import type { Db } from "../sqlite/database.ts"
 import { rowQuery } from "../sqlite/typed-query.ts"
 import { numberOfLine, packBlock, readBlock } from "./codec.ts"
-import { isSound, rowSum } from "./rot/sums.ts"
+import { isIntact, rowSum } from "./rot/sums.ts"
 import type { MessageWrite } from "./store.ts"
 
 const CHUNK_CHARS = 128 << 10
@@ -20,7 +20,7 @@ export function loadLines(db: Db, id: number): Map<number, string> {
   const blocks = rowQuery(db, "select * from body where conversation_id = ?", BODY_BLOCK).iterate(id)
   for (const block of blocks) {
     // A block with a damaged key may belong to another conversation.
-    if (block.conversation_id !== id || !isSound("body", block)) continue
+    if (block.conversation_id !== id || !isIntact("body", block)) continue
     for (const line of readBlock(block.data) ?? []) lines.set(numberOfLine(line), line)
   }
   return lines

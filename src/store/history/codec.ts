@@ -13,16 +13,16 @@ export type Block = { lines: number; bytes: number; data: Buffer }
 /** Packs JSON lines into blocks of about `blockChars` each, in order. */
 export function packLines(lines: Iterable<string>, blockChars = BLOCK_CHARS): Block[] {
   const blocks: Block[] = []
-  let held: string[] = []
+  let pending: string[] = []
   let chars = 0
   const flush = () => {
-    if (held.length === 0) return
-    blocks.push(packBlock(held))
-    held = []
+    if (pending.length === 0) return
+    blocks.push(packBlock(pending))
+    pending = []
     chars = 0
   }
   for (const line of lines) {
-    held.push(line)
+    pending.push(line)
     chars += line.length
     if (chars >= blockChars) flush()
   }

@@ -53,12 +53,12 @@ export function timeIn(value: unknown): number | undefined {
   return isTime(value) ? Math.round(value) : undefined
 }
 
-export function wholeCount(value: unknown, most = Number.MAX_SAFE_INTEGER): number | undefined {
+export function nonNegativeInteger(value: unknown, most = Number.MAX_SAFE_INTEGER): number | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= most ? value : undefined
 }
 
 export function messageNumber(value: unknown): number | undefined {
-  const count = wholeCount(value, LAST_NUMBER)
+  const count = nonNegativeInteger(value, LAST_NUMBER)
   return count === 0 ? undefined : count
 }
 
@@ -96,7 +96,8 @@ export function namesIn(value: unknown): string[] | undefined {
 /** Counts by name: `{"token": 3}`. */
 export function countsIn(value: unknown): Record<string, number> | undefined {
   const counts = parsedJson(value)
-  if (!isRecord(counts) || Object.values(counts).some((count) => wholeCount(count) === undefined)) return undefined
+  if (!isRecord(counts) || Object.values(counts).some((count) => nonNegativeInteger(count) === undefined))
+    return undefined
   return counts as Record<string, number>
 }
 

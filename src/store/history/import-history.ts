@@ -17,18 +17,18 @@ import {
   knownRole,
   messageNumber,
   namesIn,
+  nonNegativeInteger,
   parsedJson,
   recordIn,
   recordKey,
   skippedIn,
   timeIn,
   titleFrom,
-  wholeCount,
 } from "./foreign-values.ts"
 import { keyText } from "./merge.ts"
 import { markPrivate } from "./private-folders.ts"
-import type { Stored } from "./rot/sound.ts"
-import { isSound } from "./rot/sums.ts"
+import type { Stored } from "./rot/checked-rows.ts"
+import { isIntact } from "./rot/sums.ts"
 import type {
   ConversationWrite,
   ImportOptions,
@@ -95,7 +95,7 @@ export function projectsIn(other: Db): ProjectIdentity[] {
     const path = absoluteFolder(row.path)
     if (path === undefined) return []
     const [git_remote, root_commit] = [cleanName(row.git_remote), cleanName(row.root_commit)]
-    const isPrivate = row.private !== 0 || !isSound("project", row)
+    const isPrivate = row.private !== 0 || !isIntact("project", row)
     return [
       {
         path,
@@ -117,7 +117,7 @@ function unitWrite(work: Import, unit: ForeignRow): UnitWrite | undefined {
   const key = cleanName(unit.key)
   const [path, stamp, cursor] = [cleanName(unit.path), cleanName(unit.stamp), boundedText(unit.cursor)]
   const [bornAt, modifiedAt] = [timeIn(unit.born_at), timeIn(unit.modified_at)]
-  const version = wholeCount(unit.connector_version)
+  const version = nonNegativeInteger(unit.connector_version)
   const [skipped, unknown, redactions] = [skippedIn(unit.skipped), countsIn(unit.unknown), countsIn(unit.redactions)]
   if (
     !key ||
@@ -242,7 +242,7 @@ function conversationIn(work: Import, row: ForeignRow, unitId: number, source: s
   const { options, leaveOut } = work
   const id = cleanId(row.native_id)
   const kind = knownKind(row.kind, source === options.notes)
-  const [cwds, authority] = [namesIn(row.cwds), wholeCount(row.authority)]
+  const [cwds, authority] = [namesIn(row.cwds), nonNegativeInteger(row.authority)]
   if (id === undefined || !kind || !cwds || authority === undefined) {
     leaveOut("conversations whose record is wrong")
     return undefined
@@ -269,7 +269,7 @@ function conversationIn(work: Import, row: ForeignRow, unitId: number, source: s
     title: title !== undefined && from ? ({ text: redacted(options, title), from } satisfies Title) : undefined,
     ...(options.redact({ ...described, cwds }) as { cwds: string[] }),
     parent,
-    ...besideWhatIsHere(work, source, id, { authority, messages }),
+    ...fitToStored(work, source, id, { authority, messages }),
   }
 }
 
@@ -293,45 +293,45 @@ function parentIn({ other, leaveOut }: Import, row: ForeignRow, source: string):
   return { id, call_id }
 }
 
-type Brought = Pick<ConversationWrite, "authority" | "messages">
+type ImportedContent = Pick<ConversationWrite, "authority" | "messages">
 
 /**
  * The authority is never above that of the stored conversation: the higher of two authorities replaces the other's messages, and
  * an import only adds. With the lowered authority its messages are merged with those of a source that may use other keys, such as
  * a prompt log, so messages that would be shown twice are left out.
  */
-function besideWhatIsHere({ db }: Import, source: string, id: string, brought: Brought): Brought {
+function fitToStored({ db }: Import, source: string, id: string, imported: ImportedContent): ImportedContent {
   const here = db
     .prepare("select id, authority from conversation where source = ? and native_id = ?")
     .get(source, id) as { id: number; authority: number } | undefined
-  if (!here || brought.authority <= here.authority) return brought
-  return { authority: here.authority, messages: withoutRepeats(db, here.id, brought.messages) }
+  if (!here || imported.authority <= here.authority) return imported
+  return { authority: here.authority, messages: withoutRepeats(db, here.id, imported.messages) }
 }
 
 /** Leaves out messages that are stored word for word under another key, one for one, closest in time first. */
-function withoutRepeats(db: Db, id: number, brought: MessageWrite[]): MessageWrite[] {
+function withoutRepeats(db: Db, id: number, imported: MessageWrite[]): MessageWrite[] {
   const rows = db.prepare("select number, key, role, flags, at from message where conversation_id = ?").all(id) as Pick<
     MessageTableRow,
     "number" | "key" | "role" | "flags" | "at"
   >[]
-  const [here, theirs] = [new Set(rows.map(keyText)), new Set(brought.map(({ stored }) => keyText(stored!)))]
+  const [here, theirs] = [new Set(rows.map(keyText)), new Set(imported.map(({ stored }) => keyText(stored!)))]
   const unknown = Map.groupBy(
-    brought.filter(({ stored }) => !here.has(keyText(stored!))),
-    (message) => saidIn(message.role, message),
+    imported.filter(({ stored }) => !here.has(keyText(stored!))),
+    (message) => contentKey(message.role, message),
   )
   const lines = loadLines(db, id)
   const repeats = new Set<MessageWrite>()
   for (const { number, key, role, flags, at } of rows) {
     const line = lines.get(number)
     if (line === undefined || theirs.has(keyText({ key })) || (flags & FLAG.superseded) !== 0) continue
-    const same = (unknown.get(saidIn(role, JSON.parse(line))) ?? []).filter((message) => !repeats.has(message))
+    const same = (unknown.get(contentKey(role, JSON.parse(line))) ?? []).filter((message) => !repeats.has(message))
     const distance = (message: MessageWrite) => Math.abs((message.at ?? 0) - (at ?? 0))
     if (same.length > 0) repeats.add(same.reduce((a, b) => (distance(b) < distance(a) ? b : a)))
   }
-  return brought.filter((message) => !repeats.has(message))
+  return imported.filter((message) => !repeats.has(message))
 }
 
-function saidIn(
+function contentKey(
   role: Role,
   { model, parts, effects = [], usage }: Pick<MessageWrite, "model" | "parts" | "effects" | "usage">,
 ): string {
@@ -352,7 +352,7 @@ function messagesIn({ other, options, leaveOut }: Import, row: ForeignRow, unitI
       messageNumber(stored.number),
       recordKey(stored.key),
       knownRole(stored.role),
-      wholeCount(stored.flags, ALL_FLAGS),
+      nonNegativeInteger(stored.flags, ALL_FLAGS),
     ]
     const record = number === undefined ? undefined : recordIn(lines.get(number) ?? "")
     const body = record && bodyIn(options.redact(record))
@@ -391,7 +391,7 @@ function bodiesIn(other: Db, id: unknown, leaveOut: LeaveOut): Map<number, strin
     .prepare<unknown[], ForeignRow>("select * from body where conversation_id = ? order by chunk")
     .iterate(id)
   for (const row of rows) {
-    const block = isSound("body", row) ? linesIn(row.data) : undefined
+    const block = isIntact("body", row) ? linesIn(row.data) : undefined
     if (!block) continue // its messages are counted as damaged, because they have no text
     chars += block.reduce((sum, line) => sum + line.length, 0)
     if (chars > MOST_CHARS) {

@@ -23,7 +23,7 @@ export function putInPlaceOf(history: string, now: number): string | undefined {
     return undefined
   }
   const kept = freeName(history, now)
-  giveWay(history, kept)
+  giveSecondName(history, kept)
   renameSync(arriving, history)
   return kept
 }
@@ -69,13 +69,13 @@ function freeName(history: string, now: number): string {
 }
 
 /** Gives a database and its log a second name, so that another database can replace it. */
-export function giveWay(database: string, name: string): void {
-  for (const end of ["", "-wal"]) if (existsSync(database + end)) nameAlso(database + end, name + end)
+export function giveSecondName(database: string, name: string): void {
+  for (const end of ["", "-wal"]) if (existsSync(database + end)) linkOrCopy(database + end, name + end)
   for (const end of ["-wal", "-shm"]) rmSync(database + end, { force: true })
 }
 
 /** Falls back to a copy on a disk without hard links. */
-function nameAlso(file: string, name: string): void {
+function linkOrCopy(file: string, name: string): void {
   try {
     linkSync(file, name)
   } catch {

@@ -1,18 +1,18 @@
 import type { MessageWrite } from "./store.ts"
 
 /** A message of a conversation and the unit (`by`) that contains it. `key` is the stored hash. */
-export type Teller = { key: Buffer; message: MessageWrite; by: number }
+export type UnitMessage = { key: Buffer; message: MessageWrite; by: number }
 
 /**
  * Several units can contain one conversation (two roots, a copied or restored file). The result is the union of their messages,
  * each once. `incoming` are the unit's current messages, `stored` those already stored from the others, both in order. If units
  * disagree about the order, `leading` decides, regardless of which unit was read first.
  */
-export function mergeMessages<T extends Teller>(incoming: T[], stored: T[], leading: { key: Buffer }[]): T[] {
+export function mergeMessages<T extends UnitMessage>(incoming: T[], stored: T[], leading: { key: Buffer }[]): T[] {
   const rivals = new Map(stored.map((one) => [keyText(one), one]))
   const mine = incoming.filter((one) => {
     const rival = rivals.get(keyText(one))
-    return !rival || saysMore(one.message, rival.message)
+    return !rival || hasMoreText(one.message, rival.message)
   })
   const won = new Set(mine.map(keyText))
   const others = stored.filter((one) => !won.has(keyText(one)))
@@ -26,12 +26,12 @@ export function mergeMessages<T extends Teller>(incoming: T[], stored: T[], lead
   return byTime(byTime(first, byTime(rest(mine), rest(others))), lost.sort(inTime))
 }
 
-function inTime(a: Teller, b: Teller): number {
+function inTime(a: UnitMessage, b: UnitMessage): number {
   return (a.message.at ?? 0) - (b.message.at ?? 0) || a.key.compare(b.key)
 }
 
 /** A truncated version of a message (copied while it was written, or in a rewritten file) never replaces the complete one. */
-function saysMore(a: MessageWrite, b: MessageWrite): boolean {
+function hasMoreText(a: MessageWrite, b: MessageWrite): boolean {
   if (Boolean(a.superseded) !== Boolean(b.superseded)) return !a.superseded
   return textLength(a) > textLength(b)
 }
@@ -41,7 +41,7 @@ function textLength(message: MessageWrite): number {
 }
 
 /** Merges two ordered lists by time. A message without a time stays next to the one before it. */
-function byTime<T extends Teller>(first: T[], second: T[]): T[] {
+function byTime<T extends UnitMessage>(first: T[], second: T[]): T[] {
   if (second.length === 0) return first
   const [a, b] = [runningTimes(first), runningTimes(second)]
   const merged: T[] = []
@@ -54,11 +54,11 @@ function byTime<T extends Teller>(first: T[], second: T[]): T[] {
 }
 
 /** Ties are broken by key, so the order in which units were read does not matter. */
-function isBefore(a: Teller, at: number, b: Teller, bt: number): boolean {
+function isBefore(a: UnitMessage, at: number, b: UnitMessage, bt: number): boolean {
   return at === bt ? a.key.compare(b.key) < 0 : at < bt
 }
 
-function runningTimes(messages: Teller[]): number[] {
+function runningTimes(messages: UnitMessage[]): number[] {
   let latest = Number.NEGATIVE_INFINITY
   return messages.map(({ message }) => (latest = Math.max(latest, message.at ?? latest)))
 }

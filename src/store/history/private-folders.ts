@@ -3,7 +3,7 @@ import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { refreshCounts } from "./feed.ts"
 import { metaValue } from "./read/meta.ts"
-import { parsed } from "./rot/sound.ts"
+import { parsed } from "./rot/checked-rows.ts"
 import { spellingsOf } from "./spellings.ts"
 
 // A conversation belongs to the project in which it began. If it continued in a private one (cd, a second folder, a resume), all

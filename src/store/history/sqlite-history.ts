@@ -34,9 +34,9 @@ import {
   unreadable,
 } from "./read/units.ts"
 import { commandsOf, commits, editedFiles, filesOf, madeIn, touching, work } from "./read/work.ts"
-import { keepSums } from "./rot/keep-sums.ts"
-import { damagedIds, type OnDamage } from "./rot/sound.ts"
-import { knowSums } from "./rot/sums.ts"
+import { damagedIds, type OnDamage } from "./rot/checked-rows.ts"
+import { createSumTriggers } from "./rot/keep-sums.ts"
+import { registerRowSum } from "./rot/sums.ts"
 import { joinPrivacy, spellingsOf } from "./spellings.ts"
 import type { HistoryWriter, Progress } from "./store.ts"
 
@@ -46,8 +46,8 @@ export function openStore(
   { cacheKb, platform = process.platform }: { cacheKb?: number; platform?: NodeJS.Platform } = {},
 ): HistoryWriter {
   const db = openDatabase(path, HISTORY_MIGRATIONS, cacheKb)
-  knowSums(db)
-  beforeFirstWrite(db, () => keepSums(db))
+  registerRowSum(db)
+  beforeFirstWrite(db, () => createSumTriggers(db))
   const historyId = prepared(db, path, platform)
   // SQLite answers synchronously; the promises are for stores that cannot.
   const ask = async <T>(work: () => T): Promise<T> => {

@@ -7,8 +7,7 @@ import { deleteEffects, saveEffects } from "./effects.ts"
 import { type Facts, factsKey, factsOf, NAMING_FACTS } from "./facts.ts"
 import { nextChange, refreshCounts } from "./feed.ts"
 import { FLAG } from "./flags.ts"
-import { HELD, readHeld } from "./held.ts"
-import { keyText, mergeMessages, type Teller } from "./merge.ts"
+import { keyText, mergeMessages, type UnitMessage } from "./merge.ts"
 import {
   beganIn,
   filedUnder,
@@ -19,9 +18,10 @@ import {
   rememberBegin,
 } from "./private-folders.ts"
 import { projectIdOf, projectPathsOf } from "./project-paths.ts"
+import { despiteIndexes } from "./rot/checked-rows.ts"
 import { refuseOutOfOrder } from "./rot/heal.ts"
-import { despiteIndexes } from "./rot/sound.ts"
-import { isSound, rowSum } from "./rot/sums.ts"
+import { isIntact, rowSum } from "./rot/sums.ts"
+import { ROW_COUNTS, readRowCounts } from "./row-counts.ts"
 import { spellingsOf } from "./spellings.ts"
 import type { ConversationWrite, MessageWrite, PaidFields, StoredMessage, UnitWrite, WriteResult } from "./store.ts"
 import { type RowIn, TABLES } from "./tables.ts"
@@ -87,10 +87,10 @@ export function saveConversation(
     by: unitId,
   }))
   const isShared = existing !== undefined && conversation.authority === existing.authority
-  const stays = isShared ? keptOf(old, incoming, unitId, write) : []
-  const isMerged = stays.length > 0 || (isShared && !owns)
+  const staying = isShared ? stayingMessages(old, incoming, unitId, write) : []
+  const isMerged = staying.length > 0 || (isShared && !owns)
   const accepted = write.foreign ? incoming.filter((one) => !contradicts(one, old.get(keyText(one)))) : incoming
-  const messages = isMerged ? mergeMessages(accepted, stays, owns ? liveOf(accepted) : inOrder(old)) : incoming
+  const messages = isMerged ? mergeMessages(accepted, staying, owns ? liveOf(accepted) : inOrder(old)) : incoming
   const last = [...old.values()].reduce((most, { number }) => Math.max(most, number), existing?.last_number ?? 0)
   const numbered = numberMessages(messages, old, last)
   const id = existing?.id ?? insertConversation(db, write.source, conversation.id, unitId, conversation.authority)
@@ -116,7 +116,7 @@ export function saveConversation(
   const copied = copies || numbered.some(({ flags }) => flags & FLAG.copied) ? copiedIn(db, id) : new Set<number>()
   const counted = numbered.filter(({ number, message }) => !message.superseded && !copied.has(number))
   const facts = factsOf(
-    stays.length === 0 ? conversation : together(conversation, messages),
+    staying.length === 0 ? conversation : together(conversation, messages),
     counted.map(({ message }) => message),
     owner,
     projectId,
@@ -140,8 +140,8 @@ export function saveConversation(
       : undefined
   rememberBegin(db, id, began, projectId)
   if (existing?.project_id !== projectId) fileSubagents(db, id)
-  const saysLess = [...changed, ...moved].some(isLess)
-  const again = existing ? tellAgain(db, write.source, conversation, unitId, owner, saysLess) : []
+  const hasLessText = [...changed, ...moved].some(isLess)
+  const again = existing ? unitsToReadAgain(db, write.source, conversation, unitId, owner, hasLessText) : []
   const isNew = ({ message }: Numbered) => !message.superseded
   const newHere = added.filter(isNew).length - (copies?.uncounted ?? 0)
   const isAll = missing.length === gone.length
@@ -195,14 +195,19 @@ function paidIn(numbered: Numbered[], copied: Set<number>, { ended_at, started_a
 function findConversation(db: Db, source: string, nativeId: string): Existing | undefined {
   const sql = "select * from conversation where source = ? and native_id = ?"
   const row = rowQuery(db, sql, TABLES.conversation).get(source, nativeId)
-  return row && { row, facts: factsKey(row), damaged: !isSound("conversation", row) }
+  return row && { row, facts: factsKey(row), damaged: !isIntact("conversation", row) }
 }
 
 /**
  * The stored messages that stay when one of a conversation's units is written: those of other units and, if the unit's earlier
  * records are no longer available, its own earlier messages.
  */
-function keptOf(old: Map<string, OldRow>, incoming: Teller[], unitId: number, write: UnitWrite): Teller[] {
+function stayingMessages(
+  old: Map<string, OldRow>,
+  incoming: UnitMessage[],
+  unitId: number,
+  write: UnitWrite,
+): UnitMessage[] {
   const now = new Set(incoming.map(keyText))
   const rows = [...old.values()]
   const others = rows.filter((row) => row.by !== unitId && row.line !== "" && !row.damaged)
@@ -213,13 +218,13 @@ function keptOf(old: Map<string, OldRow>, incoming: Teller[], unitId: number, wr
 }
 
 /** Whether an imported message differs from the stored one, instead of repeating or extending it. */
-function contradicts({ by, message }: Teller, here: OldRow | undefined): boolean {
+function contradicts({ by, message }: UnitMessage, here: OldRow | undefined): boolean {
   if (!here || here.by === by || here.line === "" || here.damaged) return false
   const now = message.parts.map(({ text }) => text)
   return !restored(here).message.parts.every(({ text }) => now.some((longer) => longer.startsWith(text)))
 }
 
-function liveOf(messages: Teller[]): Teller[] {
+function liveOf(messages: UnitMessage[]): UnitMessage[] {
   return messages.filter(({ message }) => !message.superseded)
 }
 
@@ -229,13 +234,16 @@ function inOrder(old: Map<string, OldRow>): OldRow[] {
 }
 
 /** A conversation from several units lasts from the first message of any of them to the last. */
-function together(conversation: ConversationWrite, messages: Teller[]): ConversationWrite {
+function together(conversation: ConversationWrite, messages: UnitMessage[]): ConversationWrite {
   const { started_at: _, ended_at: __, ...named } = conversation
   return { ...named, messages: messages.map(({ message }) => message) }
 }
 
 /** A stored message in the form in which it was written. Only the hash of its key is known. */
-export function restored(row: OldRow, superseded = (row.flags & FLAG.superseded) !== 0): Teller & { position: number } {
+export function restored(
+  row: OldRow,
+  superseded = (row.flags & FLAG.superseded) !== 0,
+): UnitMessage & { position: number } {
   const { model, usage, parts, effects }: MessageWrite = JSON.parse(row.line)
   const message: MessageWrite = {
     key: "",
@@ -255,13 +263,13 @@ export function restored(row: OldRow, superseded = (row.flags & FLAG.superseded)
  * The other units with this conversation that should be read again: all of them if this unit now has less text than before, since
  * they may have the complete message; otherwise those that take precedence over this one for naming the conversation.
  */
-function tellAgain(
+function unitsToReadAgain(
   db: Db,
   source: string,
   { id: nativeId, authority }: ConversationWrite,
   unitId: number,
   owner: number,
-  saysLess: boolean,
+  hasLessText: boolean,
 ): string[] {
   const others = rowQuery(
     db,
@@ -270,7 +278,7 @@ function tellAgain(
     { id: "integer", key: "text" },
   ).all(nativeId, source, authority, unitId)
   const names = (other: number) => owner === unitId && outranks(db, nativeId, other, owner)
-  return others.filter(({ id }) => saysLess || names(id)).map(({ key }) => key)
+  return others.filter(({ id }) => hasLessText || names(id)).map(({ key }) => key)
 }
 
 function isLess({ old, line, flags, by }: Numbered): boolean {
@@ -310,7 +318,7 @@ export type Numbered = {
 }
 
 /** A native record keeps its number. Records found later are numbered after the last one. */
-function numberMessages(messages: Teller[], old: Map<string, OldRow>, lastNumber: number): Numbered[] {
+function numberMessages(messages: UnitMessage[], old: Map<string, OldRow>, lastNumber: number): Numbered[] {
   let next = lastNumber + 1
   // Not even the key of a damaged row is reliable, so the row is identified by its text.
   const damaged = [...old.values()].filter((row) => row.damaged)
@@ -358,7 +366,7 @@ function hashKey(key: string): Buffer {
 
 function loadMessages(db: Db, { id, held, unit_id }: RowIn<"conversation">): Map<string, OldRow> {
   const rows = readMessages(db, id, unit_id)
-  const isComplete = held === null || readHeld(held).message === rows.length
+  const isComplete = held === null || readRowCounts(held).message === rows.length
   if (isComplete && rows.every(({ line, damaged }) => line !== "" && !damaged)) return byKey(rows)
   refuseOutOfOrder(db, id)
   return byKey([...rows, ...withoutRow(db, id, rows, unit_id)])
@@ -389,7 +397,7 @@ function readMessages(db: Db, id: number, owner: number): OldRow[] {
     ...row,
     by: row.unit_id ?? owner,
     line: lines.get(row.number) ?? "",
-    ...(!isSound("message", row) && { damaged: true, by: owner }),
+    ...(!isIntact("message", row) && { damaged: true, by: owner }),
   }))
 }
 
@@ -444,7 +452,7 @@ function updateConversation(db: Db, id: number, facts: Facts, source?: string, n
        title_from = @title_from, cwds = @cwds, git_branch = @git_branch, git_commit = @git_commit, agent_version = @agent_version,
        parent_id = @parent_id, parent_call_id = @parent_call_id, fork_of = @fork_of, resume_of = @resume_of,
        started_at = @started_at, ended_at = @ended_at, models = @models, usage = @usage, message_count = @message_count,
-       last_number = @last_number, estimated_tokens = @estimated_tokens, text_bytes = @text_bytes, held = ${HELD}
+       last_number = @last_number, estimated_tokens = @estimated_tokens, text_bytes = @text_bytes, held = ${ROW_COUNTS}
      where id = @id`,
   ).run({ ...facts, id })
   const change = refreshCounts(db, id)

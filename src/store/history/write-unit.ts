@@ -1,8 +1,8 @@
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { type Block, packBlock, readBlock, unpackBlock } from "./codec.ts"
-import { BLOCKS } from "./held.ts"
-import { isSound, rowSum } from "./rot/sums.ts"
+import { isIntact, rowSum } from "./rot/sums.ts"
+import { BLOCK_COUNT } from "./row-counts.ts"
 import type { ConversationWrite, UnitWrite, WriteResult } from "./store.ts"
 import { isForgotten } from "./tombstones.ts"
 import { conversationsOf, deleteConversation, saveConversation } from "./write-conversation.ts"
@@ -30,7 +30,7 @@ export function writeUnit(db: Db, write: UnitWrite, platform = process.platform)
     saveClaims(db, unitId, known)
     if (withholds) deleteRaw(db, unitId)
     else saveRaw(db, unitId, write.raw)
-    db.prepare(`update unit set blocks = ${BLOCKS} where id = @id`).run({ id: unitId })
+    db.prepare(`update unit set blocks = ${BLOCK_COUNT} where id = @id`).run({ id: unitId })
     const result: WriteResult = { changed: 0, added_messages: 0, forgotten, fresh: [], paid: [], again: [] }
     const written = new Set<number>()
     for (const conversation of known) {
@@ -142,7 +142,7 @@ function appendRaw(db: Db, unitId: number, kind: number, blocks: Block[]): void 
   )
   let seq = last ? last.seq + 1 : 0
   let [first, ...rest] = blocks
-  const fillsUp = last !== undefined && last.bytes < SMALL_BLOCK_BYTES && isSound("raw", last)
+  const fillsUp = last !== undefined && last.bytes < SMALL_BLOCK_BYTES && isIntact("raw", last)
   const before = fillsUp ? readBlock(last.data) : undefined
   if (last && first && before) {
     first = packBlock([...before, ...unpackBlock(first.data)])

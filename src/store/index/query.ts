@@ -125,13 +125,13 @@ const SPOKEN = `{${(["said", "aside"] satisfies Column[]).join(" ")}}`
 function rowsAmong(db: Db, match: string, ids: number[]): number[] {
   const [first, last] = [Math.min(...ids), Math.max(...ids)]
   return last - first <= NEAR
-    ? valueQuery(db, HOLDING_BETWEEN, "integer").all({ match, first, last })
-    : valueQuery(db, HOLDING_EACH, "integer").all({ match, docs: JSON.stringify(ids) })
+    ? valueQuery(db, MATCHING_BETWEEN, "integer").all({ match, first, last })
+    : valueQuery(db, MATCHING_EACH, "integer").all({ match, docs: JSON.stringify(ids) })
 }
 
-const HOLDING_BETWEEN =
+const MATCHING_BETWEEN =
   "select rowid from words where words match @match and rowid between cast(@first as integer) and cast(@last as integer)"
-const HOLDING_EACH =
+const MATCHING_EACH =
   "select words.rowid from json_each(@docs) d cross join words on words.rowid = cast(d.value as integer) where words match @match"
 
 export function countMatches(db: Db, query: IndexFilter): Count {

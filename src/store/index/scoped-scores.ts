@@ -226,8 +226,8 @@ function norm(words: number, mean: number): number {
   return K1 * (1 - B + (B * words) / Math.max(1e-9, mean))
 }
 
-function rarity(messages: number, holding: number): number {
-  const value = Math.log((messages - holding + 0.5) / (holding + 0.5))
+function rarity(messages: number, containing: number): number {
+  const value = Math.log((messages - containing + 0.5) / (containing + 0.5))
   return value > 0 ? value : LEAST_RARITY // also if an estimate exceeds the number of messages
 }
 

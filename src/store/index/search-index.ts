@@ -98,8 +98,8 @@ const OLDEST_FORMAT = 2
 
 /** Opens an index for writing. Creates it if there is none; if it is damaged, the next `follow` rebuilds it. */
 export function openIndex(path: string): SearchIndex {
-  if (!existsSync(path)) adoptOlder(path)
-  let db = isMarkedDamaged(path) ? undefined : openIfWhole(path)
+  if (!existsSync(path)) copyOlderIndex(path)
+  let db = isMarkedDamaged(path) ? undefined : openIfIntact(path)
   const rebuilt = async (store: HistoryReader, options?: FollowOptions) => {
     db?.close()
     db = undefined
@@ -131,7 +131,7 @@ export function openIndex(path: string): SearchIndex {
 /** Opens an index for reading. `none` also if it is still empty: it would find no message, while the history has them all. */
 export function readIndex(path: string): SearchIndex | "none" | "damaged" {
   if (!existsSync(path)) return readOlder(path) ?? "none"
-  const db = isMarkedDamaged(path) ? undefined : openIfWhole(path)
+  const db = isMarkedDamaged(path) ? undefined : openIfIntact(path)
   if (!db) return "damaged"
   try {
     if (tokenOf(db) !== undefined) return indexOver(path, () => db)
@@ -144,7 +144,7 @@ export function readIndex(path: string): SearchIndex | "none" | "damaged" {
 }
 
 /** Undefined if the file is damaged or not an index of dex. */
-function openIfWhole(path: string): Db | undefined {
+function openIfIntact(path: string): Db | undefined {
   try {
     return openDatabase(path, MIGRATIONS)
   } catch (error) {
@@ -162,7 +162,7 @@ function unusable(path: string): never {
  * An older version's index is as good, except for some checksums and words. It is copied, so that nobody has to wait for a new
  * one. The old file stays.
  */
-function adoptOlder(path: string): void {
+function copyOlderIndex(path: string): void {
   const old = openOlder(path)
   if (old) copyTo(old, path)
   old?.close()

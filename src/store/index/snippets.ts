@@ -36,7 +36,7 @@ export function matchTexts(texts: string[], terms: Term[], words: string[], phra
     const cutFor = (some: readonly Term[]) =>
       some.length === 0 ? [] : cut.all({ mark: MARK, words: SNIPPET_WORDS, match: anyOf(some) })
     const byRow = new Map([...cutFor(terms), ...cutFor(phrases)].map((row) => [row.rowid, row.snippet]))
-    const rowsOf = rowsHolding(db, words)
+    const rowsOf = rowsContaining(db, words)
     return texts.map((text, i) => ({
       snippet: tidy(byRow.get(i + 1) ?? seen[i]!.slice(0, 300)),
       holds: words.map((word, w) => rowsOf[w]!.has(i + 1) || isBeyondWindow(text, word)),
@@ -49,7 +49,7 @@ export function wordsHeld(texts: readonly string[], words: readonly string[]): b
   return looking((db) => {
     const insert = db.prepare("insert into look (rowid, x) values (?, ?)")
     for (const [i, text] of texts.entries()) insert.run(i + 1, text)
-    const rowsOf = rowsHolding(db, words)
+    const rowsOf = rowsContaining(db, words)
     return texts.map((_, i) => rowsOf.map((rows) => rows.has(i + 1)))
   })
 }
@@ -73,7 +73,7 @@ function hasOne(text: string, phrases: readonly string[]): boolean {
   return phrases.some((phrase) => lower.includes(phrase.toLowerCase()))
 }
 
-function rowsHolding(db: Db, words: readonly string[]): Set<number>[] {
+function rowsContaining(db: Db, words: readonly string[]): Set<number>[] {
   const having = valueQuery(db, "select rowid from look where look match ?", "integer")
   return words.map((word) => new Set(having.all(expressionOf({ words: word }))))
 }

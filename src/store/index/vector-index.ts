@@ -61,7 +61,7 @@ type Bounds = { from: number | null; to: number | null; conversations: string | 
 
 /** Up to this many, the messages that pass a filter are listed before the scan; beyond, the hits are checked one by one. */
 const FEW = 20_000
-const MORE_THAN_ASKED = 10
+const OVERFETCH_FACTOR = 10
 const SAMPLED = 256
 
 /** `prepare` returns undefined if a filter can match nothing. */
@@ -171,14 +171,14 @@ function filtered(
   if (letsAllIn(filter)) return scan(limit)
   const few = listed(db, filter, FEW + 1)
   if (few.length <= FEW) return few.length === 0 ? [] : scan(limit, new Set(few))
-  const near = scan(limit * MORE_THAN_ASKED)
+  const near = scan(limit * OVERFETCH_FACTOR)
   const passing = passingOf(
     db,
     filter,
     near.map((hit) => hit.doc),
   )
   const hits = near.filter((hit) => passing.has(hit.doc))
-  if (hits.length >= limit || near.length < limit * MORE_THAN_ASKED) return hits.slice(0, limit)
+  if (hits.length >= limit || near.length < limit * OVERFETCH_FACTOR) return hits.slice(0, limit)
   return scan(limit, new Set(listed(db, filter, -1)))
 }
 

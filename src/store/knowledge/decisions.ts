@@ -1,7 +1,7 @@
 import { formatRef } from "../../core/ref.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
-import { asKept, knownProject, OWN_WORDS, projectId } from "./rows.ts"
+import { knownProject, OWN_WORDS, projectId, storedSpellings } from "./rows.ts"
 
 // The decisions of a project, whose words they are, and which of them were reversed later.
 
@@ -143,7 +143,7 @@ function remove(db: Db, ids: number[]): void {
 }
 
 /** Leaves out a commit's decision if a conversation states it too, along with the reason. */
-const TOLD_ONCE = `(fact.hash is null or not exists (
+const STATED_ONCE = `(fact.hash is null or not exists (
   select 1 from decision o where o.project_id = fact.project_id and o.kind = fact.kind and o.hash is null
     and substr(o.quote, 1, instr(o.quote || char(10), char(10)) - 1)
       = substr(fact.quote, 1, instr(fact.quote || char(10), char(10)) - 1)))`
@@ -215,7 +215,7 @@ function inOrder(db: Db, project: number): InOrder[] {
          (select name from decision_about a where a.decision_id = fact.id and a.kind = 'rejects') as rejects,
          (select name from decision_about a where a.decision_id = fact.id and a.kind = 'committed') as committed
        from decision fact left join conversation c on c.id = fact.conversation_id
-       where fact.project_id = ? and ${TOLD_ONCE}
+       where fact.project_id = ? and ${STATED_ONCE}
        order by time, fact.conversation_id, fact.number, fact.id`,
     IN_ORDER,
   ).all(project)
@@ -292,7 +292,7 @@ const MADE_AT = "ifnull(fact.at, ifnull(c.ended_at, 0))"
 const CHOSEN = `
   from decision fact left join conversation c on c.id = fact.conversation_id
     left join project p on p.id = fact.project_id
-  where (fact.hash is null or @commits) and ${TOLD_ONCE} and (@kind is null or fact.kind = @kind)
+  where (fact.hash is null or @commits) and ${STATED_ONCE} and (@kind is null or fact.kind = @kind)
     and (@stated is null or ${STATED_IN} = @stated)
     and (@later is null or fact.reversed_by in (select value from json_each(@later)))
     and (@from is null or ${MADE_AT} >= @from) and (@to is null or ${MADE_AT} <= @to)
@@ -311,9 +311,10 @@ export function knownDecisions(db: Db, filter: DecisionFilter): { decisions: Kno
   if (filter.words?.length === 0) return { decisions: [], total: 0 }
   const values = {
     match: filter.words?.map((word) => `"${word.replaceAll('"', "")}"`).join(" AND ") ?? null,
-    project: filter.project === undefined ? null : filter.exactly ? asKept(db, [filter.project])[0] : filter.project,
+    project:
+      filter.project === undefined ? null : filter.exactly ? storedSpellings(db, [filter.project])[0] : filter.project,
     exactly: filter.exactly ? 1 : 0,
-    except: JSON.stringify(asKept(db, filter.except ?? [])),
+    except: JSON.stringify(storedSpellings(db, filter.except ?? [])),
     file: filter.file ?? null,
     symbol: filter.symbol ?? null,
     kind: filter.kind ?? null,

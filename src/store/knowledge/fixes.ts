@@ -2,7 +2,7 @@ import type { SourceId } from "../../core/conversation.ts"
 import { type Ref, sourceWithOwner } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
-import { asKept, knownProject, OWN_WORDS, projectId } from "./rows.ts"
+import { knownProject, OWN_WORDS, projectId, storedSpellings } from "./rows.ts"
 
 // Fixes of errors: the failed command, the lines that describe the error, the edits, the run that passed.
 
@@ -109,9 +109,9 @@ export function fixesHolding(db: Db, words: string[], filter: FixFilter): KnownF
     FIX_ROW,
   ).all({
     match,
-    project: project === undefined ? null : exactly ? asKept(db, [project])[0] : project,
+    project: project === undefined ? null : exactly ? storedSpellings(db, [project])[0] : project,
     exactly: exactly ? 1 : 0,
-    except: JSON.stringify(asKept(db, except)),
+    except: JSON.stringify(storedSpellings(db, except)),
     limit,
   })
   return rows.map(knownFix)
@@ -127,7 +127,7 @@ export function fixesOfRun(db: Db, run: Ref & { number: number }, except: string
     `select ${FIX_COLUMNS} where c.source = ? and c.native_id = ? and fact.failed_number = ?
          and (p.path is null or p.path not in (select value from json_each(?))) order by fact.id`,
     FIX_ROW,
-  ).all(sourceWithOwner(run), run.id, run.number, JSON.stringify(asKept(db, except)))
+  ).all(sourceWithOwner(run), run.id, run.number, JSON.stringify(storedSpellings(db, except)))
   return rows.map(knownFix)
 }
 

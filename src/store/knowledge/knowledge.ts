@@ -63,7 +63,7 @@ import {
 import { editsOfFiles, LINES_SCHEMA, lineFiles, lineWorkers, ranCommits } from "./lines.ts"
 import { keepOwners, keptOwners, OWNERS_SCHEMA } from "./owners.ts"
 import { isPurgeDue, notePurge, purgeKnowledge } from "./purge.ts"
-import { asKept, knownProject, projectId } from "./rows.ts"
+import { knownProject, projectId, storedSpellings } from "./rows.ts"
 import {
   definitionAt,
   definitionsIn,
@@ -182,7 +182,7 @@ const MARK = "select value from meta where key = 'schema'"
 
 /** Recreates the file if a dex with another schema wrote it: nothing in it is the only copy. */
 export function openKnowledge(path: string): Knowledge {
-  if (!existsSync(path)) adoptOlder(path)
+  if (!existsSync(path)) copyOlderKnowledge(path)
   const db = openDerived(path, MIGRATIONS)
   const mark = db.prepare(MARK).pluck()
   if (mark.get() === undefined)
@@ -194,7 +194,7 @@ export function openKnowledge(path: string): Knowledge {
 }
 
 /** Takes over the knowledge of 0.1.0 if its schema is the same. */
-function adoptOlder(path: string): void {
+function copyOlderKnowledge(path: string): void {
   try {
     const older = olderKnowledge(path)
     const old = older === path ? undefined : openIfSame(older, OLDER_BUSY_MS)
@@ -237,7 +237,7 @@ export function keepProjects(db: Db, projects: string[]): void {
     `select path from project p where path not in (select value from json_each(?))
        and (exists (select 1 from git_read where project_id = p.id) or exists (select 1 from code_file where project_id = p.id))`,
     "text",
-  ).all(JSON.stringify(asKept(db, projects)))
+  ).all(JSON.stringify(storedSpellings(db, projects)))
   if (others.length === 0) return // readers take no lock
   inTransaction(db, () => {
     for (const project of others) {

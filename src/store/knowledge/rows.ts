@@ -16,7 +16,7 @@ export function knownProject(db: Db, path: string, platform = process.platform):
 }
 
 /** The spellings of these projects in this database. */
-export function asKept(db: Db, projects: readonly string[], platform = process.platform): string[] {
+export function storedSpellings(db: Db, projects: readonly string[], platform = process.platform): string[] {
   return projects.flatMap((path) => spellingsOf(db, path, platform))
 }
 

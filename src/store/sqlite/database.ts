@@ -39,7 +39,7 @@ export function openDatabase(
     requireSafeSqlite(db)
     distrustSchema(db)
     enterWal(db, busyMs)
-    requireWholeHead(db, path)
+    requireIntactHeader(db, path)
     // Every write limits its own size; this cache keeps a query over a million messages under 300 MB.
     db.pragma("synchronous = normal")
     db.pragma(`cache_size = -${cacheKb}`)
@@ -117,7 +117,7 @@ export function removeDatabase(path: string): void {
   try {
     for (const suffix of ["", "-wal", "-shm", ".damaged"]) rmSync(path + suffix, { force: true })
   } catch (error) {
-    if (!isHeld(error)) throw error
+    if (!isOpenElsewhere(error)) throw error
     throw new DexError(
       "in_use",
       `${path} must be made anew, and another program has it open: most likely an agent that dex serves. Close your agents, then run this again.`,
@@ -127,7 +127,7 @@ export function removeDatabase(path: string): void {
 }
 
 /** A file could not be removed or replaced because another process has it open. */
-export function isHeld(error: unknown): boolean {
+export function isOpenElsewhere(error: unknown): boolean {
   const code = codeOf(error)
   return code === "EBUSY" || (process.platform === "win32" && (code === "EPERM" || code === "EACCES"))
 }
@@ -172,8 +172,8 @@ export function beforeFirstWrite(db: Db, prepare: () => void): void {
   ;(db as WaitingDb)[BEFORE_WRITING] = prepare
 }
 
-function requireWholeHead(db: Db, path: string): void {
-  const damaged = damagedHead(db, path)
+function requireIntactHeader(db: Db, path: string): void {
+  const damaged = headerDamage(db, path)
   if (damaged !== undefined) throw corrupt(path, damaged)
 }
 
@@ -320,7 +320,7 @@ export function explained(error: unknown, path: string): Error {
   const say = (short: string, text: string) => new DexError(short, text, { cause: error })
   const ofDisk = diskError(error, path, () => hasNoRoom(dirname(path)))
   if (ofDisk) return ofDisk
-  if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB" || isOfHead(error, path)) {
+  if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB" || isHeaderError(error, path)) {
     return corrupt(path, messageOf(error), error)
   }
   if (
@@ -348,7 +348,7 @@ export function explained(error: unknown, path: string): Error {
 // would release the locks that other connections of this process hold on it.
 
 /** Describes damage in the file's header, before SQLite acts on it: SQLite could truncate the file, or overwrite pages in use. */
-function damagedHead(db: Db, path: string): string | undefined {
+function headerDamage(db: Db, path: string): string | undefined {
   if (db.pragma("encoding", { simple: true }) !== "UTF-8") return "its text encoding changed"
   if (db.pragma("auto_vacuum", { simple: true }) !== 0) return "its kind of pages changed"
   // Another process may be writing between the two checks; damage stays.
@@ -356,7 +356,7 @@ function damagedHead(db: Db, path: string): string | undefined {
 }
 
 /** Whether an error comes from a file header with values that dex never writes. */
-function isOfHead(error: unknown, path: string): boolean {
+function isHeaderError(error: unknown, path: string): boolean {
   if (codeOf(error) === "SQLITE_ERROR") return messageOf(error) === "unsupported file format"
   return codeOf(error) === "SQLITE_READONLY" && isWritable(path)
 }

@@ -1,6 +1,6 @@
 import { existsSync, renameSync } from "node:fs"
 import { DexError, isDexError } from "../../core/error.ts"
-import { emptyLog, isHeld, removeDatabase } from "./database.ts"
+import { emptyLog, isOpenElsewhere, removeDatabase } from "./database.ts"
 import { openSqlite } from "./engine.ts"
 import { pragmaValue } from "./typed-query.ts"
 
@@ -13,7 +13,7 @@ export async function replaceDatabase(path: string, by: string): Promise<void> {
     removeDatabase(path)
     renameSync(by, path)
   } catch (error) {
-    if (!isHeld(isDexError(error) ? error.cause : error)) throw error
+    if (!isOpenElsewhere(isDexError(error) ? error.cause : error)) throw error
     await copyInto(path, by)
     removeDatabase(by)
   }

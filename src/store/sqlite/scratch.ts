@@ -28,7 +28,7 @@ export function removeLeftovers(dexDir: string): void {
   for (const name of namesIn(folderOf(dexDir))) {
     const folder = join(folderOf(dexDir), name)
     if (folder === own) continue
-    if (name.startsWith(SYNC) || (name.startsWith(WORK) && isLeft(folder))) remove(folder)
+    if (name.startsWith(SYNC) || (name.startsWith(WORK) && isAbandoned(folder))) remove(folder)
   }
 }
 
@@ -75,7 +75,7 @@ const LOCK = "lock"
 const MAKING_MS = 60_000
 
 /** True if the process that created it is gone. */
-function isLeft(folder: string): boolean {
+function isAbandoned(folder: string): boolean {
   try {
     const isBeingMade = !existsSync(join(folder, LOCK)) && Math.abs(Date.now() - statSync(folder).mtimeMs) < MAKING_MS
     if (isBeingMade) return false

@@ -28,7 +28,7 @@ import {
   retryDead,
 } from "./outbox.ts"
 import * as subscriptions from "./subscriptions.ts"
-import { judge, type KeptItem, type Learn, resetWeights, weights } from "./verdicts.ts"
+import { judge, type Learn, resetWeights, type StoredItem, weights } from "./verdicts.ts"
 
 /** Whether it was saved, or the reason why not, for a person. */
 export type SaveResult = { kept: true; seq: number } | { kept: false; why: string }
@@ -36,7 +36,7 @@ export type SaveResult = { kept: true; seq: number } | { kept: false; why: strin
 export type KeptSuggestion = Omit<Suggestion, "items"> & {
   /** In the order in which they were made; never reused. */
   seq: number
-  items: KeptItem[]
+  items: StoredItem[]
   /** Only recorded as what would have been suggested. */
   would: boolean
   subscription?: string
@@ -127,7 +127,7 @@ export type Suggestions = {
 }
 
 export const MOST_SUGGESTIONS = 10_000
-export const KEPT_MS = 180 * DAY_MS
+export const RETENTION_MS = 180 * DAY_MS
 const PRUNE_EVERY = 64
 const LONGEST_TEXT = 4_000
 const MOST_ITEMS = 20
@@ -223,7 +223,8 @@ function save(db: Db, suggestion: Suggestion, { would = false, subscription, onc
   const { id, moment, items, status, latency_ms } = suggestion
   if (once && moment.source && moment.session) {
     const shown = seen(db, moment.source, moment.session, would)
-    if (items.some(({ key }) => shown.has(key))) return { kept: false, why: "One of its items has been shown in this session meanwhile." }
+    if (items.some(({ key }) => shown.has(key)))
+      return { kept: false, why: "One of its items has been shown in this session meanwhile." }
   }
   if (subscription !== undefined) {
     const refused = subscriptions.trigger(db, subscription, moment.at)
@@ -330,7 +331,7 @@ function prune(db: Db, now: number): void {
          or seq <= (select seq from suggestion order by seq desc limit 1 offset @most))
          and seq not in (select suggestion from outbox where state = 'waiting')`,
     "integer",
-  ).all({ before: now - KEPT_MS, most: MOST_SUGGESTIONS })
+  ).all({ before: now - RETENTION_MS, most: MOST_SUGGESTIONS })
   for (const seq of gone) remove(db, seq)
 }
 

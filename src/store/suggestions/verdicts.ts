@@ -4,7 +4,7 @@ import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 
 // The verdicts on suggestions, item by item, and the weights that they change.
 
-export type KeptItem = Item & { number: number; status: Status }
+export type StoredItem = Item & { number: number; status: Status }
 
 /** New values of the weights that a verdict changes. `before` is the verdict that was counted for this item so far. */
 export type Learn = (
@@ -19,7 +19,7 @@ const VERDICTS: Partial<Record<Status, number>> = { used: 1, dismissed: 0 }
 /** Records a verdict on all items, or on one. False if there is no such item. */
 export function judge(
   db: Db,
-  { seq, items }: { seq: number; items: KeptItem[] },
+  { seq, items }: { seq: number; items: StoredItem[] },
   status: Status,
   number: number | undefined,
   learn: Learn | undefined,
@@ -42,7 +42,7 @@ export function judge(
   return true
 }
 
-function count(db: Db, seq: number, item: KeptItem, verdict: number, learn: Learn): void {
+function count(db: Db, seq: number, item: StoredItem, verdict: number, learn: Learn): void {
   const before =
     valueQuery(db, "select counted from item where suggestion = ? and number = ?", "real?").get(seq, item.number) ??
     null
@@ -54,7 +54,7 @@ function count(db: Db, seq: number, item: KeptItem, verdict: number, learn: Lear
 }
 
 /** A suggestion was dismissed and then used: its items no longer count as dismissed. */
-function takeBack(db: Db, seq: number, item: KeptItem, learn: Learn | undefined): void {
+function takeBack(db: Db, seq: number, item: StoredItem, learn: Learn | undefined): void {
   if (learn) count(db, seq, item, item.relevance, learn)
   db.prepare("update item set status = 'shown', counted = null where suggestion = ? and number = ?").run(
     seq,

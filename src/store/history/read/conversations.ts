@@ -3,7 +3,7 @@ import { formatRef, type Ref, type RefQuery, sourceWithOwner, wholeOf } from "..
 import type { Usage } from "../../../core/usage.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { joinQuery, rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
-import { asWritten, conversationRef, type OnDamage, parsed } from "../rot/sound.ts"
+import { asWritten, conversationRef, type OnDamage, parsed } from "../rot/checked-rows.ts"
 import type { ConversationRow, ConversationSpan, ListFilter } from "../store.ts"
 import { type RowIn, TABLES } from "../tables.ts"
 import { ENDED_AT, NOT_DAMAGED, STARTED_AT, shownTime, spellingsAsJson } from "./rows.ts"

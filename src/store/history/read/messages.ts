@@ -6,8 +6,8 @@ import type { Db } from "../../sqlite/database.ts"
 import { rowQuery } from "../../sqlite/typed-query.ts"
 import { lineOfMessage, numberOfLine, readBlock } from "../codec.ts"
 import { FLAG } from "../flags.ts"
-import { type OnDamage, parsed } from "../rot/sound.ts"
-import { isSound } from "../rot/sums.ts"
+import { type OnDamage, parsed } from "../rot/checked-rows.ts"
+import { isIntact } from "../rot/sums.ts"
 import type { MessageVersion, StoredMessage } from "../store.ts"
 import { type RowIn, TABLES } from "../tables.ts"
 import { type Owner, ownerOf, rowsOf } from "./rows.ts"
@@ -23,7 +23,7 @@ export function messages(db: Db, ref: Ref, numbers: number[] | undefined, onDama
   const found: { position: number; message: StoredMessage }[] = []
   for (const [chunk, members] of byChunk) {
     const block = rowQuery(db, BODY_ROW, TABLES.body).get(id, chunk)
-    const isComplete = block !== undefined && isSound("body", block)
+    const isComplete = block !== undefined && isIntact("body", block)
     const read = isComplete ? bodiesOf(block.data, members) : []
     if (read.length < members.length) meet()
     for (const { row, body } of read)
@@ -44,7 +44,7 @@ function chosenRows(db: Db, owner: Owner, numbers: number[], onDamage: () => voi
   const get = rowQuery(db, MESSAGE_ROW, TABLES.message)
   const wanted = new Set(numbers)
   const found = [...wanted].flatMap((number) => get.get(owner.id, number) ?? [])
-  if (found.length === wanted.size && found.every((row) => isSound("message", row))) return found
+  if (found.length === wanted.size && found.every((row) => isIntact("message", row))) return found
   return rowsOf(db, "message", owner, onDamage).filter((row) => wanted.has(row.number))
 }
 

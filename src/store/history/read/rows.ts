@@ -2,10 +2,10 @@ import { isTime } from "../../../core/record.ts"
 import { type Ref, sourceWithOwner } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../../sqlite/typed-query.ts"
-import { type Held, readHeld } from "../held.ts"
-import type { Stored } from "../rot/sound.ts"
-import { isSound } from "../rot/sums.ts"
+import type { Stored } from "../rot/checked-rows.ts"
+import { isIntact } from "../rot/sums.ts"
 import { tableSql } from "../rot/table-sql.ts"
+import { type RowCounts, readRowCounts } from "../row-counts.ts"
 import { spellingsOf } from "../spellings.ts"
 import { type RowIn, TABLES } from "../tables.ts"
 
@@ -24,17 +24,17 @@ export function ownerOf(db: Db, ref: Ref): Owner | undefined {
 }
 
 /** The rows of a conversation, without damaged ones. */
-export function rowsOf<Table extends Exclude<keyof Held, "body">>(
+export function rowsOf<Table extends Exclude<keyof RowCounts, "body">>(
   db: Db,
   table: Table,
   { id, held }: Owner,
   onDamage: () => void,
 ): RowIn<Table>[] {
   const stored = rowQuery(db, tableSql(table).allOf, TABLES[table]).all(id) as (RowIn<Table> & Stored)[]
-  const isComplete = held === null || readHeld(held)[table] === stored.length
-  if (isComplete && stored.every((row) => row.conversation_id === id && isSound(table, row))) return stored
+  const isComplete = held === null || readRowCounts(held)[table] === stored.length
+  if (isComplete && stored.every((row) => row.conversation_id === id && isIntact(table, row))) return stored
   onDamage()
-  return stored.filter((row) => row.conversation_id === id && isSound(table, row))
+  return stored.filter((row) => row.conversation_id === id && isIntact(table, row))
 }
 
 /** An earlier import may have stored an impossible time. It counts as unknown. */

@@ -4,8 +4,8 @@ import { DexError, isDexError } from "../../../core/error.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { rowQuery, tupleQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { readBlock } from "../codec.ts"
-import { asWritten, damagedIds, type OnDamage, parsed } from "../rot/sound.ts"
-import { isSound } from "../rot/sums.ts"
+import { asWritten, damagedIds, type OnDamage, parsed } from "../rot/checked-rows.ts"
+import { isIntact } from "../rot/sums.ts"
 import { tableSql } from "../rot/table-sql.ts"
 import type { KnownUnit, SourceReport, UnitMark, UnreadableFile } from "../store.ts"
 import { type RowIn, TABLES } from "../tables.ts"
@@ -69,8 +69,9 @@ function rawBlocks(
   const sql = "select * from raw where unit_id = ? and kind = ? order by seq"
   const stored = rowQuery(db, sql, TABLES.raw).all(id, kind)
   const isComplete = blocks === null || blocks === db.prepare(tableSql("raw").countOf).pluck().get(id)
-  if (isComplete && stored.every((row) => row.unit_id === id && row.kind === kind && isSound("raw", row))) return stored
-  return [...stored.filter((row) => row.unit_id === id && row.kind === kind && isSound("raw", row)), undefined]
+  if (isComplete && stored.every((row) => row.unit_id === id && row.kind === kind && isIntact("raw", row)))
+    return stored
+  return [...stored.filter((row) => row.unit_id === id && row.kind === kind && isIntact("raw", row)), undefined]
 }
 
 export function hasWholeRecords(db: Db, source: SourceId, unitKey: string): boolean {

@@ -2,9 +2,9 @@ import { codeOf, DexError } from "../../../core/error.ts"
 import { type Db, inTransaction, openDatabase } from "../../sqlite/database.ts"
 import { openSqlite } from "../../sqlite/engine.ts"
 import { HISTORY_MIGRATIONS } from "../migrations.ts"
-import { keepSums } from "./keep-sums.ts"
-import type { Stored } from "./sound.ts"
-import { type HistoryValue, isSound, knowSums, SUMMED, SUMMED_COLUMNS, type Summed } from "./sums.ts"
+import type { Stored } from "./checked-rows.ts"
+import { createSumTriggers } from "./keep-sums.ts"
+import { type HistoryValue, isIntact, registerRowSum, SUMMED, SUMMED_COLUMNS, type Summed } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
 /**
@@ -18,17 +18,17 @@ export function copyReadable(from: string, to: string): number {
   try {
     old.unsafeMode(true)
     old.pragma("writable_schema = on") // lets other tables be read if the schema of one is damaged
-    knowSums(db)
+    registerRowSum(db)
     let rows = 0
     inTransaction(db, () => {
       for (const table of SUMMED) {
-        const { isWhole, copied } = copyTable(old, db, table)
+        const { isComplete, copied } = copyTable(old, db, table)
         rows += copied
-        if (table === "tombstone" && !isWhole && !copyMarks(old, db))
+        if (table === "tombstone" && !isComplete && !copyMarks(old, db))
           throw new DexError("corrupt", "the marks of forgotten conversations cannot be read")
       }
     })
-    keepSums(db)
+    createSumTriggers(db)
     inTransaction(db, () => replaceLost(old, db))
     db.pragma("journal_mode = delete")
     return rows
@@ -39,23 +39,23 @@ export function copyReadable(from: string, to: string): number {
 }
 
 /** Reads a table from its beginning and, if a damaged page stops that, from its end. */
-function copyTable(old: Db, db: Db, table: Summed): { isWhole: boolean; copied: number } {
+function copyTable(old: Db, db: Db, table: Summed): { isComplete: boolean; copied: number } {
   const { insert, forward, backward } = tableSql(table)
   // By position: the names in a damaged schema may be wrong.
   const names = (db.pragma(`table_info(${table})`) as { name: string }[]).map(({ name }) => name)
   const save = db.prepare(insert)
   let copied = 0
-  let isWhole = true
+  let isComplete = true
   const copy = (values: HistoryValue[]) => {
     const row = Object.fromEntries(names.map((name, i) => [name, values[i] ?? null])) as Stored
-    if (!isSound(table, row)) isWhole = false
+    if (!isIntact(table, row)) isComplete = false
     else copied += save.run(...SUMMED_COLUMNS[table].map((name) => row[name]), row.sum).changes
   }
   if (!readRows(old, forward, copy)) {
-    isWhole = false
+    isComplete = false
     readRows(old, backward, copy)
   }
-  return { isWhole, copied }
+  return { isComplete, copied }
 }
 
 /** False if it cannot be read to the end. */

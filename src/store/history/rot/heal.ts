@@ -4,11 +4,11 @@ import { type Db, inTransaction } from "../../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { loadLines } from "../bodies.ts"
 import { saveEffects } from "../effects.ts"
-import { HELD } from "../held.ts"
 import { projectPathsOf } from "../project-paths.ts"
+import { ROW_COUNTS } from "../row-counts.ts"
 import { TABLES } from "../tables.ts"
-import { hasMissingRows, hasSoundRecords, type Injury, inspectConversation } from "./inspect.ts"
-import { despiteIndexes, parsed, primaryKeyOf, unsoundRows } from "./sound.ts"
+import { damagedRows, despiteIndexes, parsed, primaryKeyOf } from "./checked-rows.ts"
+import { hasIntactRecords, hasMissingRows, type Injury, inspectConversation } from "./inspect.ts"
 import { type HistoryValue, SUMMED, type Summed } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
@@ -32,7 +32,7 @@ const SMALL: Summed[] = ["meta", "tombstone", "project", "project_path", "collec
 export function heal(db: Db, refs: readonly Ref[], everywhere = false): Healing {
   return inTransaction(db, () => {
     for (const table of everywhere ? SUMMED : SMALL)
-      for (const row of unsoundRows(db, table)) replaceLost(db, table, primaryKeyOf(table, row))
+      for (const row of damagedRows(db, table)) replaceLost(db, table, primaryKeyOf(table, row))
     if (everywhere) db.exec("reindex") // an index may be damaged too, and can be rebuilt from the rows
     const healing: Healing = { restored: [], again: [], lost: [] }
     const idOf = valueQuery(db, "select id from conversation where source = ? and native_id = ?", "integer")
@@ -66,7 +66,7 @@ export function refuseOutOfOrder(db: Db, id: number): void {
         `Rows of this conversation in history.db are damaged (${problem}). Run \`dex doctor --repair\`.`,
       )
   }
-  db.prepare(`update conversation set held = ${HELD} where id = @id`).run({ id })
+  db.prepare(`update conversation set held = ${ROW_COUNTS} where id = @id`).run({ id })
 }
 
 /** Restores a row of a small table from the copies in its indexes. Unknown values are set to safe ones. */
@@ -124,7 +124,7 @@ function renewEffects(db: Db, id: number): void {
     const message = parsed(line) as { effects?: never[] } | undefined
     if (message) saveEffects(db, id, { number, message }, projectId, folders, process.platform)
   }
-  db.prepare(`update conversation set held = ${HELD} where id = @id`).run({ id })
+  db.prepare(`update conversation set held = ${ROW_COUNTS} where id = @id`).run({ id })
 }
 
 /** Marks the units to be read again: from the source if it exists, else from raw records if they are complete. */
@@ -136,7 +136,7 @@ function readAgain(db: Db, id: number): boolean {
     TABLES.unit,
   ).all({ id })
   const useful = units.filter(
-    (unit) => unit.state === "present" || (unit.raw_withheld !== 1 && hasSoundRecords(db, unit)),
+    (unit) => unit.state === "present" || (unit.raw_withheld !== 1 && hasIntactRecords(db, unit)),
   )
   const again = db.prepare("update unit set connector_version = 0 where id = ?")
   for (const unit of useful) again.run(unit.id)

@@ -2,10 +2,10 @@ import type { Ref } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { rowQuery, tupleQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { numberOfLine, readBlock } from "../codec.ts"
-import { readHeld } from "../held.ts"
+import { readRowCounts } from "../row-counts.ts"
 import { TABLES } from "../tables.ts"
-import { conversationRef, type Stored, unsoundRows } from "./sound.ts"
-import { type HistoryRow, type HistoryValue, isSound, type Summed } from "./sums.ts"
+import { conversationRef, damagedRows, type Stored } from "./checked-rows.ts"
+import { type HistoryRow, type HistoryValue, isIntact, type Summed } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
 // Finds what is not as it was written. Nothing here changes anything.
@@ -43,16 +43,16 @@ const HEADS = ["conversation", "project", "unit"]
 export function inspect(db: Db): Inspection {
   const ids = valueQuery(db, "select id from conversation order by id", "integer").all()
   const known = new Set<HistoryValue>(ids)
-  const bad = PARTS.flatMap((table) => unsoundRows(db, table).map((row) => ({ table, row })))
+  const bad = PARTS.flatMap((table) => damagedRows(db, table).map((row) => ({ table, row })))
   const ownerOf = ({ row }: Bad) => row.conversation_id!
   const byOwner = Map.groupBy(bad, ownerOf)
   const looked = new Map<HistoryValue, boolean>()
-  const areSound = (unit: Stored) => {
-    const sound = looked.get(unit.id!) ?? hasSoundRecords(db, unit)
-    looked.set(unit.id!, sound)
-    return sound
+  const areRecordsIntact = (unit: Stored) => {
+    const isUnitIntact = looked.get(unit.id!) ?? hasIntactRecords(db, unit)
+    looked.set(unit.id!, isUnitIntact)
+    return isUnitIntact
   }
-  const conversations = ids.flatMap((id) => inspectConversation(db, id, byOwner.get(id) ?? [], areSound) ?? [])
+  const conversations = ids.flatMap((id) => inspectConversation(db, id, byOwner.get(id) ?? [], areRecordsIntact) ?? [])
   const strays = bad.filter((one) => !known.has(ownerOf(one))).length
   return {
     conversations,
@@ -82,25 +82,25 @@ export function inspectConversation(
   db: Db,
   id: number,
   bad: Bad[] = badRowsOf(db, id),
-  areSound = (unit: Stored) => hasSoundRecords(db, unit),
+  areRecordsIntact = (unit: Stored) => hasIntactRecords(db, unit),
 ): Injury | undefined {
   const stored = rowQuery(db, "select * from conversation where id = ?", TABLES.conversation).get(id)!
   const project = rowQuery(db, "select * from project where id = ?", TABLES.project).get(stored.project_id)
   const unit = rowQuery(db, "select * from unit where id = ?", TABLES.unit).get(stored.unit_id)
   const rows = [...bad]
-  if (!isSound("conversation", stored)) rows.push({ table: "conversation", row: stored })
-  if (project && !isSound("project", project)) rows.push({ table: "project", row: project })
-  if (unit && !isSound("unit", unit)) rows.push({ table: "unit", row: unit })
+  if (!isIntact("conversation", stored)) rows.push({ table: "conversation", row: stored })
+  if (project && !isIntact("project", project)) rows.push({ table: "project", row: project })
+  if (unit && !isIntact("unit", unit)) rows.push({ table: "unit", row: unit })
   const missing = hasMissingRows(db, id)
   // If all rows are there with correct checksums, all blocks are as they were written: no need to decompress them.
   const isComplete =
     stored.held !== null && !missing && !rows.some(({ table }) => table === "message" || table === "body")
   const unreadable = isComplete ? [] : unreadableMessages(db, id)
-  const badRecords = unit !== undefined && !areSound(unit)
+  const badRecords = unit !== undefined && !areRecordsIntact(unit)
   const has = (...tables: string[]) => rows.some(({ table }) => tables.includes(table))
   const what = [
     ...(has(...HEADS) || !unit ? ["its title, dates or project"] : []),
-    ...(unreadable.length > 0 ? [messagesNamed(unreadable)] : []),
+    ...(unreadable.length > 0 ? [messagesInWords(unreadable)] : []),
     ...(missing ? ["rows that are found nowhere"] : []),
     ...(unreadable.length === 0 && has("message", "body") ? ["the order or the bytes of its messages"] : []),
     ...(has("touch", "command", "made") ? ["its files, commands or commits"] : []),
@@ -111,10 +111,10 @@ export function inspectConversation(
 }
 
 function badRowsOf(db: Db, id: number): Bad[] {
-  return PARTS.flatMap((table) => unsoundRows(db, table, id).map((row) => ({ table, row })))
+  return PARTS.flatMap((table) => damagedRows(db, table, id).map((row) => ({ table, row })))
 }
 
-function messagesNamed(numbers: number[]): string {
+function messagesInWords(numbers: number[]): string {
   return numbers.length === 1
     ? `message ${numbers[0]}`
     : `${numbers.length} messages (${Math.min(...numbers)} to ${Math.max(...numbers)})`
@@ -129,7 +129,7 @@ function remedyOf(unit: Stored | undefined, badRecords: boolean): Injury["restor
 export function hasMissingRows(db: Db, id: number): boolean {
   const held = valueQuery(db, "select held from conversation where id = ?", "text?").get(id) ?? null
   if (held === null) return false
-  const counts = readHeld(held)
+  const counts = readRowCounts(held)
   return PARTS.some((table) => db.prepare(tableSql(table).countOf).pluck().get(id) !== counts[table])
 }
 
@@ -145,12 +145,12 @@ function unreadableMessages(db: Db, id: number): number[] {
 }
 
 /** Whether all raw records of a unit exist, in order, and can be read. A correct checksum proves that a block can be read. */
-export function hasSoundRecords(db: Db, unit: Stored): boolean {
+export function hasIntactRecords(db: Db, unit: Stored): boolean {
   const blocks = rowQuery(db, "select * from raw where unit_id = ? order by kind, seq", TABLES.raw)
   const next = [0, 0]
   for (const row of blocks.iterate(unit.id!)) {
     const isRead = row.sum !== null || readBlock(row.data)?.length === row.records
-    if (!isSound("raw", row) || row.seq !== next[row.kind] || !isRead) return false
+    if (!isIntact("raw", row) || row.seq !== next[row.kind] || !isRead) return false
     next[row.kind]!++
   }
   return unit.blocks === null || unit.blocks === next[0]! + next[1]!
@@ -170,12 +170,12 @@ const OTHERS: [table: Summed, one: string, more: string][] = [
 ]
 
 function inspectOthers(db: Db): string[] {
-  const rows = OTHERS.flatMap(([table, one, more]) => counted(unsoundRows(db, table).length, one, "damaged", more))
+  const rows = OTHERS.flatMap(([table, one, more]) => counted(damagedRows(db, table).length, one, "damaged", more))
   const stray = "select count(distinct unit_id) from raw where unit_id not in (select id from unit)"
   const orphans = valueQuery(db, stray, "integer").get()!
   const unused = "select * from unit u where not exists (select 1 from conversation c where c.unit_id = u.id)"
   const empty = rowQuery(db, unused, TABLES.unit).all()
-  const withoutOwner = empty.filter((unit) => !hasSoundRecords(db, unit)).length
+  const withoutOwner = empty.filter((unit) => !hasIntactRecords(db, unit)).length
   return [...rows, ...counted(orphans + withoutOwner, "file's raw records", "damaged", "files' raw records")]
 }
 

@@ -7,6 +7,6 @@ import { tableSql } from "./table-sql.ts"
  * before a change stays damaged, unless the same statement sets `sum = null`, which means that all values are new. After rows
  * were deleted, the row count is unknown (null) until the caller sets it again.
  */
-export function keepSums(db: Db): void {
+export function createSumTriggers(db: Db): void {
   for (const table of SUMMED) db.exec(tableSql(table).triggers)
 }

@@ -1,8 +1,8 @@
 import { type Db, inTransaction } from "../../sqlite/database.ts"
 import { rowQuery, tupleQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { packBlock, readBlock } from "../codec.ts"
-import { BLOCKS, HELD } from "../held.ts"
 import { metaValue } from "../read/meta.ts"
+import { BLOCK_COUNT, ROW_COUNTS } from "../row-counts.ts"
 import { TABLES } from "../tables.ts"
 import { rowSum, SUMMED, type Summed } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
@@ -48,7 +48,7 @@ function sealConversation(db: Db, id: number): void {
     save.run(data, rowSum("body", [id, chunk, data]), id, chunk)
   }
   for (const table of ["message", "touch", "command", "made"] as const) db.prepare(tableSql(table).sealOf).run(id)
-  db.prepare(`update conversation set held = ${HELD} where id = @id`).run({ id })
+  db.prepare(`update conversation set held = ${ROW_COUNTS} where id = @id`).run({ id })
 }
 
 function sealUnit(db: Db, id: number): void {
@@ -60,7 +60,7 @@ function sealUnit(db: Db, id: number): void {
     const { data } = packBlock(lines)
     save.run(data, rowSum("raw", [id, kind, seq, records, bytes, data]), id, kind, seq)
   }
-  db.prepare(`update unit set blocks = ${BLOCKS} where id = @id`).run({ id })
+  db.prepare(`update unit set blocks = ${BLOCK_COUNT} where id = @id`).run({ id })
 }
 
 /** Blocks are not included: they are packed again, and sealed with their conversation or unit. */

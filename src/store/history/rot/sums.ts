@@ -59,7 +59,7 @@ export function rowSum(table: string, values: readonly HistoryValue[]): number {
 export type HistoryRow = Record<string, HistoryValue>
 
 /** True if the row is as it was written, or has no checksum yet. */
-export function isSound(table: Summed, row: HistoryRow & { sum: number | null }): boolean {
+export function isIntact(table: Summed, row: HistoryRow & { sum: number | null }): boolean {
   return row.sum === null || row.sum === checksumOf(table, row)
 }
 
@@ -71,7 +71,7 @@ export function checksumOf(table: Summed, row: HistoryRow): number {
 }
 
 /** Registers the SQL function `row_sum`. */
-export function knowSums(db: Db): void {
+export function registerRowSum(db: Db): void {
   db.function("row_sum", { varargs: true, deterministic: true }, (table, ...values) =>
     rowSum(table as string, values as HistoryValue[]),
   )

@@ -4,8 +4,8 @@ import { KEYS, SUMMED_COLUMNS, type Summed } from "./sums.ts"
 
 export type TableSql = {
   /** The damaged rows: all of them, or those whose key begins with a given value. */
-  unsound: string
-  unsoundOf: string
+  damaged: string
+  damagedOf: string
   allOf: string
   /** All rows, in key order. */
   forward: string
@@ -28,7 +28,7 @@ export function tableSql(table: Summed): TableSql {
 }
 
 /** SQL that is true for a row that is as it was written, or that has no checksum yet. */
-export function sound(alias: string, table: Summed): string {
+export function intactSql(alias: string, table: Summed): string {
   return ["(", alias, ".sum is null or ", alias, ".sum = ", sumOf(table, `${alias}.`), ")"].join("")
 }
 
@@ -41,11 +41,11 @@ function sqlOf(table: Summed): TableSql {
   const columns: readonly string[] = SUMMED_COLUMNS[table]
   const key = columns.slice(0, KEYS[table])
   const first = [key[0], "= ?"].join(" ")
-  const unsound = ["select * from", table, "as t where not", sound("t", table)].join(" ")
+  const damaged = ["select * from", table, "as t where not", intactSql("t", table)].join(" ")
   const seal = ["update", table, "set sum =", sumOf(table), "where sum is null"].join(" ")
   return {
-    unsound,
-    unsoundOf: [unsound, "and", first].join(" "),
+    damaged,
+    damagedOf: [damaged, "and", first].join(" "),
     forward: ["select * from", table, "order by", key.join(", ")].join(" "),
     backward: ["select * from", table, "order by", key.map((name) => [name, "desc"].join(" ")).join(", ")].join(" "),
     allOf: ["select * from", table, "where", first].join(" "),

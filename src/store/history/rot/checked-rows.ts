@@ -2,8 +2,8 @@ import type { SourceId } from "../../../core/conversation.ts"
 import type { Ref } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { rowQuery } from "../../sqlite/typed-query.ts"
-import { type HistoryRow, type HistoryValue, isSound, KEYS, SUMMED_COLUMNS, type Summed } from "./sums.ts"
-import { sound, tableSql } from "./table-sql.ts"
+import { type HistoryRow, type HistoryValue, isIntact, KEYS, SUMMED_COLUMNS, type Summed } from "./sums.ts"
+import { intactSql, tableSql } from "./table-sql.ts"
 
 // Access to the history as it was written: readers detect damage and never show it.
 
@@ -14,15 +14,15 @@ export type OnDamage = (what: Ref | string) => void
 
 /** The row, or undefined if it is damaged. */
 export function asWritten<Row extends Stored>(table: Summed, row: Row, onDamage: () => void): Row | undefined {
-  if (isSound(table, row)) return row
+  if (isIntact(table, row)) return row
   onDamage()
   return undefined
 }
 
 /** The damaged rows; only those of one `owner` (the first value of the key) if it is given. */
-export function unsoundRows(db: Db, table: Summed, owner?: HistoryValue): Stored[] {
-  const { unsound, unsoundOf } = tableSql(table)
-  return (owner === undefined ? db.prepare(unsound).all() : db.prepare(unsoundOf).all(owner)) as Stored[]
+export function damagedRows(db: Db, table: Summed, owner?: HistoryValue): Stored[] {
+  const { damaged, damagedOf } = tableSql(table)
+  return (owner === undefined ? db.prepare(damaged).all() : db.prepare(damagedOf).all(owner)) as Stored[]
 }
 
 /**
@@ -44,10 +44,10 @@ export function primaryKeyOf(table: Summed, row: HistoryRow): HistoryValue[] {
   return SUMMED_COLUMNS[table].slice(0, KEYS[table]).map((name) => row[name]!)
 }
 
-const SOUND_ROW = sound("c", "conversation")
-const SOUND_PROJECT = sound("p", "project")
-const UNSOUND = `select c.id, c.source, c.native_id from conversation c left join project p on p.id = c.project_id
-  where not ${SOUND_ROW} or (p.id is not null and not ${SOUND_PROJECT})`
+const INTACT_ROW = intactSql("c", "conversation")
+const INTACT_PROJECT = intactSql("p", "project")
+const DAMAGED_ROWS = `select c.id, c.source, c.native_id from conversation c left join project p on p.id = c.project_id
+  where not ${INTACT_ROW} or (p.id is not null and not ${INTACT_PROJECT})`
 
 const looked = new WeakMap<Db, { at: unknown; ids: string; rows: Stored[] }>()
 
@@ -59,7 +59,7 @@ export function damagedIds(db: Db, onDamage: OnDamage): string {
   const at = db.prepare("select value from meta where key = 'change_seq'").pluck().get()
   let known = looked.get(db)
   if (!known || known.at !== at) {
-    const rows = db.prepare(UNSOUND).all() as Stored[]
+    const rows = db.prepare(DAMAGED_ROWS).all() as Stored[]
     known = { at, ids: JSON.stringify(rows.map((row) => row.id)), rows }
     looked.set(db, known)
   }

@@ -11,14 +11,14 @@ const unsealed = (table: string) =>
 const UNSEALED = TABLES.map(unsealed).join(" or ")
 const COUNTS = TABLES.map(counted).join(" || ' ' || ")
 
-export const HELD = `case when ${UNSEALED} then null else ${COUNTS} end`
+export const ROW_COUNTS = `case when ${UNSEALED} then null else ${COUNTS} end`
 
-export const BLOCKS = `case when exists (select 1 from raw where unit_id = @id and sum is null) then null
+export const BLOCK_COUNT = `case when exists (select 1 from raw where unit_id = @id and sum is null) then null
   else (select count(*) from raw where unit_id = @id) end`
 
-export type Held = Record<(typeof TABLES)[number], number>
+export type RowCounts = Record<(typeof TABLES)[number], number>
 
-export function readHeld(held: string): Held {
+export function readRowCounts(held: string): RowCounts {
   const counts = held.split(" ").map(Number)
-  return Object.fromEntries(TABLES.map((table, i) => [table, counts[i]])) as Held
+  return Object.fromEntries(TABLES.map((table, i) => [table, counts[i]])) as RowCounts
 }
