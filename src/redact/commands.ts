@@ -55,7 +55,7 @@ export function findCommands(text: string, flags: readonly number[], spans: Span
   }
 }
 
-/** Not another flag. */
+/** A value follows instead of another flag. */
 const VALUE_FOLLOWS = /^\S\S|^\S \\{0,8}["']?[^\s-]/
 
 /** The earliest position at which the command around `at` can begin. */

@@ -102,7 +102,7 @@ const KEY_TYPE_BIT = 2048
 const PORT_BIT = 4096
 const ESCAPE_BIT = 8192
 
-/** For texts without names, which most are: the results are shared. */
+/** Shared results for texts without names, which is most of them. */
 const NAMELESS = Array.from({ length: 1 << 9 }, (_, bits) => toHints(bits << 5, NONE, NONE, NONE))
 
 function toHints(seen: number, names: readonly number[], slashes: readonly number[], flags: readonly number[]): Hints {

@@ -1,7 +1,7 @@
 import type { Span } from "./rules.ts"
 
-// What a reader sees of a text. A terminal's colours, zero-width characters and overstrikes may be between a name and its value,
-// or inside a token, where nobody sees them; so secrets are also searched for in the text without them.
+// Views of a text as a reader sees it. A terminal's colours, zero-width characters and overstrikes may be between a name and its
+// value, or inside a token, where nobody sees them; so secrets are also searched for in the text without them.
 
 /** A text without some of its characters. `inText` maps a span of the view to a span of the text. */
 export type TextView = { text: string; inText(span: Span): Span }

@@ -11,7 +11,7 @@ import { isForgotten } from "./tombstones.ts"
 /**
  * A fork or a resumed conversation begins with a copy of another one, with the same message keys. The conversation with the older
  * file is the original. In the other one, those messages are flagged as copies, so that they are found and counted once.
- * `uncounted`: the number of messages, in both, that were counted before and no longer are.
+ * `uncounted`: the number of messages, in either, that were counted before and no longer are.
  */
 export function flagCopies(
   db: Db,

@@ -4,7 +4,7 @@ import { totalUsage } from "../../core/usage.ts"
 import type { ConversationWrite, MessageWrite } from "./store.ts"
 import type { RowIn } from "./tables.ts"
 
-/** The columns of a conversation's row that describe the conversation as a whole. */
+/** The columns of a conversation's row that describe the conversation. */
 export type Facts = Omit<
   RowIn<"conversation">,
   "id" | "source" | "native_id" | "copied_count" | "change_seq" | "held" | "sum"

@@ -51,8 +51,8 @@ type Import = { db: Db; other: Db; otherId: string; options: ImportOptions; leav
 /**
  * Merges another history into this one, unit by unit, each in one transaction. An imported unit has a key of its own and counts
  * as archived, so its messages are merged by message key with those that are here, and importing the same history again changes
- * nothing. An import only adds: it replaces, renames and opens nothing that is here. Every value is checked; values that dex
- * cannot have written are counted and left out. Documents are not imported: their files are there to be read.
+ * nothing. An import only adds: nothing that is here is replaced, renamed or made less private. Every value is checked; values
+ * that dex cannot have written are counted and left out. Documents are not imported: their files are there to be read.
  */
 export function mergeHistory(db: Db, other: Db, options: ImportOptions): ImportReport {
   const wrong = new Map<string, number>()
@@ -256,7 +256,7 @@ function conversationIn(work: Import, row: ForeignRow, unitId: number, source: s
     else if (row[name] !== null)
       leaveOut(name.endsWith("_at") ? "times that no clock shows" : "descriptions that are wrong")
   }
-  // Without a valid folder it is unclear where the conversation may be shown.
+  // Without a valid folder it is unclear in which project the conversation may be shown.
   if (row.project_id !== null && described.project === undefined) {
     leaveOut("conversations whose project is not known")
     return undefined

@@ -73,7 +73,7 @@ export function markPrivate(
   let changed = 0
   for (const project of projects) {
     const spellings = spellingsOf(db, project, platform)
-    // Insert the project before its first conversation, so that a conversation in it can never be found.
+    // Insert the project before its first conversation, so that none of its conversations can ever be found.
     if (isPrivate) db.prepare("insert or ignore into project (path) values (?)").run(spellings[0])
     changed += mark.run(isPrivate ? 1 : 0, JSON.stringify(spellings)).changes
   }

@@ -208,7 +208,7 @@ export type UnitWrite = {
   cursor: string
   connector_version: number
   redaction_version: number
-  /** `append` adds to the live records, `replace` replaces them; both add to the left ones. `rewrite` replaces both. */
+  /** `append` adds to the live records, `replace` replaces them; both add to `left`. `rewrite` replaces both. */
   raw: { mode: "append" | "replace" | "rewrite"; live: Block[]; left: Block[] }
   conversations: ConversationWrite[]
   /**

@@ -32,8 +32,8 @@ export type PushHealth = {
 }
 
 /**
- * What a hub has acknowledged, and the position in the history's feed: the feed is the queue of what is still to be sent. A small
- * file of its own, opened on first use.
+ * The conversations that a hub has acknowledged, and the position in the history's feed: the feed is the queue of what is still
+ * to be sent. A small file of its own, opened on first use.
  */
 export type Pushed = {
   /** The position to continue from. Undefined: from the beginning. */

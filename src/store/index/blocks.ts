@@ -284,7 +284,7 @@ function varint(bytes: Buffer, start: number): { value: number; end: number } {
 }
 
 function damaged(what: string): DexError {
-  return indexDamage(`${what} is not what was written`)
+  return indexDamage(`${what} changed on disk`)
 }
 
 export function indexDamage(what: string): DexError {

@@ -6,7 +6,8 @@ import { indexDamage } from "./blocks.ts"
 export function tokenOf(db: Db): string | undefined {
   const sql = "select value from meta where key in ('token', 'token_twin') order by key"
   const stored = valueQuery(db, sql, "text").all()
-  if (stored.length > 1 && stored[0] !== stored[1]) throw indexDamage("where it stands is not what was written")
+  if (stored.length > 1 && stored[0] !== stored[1])
+    throw indexDamage("its position in the history's feed changed on disk")
   return stored[0]
 }
 

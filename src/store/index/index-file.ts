@@ -40,9 +40,9 @@ export function isIndexDamage(error: unknown): boolean {
 export function checkIndex(db: Db): string[] {
   const bad = badBlocks(db)
   const found = areSumsRight(db) && bad === 0 && areListsRight(db) ? ofTables(db) : ofFile(db)
-  if (bad > 0) found.push(`${bad} blocks of words are not what was written`)
+  if (bad > 0) found.push(`${bad} blocks of words changed on disk`)
   const rotten = badRows(db)
-  if (rotten > 0) found.push(`${rotten} rows are not what was written`)
+  if (rotten > 0) found.push(`${rotten} rows changed on disk`)
   const docs = valueQuery(db, "select count(*) from doc", "integer").get()!
   const rows = valueQuery(db, "select count(*) from words_docsize", "integer").get()!
   if (docs !== rows) found.push(`${docs} messages are listed but ${rows} are indexed`)

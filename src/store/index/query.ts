@@ -85,7 +85,7 @@ export function find(db: Db, query: IndexQuery): IndexHit[] {
     ...query.weights,
     ...(bounded ? values : { highest: values.highest }),
   })
-  if (rows[0]?.bad === 1) throw indexDamage("a row is not what was written")
+  if (rows[0]?.bad === 1) throw indexDamage("a row changed on disk")
   checkDocs(
     db,
     rows.map(({ doc }) => doc),
@@ -119,7 +119,7 @@ export function unspokenIn(db: Db, ref: Ref, numbers: number[], terms: Term[]): 
 const DOCS_OF =
   "select id, number from doc where conversation_id = @id and number in (select value from json_each(@numbers))"
 
-/** What people and agents wrote to each other, and what agents thought. */
+/** The messages between people and agents, and the agents' thinking. */
 const SPOKEN = `{${(["said", "aside"] satisfies Column[]).join(" ")}}`
 
 function rowsAmong(db: Db, match: string, ids: number[]): number[] {

@@ -55,7 +55,7 @@ function findInScope(db: Db, query: IndexQuery, { match, values }: PreparedQuery
   const docs = [...scores.keys()]
   const sql = HITS[areSumsRight(db) ? "checked" : "older"]
   const rows = rowQuery(db, sql, HIT).all(JSON.stringify(docs))
-  if (rows.some(({ bad }) => bad === 1)) throw indexDamage("a row is not what was written")
+  if (rows.some(({ bad }) => bad === 1)) throw indexDamage("a row changed on disk")
   checkDocs(db, docs)
   const hits = rows.map((row) => toHit({ ...row, score: scores.get(row.doc)! }))
   return hits.sort(byScore).slice(0, query.limit)

@@ -212,7 +212,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
   }
   return {
     follow: () => {
-      throw new Error("This index was opened to be asked only")
+      throw new Error("This index was opened for reading only")
     },
     followed: async () => guard(tokenOf),
     isBehind,

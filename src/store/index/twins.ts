@@ -112,5 +112,5 @@ const BAD_ROWS = `select
   + (select count(*) from project where twin is not (${PROJECT_TWIN}))`
 
 function refuse(bad: unknown): void {
-  if (bad !== undefined) throw indexDamage("a row is not what was written")
+  if (bad !== undefined) throw indexDamage("a row changed on disk")
 }

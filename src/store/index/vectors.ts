@@ -275,7 +275,7 @@ function spaceNamed(db: Db, embedder: string): Space | undefined {
 
 /** A space gets its size with its first vector. */
 function openSpace(db: Db, embedder: string, dims: number): Space {
-  if (strideOf(dims) * 8 > MAX_BITS) throw new Error(`Vectors of more than ${MAX_BITS} numbers cannot be kept.`)
+  if (strideOf(dims) * 8 > MAX_BITS) throw new Error(`Vectors of more than ${MAX_BITS} numbers cannot be stored.`)
   db.prepare(
     `insert into vector_space (embedder, dims) values (?, ?)
      on conflict (embedder) do update set dims = excluded.dims where vector_space.dims = 0`,

@@ -10,7 +10,7 @@ import { notePurge } from "./purge.ts"
 import { projectId } from "./rows.ts"
 import { removeTestRuns, saveTestRuns, type TestRunWrite } from "./test-runs.ts"
 
-// What was learned from conversations, each as it was when it was last read.
+// The facts learned from conversations, each as it was when it was last read.
 
 /** The position up to which the history's feed was followed. */
 export function learnedToken(db: Db): string | undefined {
@@ -48,7 +48,7 @@ export function forgetConversations(db: Db): void {
 function forgetAll(db: Db): void {
   for (const id of valueQuery(db, "select id from conversation", "integer").all()) removeFacts(db, id)
   db.exec("delete from conversation; delete from meta where key = 'token'")
-  notePurge(db) // it may include conversations that were forgotten meanwhile, which cannot be told apart afterwards
+  notePurge(db) // it may include conversations that were forgotten meanwhile, which cannot be recognised afterwards
 }
 
 export type KnownConversation = {

@@ -139,7 +139,7 @@ export type Knowledge = { [K in keyof typeof FACTS]: Bound<(typeof FACTS)[K]> } 
 function knowledgeOver(db: Db, path: string): Knowledge {
   const bound = <F extends Record<string, (db: Db, ...given: never[]) => unknown>>(functions: F) =>
     Object.fromEntries(
-      Object.entries(functions).map(([name, ask]) => [name, (...given: never[]) => ask(db, ...given)]),
+      Object.entries(functions).map(([name, method]) => [name, (...given: never[]) => method(db, ...given)]),
     ) as Bound<F>
   const kinds = Object.entries(FACTS).map(([kind, functions]) => [kind, bound(functions)])
   return { ...Object.fromEntries(kinds), path, close: () => db.close() } as Knowledge

@@ -40,8 +40,8 @@ export function openDatabase(
     distrustSchema(db)
     enterWal(db, busyMs)
     requireIntactHeader(db, path)
-    // Every write limits its own size; this cache keeps a query over a million messages under 300 MB.
     db.pragma("synchronous = normal")
+    // This cache size keeps a query over a million messages under 300 MB.
     db.pragma(`cache_size = -${cacheKb}`)
     // Keys are hashes, so every checkpoint writes pages all over the file. Hence 32 MB at a time instead of 4.
     db.pragma("wal_autocheckpoint = 8000")
@@ -56,7 +56,7 @@ export function openDatabase(
   }
 }
 
-/** Code in a file's schema, whoever wrote it, must not call functions that could do harm. */
+/** Code in a file's schema must not call functions that could do harm. */
 export function distrustSchema(db: Db): void {
   db.pragma("trusted_schema = off")
 }
@@ -120,7 +120,7 @@ export function removeDatabase(path: string): void {
     if (!isOpenElsewhere(error)) throw error
     throw new DexError(
       "in_use",
-      `${path} must be made anew, and another program has it open: most likely an agent that dex serves. Close your agents, then run this again.`,
+      `${path} cannot be rebuilt because another program has it open, most likely an agent that dex serves. Close your agents, then run this again.`,
       { cause: error },
     )
   }
@@ -350,7 +350,7 @@ export function explained(error: unknown, path: string): Error {
 /** Describes damage in the file's header, before SQLite acts on it: SQLite could truncate the file, or overwrite pages in use. */
 function headerDamage(db: Db, path: string): string | undefined {
   if (db.pragma("encoding", { simple: true }) !== "UTF-8") return "its text encoding changed"
-  if (db.pragma("auto_vacuum", { simple: true }) !== 0) return "its kind of pages changed"
+  if (db.pragma("auto_vacuum", { simple: true }) !== 0) return "its page format changed"
   // Another process may be writing between the two checks; damage stays.
   return hasWrongLength(db, path) && hasWrongLength(db, path) ? "its length changed" : undefined
 }

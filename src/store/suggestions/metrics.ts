@@ -17,7 +17,7 @@ export type Metrics = {
   by_relevance: (Rates & { from: number })[]
 }
 
-/** For the stored suggestions. Items that were never shown count only in `would`. */
+/** For the stored suggestions. Suggestions that were never shown count only in `would`. */
 export function metricsOf(db: Db, from = 0): Metrics {
   const shown = valueQuery(db, "select count(*) from suggestion where would = 0 and at >= ?", "integer").get(from)!
   const would = valueQuery(db, "select count(*) from suggestion where would = 1 and at >= ?", "integer").get(from)!

@@ -15,7 +15,7 @@ export type DeliveryOutcome = {
 
 export type OutboxCounts = { waiting: number; delivered: number; dead: number; last_problem?: string }
 
-/** No more than this may wait: the receiver is gone, and the disk is not its memory. */
+/** No more deliveries than this may wait: by then the receiver is gone, and the disk is not its memory. */
 export const MOST_WAITING = 10_000
 
 /** Only for webhooks: polling and streaming clients read the suggestions themselves. */

@@ -74,7 +74,7 @@ export function trigger(db: Db, id: string, at: number): string | undefined {
   if (!row) return `There is no subscription ${id} any more.`
   if (row.enabled === 0) return `The subscription ${id} is off.`
   if (row.last_triggered_at !== null && at - row.last_triggered_at < row.cooldown_ms)
-    return `The subscription ${id} was told of something less than ${row.cooldown_ms} ms ago.`
+    return `The subscription ${id} was notified less than ${row.cooldown_ms} ms ago.`
   db.prepare("update subscription set last_triggered_at = ? where id = ?").run(at, id)
   return undefined
 }

@@ -307,7 +307,7 @@ function redactPatterns(db: Db, redact: (text: string) => string): void {
 }
 const ITEM_TEXT = { suggestion: "integer", number: "integer", key: "text", body: "text" } as const
 
-/** Truncates long texts, so that this file stays small whatever a prompt or an error contains. */
+/** Truncates long texts, so that this file stays small even if a prompt or an error is long. */
 function bounded<T extends Moment | Item>(record: T): T {
   return Object.fromEntries(
     Object.entries(record).map(([name, value]) => [

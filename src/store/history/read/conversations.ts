@@ -135,13 +135,13 @@ type Joined = ReturnType<ReturnType<typeof joined>["all"]>[number]
 /** Leaves out conversations with a damaged row or a damaged project row: such a project may be private. */
 function toRows(db: Db, rows: Joined[], onDamage: OnDamage): ConversationRow[] {
   return rows.flatMap((stored) => {
-    const meet = () => onDamage(conversationRef(db, stored.conversation))
-    const row = asWritten("conversation", stored.conversation, meet)
+    const reportDamage = () => onDamage(conversationRef(db, stored.conversation))
+    const row = asWritten("conversation", stored.conversation, reportDamage)
     if (!row) return []
-    const project = stored.project.id === null ? NONE : asWritten("project", stored.project, meet)
-    const unit = stored.unit.id === null ? undefined : asWritten("unit", stored.unit, meet)
+    const project = stored.project.id === null ? NONE : asWritten("project", stored.project, reportDamage)
+    const unit = stored.unit.id === null ? undefined : asWritten("unit", stored.unit, reportDamage)
     const complete = project && toRow(row, project, unit, supersededIn(db, row))
-    if (project && !complete) meet()
+    if (project && !complete) reportDamage()
     return complete ?? []
   })
 }

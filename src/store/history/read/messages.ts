@@ -17,15 +17,15 @@ export function messages(db: Db, ref: Ref, numbers: number[] | undefined, onDama
   const owner = ownerOf(db, ref)
   if (owner === undefined) return []
   const { id } = owner
-  const meet = () => onDamage(ref)
-  const rows = numbers ? chosenRows(db, owner, numbers, meet) : rowsOf(db, "message", owner, meet)
+  const reportDamage = () => onDamage(ref)
+  const rows = numbers ? chosenRows(db, owner, numbers, reportDamage) : rowsOf(db, "message", owner, reportDamage)
   const byChunk = Map.groupBy(rows, (row) => row.chunk)
   const found: { position: number; message: StoredMessage }[] = []
   for (const [chunk, members] of byChunk) {
     const block = rowQuery(db, BODY_ROW, TABLES.body).get(id, chunk)
     const isComplete = block !== undefined && isIntact("body", block)
     const read = isComplete ? bodiesOf(block.data, members) : []
-    if (read.length < members.length) meet()
+    if (read.length < members.length) reportDamage()
     for (const { row, body } of read)
       found.push({ position: row.position ?? row.number, message: toMessage(row, body) })
   }

@@ -49,18 +49,18 @@ function touchingInAnySpelling(db: Db, file: string, platform: NodeJS.Platform):
 export function filesOf(db: Db, ref: Ref, onDamage: OnDamage): string[] {
   const owner = ownerOf(db, ref)
   if (!owner) return []
-  const meet = () => onDamage(ref)
+  const reportDamage = () => onDamage(ref)
   const file = rowQuery(db, "select * from file where id = ?", TABLES.file)
   const paths = new Map<number, string | undefined>()
   const pathOf = (id: number) => {
     if (!paths.has(id)) {
       const stored = file.get(id)
-      paths.set(id, stored && asWritten("file", stored, meet)?.path)
+      paths.set(id, stored && asWritten("file", stored, reportDamage)?.path)
     }
     return paths.get(id)
   }
   const files = new Map<string, boolean>()
-  const touches = rowsOf(db, "touch", owner, meet).sort((a, b) => a.number - b.number)
+  const touches = rowsOf(db, "touch", owner, reportDamage).sort((a, b) => a.number - b.number)
   for (const { file_id, action } of touches) {
     const path = pathOf(file_id)
     if (path !== undefined) files.set(path, action === "edited" || files.get(path) === true)

@@ -101,7 +101,7 @@ export function inspectConversation(
   const what = [
     ...(has(...HEADS) || !unit ? ["its title, dates or project"] : []),
     ...(unreadable.length > 0 ? [messagesInWords(unreadable)] : []),
-    ...(missing ? ["rows that are found nowhere"] : []),
+    ...(missing ? ["missing rows"] : []),
     ...(unreadable.length === 0 && has("message", "body") ? ["the order or the bytes of its messages"] : []),
     ...(has("touch", "command", "made") ? ["its files, commands or commits"] : []),
     ...(badRecords ? ["its raw records"] : []),
