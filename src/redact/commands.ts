@@ -1,10 +1,10 @@
 import type { Span } from "./rules.ts"
 import { isPlaceholder, looksRandom } from "./values.ts"
 
-// Passwords that commands take as short flags or from a pipe: `curl -u user:password`, `mysql -pPassword`,
-// `sshpass -p password`, `echo password | sudo -S`.
+// Passwords that commands accept as short flags or from a pipe: `curl -u user:password`, `mysql -pPassword`, `sshpass -p
+// password`, `echo password | sudo -S`.
 
-/** A command, and its flag with the password, from the space before it on. */
+/** A command, and its flag with the password, including the space before it. */
 const FLAGS: { command: string; flag: RegExp; cookie?: true }[] = [
   flag("curl", "(?:-u|--user|-U|--proxy-user)[ =]?", "[^\\s:\"'\\\\]{1,100}:", 3),
   { ...flag("curl", "-b ?", "[\\w.-]{3,30}=", 16), cookie: true },
@@ -30,10 +30,10 @@ function flag(command: string, name: string, user = "", minLength = 4): (typeof 
 const COMMAND = new RegExp(`(?<![\\w.-])(?:${[...new Set(FLAGS.map(({ command }) => command))].join("|")}) `, "i")
 const flagsOf = FLAGS.map((one) => ({ ...one, command: new RegExp(`^${one.command} $`, "i") }))
 
-/** How far before its flag a command may begin. */
+/** The maximum distance between the beginning of a command and its flag. */
 const MAX_COMMAND = 160
 
-/** `flags` as `hintsOf` tells them. */
+/** `flags` come from `hintsOf`. */
 export function findCommands(text: string, flags: readonly number[], spans: Span[]): void {
   for (const at of flags) {
     const piped = text.startsWith("sudo -S", at) ? pipedSpan(text, at) : undefined
@@ -55,10 +55,10 @@ export function findCommands(text: string, flags: readonly number[], spans: Span
   }
 }
 
-/** Not another flag. */
+/** A value follows instead of another flag. */
 const VALUE_FOLLOWS = /^\S\S|^\S \\{0,8}["']?[^\s-]/
 
-/** Where the command begins, at the earliest, to which what stands at `at` belongs. */
+/** The earliest position at which the command around `at` can begin. */
 function commandStart(text: string, at: number): number {
   let start = at
   while (start > 0 && start > at - MAX_COMMAND && !ENDS_COMMAND[text.charCodeAt(start - 1)]) start--
@@ -71,7 +71,7 @@ for (const sign of "\n;|&") ENDS_COMMAND[sign.charCodeAt(0)] = 1
 const PIPED =
   /(?:echo|printf)(?: -n)? \\*["']?(?:[\w.-]{1,40}:)?([^\s"'`\\$|:]{4,100})(?:\\n)?\\*["']?[ \t]{0,3}\|[ \t]{0,3}$/
 
-/** What is piped into the command that begins at `at`, which takes a password from there. */
+/** The password that is piped into the command that begins at `at`. */
 export function pipedSpan(text: string, at: number): Span | undefined {
   const from = Math.max(0, at - 200)
   const match = PIPED.exec(text.slice(from, at))

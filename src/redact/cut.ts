@@ -1,16 +1,16 @@
 import { looksRandom } from "./values.ts"
 
-// Where a text was cut or wrapped: by an output limit, which takes the end or the beginning of a token away, or by a
-// terminal, which breaks it at the edge of the screen.
+// Where a text was cut or wrapped: by an output limit, which removes the end or the beginning of a token, or by a terminal, which
+// breaks it at the edge of the screen.
 
-/** What a cut leaves: an ellipsis, or a note in brackets that something is missing. */
+/** The trace of a cut: an ellipsis, or a note in brackets that something is missing. */
 const CUT =
   /["'`]?(?:\s{0,3}(?:\.{3}|…)|\\n\.{3}|\s{0,3}[[(<]{1,2}(?:\+?\d[\d,.]* ?k?b?|[^\])>\n]{0,30}?)\s?(?:truncated|omitted|clipped|trimmed|cut|more|remaining|characters|chars|bytes|lines))/iy
 
-/** Whether a text was cut here. Dots may have been read as a part of what stands before. */
+/** Whether a text was cut here. The dots may have been read as a part of the text before. */
 export function isCutAt(text: string, at: number): boolean {
   if (text.charCodeAt(at - 1) === DOT && text.startsWith("...", at - 3)) return true
-  // Asked of every other run: most are followed by something else.
+  // Called for many runs, so a quick check comes first: most are followed by something else.
   let next = at
   while (next < at + 3 && (text.charCodeAt(next) === 32 || text.charCodeAt(next) === 10)) next++
   if (!BEGINS_CUT.includes(text[next] ?? " ")) return false
@@ -21,17 +21,17 @@ export function isCutAt(text: string, at: number): boolean {
 const DOT = 46
 const BEGINS_CUT = ".…[(<\\\"'`\r\t"
 
-/** Whether what begins here has lost its beginning. */
+/** Whether the text that begins here has lost its beginning. */
 export function isCutBefore(text: string, at: number): boolean {
   return text[at - 1] === "…" || text.startsWith("...", at - 3)
 }
 
-/** The widths of usual terminals. Any other shows by two lines of the same width. */
+/** The widths of common terminals. Any other width is recognised by two lines of the same width. */
 const WIDTHS = new Set([72, 76, 78, 79, 80, 90, 96, 100, 110, 120, 128, 130, 132, 140, 150, 160, 180, 200, 240])
 const MIN_WIDTH = 40
 const MAX_WIDTH = 400
 
-/** Whether a line ends here because the screen does. */
+/** Whether a line ends here because of the edge of the screen. */
 export function isWrap(text: string, newline: number): boolean {
   const width = newline - lineStart(text, newline)
   if (width < MIN_WIDTH || width > MAX_WIDTH) return false
@@ -40,7 +40,7 @@ export function isWrap(text: string, newline: number): boolean {
   const isLikeBefore = before > 0 && before - lineStart(text, before) === width
   const isLikeNext = () => text.indexOf("\n", newline + 1) === newline + 1 + width
   if (!isLikeBefore && !isLikeNext()) return false
-  // Lists have lines of one width too.
+  // Lists have lines of equal width too.
   return looksRandom(text.slice(newline - 20, newline) + text.slice(newline + 1, newline + 21), 24)
 }
 

@@ -1,9 +1,9 @@
 import type { SecretKind } from "./secret-names.ts"
 
-// The forms in which a name and its value are written without a colon or an equals sign between them. Every repetition
-// is bounded, so what a form costs does not depend on the text.
+// The forms in which a name and its value are written without a colon or an equals sign between them. Every repetition is
+// bounded, so the cost of a form does not depend on the text.
 
-/** A quote, also one that is escaped in a string, and white space, also as an escape. */
+/** A quote, also one that is escaped in a string; and white space, also as an escape. */
 const Q = "\\\\{0,8}[\"'`]"
 const B = "(?:\\s|\\\\{1,8}[nrt])"
 const QUOTED = `${Q}([^"'\`\\s\\\\<>]{6,256})${Q}`
@@ -17,13 +17,13 @@ export type Form = {
   before?: RegExp
   /** Matches the last part of the name. */
   name?: RegExp
-  /** Matches what follows the name; its groups are the value, of which one takes part. */
+  /** Matches the text after the name; one of its groups is the value. */
   after: RegExp
-  /** Nothing but a secret can be written there. */
+  /** Only a secret can be written in this place. */
   sure?: true
-  /** What the value is if the name does not say so. */
+  /** The kind of the value if the name does not determine it. */
   kind?: SecretKind
-  /** Nothing around it says that a value follows, so it must have letters, digits and signs. */
+  /** Nothing around it indicates a value, so it must contain letters, digits and symbols. */
   strong?: true
 }
 
@@ -108,7 +108,7 @@ for (const [sign, forms] of Object.entries(FORMS)) {
   for (const c of signs) formsOf.set(c.charCodeAt(0), forms)
 }
 
-/** The forms that begin with this character, behind a name. */
+/** The forms that begin with this character after a name. */
 export function formsAfter(code: number): readonly Form[] | undefined {
   return formsOf.get(code)
 }

@@ -1,33 +1,33 @@
-// Which scanners must look at a text, and where names begin in it: one pass over its characters, three at a time. A regex
-// for each question would read the text again and take three times as long together.
+// Which scanners must check a text, and where names begin in it: one pass over its characters, three at a time. A regex for each
+// question would read the text again and take three times as long in total.
 
 export type Hints = {
-  /** Where a word begins that may name a secret. */
+  /** The beginnings of words that may name a secret. */
   names: readonly number[]
-  /** Where a slash stands between spaces. */
+  /** The positions of slashes between spaces. */
   slashes: readonly number[]
   privates: boolean
   addresses: boolean
-  /** Where a flag begins that may bring a password, with the space before it, or a command that reads one. */
+  /** The beginnings of flags that may have a password, including the space before, or of commands that read one. */
   flags: readonly number[]
   ampersands: boolean
   percents: boolean
-  /** There may be colours whose escape character is gone. */
+  /** There may be colours without their escape character. */
   brackets: boolean
   keyTypes: boolean
-  /** A line as .pgpass has them. */
+  /** A line in the form of .pgpass. */
   ports: boolean
   /** A letter is written as an escape. */
   escapes: boolean
-  /** Something beyond Latin letters and common signs: hidden characters, escapes, or another script. */
+  /** Characters beyond Latin letters and common symbols: hidden characters, escapes, or another script. */
   wide: boolean
 }
 
-/** How a secret's name begins, in small letters. `redact-assignments.ts` and `redact-spoken.ts` read on from there. */
+/** The beginnings of secrets' names, in lower case. `assignments.ts` and `spoken.ts` read on from there. */
 const NAME_STARTS =
   "pass|pwd|psk|secret|securestring|token|key|cred|crumb|auth|cookie|jwt|bearer|basic|kennwort|contrase|mdp|clave|senha|mnemonic|seed|recovery|backup|login(|ied by "
 
-// Five bits for a character that matters, the others for what its presence says.
+// Five bits identify a character that matters; the other bits record that a character is present.
 const SPACE = 27
 const SLASH = 28
 const HYPHEN = 29
@@ -67,7 +67,7 @@ const COOKIE_FLAG = 7
 const KEY_TYPE = 8
 const PORT = 9
 const ESCAPE = 10
-/** This and everything above: a name, of the words at this place less `NAME`. */
+/** This and everything above is a name: the value minus `NAME` is the index of its words. */
 const NAME = 11
 
 /** Indexed by three characters of five bits each: what they may be the beginning of. */
@@ -102,7 +102,7 @@ const KEY_TYPE_BIT = 2048
 const PORT_BIT = 4096
 const ESCAPE_BIT = 8192
 
-/** For texts without names: most are, and none of them needs an answer of its own. */
+/** Shared results for texts without names, which is most of them. */
 const NAMELESS = Array.from({ length: 1 << 9 }, (_, bits) => toHints(bits << 5, NONE, NONE, NONE))
 
 function toHints(seen: number, names: readonly number[], slashes: readonly number[], flags: readonly number[]): Hints {
@@ -157,7 +157,7 @@ export function hintsOf(text: string): Hints {
     : toHints(seen, names, slashes, flags)
 }
 
-/** Whether one of the words goes on behind its first three letters. */
+/** Whether one of the words continues after its first three letters. */
 function isNameStart(text: string, from: number, words: string[]): boolean {
   for (const word of words) {
     let i = 3
@@ -175,7 +175,7 @@ function isCommandHint(meaning: number, text: string, at: number): boolean {
 
 const COOKIE = /^ ?\\*["']?[\w.-]{3,30}=/
 
-/** `5432:database:user:`, as .pgpass has it behind the host. Most of what begins like it is a time or a line's number. */
+/** `5432:database:user:`, as in .pgpass after the host. Most texts that begin like this are a time or a line number. */
 function isPort(text: string, at: number): boolean {
   if (!isDigit(text.charCodeAt(at)) || !isDigit(text.charCodeAt(at + 3))) return false
   PGPASS.lastIndex = at
@@ -188,7 +188,7 @@ function isDigit(code: number): boolean {
   return code >= 48 && code <= 57
 }
 
-/** A letter as an escape, `\u0061`: the text goes on with its second zero. */
+/** A letter as an escape, `\u0061`: the text continues with its second zero. */
 function isLetterEscape(text: string, at: number): boolean {
   return text.startsWith("00", at) && "4567".includes(text[at + 2] ?? " ")
 }

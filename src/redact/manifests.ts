@@ -2,8 +2,8 @@ import { Buffer } from "node:buffer"
 import type { Rereads, Span } from "./rules.ts"
 import { isGenerated, isPassword, isPlaceholder } from "./values.ts"
 
-// Documents that say what they are: every value of a Kubernetes `kind: Secret` is secret, and some fields of a JSON Web
-// Key are, whatever their names.
+// Documents that declare their type: every value of a Kubernetes `kind: Secret` is secret, and some fields of a JSON Web Key are,
+// whatever their names.
 
 const KIND = /kind\\{0,8}["'`]?[ \t]{0,3}:[ \t]{0,3}\\{0,8}["'`]?$/
 const MAX_MANIFEST = 4_000
@@ -12,13 +12,13 @@ const DATA = /(?:^|[\n,{ "'`]|\\n|\\["'`])(data|stringData)\\{0,8}["'`]?[ \t]{0,
 const ENTRY =
   /(?:[ \t]{1,20}|[ \t]{0,20}\\{0,8}["'`])[\w.-]{1,80}\\{0,8}["'`]?[ \t]{0,3}:[ \t]{0,3}\\{0,8}["'`]?([^\s"'`\\,{}]{1,4096})?\\{0,8}["'`]?,?[ \t]{0,8}(?:\r?\n|\\n|(?=["'`\\]|\}|$))/y
 
-/** Takes the values of the Kubernetes secret whose `kind` names it here. False if this is no such document. */
+/** Finds the values of the Kubernetes secret whose `kind` is declared here. False if this is no such document. */
 export function findManifest(text: string, at: number, rereads: Rereads, spans: Span[]): boolean {
   if (rereads.left <= 0 || !KIND.test(text.slice(Math.max(0, at - 24), at))) return false
-  const ahead = text.slice(at, at + MAX_MANIFEST)
-  const end = at + (DOCUMENT_END.exec(ahead)?.index ?? ahead.length)
-  const behind = text.slice(Math.max(0, at - MAX_MANIFEST), at)
-  const start = at - behind.length + Math.max(behind.lastIndexOf("\n---"), 0)
+  const following = text.slice(at, at + MAX_MANIFEST)
+  const end = at + (DOCUMENT_END.exec(following)?.index ?? following.length)
+  const preceding = text.slice(Math.max(0, at - MAX_MANIFEST), at)
+  const start = at - preceding.length + Math.max(preceding.lastIndexOf("\n---"), 0)
   const document = text.slice(start, end)
   rereads.left -= document.length
   for (const data of document.matchAll(DATA)) {
@@ -33,7 +33,7 @@ export function findManifest(text: string, at: number, rereads: Rereads, spans: 
   return true
 }
 
-/** What is not is a key as bytes. */
+/** Anything else is a key in binary form. */
 const READABLE = /^[\t\n\r -~]*$/
 
 function isSecretEntry(value: string, isBase64: boolean): boolean {
@@ -50,16 +50,16 @@ const SECRET_FIELD =
 /** The fields of a JSON Web Key that are not public. */
 export const JWK_FIELDS: ReadonlySet<string> = new Set(["d", "p", "q", "dp", "dq", "qi", "k"])
 
-/** Takes the private fields of JSON Web Keys. Such a key is one flat object. */
+/** Finds the private fields of JSON Web Keys. Such a key is one flat object. */
 export function findJwks(text: string, spans: Span[]): void {
   let last = 0
   for (const type of text.matchAll(KEY_TYPE)) {
     if (type.index < last) continue
     const from = Math.max(last, type.index - MAX_JWK)
     const start = Math.max(from, text.slice(from, type.index).lastIndexOf("{") + from)
-    const ahead = text.slice(type.index, type.index + MAX_JWK)
-    const close = ahead.indexOf("}")
-    last = type.index + (close === -1 ? ahead.length : close)
+    const following = text.slice(type.index, type.index + MAX_JWK)
+    const close = following.indexOf("}")
+    last = type.index + (close === -1 ? following.length : close)
     const key = text.slice(start, last)
     for (const field of key.matchAll(SECRET_FIELD)) {
       const end = start + field.index + field[0].length

@@ -1,8 +1,8 @@
-/** No secret is shorter where nothing but its own form gives it away. */
+/** A secret that is recognised only by its own form is at least this long. */
 const SHORTEST = 16
 const LONG_RUN = /[A-Za-z0-9_.~+-]{16}|[=:@]/
 
-/** Whether a name is worth looking at: most are not, and loading the rules takes a hook's time. */
+/** Whether a name needs to be redacted: most do not, and loading the rules takes time that a hook does not have. */
 export function mayHoldSecret(name: string): boolean {
   return name.length >= SHORTEST && LONG_RUN.test(name)
 }

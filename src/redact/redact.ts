@@ -12,16 +12,16 @@ import { findPgpass, findSignatures, findUrls } from "./urls.ts"
 import { decodedView, foldedView, seenView, type TextView, unwrappedView } from "./view.ts"
 
 /**
- * Replaces every secret in a text by `[REDACTED:rule]`. `key` is the JSON field or variable name that the text was
- * found under. Never throws; redacting twice changes nothing.
+ * Replaces every secret in a text with `[REDACTED:rule]`. `key` is the JSON field or variable name of the text. Never throws;
+ * redacting twice changes nothing.
  */
 export function redactText(text: string, key?: string): string {
   return redact(text, key, undefined)
 }
 
 /**
- * Redacts every string in a record, and every object key that is a secret itself, in place. The depth of the record
- * must be bounded by the reader. Never throws.
+ * Redacts every string in a record, and every object key that is a secret itself, in place. The caller must limit the depth of
+ * the record. Never throws.
  */
 export function redactRecord(record: RawRecord): { record: RawRecord; redactions: Record<string, number> } {
   const redactions: Record<string, number> = {}
@@ -30,7 +30,7 @@ export function redactRecord(record: RawRecord): { record: RawRecord; redactions
 
 /** No secret is shorter, and most strings of a record are: types, names, ids. */
 const MIN_TEXT = 6
-/** One pass is enough but for texts made to be awkward; every pass leaves less to redact. */
+/** One pass is enough except for deliberately awkward texts; every pass leaves less to redact. */
 const MAX_PASSES = 8
 
 function redact(text: string, key: string | undefined, redactions: Record<string, number> | undefined): string {
@@ -44,11 +44,11 @@ function redact(text: string, key: string | undefined, redactions: Record<string
   return result
 }
 
-/** In order, not overlapping. Also what is only seen once colours and invisible characters are taken away. */
+/** In order, not overlapping. Includes secrets that are visible only without colours and invisible characters. */
 function findSpans(text: string, key: string | undefined): Span[] {
   if (isPlain(text)) {
-    const whole = ofField(text, key)
-    return whole ? [whole] : NOTHING
+    const field = ofField(text, key)
+    return field ? [field] : NOTHING
   }
   const found: Span[] = []
   const hints = look(text, key, found)
@@ -61,7 +61,7 @@ function findSpans(text: string, key: string | undefined): Span[] {
   return found.length === 0 ? found : join(withoutMarked(text, found))
 }
 
-/** At the lines as they stand and, where a screen broke them, as they were. */
+/** Checks the lines as they are and, if a screen broke them, as they were before. */
 function look(text: string, key: string | undefined, found: Span[]): Hints {
   const { hints, wraps } = scan(text, key, found)
   if (wraps.length > 0) lookThrough(unwrappedView(text, wraps), scan, key, found)
@@ -74,7 +74,7 @@ function lookThrough(view: TextView, how: typeof look | typeof scan, key: string
   for (const span of inView) found.push(view.inText(span))
 }
 
-/** Each scanner runs only where one pass over the text has seen what it looks for. */
+/** Each scanner runs only if one pass over the text has seen what it looks for. */
 function scan(text: string, key: string | undefined, found: Span[]): { hints: Hints; wraps: readonly number[] } {
   const hints = hintsOf(text)
   if (hints.privates) findBlocks(text, found)
@@ -87,8 +87,8 @@ function scan(text: string, key: string | undefined, found: Span[]): { hints: Hi
   if (hints.wide) findWidePasswords(text, found)
   if (hints.keyTypes) findJwks(text, found)
   if (hints.ports) findPgpass(text, found)
-  const whole = ofField(text, key)
-  if (whole) found.push(whole)
+  const field = ofField(text, key)
+  if (field) found.push(field)
   return { hints, wraps }
 }
 
@@ -103,16 +103,16 @@ const PLAIN_WORD = /^[\w./-]+$/
 const PLAIN_TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
 const PLAIN_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** The whole text, where it stands under a name that makes it a secret. */
+/** The complete text, if the name of its field makes it a secret. */
 function ofField(text: string, key: string | undefined): Span | undefined {
-  // A key that was a secret itself names a token now, but says nothing about the value under it.
+  // A key that was a secret itself contains the name of a rule now, which says nothing about its value.
   const kind = key === undefined || key.includes("[REDACTED:") ? undefined : secretKind(key)
   return kind && isSecretValue(text, kind) ? { start: 0, end: text.length, rule: ruleFor(kind) } : undefined
 }
 
 const NOTHING: Span[] = []
 
-/** Agents tie records together by ids, which are as random as tokens: in such a field only known issuers' marks count. */
+/** Agents connect records by ids, which are as random as tokens: in such a field only the marks of known issuers count. */
 const ID_FIELD = /ids?$/i
 
 const MARKER = /\[REDACTED:([a-z0-9-]{1,40})\]/g
@@ -122,7 +122,7 @@ const RULES = new Set([
   ...["password", "secret", "authorization", "cookie", "token"],
 ])
 
-/** What an earlier pass wrote is not a secret; a block that holds it still is one. */
+/** The markers of an earlier pass are not secrets; a block that contains one still is. */
 function withoutMarked(text: string, spans: Span[]): Span[] {
   if (!has(text, "[REDACTED:")) return spans
   const markers: Span[] = []
@@ -220,16 +220,16 @@ function redactObject(object: RawRecord, redactions: Record<string, number>): Ra
   return renamed ? withCleanKeys(object, redactions) : object
 }
 
-/** Shorter keys are field names; the shortest token is 20 characters long. */
+/** Shorter keys are field names; the shortest token has 20 characters. */
 const MIN_KEY = 16
-/** As programs name their fields. */
+/** Typical field names. */
 const PLAIN_KEY = /^[A-Za-z_]{1,36}$/
-/** A key is judged like an id: many objects are kept by one. */
+/** A key is judged like an id: many objects use ids as keys. */
 const KEY = "id"
 
 /**
- * `{ "name": "DB_PASSWORD", "value": "…" }`, as containers and CI systems list their environment, and with capital
- * letters as AWS lists parameters.
+ * `{ "name": "DB_PASSWORD", "value": "…" }`, as containers and CI systems list their environment, and with capital letters as AWS
+ * lists parameters.
  */
 function nameInside(object: RawRecord): string | undefined {
   if (typeof (object.value ?? object.Value ?? object.ParameterValue) !== "string") return undefined

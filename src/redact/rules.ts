@@ -1,13 +1,12 @@
-/** What a scanner found: the half-open range of the text that must go, and the rule that says so. */
+/** A scanner's result: the half-open range of the text to redact, and the rule that matched. */
 export type Span = { start: number; end: number; rule: string }
 
-/** How many characters may still be read a second time: hostile text could ask for the same rows again and again. */
+/** How many characters may still be read a second time: a malicious text could cause the same rows to be read again and again. */
 export type Rereads = { left: number }
 
 /**
- * A token that names its issuer. `keys` are the pieces that are searched for, at least three characters each; `token`
- * is then matched where one was found (`back` characters before it), so its cost is bounded by the token and never by
- * the text.
+ * A token that names its issuer. `keys` are the strings to search for, at least three characters each. If one is found, `token`
+ * is matched there (`back` characters before it), so its cost is bounded by the token and never by the text.
  */
 export type TokenRule = {
   name: string
@@ -15,11 +14,11 @@ export type TokenRule = {
   keys: string
   token: RegExp
   back?: number
-  /** The key is short or a word: the character before it must not belong to a word. */
+  /** The key is short or a word: the character before it must not be part of a word. */
   boundary?: true
-  /** The key says little: what follows must also look random. */
+  /** The key alone proves little: the text after it must also look random. */
   random?: true
-  /** The key counts only inside base64; other scanners find it as it is. */
+  /** The key counts only inside base64; other scanners find its plain form. */
   encodedOnly?: true
 }
 
@@ -27,8 +26,8 @@ export const PRIVATE = "private"
 export const PRIVATE_KEY = "private-key"
 
 /**
- * Formats as their issuers publish them. Lengths are lower bounds where the issuer reserves the right to grow, and
- * every repetition is bounded or ends at a character that cannot repeat the key: no text makes a rule slow.
+ * Formats as their issuers publish them. Lengths are lower bounds if the issuer reserves the right to grow, and every repetition
+ * is bounded or ends at a character that cannot repeat the key: no text makes a rule slow.
  */
 export const TOKEN_RULES: TokenRule[] = [
   {
@@ -424,7 +423,7 @@ export const TOKEN_RULES: TokenRule[] = [
   },
 ]
 
-/** Tokens whose mark ends in a character that is not of a run: `before` is matched against the text up to the run. */
+/** Tokens whose mark ends in a character outside the alphabet of runs: `before` is matched against the text up to the run. */
 export const EDGE_RULES: { name: string; edge: string; before: RegExp; token: RegExp }[] = [
   { name: "telegram-token", edge: ":", before: /(?<!\d)\d{8,10}:$/, token: /AA[A-Za-z0-9_-]{18,33}(?![A-Za-z0-9_-])/y },
   {
@@ -448,7 +447,7 @@ export const EDGE_RULES: { name: string; edge: string; before: RegExp; token: Re
   },
 ]
 
-/** Tokens without any mark but their shape, tried where a run begins. */
+/** Tokens that are recognised only by their shape, tried at the beginning of a run. */
 export const RUN_RULES: { name: string; first: string; token: RegExp }[] = [
   { name: "twilio-key", first: "S", token: /SK[0-9a-f]{32}(?![0-9A-Za-z])/y },
   {
@@ -463,7 +462,7 @@ export const RUN_RULES: { name: string; first: string; token: RegExp }[] = [
   },
 ]
 
-/** Addresses whose path is the password. Matched behind `://`. */
+/** Addresses whose path is the password. Matched after `://`. */
 export const WEBHOOK_RULES: { name: string; url: RegExp }[] = [
   {
     name: "slack-webhook",

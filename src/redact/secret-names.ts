@@ -1,9 +1,9 @@
-// Which names say that the value beside them is a secret: `DB_PASSWORD`, `apiKey`, `client-secret`, and not `cacheKey`,
-// `max_tokens` or `public_key`.
+// Which names mean that the value next to them is a secret: `DB_PASSWORD`, `apiKey`, `client-secret`, but neither `cacheKey` nor
+// `max_tokens` nor `public_key`.
 
 export type SecretKind = "password" | "token" | "auth" | "cookie"
 
-/** What a field's or variable's name says about its value. */
+/** The kind of secret that the name of a field or variable indicates. */
 export function secretKind(name: string): SecretKind | undefined {
   if (name.length > 120 || !SECRET_WORD.test(name)) return undefined
   const words = name
@@ -37,19 +37,19 @@ const PASSWORD =
   /^pw$|^pass$|^psk$|password$|passwd$|passwort$|kennwort$|passphrase$|passcode$|pwd$|^(?:db|pg|my|sql|user|root|admin|smtp|mail|ssh|ftp|require|store|key)pass$/
 const TOKEN =
   /(?:secret|token|apikey|accesskey|secretkey|authkey|privatekey|accountkey|sharedkey|signingkey)s?$|^(?:credentials?|creds?|crumb|jwt|bearer|pat)$/
-/** `api_key` is a secret, `cache_key`, `primary_key`, `public_key` are not. */
+/** `api_key` is a secret; `cache_key`, `primary_key` and `public_key` are not. */
 const KEY_OF = new Set(
   "api access secret private preshared auth encryption encrypt signing sign account master service admin ssh deploy app application consumer shared storage jwt hmac aes webhook client server subscription license crypto cipher decryption integration ingest write project role anon functions host function system".split(
     " ",
   ),
 )
-/** What may follow the telling word without changing what the value is. */
+/** Words that may follow the decisive word without changing the kind. */
 const AFTER = new Set(
   "value prod production dev development staging stage live test base key string data plain raw main primary secondary default old new current backup local id hex b64 base64 env secret token password header".split(
     " ",
   ),
 )
-/** Words that make a token something else: a place in a list, a piece of text. `CURSOR_API_KEY` is a secret all the same. */
+/** Words that make a token something else: a position in a list, a piece of text. `CURSOR_API_KEY` is still a secret. */
 const COUNTED = new Set(
   "page next previous continuation cursor cancel cancellation pagination stop eos bos pad unk mask special design tokenizer input output prompt completion".split(
     " ",
@@ -61,7 +61,7 @@ const NOT_SECRET = new Set(
   ),
 )
 
-/** `api key`, `auth token`, `client secret`: said by two words, whatever stands before them. */
+/** `api key`, `auth token`, `client secret`: two words decide, whatever precedes them. */
 function isSecretOf(words: string[], at: number): boolean {
   const word = words[at]!
   if (at === 0) return /^(?:api|auth|access|secret|private)(?:key|token)$/.test(word)

@@ -2,14 +2,14 @@ import type { Rereads, Span } from "./rules.ts"
 import { ruleFor, secretKind } from "./secret-names.ts"
 import { isGenerated, isPassword } from "./values.ts"
 
-// Secrets in a column whose head names them: psql, mysql, Markdown and CSV.
+// Secrets in a column whose heading names them: psql, mysql, Markdown and CSV.
 
 const MAX_LINE = 400
 const MAX_ROWS = 100
 const RULER = /^[ \t]*[|+]?[ \t]*:?-{2,}[-+|: \t]*$/
 const CSV_HEAD = /^[\w. "'-]{1,60}(?:,[\w. "'-]{1,60}){1,40}$/
 
-/** Takes every secret of the column whose head is the name from `start` to `end`. */
+/** Finds every secret in the column whose heading is the name from `start` to `end`. */
 export function findColumn(text: string, start: number, end: number, rereads: Rereads, spans: Span[]): void {
   const separator = separatorBeside(text, start, end)
   if (!separator || rereads.left <= 0) return
@@ -46,7 +46,7 @@ export function findColumn(text: string, start: number, end: number, rereads: Re
   }
 }
 
-/** What divides the cells of the row that the name is in; undefined if the name is not a cell. */
+/** The separator of the cells in the row with the name; undefined if the name is not a cell. */
 function separatorBeside(text: string, start: number, end: number): "|" | "," | undefined {
   let after = end
   while (after < end + 60 && isPadding(text[after])) after++

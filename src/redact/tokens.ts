@@ -5,17 +5,17 @@ import { EDGE_RULES, PRIVATE_KEY, RUN_RULES, type Span, TOKEN_RULES, type TokenR
 import { isMixedRandom, unknownToken } from "./unknown.ts"
 import { hasManyCharacters, looksRandom } from "./values.ts"
 
-// Tokens that name their issuer. Every one of them holds a long run of characters of one alphabet, and such runs are
-// rare; so the text is first probed at every 20th character, and only runs are searched for the issuers' marks.
+// Tokens that name their issuer. Each contains a long run of characters of one alphabet, and such runs are rare. So the text is
+// first probed at every 20th character, and only runs are searched for the issuers' marks.
 
-/** Base64 and paths are runs too; what is between two slashes or plus signs is a piece. */
+/** Base64 and paths are runs too; the text between two slashes or plus signs is a piece. */
 const MIN_RUN = 20
 const MIN_PIECE = 20
 
 const PIECE = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.~"
 const isRunCode = new Uint8Array(1 << 16)
 for (const c of `${PIECE}/+`) isRunCode[c.charCodeAt(0)] = 1
-/** 0 ends a piece; the bits say what a piece is made of. */
+/** 0 ends a piece; the bits describe the characters in a piece. */
 const pieceKind = new Uint8Array(1 << 16)
 const OTHER = 1
 const DIGIT = 2
@@ -24,14 +24,14 @@ const CAPITAL = 8
 for (const c of PIECE)
   pieceKind[c.charCodeAt(0)] = /\d/.test(c) ? DIGIT : /[a-z]/.test(c) ? SMALL : /[A-Z]/.test(c) ? CAPITAL : OTHER
 
-/** By their first three characters, of which six bits each are enough: a key is compared before it counts. */
+/** By their first three characters, six bits each. That is enough, because the complete key is compared afterwards. */
 const keysByStart = groupByStart(TOKEN_RULES)
 const isStart = new Uint8Array(1 << 18)
 for (const start of keysByStart.keys()) isStart[start] = 1
 
 /**
- * `known` finds the tokens of known issuers only, where ids are expected. Returns the line breaks that a screen's edge
- * may have made inside a run.
+ * `known` restricts the search to tokens of known issuers, for texts in which ids are expected. Returns the line breaks inside a
+ * run that the edge of a screen may have caused.
  */
 export function findTokens(text: string, spans: Span[], known = false): readonly number[] {
   const length = text.length
@@ -42,7 +42,7 @@ export function findTokens(text: string, spans: Span[], known = false): readonly
     let end = start
     let piece = start
     let kinds = 0
-    /** Where the letters and digits since the last separator begin, and the most of them in a row so far. */
+    /** The beginning of the letters and digits since the last separator, and the longest such sequence so far. */
     let word = start
     let longest = 0
     let runKinds = 0
@@ -102,7 +102,7 @@ function addWrap(text: string, newline: number, wraps: number[]): number[] {
 /** A sentence that begins on the next line. */
 const PLAIN_WORD = /(?:[A-Z]?[a-z]*|[A-Z]*)[.,:;]?(?![A-Za-z0-9_+/=~-])/y
 
-/** A run whose mark was cut away: what is left is random and stands beside the cut. */
+/** A run whose mark was cut off: the rest is random and next to the cut. */
 function judgeCut(text: string, from: number, to: number, spans: Span[]): void {
   let start = from
   while (start < to && text[start] === ".") start++
@@ -116,7 +116,7 @@ function judgeCut(text: string, from: number, to: number, spans: Span[]): void {
 const STREWN = DIGIT | SMALL | CAPITAL
 const MAX_CUT = 4_096
 
-/** A piece without a mark in it: its shape may tell, or what stands before it. */
+/** A piece without a mark in it: its shape may reveal a token, or the text before it. */
 function judgePiece(text: string, start: number, end: number, kinds: number, longest: number, spans: Span[]): void {
   searchEdge(text, start, spans)
   if ((kinds & MADE) !== MADE) return
@@ -125,7 +125,7 @@ function judgePiece(text: string, start: number, end: number, kinds: number, lon
   if (span) spans.push(span)
 }
 
-/** What a token without a known mark is made of, at least. */
+/** The minimum kinds of characters in a token without a known mark. */
 const MADE = OTHER | DIGIT | SMALL
 
 /** The first piece of base64 can be short, before a slash or a plus sign. */
@@ -135,7 +135,10 @@ function judgeBase64(text: string, start: number, end: number, spans: Span[]): v
   if (span) spans.push(span)
 }
 
-/** Where the next run begins: of any 20 characters in a row that are not all of the alphabet, the last such tells. */
+/**
+ * The beginning of the next run. If 20 characters in a row are not all of the alphabet, the search continues after the last one
+ * that is not.
+ */
 function nextRun(text: string, from: number): number {
   const length = text.length
   let start = from
@@ -148,7 +151,7 @@ function nextRun(text: string, from: number): number {
   return -1
 }
 
-/** Bounded: a run is asked for once for each of its pieces. */
+/** Bounded, because it is called once for each piece of a run. */
 function runEnd(text: string, from: number): number {
   const stop = Math.min(text.length, from + 512)
   let end = from
@@ -185,14 +188,14 @@ function matchRules(
     const token = text.slice(start, end)
     if (!hasManyCharacters(token)) return { start, end, rule: SHOWN }
     if (!isReal(rule, key, token)) continue
-    const whole = rule.name === PRIVATE_KEY ? keyLinesEnd(text, end) : foldedEnd(text, wholeEnd(text, end))
-    return { start, end: whole, rule: rule.name }
+    const tokenEnd = rule.name === PRIVATE_KEY ? keyLinesEnd(text, end) : foldedEnd(text, extendedEnd(text, end))
+    return { start, end: tokenEnd, rule: rule.name }
   }
   const isFolded = mayFold(text, at, runStop) && foldEnd(text, runStop) !== -1
   return (isFolded ? matchFolded(text, at, keys) : undefined) ?? matchCut(text, at, runStop, keys)
 }
 
-/** The beginning of a token. Where its mark says little, it must be seen that the rest was cut off. */
+/** The beginning of a token. If its mark alone proves little, there must be a sign that the rest was cut off. */
 function matchCut(text: string, at: number, runStop: number, keys: Key[]): Span | undefined {
   if (runStop - at > MAX_PIECE) return undefined
   let end = runStop
@@ -207,7 +210,7 @@ function matchCut(text: string, at: number, runStop: number, keys: Key[]): Span 
   return undefined
 }
 
-/** A run is decoded once, however many marks it seems to hold. */
+/** A run is decoded once, however many marks it seems to contain. */
 function matchEncoded(
   text: string,
   at: number,
@@ -227,7 +230,7 @@ function padded(text: string, end: number): number {
   return text[end] !== "=" ? end : text[end + 1] === "=" ? end + 2 : end + 1
 }
 
-/** Not a rule: `xxxx…` after an issuer's mark shows a token's form. Nothing in it is looked at again. */
+/** Not a rule: `xxxx…` after an issuer's mark illustrates the form of a token. It is not searched again. */
 const SHOWN = ""
 
 function isReal(rule: TokenRule, key: string, token: string): boolean {
@@ -241,8 +244,8 @@ function matchEnd(pattern: RegExp, text: string, at: number): number {
 }
 
 /**
- * The characters of a word do not run on to the left, or what looks like them is an escape (`\n`, `\u0022`, `%3D`) or
- * a terminal's colour.
+ * Whether no word continues to the left, or the characters that look like one are an escape (`\n`, `\u0022`, `%3D`) or a
+ * terminal's colour.
  */
 function isBoundary(text: string, at: number): boolean {
   if (at === 0) return true
@@ -254,25 +257,25 @@ function isBoundary(text: string, at: number): boolean {
 
 const REST = /[A-Za-z0-9]+/y
 
-/** What is glued to a token is a part of it: issuers make their tokens longer. */
-function wholeEnd(text: string, end: number): number {
+/** Letters and digits that follow a token directly are part of it: issuers make their tokens longer. */
+function extendedEnd(text: string, end: number): number {
   return Math.max(end, matchEnd(REST, text, end))
 }
 
-/** What an editor, a diff or grep puts before a line. */
+/** The prefix that an editor, a diff or grep puts before a line. */
 const LINE_PREFIX = "(?:[ \\t]{0,10}\\d{1,6}(?:\u2192|\\t|: ?| ?\\| ?)|[\\w./-]{1,100}[:-]\\d{1,6}[:-]|[+>|-] ?)?"
 const QUOTE = "(?:\\\\{0,8}[\"'`])"
 const LINE = `(?:\\r?\\n|(?:\\\\{1,8}r)?\\\\{1,8}n)${LINE_PREFIX}[ \\t]{0,40}`
-/** A break inside a token: a line's end, or two strings that are glued together, on one line or two. */
+/** A break inside a token: the end of a line, or two concatenated strings, on one line or two. */
 const FOLD = new RegExp(
   `\\\\?${LINE}|${QUOTE}[ \\t]{0,4}[+.&\\\\]?[ \\t]{0,4}${LINE}${QUOTE}|${QUOTE}\\s{0,4}\\+?\\s{0,40}${QUOTE}`,
   "y",
 )
-/** The same over lines which all begin alike, as a log's do. */
+/** The same for lines with a common prefix, as in a log. */
 const GLUE = new RegExp(`(?:${QUOTE}[ \\t]{0,4}[+.&]?[ \\t]{0,4})?\\r?\\n`, "y")
 const GLUED = new RegExp(`[ \\t]{0,40}${QUOTE}`, "y")
 
-/** Where a token goes on that is broken here; -1 where it is not. */
+/** The position at which a token continues after a break; -1 if there is no break here. */
 function foldEnd(text: string, at: number): number {
   const next = matchEnd(GLUE, text, at)
   const line = next === -1 ? 0 : text.lastIndexOf("\n", at - 1) + 1
@@ -283,20 +286,20 @@ function foldEnd(text: string, at: number): number {
   return text.charCodeAt(at) === NEWLINE ? next + same : matchEnd(GLUED, text, next + same)
 }
 
-/** A prefix, and not the same indentation. */
+/** Long enough for a prefix that is not just common indentation. */
 const MIN_ALIKE = 6
 
 const MAX_PIECES = 12
 const MAX_PIECE = 400
 
-/** The first piece of a folded token ends in a newline or a quote, or in their escapes. */
+/** The first piece of a broken token ends in a newline or a quote, or in their escapes. */
 function mayFold(text: string, at: number, runStop: number): boolean {
   const length = runStop - at
   if (length < 16 || length > MAX_PIECE || !/[\r\n\\"']/.test(text[runStop] ?? "")) return false
   return looksRandom(text.slice(at + 3, runStop), 8, 0.12)
 }
 
-/** A token that a terminal, a mail or a line of code broke: its pieces are read as one. */
+/** A token that a terminal, a mail or a line of code broke: its pieces are joined before matching. */
 function matchFolded(text: string, at: number, keys: Key[]): Span | undefined {
   let joined = ""
   const pieces: { from: number; length: number }[] = []
@@ -324,7 +327,7 @@ function matchFolded(text: string, at: number, keys: Key[]): Span | undefined {
   return undefined
 }
 
-/** Where a token that matched up to the end of its line goes on in the next ones. */
+/** The end of a token that matched up to the end of its line and continues in the next ones. */
 function foldedEnd(text: string, stop: number): number {
   let end = stop
   for (let piece = 0; piece < MAX_PIECES; piece++) {
@@ -337,7 +340,7 @@ function foldedEnd(text: string, stop: number): number {
   return end
 }
 
-/** The last piece can be short; a word of the next line must not be taken for one. */
+/** The last piece can be short, but a word of the next line must not be mistaken for one. */
 function isTokenPiece(piece: string): boolean {
   return (
     looksRandom(piece, 16) ||
@@ -371,7 +374,7 @@ for (const rule of RUN_RULES) for (const c of rule.first) isShapeStart[c.charCod
 const AWS_KEY = "aws-access-key"
 const AWS_SECRET = /(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])/g
 
-/** The other half of the pair, which has no form of its own, is written next to its id. */
+/** The other half of the key pair, which has no recognisable form, is written next to its id. */
 function searchAwsSecret(text: string, from: number, spans: Span[]): void {
   const near = text.slice(from, from + 160)
   for (const match of near.matchAll(AWS_SECRET)) {
@@ -380,7 +383,7 @@ function searchAwsSecret(text: string, from: number, spans: Span[]): void {
   }
 }
 
-/** `encoded` where the key is a form of the mark in base64. */
+/** `encoded` is set if the key is a base64 form of the mark. */
 type Key = { key: string; rule: TokenRule; encoded?: Base64Form["before"] }
 
 function groupByStart(rules: TokenRule[]): Map<number, Key[]> {

@@ -7,15 +7,15 @@ import { findColumn } from "./tables.ts"
 import { isGenerated, isPassword } from "./values.ts"
 
 // Secrets whose name and value are not joined by a colon or an equals sign: `name: DB_PASSWORD` above `value: …`,
-// `<password>…</password>`, `.setPassword("…")`, `define('DB_PASSWORD', '…')`, a cell beside its name, `ENV API_TOKEN …`.
+// `<password>…</password>`, `.setPassword("…")`, `define('DB_PASSWORD', '…')`, a cell next to its name, `ENV API_TOKEN …`.
 
-/** The longest text before a name that a form asks for. */
+/** The longest text before a name that a form needs. */
 const MAX_BEFORE = 300
 const MAX_NAME = 60
 
 /**
- * Looks for the value of a name that begins at `at` and that no sign joins to one. Returns where the value ends, or 0
- * if there is none.
+ * Looks for the value of a name that begins at `at` without a sign between them. Returns the end of the value, or 0 if there is
+ * none.
  */
 export function findUnjoined(text: string, at: number, spans: Span[], rereads: Rereads): number {
   let end = at
@@ -49,7 +49,7 @@ export function findUnjoined(text: string, at: number, spans: Span[], rereads: R
   return 0
 }
 
-/** A word of a sentence: one space and a letter follow it. Quickly told, since most names are one. */
+/** A word of a sentence: one space and a letter follow it. A cheap check, since most names are such words. */
 function isProse(text: string, at: number, end: number): boolean {
   const next = text.charCodeAt(end + 1) | 32
   if (text.charCodeAt(end) !== 32 || next < 97 || next > 122 || text.charCodeAt(at) < 97) return false

@@ -1,21 +1,21 @@
 import type { Span } from "./rules.ts"
 import { changesOf, looksRandom } from "./values.ts"
 
-// Tokens of an issuer that no rule names. Most are made alike: a short word or two, a separator, and a long random part.
-// Ids are made like that as well, so the random part must be longer than theirs, or the words must say what it is.
+// Tokens of issuers without a rule. Most have the same structure: a short word or two, a separator, and a long random part. Ids
+// have it as well, so the random part must be longer than theirs, or the words must indicate a secret.
 
 const UNKNOWN = "token"
 const MAX_LENGTH = 512
 
 /**
- * Judges a piece of a run: letters, digits and `_.~-`. Where slashes and plus signs follow it may be the beginning of
- * base64, which ends with the run.
+ * Judges a piece of a run: letters, digits and `_.~-`. If slashes and plus signs follow, it may be the beginning of base64, which
+ * ends with the run.
  */
 export function unknownToken(text: string, from: number, end: number, runEnd: number): Span | undefined {
   const start = from + leadLength(text, from, end)
   const piece = text.slice(start, Math.min(end, start + MAX_LENGTH))
   const word = SECRET_WORD.exec(piece)
-  if (word && isTelling(word[2]!.toLowerCase(), piece.slice(word.index + word[0].length))) {
+  if (word && indicatesSecret(word[2]!.toLowerCase(), piece.slice(word.index + word[0].length))) {
     return { start: start + word.index + word[1]!.length, end: trimmed(text, end), rule: UNKNOWN }
   }
   const prefix = PREFIX.exec(piece)?.[0]
@@ -27,7 +27,7 @@ export function unknownToken(text: string, from: number, end: number, runEnd: nu
     : undefined
 }
 
-/** What belongs to the line and not to the piece: a diff's mark, or an escape (`\n`, `\u0022`). */
+/** The length of what belongs to the line instead of the piece: a diff's mark, or an escape (`\n`, `\u0022`). */
 function leadLength(text: string, from: number, end: number): number {
   let at = from
   if (text[from - 1] === "\\") at += text[from] === "u" ? 5 : 1
@@ -43,41 +43,41 @@ function trimmed(text: string, end: number): number {
 
 /** One to three words of one case, each before a separator. */
 const PREFIX = /^(?:(?:[a-z]{1,12}\d{0,2}|[A-Z]{1,12}\d{0,2}|[a-z][a-z0-9]{1,5})[_.-]){1,3}/
-/** What stands before an id, a hash or a key that is meant to be public. */
+/** Prefixes of ids, hashes and keys that are meant to be public. */
 const IDS =
   /(?:^|[_.-])(?:(?:srv)?toolu|msg|req|call|chatcmpl|resp|rs|fc|ws|ig|ci|run|thread|asst|file|batch|ftjob|evt|cus|sub|price|prod|acct|pm|cs|seti|user|usr|org|team|client|sess?|session|prj|dpl|ins|prt|env|agent|trace|span|id|uid|uuid|pk|pub|public|sha|md|blake|hash|digest|etag|rev|commit|blob|node|build|chunk|h|integrity|v)\d{0,3}[_.-]/i
-/** What also stands before a hash. */
+/** Prefixes that hashes have too. */
 const HASHES = /^(?:tree|pack|layer|image|container|docker|volume|snapshot|backup|cache|tmp|temp|test|cover|diff)_$/
-/** Longer than the ids that services give out: the longest of the usual ones, a KSUID, has 27 characters. */
+/** Longer than the ids of services: the longest common one, a KSUID, has 27 characters. */
 const MIN_BODY = 27
-/** A random part is not pieced together from short ones, as versions, dates and names are. */
+/** A random part does not consist of short pieces, as versions, dates and names do. */
 const LONG_PIECE = /[A-Za-z0-9]{14}/
-/** Without capitals it could be a hash; those have no word and underscore before them. */
+/** Without capitals it could be a hash, but those have no word with an underscore before them. */
 const SMALL_BODY = /^(?:[0-9a-f]{40}|[0-9a-f]{48}|[0-9a-f]{64}|[a-z0-9]{32,64})$/
 const PATH = /\/[a-z]{3,}(?:\/|$)|\.[a-z]{2,4}(?:\/|$)/
 
 function isRandomBody(prefix: string, body: string): boolean {
-  const whole = body.replace(/[._~-]+$/, "")
-  if (isMixedRandom(whole, MIN_BODY) && LONG_PIECE.test(whole)) return true
-  if (!SMALL_BODY.test(whole) || !/^[a-z]{3,12}_$/.test(prefix) || HASHES.test(prefix)) return false
-  return /\d/.test(whole) && looksRandom(whole, 32, 0.35)
+  const trimmedBody = body.replace(/[._~-]+$/, "")
+  if (isMixedRandom(trimmedBody, MIN_BODY) && LONG_PIECE.test(trimmedBody)) return true
+  if (!SMALL_BODY.test(trimmedBody) || !/^[a-z]{3,12}_$/.test(prefix) || HASHES.test(prefix)) return false
+  return /\d/.test(trimmedBody) && looksRandom(trimmedBody, 32, 0.35)
 }
 
-/** A word that says that what follows is a secret. */
+/** A word that indicates that a secret follows. */
 const SECRET_WORD =
   /(^|[_.-])(sk|rk|ak|tk|tok|key|apikey|api|token|secret|sec|pat|pwd|auth|access|refresh|live|prod|private)[_.-](?=[A-Za-z0-9]{16}|[0-9a-f]{8}-[0-9a-f]{4}-)/i
-/** These also stand before hashes and in the names of machines. */
+/** These also precede hashes and occur in the names of machines. */
 const VAGUE = new Set(["key", "api", "auth", "access", "refresh", "prod", "private"])
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-z])/
 
-function isTelling(word: string, body: string): boolean {
+function indicatesSecret(word: string, body: string): boolean {
   const piece = /^[A-Za-z0-9]+/.exec(body)?.[0] ?? ""
   if (isMixedRandom(piece, 16)) return true
   if (UUID.test(body)) return word !== "live" && word !== "prod" && word !== "auth" && word !== "access"
   return !VAGUE.has(word) && /^(?:[0-9a-f]{24,}|[a-z0-9]{20,})$/.test(piece) && looksRandom(piece, 20, 0.35)
 }
 
-/** Small and capital letters and digits, strewn as only a generator strews them. */
+/** Lower-case and capital letters and digits, mixed as only a generator mixes them. */
 export function isMixedRandom(value: string, minLength: number): boolean {
   return changesOf(value) >= Math.min(value.length, 128) * 0.32 && looksRandom(value, minLength) && MIXED.test(value)
 }

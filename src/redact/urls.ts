@@ -7,16 +7,16 @@ import { isPassword, isPlaceholder, looksRandom } from "./values.ts"
 const SCHEME = /:(?:\\*\/){2}|%3A%2F%2F/gi
 const USER_INFO = /([^\s:@/?#"'`<>\\,()[\]|]{0,256}):([^\s/"'`<>\\]{0,256})@(?=[\w.[%$-])/y
 const USER_INFO_ENCODED = /([\w.~-]{0,64})(?:%3A|:)((?:[\w.~!*-]|%(?!40)[0-9A-F]{2}){1,64})(?:%40|@)(?=[\w.-])/iy
-/** A user and the beginning of a password, before the text was cut. */
-/** A password with a slash in it; a path has one too, so it must look random. */
+/** A password with a slash in it. Paths have slashes too, so it must look random. */
 const USER_INFO_SLASH = /[\w.~-]{1,64}:([^\s/"'`<>\\@]{2,64}\/[^\s"'`<>\\@]{2,64})@(?=[\w.-]+(?:[:/\s"'`]|$))/y
+/** A user and the beginning of a password, in a text that was cut off. */
 const CUT_INFO = /[\w.~%-]{0,64}:([A-Za-z0-9_~!*%+-]{10,256})(?![\w:/@])/y
 const TOKEN_ONLY = /([A-Za-z0-9_-]{16,256})@(?=[\w.-]+)/y
-/** What documentation writes in a password's place. A user's own name is the local database's default. */
+/** Words that documentation uses instead of a password. A user name as password is the default of local databases. */
 const SHOWN_WORDS =
   /pass(?:word|wd|phrase|code)?|p[a4]ssw[o0]rd|pwd?|secret|token|xxx*|\*+|x-oauth-basic|\.{2,}|user(?:name)?|admin|root|postgres|mysql|redis|guest|test|example|foo|bar|my|your|db|mongo|rabbitmq|\d{1,5}|api_?key|key|auth|[-_]+/gi
 
-/** Where the token stands in the user's place, this stands in the password's. */
+/** If the token is in the place of the user, this is in the place of the password. */
 const SHOWN_PASSWORD = /^(?:x-oauth-basic|x|)$/
 const TOKEN_USER = /^(?=\D{0,20}\d)(?=[^A-Za-z]{0,20}[A-Za-z])[A-Za-z0-9_-]{16,256}$/
 
@@ -59,7 +59,7 @@ function findUserInfo(text: string, at: number, encoded: boolean): Span | undefi
   return undefined
 }
 
-/** A password is rarely a variable's name in braces; everything else that is short of a placeholder is one. */
+/** True for the names of variables and for placeholders. Everything else counts as a password. */
 function isReference(password: string): boolean {
   return (
     password.length < 4 || /^[$%{<[#]|[}>\]]$|\$\{|\{\{|%s|%v|\*{3}|x{4}/.test(password) || isPlaceholderWord(password)
@@ -84,7 +84,7 @@ function findWebhook(text: string, at: number): Span | undefined {
 
 const SIGNATURE = /(?:[?&;]|amp;)(?:sig|x-(?:amz|goog)-(?:signature|security-token))=([A-Za-z0-9%+/=_.~-]{20,2048})/gi
 
-/** The signature of an address that was given out for a while. */
+/** The signature of an address that is valid for a limited time. */
 export function findSignatures(text: string, spans: Span[]): void {
   for (const match of text.matchAll(SIGNATURE)) {
     const end = match.index + match[0].length

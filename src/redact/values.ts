@@ -1,5 +1,5 @@
-// Whether a value that stands where a secret would stand is one: random text, or a password that a person chose, and
-// not a placeholder, a reference to a variable, a path or a piece of code.
+// Decides whether a value in the place of a secret is one: random text, or a password that a person chose. Placeholders,
+// references to variables, paths and pieces of code are not.
 
 /** Per first letter, the second letters that follow it in 97 % of the pairs in English words and identifiers. */
 const COMMON_PAIRS =
@@ -17,8 +17,8 @@ for (const row of COMMON_PAIRS.split(" ")) {
 const MAX_JUDGED = 128
 
 /**
- * True for text that a generator made: many different characters, letter pairs that words do not have, digits strewn
- * between letters. Identifiers, paths, sentences, versions and counting sequences are not random.
+ * True for generated text: many different characters, letter pairs that words do not have, digits between letters. Identifiers,
+ * paths, sentences, versions and counting sequences are not random.
  */
 export function looksRandom(value: string, minLength: number, oddShare = 0.28): boolean {
   const length = Math.min(value.length, MAX_JUDGED)
@@ -51,7 +51,7 @@ export function looksRandom(value: string, minLength: number, oddShare = 0.28): 
 
 const OTHER = 0
 const DIGIT = 1
-/** Punctuation that neither code nor paths nor words have between letters. */
+/** Punctuation that does not occur between letters in code, paths or words. */
 const SYMBOL = 2
 const LOWER = 3
 const UPPER = 4
@@ -64,7 +64,7 @@ const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
   return /[!#$%&*+@^]/.test(c) ? SYMBOL : OTHER
 })
 
-/** Bits per character. Each character beyond ASCII counts as one of its own. */
+/** Bits per character. Each character beyond ASCII counts as a different one. */
 function entropy(counts: Uint16Array, length: number): number {
   let bits = 0
   let counted = 0
@@ -76,7 +76,7 @@ function entropy(counts: Uint16Array, length: number): number {
   return bits + ((length - counted) / length) * Math.log2(length)
 }
 
-/** False for `xxxxxxxx`, `0000…`: what people write to show the form of a token. */
+/** False for `xxxxxxxx` or `0000…`, which people write to illustrate the form of a token. */
 export function hasManyCharacters(value: string): boolean {
   const wanted = Math.min(8, value.length / 3)
   const length = Math.min(value.length, MAX_JUDGED)
@@ -90,20 +90,20 @@ export function hasManyCharacters(value: string): boolean {
   return different >= wanted
 }
 
-const STANDS_FOR =
+const PLACEHOLDER =
   /x{4}|\*{3}|\.{3}|…|^[<[{(].*[>\]})]$|\$[{(]|^\$[A-Za-z_]\w*$|^%\w+%$|\{\{|<[a-z]|example|placeholder|change.?(?:me|this)|your[-_. ]?(?!s)|dummy|fake|sample|replace.?(?:me|with|this)|redacted|insert.?(?:your|here)|not.?a.?real|process\.env|environ|getenv|secrets?\.|var\.|vault:|op:\/\/|ssm:|\barn:|keyring|todo\b/i
-const WHOLE_WORDS =
+const PLACEHOLDER_WORDS =
   /^(?:null|none|nil|undefined|true|false|string|str|text|number|boolean|bool|bytes|object|any|password|passwd|secret|token|required|optional|unknown|empty|default|hidden|masked|invalid|disabled|enabled|bearer|basic|inherit|auto|prompt|stdin|env|file|value|n\/a|\d+)$/i
 
-/** A variable's name, as a shell would put its value there. */
+/** A reference to a shell variable. */
 const REFERENCE = /\$[A-Z_]{2}/
 
 export function isPlaceholder(value: string): boolean {
   return (
     value.length === 0 ||
     REFERENCE.test(value) ||
-    WHOLE_WORDS.test(value) ||
-    STANDS_FOR.test(value) ||
+    PLACEHOLDER_WORDS.test(value) ||
+    PLACEHOLDER.test(value) ||
     !hasManyCharacters(value)
   )
 }
@@ -112,7 +112,7 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const CODE =
   /[(){}[\]<>;|]|=>|::|->|\w\.\w+\.\w|^\.{0,2}\/(?:[\w.-]+\/){2}|^[.~]|^[a-z][a-z0-9+.-]*:\/\/|^[A-Za-z]:[\\/]|\.[a-z]{2,4}$|^(?:sha\d+-|data:)/
 
-/** A generated value: an API key, a token, a session id. A quoted one may hold any signs. */
+/** A generated value: an API key, a token, a session id. A quoted one may contain any symbols. */
 export function isGenerated(value: string, quoted = false): boolean {
   if (!hasManyCharacters(value)) return false
   if (UUID.test(value)) return !isPlaceholder(value)
@@ -121,15 +121,15 @@ export function isGenerated(value: string, quoted = false): boolean {
   return !CODE.test(value) || BASE64.test(value) || (quoted && hasStrewnSigns(value))
 }
 
-/** Whole groups of base64 can begin like a path. */
+/** Complete groups of base64 can begin like a path. */
 const BASE64 = /^[A-Za-z0-9+/]{40,}={1,2}$/
 
-/** Random letters can happen to pair like words; their cases and digits are still strewn. */
+/** Random letters may form common pairs by chance; their cases and digits are still mixed. */
 function isStrewn(value: string): boolean {
   return looksRandom(value, 16, 0.12) && changesOf(value) >= Math.min(value.length, MAX_JUDGED) * 0.45
 }
 
-/** How often small and capital letters and digits take turns; 0 unless there are some of each. */
+/** How often the kind of character changes between lower case, capitals and digits; 0 unless all three occur. */
 export function changesOf(value: string): number {
   let before = OTHER
   let changes = 0
@@ -144,7 +144,7 @@ export function changesOf(value: string): number {
   return (seen & all) === all ? changes : 0
 }
 
-/** As Django makes its keys: signs and digits between small letters, and never two words. */
+/** Django's generated keys: symbols and digits between lower-case letters, and never two words. */
 function hasStrewnSigns(value: string): boolean {
   return (
     value.length >= 32 &&
@@ -159,7 +159,7 @@ const PASSWORD_WORDS =
 
 const MAX_PASSWORD = 128
 
-/** Letters that change between small and capital nearly every time, as in no name that is made of words. */
+/** Letters that change between lower case and capitals nearly every time, unlike any name made of words. */
 function hasScatteredCase(value: string): boolean {
   if (value.length < 10 || !/^[A-Za-z]+$/.test(value)) return false
   let changes = 0
@@ -168,8 +168,8 @@ function hasScatteredCase(value: string): boolean {
 }
 
 /**
- * A password that a person may have chosen. `sure` where nothing but the password can stand there (an environment
- * variable, a field of its own); elsewhere, as in code, it must not read like a name.
+ * A password that a person may have chosen. `sure` if only a password can be in this place (an environment variable, a field of
+ * its own); elsewhere, as in code, it must not read like a name.
  */
 export function isPassword(value: string, sure: boolean): boolean {
   if (value.length > MAX_PASSWORD) return isGenerated(value)

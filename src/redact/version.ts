@@ -1,2 +1,2 @@
-/** Raised whenever a text may be redacted differently than before: what is stored is then redacted again. */
+/** Increase this if any text may be redacted differently than before: stored texts are then redacted again. */
 export const REDACTION_VERSION = 3

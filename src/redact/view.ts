@@ -1,18 +1,18 @@
 import type { Span } from "./rules.ts"
 
-// What a reader sees of a text. A terminal's colours, characters without a width and overstrikes stand between a name
-// and its value, or inside a token, and nobody sees them; so secrets are also looked for in the text without them.
+// Views of a text as a reader sees it. A terminal's colours, zero-width characters and overstrikes may be between a name and its
+// value, or inside a token, where nobody sees them; so secrets are also searched for in the text without them.
 
-/** A text with some of its characters left out. `inText` says where something that was found in it stands in the text. */
+/** A text without some of its characters. `inText` maps a span of the view to a span of the text. */
 export type TextView = { text: string; inText(span: Span): Span }
 
-/** The text as it is seen; undefined when nothing in it is hidden. Where it is not `wide` it can only hide colours. */
+/** The text as it is seen; undefined if nothing in it is hidden. If it is not `wide`, it can only contain hidden colours. */
 export function seenView(text: string, wide: boolean): TextView | undefined {
   const hidden = wide || COLOUR.test(text) ? matchesOf(text, HIDDEN) : []
   return hidden.length === 0 ? undefined : without(text, hidden)
 }
 
-/** A colour whose escape character was written out (`\u001b[0m`, `\e[0m`, `^[[0m`) or has been taken away. */
+/** A colour whose escape character was written out (`\u001b[0m`, `\e[0m`, `^[[0m`) or removed. */
 const COLOUR = /\[\d{1,3}(?:;\d{1,3}){0,9}m/
 
 /** Every repetition ends at the next escape character or is bounded. */
@@ -30,7 +30,7 @@ const HIDDEN = new RegExp(
   "gi",
 )
 
-/** The text as it was before a screen broke its lines at these places. */
+/** The text before a screen broke its lines at these positions. */
 export function unwrappedView(text: string, newlines: readonly number[]): TextView {
   return without(
     text,
@@ -43,11 +43,11 @@ const LOOK_ALIKE = Object.fromEntries(
   [..."аеорсухіѕјһԁгАВЕКМНОРСТХαορνΑΒΕΗΙΚΜΝΟΡΤΧ"].map((c, i) => [c, "aeopcyxisjhdrABEKMHOPCTXaopvABEHIKMNOPTX"[i]!]),
 )
 const ALIKE = `[${Object.keys(LOOK_ALIKE).join("")}]`
-/** Two scripts in one word, or letters as wide as Chinese ones. */
+/** Two scripts in one word, or full-width letters. */
 const MIXED = new RegExp(`[A-Za-z_]${ALIKE}|${ALIKE}[A-Za-z_]|[\uff21-\uff5a]{3}`)
 const FOLDED = new RegExp(`${ALIKE}|[\uff01-\uff5e]`, "g")
 
-/** The text with its look-alikes as Latin letters; undefined if no word is written with them. */
+/** The text with look-alikes replaced by Latin letters; undefined if no word contains them. */
 export function foldedView(text: string): TextView | undefined {
   if (!MIXED.test(text)) return undefined
   const folded = text.replace(FOLDED, (c) => LOOK_ALIKE[c] ?? String.fromCharCode(c.charCodeAt(0) - 0xfee0))
@@ -56,7 +56,7 @@ export function foldedView(text: string): TextView | undefined {
 
 const LETTER_ESCAPE = /\\{1,8}u00([4-7][0-9a-f])/gi
 
-/** The text with letters that are written as escapes (`\u0061`) as they are read; undefined if there are none. */
+/** The text with letter escapes (`\u0061`) decoded; undefined if there are none. */
 export function decodedView(text: string): TextView | undefined {
   const escapes = Array.from(text.matchAll(LETTER_ESCAPE), (match) => ({
     start: match.index,
@@ -70,15 +70,15 @@ function matchesOf(text: string, pattern: RegExp): { start: number; end: number 
   return Array.from(text.matchAll(pattern), (match) => ({ start: match.index, end: match.index + match[0].length }))
 }
 
-/** A letter takes the place of what is left out, if there is one. */
-function without(text: string, left: { start: number; end: number; letter?: string }[]): TextView {
+/** If there is a letter, it replaces the omitted text. */
+function without(text: string, omitted: { start: number; end: number; letter?: string }[]): TextView {
   const pieces: string[] = []
-  /** Where in the view something was left out, and how many characters of the text were left out up to there. */
+  /** The positions of omissions in the view, and how many characters of the text were omitted up to there. */
   const at: number[] = []
   const gone: number[] = []
   let from = 0
   let removed = 0
-  for (const { start, end, letter = "" } of left) {
+  for (const { start, end, letter = "" } of omitted) {
     pieces.push(text.slice(from, start), letter)
     at.push(start - removed + letter.length)
     removed += end - start - letter.length

@@ -40,7 +40,7 @@ const named = (family: string, name: string, value: string): Shown => ({
   secrets: [value],
 })
 
-describe("wherever a secret stands", () => {
+describe("wherever a secret appears", () => {
   for (const context of CONTEXTS) {
     const goal = GOALS[context.name] ?? 0.98
     test(`${context.name}: ${goal * 100} % are redacted`, () => {
@@ -68,7 +68,7 @@ describe("private keys in pieces", () => {
   const prefixes = ["", "+", "   12→", "2026-11-15T10:00:00Z INFO [worker-3] ", "key.pem:7:", "> ", "web-1  | ", "    "]
 
   for (const [how, key] of Object.entries(pieces)) {
-    test(`${how}, whatever stands before its lines`, () => {
+    test(`${how}, whatever precedes its lines`, () => {
       for (const prefix of prefixes) {
         for (const newline of ["\n", "\r\n", "\\n"]) {
           const text = `before${newline}${key.map((line) => prefix + line).join(newline)}`
@@ -84,12 +84,12 @@ describe("private keys in pieces", () => {
     })
   }
 
-  test("what is said behind a key that was cut off is kept", () => {
+  test("the text after a key that was cut off is kept", () => {
     const text = `${[begin, ...lines.slice(0, 5)].join("\n")}\n$ ls\nThen I went on, and all was well`
     expect(redactText(text)).toBe("[REDACTED:private-key]\n$ ls\nThen I went on, and all was well")
   })
 
-  test("a key without its first and last line is known by how it begins", () => {
+  test("a key without its first and last line is recognised by its beginning", () => {
     const text = [`${"b3BlbnNzaC1r"}ZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAAB`, ...lines.slice(0, 4), "ok"].join("\n")
     expect(redactText(text)).toBe("[REDACTED:private-key]\nok")
   })
@@ -99,13 +99,13 @@ describe("tokens in pieces", () => {
   const WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
   const token = `${"gh"}p_${random(77).of(WORD, 36)}`
 
-  test("the beginning of a token is redacted, and what says that it was cut is kept", () => {
+  test("the beginning of a token is redacted, and the sign of the cut is kept", () => {
     for (const cut of ["…", "...", "\n... [output truncated]", " [12 more lines]", "\n<truncated>"]) {
       expect(redactText(`token ${token.slice(0, 28)}${cut}`)).toBe(`token [REDACTED:github-token]${cut}`)
     }
   })
 
-  test("a value without a mark is redacted when it was cut, also in quotes that are never closed", () => {
+  test("a value without a mark is redacted if it was cut off, also in unclosed quotes", () => {
     const value = token.slice(4, 30)
     for (const name of ['"api_key": "', "API_KEY=", "client_secret = '", "password: `"]) {
       expect(redactText(`${name}${value}\n... [output truncated]`)).not.toContain(value)
@@ -113,19 +113,19 @@ describe("tokens in pieces", () => {
     }
   })
 
-  test("a short part of a token, as people write it, is kept", () => {
+  test("a short part of a token, as people quote it, is kept", () => {
     for (const text of [`it begins with ${"gh"}p_…`, `${"gh"}p_abc...`, "commit 3f0c9a1…", "abc123...def456"]) {
       expect(redactText(text)).toBe(text)
     }
   })
 
-  test("a line that a screen broke is read as one, and its breaks outside of secrets stay", () => {
+  test("a line that a screen broke is read as one, and line breaks outside of secrets stay", () => {
     const long = random(78).of(WORD, 90)
     const text = `$ cat .env\nNAME=value\n${`export OPENROUTER_API_KEY=${long}`.match(/.{1,80}/g)!.join("\n")}\n$ ls`
     expect(redactText(text)).toBe("$ cat .env\nNAME=value\nexport OPENROUTER_API_KEY=[REDACTED:secret]\n$ ls")
   })
 
-  test("lines of one width that are no secret are kept", () => {
+  test("lines of equal width without a secret are kept", () => {
     const hashes = [1, 2, 3, 4].map((seed) => random(seed).of("0123456789abcdef", 40)).join("\n")
     const paths = [1, 2, 3].map((n) => `src/components/navigation/SidebarMenuItem${n}V2.tsx`).join("\n")
     for (const text of [hashes, paths, `${"x".repeat(79)}y\n${"z".repeat(30)}`]) expect(redactText(text)).toBe(text)

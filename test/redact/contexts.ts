@@ -5,7 +5,7 @@ import type { Random } from "./secrets.ts"
 export type Context = {
   name: string
   put(text: string, r: Random): string
-  /** What a reader sees once the decoration is taken off again: a secret must not be readable there either. */
+  /** Removes the decoration again, as a reader would: a secret must not be readable in the result either. */
   strip(shown: string): string
 }
 
@@ -66,7 +66,7 @@ export const WHOLE_CONTEXTS = CONTEXTS.filter(({ name }) => !/^(?:wrapped|cut)/.
 
 const LEAK = 12
 
-/** What is still readable of the secrets, if anything: twelve characters in a row, or all of a shorter one. */
+/** The first part of a secret that is still readable, if any: twelve characters in a row, or all of a shorter one. */
 export function readable(secrets: string[], redacted: string, context: Context): string | undefined {
   const shown = [redacted, context.strip(redacted)]
   for (const secret of secrets) {
@@ -102,7 +102,7 @@ function mapLines(text: string, map: (line: string, i: number) => string): strin
   return text.split("\n").map(map).join("\n")
 }
 
-/** As `ls`, `grep --color`, node's console and coloured environment dumps paint: all of it, the name, or the value. */
+/** Colours like those of `ls`, `grep --color`, node's console and environment dumps: on everything, the name, or the value. */
 function coloured(text: string, r: Random): string {
   const on = `${ESC}[${r.pick(["32", "1;31", "38;5;214", "01;31", "36"])}m`
   const off = r.pick([`${ESC}[0m`, `${ESC}[m`, `${ESC}[39m`, `${ESC}[m${ESC}[K`])

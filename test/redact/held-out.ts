@@ -38,7 +38,7 @@ function marked(
   }
 }
 
-/** A value without any mark, under the name that its issuer's documentation gives the variable. */
+/** A value without any mark, with the variable's name from its issuer's documentation. */
 function named(kind: string, name: string, alphabet: string, length: number): HeldOut {
   return {
     kind,

@@ -6,7 +6,7 @@ import { UNSEEN_PLACES } from "./unseen-places.ts"
 
 const WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
-test("of forty kinds that were chosen before the rules for places, 90 % are redacted", () => {
+test("90 % of forty kinds that were chosen before the rules for places are redacted", () => {
   const r = random(143)
   const shown = UNSEEN_PLACES.flatMap(({ kind, make }) =>
     Array.from({ length: 8 }, () => {
@@ -22,7 +22,7 @@ test("of forty kinds that were chosen before the rules for places, 90 % are reda
   expect(40 - kinds.size, report).toBeGreaterThanOrEqual(36)
 })
 
-/** Where a value is written that nothing but its place reveals; `HERE` is the value. */
+/** Places that alone reveal that a value is a secret; `HERE` is the value. */
 const PLACES: Record<string, string[]> = {
   "a name and a value in two fields": [
     "- name: DB_PASSWORD\n  value: HERE\n",
@@ -130,7 +130,7 @@ describe("a value that only its place reveals", () => {
     })
   })
 
-  test("of a JSON Web Key only the private fields", () => {
+  test("only the private fields of a JSON Web Key", () => {
     const [x, d] = [random(6).of(WORD, 43), random(7).of(WORD, 43)]
     for (const q of ['"', '\\"']) {
       const key = (secret: string) => `{"kty":"EC","crv":"P-256","x":"${x}","d":"${secret}"}`.replaceAll('"', q)
@@ -142,7 +142,7 @@ describe("a value that only its place reveals", () => {
     expect(redactText(`{"d":"${d}","x":"${x}"}`)).toContain(d)
   })
 
-  test("keys that are encoded, or have a form of their own", () => {
+  test("encoded keys, and keys with a form of their own", () => {
     const hex = random(8).of("0123456789abcdef", 64)
     const lines = [1, 2, 3, 4].map((n) => random(n).of("0123456789abcdef", 32))
     const env = Buffer.from(`DB_PASSWORD=${random(9).of(WORD, 24)}\nX=1\n`).toString("base64")
@@ -159,7 +159,7 @@ describe("a value that only its place reveals", () => {
     )
   })
 
-  test("what only looks like such a place is kept", () => {
+  test("text that only looks like such a place is kept", () => {
     const kept = [
       "- name: DB_PASSWORD\n  valueFrom:\n    secretKeyRef:\n      name: db-credentials-2\n",
       "- name: DB_PASSWORD\n  value: $(SECRET_FROM_VAULT)\n",
@@ -197,7 +197,7 @@ describe("a value that only its place reveals", () => {
 })
 
 describe("passwords in addresses", () => {
-  test("of four characters and more are redacted", () => {
+  test("of four or more characters are redacted", () => {
     for (const password of ["x7Kq", "k9Zp3", "hunter", "s3cr3t", "t0pGear", "Wq8#mZ2x", "Tr0ub4d0r"]) {
       for (const scheme of ["postgres", "https", "amqp", "redis"]) {
         expect(redactText(`${scheme}://app:${password}@db.example.com:5432/x`)).toBe(

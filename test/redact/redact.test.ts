@@ -23,11 +23,11 @@ describe("planted secrets", () => {
     expect(new Set(planted.map((p) => p.family)).size).toBeGreaterThan(100)
   })
 
-  test("98 % of known formats are redacted, wherever they stand", () => {
+  test("98 % of known formats are redacted, wherever they appear", () => {
     expect(recall(true), missed(true).map(nameOf).join("\n")).toBeGreaterThanOrEqual(0.98)
   })
 
-  test("85 % of secrets that only their name gives away are redacted", () => {
+  test("85 % of secrets that only their name reveals are redacted", () => {
     expect(recall(false), missed(false).map(nameOf).join("\n")).toBeGreaterThanOrEqual(0.85)
   })
 
@@ -65,8 +65,8 @@ describe("planted secrets", () => {
   })
 })
 
-describe("names that give a value away", () => {
-  test("a field's own name is enough for a password that is no word", () => {
+describe("names that reveal a secret", () => {
+  test("the name of a field is enough for a password that is not a word", () => {
     expect(redactRecord({ password: "hunter2hunter2" }).record).toEqual({ password: "[REDACTED:password]" })
   })
 
@@ -77,7 +77,7 @@ describe("names that give a value away", () => {
     expect(redactions).toEqual({ secret: 1 })
   })
 
-  test("a pair of name and value is read as a variable", () => {
+  test("a pair of name and value is treated as a variable", () => {
     const list = {
       list: [
         { name: "DB_PASSWORD", value: "tr0ub4dor&3x" },
@@ -109,7 +109,7 @@ describe("names that give a value away", () => {
     expect(({} as RawRecord).password).toBeUndefined()
   })
 
-  test("an issuer's mark names the rule, wherever the token stands", () => {
+  test("an issuer's mark determines the rule, wherever the token appears", () => {
     expect(redactText(`GITHUB_TOKEN=${githubToken(4)}`)).toBe("GITHUB_TOKEN=[REDACTED:github-token]")
     expect(redactText(`{\\"password\\": \\"${githubToken(4)}\\"}`)).toBe(
       '{\\"password\\": \\"[REDACTED:github-token]\\"}',
@@ -143,7 +143,7 @@ describe("blocks marked as private", () => {
   })
 })
 
-test("what only looks like a secret is left alone", () => {
+test("text that only looks like a secret is kept", () => {
   const lookalikes = [
     "const token = getToken()",
     "const password = user.password",
@@ -265,7 +265,7 @@ describe("whatever the text", () => {
     )
   })
 
-  test("a record that was redacted holds nothing more to redact, and no record throws", () => {
+  test("a redacted record contains nothing more to redact, and no record throws", () => {
     const records = fc.dictionary(
       fc.oneof(fc.constantFrom("text", "password", "API_KEY", "name", "value"), texts),
       fc.oneof(texts, fc.array(texts, { maxLength: 3 }), fc.jsonValue({ maxDepth: 3 })),
@@ -285,7 +285,7 @@ describe("whatever the text", () => {
 describe("false redactions", () => {
   const root = fileURLToPath(new URL("../..", import.meta.url))
 
-  test("no file of this repository holds anything that reads like a secret", () => {
+  test("no file of this repository contains anything that looks like a secret", () => {
     for (const file of globSync(join(root, "{src,test,bench}/ingest/*.ts"))) {
       const tokens: Span[] = []
       findTokens(readFileSync(file, "utf8"), tokens)

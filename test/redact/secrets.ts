@@ -4,11 +4,11 @@
 
 export type Planted = {
   family: string
-  /** A known format names its issuer; a generic one is only known by where it stands. */
+  /** A known format names its issuer; a generic one is only recognised by its place. */
   known: boolean
   place: string
   text: string
-  /** The JSON field that the text is found under, where the place is a field. */
+  /** The JSON field of the text, if the place is a field. */
   key?: string
   /** None of these may be readable afterwards, not even a dozen characters of one. */
   secrets: string[]
@@ -57,7 +57,7 @@ const jwt = (r: Random) =>
     r.of(URLSAFE, 43),
   ].join(".")
 
-/** The name that people give the variable, and the token. */
+/** The usual name of the variable, and the token. */
 export const FAMILIES: { family: string; name: string; make: (r: Random) => string }[] = [
   { family: "aws access key", name: "AWS_ACCESS_KEY_ID", make: (r) => `${"AK"}IA${r.of(BASE32, 16)}` },
   { family: "aws session key", name: "AWS_ACCESS_KEY_ID", make: (r) => `${"AS"}IA${r.of(BASE32, 16)}` },
@@ -229,7 +229,7 @@ export const FAMILIES: { family: string; name: string; make: (r: Random) => stri
   },
 ]
 
-/** Values that no format tells: their place must. */
+/** Values without a recognisable format: only their place reveals them. */
 export const GENERIC: { family: string; name: string; make: (r: Random) => string }[] = [
   { family: "aws secret key", name: "AWS_SECRET_ACCESS_KEY", make: (r) => r.of(BASE64, 40) },
   { family: "azure storage key", name: "AZURE_STORAGE_KEY", make: (r) => `${r.of(BASE64, 86)}==` },
@@ -261,7 +261,7 @@ export const GENERIC: { family: string; name: string; make: (r: Random) => strin
   },
 ]
 
-/** How one value is written down. Places that know a name take it; the rest only show the value. */
+/** Ways to write a value. Some places include the name; the others only show the value. */
 const PLACES: {
   place: string
   named?: true
@@ -322,7 +322,7 @@ const PLACES: {
   },
 ]
 
-/** Places that only take what fits in a header, a query or an address. */
+/** Places for values that fit in a header, a query or an address. */
 const WEB_PLACES: { place: string; put: (value: string) => string }[] = [
   { place: "bearer header", put: (v) => `curl -s -H "Authorization: Bearer ${v}" https://api.example.com/v1/me` },
   { place: "escaped bearer header", put: (v) => `{\\"headers\\":{\\"Authorization\\":\\"Bearer ${v}\\"}}` },
@@ -341,7 +341,7 @@ const WEB_PLACES: { place: string; put: (value: string) => string }[] = [
   { place: "cookie", put: (v) => `Cookie: theme=dark; session_token=${encodeURIComponent(v)}; lang=en` },
 ]
 
-/** Secrets that have a form and a place of their own. */
+/** Secrets with a form and a place of their own. */
 export const WHOLE: {
   family: string
   place: string
@@ -685,7 +685,7 @@ export const WHOLE: {
 const BEFORE = "Here is what I found."
 const AFTER = "Tell me when it is done."
 
-/** At least `perFamily` of every family, each in another place. */
+/** At least `perFamily` of every family, each in a different place. */
 export function plant(seed: number, perFamily: number): Planted[] {
   const r = random(seed)
   const planted: Planted[] = []
@@ -726,10 +726,10 @@ export function plant(seed: number, perFamily: number): Planted[] {
   return planted
 }
 
-/** The length of a piece of a secret that may not be left readable. */
+/** No piece of a secret with this length may stay readable. */
 const LEAK = 12
 
-/** What is still readable of the secrets, if anything. */
+/** The first part of a secret that is still readable, if any. */
 export function leakOf(planted: Planted, redacted: string): string | undefined {
   for (const secret of planted.secrets) {
     const width = Math.min(LEAK, secret.length)

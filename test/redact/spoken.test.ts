@@ -5,7 +5,7 @@ import { random } from "./secrets.ts"
 const WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 const generated = (seed: number) => `${random(seed).of(WORD, 12)}!7`
 
-describe("passwords that are told", () => {
+describe("passwords in sentences", () => {
   const sentences = [
     ["German", "das Passwort lautet SECRET", "Passwort: SECRET", "Kennwort = SECRET", "Dein Passwort ist SECRET."],
     ["French", "le mot de passe est SECRET", "Mot de passe : SECRET", "mdp: SECRET", "mot_de_passe=SECRET"],
@@ -26,7 +26,7 @@ describe("passwords that are told", () => {
     })
   }
 
-  test("beside a user's name", () => {
+  test("next to a user's name", () => {
     for (const text of [
       "log in as admin / SECRET",
       "Login: root / `SECRET`",
@@ -50,7 +50,7 @@ describe("passwords that are told", () => {
     }
   })
 
-  test("what only mentions a password is kept", () => {
+  test("text that only mentions a password is kept", () => {
     const texts = [
       "Das Passwort ist zu kurz, bitte mindestens 12 Zeichen",
       "Mot de passe oublié ? Cliquez ici",
@@ -71,10 +71,10 @@ describe("passwords that are told", () => {
   })
 })
 
-describe("names that were taken for something else", () => {
+describe("names that were mistaken for something else", () => {
   const value = random(3).of("0123456789abcdef", 64)
 
-  test("the key of Cursor is no cursor of a list", () => {
+  test("the key of Cursor is not mistaken for a cursor in a list", () => {
     for (const text of [
       `CURSOR_API_KEY=${"ke"}y_${value}`,
       `cursor_api_key: "${value}"`,
@@ -90,7 +90,7 @@ describe("names that were taken for something else", () => {
     }
   })
 
-  test("a token in the user's place of an address is found, whatever stands in the password's", () => {
+  test("a token in the user's place of an address is found, whatever is in the password's place", () => {
     const token = value.slice(0, 40)
     for (const password of [":x-oauth-basic", ":x", ":"]) {
       expect(redactText(`https://${token}${password}@github.com/a/b`)).toBe(
@@ -99,7 +99,7 @@ describe("names that were taken for something else", () => {
     }
   })
 
-  test("a quoted key may hold any signs", () => {
+  test("a quoted key may contain any symbols", () => {
     for (const seed of [1, 2, 3, 4, 5, 6]) {
       const key = `${"django"}-insecure-${random(seed).of("abcdefghijklmnopqrstuvwxyz0123456789!@#%^&*(-_=+)", 50)}`
       expect(redactText(`SECRET_KEY = '${key}'`)).toBe("SECRET_KEY = '[REDACTED:secret]'")

@@ -21,18 +21,18 @@ describe("kinds that no rule was written for", () => {
   const recall = (some: typeof shown) => 1 - some.filter((one) => one.missed).length / some.length
   const missed = () => JSON.stringify([...new Set(shown.filter((one) => one.missed).map((one) => one.kind))])
 
-  test("of forty held-out kinds 90 % are redacted", () => {
+  test("90 % of forty held-out kinds are redacted", () => {
     expect(new Set(shown.map((one) => one.kind)).size).toBe(40)
     expect(recall(shown), missed()).toBeGreaterThanOrEqual(0.9)
   })
 
-  test("of those that still have no rule of their own, too", () => {
+  test("90 % of those that still have no rule are redacted", () => {
     const without = shown.filter((one) => !one.ownRule)
     expect(new Set(without.map((one) => one.kind)).size).toBeGreaterThanOrEqual(34)
     expect(recall(without), missed()).toBeGreaterThanOrEqual(0.9)
   })
 
-  test("ids, hashes, versions and names are no tokens", () => {
+  test("ids, hashes, versions and names are not tokens", () => {
     const of = (n: number) => random(n).of(WORD, n)
     const hex = (n: number) => random(n).of("0123456789abcdef", n)
     const kept = [
@@ -66,7 +66,7 @@ describe("kinds that no rule was written for", () => {
     }
   })
 
-  test("a field that holds an id keeps it, also one that is made like a token", () => {
+  test("an id in an id field is kept, even if it looks like a token", () => {
     const id = `vnd_${random(9).of(WORD, 36)}`
     expect(redactText(id)).toBe("[REDACTED:token]")
     expect(redactRecord({ tool_use_id: id, callID: id, ids: [id], [id]: 1 }).record).toEqual({
@@ -80,7 +80,7 @@ describe("kinds that no rule was written for", () => {
   })
 })
 
-test("a known token in base64 is found, whatever stands before it", () => {
+test("a known token in base64 is found, whatever precedes it", () => {
   const r = random(17)
   const plain = CONTEXTS[0]!
   const missed: string[] = []

@@ -20,7 +20,7 @@ const BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 
 const uuid = (r: Random) => [8, 4, 4, 4, 12].map((n) => r.of(HEX, n)).join("-")
 
-/** An issuer's format, shown as documentation and logs show it: after a word or two, without a name of its own. */
+/** An issuer's format as in documentation and logs: after a word or two, without a variable's name. */
 function format(kind: string, make: (r: Random) => [mark: string, body: string, end?: string]): UnseenKind {
   return {
     kind,
@@ -31,7 +31,7 @@ function format(kind: string, make: (r: Random) => [mark: string, body: string, 
   }
 }
 
-/** A value in a place; `HERE` is where it is written. */
+/** A value in a place; `HERE` marks the value. */
 function place(kind: string, text: string, value: (r: Random) => string): UnseenKind {
   return {
     kind,

@@ -12,8 +12,8 @@ const seenView = (text: string) => viewOf(text, hintsOf(text).wide)
 const value = random(5).of(WORD, 40)
 const token = `${"gh"}p_${random(6).of(WORD, 36)}`
 
-describe("what is seen is what is looked at", () => {
-  test("a colour before, behind or around a name does not hide the value", () => {
+describe("secrets are found in what a reader sees", () => {
+  test("a colour before, after or around a name does not hide the value", () => {
     const shown = (name: string, rest: string) => [
       `${ESC}[32m${name}${ESC}[0m${rest}`,
       `${ESC}[01;31m${ESC}[K${name}${ESC}[m${ESC}[K${rest}`,
@@ -32,7 +32,7 @@ describe("what is seen is what is looked at", () => {
     for (const text of texts) expect(redactText(text), JSON.stringify(text)).not.toContain(value.slice(0, 12))
   })
 
-  test("what is between the seen characters of a secret goes with it, and nothing else does", () => {
+  test("hidden characters inside a secret are redacted with it, and nothing else is", () => {
     expect(redactText(`a ${ESC}[32mAPI_KEY${ESC}[0m=${ESC}[1m${value}${ESC}[0m b`)).toBe(
       `a ${ESC}[32mAPI_KEY${ESC}[0m=${ESC}[1m[REDACTED:secret]${ESC}[0m b`,
     )
@@ -56,7 +56,7 @@ describe("what is seen is what is looked at", () => {
     }
   })
 
-  test("every family is found behind colours and between invisible characters, as if there were none", () => {
+  test("every family is found despite colours and invisible characters", () => {
     const r = random(31)
     const missed: string[] = []
     for (const name of ["ansi", "invisible"]) {
@@ -74,7 +74,7 @@ describe("what is seen is what is looked at", () => {
     expect(missed).toEqual([])
   })
 
-  test("wherever a text hides something, offsets in the view lead back to it", () => {
+  test("offsets in the view map back to the text, wherever it hides something", () => {
     const hidden = fc.constantFrom(`${ESC}[0m`, "\u200b", `${ESC}[1;31m`, "\\u001b[0m", `${ESC}]8;;x\u0007`, "")
     const letters = fc.string({ unit: fc.constantFrom(..."abc =:\n"), maxLength: 6 })
     fc.assert(

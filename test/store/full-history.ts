@@ -37,7 +37,7 @@ export async function fullHistory(): Promise<{ path: string; store: HistoryWrite
   return { path, store }
 }
 
-/** All that anybody can ask for. */
+/** The answers to every query. */
 export async function everything(store: HistoryWriter) {
   const refs = [A, { source: "claude_code" as const, id: "b" }]
   return {

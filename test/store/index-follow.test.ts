@@ -10,7 +10,7 @@ import { newHistory } from "../support/indexed.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex } from "../support/warm.ts"
 
-test("where forgetting was stopped, the next sync takes its words out of every file, once", async () => {
+test("if forgetting was interrupted, the next sync removes its words from every file, once", async () => {
   const home = tempDir()
   const [one, other] = ["11111111-1111-4111-8111-111111111111", "22222222-1111-4111-8111-111111111111"]
   const start = "2026-11-03T10:00:00Z"
@@ -36,7 +36,7 @@ test("where forgetting was stopped, the next sync takes its words out of every f
   fresh.close()
 })
 
-test("a conversation that took a forgotten one's number is indexed, and nothing of the other is", async () => {
+test("a conversation that reuses a forgotten one's number is indexed, and the forgotten one is not", async () => {
   const { store, index } = newHistory()
   const write = (id: string, word: string) =>
     store.writeUnit(unit(id, [conversation(id, [said("1", `${word} one`), said("2", `${word} two`)])]))
@@ -50,7 +50,7 @@ test("a conversation that took a forgotten one's number is indexed, and nothing 
   expect(await found("zebra")).toBe(0)
 })
 
-test("who may hold little text at once indexes the same, fewer conversations at a time", async () => {
+test("with a small memory limit the index is the same, with fewer conversations at a time", async () => {
   const { store, index } = newHistory()
   const ids = Array.from({ length: 40 }, (_, i) => `c${i}`)
   for (const id of ids)

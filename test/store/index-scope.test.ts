@@ -24,7 +24,7 @@ test.each([
   { what: "all but one", wanted: ["a", "b", "d"] },
   { what: "one", wanted: ["c"] },
   { what: "nothing", wanted: [] },
-])("who may see $what of an index is answered from that, and from nothing that comes later", async ({ wanted }) => {
+])("a user who may see $what of an index gets answers from that only, even after more is added", async ({ wanted }) => {
   const { index, write, scopeOf } = await indexed("a", "b", "c", "d")
   const scoped = scopedIndex(index, await scopeOf(wanted))
   const found = async () =>
@@ -40,7 +40,7 @@ test.each([
   expect(await scoped.count(QUOKKA)).toMatchObject({ total: wanted.length })
 })
 
-test("a scope and the conversations that a question names both hold", async () => {
+test("a scope and the conversations in a query both apply", async () => {
   const { index, scopeOf } = await indexed("a", "b", "c")
   const scoped = scopedIndex(index, await scopeOf(["a", "b"]))
   const ref = (id: string) => ({ source: "claude_code" as const, id })
@@ -51,7 +51,7 @@ test("a scope and the conversations that a question names both hold", async () =
   expect(await found({ excludedConversations: [ref("a")] })).toEqual(["b"])
 })
 
-test("a scope of all is no filter for as long as the index stands where it did", async () => {
+test("a scope of everything is no filter until the index changes", async () => {
   const { write, scopeOf } = await indexed("a", "b")
   const all = await scopeOf(["a", "b"])
   expect(all.others).toEqual([])
@@ -59,7 +59,7 @@ test("a scope of all is no filter for as long as the index stands where it did",
   expect((await scopeOf(["a", "b"])).others).toHaveLength(1)
 })
 
-describe("the numbers of whoever may see a part", () => {
+describe("the scores and counts of a user who may see a part", () => {
   const ENDINGS = ["", " wombat", " wombat quokka", ` ${"long ".repeat(40)}`]
   const texts = Object.fromEntries(
     Array.from({ length: 12 }, (_, i) => [
@@ -90,7 +90,7 @@ describe("the numbers of whoever may see a part", () => {
     { words: "absent" },
     { words: "wom", prefix: true as const },
   ]
-  const asked = async (index: SearchIndex) => {
+  const answersOf = async (index: SearchIndex) => {
     const find = async (query: object) =>
       (await index.find({ match: TERMS, weights: WEIGHTS, limit: 50, ...query })).map(({ ref, number, score }) => ({
         ...{ id: ref.id, number },
@@ -108,14 +108,14 @@ describe("the numbers of whoever may see a part", () => {
   }
 
   test("are those of an index that contains nothing else", async () => {
-    const alone = await asked((await holding(texts)).index)
+    const alone = await answersOf((await holding(texts)).index)
     expect(alone.any.length).toBeGreaterThan(20)
     expect(new Set(alone.any.map(({ score }) => score)).size).toBeGreaterThan(10)
     for (const order of [(ids: string[]) => ids, (ids: string[]) => ids.toReversed()])
-      expect(await asked((await holding({ ...texts, ...hidden }, order)).scoped)).toEqual(alone)
+      expect(await answersOf((await holding({ ...texts, ...hidden }, order)).scoped)).toEqual(alone)
   })
 
-  test("stay as they are while only the newest messages are looked at", async () => {
+  test("stay the same if only the newest messages are searched", async () => {
     const newest = async (index: SearchIndex) =>
       (await index.find({ match: TERMS, weights: WEIGHTS, limit: 50, newest: 9 }))
         .map(({ ref, number }) => `${ref.id}#${number}`)

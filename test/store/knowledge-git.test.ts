@@ -27,7 +27,7 @@ function save(db: Knowledge, commits: CommitWrite[], more: { replaces?: boolean;
   })
 }
 
-/** Histories as git could tell them: every change is of a file that is there, every new name is free. Oldest first. */
+/** Valid git histories: every change is to an existing file, every new name is free. Oldest first. */
 const history = fc
   .array(
     fc.array(
@@ -62,13 +62,13 @@ const history = fc
         else there.add(path)
         if (from !== undefined) there.delete(from)
       }
-      // Now and then one that is too large to say that its files belong together.
+      // Sometimes a commit that is too large to show that its files belong together.
       const file_count = i % 7 === 6 ? MASS_COMMIT + 1 : files.length
       return { hash: `h${i}`, at: i * 1000, committed_at: i * 1000, subject: `s${i}`, body: "", files, file_count }
     })
   })
 
-/** Brute force: walks back from a name, taking up the name before at each renaming. */
+/** Brute force: walks back from a name, and continues with the earlier name at each rename. */
 function commitsOf(commits: CommitWrite[], path: string): Set<string> {
   const names = new Set([path])
   const found = new Set<string>()
@@ -108,7 +108,7 @@ function together(commits: CommitWrite[], path: string) {
 const byPath = (a: { path: string }, b: { path: string }) => (a.path < b.path ? -1 : 1)
 
 describe("files that change together", () => {
-  test("are counted as by brute force, through every renaming, read at once or bit by bit", () => {
+  test("are counted as by brute force, through every rename, read at once or in steps", () => {
     const db = openKnowledge(join(tempDir(), "knowledge.db"))
     fc.assert(
       fc.property(history, fc.nat(25), (commits, cut) => {
@@ -134,7 +134,7 @@ describe("files that change together", () => {
     db.close()
   })
 
-  test("a renaming that two branches tell, and a change under the old name after it, are of one file", () => {
+  test("a rename in two branches, and a later change under the old name, belong to one file", () => {
     const db = openKnowledge(join(tempDir(), "knowledge.db"))
     const commit = (hash: string, ...files: TouchWrite[]): CommitWrite => {
       return { hash, at: 0, committed_at: 0, subject: "", body: "", files, file_count: files.length }
@@ -152,7 +152,7 @@ describe("files that change together", () => {
     db.close()
   })
 
-  test("the oldest go where there are too many, and it is said", () => {
+  test("the oldest are deleted if there are too many, and that is reported", () => {
     const db = openKnowledge(join(tempDir(), "knowledge.db"))
     const commits = Array.from({ length: 8 }, (_, i): CommitWrite => {
       return {
@@ -176,10 +176,10 @@ describe("files that change together", () => {
   })
 })
 
-describe("a project's commits in the facts", () => {
+describe("a project's commits in the knowledge", () => {
   const now = Date.now()
 
-  test("follow the repository: what is new is added, a rewritten history is read anew, a lost one is forgotten", async () => {
+  test("follow the repository: new commits are added, a rewritten history is read again, a lost one is forgotten", async () => {
     const dir = tempDir()
     const db = openKnowledge(join(dir, "knowledge.db"))
     const { folder, git } = makeRepository(join(dir, "repo"))
@@ -223,7 +223,7 @@ describe("a project's commits in the facts", () => {
     db.close()
   })
 
-  /** Main goes on while a branch is worked on; the last commit merges it. All on different days. */
+  /** Commits on main and on a branch alternate; the last commit merges them. All on different days. */
   function merged(folder: string) {
     const { git, gitAt } = makeRepository(folder)
     const day = (n: number) => new Date(now - (30 - n) * 86_400_000).toISOString()
@@ -246,7 +246,7 @@ describe("a project's commits in the facts", () => {
     return { git, before }
   }
 
-  test.each([2_000, 3])("after a merge they are as if read at once, of at most %i", async (most) => {
+  test.each([2_000, 3])("after a merge they are the same as if read at once, with a limit of %i", async (most) => {
     const dir = tempDir()
     const folder = join(dir, "repo")
     const { git, before } = merged(folder)
@@ -269,7 +269,7 @@ describe("a project's commits in the facts", () => {
     once.close()
   })
 
-  test("are read anew where a shallow copy is deepened or made whole", async () => {
+  test("are read again after a shallow clone is deepened or completed", async () => {
     const dir = tempDir()
     const { folder, git } = makeRepository(join(dir, "repo"))
     for (const i of [1, 2, 3, 4, 5]) {
@@ -295,7 +295,7 @@ describe("a project's commits in the facts", () => {
     db.close()
   })
 
-  test("a secret in a message is in no byte of them, not even where the message is cut", async () => {
+  test("a secret in a commit message is in none of their bytes, not even if the message is cut off", async () => {
     const dir = tempDir()
     const db = openKnowledge(join(dir, "knowledge.db"))
     const repository = makeRepository(join(dir, "repo"))

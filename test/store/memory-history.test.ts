@@ -27,7 +27,7 @@ const ref = (id: string, source = "claude_code"): Ref => ({ source, id })
 const edited = (path: string, added = 1): Effect => ({ type: "file", path, action: "edited", added, removed: 1 })
 const usage = { input: 10, output: 5, cache_read: 0, cache_write: 0 }
 
-const ASKED = said("k1", "why does the refresh token race", at(1))
+const QUESTION = said("k1", "why does the refresh token race", at(1))
 const ANSWERED = said("k2", "the mutex is released too early in refreshToken", {
   ...at(2),
   role: "assistant",
@@ -47,8 +47,8 @@ const COMMITTED = said("k3", "committed the fix of the race", {
 
 async function fill(history: Filling): Promise<void> {
   const title = { text: "Race in refresh", from: "person" as const }
-  const first = conversation("first", [ASKED, ANSWERED, COMMITTED], { title, git_branch: "main" })
-  const fork = conversation("fork", [ASKED, said("f2", "another way: no mutex at all", at(30))])
+  const first = conversation("first", [QUESTION, ANSWERED, COMMITTED], { title, git_branch: "main" })
+  const fork = conversation("fork", [QUESTION, said("f2", "another way: no mutex at all", at(30))])
   const helper = conversation("helper", [said("h1", "looked for every mutex", { ...at(2), role: "assistant" })], {
     kind: "subagent",
     parent: { id: "first" },
@@ -82,7 +82,7 @@ async function fill(history: Filling): Promise<void> {
   await history.saveProgress({ done: 6, total: 6, at: START })
 }
 
-/** The same in both. */
+/** Writes the same conversations to both. */
 async function both(): Promise<[HistoryReader & Filling, HistoryReader & Filling]> {
   const sqlite = openStore(join(tempDir(), "history.db"))
   onTestFinished(() => sqlite.close())
@@ -100,7 +100,7 @@ async function indexOf(history: HistoryReader): Promise<SearchIndex> {
 
 const byName = (refs: Ref[]) => refs.map(formatRef).sort()
 
-describe("a history in memory answers as SQLite does", () => {
+describe("a history in memory answers like SQLite", () => {
   const REFS = [
     ...["first", "fork", "helper", "secret", "left", "nowhere"].map((id) => ref(id)),
     ref("sidebar", "codex"),
@@ -171,7 +171,7 @@ describe("a history in memory answers as SQLite does", () => {
     expect(await ask(memory)).toEqual(await ask(sqlite))
   })
 
-  test("an index follows it: what is new is found, and what is forgotten is not", async () => {
+  test("an index follows it: new messages are found, and forgotten ones are not", async () => {
     const histories = await both()
     for (const history of histories) {
       const index = await indexOf(history)
@@ -187,7 +187,7 @@ describe("a history in memory answers as SQLite does", () => {
   })
 })
 
-describe("the tools answer over a history in memory as over SQLite", () => {
+describe("the tools give the same answers with a history in memory as with SQLite", () => {
   const all = { in: "all" as const, by: "conversation" as const, explain: true, limit: 10, offset: 0 }
   const window = { before: 2, after: 2 }
   const CALLS: Record<string, (dex: Dex) => Promise<unknown>> = {
@@ -207,7 +207,7 @@ describe("the tools answer over a history in memory as over SQLite", () => {
     "timeline of a project": (dex) => timeline(dex, { id: "first#3", session: "all", ...window }),
   }
 
-  /** The same machine, with another history behind it. */
+  /** The same machine, with another history. */
   const over = (dir: string, history: HistoryReader, index: SearchIndex | undefined): Dex => ({
     ...createDex({ env: { HOME: dir, DEX_HOME: join(dir, ".dex") }, cwd: dir, version: "0" }),
     now: () => START + 90 * MINUTE,

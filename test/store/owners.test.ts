@@ -39,14 +39,14 @@ describe("a ref with an owner", () => {
     expect(refFrom(sourceWithOwner(ref), ref.id)).toEqual({ ...ref, number: undefined, section: undefined })
   })
 
-  test("a path is nobody's conversation", () => {
+  test("a path is not taken for a conversation with an owner", () => {
     expect(parseRef("alice/1f3c")).toEqual({ prefix: "alice/1f3c" })
     expect(parseRef("docs:alice/pi:x")).toEqual({ source: "docs", prefix: "alice/pi:x" })
     expect(parseRef("/code/pi:x")?.owner).toBeUndefined()
   })
 })
 
-test("on a laptop nothing is anybody else's", async () => {
+test("on a laptop there are no owners", async () => {
   const history = openStore(join(tempDir(), "history.db"))
   await history.writeUnit(unit("one", [conversation("same", [said("k1", "the marmalade race", { at: START })])]))
   const [own, other] = [refFrom("claude_code", "same"), refFrom("alice/claude_code", "same")]
@@ -91,7 +91,7 @@ describe("two people's conversations with one id", () => {
   }
   const all = { in: "all", by: "conversation", explain: false, limit: 10, offset: 0 }
 
-  test("are found apart, and each by its own words", async () => {
+  test("are found separately, each by its own words", async () => {
     const both = await answer(search, { ...all, query: "marmalade race" })
     expect(both).toContain(`"id":"${ALICE}"`)
     expect(both).toContain(`"id":"${BOB}"`)
@@ -100,7 +100,7 @@ describe("two people's conversations with one id", () => {
     expect(one).not.toContain("alice")
   })
 
-  test("are listed, shown and put in order by their whole names", async () => {
+  test("are listed, shown and sorted by their full names", async () => {
     const rows = await answer(list, { in: "history", limit: 10, offset: 0, all: true })
     for (const name of [ALICE, BOB, "alice/claude_code:helper"]) expect(rows).toContain(name)
     const shown = await answer(show, { ids: [`${BOB}#2`], format: "full" })
@@ -112,13 +112,13 @@ describe("two people's conversations with one id", () => {
     expect(around).not.toContain("bob")
   })
 
-  test("a name that two have is not guessed", async () => {
+  test("an ambiguous name is not guessed", async () => {
     await expect(answer(show, { ids: ["claude_code:same"], format: "full" })).rejects.toThrow(
       `matches several: ${ALICE}, ${BOB}`,
     )
   })
 
-  test("agents read their whole names, and ask by them", async () => {
+  test("agents get their full names and can use them in queries", async () => {
     const fresh = { pickUp: async () => {}, learn: async () => [], asOf: () => undefined, stop: async () => true }
     const parts = { version: "0", use: <T>(work: (dex: Dex) => Promise<T>) => work(dex), fresh, log: () => {} }
     const call = (name: string, input: Record<string, unknown>) =>
@@ -127,7 +127,7 @@ describe("two people's conversations with one id", () => {
     expect((await call("dex_get", { ids: [`${ALICE}#2`] }))?.text).toContain("because alice holds no mutex")
   })
 
-  test("traces name them whole, and forgetting one takes only its own", async () => {
+  test("traces use their full names, and forgetting one deletes only its own", async () => {
     await answer(search, { ...all, query: "alice mutex", session: ALICE })
     await answer(search, { ...all, query: "bob mutex", session: BOB })
     const named = () => readTraces(dex.home.traces, { tail: 100 }).traces.map((trace) => JSON.stringify(trace))
@@ -137,7 +137,7 @@ describe("two people's conversations with one id", () => {
     expect(named().some((line) => line.includes(BOB))).toBe(true)
   })
 
-  test("what is learned belongs to each", async () => {
+  test("what is learned from each is kept separate", async () => {
     const knowledge = openKnowledge(join(tempDir(), "knowledge.db"))
     await learn(await dex.store(), knowledge)
     expect(knowledge.conversations.feedNameOf(refFrom("alice/claude_code", "same"))).toBeDefined()

@@ -25,7 +25,7 @@ function twoFiles() {
   return paths
 }
 
-test("whoever has a database open goes on with the one that is copied into it", async () => {
+test("a process that has a database open continues with the one that is copied into it", async () => {
   const { old, fresh } = twoFiles()
   const open = made(old, ["old"])
   expect(wordsIn(open)).toEqual(["old"])
@@ -36,7 +36,7 @@ test("whoever has a database open goes on with the one that is copied into it", 
   expect(open.pragma("journal_mode", { simple: true })).toBe("wal")
 })
 
-test("a copy that finds its place locked waits for it", async () => {
+test("a copy waits if its target is locked", async () => {
   const { old, fresh } = twoFiles()
   made(old, ["old"])
   const holds = `const db = new (require("better-sqlite3"))(${JSON.stringify(old)})
@@ -50,7 +50,7 @@ test("a copy that finds its place locked waits for it", async () => {
   db.close()
 })
 
-test("one that nobody has open is simply put in its place", async () => {
+test("a database that nobody has open is simply replaced", async () => {
   const { old, fresh } = twoFiles()
   made(old, ["old"]).close()
   await replaceDatabase(old, fresh)

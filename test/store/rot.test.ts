@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest"
 import { packBlock, readBlock } from "../../src/store/history/codec.ts"
-import { isSound, KEYS, SUMMED, SUMMED_COLUMNS, type Summed } from "../../src/store/history/rot/sums.ts"
+import { isIntact, KEYS, SUMMED, SUMMED_COLUMNS, type Summed } from "../../src/store/history/rot/sums.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { HistoryWriter } from "../../src/store/history/store.ts"
 import { type Db, openSqlite } from "../../src/store/sqlite/engine.ts"
@@ -12,7 +12,7 @@ import { A, everything, fullHistory } from "./full-history.ts"
 // A flipped bit may make a number of a text: here only the columns of queries are checked.
 checkRows({ values: false })
 
-test("no flipped bit of a block gives other text: it is the same, or it is known to be damaged", () => {
+test("a flipped bit in a block never gives other text: the text is the same, or the damage is detected", () => {
   const lines = Array.from({ length: 40 }, (_, i) => JSON.stringify({ n: i + 1, parts: [{ text: `é ${i} ${i * i}` }] }))
   const { data } = packBlock(lines)
   const noticed = { damaged: 0, same: 0 }
@@ -29,7 +29,7 @@ test("no flipped bit of a block gives other text: it is the same, or it is known
   expect(noticed.same).toBeLessThan(noticed.damaged / 100)
 })
 
-test("every row of every table carries a checksum, whoever wrote it", async () => {
+test("every row of every table has a checksum, whichever code wrote it", async () => {
   const { path, store } = await fullHistory()
   store.close()
   const db = openSqlite(path)
@@ -38,11 +38,11 @@ test("every row of every table carries a checksum, whoever wrote it", async () =
     const rows = db.prepare(`select * from ${table}`).all() as never[]
     expect([table, rows.length > 0]).toEqual([table, true])
     for (const row of rows)
-      expect([table, (row as { sum: number }).sum !== null && isSound(table, row)]).toEqual([table, true])
+      expect([table, (row as { sum: number }).sum !== null && isIntact(table, row)]).toEqual([table, true])
   }
 })
 
-test("a change in any stored value is noticed, and nothing of it is shown", async () => {
+test("a change in any stored value is detected, and the value is not shown", async () => {
   const { path, store } = await fullHistory()
   const clean = stringsIn(await shownBy(store))
   const whole = { conversations: [], others: [], unsealed: 0 }
@@ -64,7 +64,7 @@ test("a change in any stored value is noticed, and nothing of it is shown", asyn
   }
 })
 
-/** What commands show of it. */
+/** Everything that commands show of it. */
 async function shownBy(store: HistoryWriter) {
   return [
     await store.list({ limit: 10, offset: 0 }),
@@ -81,7 +81,7 @@ function stringsIn(value: unknown, into = new Set<string>()): Set<string> {
   return into
 }
 
-test("a damaged row is not made right by writing to it", async () => {
+test("writing to a damaged row does not make it count as undamaged", async () => {
   const { path, store } = await fullHistory()
   const db = openSqlite(path)
   db.exec("update conversation set title = 'something that nobody ever said' where native_id = 'a'")
@@ -94,7 +94,7 @@ test("a damaged row is not made right by writing to it", async () => {
   expect(await store.takeDamaged()).toContain("claude_code:a")
 })
 
-test("what an older dex wrote opens as it is, and gets its checksums bit by bit", async () => {
+test("a history from an older dex opens as it is, and gets its checksums gradually", async () => {
   const { path, store } = await fullHistory()
   const before = await everything(store)
   store.close()
@@ -115,7 +115,7 @@ test("what an older dex wrote opens as it is, and gets its checksums bit by bit"
     expect([table, db.prepare(`select count(*) from ${table} where sum is null`).pluck().get()]).toEqual([table, 0])
 })
 
-/** Flips the lowest bit of the first value of a column that has one, behind the store's back. Returns what flips it back. */
+/** Flips the lowest bit of the first non-null value of a column, bypassing the store. Returns a function that flips it back. */
 function flipOne(path: string, table: Summed, column: string): (() => void) | undefined {
   const key = SUMMED_COLUMNS[table].slice(0, KEYS[table])
   const where = key.map((name) => `${name} = ?`).join(" and ")

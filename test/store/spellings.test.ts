@@ -59,7 +59,7 @@ describe.each(["darwin", "win32"] as const)("on %s", (platform: Folding) => {
     expect(await seen(elsewhere)).toEqual(["a", "b", "open"])
   })
 
-  test("a history that kept both spellings hides both as soon as it is opened, and tells both inside", async () => {
+  test("a history that stored both spellings hides both as soon as it is opened, and shows both inside the project", async () => {
     const file = join(tempDir(), "history.db")
     const before = opened(file, "linux")
     await write(before, "a", first)
@@ -72,7 +72,7 @@ describe.each(["darwin", "win32"] as const)("on %s", (platform: Folding) => {
     expect((await store.list({ inside: third, limit: 9, offset: 0 })).total).toBe(2)
   })
 
-  test("facts are kept and found under any spelling of their project and file", () => {
+  test("facts are stored and found under any spelling of their project and file", () => {
     const knowledge = openKnowledge(join(tempDir(), "knowledge.db"))
     onTestFinished(() => void knowledge.close())
     const id = knowledge.projects.projectId(first, platform)

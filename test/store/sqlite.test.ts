@@ -28,7 +28,7 @@ describe("the SQLite file", () => {
     expect(readdirSync(dir)).toContain("history.db-wal")
   })
 
-  test("holds no byte of a forgotten conversation, in no file", async () => {
+  test("contains no byte of a forgotten conversation, in any file", async () => {
     const dir = tempDir()
     const store = openStore(join(dir, "history.db"))
     onTestFinished(() => store.close())
@@ -73,7 +73,7 @@ describe("the SQLite file", () => {
     expect(existsSync(path)).toBe(true)
   })
 
-  test("says so when its folder cannot be made", () => {
+  test("reports that its folder cannot be created", () => {
     const file = join(tempDir(), "file")
     writeFileSync(file, "")
     expect(() => openStore(join(file, "home", "history.db"))).toThrow(DexError)
@@ -93,7 +93,7 @@ describe("the SQLite file", () => {
     expect(isSafeSqlite(version)).toBe(safe)
   })
 
-  test("only one process holds the sync lock, and it is free again after it is released", () => {
+  test("only one process can have the sync lock, and it is free again after its release", () => {
     const path = join(tempDir(), "home", "sync.lock")
     const lock = tryLock(path)
     expect(lock).toBeDefined()

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path"
 import Database from "better-sqlite3"
 import { expect, onTestFinished, test } from "vitest"
 import { redactText } from "../../src/redact/redact.ts"
-import { KEPT_MS, MOST_SUGGESTIONS, openSuggestions } from "../../src/store/suggestions/suggestions.ts"
+import { MOST_SUGGESTIONS, openSuggestions, RETENTION_MS } from "../../src/store/suggestions/suggestions.ts"
 import type { Learn } from "../../src/store/suggestions/verdicts.ts"
 import { learnFromVerdict } from "../../src/suggest/feedback/feedback.ts"
 import { itemOf, NOW, subscriptionOf, suggestionOf } from "../support/suggestions.ts"
@@ -16,7 +16,7 @@ function opened(options?: { busyMs?: number }) {
   return { path, suggestions }
 }
 
-test("what was suggested comes back as it was said, newest first, and by a beginning of its id", () => {
+test("suggestions are returned as they were saved, newest first, and by a prefix of their id", () => {
   const { suggestions } = opened()
   const made = suggestionOf("abc1", {
     moment: { file: "src/a.ts", prompt: "why?" },
@@ -39,7 +39,7 @@ test("what was suggested comes back as it was said, newest first, and by a begin
   expect(suggestions.list({ limit: 10, from: NOW + 1 })).toEqual([])
 })
 
-test("a session's keys are what it was told; what it only would have been told counts where asked for", () => {
+test("a session's keys are the items it was shown; those that would have been shown are included on request", () => {
   const { suggestions } = opened()
   suggestions.save(suggestionOf("a", { items: [itemOf({ key: "one" })] }))
   suggestions.save(suggestionOf("b", { items: [itemOf({ key: "two" })] }), { would: true })
@@ -49,7 +49,7 @@ test("a session's keys are what it was told; what it only would have been told c
   expect(suggestions.seen("claude_code", "now-1", true)).toEqual(new Set(["one", "two"]))
 })
 
-test("a hook is never thrown at: a locked, damaged, newer or unwritable file is said to be not kept", () => {
+test("saving never throws into a hook: a locked, damaged, newer or unwritable file is reported as not saved", () => {
   const { path, suggestions } = opened({ busyMs: 20 })
   suggestions.save(suggestionOf("a"))
   const other = new Database(path)
@@ -74,7 +74,7 @@ test("a hook is never thrown at: a locked, damaged, newer or unwritable file is 
   expect(nowhere.save(suggestionOf("c"))).toMatchObject({ kept: false })
 })
 
-test("what quotes a forgotten conversation goes, and so does what was said in it, to the last byte", () => {
+test("forgetting deletes suggestions that quote a conversation or were shown in it, to the last byte", () => {
   const { path, suggestions } = opened()
   const secret = "quicksilver-marmalade"
   const quoting = itemOf({
@@ -108,7 +108,7 @@ test("what quotes a forgotten conversation goes, and so does what was said in it
   expect(bytes()).not.toContain(secret)
 })
 
-test("of a forgotten conversation's project every suggestion goes: an item may be made of several conversations", () => {
+test("forgetting deletes every suggestion of the project: an item may be derived from several conversations", () => {
   const { path, suggestions } = opened()
   const secret = "quicksilver-marmalade"
   const items = [itemOf({ key: "work", summary: `Decided last: "${secret}"`, ref: "claude_code:other#1" })]
@@ -123,7 +123,7 @@ test("of a forgotten conversation's project every suggestion goes: an item may b
     expect(readFileSync(join(dirname(path), name), "latin1")).not.toContain(secret)
 })
 
-test("a forgotten session's webhook goes with what waits for it, so that nothing is due for ever", () => {
+test("a forgotten session's webhook is deleted with its pending deliveries, so that nothing stays due for ever", () => {
   const { suggestions } = opened()
   const webhook = { deliver: "webhook", url: "https://example.com/x" } as const
   suggestions.subscribe(subscriptionOf("its", { ...webhook, session: "claude_code:aaaa-1111" }), "whsec_x")
@@ -137,7 +137,7 @@ test("a forgotten session's webhook goes with what waits for it, so that nothing
   expect(suggestions.nextDue()).toBeUndefined()
 })
 
-test("what was typed and printed at the moment is kept without its secrets", () => {
+test("the prompt and output of the moment are stored without their secrets", () => {
   const path = join(tempDir(), "suggest.db")
   const suggestions = openSuggestions(path, { redact: redactText })
   onTestFinished(() => suggestions.close())
@@ -155,11 +155,11 @@ test("what was typed and printed at the moment is kept without its secrets", () 
   expect(bytes.join("")).not.toContain(key)
 })
 
-test("it stays small: old ones and those beyond 10,000 go, but not while they wait to be delivered", () => {
+test("the file stays small: old suggestions and those beyond 10,000 are deleted, except with a pending delivery", () => {
   const { suggestions } = opened()
   suggestions.subscribe(subscriptionOf("sub", { deliver: "webhook", url: "https://example.com/x" }), "whsec_x")
-  suggestions.save(suggestionOf("waits", { moment: { at: NOW - KEPT_MS - 1 } }), { subscription: "sub" })
-  suggestions.save(suggestionOf("old", { moment: { at: NOW - KEPT_MS - 1 } }))
+  suggestions.save(suggestionOf("waits", { moment: { at: NOW - RETENTION_MS - 1 } }), { subscription: "sub" })
+  suggestions.save(suggestionOf("old", { moment: { at: NOW - RETENTION_MS - 1 } }))
   for (let i = 0; i < MOST_SUGGESTIONS + 200; i++) suggestions.save(suggestionOf(`s${i}`))
   const kept = suggestions.list({ limit: 100_000 })
   expect(kept.length).toBeGreaterThanOrEqual(MOST_SUGGESTIONS)
@@ -169,7 +169,7 @@ test("it stays small: old ones and those beyond 10,000 go, but not while they wa
   expect(suggestions.get("s0")).toBeUndefined()
 })
 
-test("what came of it is known for each item, and the whole follows from its items", () => {
+test("each item has its own verdict, and the suggestion's status follows from its items", () => {
   const { suggestions } = opened()
   const three = [1, 2, 3].map((n) => itemOf({ key: String(n) }))
   suggestions.save(suggestionOf("a", { items: three }))
@@ -186,12 +186,12 @@ test("what came of it is known for each item, and the whole follows from its ite
   expect(suggestions.setStatus("b", "used")).toBeUndefined()
 })
 
-test("a verdict is counted once for each item; another one is told what was counted before", () => {
+test("a verdict is counted once for each item; the next one gets the verdict that was counted before", () => {
   const { suggestions } = opened()
   suggestions.save(suggestionOf("a"))
-  const told: unknown[] = []
+  const calls: unknown[] = []
   const learn: Learn = ({ kind }, before, after, weight) => {
-    told.push([before, after])
+    calls.push([before, after])
     return { [kind]: weight(kind) + after - (before ?? 0.5) }
   }
   suggestions.setStatus("a", "used", 1, learn)
@@ -199,7 +199,7 @@ test("a verdict is counted once for each item; another one is told what was coun
   expect(suggestions.weights()).toEqual({ fix: 0.5 })
   suggestions.setStatus("a", "dismissed", 1, learn)
   expect(suggestions.weights()).toEqual({ fix: -0.5 })
-  expect(told).toEqual([
+  expect(calls).toEqual([
     [undefined, 1],
     [1, 0],
   ])
@@ -208,7 +208,7 @@ test("a verdict is counted once for each item; another one is told what was coun
   expect(suggestions.get("a")?.status).toBe("dismissed")
 })
 
-test("what was dismissed as a whole and then used is no longer dismissed, nor counted as such", () => {
+test("a suggestion that was dismissed and then used is no longer dismissed, nor counted as such", () => {
   const { suggestions } = opened()
   const items = [itemOf({ key: "a", relevance: 0.5 }), itemOf({ key: "b", relevance: 0.5 })]
   suggestions.save(suggestionOf("s", { items }))
@@ -220,7 +220,7 @@ test("what was dismissed as a whole and then used is no longer dismissed, nor co
   expect(near(suggestions.weights())).toBe(true)
 })
 
-test("mutes and the first time are kept", () => {
+test("mutes and the time of the first suggestion are stored", () => {
   const { path, suggestions } = opened()
   expect([suggestions.firstAt(NOW), suggestions.firstAt(NOW + 5)]).toEqual([NOW, NOW])
   suggestions.mute("kind", "change", NOW)
@@ -236,7 +236,7 @@ test("mutes and the first time are kept", () => {
   expect([again.unmute("kind", "change"), again.unmute("kind", "change")]).toEqual([true, false])
 })
 
-test("a subscription is told once in its cooldown, whichever process asks first", () => {
+test("a subscription is triggered once per cooldown, whichever process is first", () => {
   const { path, suggestions } = opened()
   const other = openSuggestions(path)
   onTestFinished(() => other.close())
@@ -257,7 +257,7 @@ test("a subscription is told once in its cooldown, whichever process asks first"
   expect(suggestions.due(NOW + 60_000, 10)).toEqual([])
 })
 
-test("metrics count what was said, by kind and by relevance, and how long it took", () => {
+test("metrics count the suggestions shown, by kind and by relevance, and their latency", () => {
   const { suggestions } = opened()
   suggestions.save(
     suggestionOf("a", {
@@ -288,7 +288,7 @@ test("metrics count what was said, by kind and by relevance, and how long it too
   expect(suggestions.metrics(NOW + 1)).toMatchObject({ suggestions: 0, items: 0, latency_ms: { median: 0 } })
 })
 
-test("nobody else can read the file, nor what SQLite writes beside it", () => {
+test("nobody else can read the file, nor SQLite's log files", () => {
   const { path, suggestions } = opened()
   suggestions.save(suggestionOf("first"))
   for (const name of readdirSync(dirname(path))) expect(statSync(join(dirname(path), name)).mode & 0o077).toBe(0)

@@ -12,7 +12,7 @@ const texts = async (store: HistoryReader, id: string) =>
 
 export function describeReading(name: string, open: () => Promise<HistoryReader & Filling>): void {
   describe(`reading a history: ${name}`, () => {
-    test("gives back what was written, in order, numbered from 1", async () => {
+    test("returns what was written, in order, numbered from 1", async () => {
       const store = await open()
       await store.writeUnit(
         unit("a", [conversation("a", [said("k1", "one"), said("k2", "two", { role: "assistant" })])]),
@@ -30,7 +30,7 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
       })
     })
 
-    test("reads chosen messages out of a long conversation", async () => {
+    test("reads selected messages of a long conversation", async () => {
       const store = await open()
       const messages = Array.from({ length: 500 }, (_, i) => said(`k${i}`, `message ${i} ${"word ".repeat(200)}`))
       await store.writeUnit(unit("a", [conversation("a", messages)]))
@@ -62,7 +62,7 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
       expect((await store.stats()).messages).toBe(5)
     })
 
-    test("tells files, commands and commits of a conversation", async () => {
+    test("returns the files, commands and commits of a conversation", async () => {
       const store = await open()
       await store.writeUnit(
         unit("a", [
@@ -93,7 +93,7 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
       expect(await store.touching("nowhere.ts")).toEqual([])
     })
 
-    test("counts the work of each conversation once: not a fork's copies, not what was superseded", async () => {
+    test("counts the work of each conversation once: neither a fork's copies nor superseded messages", async () => {
       const store = await open()
       const edit = (path: string, added: number, removed: number) =>
         ({ type: "file", path: `/code/api/${path}`, action: "edited", added, removed }) as const
@@ -121,7 +121,7 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
       ])
     })
 
-    test("tells the newest commits first: not a fork's copies, nor what was superseded, nor another's private ones", async () => {
+    test("lists the newest commits first, without a fork's copies, superseded ones and other projects' private ones", async () => {
       const store = await open()
       const commit = (hash: string, at: number, more: object = {}) =>
         said(hash, "committed", { at, effects: [{ type: "commit", hash, subject: `subject of ${hash}` }], ...more })
@@ -150,7 +150,7 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
       ])
     })
 
-    test("tells what a project's conversations said around one message, in order of time", async () => {
+    test("returns the messages of a project around one message, in order of time", async () => {
       const store = await open()
       const at = (id: string, times: number[], more: object = {}) =>
         unit(id, [
@@ -197,7 +197,7 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
       expect(await store.revision()).toBe((await store.changes(written, 100)).token)
     })
 
-    test("feeds every change once, deletions included, and asks for a rebuild when it does not know the token", async () => {
+    test("feeds every change once, including deletions, and asks for a rebuild if it does not know the token", async () => {
       const store = await open()
       await store.writeUnit(unit("a", [conversation("a", [said("k1", "one")])]))
       const first = await store.changes(undefined, 100)
@@ -224,7 +224,7 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
       expect(seen).toEqual(Array.from({ length: 25 }, (_, i) => `c${i}`))
     })
 
-    test("names subagents and forks as the family that goes with a forgotten conversation", async () => {
+    test("returns subagents and forks as the family of a conversation to forget", async () => {
       const store = await open()
       await store.writeUnit(
         unit(
@@ -243,7 +243,7 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
       expect((await store.withSubagents([ref("f")])).map(({ id }) => id)).toEqual(["f"])
     })
 
-    test("lists newest first with filters inside the query, and says what it leaves out", async () => {
+    test("lists newest first, applies filters in the query, and counts what it leaves out", async () => {
       const store = await open()
       const day = 86_400_000
       for (let i = 1; i <= 5; i++) {
@@ -306,7 +306,7 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
       expect(await store.resolve({ prefix: "abc", source: "codex" })).toEqual([])
     })
 
-    test("takes any text as it is: quotes, NULs, lone surrogates, other scripts", async () => {
+    test("stores any text unchanged: quotes, NULs, lone surrogates, other scripts", async () => {
       const store = await open()
       const hard = [
         "it's; drop table message --",
@@ -344,7 +344,7 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
       expect(await store.changes(undefined, 100)).toEqual(before)
     })
 
-    test("keeps a message's number for good; what is found late is numbered after the last and shown in its place", async () => {
+    test("never changes a message's number; messages found later are numbered after the last and shown in their place", async () => {
       const store = await open()
       await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k3", "three")])]))
       await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "two"), said("k3", "three")])]))
@@ -356,7 +356,7 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
       ])
     })
 
-    test("never gives a number again after its message is gone", async () => {
+    test("never reuses the number of a deleted message", async () => {
       const store = await open()
       await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "two")])]))
       await store.writeUnit(unit("a", [conversation("a", [said("k1", "one")])]))
@@ -364,7 +364,7 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
       expect((await store.messages(ref("a"))).map(({ number }) => number)).toEqual([1, 3])
     })
 
-    test("rewrites a message in place when its parts grow, as a streamed answer does", async () => {
+    test("rewrites a message in place when its parts grow, as in a streamed answer", async () => {
       const store = await open()
       const long = "x".repeat(50_000)
       await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "tw"), said("k3", long)])]))
@@ -377,7 +377,7 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
       expect(now.filter((message, i) => message.version !== seen[i]!.version).map(({ number }) => number)).toEqual([2])
     })
 
-    test("hands out what was new or different as it would be read back", async () => {
+    test("returns new and changed messages as they would be read back", async () => {
       const store = await open()
       const first = await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "two")])]))
       expect(first.fresh).toEqual([{ ref: ref("a"), messages: await store.messages(ref("a")) }])
@@ -387,7 +387,7 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
       expect(second.fresh[0]!.messages.map(({ number }) => number).sort()).toEqual([2, 3])
     })
 
-    test("keeps a message that a rewritten source no longer holds, and marks it superseded", async () => {
+    test("keeps a message that a rewritten source no longer contains, and marks it superseded", async () => {
       const store = await open()
       await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "two")])]))
       await store.writeUnit(
@@ -397,7 +397,7 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
       expect((await store.conversation(ref("a")))?.message_count).toBe(1)
     })
 
-    describe("two units of the same authority tell one conversation", () => {
+    describe("two units of the same authority contain one conversation", () => {
       const at = (minute: number) => ({ at: 1_760_000_000_000 + minute * 60_000 })
       const one = unit("one", [
         conversation("a", [said("k1", "first", at(1)), said("k3", "third, wh", at(3))], { git_branch: "one" }),
@@ -410,7 +410,7 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
         ["in one order", [one, two]],
         ["in the other", [two, one]],
       ])(
-        "it is what both tell, each message once and whole, named by the one that holds its beginning, %s",
+        "it is the union of both, each message once and complete, named by the one that contains its beginning, %s",
         async (_, order) => {
           const store = await open()
           for (const write of order) await store.writeUnit(write)
@@ -422,7 +422,7 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
         },
       )
 
-      test("what one of them no longer tells stays as superseded, since the other may tell it", async () => {
+      test("a message that one of them no longer contains stays as superseded, since the other may contain it", async () => {
         const store = await open()
         for (const write of [one, two]) await store.writeUnit(write)
         await store.writeUnit(unit("one", [conversation("a", [said("k4", "fourth", at(4))])]))
@@ -435,7 +435,7 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
         ])
       })
 
-      test("when the one that names it is gone, the other inherits it", async () => {
+      test("when the unit that names it is gone, the other one inherits it", async () => {
         const store = await open()
         for (const write of [one, two]) await store.writeUnit(write)
         expect(await store.archiveUnits("claude_code", ["one"])).toEqual({ archived: 1, heirs: ["two"] })
@@ -445,7 +445,7 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
       })
     })
 
-    test("a conversation that a unit no longer tells is kept, unless a better parser says there never was one", async () => {
+    test("a conversation that a unit no longer contains is kept, unless a better parser shows that there never was one", async () => {
       const store = await open()
       const both = [conversation("a", [said("k1", "one")]), conversation("b", [said("k2", "two")])]
       await store.writeUnit(unit("u", both))
@@ -455,7 +455,7 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
       expect(await texts(store, "b")).toEqual([])
     })
 
-    test("a unit whose earlier records are not known takes nothing back", async () => {
+    test("a unit whose earlier records are not available removes nothing", async () => {
       const store = await open()
       const later = { at: 1_760_000_060_000 }
       await store.writeUnit(unit("u", [conversation("a", [said("k1", "one"), said("k2", "two")])]))
@@ -471,7 +471,7 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
     test.each([
       ["the better teller first", ["file", "inline"]],
       ["the better teller last", ["inline", "file"]],
-    ])("keeps what the better teller says when two units tell one conversation, %s", async (_, order) => {
+    ])("keeps the version of the higher authority if two units contain one conversation, %s", async (_, order) => {
       const store = await open()
       const writes = {
         file: unit("file", [conversation("sub", [said("u1", "whole"), said("u2", "more")], { authority: 10 })]),
@@ -486,18 +486,18 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
       expect((await store.stats()).conversations).toBe(2)
     })
 
-    test("keeps raw records: appended, replaced, and those that a rewrite lost", async () => {
+    test("keeps raw records: appended, replaced, and those that a rewrite removed", async () => {
       const store = await open()
-      const told = [conversation("a", [said("k1", "one")])]
-      await store.writeUnit(unit("a", told, { raw: ['{"r":1}', '{"r":2}'] }))
-      await store.writeUnit(unit("a", told, { raw: ['{"r":3}'] }))
+      const conversations = [conversation("a", [said("k1", "one")])]
+      await store.writeUnit(unit("a", conversations, { raw: ['{"r":1}', '{"r":2}'] }))
+      await store.writeUnit(unit("a", conversations, { raw: ['{"r":3}'] }))
       expect(await store.rawLines("claude_code", "a", "live")).toEqual(['{"r":1}', '{"r":2}', '{"r":3}'])
-      await store.writeUnit(unit("a", told, { mode: "replace", raw: ['{"r":9}'], left: ['{"r":1}'] }))
+      await store.writeUnit(unit("a", conversations, { mode: "replace", raw: ['{"r":9}'], left: ['{"r":1}'] }))
       expect(await store.rawLines("claude_code", "a", "live")).toEqual(['{"r":9}'])
       expect(await store.rawLines("claude_code", "a", "left")).toEqual(['{"r":1}'])
     })
 
-    test("marks what the source no longer has as archived, keeps it, and takes it back when it returns", async () => {
+    test("archives what the source no longer has, keeps it, and restores it when it returns", async () => {
       const store = await open()
       const write = unit("a", [conversation("a", [said("k1", "one")])])
       await store.writeUnit(write)
@@ -508,7 +508,7 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
       expect(await store.conversation(ref("a"))).toMatchObject({ archived: false })
     })
 
-    test("forgets for good: not listed, not kept raw, not written again", async () => {
+    test("forgets permanently: not listed, no raw records, not written again", async () => {
       const store = await open()
       const write = unit("a", [conversation("a", [said("k1", "one")]), conversation("b", [said("b1", "other")])], {
         raw: ['{"r":1}'],
@@ -524,7 +524,7 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
       expect(await texts(store, "b")).toEqual(["other"])
     })
 
-    test("is sound after all that", async () => {
+    test("is undamaged after all that", async () => {
       const store = await open()
       await store.writeUnit(unit("a", [conversation("a", [said("k1", "one")])]))
       expect(await store.check()).toEqual([])

@@ -20,7 +20,7 @@ afterEach(() => {
 const SHOP = { id: "integer", name: "text", rate: "real?", data: "blob?" } as const
 const ALL = "select id, name, rate, data from shop order by id"
 
-test("a query returns what its shape says", () => {
+test("a query returns rows of its shape", () => {
   const [one, two] = rowQuery(db, ALL, SHOP).all()
   expect(one).toEqual({ id: 1, name: "one", rate: 0.5, data: Buffer.from([0]) })
   expect(two!.name.length + (two!.rate ?? 0)).toBe(3)
@@ -36,7 +36,7 @@ test("a query returns what its shape says", () => {
   expect(rowQuery(db, "select * from shop where id = ?", { name: "text" }).get(1)?.name).toBe("one")
 })
 
-test("a wrong shape is refused before anything is read", () => {
+test("a wrong shape is rejected before anything is read", () => {
   const refused = (sql: string, shape: Parameters<typeof rowQuery>[2]) => expect(() => rowQuery(db, sql, shape))
   refused(ALL, { ...SHOP, opened: "integer" }).toThrow(/there is no column opened\nselect id, name/)
   refused(ALL, { id: "integer", name: "text" }).toThrow("the shape has no rate, the shape has no data")
@@ -48,7 +48,7 @@ test("a wrong shape is refused before anything is read", () => {
   expect(() => tupleQuery(db, "select id, name from shop", ["integer"])).toThrow("it has 2 columns instead of 1")
 })
 
-test("a value of another type is refused, whichever way it is read", () => {
+test("a value of another type is rejected, however it is read", () => {
   const wrong = 'rate is null and should be "real"'
   const shops = rowQuery(db, ALL, { ...SHOP, rate: "real" })
   expect(() => shops.all()).toThrow(wrong)
@@ -61,7 +61,7 @@ test("a value of another type is refused, whichever way it is read", () => {
   expect(() => pragmaValue(db, "journal_mode", "integer")).toThrow('pragma journal_mode: the value is "memory"')
 })
 
-test("joined tables are compared each with its own shape; what nothing was joined to is null", () => {
+test("each joined table is compared with its own shape; if nothing was joined, it is null", () => {
   db.exec("create table sale (id integer primary key, shop_id integer not null); insert into sale values (7, 1)")
   const sql = "select shop.id, shop.name, sale.id from shop left join sale on sale.shop_id = shop.id order by shop.id"
   const shop = { id: "integer", name: "text" } as const
@@ -75,7 +75,7 @@ test("joined tables are compared each with its own shape; what nothing was joine
   expect(() => joinQuery(db, sql, { shop: { name: "integer" } }, {}).all()).toThrow('name is "one"')
 })
 
-test("a statement that returned single values elsewhere is noticed", () => {
+test("a statement that returned single values elsewhere is detected", () => {
   expect(valueQuery(db, "select name from shop", "text").all()).toEqual(["one", "two"])
   expect(() => rowQuery(db, "select name from shop", { name: "text" }).all()).toThrow("a row is no object")
 })

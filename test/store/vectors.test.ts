@@ -60,7 +60,7 @@ describe("counting bits that differ", () => {
   const bytes = (next: () => number, length: number) =>
     Uint8Array.from({ length }, () => Math.floor((next() + 0.5) * 256))
 
-  test.each([16, 48, 96, 192, 496])("gives the same in WebAssembly and in JavaScript for %i bytes", (stride) => {
+  test.each([16, 48, 96, 192, 496])("gives the same result in WebAssembly and in JavaScript for %i bytes", (stride) => {
     const next = random(stride)
     const [fast, plain] = [createHamming(stride, 40), createHamming(stride, 40, true)]
     const query = bytes(next, stride)
@@ -130,7 +130,7 @@ describe("scanning", () => {
     )
   })
 
-  test("finds a planted neighbour among more vectors than are looked at closely", () => {
+  test("finds a planted neighbour among more vectors than are compared exactly", () => {
     const { db } = open(5000)
     const next = random(5)
     const rows = Array.from({ length: 5000 }, (_, i) => ({ doc: i + 1, vector: vectorFrom(next, 128) }))
@@ -142,7 +142,7 @@ describe("scanning", () => {
     }
   })
 
-  test("a filter is kept to, however few it lets through, and costs no result", () => {
+  test("a filter is respected, however few vectors pass it, and loses no result", () => {
     const { db } = open(3000)
     const next = random(6)
     saveVectors(
@@ -155,7 +155,7 @@ describe("scanning", () => {
     expect(hits.map((hit) => hit.doc).sort((a, b) => a - b)).toEqual([7, 1007, 2007])
   })
 
-  test("of equal vectors the newest come first, every time, and no more than asked for", () => {
+  test("the newest of equal vectors come first, every time, and never more than the limit", () => {
     const { db } = open(1500)
     const same = words("yes")
     saveVectors(
@@ -168,7 +168,7 @@ describe("scanning", () => {
     expect(scanVectors(db, A, same, { k: 3, cache: createVectorCache() }).map((hit) => hit.doc)).toEqual(docs)
   })
 
-  test("an unknown embedder has nothing, and a query of another size is a mistake", () => {
+  test("an unknown embedder has no results, and a query of another size is an error", () => {
     const { db } = open(1)
     expect(scanVectors(db, A, words("x"), { k: 3 })).toEqual([])
     saveVectors(db, A, [{ doc: 1, vector: words("x") }])
@@ -177,7 +177,7 @@ describe("scanning", () => {
 })
 
 describe("keeping", () => {
-  test("two embedders' vectors stay apart, also in what is missing", () => {
+  test("the vectors of two embedders are separate, and so are their missing ones", () => {
     const { db } = open(3)
     saveVectors(db, A, [{ doc: 1, vector: words("one") }])
     saveVectors(db, B, [
@@ -196,7 +196,7 @@ describe("keeping", () => {
     expect(checkVectors(db)).toEqual([])
   })
 
-  test("what is missing comes newest first, in steps, without what there is nothing to embed in", () => {
+  test("missing vectors come newest first, in steps, without documents that have nothing to embed", () => {
     const { db } = open(10)
     saveVectors(db, A, [{ doc: 9, vector: words("nine") }, { doc: 7 }])
     expect(missingVectors(db, A, 3)).toEqual([1, 2, 3])
@@ -214,7 +214,7 @@ describe("keeping", () => {
     expect(scanVectors(db, A, words("two"), { k: 1 })).toMatchObject([{ doc: 2 }])
   })
 
-  test("a document that went while it was embedded gets no vector", () => {
+  test("a document that was deleted while it was embedded gets no vector", () => {
     const { db } = open(2)
     remove(db, [1])
     const rows = [1, 2].map((doc) => ({ doc, vector: words("x") }))
@@ -222,7 +222,7 @@ describe("keeping", () => {
     expect(scanVectors(db, A, words("x"), { k: 9 }).map((hit) => hit.doc)).toEqual([2])
   })
 
-  test("a vector of another size is a mistake, and nothing of that save stays", () => {
+  test("a vector of another size is an error, and nothing of that save stays", () => {
     const { db } = open(2)
     saveVectors(db, A, [{ doc: 1, vector: words("x") }])
     const bad = [
@@ -233,7 +233,7 @@ describe("keeping", () => {
     expect(vectorStats(db)).toMatchObject([{ vectors: 1 }])
   })
 
-  test("a deleted document's numbers are gone from the file", () => {
+  test("a deleted document's vector is gone from the file", () => {
     const { db, path } = open(1200)
     const next = random(9)
     saveVectors(
@@ -256,7 +256,7 @@ describe("keeping", () => {
     expect(vectorStats(db)).toMatchObject([{ vectors: 1199, dead: 1 }])
   })
 
-  test("compacting gives back the places of the deleted and changes no answer", () => {
+  test("compacting frees the places of deleted vectors and changes no result", () => {
     const { db } = open(3000)
     const next = random(10)
     const rows = Array.from({ length: 3000 }, (_, i) => ({ doc: i + 1, vector: vectorFrom(next) }))
@@ -275,14 +275,14 @@ describe("keeping", () => {
     expect(compactVectors(db)).toBe(0)
   })
 
-  test("a check notices vectors whose document was deleted behind their back", () => {
+  test("a check finds vectors whose document was deleted without them", () => {
     const { db } = open(2)
     saveVectors(db, A, [{ doc: 1, vector: words("x") }])
     db.prepare("delete from doc where id = 1").run()
     expect(checkVectors(db)).toEqual(["1 vectors belong to messages that are gone"])
   })
 
-  test("the golden vector comes back as it was, with its embedder only", () => {
+  test("the golden vector is returned unchanged, for its embedder only", () => {
     const { db } = open()
     expect(goldenVector(db, A)).toBeUndefined()
     saveGolden(db, A, words("golden"))
@@ -292,7 +292,7 @@ describe("keeping", () => {
 })
 
 describe("a cache", () => {
-  test("sees what another process saved, deleted and compacted", () => {
+  test("sees the changes of another process: saved, deleted, compacted", () => {
     const { db, path } = open(2500)
     const { db: other } = open(0, path)
     const next = random(11)
@@ -322,7 +322,7 @@ describe("a cache", () => {
     other.close()
   })
 
-  test("starts anew for another embedder or database", () => {
+  test("is reset for another embedder or database", () => {
     const cache = createVectorCache()
     for (const id of [A, `${A}2`]) {
       for (const doc of [1, 2]) {
@@ -334,7 +334,7 @@ describe("a cache", () => {
   })
 })
 
-test("property: whatever is saved, deleted and compacted, a scan gives exactly what is there", () => {
+test("property: after any saves, deletions and compactions, a scan returns exactly what is stored", () => {
   const action = fc.oneof(
     fc.record({
       type: fc.constant("save" as const),

@@ -14,7 +14,7 @@ function wordsOf(...texts: string[]): string[] {
   return [...found.keys()].sort()
 }
 
-test("the words of a text are those of its tokens that are made of letters, in lower case", () => {
+test("the words of a text are its tokens that consist of letters, in lower case", () => {
   expect(wordsOf("Configured the checkPoint, twice: CONFIGURED")).toEqual(["checkpoint", "configured", "twice"])
   expect(wordsOf("an abc in it", "abc123def node24 v1", "snake_cased some-dashed")).toEqual([
     "cased",
@@ -27,7 +27,7 @@ test("the words of a text are those of its tokens that are made of letters, in l
   expect(wordsOf("", "last")).toEqual(["last"])
 })
 
-test("a word is found once for each bit, among as many as there are", () => {
+test("each word is found once for each bit, among any number of words", () => {
   const found = new Map<string, number>()
   const seen = noWordsSeen()
   const name = (n: number) => `word${[...String(n)].map((digit) => String.fromCharCode(97 + Number(digit))).join("")}`
@@ -68,7 +68,7 @@ function world() {
   return { store, path, index, write, forget, words }
 }
 
-test("the index knows the words that were written, the commonest first, as conversations come and grow", async () => {
+test("the index has the words as written, most common first, as conversations are added and grow", async () => {
   const { store, index, write, words } = world()
   await write("a", "The responsibility is shared")
   await write("b", "Responses respond")
@@ -86,7 +86,7 @@ test("the index knows the words that were written, the commonest first, as conve
   expect((await index.wordsOfLength(6, 7)).map(({ word }) => word)).toEqual(["respond", "shared"])
 })
 
-test("a forgotten conversation's words are gone, unless another has them, and another form of them is not the same word", async () => {
+test("a forgotten conversation's words are gone, unless another one contains them; other forms count as other words", async () => {
   const { index, store, write, forget, words } = world()
   // More conversations than groups, so that some share theirs.
   for (let n = 0; n < 70; n++) await write(`c${n}`, n % 2 === 0 ? "plain talk of zebrafish" : "plain talk")
@@ -99,7 +99,7 @@ test("a forgotten conversation's words are gone, unless another has them, and an
   expect(await words("")).toEqual(["plain", "talk"])
 })
 
-test("bit by bit gives the words that at once gives", async () => {
+test("reading in steps gives the same words as reading at once", async () => {
   const { store, path, index, write, forget } = world()
   for (let n = 0; n < 40; n++) {
     await write(`c${n}`, `common and rarely${String.fromCharCode(97 + (n % 26))} number ${n}`)

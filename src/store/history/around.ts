@@ -6,7 +6,7 @@ import { FLAG } from "./flags.ts"
 type Named = Ref & { number: number }
 type Anchor = RowOf<typeof ANCHOR>
 const ANCHOR = { id: "integer", project_id: "integer?", number: "integer", at: "integer?" } as const
-/** `edge`: the time of its message that is nearest to the anchor from outside, as the conversation tells it. */
+/** `edge` is the conversation's start or end, whichever limits how near to the anchor its messages can be. */
 const SPAN = { id: "integer", source: "text", native_id: "text", edge: "integer?" } as const
 type Found = Named & { at: number; conversation: number }
 
@@ -14,13 +14,13 @@ const SPANS_BEFORE = `select id, source, native_id, ended_at as edge from conver
   where (project_id = @project_id or id = @id) and ifnull(started_at, @at) <= @at order by ended_at desc nulls first`
 const SPANS_AFTER = `select id, source, native_id, started_at as edge from conversation
   where (project_id = @project_id or id = @id) and ifnull(ended_at, @at) >= @at order by started_at nulls first`
-// Of messages with the same time, the older conversation's come first.
+// If messages have the same time, those of the older conversation come first.
 const BEFORE = `select number, at from message where conversation_id = @of and not flags & @uncounted
   and (at < @at or (at = @at and (conversation_id, number) < (@id, @number))) order by at desc, number desc limit @most`
 const AFTER = `select number, at from message where conversation_id = @of and not flags & @uncounted
   and (at > @at or (at = @at and (conversation_id, number) > (@id, @number))) order by at, number limit @most`
 
-/** What a project's conversations said just before and after one message, whichever of them it was, in order of time. */
+/** The messages of a project's conversations just before and after one message, in order of time. */
 export function around(db: Db, ref: Named, before: number, after: number): Named[] {
   const anchor = rowQuery(
     db,
@@ -35,7 +35,7 @@ export function around(db: Db, ref: Named, before: number, after: number): Named
   return [...earlier.reverse(), ref, ...later].map(({ source, id, number }) => ({ source, id, number }))
 }
 
-/** The nearest first. A conversation is opened only while it could hold something nearer than what was found. */
+/** Nearest first. Opens a conversation only if it may contain a message nearer than those already found. */
 function nearest(
   db: Db,
   anchor: Anchor,
@@ -53,8 +53,8 @@ function nearest(
     const farthest = found.length === most ? found.at(-1)! : undefined
     if (farthest && span.edge !== null && side.direction * (span.edge - farthest.at) > 0) break
     const rows = messages.all({ of: span.id, id, number, at, most, uncounted })
-    const told = rows.map((row) => ({ ...row, source: span.source, id: span.native_id, conversation: span.id }))
-    found = [...found, ...told].sort(order).slice(0, most)
+    const hits = rows.map((row) => ({ ...row, source: span.source, id: span.native_id, conversation: span.id }))
+    found = [...found, ...hits].sort(order).slice(0, most)
   }
   return found
 }

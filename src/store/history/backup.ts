@@ -16,12 +16,12 @@ import { openSqlite } from "../sqlite/engine.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
 import { historyIdIn, isOwnDatabase, KEPT_FILES, openForeignHistory, unpackAll } from "./foreign-file.ts"
 
-/** What a backup holds, read back out of the file itself. */
+/** A backup's content, counted by reading the written file. */
 export type BackupContent = { historyId: string; conversations: number; messages: number; blocks: number }
 
 /**
- * Writes one file that holds the whole history as it was at one instant, whoever reads or writes meanwhile, and the small
- * state beside it. It takes its name only once it has been read back: a backup that is there is whole.
+ * Writes one file with the complete history, as it was at one instant even if others read or write meanwhile, and with dex's
+ * small state databases. The file gets its name only after it was read back, so a backup that exists is complete.
  */
 export function writeBackup(db: Db, file: string, beside: Record<string, string>): BackupContent {
   const partial = `${file}.partial`
@@ -41,23 +41,23 @@ export function writeBackup(db: Db, file: string, beside: Record<string, string>
   }
 }
 
-/** Other databases of dex, whole, as rows: one file is easier to keep than three. */
+/** Adds other databases of dex as rows: one file is easier to look after than three. */
 function addFiles(path: string, beside: Record<string, string>): void {
   const copy = openSqlite(path)
   try {
     copy.exec(KEPT_FILES)
     for (const [name, source] of Object.entries(beside)) {
       if (!existsSync(source)) continue
-      const whole = `${path}.${name}`
+      const copied = `${path}.${name}`
       const other = openSqlite(source, { timeout: 5_000 })
       try {
-        rmSync(whole, { force: true })
-        closeSync(openSync(whole, "wx", 0o600))
-        other.prepare("vacuum into ?").run(whole)
-        copy.prepare("insert or replace into kept_file (name, data) values (?, ?)").run(name, readFileSync(whole))
+        rmSync(copied, { force: true })
+        closeSync(openSync(copied, "wx", 0o600))
+        other.prepare("vacuum into ?").run(copied)
+        copy.prepare("insert or replace into kept_file (name, data) values (?, ?)").run(name, readFileSync(copied))
       } finally {
         other.close()
-        rmSync(whole, { force: true })
+        rmSync(copied, { force: true })
       }
     }
   } finally {
@@ -66,8 +66,8 @@ function addFiles(path: string, beside: Record<string, string>): void {
 }
 
 /**
- * Reads every page and every block, once the schema is known to be dex's own. Throws a DexError that says what is wrong;
- * `name` is what it calls the file.
+ * Reads every page and every block after checking that the schema is dex's own. Throws a DexError that describes the problem;
+ * messages call the file `name`.
  */
 export function verifyBackup(path: string, name = path): BackupContent {
   const file = statSync(path, { throwIfNoEntry: false })
@@ -94,14 +94,14 @@ function refuseBroken(name: string, error: unknown): never {
   })
 }
 
-/** Databases that a backup holds beside the history: where each goes, and what its schema must be. */
-export type KeptFiles = Record<string, { place: string; migrations: Migrations }>
+/** The databases that a backup contains in addition to the history: the path to restore each to, and its schema. */
+export type BackupDatabases = Record<string, { place: string; migrations: Migrations }>
 
 /**
- * Puts the databases of a backup in their places, where there is none yet and they are dex's own, and leaves a plain
- * history. Returns the names of those that are not.
+ * Moves the databases of a backup to their paths, if nothing is there yet and dex wrote them, and leaves a plain history. Returns
+ * the names of those that dex did not write.
  */
-export function takeFiles(path: string, files: KeptFiles): string[] {
+export function takeFiles(path: string, files: BackupDatabases): string[] {
   const db = openSqlite(path)
   try {
     distrustSchema(db)
@@ -119,7 +119,7 @@ export function takeFiles(path: string, files: KeptFiles): string[] {
   }
 }
 
-/** False for what is no database that dex wrote. It gets its name only once it is complete. */
+/** False if dex did not write this database. The file gets its name only once it is complete. */
 function putInPlace(data: unknown, place: string, migrations: Migrations): boolean {
   const arriving = `${place}.restored`
   removeDatabase(arriving)
@@ -135,7 +135,7 @@ function putInPlace(data: unknown, place: string, migrations: Migrations): boole
   }
 }
 
-/** Makes a database one file, without a log beside it, so that it can get another name. */
+/** Merges a database's log into the database, so that a single file can be renamed. */
 export function makeOneFile(path: string): "done" | "in use" | "damaged" {
   let db: Db | undefined
   try {

@@ -1,12 +1,12 @@
 import type { Db } from "../sqlite/database.ts"
 import { rowQuery } from "../sqlite/typed-query.ts"
 import { numberOfLine, packBlock, readBlock } from "./codec.ts"
-import { isSound, rowSum } from "./rot/sums.ts"
+import { isIntact, rowSum } from "./rot/sums.ts"
 import type { MessageWrite } from "./store.ts"
 
 const CHUNK_CHARS = 128 << 10
 
-/** A message with the chunk its body is in; -1 until it is given one. */
+/** A message and the chunk that contains its body; -1 until one is assigned. */
 export type Placed = { number: number; line: string; chunk: number; old?: { line: string } }
 
 export function bodyLine(number: number, { model, usage, parts, effects }: MessageWrite): string {
@@ -14,19 +14,19 @@ export function bodyLine(number: number, { model, usage, parts, effects }: Messa
 }
 const BODY_BLOCK = { conversation_id: "integer", chunk: "integer", data: "blob", sum: "integer?" } as const
 
-/** Every message's body line, by number; without those of damaged blocks. */
+/** Every message's body line by number, except those in damaged blocks. */
 export function loadLines(db: Db, id: number): Map<number, string> {
   const lines = new Map<number, string>()
   const blocks = rowQuery(db, "select * from body where conversation_id = ?", BODY_BLOCK).iterate(id)
   for (const block of blocks) {
-    // A block whose key is damaged may be another conversation's.
-    if (block.conversation_id !== id || !isSound("body", block)) continue
+    // A block with a damaged key may belong to another conversation.
+    if (block.conversation_id !== id || !isIntact("body", block)) continue
     for (const line of readBlock(block.data) ?? []) lines.set(numberOfLine(line), line)
   }
   return lines
 }
 
-/** Rewrites the chunks that hold something new, changed or gone; new messages go into the last one until it is full. */
+/** Rewrites the chunks with new, changed or deleted messages. New messages are added to the last chunk until it is full. */
 export function saveBodies(db: Db, id: number, messages: Placed[], gone: { chunk: number }[]): void {
   const byChunk = Map.groupBy(
     messages.filter((message) => message.chunk >= 0),

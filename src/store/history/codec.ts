@@ -1,26 +1,28 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib"
 
-/** Larger pieces compress better (0.40 of the text part by part, 0.25 in 64 kB pieces) and cost more to read one of. */
+/**
+ * Larger blocks compress better (to 0.40 of the text part by part, to 0.25 in 64 kB blocks), but reading one message costs more.
+ */
 const BLOCK_CHARS = 64 << 10
-/** A block never holds more than one piece past its size, and a piece is at most a few megabytes. */
+/** A block exceeds its size by at most one line, and a line has at most a few megabytes. */
 export const MAX_BLOCK_BYTES = 256 << 20
 
-/** JSON lines, compressed. */
+/** Compressed JSON lines. */
 export type Block = { lines: number; bytes: number; data: Buffer }
 
-/** Packs JSON lines into blocks of about `blockChars` each. Order is kept. */
+/** Packs JSON lines into blocks of about `blockChars` each, in order. */
 export function packLines(lines: Iterable<string>, blockChars = BLOCK_CHARS): Block[] {
   const blocks: Block[] = []
-  let held: string[] = []
+  let pending: string[] = []
   let chars = 0
   const flush = () => {
-    if (held.length === 0) return
-    blocks.push(packBlock(held))
-    held = []
+    if (pending.length === 0) return
+    blocks.push(packBlock(pending))
+    pending = []
     chars = 0
   }
   for (const line of lines) {
-    held.push(line)
+    pending.push(line)
     chars += line.length
     if (chars >= blockChars) flush()
   }
@@ -28,7 +30,7 @@ export function packLines(lines: Iterable<string>, blockChars = BLOCK_CHARS): Bl
   return blocks
 }
 
-/** The checksum is four bytes of the block: of 1,440 blocks with one bit flipped, 901 gave other text without it. */
+/** The checksum adds four bytes per block. Without it, 901 of 1,440 blocks with one flipped bit decoded to different text. */
 const PACKING = { params: { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_checksumFlag]: 1 } }
 
 export function packBlock(lines: string[]): Block {
@@ -36,7 +38,7 @@ export function packBlock(lines: string[]): Block {
   return { lines: lines.length, bytes: plain.length, data: zstdCompressSync(plain, PACKING) }
 }
 
-/** Line by line: joined first, one character beyond Latin-1 would make the whole block slow to encode (3 × measured). */
+/** Encodes line by line: in a joined string, one character beyond Latin-1 makes encoding the block 3 × slower (measured). */
 function encode(lines: string[]): Buffer {
   const most = lines.reduce((sum, line) => sum + line.length * 3 + 1, 0)
   const bytes = Buffer.allocUnsafe(most)
@@ -48,20 +50,20 @@ function encode(lines: string[]): Buffer {
   return bytes.subarray(0, end)
 }
 
-/** Most blocks come out in one piece: in Node's pieces of 16 kB it takes a quarter longer. */
+/** With this size most blocks are decompressed in one chunk. Node's 16 kB chunks take a quarter longer. */
 const UNPACKING = { maxOutputLength: MAX_BLOCK_BYTES, chunkSize: 160 << 10 }
 
-/** Throws where the bytes are not what was written. */
+/** Throws if the bytes are not those that were written. */
 export function unpackBlock(data: Uint8Array): string[] {
   return unpackBytes(data).toString("utf8").split("\n")
 }
 
-/** The same bytes, without decoding them. */
+/** Like `unpackBlock`, without decoding the text. */
 export function unpackBytes(data: Uint8Array): Buffer {
   return zstdDecompressSync(data, UNPACKING)
 }
 
-/** Undefined where the bytes are not what was written, or more lines than `most`. */
+/** Undefined if the bytes are not those that were written, or if there are more than `most` lines. */
 export function readBlock(data: Uint8Array, most = Number.POSITIVE_INFINITY): string[] | undefined {
   const plain = plainOf(data)
   return plain && (most === Number.POSITIVE_INFINITY || linesOf(plain) <= most)
@@ -79,11 +81,11 @@ function plainOf(data: Uint8Array): Buffer | undefined {
   try {
     return unpackBytes(data)
   } catch {
-    return undefined // which of zstd's many ways to say that it is damaged does not matter
+    return undefined // zstd has many errors for damaged data; the difference does not matter here
   }
 }
 
-/** The line of one message in a body block, without decoding the others. Undefined where it cannot be read. */
+/** The line of one message in a body block, without decoding the others. Undefined if it cannot be read. */
 export function lineOfMessage(data: Uint8Array, number: number): string | undefined {
   const plain = plainOf(data)
   if (!plain) return undefined
@@ -95,7 +97,6 @@ export function lineOfMessage(data: Uint8Array, number: number): string | undefi
   return plain.toString("utf8", start, end === -1 ? plain.length : end)
 }
 
-/** Every line of a body block begins with its message's number: `{"n":12,…`. */
 export function numberOfLine(line: string): number {
   return Number.parseInt(line.slice(5, 16), 10)
 }

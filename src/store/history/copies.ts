@@ -9,9 +9,9 @@ import type { MessageWrite } from "./store.ts"
 import { isForgotten } from "./tombstones.ts"
 
 /**
- * A fork or a resume copies a prefix of another conversation: the same keys in both. The conversation whose file is
- * older is the original; in the other the messages are marked as copies, so that they are found and counted once.
- * `uncounted`: how many messages, of either, were counted before and are not any more.
+ * A fork or a resumed conversation begins with a copy of another one, with the same message keys. The conversation with the older
+ * file is the original. In the other one, those messages are flagged as copies, so that they are found and counted once.
+ * `uncounted`: the number of messages, in either, that were counted before and no longer are.
  */
 export function flagCopies(
   db: Db,
@@ -57,7 +57,7 @@ export function flagCopies(
   return { forkOf: forkOf?.id, uncounted }
 }
 
-/** The conversations that share a prompt with one of these, themselves among them. */
+/** The conversations that share a prompt with one of these, including these. */
 export function sharersOf(db: Db, refs: Ref[]): number[] {
   const find = valueQuery(
     db,
@@ -72,19 +72,19 @@ export function sharersOf(db: Db, refs: Ref[]): number[] {
 }
 
 /**
- * Where the original was forgotten, the oldest copy that is left counts and is found in its place, and nothing names the
- * forgotten one any more. Of the given conversations, those that are gone are passed over.
+ * After an original was forgotten: the oldest remaining copy is counted and found instead, and nothing refers to the forgotten
+ * conversation any more. Ignores conversations that no longer exist.
  */
 export function countAgain(db: Db, ids: number[]): void {
   const find = rowQuery(db, "select source, fork_of from conversation where id = ?", {
     source: "text",
     fork_of: "text?",
   })
-  const left = ids.flatMap((id) => {
+  const remaining = ids.flatMap((id) => {
     const row = find.get(id)
     return row ? [{ id, ...row }] : []
   })
-  for (const { id, source, fork_of } of left) {
+  for (const { id, source, fork_of } of remaining) {
     db.prepare("update message set flags = flags & ~4 where conversation_id = ? and flags & 4").run(id)
     if (fork_of !== null && isForgotten(db, source, fork_of))
       db.prepare("update conversation set fork_of = null where id = ?").run(id)
@@ -93,7 +93,7 @@ export function countAgain(db: Db, ids: number[]): void {
     key: "blob",
     flags: "integer",
   })
-  for (const { id, source } of left) {
+  for (const { id, source } of remaining) {
     const copies = flagCopies(db, source, id, messages.all(id))
     db.prepare("update conversation set fork_of = ifnull(fork_of, ?) where id = ?").run(copies?.forkOf ?? null, id)
     refreshUsage(db, id)
@@ -101,14 +101,13 @@ export function countAgain(db: Db, ids: number[]): void {
   }
 }
 
-/** The numbers of the messages that were copied from another conversation. */
 export function copiedIn(db: Db, id: number): Set<number> {
   return new Set(
     valueQuery(db, "select number from message where conversation_id = ? and flags & 4", "integer").all(id),
   )
 }
 
-/** Only now some of its messages turned out to be copies: their tokens count where they were spent. */
+/** For a conversation whose messages turned out to be copies: their tokens count only in the original. */
 function refreshUsage(db: Db, id: number): void {
   const counted = valueQuery(
     db,

@@ -4,7 +4,7 @@ import { totalUsage } from "../../core/usage.ts"
 import type { ConversationWrite, MessageWrite } from "./store.ts"
 import type { RowIn } from "./tables.ts"
 
-/** What a conversation's row says of it as a whole. */
+/** The columns of a conversation's row that describe the conversation. */
 export type Facts = Omit<
   RowIn<"conversation">,
   "id" | "source" | "native_id" | "copied_count" | "change_seq" | "held" | "sum"
@@ -20,7 +20,7 @@ export function factsOf(
   forkOf: string | undefined,
 ): Facts {
   const live = conversation.messages.filter((message) => !message.superseded)
-  // Where the source has none of it any more, what was kept is all that there is to read.
+  // If the source no longer has any of it, the stored messages are all there is to show.
   const shown = live.length > 0 ? live : conversation.messages
   const times = shown.flatMap((message) => (message.at === undefined ? [] : [message.at]))
   const models = [...new Set(shown.flatMap((message) => (message.model === undefined ? [] : [message.model])))]
@@ -50,7 +50,7 @@ export function factsOf(
   }
 }
 
-/** What one unit says of a conversation as a whole. */
+/** Facts that come from a single unit, even if several units contain the conversation. */
 export const NAMING_FACTS = [
   "unit_id",
   "authority",

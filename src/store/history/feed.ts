@@ -11,7 +11,7 @@ export function nextChange(db: Db): number {
   ).get()!
 }
 
-/** Counts the copies, and takes the next place in the feed of changes, which it returns. */
+/** Counts the copies and assigns the next number in the feed of changes, which it returns. */
 export function refreshCounts(db: Db, id: number): number {
   const seq = nextChange(db)
   db.prepare(
@@ -28,7 +28,7 @@ function latestChange(db: Db): number {
   return Number(metaValue(db, "change_seq") ?? 0)
 }
 
-/** What changed after a token. Deletions are changes too; a token from another history, or the future, means rebuild. */
+/** Changes after a token, including deletions. A token from another history or from the future means rebuild. */
 export function changes(db: Db, historyId: string, after: string | undefined, limit: number): Changes {
   const [id, seqText] = after?.split("@") ?? [historyId, "0"]
   const seq = Number(seqText)

@@ -1,11 +1,11 @@
-/** What the store knows of a message besides its words. Written to disk: a number is never given a second meaning. */
+/** A message's flags. They are written to disk, so a number never gets a second meaning. */
 export const FLAG = {
-  /** The person went back, and this branch was left. */
+  /** On a branch that the person left. */
   abandoned: 1,
-  /** The source once held it and was rewritten without it. */
+  /** The source contained it once and was rewritten without it. */
   superseded: 2,
-  /** A fork's copy of a message that another conversation holds. */
+  /** A fork's copy of a message that another conversation contains. */
   copied: 4,
-  /** Holds words that a person typed. */
+  /** Contains words that a person typed. */
   prompt: 8,
 } as const

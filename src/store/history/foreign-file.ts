@@ -8,16 +8,16 @@ import { pragmaValue, valueQuery } from "../sqlite/typed-query.ts"
 import { MAX_BLOCK_BYTES, unpackBytes } from "./codec.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
 
-// A database that somebody brings: a backup, another machine's history. It may be damaged, or made to do harm. SQLite runs
-// code that is part of a file's schema (triggers, views, generated columns, expressions in indexes and checks), so nothing
-// but the schema is read until that is known to be exactly what dex itself writes.
+// Databases that a user brings: a backup, another machine's history. Such a file may be damaged or malicious. SQLite runs code
+// that is part of a file's schema (triggers, views, generated columns, expressions in indexes and checks), so only the schema is
+// read until it is known to be exactly what dex writes.
 
 /** Other databases of dex, complete, as rows of a backup. */
 export const KEPT_FILES = "create table if not exists kept_file (name text primary key, data blob not null)"
 
 /**
- * Copies a database and its log to where only its owner can read them. SQLite never opens the original. A rollback journal
- * stays behind: dex writes none, and one can name any other file of this machine, which SQLite then deletes.
+ * Copies a database and its log to a place that only the owner can read. SQLite never opens the original. A rollback journal is
+ * not copied: dex writes none, and a journal can name any other file of this machine, which SQLite then deletes.
  */
 export function copyForeign(file: string, to: string): void {
   try {
@@ -30,12 +30,11 @@ export function copyForeign(file: string, to: string): void {
   }
 }
 
-/** Opens a history that somebody brings, once its schema is known to be dex's own. `name` is what messages call it. */
+/** Opens a history that a user brought, after checking that its schema is dex's own. Messages call it `name`. */
 export function openForeignHistory(path: string, name: string, options: { readonly?: boolean } = {}): Db {
   return openForeign(path, name, HISTORY_MIGRATIONS, options)
 }
 
-/** The same for any database of dex, by its migrations. */
 function openForeign(path: string, name: string, migrations: Migrations, options: { readonly?: boolean } = {}): Db {
   if (statSync(path).size === 0) throw new DexError("not_a_history", `${name} is empty: it is not a history of dex.`)
   let db: Db | undefined
@@ -57,7 +56,7 @@ function openForeign(path: string, name: string, migrations: Migrations, options
   }
 }
 
-/** Reads nothing but the version number and the text of the schema. */
+/** Reads only the version number and the text of the schema. */
 function requireOwnSchema(db: Db, name: string, migrations: Migrations): void {
   const version = pragmaValue(db, "user_version", "integer")
   if (version > migrations.length)
@@ -87,7 +86,7 @@ function notOurs(name: string, error?: unknown): DexError {
   )
 }
 
-/** Throws a DexError where it has none: then nothing says which history it is. */
+/** Throws a DexError if there is no id, because then the history cannot be identified. */
 export function historyIdIn(db: Db, name: string): string {
   const id = db.prepare("select value from meta where key = 'history_id'").pluck().get()
   if (typeof id !== "string" || id === "" || id.length > LONGEST_ID) throw notOurs(name)
@@ -96,23 +95,23 @@ export function historyIdIn(db: Db, name: string): string {
 
 const LONGEST_ID = 200
 
-/** Whether a file is a database of dex as this or an older version writes it. */
+/** Whether a file is a database of dex, as this or an older version writes it. */
 export function isOwnDatabase(path: string, migrations: Migrations): boolean {
   try {
     openForeign(path, path, migrations).close()
     return true
   } catch {
-    return false // damaged, or something else altogether
+    return false // damaged, or a different kind of file
   }
 }
 
-/** What dex keeps packs to a tenth or a fourth. A small file may be all alike. */
+/** dex's data compresses to between a tenth and a fourth. A small file may consist of repetitions. */
 const MOST_TIMES = 100
 const SMALL_BYTES = 256 << 20
 
 /**
- * Unpacks every block once, and returns how many there are. Those that cannot be unpacked are given to `onBroken`. Throws a
- * DexError once they are more, all together, than dex can have packed into a file of this size.
+ * Unpacks every block once and returns their number. Calls `onBroken` for each that cannot be unpacked. Throws a DexError if
+ * their total size exceeds what dex can have packed into a file of this size.
  */
 export function unpackAll(db: Db, path: string, name: string, onBroken: (error: unknown) => void): number {
   const most = SMALL_BYTES + MOST_TIMES * statSync(path).size

@@ -14,32 +14,32 @@ import {
 } from "../../core/schema.ts"
 import type { Usage } from "../../core/usage.ts"
 
-// Which values of a file that somebody brought can be what dex wrote. SQLite keeps any type in any column, so each is
-// looked at before it is used. Nothing here throws.
+// Checks of the values in a file that a user brought. SQLite stores any type in any column, so each value is checked before it is
+// used. Nothing here throws.
 
-/** A path, a key, an id: longer than any system allows. */
+/** For paths, keys and ids: longer than any system allows. */
 const LONGEST_NAME = 8_192
 const LONGEST_ID = 512
 const LONGEST_TEXT = 64 << 20
 const MOST_ITEMS = 100_000
-/** What a ref can name. */
+/** The highest message number that a ref can express. */
 const LAST_NUMBER = 999_999_999
 
-/** Text of a person or a program that names something: without control characters, and not endless. */
+/** A name without control characters and of limited length. */
 export function cleanName(value: unknown): string | undefined {
   return typeof value === "string" && value.length <= LONGEST_NAME && !/[\x00-\x08\x0b-\x1f\x7f]/.test(value)
     ? value
     : undefined
 }
 
-/** What an agent calls a conversation. It ends up in refs, and must not lead out of a folder. */
+/** An agent's id of a conversation. It becomes part of refs and must not lead out of a folder. */
 export function cleanId(value: unknown): string | undefined {
   const name = cleanName(value)
   if (name === undefined || name === "" || name.length > LONGEST_ID) return undefined
   return /[\s#]|(^|[/\\])\.\.?([/\\]|$)/.test(name) ? undefined : name
 }
 
-/** A folder, as agents write them: from the root of a disk. */
+/** An absolute path, as agents write them. */
 export function absoluteFolder(value: unknown): string | undefined {
   const name = cleanName(value)
   return name !== undefined && /^(\/|[A-Za-z]:[\\/]|\\\\)/.test(name) ? name : undefined
@@ -53,25 +53,25 @@ export function timeIn(value: unknown): number | undefined {
   return isTime(value) ? Math.round(value) : undefined
 }
 
-export function wholeCount(value: unknown, most = Number.MAX_SAFE_INTEGER): number | undefined {
+export function nonNegativeInteger(value: unknown, most = Number.MAX_SAFE_INTEGER): number | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= most ? value : undefined
 }
 
 export function messageNumber(value: unknown): number | undefined {
-  const count = wholeCount(value, LAST_NUMBER)
+  const count = nonNegativeInteger(value, LAST_NUMBER)
   return count === 0 ? undefined : count
 }
 
 const KEY_BYTES = 12
 
-/** The hash that names a native record. */
+/** The hash that identifies a native record. */
 export function recordKey(value: unknown): Buffer | undefined {
   return Buffer.isBuffer(value) && value.length === KEY_BYTES ? value : undefined
 }
 
 const KINDS: readonly Kind[] = ["person", "subagent", "automation", "dex"]
 
-/** Only what is filed among the notes is a note. Older versions of dex called them otherwise. */
+/** Only conversations stored with the notes are notes. Older versions of dex used a different kind for them. */
 export function knownKind(value: unknown, isAmongNotes: boolean): Kind | undefined {
   return isAmongNotes && value === "note" ? "note" : KINDS.find((kind) => kind === value)
 }
@@ -86,17 +86,18 @@ export function titleFrom(value: unknown): Title["from"] | undefined {
   return TITLE_FROM.find((from) => from === value)
 }
 
-/** A JSON list of names; what is no name in it is left out. Undefined for anything else. */
+/** A JSON list of names, without items that are not names. Undefined for anything else. */
 export function namesIn(value: unknown): string[] | undefined {
   const list = parsedJson(value)
   if (!Array.isArray(list) || list.length > MOST_ITEMS) return undefined
   return list.flatMap((item) => cleanName(item) ?? [])
 }
 
-/** How often each: `{"token": 3}`. */
+/** Counts by name: `{"token": 3}`. */
 export function countsIn(value: unknown): Record<string, number> | undefined {
   const counts = parsedJson(value)
-  if (!isRecord(counts) || Object.values(counts).some((count) => wholeCount(count) === undefined)) return undefined
+  if (!isRecord(counts) || Object.values(counts).some((count) => nonNegativeInteger(count) === undefined))
+    return undefined
   return counts as Record<string, number>
 }
 
@@ -105,7 +106,7 @@ export function skippedIn(value: unknown): { reason: string; where: string }[] |
   return "ok" in list ? list.ok : undefined
 }
 
-/** Undefined where it is not JSON; then nothing else is either. */
+/** Undefined if it is not JSON or nested too deeply. */
 export function parsedJson(value: unknown): unknown {
   if (typeof value !== "string" || value.length > LONGEST_TEXT) return undefined
   try {
@@ -123,7 +124,7 @@ export function recordIn(line: string): RawRecord | undefined {
 }
 
 const ORIGINS = ["person", "agent", "local_tool", "web", "injected", "document"] as const
-/** What a later dex keeps beside them is no reason to lose a message. */
+/** Fields that a newer dex adds are no reason to lose a message. */
 const open = (fields: Record<string, Schema>): Schema => ({ ...object(fields), additionalProperties: true })
 const HUNK = open({
   path: text(),
@@ -172,10 +173,10 @@ const EFFECTS: Record<Effect["type"], Schema> = {
   pull_request: open({ type: text(), url: text() }),
 }
 
-/** Of what no answer of a model ever used or cost as much. */
+/** More than any model's answer ever used or cost. */
 const MOST_TOKENS = 1e12
 
-/** A message's content as it is stored. Undefined where its parts are wrong; `dropped` names what else was. */
+/** A message's stored content. Undefined if its parts are invalid; `dropped` names the other invalid fields. */
 export function bodyIn(
   record: RawRecord,
 ): (Pick<Message, "model" | "parts" | "effects" | "usage"> & { dropped: string[] }) | undefined {

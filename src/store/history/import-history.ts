@@ -17,18 +17,18 @@ import {
   knownRole,
   messageNumber,
   namesIn,
+  nonNegativeInteger,
   parsedJson,
   recordIn,
   recordKey,
   skippedIn,
   timeIn,
   titleFrom,
-  wholeCount,
 } from "./foreign-values.ts"
 import { keyText } from "./merge.ts"
 import { markPrivate } from "./private-folders.ts"
-import type { Stored } from "./rot/sound.ts"
-import { isSound } from "./rot/sums.ts"
+import type { Stored } from "./rot/checked-rows.ts"
+import { isIntact } from "./rot/sums.ts"
 import type {
   ConversationWrite,
   ImportOptions,
@@ -40,28 +40,26 @@ import type {
 import type { MessageTableRow } from "./write-conversation.ts"
 import { writeUnit } from "./write-unit.ts"
 
-/** A row of a file that somebody brought: any type may be in any column. */
-/** What somebody else wrote: any column may contain anything. */
+/** A row of a file that a user brought: any column may contain any type. */
 type ForeignRow = Stored
 
-/** Counts what is left out, by what it is. */
+/** Counts what is left out, by description. */
 type LeaveOut = (what: string, count?: number) => void
 
 type Import = { db: Db; other: Db; otherId: string; options: ImportOptions; leaveOut: LeaveOut }
 
 /**
- * Merges another history into this one, unit by unit, each in one transaction. A unit from elsewhere has a key of its
- * own and counts as archived, so what it says is merged by message key with what is here, and importing the same history
- * again changes nothing. It only adds: nothing that is here is replaced, renamed or made less private. Every value is
- * checked, and what cannot be what dex wrote is counted and left out. Documents stay where they are: their files are there
- * to be read.
+ * Merges another history into this one, unit by unit, each in one transaction. An imported unit has a key of its own and counts
+ * as archived, so its messages are merged by message key with those that are here, and importing the same history again changes
+ * nothing. An import only adds: nothing that is here is replaced, renamed or made less private. Every value is checked; values
+ * that dex cannot have written are counted and left out. Documents are not imported: their files are there to be read.
  */
 export function mergeHistory(db: Db, other: Db, options: ImportOptions): ImportReport {
   const wrong = new Map<string, number>()
   const leaveOut: LeaveOut = (what, count = 1) => void wrong.set(what, (wrong.get(what) ?? 0) + count)
   const report = { conversations: 0, messages: 0, forgotten: 0, notes: 0 }
   const work: Import = { db, other, otherId: historyIdIn(other, "The file"), options, leaveOut }
-  // Before any conversation: an import that is stopped halfway must not leave one of a private project to be read elsewhere.
+  // Before any conversation, so that an interrupted import leaves no conversation of a private project visible elsewhere.
   if (options.privateProjects.length > 0)
     inTransaction(db, () => markPrivate(db, options.privateProjects, true, { platform: process.platform }))
   const ids = valueQuery(
@@ -88,8 +86,8 @@ export function mergeHistory(db: Db, other: Db, options: ImportOptions): ImportR
 }
 
 /**
- * The projects of a history that somebody brought. One whose row is damaged, or whose mark is anything but 0, counts as
- * private: an import must not open it.
+ * The projects of a history that a user brought. A project counts as private if its row is damaged or its flag is anything but 0,
+ * so that an import never makes one public.
  */
 export function projectsIn(other: Db): ProjectIdentity[] {
   const rows = other.prepare<unknown[], ForeignRow>("select * from project order by path").all()
@@ -97,7 +95,7 @@ export function projectsIn(other: Db): ProjectIdentity[] {
     const path = absoluteFolder(row.path)
     if (path === undefined) return []
     const [git_remote, root_commit] = [cleanName(row.git_remote), cleanName(row.root_commit)]
-    const isPrivate = row.private !== 0 || !isSound("project", row)
+    const isPrivate = row.private !== 0 || !isIntact("project", row)
     return [
       {
         path,
@@ -119,7 +117,7 @@ function unitWrite(work: Import, unit: ForeignRow): UnitWrite | undefined {
   const key = cleanName(unit.key)
   const [path, stamp, cursor] = [cleanName(unit.path), cleanName(unit.stamp), boundedText(unit.cursor)]
   const [bornAt, modifiedAt] = [timeIn(unit.born_at), timeIn(unit.modified_at)]
-  const version = wholeCount(unit.connector_version)
+  const version = nonNegativeInteger(unit.connector_version)
   const [skipped, unknown, redactions] = [skippedIn(unit.skipped), countsIn(unit.unknown), countsIn(unit.redactions)]
   if (
     !key ||
@@ -161,12 +159,15 @@ function unitWrite(work: Import, unit: ForeignRow): UnitWrite | undefined {
   }
 }
 
-/** What a message says of a value that is wrong: enough to recognise it. */
+/** Shortens a wrong value for a message, so that it can be recognised. */
 function shown(value: unknown): string {
   return JSON.stringify(String(value).slice(0, 40))
 }
 
-/** What was imported there keeps the name of the history it came from, or two machines would hand it on for ever. */
+/**
+ * An imported unit keeps the name of the history it first came from; otherwise two machines would pass it back and forth for
+ * ever.
+ */
 function importedKey(key: string, otherId: string): string {
   return key.includes("#from-") ? key : `${key}#from-${hash("sha256", otherId).slice(0, 12)}`
 }
@@ -177,7 +178,7 @@ function redacted({ redact }: ImportOptions, text: string): string {
 
 const RAW_BLOCK_CHARS = 256 << 10
 
-/** A unit's kept records, redacted. Undefined where some cannot be read: then none of them can stand for the whole. */
+/** A unit's stored records, redacted. Undefined if some cannot be read: an incomplete set is not used. */
 function recordsIn({ other, options, leaveOut }: Import, unitId: number, kind: number): Block[] | undefined {
   const rows = other
     .prepare("select data from raw where unit_id = ? and kind = ? order by seq")
@@ -200,7 +201,7 @@ function recordsIn({ other, options, leaveOut }: Import, unitId: number, kind: n
   return blocks
 }
 
-/** No block that dex packs has nearly as many. */
+/** Far more than any block that dex packs. */
 const MOST_LINES = 1_000_000
 
 function linesIn(data: unknown): string[] | undefined {
@@ -224,7 +225,7 @@ function conversationsIn(work: Import, unitId: number, source: string): Conversa
   })
 }
 
-/** What only describes a conversation: a wrong one of them is left out, and the conversation is taken. */
+/** Columns that only describe a conversation: a wrong value is left out, and the conversation is imported. */
 const DESCRIPTIONS = {
   git_branch: cleanName,
   git_remote: cleanName,
@@ -241,7 +242,7 @@ function conversationIn(work: Import, row: ForeignRow, unitId: number, source: s
   const { options, leaveOut } = work
   const id = cleanId(row.native_id)
   const kind = knownKind(row.kind, source === options.notes)
-  const [cwds, authority] = [namesIn(row.cwds), wholeCount(row.authority)]
+  const [cwds, authority] = [namesIn(row.cwds), nonNegativeInteger(row.authority)]
   if (id === undefined || !kind || !cwds || authority === undefined) {
     leaveOut("conversations whose record is wrong")
     return undefined
@@ -255,7 +256,7 @@ function conversationIn(work: Import, row: ForeignRow, unitId: number, source: s
     else if (row[name] !== null)
       leaveOut(name.endsWith("_at") ? "times that no clock shows" : "descriptions that are wrong")
   }
-  // Without a folder that can be one, nobody could say where it may be shown.
+  // Without a valid folder it is unclear in which project the conversation may be shown.
   if (row.project_id !== null && described.project === undefined) {
     leaveOut("conversations whose project is not known")
     return undefined
@@ -268,11 +269,11 @@ function conversationIn(work: Import, row: ForeignRow, unitId: number, source: s
     title: title !== undefined && from ? ({ text: redacted(options, title), from } satisfies Title) : undefined,
     ...(options.redact({ ...described, cwds }) as { cwds: string[] }),
     parent,
-    ...besideWhatIsHere(work, source, id, { authority, messages }),
+    ...fitToStored(work, source, id, { authority, messages }),
   }
 }
 
-/** Whoever climbs from a subagent to its parents must arrive. */
+/** Following a subagent to its parents must come to an end. */
 const MOST_PARENTS = 100
 
 function parentIn({ other, leaveOut }: Import, row: ForeignRow, source: string): ConversationWrite["parent"] {
@@ -292,45 +293,45 @@ function parentIn({ other, leaveOut }: Import, row: ForeignRow, source: string):
   return { id, call_id }
 }
 
-type Brought = Pick<ConversationWrite, "authority" | "messages">
+type ImportedContent = Pick<ConversationWrite, "authority" | "messages">
 
 /**
- * The authority is never above what is here: of two authorities the higher one replaces the other's messages, and an import only
- * adds. Lowered, its messages are merged with those of a source that may name them differently, as a prompt log does, so what would be
- * shown twice is left out.
+ * The authority is never above that of the stored conversation: the higher of two authorities replaces the other's messages, and
+ * an import only adds. With the lowered authority its messages are merged with those of a source that may use other keys, such as
+ * a prompt log, so messages that would be shown twice are left out.
  */
-function besideWhatIsHere({ db }: Import, source: string, id: string, brought: Brought): Brought {
+function fitToStored({ db }: Import, source: string, id: string, imported: ImportedContent): ImportedContent {
   const here = db
     .prepare("select id, authority from conversation where source = ? and native_id = ?")
     .get(source, id) as { id: number; authority: number } | undefined
-  if (!here || brought.authority <= here.authority) return brought
-  return { authority: here.authority, messages: withoutRepeats(db, here.id, brought.messages) }
+  if (!here || imported.authority <= here.authority) return imported
+  return { authority: here.authority, messages: withoutRepeats(db, here.id, imported.messages) }
 }
 
-/** Leaves out what is here word for word under another key: one for one, the closest in time. */
-function withoutRepeats(db: Db, id: number, brought: MessageWrite[]): MessageWrite[] {
+/** Leaves out messages that are stored word for word under another key, one for one, closest in time first. */
+function withoutRepeats(db: Db, id: number, imported: MessageWrite[]): MessageWrite[] {
   const rows = db.prepare("select number, key, role, flags, at from message where conversation_id = ?").all(id) as Pick<
     MessageTableRow,
     "number" | "key" | "role" | "flags" | "at"
   >[]
-  const [here, theirs] = [new Set(rows.map(keyText)), new Set(brought.map(({ stored }) => keyText(stored!)))]
+  const [here, theirs] = [new Set(rows.map(keyText)), new Set(imported.map(({ stored }) => keyText(stored!)))]
   const unknown = Map.groupBy(
-    brought.filter(({ stored }) => !here.has(keyText(stored!))),
-    (message) => saidIn(message.role, message),
+    imported.filter(({ stored }) => !here.has(keyText(stored!))),
+    (message) => contentKey(message.role, message),
   )
   const lines = loadLines(db, id)
   const repeats = new Set<MessageWrite>()
   for (const { number, key, role, flags, at } of rows) {
     const line = lines.get(number)
     if (line === undefined || theirs.has(keyText({ key })) || (flags & FLAG.superseded) !== 0) continue
-    const same = (unknown.get(saidIn(role, JSON.parse(line))) ?? []).filter((message) => !repeats.has(message))
+    const same = (unknown.get(contentKey(role, JSON.parse(line))) ?? []).filter((message) => !repeats.has(message))
     const distance = (message: MessageWrite) => Math.abs((message.at ?? 0) - (at ?? 0))
     if (same.length > 0) repeats.add(same.reduce((a, b) => (distance(b) < distance(a) ? b : a)))
   }
-  return brought.filter((message) => !repeats.has(message))
+  return imported.filter((message) => !repeats.has(message))
 }
 
-function saidIn(
+function contentKey(
   role: Role,
   { model, parts, effects = [], usage }: Pick<MessageWrite, "model" | "parts" | "effects" | "usage">,
 ): string {
@@ -351,7 +352,7 @@ function messagesIn({ other, options, leaveOut }: Import, row: ForeignRow, unitI
       messageNumber(stored.number),
       recordKey(stored.key),
       knownRole(stored.role),
-      wholeCount(stored.flags, ALL_FLAGS),
+      nonNegativeInteger(stored.flags, ALL_FLAGS),
     ]
     const record = number === undefined ? undefined : recordIn(lines.get(number) ?? "")
     const body = record && bodyIn(options.redact(record))
@@ -383,7 +384,6 @@ const ALL_FLAGS = Object.values(FLAG).reduce<number>((all, one) => all | one, 0)
 /** Larger than any conversation that dex reads at once. */
 const MOST_CHARS = 400e6
 
-/** Every message's body line, by number. */
 function bodiesIn(other: Db, id: unknown, leaveOut: LeaveOut): Map<number, string> {
   const lines = new Map<number, string>()
   let chars = 0
@@ -391,8 +391,8 @@ function bodiesIn(other: Db, id: unknown, leaveOut: LeaveOut): Map<number, strin
     .prepare<unknown[], ForeignRow>("select * from body where conversation_id = ? order by chunk")
     .iterate(id)
   for (const row of rows) {
-    const block = isSound("body", row) ? linesIn(row.data) : undefined
-    if (!block) continue // its messages are counted: they have no text
+    const block = isIntact("body", row) ? linesIn(row.data) : undefined
+    if (!block) continue // its messages are counted as damaged, because they have no text
     chars += block.reduce((sum, line) => sum + line.length, 0)
     if (chars > MOST_CHARS) {
       leaveOut("conversations that are too large")

@@ -4,17 +4,17 @@ import { copyPrivately } from "../../core/copy-file.ts"
 import { isoDate } from "../../core/dates.ts"
 import { removeDatabase } from "../sqlite/database.ts"
 
-// `dex backup --restore --replace` keeps the history that was there, under a name with the day: history-until-2026-11-03.db.
+// `dex restore --replace` keeps the previous history, under a name with the date: history-until-2026-11-03.db.
 
-/** Where a history that is about to take another one's place is prepared. */
+/** The path at which a new history is prepared before it replaces the current one. */
 export function arrivingOf(history: string): string {
   return `${history}.restored`
 }
 
 /**
- * Puts a prepared history in the place of the one that is there, if any, and returns the new name of that one. Nobody has
- * either of them open. At every instant there is a complete history in the place: the old one gets its second name first,
- * and the new one then replaces it in one step. Only one that is damaged still has a log, which goes with it.
+ * Replaces the current history, if any, with a prepared one, and returns the new name of the old one. Neither may be open. A
+ * complete history is in place at every instant: the old one first gets its second name, then the new one replaces it in one
+ * step. Only a damaged history still has a log, which is renamed with it.
  */
 export function putInPlaceOf(history: string, now: number): string | undefined {
   const arriving = arrivingOf(history)
@@ -23,12 +23,12 @@ export function putInPlaceOf(history: string, now: number): string | undefined {
     return undefined
   }
   const kept = freeName(history, now)
-  giveWay(history, kept)
+  giveSecondName(history, kept)
   renameSync(arriving, history)
   return kept
 }
 
-/** Those that restores kept, oldest name first. */
+/** The histories that restores kept, sorted by name. */
 export function keptHistories(history: string): string[] {
   const folder = dirname(history)
   if (!existsSync(folder)) return []
@@ -40,8 +40,8 @@ export function keptHistories(history: string): string[] {
 }
 
 /**
- * Undoes what a restore that was stopped left behind. To be called by the holder of sync.lock. A kept history that is still
- * the one in its place, under a second name, loses that name: opened under both names it would be damaged.
+ * Cleans up after an interrupted restore. The caller must have sync.lock. If a kept history is still the current one under a
+ * second name, that name is removed: opening a database under two names would damage it.
  */
 export function endRestore(history: string): void {
   removeDatabase(arrivingOf(history))
@@ -68,14 +68,14 @@ function freeName(history: string, now: number): string {
   }
 }
 
-/** Gives a database a second name, and its log with it, so that another one can replace it. */
-export function giveWay(database: string, name: string): void {
-  for (const end of ["", "-wal"]) if (existsSync(database + end)) nameAlso(database + end, name + end)
+/** Gives a database and its log a second name, so that another database can replace it. */
+export function giveSecondName(database: string, name: string): void {
+  for (const end of ["", "-wal"]) if (existsSync(database + end)) linkOrCopy(database + end, name + end)
   for (const end of ["-wal", "-shm"]) rmSync(database + end, { force: true })
 }
 
-/** A copy, on a disk that knows no second names. */
-function nameAlso(file: string, name: string): void {
+/** Falls back to a copy on a disk without hard links. */
+function linkOrCopy(file: string, name: string): void {
   try {
     linkSync(file, name)
   } catch {

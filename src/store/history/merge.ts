@@ -1,24 +1,24 @@
 import type { MessageWrite } from "./store.ts"
 
-/** A message of a conversation, and the unit that tells it. `key` is the stored hash. */
-export type Teller = { key: Buffer; message: MessageWrite; by: number }
+/** A message of a conversation and the unit (`by`) that contains it. `key` is the stored hash. */
+export type UnitMessage = { key: Buffer; message: MessageWrite; by: number }
 
 /**
- * Several units can tell one conversation (two roots, a copied or restored file): the result is all that any of them
- * tells, each message once. `told` is what one unit says now, `stored` what is kept of the others; both in order. Units
- * may tell the same messages in different orders: the one in `leading` counts, whichever was read first.
+ * Several units can contain one conversation (two roots, a copied or restored file). The result is the union of their messages,
+ * each once. `incoming` are the unit's current messages, `stored` those already stored from the others, both in order. If units
+ * disagree about the order, `leading` decides, regardless of which unit was read first.
  */
-export function mergeMessages<T extends Teller>(told: T[], stored: T[], leading: { key: Buffer }[]): T[] {
+export function mergeMessages<T extends UnitMessage>(incoming: T[], stored: T[], leading: { key: Buffer }[]): T[] {
   const rivals = new Map(stored.map((one) => [keyText(one), one]))
-  const mine = told.filter((one) => {
+  const mine = incoming.filter((one) => {
     const rival = rivals.get(keyText(one))
-    return !rival || saysMore(one.message, rival.message)
+    return !rival || hasMoreText(one.message, rival.message)
   })
   const won = new Set(mine.map(keyText))
   const others = stored.filter((one) => !won.has(keyText(one)))
   const all = [...mine, ...others]
   const live = new Map(all.filter(({ message }) => !message.superseded).map((one) => [keyText(one), one]))
-  // Where a unit places what its source no longer holds depends on when it lost it: here their own time does.
+  // A unit's position for a superseded message depends on when the source lost it, so these are sorted by their own time.
   const lost = all.filter(({ message }) => message.superseded)
   const first = leading.flatMap((one) => live.get(keyText(one)) ?? [])
   const named = new Set(first.map(keyText))
@@ -26,12 +26,12 @@ export function mergeMessages<T extends Teller>(told: T[], stored: T[], leading:
   return byTime(byTime(first, byTime(rest(mine), rest(others))), lost.sort(inTime))
 }
 
-function inTime(a: Teller, b: Teller): number {
+function inTime(a: UnitMessage, b: UnitMessage): number {
   return (a.message.at ?? 0) - (b.message.at ?? 0) || a.key.compare(b.key)
 }
 
-/** The same message cut short (a copy made while it was written, a rewritten file) never replaces the whole one. */
-function saysMore(a: MessageWrite, b: MessageWrite): boolean {
+/** A truncated version of a message (copied while it was written, or in a rewritten file) never replaces the complete one. */
+function hasMoreText(a: MessageWrite, b: MessageWrite): boolean {
   if (Boolean(a.superseded) !== Boolean(b.superseded)) return !a.superseded
   return textLength(a) > textLength(b)
 }
@@ -40,8 +40,8 @@ function textLength(message: MessageWrite): number {
   return message.parts.reduce((sum, part) => sum + part.text.length + 1, 0)
 }
 
-/** Two lists in their own orders become one: by time, where a message without one stands by the one before it. */
-function byTime<T extends Teller>(first: T[], second: T[]): T[] {
+/** Merges two ordered lists by time. A message without a time stays next to the one before it. */
+function byTime<T extends UnitMessage>(first: T[], second: T[]): T[] {
   if (second.length === 0) return first
   const [a, b] = [runningTimes(first), runningTimes(second)]
   const merged: T[] = []
@@ -53,12 +53,12 @@ function byTime<T extends Teller>(first: T[], second: T[]): T[] {
   return [...merged, ...first.slice(i)]
 }
 
-/** Of two at the same time the smaller key comes first, whichever was read first. */
-function isBefore(a: Teller, at: number, b: Teller, bt: number): boolean {
+/** Ties are broken by key, so the order in which units were read does not matter. */
+function isBefore(a: UnitMessage, at: number, b: UnitMessage, bt: number): boolean {
   return at === bt ? a.key.compare(b.key) < 0 : at < bt
 }
 
-function runningTimes(messages: Teller[]): number[] {
+function runningTimes(messages: UnitMessage[]): number[] {
   let latest = Number.NEGATIVE_INFINITY
   return messages.map(({ message }) => (latest = Math.max(latest, message.at ?? latest)))
 }

@@ -3,21 +3,21 @@ import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { refreshCounts } from "./feed.ts"
 import { metaValue } from "./read/meta.ts"
-import { parsed } from "./rot/sound.ts"
+import { parsed } from "./rot/checked-rows.ts"
 import { spellingsOf } from "./spellings.ts"
 
-// A conversation belongs to the project it began in. If it went on in a private one (cd, a second folder, a resume), all of
-// it belongs to that, with its subagents: so whatever goes by a conversation's project hides it. The project it began in is
+// A conversation belongs to the project in which it began. If it continued in a private one (cd, a second folder, a resume), all
+// of it belongs to the private one, with its subagents, so that every filter by project hides it. The first project is
 // remembered, for when the other one is no longer private.
 
-/** Whether a folder is in a project, as the disk says it: a worktree can be anywhere. */
+/** Whether a folder is in a project according to the disk: a worktree can be anywhere. */
 export type IsInProject = (folder: string, project: string) => boolean
 
 type Filing = { began: number | null; cwds: readonly string[]; projects?: readonly string[]; above?: number }
 
 /**
- * The project that a conversation belongs to: where it began, unless one of its folders is in a private project, or the
- * conversation that started it is (`above`). `projects` are those of its folders, as far as whoever read it knows them.
+ * The project that a conversation belongs to: the one in which it began, unless one of its folders is in a private project, or
+ * the conversation that started it is (`above`). `projects` are the projects of its folders, if the caller knows them.
  */
 export function filedUnder(db: Db, filing: Filing, platform: NodeJS.Platform): number | null {
   return hasPrivate(db) ? filedAmong(createFolderFinder(db, platform), filing) : filing.began
@@ -43,7 +43,7 @@ export function privateAbove(db: Db, source: string, parent: string | undefined)
   ).get(source, parent)
 }
 
-/** Where it began, whatever it belongs to by now. */
+/** The project in which a conversation began, even if it belongs to another one now. */
 export function beganIn(db: Db, id: number, project: number | null): number | null {
   const value = metaValue(db, keyFor(id))
   return value === undefined ? project : Number(value) || null
@@ -59,7 +59,10 @@ export function forgetBegin(db: Db, id: number): void {
   db.prepare("delete from meta where key = ?").run(keyFor(id))
 }
 
-/** Marks projects as private, or no longer so, and files every conversation where it belongs then. False where none is known. */
+/**
+ * Marks projects as private or not private, and moves every conversation to the project it then belongs to. False if no project
+ * is known.
+ */
 export function markPrivate(
   db: Db,
   projects: readonly string[],
@@ -70,7 +73,7 @@ export function markPrivate(
   let changed = 0
   for (const project of projects) {
     const spellings = spellingsOf(db, project, platform)
-    // Before the first conversation there, so that it never was to be found.
+    // Insert the project before its first conversation, so that none of its conversations can ever be found.
     if (isPrivate) db.prepare("insert or ignore into project (path) values (?)").run(spellings[0])
     changed += mark.run(isPrivate ? 1 : 0, JSON.stringify(spellings)).changes
   }
@@ -96,7 +99,7 @@ function fileAgain(db: Db, isIn: IsInProject, platform: NodeJS.Platform): void {
   if (privates.length > 0) for (const { id } of rows) fileSubagents(db, id)
 }
 
-/** Once, for what an earlier dex stored. */
+/** Runs once, for conversations that an earlier dex stored. */
 export function fileStored(db: Db, write: (work: () => void) => void, platform: NodeJS.Platform): void {
   if (!hasPrivate(db) || metaValue(db, FILED) !== undefined) return
   write(() => {
@@ -112,7 +115,7 @@ export function foldersIn(cwds: string): string[] {
   return Array.isArray(list) ? list.filter((folder) => typeof folder === "string") : []
 }
 
-/** A subagent's words are part of the conversation that started it. */
+/** A subagent's words are part of the conversation that started it, so it moves to the same private project. */
 export function fileSubagents(db: Db, id: number): void {
   const open = rowQuery(
     db,
@@ -149,7 +152,7 @@ type KnownProject = RowOf<typeof KNOWN_PROJECT>
 const KNOWN_PROJECT = { id: "integer", private: "integer", path: "text" } as const
 type FolderFinder = {
   isPrivate(project: number | null): boolean
-  /** The known project that a folder is in: the nearest above it. */
+  /** The nearest known project above a folder. */
   projectOf(folder: string): KnownProject | undefined
 }
 
@@ -169,19 +172,19 @@ function createFolderFinder(db: Db, platform: NodeJS.Platform): FolderFinder {
   return {
     isPrivate: (project) => project !== null && privates.has(project),
     projectOf: (folder) => {
-      const whole = pathKey(folder, platform)
-      for (let path = whole; ; path = parentOf(path)) {
+      const start = pathKey(folder, platform)
+      for (let path = start; ; path = parentOf(path)) {
         const project = byPath.get(path)
         const isRoot = path === parentOf(path)
-        // Somebody may have marked the root of a disk as private: not everything below it is meant.
-        if (project && !(isRoot && path !== whole)) return project
+        // If the root of a disk is marked as private, that does not include everything below it.
+        if (project && !(isRoot && path !== start)) return project
         if (isRoot) return undefined
       }
     },
   }
 }
 
-/** Of a path of any system, whichever this is. */
+/** Accepts paths of any operating system. */
 function parentOf(path: string): string {
   const at = Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\"))
   return at <= 0 ? path.slice(0, 1) : path.slice(0, at)

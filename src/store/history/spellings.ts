@@ -2,17 +2,17 @@ import { isFolding, isSamePath, pathKey } from "../../core/path-key.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 
-// A database's table of projects, on systems where several spellings of a path mean one folder.
+// The table of projects, on systems where several spellings of a path mean one folder.
 
-/** Every spelling under which a project is kept, the oldest first; the one that was asked for where none is. */
+/** Every stored spelling of a project's path, oldest first; the given path if there is none. */
 export function spellingsOf(db: Db, path: string, platform: NodeJS.Platform = process.platform): [string, ...string[]] {
   if (!isFolding(platform)) return [path]
-  const kept = valueQuery(db, "select path from project order by id", "text").all()
-  const [first, ...others] = kept.filter((one) => isSamePath(one, path, platform))
+  const stored = valueQuery(db, "select path from project order by id", "text").all()
+  const [first, ...others] = stored.filter((one) => isSamePath(one, path, platform))
   return first === undefined ? [path] : [first, ...others]
 }
 
-/** A project that was kept under two spellings before they were known to be one is private if either of them is. */
+/** If an older dex stored a project under two spellings, it is private if either of them is. */
 export function joinPrivacy(db: Db, platform: NodeJS.Platform): void {
   if (!isFolding(platform)) return
   const all = rowQuery(db, "select path, private from project", { path: "text", private: "integer" }).all()

@@ -34,51 +34,51 @@ import {
   unreadable,
 } from "./read/units.ts"
 import { commandsOf, commits, editedFiles, filesOf, madeIn, touching, work } from "./read/work.ts"
-import { keepSums } from "./rot/keep-sums.ts"
-import { damagedIds, type OnDamage } from "./rot/sound.ts"
-import { knowSums } from "./rot/sums.ts"
+import { damagedIds, type OnDamage } from "./rot/checked-rows.ts"
+import { createSumTriggers } from "./rot/keep-sums.ts"
+import { registerRowSum } from "./rot/sums.ts"
 import { joinPrivacy, spellingsOf } from "./spellings.ts"
 import type { HistoryWriter, Progress } from "./store.ts"
 
-/** The history in one SQLite file. What only writers need is loaded when somebody writes. */
+/** The history in one SQLite file. Code that only writers need is loaded on the first write. */
 export function openStore(
   path: string,
   { cacheKb, platform = process.platform }: { cacheKb?: number; platform?: NodeJS.Platform } = {},
 ): HistoryWriter {
   const db = openDatabase(path, HISTORY_MIGRATIONS, cacheKb)
-  knowSums(db)
-  beforeFirstWrite(db, () => keepSums(db))
+  registerRowSum(db)
+  beforeFirstWrite(db, () => createSumTriggers(db))
   const historyId = prepared(db, path, platform)
-  // SQLite answers at once; the promises are for the stores that cannot.
-  const ask = async <T>(work: () => T): Promise<T> => {
+  // SQLite answers synchronously; the promises are for stores that cannot.
+  const run = async <T>(work: () => T): Promise<T> => {
     try {
       return work()
     } catch (error) {
       throw explainedOf(db, HISTORY_MIGRATIONS, error, path)
     }
   }
-  const met = new Set<string>()
+  const damagedNames = new Set<string>()
   const onDamage: OnDamage = (what) =>
-    void met.add(typeof what === "string" ? what : formatRef({ source: what.source, id: what.id }))
+    void damagedNames.add(typeof what === "string" ? what : formatRef({ source: what.source, id: what.id }))
   return {
     id: async () => historyId,
-    knownUnits: (source) => ask(() => knownUnits(db, source)),
-    knownUnit: (source, key) => ask(() => knownUnit(db, source, key)),
-    knownContainers: (source) => ask(() => knownContainers(db, source)),
+    knownUnits: (source) => run(() => knownUnits(db, source)),
+    knownUnit: (source, key) => run(() => knownUnit(db, source, key)),
+    knownContainers: (source) => run(() => knownContainers(db, source)),
     saveContainer: (source, container, stamp) =>
-      ask(() => {
+      run(() => {
         const sql =
           "insert into container (source, path, stamp) values (?, ?, ?) on conflict do update set stamp = excluded.stamp"
         inTransaction(db, () => db.prepare(sql).run(source, container, stamp))
       }),
-    rawLines: (source, key, kind, { onlyWhole = false } = {}) => ask(() => rawLines(db, source, key, kind, onlyWhole)),
-    hasWholeRecords: (source, key) => ask(() => hasWholeRecords(db, source, key)),
+    rawLines: (source, key, kind, { onlyWhole = false } = {}) => run(() => rawLines(db, source, key, kind, onlyWhole)),
+    hasWholeRecords: (source, key) => run(() => hasWholeRecords(db, source, key)),
     writeUnit: async (write) => {
       const { writeUnit } = await import("./write-unit.ts")
-      return ask(() => writeUnit(db, write, platform))
+      return run(() => writeUnit(db, write, platform))
     },
     archiveUnits: (source, keys) =>
-      ask(() =>
+      run(() =>
         inTransaction(db, () => {
           const archive = valueQuery(
             db,
@@ -87,152 +87,152 @@ export function openStore(
           )
           const ids = keys.flatMap((key) => archive.get(source, key) ?? [])
           const heirs = ids.flatMap((id) => heirsOf(db, id))
-          // One that cannot be read just now is read as soon as it can be.
+          // If one cannot be read now, it is read as soon as it can be.
           for (const key of heirs)
             db.prepare("update unit set stamp = '' where source = ? and key = ?").run(source, key)
           return { archived: ids.length, heirs }
         }),
       ),
     renameUnit: (source, key, name) =>
-      ask(() => {
+      run(() => {
         const sql = "update or ignore unit set key = ?, path = ? where source = ? and key = ?"
         inTransaction(db, () => db.prepare(sql).run(name.key, name.path, source, key))
       }),
     saveUnreadable: (source, files) =>
-      ask(() => {
+      run(() => {
         const now = JSON.stringify(files)
         if (now === JSON.stringify(unreadable(db, source))) return
         const sql = "insert or replace into meta (key, value) values ('unreadable:' || ?, ?)"
         inTransaction(db, () => db.prepare(sql).run(source, now))
       }),
-    unreadable: (source) => ask(() => unreadable(db, source)),
-    keptSources: () => ask(() => unitSources(db)),
-    sourceReport: () => ask(() => sourceReport(db, onDamage)),
-    revision: () => ask(() => revision(db, historyId)),
-    changes: (after, limit) => ask(() => changes(db, historyId, after, limit)),
-    resolve: (query) => ask(() => resolve(db, query, onDamage)),
-    conversation: (ref) => ask(() => conversation(db, ref, onDamage)),
-    titles: (refs) => ask(() => titles(db, refs)),
-    list: (filter) => ask(() => listConversations(db, filter, onDamage, platform)),
-    spans: (filter) => ask(() => spans(db, filter, platform)),
-    messages: (ref, numbers) => ask(() => messages(db, ref, numbers, onDamage)),
-    versions: (ref) => ask(() => versions(db, ref, onDamage)),
-    touching: (file) => ask(() => touching(db, file, platform)),
-    usingModel: (model) => ask(() => usingModel(db, model)),
-    filesOf: (ref) => ask(() => filesOf(db, ref, onDamage)),
-    editedFiles: (ref, limit) => ask(() => editedFiles(db, ref, limit)),
-    commandsOf: (ref) => ask(() => commandsOf(db, ref, onDamage)),
-    madeIn: (ref) => ask(() => madeIn(db, ref, onDamage)),
-    commits: (filter) => ask(() => commits(db, filter, onDamage, platform)),
-    work: (refs) => ask(() => work(db, refs, onDamage)),
+    unreadable: (source) => run(() => unreadable(db, source)),
+    keptSources: () => run(() => unitSources(db)),
+    sourceReport: () => run(() => sourceReport(db, onDamage)),
+    revision: () => run(() => revision(db, historyId)),
+    changes: (after, limit) => run(() => changes(db, historyId, after, limit)),
+    resolve: (query) => run(() => resolve(db, query, onDamage)),
+    conversation: (ref) => run(() => conversation(db, ref, onDamage)),
+    titles: (refs) => run(() => titles(db, refs)),
+    list: (filter) => run(() => listConversations(db, filter, onDamage, platform)),
+    spans: (filter) => run(() => spans(db, filter, platform)),
+    messages: (ref, numbers) => run(() => messages(db, ref, numbers, onDamage)),
+    versions: (ref) => run(() => versions(db, ref, onDamage)),
+    touching: (file) => run(() => touching(db, file, platform)),
+    usingModel: (model) => run(() => usingModel(db, model)),
+    filesOf: (ref) => run(() => filesOf(db, ref, onDamage)),
+    editedFiles: (ref, limit) => run(() => editedFiles(db, ref, limit)),
+    commandsOf: (ref) => run(() => commandsOf(db, ref, onDamage)),
+    madeIn: (ref) => run(() => madeIn(db, ref, onDamage)),
+    commits: (filter) => run(() => commits(db, filter, onDamage, platform)),
+    work: (refs) => run(() => work(db, refs, onDamage)),
     around: async (ref, before, after) => {
       const { around } = await import("./around.ts")
-      return ask(() => around(db, ref, before, after))
+      return run(() => around(db, ref, before, after))
     },
-    stats: () => ask(() => historyStats(db, onDamage)),
-    collections: () => ask(() => collections(db, onDamage)),
-    documentsIn: (name) => ask(() => documentsIn(db, name, onDamage)),
+    stats: () => run(() => historyStats(db, onDamage)),
+    collections: () => run(() => collections(db, onDamage)),
+    documentsIn: (name) => run(() => documentsIn(db, name, onDamage)),
     saveCollection: async (collection) => {
       const { saveCollection } = await import("./collections.ts")
-      return ask(() => saveCollection(db, collection))
+      return run(() => saveCollection(db, collection))
     },
     removeCollection: async (name) => {
       const { removeCollection } = await import("./collections.ts")
-      return ask(() => removeCollection(db, name))
+      return run(() => removeCollection(db, name))
     },
     removeDocuments: async (keys) => {
       const { removeDocuments } = await import("./collections.ts")
-      return ask(() => removeDocuments(db, keys))
+      return run(() => removeDocuments(db, keys))
     },
-    projects: () => ask(() => projects(db, onDamage)),
-    busiestProjects: (limit) => ask(() => busiestProjects(db, limit, onDamage)),
-    projectIdentities: () => ask(() => projectIdentities(db, onDamage)),
+    projects: () => run(() => projects(db, onDamage)),
+    busiestProjects: (limit) => run(() => busiestProjects(db, limit, onDamage)),
+    projectIdentities: () => run(() => projectIdentities(db, onDamage)),
     projectFolders: async (project) => {
       const { projectFolders } = await import("./project-paths.ts")
-      return ask(() => projectFolders(db, spellingsOf(db, project, platform)))
+      return run(() => projectFolders(db, spellingsOf(db, project, platform)))
     },
     saveProjectIdentity: (path, { git_remote, root_commit }) =>
-      ask(() => {
+      run(() => {
         const sql =
           "update project set git_remote = ifnull(?, git_remote), root_commit = ifnull(?, root_commit) where path = ?"
         inTransaction(db, () => db.prepare(sql).run(git_remote ?? null, root_commit ?? null, path))
       }),
     addProjectPath: async (path, project) => {
       const { addProjectPath } = await import("./project-paths.ts")
-      return ask(() => inTransaction(db, () => addProjectPath(db, path, project)))
+      return run(() => inTransaction(db, () => addProjectPath(db, path, project)))
     },
     importFrom: async (other, options) => {
       const { mergeHistory } = await import("./import-history.ts")
       const source = openDatabase(other, HISTORY_MIGRATIONS)
       try {
-        return await ask(() => mergeHistory(db, source, options))
+        return await run(() => mergeHistory(db, source, options))
       } finally {
         source.close()
       }
     },
     backup: async (file, beside) => {
       const { writeBackup } = await import("./backup.ts")
-      return ask(() => writeBackup(db, file, beside))
+      return run(() => writeBackup(db, file, beside))
     },
     setPrivate: (project, isPrivate, isIn) =>
-      ask(() => inTransaction(db, () => markPrivate(db, [project], isPrivate, { isIn, platform }))),
+      run(() => inTransaction(db, () => markPrivate(db, [project], isPrivate, { isIn, platform }))),
     withSubagents: async (refs) => {
       const { withSubagents } = await import("./forget.ts")
-      return ask(() => {
-        damagedIds(db, onDamage) // nobody knows whose subagent a damaged row is, so it is reported
+      return run(() => {
+        damagedIds(db, onDamage) // a damaged row does not reveal whose subagent it is, so it is reported
         return withSubagents(db, refs)
       })
     },
     family: async (refs) => {
       const { family } = await import("./forget.ts")
-      return ask(() => {
+      return run(() => {
         damagedIds(db, onDamage)
         return family(db, refs)
       })
     },
     forget: async (refs, ownerOf) => {
       const { forgetInHistory } = await import("./forget.ts")
-      return ask(() => forgetInHistory(db, refs, ownerOf))
+      return run(() => forgetInHistory(db, refs, ownerOf))
     },
     forgottenAmong: async (source, ids) => {
       const { forgottenAmong } = await import("./tombstones.ts")
-      return ask(() => forgottenAmong(db, source, ids))
+      return run(() => forgottenAmong(db, source, ids))
     },
-    forgotten: () => ask(() => valueQuery(db, "select count(*) from tombstone", "integer").get()!),
-    progress: () => ask(() => metaJson<Progress>(db, "sync_progress")),
+    forgotten: () => run(() => valueQuery(db, "select count(*) from tombstone", "integer").get()!),
+    progress: () => run(() => metaJson<Progress>(db, "sync_progress")),
     saveProgress: (progress) =>
-      ask(() => {
+      run(() => {
         const sql = "insert or replace into meta (key, value) values ('sync_progress', ?)"
         inTransaction(db, () => db.prepare(sql).run(JSON.stringify(progress)))
       }),
     takeDamaged: async () => {
-      const names = [...met]
-      met.clear()
+      const names = [...damagedNames]
+      damagedNames.clear()
       return names
     },
     injuries: async (refs) => {
       const { injuriesOf } = await import("./rot/inspect.ts")
-      return ask(() => injuriesOf(db, refs))
+      return run(() => injuriesOf(db, refs))
     },
     heal: async (refs, { everywhere = false } = {}) => {
       const { heal } = await import("./rot/heal.ts")
-      return ask(() => heal(db, refs, everywhere))
+      return run(() => heal(db, refs, everywhere))
     },
     seal: async (deadline) => {
       const { seal } = await import("./rot/seal.ts")
-      return ask(() => seal(db, deadline))
+      return run(() => seal(db, deadline))
     },
     inspect: async () => {
       const { inspect } = await import("./rot/inspect.ts")
-      return ask(() => inspect(db))
+      return run(() => inspect(db))
     },
-    check: () => ask(() => problemsOf(db)),
-    checkpoint: () => ask(() => void emptyLog(db)),
+    check: () => run(() => problemsOf(db)),
+    checkpoint: () => run(() => void emptyLog(db)),
     close: () => db.close(),
   }
 }
 
-/** The units, still there, that tell the conversations that this unit names. */
+/** The units, still present, that contain the conversations of which this unit is the owner. */
 function heirsOf(db: Db, unitId: number): string[] {
   return valueQuery(
     db,
@@ -250,9 +250,9 @@ function prepared(db: Db, path: string, platform: NodeJS.Platform): string {
     fileStored(db, (work) => inTransaction(db, work), platform)
     return identity(db)
   } catch (error) {
-    const told = explainedOf(db, HISTORY_MIGRATIONS, error, path)
+    const explanation = explainedOf(db, HISTORY_MIGRATIONS, error, path)
     db.close()
-    throw told
+    throw explanation
   }
 }
 

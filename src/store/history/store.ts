@@ -8,82 +8,83 @@ import type { Healing } from "./rot/heal.ts"
 import type { Injury, Inspection } from "./rot/inspect.ts"
 
 /**
- * What is kept, to be read: SQLite today, PostgreSQL for a team later. One contract suite describes every one, and nothing
- * above knows which it asks.
+ * Read access to the history: SQLite today, PostgreSQL for a team later. One contract suite tests every implementation, and the
+ * callers do not know which one they use.
  */
 export type HistoryReader = {
-  /** Names this history. An index built from another one is of no use. */
+  /** Identifies this history. An index built from another history is useless. */
   id(): Promise<string>
-  /** The token of the newest change: equal tokens mean an equal history. */
+  /** The token of the newest change. Equal tokens mean equal histories. */
   revision(): Promise<string>
-  /** Everything that changed after a token, oldest change first. The token is opaque; undefined means the beginning. */
+  /** All changes after a token, oldest first. The token is opaque; undefined means from the beginning. */
   changes(after: string | undefined, limit: number): Promise<Changes>
 
   resolve(query: RefQuery): Promise<ConversationRow[]>
   conversation(ref: Ref): Promise<ConversationRow | undefined>
-  /** Of each of these; empty where it has none. Nothing is checked, so it is for putting them in order, never for showing. */
+  /**
+   * The title of each of these, empty if it has none. Titles are not checked for damage: use them for sorting, never for display.
+   */
   titles(refs: Ref[]): Promise<string[]>
   list(filter: ListFilter): Promise<{ rows: ConversationRow[]; total: number; left_out: Partial<Record<Kind, number>> }>
-  /** When, where and with which agent each conversation was that a listing shows: for counting them, not for showing them. */
+  /** Time, project and agent of each conversation that a listing shows, for counting. */
   spans(filter: Pick<ListFilter, "kinds" | "among" | "inside">): Promise<ConversationSpan[]>
-  /** In order of position, without what is damaged. `numbers` picks some of them. */
+  /** In order of position, without damaged messages. `numbers` selects some of them. */
   messages(ref: Ref, numbers?: number[]): Promise<StoredMessage[]>
-  /** These messages are read next: a history that is far away reads them together. */
+  /** Announces that the messages of these are read next, so that a remote history can load them together. */
   readAhead?(refs: Ref[]): Promise<void>
-  /** Which messages there are and the version of each: a message with a known version need not be read again. */
+  /** The number and version of each message: a message whose version is unchanged need not be read again. */
   versions(ref: Ref): Promise<MessageVersion[]>
 
-  /** Conversations that edited, read or named a file whose path holds this text or matches its end. */
+  /** Conversations that edited, read or named a file whose path contains this text or ends with it. */
   touching(file: string): Promise<Ref[]>
-  /** Conversations in which a model answered whose name contains this, in any case. */
+  /** Conversations in which a model answered whose name contains this text, in any case. */
   usingModel(model: string): Promise<Ref[]>
   filesOf(ref: Ref): Promise<string[]>
-  /** The files it changed, the most changed first. */
+  /** The files it changed, most changed first. */
   editedFiles(ref: Ref, limit: number): Promise<string[]>
   commandsOf(ref: Ref): Promise<CommandRow[]>
   madeIn(ref: Ref): Promise<MadeRow[]>
-  /** The commits that conversations made, newest first. Copies in forks and what was superseded do not count. */
+  /** The commits that conversations made, newest first. Copies in forks and superseded messages do not count. */
   commits(filter: { limit: number; inside?: string }): Promise<CommitRow[]>
-  /** What was done in each of these, in their order. Copies in forks and what was superseded do not count. */
+  /** The work done in each of these, in their order. Copies in forks and superseded messages do not count. */
   work(refs: Ref[]): Promise<Work[]>
   /**
-   * The messages of a project just before and just after one of its messages, that one included, in order of time. Those
-   * without a time, copies and what was superseded are not among them.
+   * The messages of a project just before and after one of its messages, including that one, in order of time. Messages without a
+   * time, copies and superseded messages are left out.
    */
   around(ref: Ref & { number: number }, before: number, after: number): Promise<(Ref & { number: number })[]>
 
   stats(): Promise<Stats>
-  /** Those of which a file was read, or could not be. */
+  /** The sources of which some file was read, or could not be read. */
   keptSources(): Promise<SourceId[]>
   sourceReport(): Promise<SourceReport[]>
-  /** By name. */
+  /** Sorted by name. */
   collections(): Promise<Collection[]>
-  /** What there is in a collection. */
   documentsIn(name: string): Promise<{ documents: number; sections: number; estimated_tokens: number }>
   projects(): Promise<ProjectRow[]>
-  /** The projects in which most was done, most first. */
+  /** The projects with the most activity, most active first. */
   busiestProjects(limit: number): Promise<ProjectRow[]>
 
-  /** These and their subagents: what forgetting them takes with them. */
+  /** These and their subagents: everything that forgetting them deletes. */
   withSubagents(refs: Ref[]): Promise<Ref[]>
-  /** These, their subagents, and the forks, either way, that hold copies of the same messages. */
+  /** These, their subagents, and the forks in either direction that contain copies of the same messages. */
   family(refs: Ref[]): Promise<Ref[]>
-  /** How many were forgotten until now. */
+  /** How many conversations have been forgotten. */
   forgotten(): Promise<number>
-  /** How far the running or the last sync got: units read, of those that were found. */
+  /** The progress of the current or last sync: units read, of those found. */
   progress(): Promise<Progress | undefined>
   close(): void
 }
 
-/** Keeps what agents' files say: what a sync needs to know of before, and all that changes. A write is one transaction. */
+/** Write access for syncs: the state left by earlier syncs, and every change. Each write is one transaction. */
 export type HistoryWriter = HistoryReader & {
-  /** Every unit of a source, with no more than is needed to see that it has not changed. */
+  /** Every unit of a source, with just enough data to see whether it changed. */
   knownUnits(source: SourceId): Promise<Map<string, UnitMark>>
   knownUnit(source: SourceId, key: string): Promise<KnownUnit | undefined>
   knownContainers(source: SourceId): Promise<Map<string, string>>
   /**
-   * The unit's kept records, oldest first: `live` are in the source, `left` were there before it was rewritten. Throws a
-   * DexError `damaged` where some cannot be read, unless only those are wanted that can.
+   * The unit's stored records, oldest first: `live` are in the source, `left` were there before it was rewritten. Throws a
+   * DexError `damaged` if some cannot be read, unless `onlyWhole` asks for the readable ones.
    */
   rawLines(
     source: SourceId,
@@ -91,65 +92,64 @@ export type HistoryWriter = HistoryReader & {
     kind: "live" | "left",
     options?: { onlyWhole?: boolean },
   ): Promise<string[]>
-  /** True where every kept record of the unit can be read. */
+  /** True if every stored record of the unit can be read. */
   hasWholeRecords(source: SourceId, unitKey: string): Promise<boolean>
-  /** Files that could not be read at all, as the last sync found them. */
+  /** The files that the last sync could not read at all. */
   unreadable(source: SourceId): Promise<UnreadableFile[]>
   projectIdentities(): Promise<ProjectIdentity[]>
-  /** Everywhere that a project is or was, in every spelling: on this machine, on another one, before it moved. */
+  /** Every folder of a project, in every spelling: on this machine, on another one, before it moved. */
   projectFolders(path: string): Promise<string[]>
-  /** Which of these conversations were forgotten. */
   forgottenAmong(source: SourceId, ids: Set<string>): Promise<Set<string>>
 
   writeUnit(write: UnitWrite): Promise<WriteResult>
   /**
-   * The source no longer has these units. What was kept of them stays. `archived` says how many were not archived before;
-   * `heirs` are other units that tell the same conversations, and should be read again to name them.
+   * The source no longer has these units. What is stored of them stays. `archived` counts those that were not archived before;
+   * `heirs` are other units with the same conversations, which should be read again to name them.
    */
   archiveUnits(source: SourceId, keys: string[]): Promise<{ archived: number; heirs: string[] }>
-  /** From now on it is called otherwise. Nothing happens where the new name is taken. */
+  /** Does nothing if the new name is taken. */
   renameUnit(source: SourceId, key: string, name: { key: string; path: string }): Promise<void>
   saveContainer(source: SourceId, path: string, stamp: string): Promise<void>
   saveUnreadable(source: SourceId, unreadable: UnreadableFile[]): Promise<void>
   saveProgress(progress: Progress): Promise<void>
 
   saveCollection(collection: Collection): Promise<void>
-  /** With all its documents. False when there is none of that name. */
+  /** Deletes its documents too. False if there is none of that name. */
   removeCollection(name: string): Promise<boolean>
-  /** Documents that are gone from their collection: unlike conversations, nothing of them stays. */
+  /** Deletes documents that are gone from their collection. Unlike conversations, they are not archived. */
   removeDocuments(keys: string[]): Promise<number>
 
   saveProjectIdentity(path: string, identity: { git_remote?: string; root_commit?: string }): Promise<void>
-  /** From now on what was done in this folder, on another machine or before it moved, belongs to that project. */
+  /** From now on, work in this folder (on another machine, or before the project moved) belongs to that project. */
   addProjectPath(path: string, project: string): Promise<void>
   /**
-   * Also before the first conversation of a project. All conversations that worked in it, in whatever folder they
-   * began, belong to it from then on, until it is no longer private.
+   * Works even before a project's first conversation. Every conversation that worked in the project belongs to it, in whatever
+   * folder it began, until it is no longer private.
    */
   setPrivate(projectPath: string, isPrivate: boolean, isIn?: IsInProject): Promise<boolean>
   /**
-   * Takes them out for good. `ownerOf` tells, for a unit of many conversations, which of them a record belongs to: the
-   * records of the others are kept. Of every other unit that told one of these, no record is kept.
+   * Deletes them permanently. For a unit with several conversations, `ownerOf` returns the conversation of a record, so that the
+   * records of the others stay. Any other unit that contained one of these loses all its records.
    */
   forget(refs: Ref[], ownerOf?: OwnerOf): Promise<number>
-  /** Merges the history in a copy of another machine's file, whose schema was checked. */
+  /** Merges a copy of another machine's history, whose schema has been checked. */
   importFrom(path: string, options: ImportOptions): Promise<ImportReport>
-  /** Writes the whole history, and the databases beside it by name, into one file, and reads it back. */
+  /** Writes the complete history and the named databases into one file, and reads it back. */
   backup(file: string, beside: Record<string, string>): Promise<BackupContent>
 
-  /** What was found damaged since this was last asked: refs of conversations, and in words what else. */
+  /** The damage found since the last call: refs of conversations, and descriptions of anything else. */
   takeDamaged(): Promise<string[]>
-  /** What of these is damaged, and what would restore it. */
+  /** The damage in these, and what would restore it. */
   injuries(refs: Ref[]): Promise<Injury[]>
-  /** Restores what it can of these, or, `everywhere`, of everything; what is to be read again is marked for the next sync. */
+  /** Restores what it can of these, or of everything if `everywhere`. Marks the units that the next sync has to read again. */
   heal(refs: Ref[], options?: { everywhere?: boolean }): Promise<Healing>
-  /** Gives checksums to what an older dex wrote, until the deadline. */
+  /** Adds checksums to rows that an older dex wrote, until the deadline. */
   seal(deadline: number): Promise<void>
-  /** Reads everything there is, and says what is not what was written. */
+  /** Reads everything and reports whatever is not as it was written. */
   inspect(): Promise<Inspection>
-  /** Problems found in the file itself; empty when there are none. */
+  /** Problems of the database file; empty if there are none. */
   check(): Promise<string[]>
-  /** Brings the write-ahead log back into the file. */
+  /** Writes the write-ahead log back into the database. */
   checkpoint(): Promise<void>
 }
 
@@ -158,21 +158,21 @@ export type OwnerOf = (
   unitKey: string,
 ) => ((record: Record<string, unknown>) => string | undefined) | undefined
 
-/** A named set of documents. `project` is set where it belongs to one; others are for all. */
+/** A named set of documents. If `project` is set, it belongs to that project; otherwise to all. */
 export type Collection = {
   name: string
   kind: "folder" | "file" | "git" | "npm"
-  /** What was asked for: a path, an address, a package. */
+  /** The user's input: a path, an address, a package. */
   origin: string
-  /** The folder its documents are read from; nothing outside it ever is. */
+  /** The folder its documents are read from. Nothing outside it is ever read. */
   root: string
-  /** Of the root, only this file. */
+  /** If set, only this file of the root. */
   only?: string
   project?: string
   version?: string
   added_at: number
   synced_at?: number
-  /** What could not be read, as the last sync found it. */
+  /** Documents that the last sync could not read. */
   problems: string[]
 }
 
@@ -196,53 +196,53 @@ export type KnownUnit = UnitMark & {
 
 export type UnitWrite = {
   source: SourceId
-  /** From a file that somebody brought: it adds to what is here, and changes nothing of it. */
+  /** From a file that a user brought: adds to the history and changes nothing in it. */
   foreign?: boolean
-  /** Its records are not complete: they are not to be parsed again. */
+  /** Its records are incomplete, so they must not be parsed again. */
   withholdsRaw?: boolean
   unit: { key: string; path: string; stamp: string; bornAt: number; modifiedAt: number }
-  /** False when the unit was only parsed again: its source may be long gone. */
+  /** False if the unit was only parsed again: its source may no longer exist. */
   seen: boolean
-  /** True when some of its kept records were damaged: what is stored and not told now is kept. */
+  /** True if some stored records were damaged: stored messages that are missing from this write stay. */
   partial?: boolean
   cursor: string
   connector_version: number
   redaction_version: number
-  /** `append` adds to the live records, `replace` takes their place; both add to the left ones. `rewrite` replaces both. */
+  /** `append` adds to the live records, `replace` replaces them; both add to `left`. `rewrite` replaces both. */
   raw: { mode: "append" | "replace" | "rewrite"; live: Block[]; left: Block[] }
   conversations: ConversationWrite[]
   /**
-   * They are all that this unit's records ever told: what is stored beyond them is withdrawn. False where earlier records
-   * are no longer known (withheld, and the source rewritten since): then what the unit once told stays.
+   * The conversations are everything that this unit's records ever contained, so other stored messages of it are removed. False
+   * if earlier records are no longer available (withheld, and the source rewritten since): then earlier messages stay.
    */
   tellsAll: boolean
   /**
-   * A conversation that this unit alone told, and no longer tells, is gone. Only a better parser of the very same records
-   * may say so, and a document, whose file is there to be read again.
+   * Deletes a conversation that only this unit contained and no longer contains. Only for a better parser of the same records,
+   * and for a document, whose file can be read again.
    */
   dropsUntold: boolean
-  /** Of what was read now; an append adds them to what was counted before. */
+  /** Those of this read; an append adds them to the earlier counts. */
   skipped: { reason: string; where: string }[]
   redactions: Record<string, number>
-  /** Of all the unit's records. */
+  /** Those of all the unit's records. */
   unknown: Record<string, number>
 }
 
 export type ConversationWrite = Omit<Conversation, "messages"> & {
-  /** The project's folder, worked out from the working directories. */
+  /** The project's folder, derived from the working directories. */
   project?: string
-  /** The projects of its other folders, where they are others. */
+  /** The projects of its other folders, if they differ. */
   projects?: string[]
   messages: MessageWrite[]
 }
 
 /**
- * `superseded`: once in the source, no longer there after a rewrite. `stored`: what it is called in another history, whose
- * messages are known by the hash of their key only.
+ * `superseded`: once in the source, no longer there after a rewrite. `stored`: its key and number in another history, where only
+ * the hash of its key is known.
  */
 export type MessageWrite = Message & { superseded?: boolean; stored?: { key: Buffer; number: number } }
 
-/** What an import brought; `forgotten` were left out because they were deleted here, the others by what was wrong with them. */
+/** The result of an import. `forgotten` were left out because they were deleted here; `left_out` counts the others by problem. */
 export type ImportReport = {
   conversations: number
   messages: number
@@ -251,38 +251,38 @@ export type ImportReport = {
   left_out: { what: string; count: number }[]
 }
 
-/** What is allowed in, and as what. */
+/** Which parts of a file may be imported, and how. */
 export type ImportOptions = {
-  /** The agents that dex knows here. Nothing else becomes a conversation. */
+  /** The agents that dex supports here. Other sources are not imported. */
   sources: ReadonlySet<SourceId>
-  /** The agent whose conversations are a person's own notes; they are taken only if that is asked for. */
+  /** The source of the person's own notes, which are imported only on request (`withNotes`). */
   notes: SourceId
   withNotes: boolean
-  /** Projects that are private from the beginning of the import, by their folders here. */
+  /** Projects that are private from the start of the import, by their folders on this machine. */
   privateProjects: readonly string[]
-  /** By today's rules, whatever the file says of itself. */
+  /** Redacts by today's rules, whatever version the file claims. */
   redact: (record: Record<string, unknown>) => Record<string, unknown>
   redactionVersion: number
   onProgress?: (done: number, total: number) => void
 }
 
-/** How a project is known on any machine. */
+/** A project's identity on any machine. */
 export type ProjectIdentity = { path: string; private: boolean; git_remote?: string; root_commit?: string }
 
 export type WriteResult = {
   changed: number
   added_messages: number
   forgotten: number
-  /** The messages that are new or different, as `messages` would give them: who follows the feed need not read them. */
+  /** The new or changed messages, as `messages` would return them, so that followers of the feed need not read them. */
   fresh: { ref: Ref; messages: StoredMessage[] }[]
-  /** Of each conversation that changed, all that its messages say of what was spent. Absent where not all are at hand. */
+  /** For each changed conversation, the spending data of all its messages. Missing if not all of them were loaded. */
   paid: { ref: Ref; change: number; ended_at?: number; messages: PaidFields[] }[]
-  /** Keys of units that tell the same conversations, and may now be the ones that tell a message or name it: read them again. */
+  /** Keys of units that contain the same conversations, and may now provide a message or the title: read them again. */
   again: string[]
 }
 
 export type Changes = { changes: Change[]; token: string; more: boolean; rebuild: boolean }
-/** `change` numbers the conversation's newest change, where the history counts them. */
+/** `change` is the number of the conversation's newest change, if the history counts changes. */
 export type Change = { conversation: string; deleted: boolean; ref?: Ref; change?: number }
 
 export type ConversationRow = {
@@ -300,9 +300,9 @@ export type ConversationRow = {
   ended_at?: number
   models: string[]
   usage?: Usage
-  /** Those that the source has; where it has none any more, those that it once had. */
+  /** The messages that the source has; if it no longer has any, those that it once had. */
   message_count: number
-  /** The source has nothing of it any more. */
+  /** The source no longer has any of it. */
   superseded: boolean
   copied_count: number
   estimated_tokens: number
@@ -337,7 +337,7 @@ export type MadeRow = {
   branch?: string
 }
 export type CommitRow = { ref: Ref & { number: number }; hash: string; subject: string; at?: number }
-/** `files` counts those that were edited. */
+/** `files` counts the edited files. */
 export type Work = { lines_added: number; lines_removed: number; files: number; commits: number }
 export type ProjectRow = { path: string; private: boolean }
 
@@ -347,13 +347,13 @@ export type ListFilter = {
   from?: number
   to?: number
   kinds?: Kind[]
-  /** Exactly this project, where `project` is a part of its path. */
+  /** Exactly this project; `project` matches a part of the path. */
   in_project?: string
   /** Only this conversation and its subagents. */
   conversation?: Ref
   /** Only these. */
   among?: Ref[]
-  /** Documents, in place of conversations; of this collection. */
+  /** Lists the documents of this collection instead of conversations. */
   collection?: string
   limit: number
   offset: number
@@ -363,7 +363,7 @@ export type ListFilter = {
 
 export type ConversationSpan = { source: SourceId; project?: string; started_at?: number; ended_at?: number }
 
-/** `stamp` and `tried_at` are set where trying again costs much, so that it is not done at every sync. */
+/** `stamp` and `tried_at` are set if trying again is expensive, so that not every sync does it. */
 export type UnreadableFile = { path: string; reason: string; stamp?: string; tried_at?: number }
 
 export type SourceReport = {
@@ -371,14 +371,14 @@ export type SourceReport = {
   units: number
   archived: number
   conversations: number
-  /** Those, by who ran them. */
+  /** The conversations, by who ran them. */
   kinds: Partial<Record<Kind, number>>
   messages: number
   skipped: Record<string, number>
   unknown: Record<string, number>
   redactions: Record<string, number>
   unreadable: UnreadableFile[]
-  /** Databases that hold many conversations, by their paths, if there are any. */
+  /** Paths of databases that contain several conversations, if there are any. */
   databases?: string[]
   last_at?: number
 }

@@ -2,8 +2,8 @@ import { CONVERSATION_KINDS, ROLES } from "../../core/conversation.ts"
 import type { RowOf } from "../sqlite/typed-query.ts"
 
 /**
- * The columns of each table with checksums, its primary key first; the checksum covers all but `sum` itself. Append only: a
- * value is known by its place, and one that is null does not count, so that a later column changes no checksum.
+ * The columns of each table with checksums, primary key first. The checksum covers every column except `sum`. Append only: a
+ * value is identified by its position, and null is ignored, so that adding a column changes no checksum.
  */
 export const TABLES = {
   meta: { key: "text", value: "text", sum: "integer?" },
@@ -143,5 +143,5 @@ export const TABLES = {
   },
 } as const
 
-/** A row with its checksum. What damaged it may have changed the type of a value, so only a sound one is read. */
+/** A row with its checksum. Damage may have changed a value's type, so check the row before reading it. */
 export type RowIn<Table extends keyof typeof TABLES> = RowOf<(typeof TABLES)[Table]>

@@ -2,11 +2,11 @@ import { createHash, randomBytes } from "node:crypto"
 import type { Db } from "../sqlite/database.ts"
 import { metaValue } from "./read/meta.ts"
 
-/** What was forgotten must not be read again, and its name must not be told: so only a salted hash of it is kept. */
+/** A forgotten conversation must not be read again, and its name must not be revealed, so only a salted hash of it is stored. */
 export function isForgotten(db: Db, source: string, nativeId: string): boolean {
   const hash = tombstoneOf(db, source, nativeId)
   if (db.prepare("select 1 from tombstone where hash = ?").get(hash) !== undefined) return true
-  // The mark itself may be damaged; an index repeats it.
+  // The row itself may be damaged; the index contains a second copy.
   return db.prepare("select 1 from tombstone indexed by tombstone_copy where hash = ?").get(hash) !== undefined
 }
 

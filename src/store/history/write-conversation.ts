@@ -7,8 +7,7 @@ import { deleteEffects, saveEffects } from "./effects.ts"
 import { type Facts, factsKey, factsOf, NAMING_FACTS } from "./facts.ts"
 import { nextChange, refreshCounts } from "./feed.ts"
 import { FLAG } from "./flags.ts"
-import { HELD, readHeld } from "./held.ts"
-import { keyText, mergeMessages, type Teller } from "./merge.ts"
+import { keyText, mergeMessages, type UnitMessage } from "./merge.ts"
 import {
   beganIn,
   filedUnder,
@@ -19,19 +18,20 @@ import {
   rememberBegin,
 } from "./private-folders.ts"
 import { projectIdOf, projectPathsOf } from "./project-paths.ts"
+import { despiteIndexes } from "./rot/checked-rows.ts"
 import { refuseOutOfOrder } from "./rot/heal.ts"
-import { despiteIndexes } from "./rot/sound.ts"
-import { isSound, rowSum } from "./rot/sums.ts"
+import { isIntact, rowSum } from "./rot/sums.ts"
+import { ROW_COUNTS, readRowCounts } from "./row-counts.ts"
 import { spellingsOf } from "./spellings.ts"
 import type { ConversationWrite, MessageWrite, PaidFields, StoredMessage, UnitWrite, WriteResult } from "./store.ts"
 import { type RowIn, TABLES } from "./tables.ts"
 
 type Existing = { row: RowIn<"conversation">; facts: string; damaged: boolean }
 
-/** `unit_id` is null if the conversation's own unit tells it. */
+/** `unit_id` is null if the message comes from the conversation's own unit. */
 export type MessageTableRow = Omit<RowIn<"message">, "conversation_id" | "version" | "sum">
 
-/** A stored message with its body, to see whether it changed, and the unit that told it; `damaged` where its row cannot be relied on. */
+/** A stored message with its body, to detect changes, and the unit it came from. `damaged`: its row is not reliable. */
 export type OldRow = MessageTableRow & { line: string; by: number; damaged?: boolean }
 
 type SavedConversation = {
@@ -44,8 +44,8 @@ type SavedConversation = {
 }
 
 /**
- * Stores what a unit says of a conversation. What other units of the same authority told stays: the conversation is all
- * that any of them tells. Undefined when a unit of a higher authority already tells it.
+ * Stores a unit's version of a conversation. Messages from other units of the same authority stay: the conversation is the union
+ * of its units. Undefined if a unit of higher authority already contains it.
  */
 export function saveConversation(
   db: Db,
@@ -81,29 +81,29 @@ export function saveConversation(
   const old = existing ? loadMessages(db, existing) : new Map<string, OldRow>()
   const takenOver = existing !== undefined && existing.unit_id !== owner
   if (takenOver) handOver(db, existing.id, existing.unit_id, owner)
-  const told = conversation.messages.map((message) => ({
+  const incoming = conversation.messages.map((message) => ({
     key: message.stored?.key ?? hashKey(message.key),
     message,
     by: unitId,
   }))
   const isShared = existing !== undefined && conversation.authority === existing.authority
-  const stays = isShared ? keptOf(old, told, unitId, write) : []
-  const isMerged = stays.length > 0 || (isShared && !owns)
-  const heard = write.foreign ? told.filter((one) => !contradicts(one, old.get(keyText(one)))) : told
-  const messages = isMerged ? mergeMessages(heard, stays, owns ? liveOf(heard) : inOrder(old)) : told
+  const staying = isShared ? stayingMessages(old, incoming, unitId, write) : []
+  const isMerged = staying.length > 0 || (isShared && !owns)
+  const accepted = write.foreign ? incoming.filter((one) => !contradicts(one, old.get(keyText(one)))) : incoming
+  const messages = isMerged ? mergeMessages(accepted, staying, owns ? liveOf(accepted) : inOrder(old)) : incoming
   const last = [...old.values()].reduce((most, { number }) => Math.max(most, number), existing?.last_number ?? 0)
   const numbered = numberMessages(messages, old, last)
   const id = existing?.id ?? insertConversation(db, write.source, conversation.id, unitId, conversation.authority)
 
   const added = numbered.filter((message) => !message.old)
-  const kept = new Set(numbered.map((message) => message.old))
-  const untold = [...old.values()].filter((row) => !kept.has(row))
-  // What another unit told and cannot be read just now stays for whoever heals it.
-  const gone = write.partial ? [] : untold.filter((row) => row.by === unitId || !isShared)
+  const matched = new Set(numbered.map((message) => message.old))
+  const missing = [...old.values()].filter((row) => !matched.has(row))
+  // Messages of another unit that cannot be read now stay, so that `heal` can restore them.
+  const gone = write.partial ? [] : missing.filter((row) => row.by === unitId || !isShared)
   const changed = numbered.filter(({ old, line }) => old && (old.line !== line || old.damaged))
   const moved = numbered.filter((message) => message.old && rowDiffers(message))
   if (added.length > 0 || gone.length > 0 || changed.length > 0)
-    saveBodies(db, id, [...numbered, ...readable(untold.filter((row) => !gone.includes(row)))], gone)
+    saveBodies(db, id, [...numbered, ...readable(missing.filter((row) => !gone.includes(row)))], gone)
   for (const row of gone) deleteMessage(db, id, row.number)
   const touched = new Set([...added, ...changed, ...moved])
   const version = touched.size > 0 ? nextChange(db) : 0
@@ -116,14 +116,14 @@ export function saveConversation(
   const copied = copies || numbered.some(({ flags }) => flags & FLAG.copied) ? copiedIn(db, id) : new Set<number>()
   const counted = numbered.filter(({ number, message }) => !message.superseded && !copied.has(number))
   const facts = factsOf(
-    stays.length === 0 ? conversation : together(conversation, messages),
+    staying.length === 0 ? conversation : together(conversation, messages),
     counted.map(({ message }) => message),
     owner,
     projectId,
     lastNumber,
     copies?.forkOf ?? existingFork(db, id),
   )
-  // Of a conversation that several units tell, one names it: title, folder, branch.
+  // If several units contain a conversation, one of them decides its title, folder and branch.
   if (!owns) Object.assign(facts, Object.fromEntries(NAMING_FACTS.map((name) => [name, existing[name]])))
   facts.project_id = projectId
   const isChanged =
@@ -140,11 +140,11 @@ export function saveConversation(
       : undefined
   rememberBegin(db, id, began, projectId)
   if (existing?.project_id !== projectId) fileSubagents(db, id)
-  const saysLess = [...changed, ...moved].some(isLess)
-  const again = existing ? tellAgain(db, write.source, conversation, unitId, owner, saysLess) : []
+  const hasLessText = [...changed, ...moved].some(isLess)
+  const again = existing ? unitsToReadAgain(db, write.source, conversation, unitId, owner, hasLessText) : []
   const isNew = ({ message }: Numbered) => !message.superseded
   const newHere = added.filter(isNew).length - (copies?.uncounted ?? 0)
-  const isAll = untold.length === gone.length
+  const isAll = missing.length === gone.length
   return {
     id,
     changed: isChanged,
@@ -155,7 +155,7 @@ export function saveConversation(
   }
 }
 
-/** What stays in its chunk as it is. */
+/** Rows whose text can be read. They keep their chunk. */
 function readable(rows: OldRow[]): Placed[] {
   return rows.filter(({ line }) => line !== "").map((row) => ({ ...row, old: row }))
 }
@@ -175,7 +175,7 @@ function toStored({ number, flags, message }: Numbered): StoredMessage {
   }
 }
 
-/** What the history would say of the messages now: only here is it known which of them turned out to be copies. */
+/** The messages as the history would return them now. Only at this point is it known which of them are copies. */
 function paidIn(numbered: Numbered[], copied: Set<number>, { ended_at, started_at }: Facts) {
   const ended = ended_at ?? started_at
   const messages = numbered.map(
@@ -195,32 +195,37 @@ function paidIn(numbered: Numbered[], copied: Set<number>, { ended_at, started_a
 function findConversation(db: Db, source: string, nativeId: string): Existing | undefined {
   const sql = "select * from conversation where source = ? and native_id = ?"
   const row = rowQuery(db, sql, TABLES.conversation).get(source, nativeId)
-  return row && { row, facts: factsKey(row), damaged: !isSound("conversation", row) }
+  return row && { row, facts: factsKey(row), damaged: !isIntact("conversation", row) }
 }
 
 /**
- * What stays of a stored conversation when one of its units tells it: what other units told, and, where the unit's
- * earlier records are no longer known, what it once told itself.
+ * The stored messages that stay when one of a conversation's units is written: those of other units and, if the unit's earlier
+ * records are no longer available, its own earlier messages.
  */
-function keptOf(old: Map<string, OldRow>, told: Teller[], unitId: number, write: UnitWrite): Teller[] {
-  const now = new Set(told.map(keyText))
+function stayingMessages(
+  old: Map<string, OldRow>,
+  incoming: UnitMessage[],
+  unitId: number,
+  write: UnitWrite,
+): UnitMessage[] {
+  const now = new Set(incoming.map(keyText))
   const rows = [...old.values()]
   const others = rows.filter((row) => row.by !== unitId && row.line !== "" && !row.damaged)
   const keepsOwn = !write.partial && (others.length > 0 || !write.tellsAll)
   const lost = keepsOwn ? rows.filter((row) => row.by === unitId && !now.has(keyText(row)) && row.line !== "") : []
-  const kept = [...others.map((row) => restored(row)), ...lost.map((row) => restored(row, true))]
-  return kept.sort((a, b) => a.position - b.position)
+  const staying = [...others.map((row) => restored(row)), ...lost.map((row) => restored(row, true))]
+  return staying.sort((a, b) => a.position - b.position)
 }
 
-/** Whether a message that was brought says something else than the one that is here, rather than the same or more of it. */
-function contradicts({ by, message }: Teller, here: OldRow | undefined): boolean {
+/** Whether an imported message differs from the stored one, instead of repeating or extending it. */
+function contradicts({ by, message }: UnitMessage, here: OldRow | undefined): boolean {
   if (!here || here.by === by || here.line === "" || here.damaged) return false
   const now = message.parts.map(({ text }) => text)
   return !restored(here).message.parts.every(({ text }) => now.some((longer) => longer.startsWith(text)))
 }
 
-function liveOf(told: Teller[]): Teller[] {
-  return told.filter(({ message }) => !message.superseded)
+function liveOf(messages: UnitMessage[]): UnitMessage[] {
+  return messages.filter(({ message }) => !message.superseded)
 }
 
 function inOrder(old: Map<string, OldRow>): OldRow[] {
@@ -228,14 +233,17 @@ function inOrder(old: Map<string, OldRow>): OldRow[] {
   return live.sort((a, b) => (a.position ?? a.number) - (b.position ?? b.number))
 }
 
-/** Told by several, it lasted from the first message to the last of any. */
-function together(conversation: ConversationWrite, messages: Teller[]): ConversationWrite {
+/** A conversation from several units lasts from the first message of any of them to the last. */
+function together(conversation: ConversationWrite, messages: UnitMessage[]): ConversationWrite {
   const { started_at: _, ended_at: __, ...named } = conversation
   return { ...named, messages: messages.map(({ message }) => message) }
 }
 
-/** A stored message as it was told. Its key is known as a hash only. */
-export function restored(row: OldRow, superseded = (row.flags & FLAG.superseded) !== 0): Teller & { position: number } {
+/** A stored message in the form in which it was written. Only the hash of its key is known. */
+export function restored(
+  row: OldRow,
+  superseded = (row.flags & FLAG.superseded) !== 0,
+): UnitMessage & { position: number } {
   const { model, usage, parts, effects }: MessageWrite = JSON.parse(row.line)
   const message: MessageWrite = {
     key: "",
@@ -252,16 +260,16 @@ export function restored(row: OldRow, superseded = (row.flags & FLAG.superseded)
 }
 
 /**
- * The other units that tell this conversation and should tell it again: all where this one now says less than it did,
- * since theirs may be the whole message; one that names it before this one does.
+ * The other units with this conversation that should be read again: all of them if this unit now has less text than before, since
+ * they may have the complete message; otherwise those that take precedence over this one for naming the conversation.
  */
-function tellAgain(
+function unitsToReadAgain(
   db: Db,
   source: string,
   { id: nativeId, authority }: ConversationWrite,
   unitId: number,
   owner: number,
-  saysLess: boolean,
+  hasLessText: boolean,
 ): string[] {
   const others = rowQuery(
     db,
@@ -270,7 +278,7 @@ function tellAgain(
     { id: "integer", key: "text" },
   ).all(nativeId, source, authority, unitId)
   const names = (other: number) => owner === unitId && outranks(db, nativeId, other, owner)
-  return others.filter(({ id }) => saysLess || names(id)).map(({ key }) => key)
+  return others.filter(({ id }) => hasLessText || names(id)).map(({ key }) => key)
 }
 
 function isLess({ old, line, flags, by }: Numbered): boolean {
@@ -279,8 +287,8 @@ function isLess({ old, line, flags, by }: Numbered): boolean {
 }
 
 /**
- * Which of two units of the same authority names a conversation that both tell: one that is still there and still tells
- * it, then the one that holds its beginning, then the one whose path sorts first.
+ * Which of two units of the same authority names a conversation that both contain: the one that is still present and still
+ * contains it, then the one that contains its beginning, then the one whose path sorts first.
  */
 function outranks(db: Db, nativeId: string, unitId: number, rivalId: number): boolean {
   const rank = rowQuery(
@@ -309,10 +317,10 @@ export type Numbered = {
   old?: OldRow
 }
 
-/** A native record keeps the number it was given; what is found late is numbered after the last. */
-function numberMessages(messages: Teller[], old: Map<string, OldRow>, lastNumber: number): Numbered[] {
+/** A native record keeps its number. Records found later are numbered after the last one. */
+function numberMessages(messages: UnitMessage[], old: Map<string, OldRow>, lastNumber: number): Numbered[] {
   let next = lastNumber + 1
-  // Of a damaged row not even the key is known for sure: what it says tells which message it is.
+  // Not even the key of a damaged row is reliable, so the row is identified by its text.
   const damaged = [...old.values()].filter((row) => row.damaged)
   return messages.map(({ key, message, by }, index) => {
     const row = old.get(keyText({ key })) ?? damaged.find(({ number, line }) => line === bodyLine(number, message))
@@ -351,20 +359,20 @@ function rowDiffers({ old, message, position, number, flags, by }: Numbered): bo
   )
 }
 
-/** Short enough to keep for every message, long enough never to collide. */
+/** Short enough to store for every message, long enough never to collide. */
 function hashKey(key: string): Buffer {
   return hash("sha1", key, "buffer").subarray(0, 12)
 }
 
 function loadMessages(db: Db, { id, held, unit_id }: RowIn<"conversation">): Map<string, OldRow> {
   const rows = readMessages(db, id, unit_id)
-  const isWhole = held === null || readHeld(held).message === rows.length
-  if (isWhole && rows.every(({ line, damaged }) => line !== "" && !damaged)) return byKey(rows)
+  const isComplete = held === null || readRowCounts(held).message === rows.length
+  if (isComplete && rows.every(({ line, damaged }) => line !== "" && !damaged)) return byKey(rows)
   refuseOutOfOrder(db, id)
   return byKey([...rows, ...withoutRow(db, id, rows, unit_id)])
 }
 
-/** Messages whose text is there and whose row is gone: the text tells their number. */
+/** Messages whose row is missing but whose text exists: the text contains their number. */
 function withoutRow(db: Db, id: number, rows: OldRow[], by: number): OldRow[] {
   const known = new Set(rows.map(({ number }) => number))
   const none = {
@@ -389,7 +397,7 @@ function readMessages(db: Db, id: number, owner: number): OldRow[] {
     ...row,
     by: row.unit_id ?? owner,
     line: lines.get(row.number) ?? "",
-    ...(!isSound("message", row) && { damaged: true, by: owner }),
+    ...(!isIntact("message", row) && { damaged: true, by: owner }),
   }))
 }
 
@@ -418,7 +426,7 @@ function deleteMessage(db: Db, id: number, number: number): void {
   deleteEffects(db, id, number)
 }
 
-/** A message whose unit is not named is told by the conversation's own, which is another one from now on. */
+/** A message without a unit id belongs to the conversation's own unit, which changes now. */
 function handOver(db: Db, id: number, from: number, to: number): void {
   db.prepare("update message set unit_id = ? where conversation_id = ? and unit_id is null").run(from, id)
   db.prepare("update message set unit_id = null where conversation_id = ? and unit_id = ?").run(id, to)
@@ -437,14 +445,14 @@ function existingFork(db: Db, id: number): string | undefined {
   return valueQuery(db, "select fork_of from conversation where id = ?", "text?").get(id) ?? undefined
 }
 
-/** A row that was damaged gets its name again too; then all of it is as it was written just now. Returns the change's number. */
+/** A damaged row also gets its source and id again, and then a new checksum. Returns the number of the change. */
 function updateConversation(db: Db, id: number, facts: Facts, source?: string, nativeId?: string): number {
   db.prepare(
     `update conversation set unit_id = @unit_id, authority = @authority, project_id = @project_id, kind = @kind, title = @title,
        title_from = @title_from, cwds = @cwds, git_branch = @git_branch, git_commit = @git_commit, agent_version = @agent_version,
        parent_id = @parent_id, parent_call_id = @parent_call_id, fork_of = @fork_of, resume_of = @resume_of,
        started_at = @started_at, ended_at = @ended_at, models = @models, usage = @usage, message_count = @message_count,
-       last_number = @last_number, estimated_tokens = @estimated_tokens, text_bytes = @text_bytes, held = ${HELD}
+       last_number = @last_number, estimated_tokens = @estimated_tokens, text_bytes = @text_bytes, held = ${ROW_COUNTS}
      where id = @id`,
   ).run({ ...facts, id })
   const change = refreshCounts(db, id)
@@ -453,7 +461,7 @@ function updateConversation(db: Db, id: number, facts: Facts, source?: string, n
   return change
 }
 
-/** The conversations that this unit alone tells. */
+/** The conversations that only this unit contains. */
 export function conversationsOf(db: Db, unitId: number): number[] {
   return valueQuery(
     db,
@@ -463,7 +471,7 @@ export function conversationsOf(db: Db, unitId: number): number[] {
   ).all(unitId)
 }
 
-/** Removes every row of a conversation and says so in the feed. */
+/** Deletes every row of a conversation and records the deletion in the feed. */
 export function deleteConversation(db: Db, id: number): void {
   for (const table of ["message", "body", "touch", "command", "made"] as const) {
     db.prepare(DELETE_OF[table]).run(id)

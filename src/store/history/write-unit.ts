@@ -1,8 +1,8 @@
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { type Block, packBlock, readBlock, unpackBlock } from "./codec.ts"
-import { BLOCKS } from "./held.ts"
-import { isSound, rowSum } from "./rot/sums.ts"
+import { isIntact, rowSum } from "./rot/sums.ts"
+import { BLOCK_COUNT } from "./row-counts.ts"
 import type { ConversationWrite, UnitWrite, WriteResult } from "./store.ts"
 import { isForgotten } from "./tombstones.ts"
 import { conversationsOf, deleteConversation, saveConversation } from "./write-conversation.ts"
@@ -12,12 +12,12 @@ const RAW_LIVE = 0
 const RAW_LEFT = 1
 const MOST_SKIPPED = 1000
 
-/** A block smaller than this is filled up by the next append, so that a live session does not leave hundreds behind. */
+/** The next append adds to a block smaller than this, so that a live session does not leave hundreds of small blocks. */
 const SMALL_BLOCK_BYTES = 48 << 10
 
 /**
- * Stores all that one unit says, with the cursor that says how far it was read: in one transaction, so that a crash
- * leaves either both or neither. Writing the same thing twice changes nothing.
+ * Stores everything in one unit together with its cursor, in one transaction, so that a crash leaves either both or neither.
+ * Writing the same unit twice changes nothing.
  */
 export function writeUnit(db: Db, write: UnitWrite, platform = process.platform): WriteResult {
   return inTransaction(db, () => {
@@ -30,13 +30,13 @@ export function writeUnit(db: Db, write: UnitWrite, platform = process.platform)
     saveClaims(db, unitId, known)
     if (withholds) deleteRaw(db, unitId)
     else saveRaw(db, unitId, write.raw)
-    db.prepare(`update unit set blocks = ${BLOCKS} where id = @id`).run({ id: unitId })
+    db.prepare(`update unit set blocks = ${BLOCK_COUNT} where id = @id`).run({ id: unitId })
     const result: WriteResult = { changed: 0, added_messages: 0, forgotten, fresh: [], paid: [], again: [] }
-    const told = new Set<number>()
+    const written = new Set<number>()
     for (const conversation of known) {
       const saved = saveConversation(db, write, unitId, conversation, platform)
       if (!saved) continue
-      told.add(saved.id)
+      written.add(saved.id)
       result.again.push(...saved.again)
       result.changed += saved.changed ? 1 : 0
       result.added_messages += saved.added
@@ -44,16 +44,16 @@ export function writeUnit(db: Db, write: UnitWrite, platform = process.platform)
       if (saved.fresh.length > 0) result.fresh.push({ ref, messages: saved.fresh })
       if (saved.paid) result.paid.push({ ref, ...saved.paid })
     }
-    // Kept with the rest: a sync that is stopped here leaves it to the next one.
+    // Stored in the same transaction, so that an interrupted sync leaves these units to the next one.
     for (const key of result.again)
       db.prepare("update unit set stamp = '' where source = ? and key = ?").run(write.source, key)
     if (write.dropsUntold && !write.partial)
-      for (const id of conversationsOf(db, unitId)) if (!told.has(id)) deleteConversation(db, id)
+      for (const id of conversationsOf(db, unitId)) if (!written.has(id)) deleteConversation(db, id)
     return result
   })
 }
 
-/** A fork of what was forgotten does not name it. */
+/** A fork must not name a forgotten conversation. */
 function withoutForgotten(db: Db, source: string, conversation: ConversationWrite): ConversationWrite {
   const { fork_of, ...own } = conversation
   return fork_of !== undefined && isForgotten(db, source, fork_of) ? own : conversation
@@ -109,7 +109,7 @@ function added(a: Record<string, number>, b: Record<string, number>): Record<str
   return sum
 }
 
-/** Which conversations a unit tells, also where another unit tells them better: forgetting one must find them all. */
+/** Records which conversations a unit contains, even if another unit has higher authority: forgetting one must find them all. */
 function saveClaims(db: Db, unitId: number, conversations: ConversationWrite[]): void {
   db.prepare("delete from claim where unit_id = ?").run(unitId)
   const claim = db.prepare(
@@ -142,7 +142,7 @@ function appendRaw(db: Db, unitId: number, kind: number, blocks: Block[]): void 
   )
   let seq = last ? last.seq + 1 : 0
   let [first, ...rest] = blocks
-  const fillsUp = last !== undefined && last.bytes < SMALL_BLOCK_BYTES && isSound("raw", last)
+  const fillsUp = last !== undefined && last.bytes < SMALL_BLOCK_BYTES && isIntact("raw", last)
   const before = fillsUp ? readBlock(last.data) : undefined
   if (last && first && before) {
     first = packBlock([...before, ...unpackBlock(first.data)])

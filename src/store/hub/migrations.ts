@@ -1,4 +1,4 @@
-/** Append only: what a hub has is known from here. */
+/** Append only: this file is the only record of what a hub has. */
 export const HUB_MIGRATIONS: readonly [name: string, sql: string][] = [
   [
     "001-pushed",

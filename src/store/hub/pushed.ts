@@ -17,12 +17,12 @@ export type PushedRow = {
   digest?: string
   rev?: number
   why?: string
-  /** Set where a secret was found: the redaction's version that had left it. */
+  /** Set if a secret was found: the version of the redaction that had missed it. */
   rules?: number
   at: number
 }
 
-/** How pushing went. Times in milliseconds since 1970. */
+/** The state of pushing. Times in milliseconds since 1970. */
 export type PushHealth = {
   tried_at?: number
   succeeded_at?: number
@@ -32,32 +32,32 @@ export type PushHealth = {
 }
 
 /**
- * What a hub has acknowledged, and up to where the history's feed was read: the feed is the queue of what is still to be
- * sent. A small file of its own; nothing is opened before the first use.
+ * The conversations that a hub has acknowledged, and the position in the history's feed: the feed is the queue of what is still
+ * to be sent. A small file of its own, opened on first use.
  */
 export type Pushed = {
-  /** Where the feed goes on. Undefined: from the beginning. */
+  /** The position to continue from. Undefined: from the beginning. */
   token(): string | undefined
   saveToken(token: string | undefined): void
-  /** Forgets what another hub, or another member, has acknowledged. What is held stays held. True where it was another. */
+  /** Forgets what another hub, or another member, has acknowledged. Holds stay. True if it was another one. */
   begin(hub: string): boolean
-  /** The history was replaced: what its feed calls conversations is no longer known. */
+  /** The history was replaced, so the feed's names of conversations are no longer valid. */
   forgetNames(): void
   health(): PushHealth
   saveHealth(health: PushHealth): void
 
   get(ref: Ref): PushedRow | undefined
-  /** The conversation that the feed calls so. */
+  /** The conversation with this name in the feed. */
   named(conversation: string): PushedRow | undefined
   put(row: PushedRow): void
   remove(ref: Ref): void
   in(state: PushState, limit: number): PushedRow[]
   ofProject(project: string): PushedRow[]
-  /** How many are in each state, by project. */
+  /** The number in each state, by project. */
   counts(): { project: string; state: PushState; count: number }[]
 
   hold(refs: readonly Ref[], now: number): void
-  /** True where it was held. */
+  /** True if any of them was held. */
   release(refs: readonly Ref[]): boolean
   isHeld(ref: Ref): boolean
   held(): Ref[]

@@ -5,17 +5,17 @@ import { rowQuery } from "../sqlite/typed-query.ts"
 import { expressionOf, type Term } from "./terms.ts"
 import { indexWords } from "./tokenizer.ts"
 
-// FTS5 keeps its words in blocks of about 4 kB (`words_data`) without a checksum: a flipped bit gives other messages, and
-// not a word of it. So every block has one beside it, and a search checks the blocks that its words stand in. The layout
-// of the blocks is FTS5's own and documented in its source; the version of SQLite is pinned.
+// FTS5 stores its words in blocks of about 4 kB (`words_data`) without a checksum: with a flipped bit a search silently finds
+// other messages. So dex stores a checksum of every block, and a search checks the blocks that contain its words. The layout of
+// the blocks is FTS5's own and documented in its source; the version of SQLite is pinned.
 
 export const BLOCK_SCHEMA = "create table block_sum (id integer primary key, sum integer not null);"
 
-/** From now on, remembers which blocks this connection writes. */
+/** From now on, records which blocks this connection writes. */
 export function watchBlocks(db: Db): void {
   if (watched.has(db)) return
   watched.set(db, { others: otherWrites(db), isKnown: areSumsRight(db) })
-  // SQLite lets nobody touch FTS5's own tables by accident; and a trigger on them would be gone after the next VACUUM.
+  // SQLite protects FTS5's own tables from writes, and a permanent trigger on them would be gone after the next VACUUM.
   db.unsafeMode(true)
   db.exec("create temp table written_block (id integer primary key)")
   db.exec(
@@ -23,27 +23,27 @@ export function watchBlocks(db: Db): void {
   )
 }
 
-/** `isKnown`: all blocks but those that this connection wrote have right checksums, while nobody else writes. */
+/** `isKnown`: all blocks except those that this connection wrote have correct checksums, as long as nobody else writes. */
 const watched = new WeakMap<Db, { others: unknown; isKnown: boolean }>()
 
-/** Another number after each write of another connection. */
+/** This number changes with each write of another connection. */
 function otherWrites(db: Db): unknown {
   return db.pragma("data_version", { simple: true })
 }
 
-/** Before blocks are rewritten and nothing else changes: until they have their checksums a search checks none. */
+/** Call before rewriting blocks without other changes: searches check nothing until the blocks have their checksums again. */
 export function distrustSums(db: Db): void {
   inTransaction(db, () => db.prepare("delete from meta where key = 'summed'").run())
 }
 
-/** Gives the blocks that were written since the last time their checksums. */
+/** Updates the checksums of the blocks that were written since the last call. */
 export function sumBlocks(db: Db): void {
   const state = watched.get(db)
   if (!state || areSumsRight(db)) return
   inTransaction(db, () => {
     const others = otherWrites(db)
     if (state.isKnown && state.others === others) saveSums(db, WRITTEN)
-    // Every write changes the structure: where that was not noticed, nothing was.
+    // Every write changes the structure block. If that one was not recorded, the others were not either.
     if (!state.isKnown || state.others !== others || !isRight(blockOf(db, STRUCTURE))) {
       db.exec("delete from block_sum")
       saveSums(db, ALL)
@@ -65,13 +65,13 @@ function saveSums(db: Db, sql: string): void {
 const ALL = "select id, block from words_data"
 const WRITTEN = "select d.id, d.block from written_block w join words_data d on d.id = w.id"
 
-/** True where no block was written since all had their checksums. */
+/** True if no block was written since all had their checksums. */
 export function areSumsRight(db: Db): boolean {
   const same = "select 1 from meta a join meta b on b.key = 'summed' and b.value = a.value where a.key = 'token'"
   return db.prepare(same).get() !== undefined
 }
 
-/** What was just found right need not be looked at again for one and the same search. */
+/** Blocks that were just checked need not be checked again for the same search. */
 const TRUSTED_MS = 1_000
 const trusted = new WeakMap<Db, { at: number; keys: Set<string> }>()
 
@@ -84,7 +84,7 @@ function trustedOf(db: Db): Set<string> {
   return known.keys
 }
 
-/** Throws a DexError `index_damaged` where a block that holds a word of these terms is not what was written. */
+/** Throws a DexError `index_damaged` if a block with a word of these terms is not as it was written. */
 export function checkBlocks(db: Db, terms: Term[]): void {
   const known = trustedOf(db)
   const fresh = terms.filter((term) => !known.has(expressionOf(term)))
@@ -100,7 +100,7 @@ export function checkBlocks(db: Db, terms: Term[]): void {
   for (const term of fresh) known.add(expressionOf(term))
 }
 
-/** Every block there is. */
+/** Checks all blocks and returns the number of damaged ones. */
 export function badBlocks(db: Db): number {
   if (!areSumsRight(db)) return 0
   const rows = rowQuery(db, "select d.block, s.sum from words_data d left join block_sum s on s.id = d.id", {
@@ -112,7 +112,7 @@ export function badBlocks(db: Db): number {
   return bad
 }
 
-/** Whether the list of pages, which has no checksums, fits the pages. */
+/** Whether the list of pages, which has no checksums, matches the pages. */
 export function areListsRight(db: Db): boolean {
   try {
     return segmentsOf(db).every((segment) => isListRight(db, segment))
@@ -122,7 +122,7 @@ export function areListsRight(db: Db): boolean {
   }
 }
 
-/** Every page that a term begins on is listed, by the beginning of that term; no page is missing. */
+/** Every page on which a term begins is listed with the beginning of that term, and no page is missing. */
 function isListRight(db: Db, { id, first, last }: Segment): boolean {
   const rows = db.prepare(LISTED).all(id) as { term: Buffer | string; page: number }[]
   const listed = new Map(rows.map(({ term, page }) => [page, Buffer.from(term)]))
@@ -146,15 +146,15 @@ const PAGES = `select id & 2147483647 as number, block from words_data
 
 const AVERAGES = 1n
 const STRUCTURE = 10n
-/** Where a block's number has its segment, and where tombstones have theirs. */
+/** The position of the segment in a block's number, and the offset of segments with tombstones. */
 const SEGMENT_BITS = 37n
 const TOMBSTONES = 1n << 16n
-/** A structure that also tells of tombstones begins with this. */
+/** The beginning of a structure that includes tombstones. */
 const WITH_TOMBSTONES = 0xff000001
 
 type Segment = { id: number; first: number; last: number }
 
-/** The parts that the index is made of at the moment, with all that is not a list of words checked. */
+/** The current segments of the index. Checks all blocks that are not lists of words. */
 function segmentsOf(db: Db): Segment[] {
   checkedBlock(db, AVERAGES)
   const block = checkedBlock(db, STRUCTURE)
@@ -186,7 +186,7 @@ function segmentsOf(db: Db): Segment[] {
   return segments
 }
 
-/** The page of each segment that a term stands in, as the list of pages names it, and the one after it. */
+/** The page of each segment that contains a term, according to the list of pages, and the page after it. */
 const PAGES_OF_TERM = `with segment as (
     select s.value ->> 'id' as id, s.value ->> 'first' as first, s.value ->> 'last' as last from json_each(@segments) s
   ), named as materialized (
@@ -208,9 +208,8 @@ type TermPage = Segment & {
 }
 
 /**
- * Checks the pages in which a term stands: in each segment from the one that the list of pages names, to the first that
- * begins with a later term. The list has the beginning of each page's first term, so the pages themselves tell whether it
- * named the right one.
+ * Checks the pages that contain a term: in each segment from the page that the list names to the first that begins with a later
+ * term. The list has the beginning of each page's first term, so the pages themselves show whether it named the right one.
  */
 function checkToken(db: Db, segments: Segment[], term: Buffer, prefix: boolean): void {
   const rows = db.prepare(PAGES_OF_TERM).all({ segments: JSON.stringify(segments), term }) as TermPage[]
@@ -223,7 +222,7 @@ function checkToken(db: Db, segments: Segment[], term: Buffer, prefix: boolean):
 function checkRange(db: Db, start: TermPage, after: TermPage | undefined, term: Buffer, prefix: boolean): void {
   const begins = firstTerm(start.block)
   const listed = Buffer.from(start.term ?? "")
-  // The first page of a segment that is being merged loses its first terms, and nothing stands before it that could be missed.
+  // The first page of a segment that is being merged loses its first terms, and no earlier page can be missing.
   if (start.page !== null && start.page > start.first && !begins?.subarray(0, listed.length).equals(listed))
     throw damaged("its list of words")
   if (begins && begins.compare(term) > 0 && !prefix) return
@@ -232,7 +231,7 @@ function checkRange(db: Db, start: TermPage, after: TermPage | undefined, term: 
     if (number > start.number + 1)
       later = firstTerm(checkedBlock(db, (BigInt(start.segment) << SEGMENT_BITS) + BigInt(number)))
     if (number === start.number + LONG) checkSkips(db, BigInt(start.segment), start.number)
-    if (!later) continue // the messages of the same term, going on
+    if (!later) continue // more messages of the same term
     if (later.compare(term) > 0 && !(prefix && later.subarray(0, term.length).equals(term))) return
     if (!prefix) throw damaged("its list of words")
   }
@@ -242,7 +241,7 @@ function isRight(row: { block: Buffer; sum: number | null } | undefined): boolea
   return Buffer.isBuffer(row?.block) && (crc32(row.block) | 0) === row.sum
 }
 
-/** A term whose messages take so many pages has blocks by which FTS5 skips some of them. */
+/** If a term's messages take this many pages, FTS5 has blocks to skip some of them. */
 const LONG = 4
 const SKIPS = 1n << 36n
 const HEIGHTS = [0n, 1n, 2n, 3n].map((height) => height << 31n)
@@ -255,7 +254,7 @@ function checkSkips(db: Db, segment: bigint, page: number): void {
   }
 }
 
-/** The first term that begins on a page; undefined where none does. */
+/** The first term that begins on a page; undefined if there is none. */
 function firstTerm(page: Buffer): Buffer | undefined {
   const footer = page.readUInt16BE(2)
   if (footer >= page.length) return undefined
@@ -285,7 +284,7 @@ function varint(bytes: Buffer, start: number): { value: number; end: number } {
 }
 
 function damaged(what: string): DexError {
-  return indexDamage(`${what} is not what was written`)
+  return indexDamage(`${what} changed on disk`)
 }
 
 export function indexDamage(what: string): DexError {

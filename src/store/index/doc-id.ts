@@ -1,12 +1,12 @@
 declare const OPAQUE: unique symbol
 
 /**
- * A message or a card in the index, as the index itself names it. It is handed back to the index that gave it, and says
- * nothing else: it has no order, and another index may name things in another way.
+ * The index's own id of a message or a card. It is only valid for the index that returned it. It has no order, and another index
+ * may use different ids.
  */
 export type DocId = { readonly [OPAQUE]: "doc" }
 
-// It is a row's number, which only store/index may know: hence the casts, here and nowhere else.
+// It is a row number, which only store/index may know. The casts are in this file only.
 
 export function docId(row: number): DocId {
   return row as unknown as DocId

@@ -3,20 +3,20 @@ import { collectionOf } from "../../core/ref.ts"
 import { hiddenWords } from "../../core/words.ts"
 import type { ConversationRow, StoredMessage } from "../history/store.ts"
 
-/** The words of a message by who wrote them, which says how likely they are to be what somebody looks for. */
+/** The words of a message by author, which determines how likely a search is to be looking for them. */
 export type IndexedText = Record<Column, string>
 export type Column = (typeof TEXT_COLUMNS)[number]
 
 /**
- * `aside`: what the agent thought and what hooks put in. `hidden`: what the tokenizer would not see, such as the parts of
- * camelCase names. Tool results come first: two thirds of all words are theirs, and FTS5 needs two bytes more for every
- * word that is not in the first column.
+ * `aside`: the agent's thinking and text that hooks inserted. `hidden`: words that the tokenizer would not see, such as the parts
+ * of camelCase names. Tool results come first: they contain two thirds of all words, and FTS5 needs two more bytes for every word
+ * that is not in the first column.
  */
 export const TEXT_COLUMNS = ["returned", "said", "called", "aside", "hidden"] as const
 export const COLUMN_NAMES = TEXT_COLUMNS.join(", ")
 export const COLUMN_VALUES = TEXT_COLUMNS.map((name) => `@${name}`).join(", ")
 
-/** The number of a conversation's card, beside its messages' numbers, which begin with 1. */
+/** The number of a conversation's card. Its messages begin with 1. */
 export const CARD = 0
 
 export function fieldsOf(message: Pick<StoredMessage, "parts">): IndexedText {
@@ -37,10 +37,10 @@ export function fieldsOf(message: Pick<StoredMessage, "parts">): IndexedText {
   }
 }
 
-/** Titles whose words stand in messages, where they are found already. */
+/** Titles that consist of words from messages, where a search finds them already. */
 const MADE_OF_MESSAGES = new Set<string>(["plan", "commit", "first_prompt"] satisfies Title["from"][])
 
-/** What a conversation is about, as far as its head and its deeds tell: an entry of its own beside its messages. */
+/** A conversation's card: an indexed entry of its own with the title, branch and edited files. */
 export function cardOf(row: ConversationRow, files: string[]): IndexedText | undefined {
   const title = row.title && !MADE_OF_MESSAGES.has(row.title.from) ? row.title.text : ""
   const path = row.kind === "document" ? row.ref.id : ""
@@ -49,19 +49,19 @@ export function cardOf(row: ConversationRow, files: string[]): IndexedText | und
   return { returned: "", said: title, called: deeds, aside: "", hidden: hiddenWords(deeds) }
 }
 
-/** The first ones are known by a number, in every index that there is. Nobody is added here: the others have their name. */
+/** These sources are stored as a number in existing indexes. Do not add any: all others are stored by name. */
 const NUMBERED: readonly SourceId[] = ["claude_code", "codex", "opencode", "cursor", "gemini_cli", "dex_chat", "docs"]
 export const INDEXED_KINDS: readonly Kind[] = ["person", "subagent", "automation", "dex", "document", "note"]
 
-// Filters are words of the index: FTS5 intersects them far faster than SQL can check rows. A tag ends in a digit, so
-// that the stemmer leaves it alone, and begins so that no query for ordinary words can mean it.
+// Filters are words of the index: FTS5 intersects them far faster than SQL can check rows. A tag ends in a digit, so that the
+// stemmer does not change it, and begins with letters that no query for ordinary words contains.
 export const sourceTag = (source: SourceId) =>
   NUMBERED.includes(source) ? `xxsource${NUMBERED.indexOf(source)}` : `xxsource${Buffer.from(source).toString("hex")}x0`
 export const KIND_TAG = "xxkind"
 export const kindTag = (kind: Kind) => `${KIND_TAG}${INDEXED_KINDS.indexOf(kind)}`
 export const projectTag = (id: number) => `xxproject${id}`
 export const roleTag = (role: Role) => `xxrole${ROLES.indexOf(role)}`
-/** Of a conversation's card, as a message has its role. */
+/** Marks a conversation's card, as the role tag marks a message. */
 export const CARD_TAG = "xxcard0"
 export const collectionTag = (name: string) => `xxcollection${Buffer.from(name).toString("hex")}0`
 export const toolTag = (tool: string) => `xxtool${Buffer.from(tool.toLowerCase().slice(0, 100)).toString("hex")}0`

@@ -22,22 +22,22 @@ import { markStale, type ReadText, readUnread, saveVocabulary } from "./vocabula
 export type FollowOptions = {
   deadline?: number
   onProgress?: (indexed: number) => void
-  /** Messages that were written just now and need not be read again, by ref and number. */
+  /** Messages that were just written and need not be read again, by number. */
   recent?: (ref: Ref) => Map<number, StoredMessage> | undefined
-  /** About so much text is held at once: of long conversations fewer are taken together. */
+  /** About how much text is in memory at once: long conversations are processed in smaller batches. */
   mostBytes?: number
 }
 
 const BATCH = 64
-/** Of conversations whose length nobody knows yet. */
+/** Used while the length of the conversations is unknown. */
 const FIRST_BATCH = 8
-/** More files than this tell nothing more of what a conversation was about. */
+/** More files than this say nothing more about the topic of a conversation. */
 export const CARD_FILES = 40
 
-/** The first document's number. What is found later and is newer goes below it: a smaller number is about newer. */
+/** The first document's number. Newer documents that are found later go below it: smaller numbers are roughly newer. */
 const FIRST_ID = 100_000_000
 
-/** Brings the index to where the history is, some conversations at a time. `rebuild`: the history cannot say what changed. */
+/** Updates the index from the history, some conversations at a time. `rebuild`: the history cannot say what changed. */
 export async function followFeed(
   db: Db,
   store: HistoryReader,
@@ -46,7 +46,7 @@ export async function followFeed(
   let indexed = 0
   watchBlocks(db)
   keepSizesTwice(db)
-  // What was forgotten before an index began is not in it.
+  // A new index contains nothing that was forgotten before it was created.
   if (purgedOf(db) === undefined) {
     const forgotten = tokenOf(db) === undefined ? await store.forgotten() : 0
     inTransaction(db, () => savePurged(db, forgotten))
@@ -60,10 +60,10 @@ export async function followFeed(
       const loaded: Loaded[] = []
       for (const change of feed.changes) loaded.push(...(await loadIfReadable(db, store, change, options)))
       inTransaction(db, () => {
-        // FTS5 writes out what it holds in memory whenever another statement could fail, so its rows go in together.
+        // FTS5 flushes its memory before any other statement that could fail, so its rows are written together.
         const docs = loaded.flatMap((conversation) => indexConversation(db, conversation))
         saveToken(db, feed.token)
-        // A document's number may be given again, so nothing of it may stay.
+        // A document's number may be reused, so its vectors must be deleted.
         deleteVectors(
           db,
           docs.filter((doc) => !doc.fields).map((doc) => doc.id),
@@ -84,7 +84,7 @@ export async function followFeed(
   }
 }
 
-/** As many as would have been enough text just now. */
+/** The number of conversations that would have had `mostBytes` of text in the last batch. */
 function nextBatch(loaded: Loaded[], mostBytes: number): number {
   const bytes = loaded.reduce((sum, { row }) => sum + (row?.text_bytes ?? 0), 1)
   return Math.max(1, Math.min(BATCH, Math.floor((loaded.length * mostBytes) / bytes)))
@@ -101,18 +101,18 @@ type Loaded = {
   versions: Map<number, number>
 }
 
-/** What the history itself cannot read stays in the index as it is: one damaged conversation never keeps out the others. */
+/** Conversations that the history cannot read stay in the index unchanged: one damaged conversation must not block the others. */
 async function loadIfReadable(db: Db, store: HistoryReader, change: Change, options: FollowOptions): Promise<Loaded[]> {
   try {
     return [await load(db, store, change, options)]
   } catch (error) {
-    // A table that is not there is not one conversation's damage.
+    // A missing table is not the damage of one conversation.
     if (isDexError(error) && error.code === "corrupt" && codeOf(error.cause) !== "SQLITE_ERROR") return []
     throw error
   }
 }
 
-/** What of a changed conversation the index has not seen: only those messages are read. */
+/** Loads only those messages of a changed conversation that the index has not seen. */
 async function load(db: Db, store: HistoryReader, change: Change, { recent }: FollowOptions): Promise<Loaded> {
   const known = knownConversation(db, change.conversation)
   const row = change.ref && (await store.conversation(change.ref))
@@ -157,12 +157,12 @@ function isRead(doc: Doc): doc is Doc & ReadText {
   return doc.fields !== undefined
 }
 
-/** The conversation, where it lost a message. One that was written to may say more than before, and not less. */
+/** The conversation, if it lost a message. An append can only add words. */
 function staleIn({ known, row, gone }: Loaded): number[] {
   return known && (!row || gone.some((number) => number !== CARD)) ? [known.id] : []
 }
 
-/** Writes the rows of one conversation, and returns the documents whose words are to be added or (without fields) removed. */
+/** Writes the rows of one conversation, and returns the documents whose words to add or, if they have no fields, to remove. */
 function indexConversation(db: Db, { change, known, row, card, gone, fresh, versions }: Loaded): Doc[] {
   const docs: Doc[] = []
   const remove = (number: number) => {
@@ -195,8 +195,8 @@ function indexConversation(db: Db, { change, known, row, card, gone, fresh, vers
 }
 
 /**
- * A block of numbers for a conversation's documents: above all others for what is older than all that was read so far,
- * below them for what is newer. A first sync reads the newest first, so it only ever appends.
+ * A block of numbers for a conversation's documents: above all others if it is older than everything read so far, below them if
+ * it is newer. A first sync reads the newest first, so it only appends.
  */
 function firstId(db: Db, endedAt: number | undefined, wanted: number): number {
   const oldest = rowQuery(db, "select id, at from doc order by id desc limit 1", {
@@ -212,14 +212,14 @@ function saveWords(db: Db, docs: Doc[]): void {
   const remove = db.prepare("delete from words where rowid = ?")
   const add = db.prepare(INSERT_WORDS)
   for (const { id, fields } of docs) if (!fields) remove.run(id)
-  // In the order of their numbers: FTS5 writes out what it holds whenever a number is smaller than the one before.
+  // Sorted by number: FTS5 flushes its memory whenever a number is smaller than the one before.
   const added = docs.filter((doc) => doc.fields !== undefined).sort((a, b) => a.id - b.id)
   for (const { id, fields, tags } of added) add.run({ ...fields, id, tags })
 }
 
 const INSERT_WORDS = `insert into words (rowid, ${COLUMN_NAMES}, tags) values (@id, ${COLUMN_VALUES}, @tags)`
 
-/** The column `source` has the owner too, where there is one. */
+/** The column `source` includes the owner, if there is one. */
 function saveConversation(db: Db, name: string, ref: Ref, tags: string, card: string | null): number {
   const source = sourceWithOwner(ref)
   db.prepare("delete from conversation where source = ? and native_id = ? and name <> ?").run(source, ref.id, name)

@@ -2,19 +2,20 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
 import { indexDamage } from "./blocks.ts"
 
-/** Where in the history's changes it stands: kept twice, because with a damaged one changes would be missed for good. */
+/** The index's position in the feed, stored twice, because with a damaged token changes would be missed for ever. */
 export function tokenOf(db: Db): string | undefined {
   const sql = "select value from meta where key in ('token', 'token_twin') order by key"
-  const kept = valueQuery(db, sql, "text").all()
-  if (kept.length > 1 && kept[0] !== kept[1]) throw indexDamage("where it stands is not what was written")
-  return kept[0]
+  const stored = valueQuery(db, sql, "text").all()
+  if (stored.length > 1 && stored[0] !== stored[1])
+    throw indexDamage("its position in the history's feed changed on disk")
+  return stored[0]
 }
 
 export function saveToken(db: Db, token: string): void {
   db.prepare("insert or replace into meta (key, value) values ('token', @token), ('token_twin', @token)").run({ token })
 }
 
-/** How many had been forgotten when it was last purged. */
+/** How many conversations had been forgotten at the last purge. */
 export function purgedOf(db: Db): number | undefined {
   const value = db.prepare("select value from meta where key = 'purged'").pluck().get()
   return value === undefined ? undefined : Number(value)

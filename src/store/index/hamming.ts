@@ -1,18 +1,18 @@
 /**
- * How many bits differ between a query and each of many vectors, kept in chunks of one size. The counting is 180 bytes
- * of WebAssembly (SIMD), four times as fast as JavaScript; where there is none, JavaScript does the same.
+ * Counts the bits that differ between a query and each of many vectors, stored in chunks of one size. The counting is 180 bytes
+ * of WebAssembly (SIMD), four times as fast as JavaScript, which is the fallback.
  */
 export type Hamming = {
   setQuery(bits: Uint8Array): void
-  /** The bits of a chunk are written here. Growing moves the memory: a view holds until `room` is called. */
+  /** Write the bits of a chunk here. Growing moves the memory, so a view is valid only until the next call of `room`. */
   chunk(index: number): Uint8Array
-  /** Makes room for so many chunks; what is there stays. */
+  /** Makes room for this many chunks; existing content stays. */
   room(chunks: number): void
-  /** Distances of the first `size` vectors of a chunk. Overwritten by the next call. */
+  /** Distances of the first `size` vectors of a chunk. The next call overwrites them. */
   distances(index: number, size: number): Uint16Array
 }
 
-/** The little of WebAssembly that is used: the type checker's library for servers knows none of it. */
+/** The parts of WebAssembly used here: the type library for servers does not declare them. */
 type Wasm = {
   Memory: new (size: { initial: number }) => { buffer: ArrayBuffer; grow(pages: number): number }
   Module: new (bytes: Uint8Array) => object
@@ -20,10 +20,10 @@ type Wasm = {
 }
 const wasm = (globalThis as { WebAssembly?: Wasm }).WebAssembly
 
-/** A lane counts to 255, eight bits a step: a vector of more bits than this would overflow it. */
+/** A lane counts to 255 in steps of eight bits, so longer vectors would overflow it. */
 export const MAX_BITS = 31 * 128
 
-/** `stride`: bytes of a vector, a multiple of 16. */
+/** `stride`: bytes per vector, a multiple of 16. */
 export function createHamming(stride: number, chunkSize: number, plain = wasm === undefined): Hamming {
   if (stride % 16 !== 0 || stride * 8 > MAX_BITS) throw new Error(`A vector of ${stride} bytes cannot be scanned.`)
   const out = stride
@@ -76,11 +76,11 @@ function plainEngine(): Engine {
     count: (from, end, stride, query, out) => {
       const words = stride / 4
       const bits = new Int32Array(buffer, from, (end - from) / 4)
-      const asked = new Int32Array(buffer, query, words)
+      const wanted = new Int32Array(buffer, query, words)
       const distances = new Uint16Array(buffer, out, (end - from) / stride)
       for (let i = 0, at = 0; i < distances.length; i++) {
         let distance = 0
-        for (let word = 0; word < words; word++) distance += ones(bits[at++]! ^ asked[word]!)
+        for (let word = 0; word < words; word++) distance += ones(bits[at++]! ^ wanted[word]!)
         distances[i] = distance
       }
     },
@@ -93,7 +93,7 @@ function ones(word: number): number {
   return Math.imul((x + (x >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24
 }
 
-/** The module, assembled here so that the source is what runs: one import (the memory), one export (`count`). */
+/** The module is assembled here, so that the source is what runs: one import (the memory), one export (`count`). */
 function program(): Uint8Array {
   const [FROM, END, STRIDE, QUERY, OUT, AT, SUM] = [0, 1, 2, 3, 4, 5, 6]
   const get = (local: number) => [0x20, local]

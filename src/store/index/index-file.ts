@@ -7,7 +7,7 @@ import { badRows, TWIN_SCHEMA } from "./twins.ts"
 import { checkVectors, VECTOR_SCHEMA } from "./vectors.ts"
 import { VOCABULARY_SCHEMA } from "./vocabulary.ts"
 
-/** As many as INDEX_FORMAT says. */
+/** INDEX_FORMAT is the number of entries. */
 export const MIGRATIONS: readonly [string, string][] = [
   [
     "001-index",
@@ -29,7 +29,7 @@ export const MIGRATIONS: readonly [string, string][] = [
   ["005-words-as-written", VOCABULARY_SCHEMA],
 ]
 
-/** What SQLite itself cannot do with an index, or a check found. The history's own damage has another code. */
+/** Errors of SQLite in an index file, or of a check. Damage of the history has another code. */
 export function isIndexDamage(error: unknown): boolean {
   return (
     (isDexError(error) && error.code === "index_damaged") ||
@@ -37,31 +37,30 @@ export function isIndexDamage(error: unknown): boolean {
   )
 }
 
-/** What is wrong with it, in words. */
 export function checkIndex(db: Db): string[] {
   const bad = badBlocks(db)
   const found = areSumsRight(db) && bad === 0 && areListsRight(db) ? ofTables(db) : ofFile(db)
-  if (bad > 0) found.push(`${bad} blocks of words are not what was written`)
+  if (bad > 0) found.push(`${bad} blocks of words changed on disk`)
   const rotten = badRows(db)
-  if (rotten > 0) found.push(`${rotten} rows are not what was written`)
+  if (rotten > 0) found.push(`${rotten} rows changed on disk`)
   const docs = valueQuery(db, "select count(*) from doc", "integer").get()!
   const rows = valueQuery(db, "select count(*) from words_docsize", "integer").get()!
   if (docs !== rows) found.push(`${docs} messages are listed but ${rows} are indexed`)
   return [...found, ...checkVectors(db)]
 }
 
-/** SQLite also has FTS5 check itself here, which takes ten times as long as all the rest. */
+/** SQLite also runs FTS5's own check here, which takes ten times as long as everything else. */
 function ofFile(db: Db): string[] {
-  return said(valueQuery(db, "pragma integrity_check(20)", "text").all())
+  return problemsIn(valueQuery(db, "pragma integrity_check(20)", "text").all())
 }
 
-/** For an index whose every block of words is what FTS5 wrote: FTS5 need not go through them again. */
+/** For an index whose blocks are all as FTS5 wrote them: FTS5 need not check them again. */
 function ofTables(db: Db): string[] {
   const names = "select name from pragma_table_list where schema = 'main' and type in ('table', 'shadow')"
   const check = valueQuery(db, "select integrity_check from pragma_integrity_check(?)", "text")
   return valueQuery(db, names, "text")
     .all()
-    .flatMap((table) => said(check.all(table)))
+    .flatMap((table) => problemsIn(check.all(table)))
 }
 
-const said = (lines: string[]) => lines.filter((line) => line !== "ok")
+const problemsIn = (lines: string[]) => lines.filter((line) => line !== "ok")

@@ -5,14 +5,15 @@ import type { IndexHit, IndexQuery, PreparedQuery, Sizes } from "./query.ts"
 import type { Term } from "./terms.ts"
 
 /**
- * Some of the index's conversations, for a row filter: made by the index that is then asked. `others` are all the rest, as long as the
- * index stands at `token`: where they are fewer, they are left out instead, and who may see all of it asks as if there were no filter.
+ * Some of the index's conversations, for a row filter. It is valid for the index that created it. `others` are all the rest, as
+ * long as the index is at `token`. If the others are fewer, they are excluded instead; and a user who may see everything queries
+ * without a filter.
  */
 export type IndexScope = {
   readonly ids: readonly number[]
   readonly others: readonly number[]
   readonly token: string | undefined
-  /** Who computes numbers within it. Only a hub has members who may not see everything. */
+  /** Computes scores and counts within the scope. Only a hub has members who may not see everything. */
   readonly part?: ScopedPart
 }
 
@@ -22,28 +23,28 @@ export type ScopedPart = {
   oldestOfNewest(db: Db, newest: number, scope: IndexScope): number | undefined
 }
 
-/** Looks up conversations by their names in the history's feed. All names are kept for as long as the index stands where it did. */
+/** Looks up conversations by their names in the history's feed. Caches all names until the index changes. */
 export function createScopes(): (db: Db, names: ReadonlySet<string>) => IndexScope {
-  let kept: { db: Db; token: string | undefined; all: { id: number; name: string }[] } | undefined
+  let cached: { db: Db; token: string | undefined; all: { id: number; name: string }[] } | undefined
   return (db, names) => {
     const token = tokenOf(db)
-    if (kept?.db !== db || kept.token !== token) {
+    if (cached?.db !== db || cached.token !== token) {
       const all = rowQuery(db, "select id, name from conversation", { id: "integer", name: "text" }).all()
-      kept = { db, token, all }
+      cached = { db, token, all }
     }
     const ids: number[] = []
     const others: number[] = []
-    for (const { id, name } of kept.all) (names.has(name) ? ids : others).push(id)
+    for (const { id, name } of cached.all) (names.has(name) ? ids : others).push(id)
     return { ids, others, token }
   }
 }
 
-/** False where the scope is all that the index contains. */
+/** False if the scope includes everything in the index. */
 export function leavesOut(db: Db, { others, token }: IndexScope): boolean {
   return others.length > 0 || tokenOf(db) !== token
 }
 
-/** What is asked for, within a scope. */
+/** Restricts a query to a scope. */
 export function inScope(
   db: Db,
   { ids, others, token }: IndexScope,

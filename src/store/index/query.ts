@@ -22,15 +22,14 @@ import { anyOf, expressionOf, type Term } from "./terms.ts"
 import { checkDocs, checkMatching, conversationId, IS_BAD_SIZE, indexedProjectId } from "./twins.ts"
 import type { PreparedFilter, VectorFilter } from "./vector-index.ts"
 
-// How the full-text index is asked.
+// Queries of the full-text index.
 
-/** What is looked for. */
 export type IndexQuery = {
-  /** Any of these. */
+  /** At least one of these must match. */
   match: Term[]
-  /** How much a word counts by who wrote it. */
+  /** The weight of a word by its author. */
   weights: Record<Column, number>
-  /** Every one of these must be there too. */
+  /** All of these must match too. */
   required?: Term[]
   excluded?: Term[]
   sources?: SourceId[]
@@ -46,29 +45,29 @@ export type IndexQuery = {
   to?: number
   conversations?: Ref[]
   excludedConversations?: Ref[]
-  /** Only what whoever asks may see. */
+  /** Only what the user may see. */
   scope?: IndexScope
-  /** Only about so many of the newest messages: which those are, the index knows. */
+  /** Only about this many of the newest messages. */
   newest?: number
   limit: number
 }
 
-/** Which messages, without their order. */
+/** Selects messages, without ranking. */
 export type IndexFilter = Omit<IndexQuery, "limit" | "weights">
 
-/** A number of 0 is the conversation's card: its title, branch and the files it changed. Greater scores are better. */
+/** The number 0 is the conversation's card: its title, branch and the files it changed. Higher scores are better. */
 export type IndexHit = { doc: DocId; ref: Ref; number: number; at?: number; score: number }
 
 export type Count = { total: number; total_is_at_least: boolean }
 export type CountByKind = Count & { kinds: Partial<Record<Kind, number>> }
 
-/** How many messages there are, how many of the newest were looked at, and which share of them holds each term. */
+/** The number of messages, the size of the sample of newest ones, and the share of the sample that contains each term. */
 export type Sizes = { messages: number; sample: number; shares: number[] }
 
-/** A total is counted to here; beyond it is said to be a lower bound. */
+/** Totals are counted up to here; beyond, they are reported as a lower bound. */
 export const COUNT_LIMIT = 10_000
 const RELEVANCE = `bm25(words, ${COLUMN_VALUES}, 0.0)`
-/** Every column but the filters'. */
+/** Every column except the tags. */
 export const TEXT = `{${TEXT_COLUMNS.join(" ")}}`
 
 export function find(db: Db, query: IndexQuery): IndexHit[] {
@@ -86,7 +85,7 @@ export function find(db: Db, query: IndexQuery): IndexHit[] {
     ...query.weights,
     ...(bounded ? values : { highest: values.highest }),
   })
-  if (rows[0]?.bad === 1) throw indexDamage("a row is not what was written")
+  if (rows[0]?.bad === 1) throw indexDamage("a row changed on disk")
   checkDocs(
     db,
     rows.map(({ doc }) => doc),
@@ -94,17 +93,17 @@ export function find(db: Db, query: IndexQuery): IndexHit[] {
   return rows.map(toHit)
 }
 
-/** Below this distance, reading all between the first and the last is faster than asking for each. */
+/** Below this distance, reading everything between the first and the last is faster than looking up each one. */
 const NEAR = 100_000
 
-/** Which of these documents hold the term. */
+/** Which of these documents contain the term. */
 export function holding(db: Db, term: Term, docs: DocId[]): Set<DocId> {
   if (docs.length === 0) return new Set()
   checkBlocks(db, [term])
   return new Set(rowsAmong(db, `${TEXT} : ${expressionOf(term)}`, docs.map(rowOf)).map(docId))
 }
 
-/** Those of a conversation's messages in which nobody says or thinks any of the terms. None that the index does not know. */
+/** The messages of a conversation in which no term occurs in spoken text or thinking, except messages that are not indexed. */
 export function unspokenIn(db: Db, ref: Ref, numbers: number[], terms: Term[]): Set<number> {
   const id = conversationId(db, ref)
   if (id === undefined) return new Set()
@@ -120,19 +119,19 @@ export function unspokenIn(db: Db, ref: Ref, numbers: number[], terms: Term[]): 
 const DOCS_OF =
   "select id, number from doc where conversation_id = @id and number in (select value from json_each(@numbers))"
 
-/** What people and agents wrote for each other to read, and what agents thought. */
+/** The messages between people and agents, and the agents' thinking. */
 const SPOKEN = `{${(["said", "aside"] satisfies Column[]).join(" ")}}`
 
 function rowsAmong(db: Db, match: string, ids: number[]): number[] {
   const [first, last] = [Math.min(...ids), Math.max(...ids)]
   return last - first <= NEAR
-    ? valueQuery(db, HOLDING_BETWEEN, "integer").all({ match, first, last })
-    : valueQuery(db, HOLDING_EACH, "integer").all({ match, docs: JSON.stringify(ids) })
+    ? valueQuery(db, MATCHING_BETWEEN, "integer").all({ match, first, last })
+    : valueQuery(db, MATCHING_EACH, "integer").all({ match, docs: JSON.stringify(ids) })
 }
 
-const HOLDING_BETWEEN =
+const MATCHING_BETWEEN =
   "select rowid from words where words match @match and rowid between cast(@first as integer) and cast(@last as integer)"
-const HOLDING_EACH =
+const MATCHING_EACH =
   "select words.rowid from json_each(@docs) d cross join words on words.rowid = cast(d.value as integer) where words match @match"
 
 export function countMatches(db: Db, query: IndexFilter): Count {
@@ -148,7 +147,7 @@ export function countMatches(db: Db, query: IndexFilter): Count {
   return { total: Math.min(found, COUNT_LIMIT), total_is_at_least: found > COUNT_LIMIT }
 }
 
-/** The messages that match, and their conversations by kind. */
+/** Counts matching messages, and their conversations by kind. */
 export function countConversations(db: Db, query: IndexFilter): CountByKind {
   const prepared = prepare(db, query)
   if (!prepared) return { total: 0, total_is_at_least: false, kinds: {} }
@@ -171,7 +170,7 @@ export function countConversations(db: Db, query: IndexFilter): CountByKind {
 
 export type PreparedQuery = NonNullable<ReturnType<typeof prepare>>
 
-/** Undefined when a filter can match nothing. */
+/** Undefined if a filter can match nothing. */
 function prepare(db: Db, query: IndexFilter) {
   const clauses = clausesOf(db, query)
   const bounds = boundsOf(db, query)
@@ -185,7 +184,7 @@ function prepare(db: Db, query: IndexFilter) {
 
 const NONE = "[]"
 
-/** What is checked row by row; null where nothing was asked for. */
+/** Conditions that are checked row by row; null if there is no condition. */
 export function boundsOf(db: Db, query: VectorFilter): PreparedFilter["values"] {
   const chosen = query.conversations && conversationIds(db, query.conversations)
   const excluded = conversationIds(db, query.excludedConversations ?? [])
@@ -204,8 +203,7 @@ function oldestOfNewest(db: Db, newest: number, scope?: IndexScope): number {
   return (valueQuery(db, "select min(id) from doc", "integer?").get() ?? 0) + newest - 1
 }
 
-/** Without a source: the message is not listed, or its conversation is not. */
-/** What stands in a damaged index may lead nowhere. */
+/** In a damaged index, the message or its conversation may be missing: then `source` is null. */
 export const HIT = {
   doc: "integer",
   source: "text?",
@@ -216,8 +214,8 @@ export const HIT = {
 } as const
 const SCORED_HIT = { ...HIT, score: "real" } as const
 
-// A number is bound as a real, which FTS5 does not take as a bound of its scan: hence the casts.
-// A filter by time or conversation is checked row by row; the others are words of the index itself, which is faster.
+// Numbers are bound as reals, which FTS5 does not accept as a bound of its scan; hence the casts. Filters by time or conversation
+// are checked row by row; the others are words of the index itself, which is faster.
 const finding = (IS_BAD: string) => `select f.rowid as doc, c.source, c.native_id, d.number, d.at, f.score, f.bad from
     (select words.rowid, -${RELEVANCE} as score, ${IS_BAD} as bad from words left join words_docsize z on z.id = words.rowid
       where words match @match and words.rowid <= cast(@highest as integer) order by bad desc, score desc limit @limit) f
@@ -231,7 +229,7 @@ const findingBounded = (
 ) => `select d.id as doc, c.source, c.native_id, d.number, d.at, -${RELEVANCE} as score, ${IS_BAD} as bad
   from words left join words_docsize z on z.id = words.rowid join doc d on d.id = words.rowid left join conversation c on c.id = d.conversation_id
   where words match @match and ${BOUNDS} order by bad desc, score desc, d.at desc, c.native_id, d.number limit @limit`
-/** What 0.1.0 built says nothing twice. */
+/** An index built by 0.1.0 has no second copies to compare. */
 const FIND = { checked: finding(IS_BAD_SIZE), older: finding("0") }
 const FIND_BOUNDED = { checked: findingBounded(IS_BAD_SIZE), older: findingBounded("0") }
 const COUNT =
@@ -244,7 +242,7 @@ const COUNT_CONVERSATIONS = `select cast(substr(c.tags, instr(c.tags, '${KIND_TA
     group by conversation_id) m
   left join conversation c on c.id = m.conversation_id group by kind order by kind`
 
-/** How many of the newest messages stand for all of them. */
+/** The number of newest messages that serve as a sample. */
 const SAMPLE = 20_000
 
 export function sizes(db: Db, terms: Term[], scope?: IndexScope): Sizes {
@@ -255,7 +253,7 @@ export function sizes(db: Db, terms: Term[], scope?: IndexScope): Sizes {
     valueQuery(db, "select (select max(id) from doc) - (select min(id) from doc) + 1", "integer?").get() ?? 0
   const sample = Math.min(messages, SAMPLE)
   const highest = oldestOfNewest(db, sample)
-  const held = valueQuery(
+  const matching = valueQuery(
     db,
     "select count(*) from words where words match ? and rowid <= cast(? as integer)",
     "integer",
@@ -263,7 +261,7 @@ export function sizes(db: Db, terms: Term[], scope?: IndexScope): Sizes {
   return {
     messages,
     sample,
-    shares: terms.map((term) => held.get(expressionOf(term), highest)! / Math.max(1, sample)),
+    shares: terms.map((term) => matching.get(expressionOf(term), highest)! / Math.max(1, sample)),
   }
 }
 
@@ -277,7 +275,7 @@ function conversationIds(db: Db, refs: Ref[]): number[] {
   return refs.flatMap((ref) => conversationId(db, ref) ?? [])
 }
 
-/** Any of these terms, in what messages say or among their tags. */
+/** Any of these terms, in the text or among the tags. */
 type Clause = { column: string; terms: Term[] }
 
 function without(must: Clause[], not: Clause[]): string {
@@ -289,7 +287,7 @@ function clauseText({ column, terms }: Clause): string {
   return `${column} : (${anyOf(terms)})`
 }
 
-/** What a filter says of words and tags. Undefined when it can match nothing. */
+/** A filter as conditions on words and tags. Undefined if it can match nothing. */
 function clausesOf(db: Db, query: VectorFilter): { must: Clause[]; not: Clause[] } | undefined {
   const text = (term: Term): Clause => ({ column: TEXT, terms: [term] })
   const tagged = (tags: string[] | undefined): Clause[] =>
@@ -313,7 +311,7 @@ function clausesOf(db: Db, query: VectorFilter): { must: Clause[]; not: Clause[]
   return must.some(isEmpty) ? undefined : { must, not: not.filter((clause) => !isEmpty(clause)) }
 }
 
-/** Undefined when the filter can match nothing. */
+/** Undefined if the filter can match nothing. */
 export function prepareFilter(db: Db, filter: VectorFilter): PreparedFilter | undefined {
   const clauses = clausesOf(db, filter)
   const values = boundsOf(db, filter)

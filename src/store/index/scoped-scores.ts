@@ -17,11 +17,11 @@ import {
 import { expressionOf, type Term } from "./terms.ts"
 import { checkDocs, IS_BAD_SIZE } from "./twins.ts"
 
-// Whoever may see a part of an index gets the numbers of an index that contains that part only: a score tells how often a word
-// occurs as exactly as a count does. FTS5 scores by all of its rows. So each term is asked for by itself, its frequency in a
-// message is worked out from FTS5's score, and the score is made again from the statistics of the part.
+// Users who may see only a part of an index get the scores and counts of an index that contains just that part: a score reveals
+// how often a word occurs as exactly as a count does. FTS5 scores by all of its rows. So each term is queried separately, its
+// frequency in a message is computed from FTS5's score, and the score is computed again from the statistics of the part.
 
-/** How an index is asked within a scope. Each is undefined where the scope leaves nothing out. */
+/** Queries an index within a scope. Each function returns undefined if the scope excludes nothing. */
 export const SCOPED_PART: ScopedPart = {
   find: findInScope,
   sizes: (db, terms, scope) => {
@@ -38,7 +38,7 @@ export const SCOPED_PART: ScopedPart = {
 const NTH_IN_SCOPE =
   "select id from doc where +conversation_id in (select value from json_each(?)) order by id limit 1 offset cast(? as integer)"
 
-/** Undefined where whoever asks may see everything. */
+/** Undefined if the user may see everything. */
 function findInScope(db: Db, query: IndexQuery, { match, values }: PreparedQuery): IndexHit[] | undefined {
   const statistics = statisticsOf(db, query.scope)
   if (!statistics) return undefined
@@ -46,25 +46,25 @@ function findInScope(db: Db, query: IndexQuery, { match, values }: PreparedQuery
   const { from: _, to: __, ...scope } = boundsOf(db, { scope: query.scope! })
   const isPlain = Object.keys(query).every((key) => PLAIN.includes(key as keyof IndexQuery))
   const wanted = isPlain ? undefined : new Set(valueQuery(db, MATCHING, "integer").all({ match, ...values }))
-  const asked = {
+  const request = {
     ...{ terms, weights: query.weights, limit: query.limit },
     bounds: { from: null, to: null, ...scope, highest: values.highest },
     shares: query.newest === undefined ? undefined : sizesIn(db, terms, statistics).shares,
   }
-  const scores = scopedScores(db, statistics, asked, (doc) => wanted?.has(doc) ?? true)
+  const scores = scopedScores(db, statistics, request, (doc) => wanted?.has(doc) ?? true)
   const docs = [...scores.keys()]
   const sql = HITS[areSumsRight(db) ? "checked" : "older"]
   const rows = rowQuery(db, sql, HIT).all(JSON.stringify(docs))
-  if (rows.some(({ bad }) => bad === 1)) throw indexDamage("a row is not what was written")
+  if (rows.some(({ bad }) => bad === 1)) throw indexDamage("a row changed on disk")
   checkDocs(db, docs)
   const hits = rows.map((row) => toHit({ ...row, score: scores.get(row.doc)! }))
   return hits.sort(byScore).slice(0, query.limit)
 }
 
-/** What filters nothing: every message in the scope that holds a term is wanted then. */
+/** Fields that filter nothing: with only these, every message in the scope that contains a term is wanted. */
 const PLAIN: (keyof IndexQuery)[] = ["match", "weights", "scope", "newest", "limit"]
 
-/** As FIND orders them. */
+/** The same order as in FIND. */
 function byScore(a: IndexHit, b: IndexHit): number {
   return (
     b.score - a.score ||
@@ -94,29 +94,29 @@ const hits = (IS_BAD: string) => `select d.id as doc, c.source, c.native_id, d.n
   where d.id in (select value from json_each(?))`
 const HITS = { checked: hits(IS_BAD_SIZE), older: hits("0") }
 
-/** What FTS5 ranks by, of the messages in a scope. */
+/** The statistics that FTS5 ranks by, for the messages in a scope. */
 type ScopeStatistics = {
-  /** Estimated from the sample, unless that is all of them. */
+  /** Estimated from the sample, unless the sample includes all messages. */
   messages: number
-  /** The newest conversations, whose messages stand for all. */
+  /** The newest conversations. Their messages are the sample. */
   sample: { messages: number; conversations: string; first: number; last: number }
-  /** Of the sample: a search asks for the same terms several times. */
+  /** Cached shares of terms in the sample: a search needs the same terms several times. */
   shares: Map<string, number>
-  /** The mean number of words of a message. */
+  /** The mean number of words per message. */
   length: number
 }
 
 const SAMPLE = 4_000
 const MEASURED = 1_000
 const CONVERSATIONS_AT_ONCE = 50
-/** FTS5's own: see the source of its bm25. */
+/** The constants of FTS5's bm25: see its source. */
 const [K1, B, LEAST_RARITY] = [1.2, 0.75, 1e-6]
 /** Frequencies are sums of column weights, which have two decimals. */
 const EXACT = 1e6
 
 const known = new WeakMap<IndexScope, ScopeStatistics>()
 
-/** Undefined where the scope leaves nothing out: the index's own statistics are right then. */
+/** Undefined if the scope excludes nothing: then the index's own statistics are correct. */
 function statisticsOf(db: Db, scope: IndexScope | undefined): ScopeStatistics | undefined {
   if (!scope || !leavesOut(db, scope)) return undefined
   const found = known.get(scope) ?? sampled(db, scope)
@@ -149,7 +149,7 @@ function sampled(db: Db, { ids }: IndexScope): ScopeStatistics {
 
 const DOCS_OF = `select id from doc where conversation_id in (select value from json_each(?)) order by conversation_id desc, number`
 
-/** How many words each of these documents has. */
+/** The number of words in each of these documents. */
 function lengthsOf(db: Db, docs: readonly number[]): Map<number, number> {
   const rows = tupleQuery(db, SIZES, ["integer", "blob"]).all(JSON.stringify(docs))
   return new Map(rows.map(([id, sizes]) => [id, numbersIn(sizes).reduce((sum, size) => sum + size, 0)]))
@@ -157,7 +157,7 @@ function lengthsOf(db: Db, docs: readonly number[]): Map<number, number> {
 
 const SIZES = "select id, sz from words_docsize where id in (select value from json_each(?))"
 
-/** SQLite's numbers of variable length. */
+/** Decodes SQLite's variable-length integers. */
 function numbersIn(bytes: Uint8Array): number[] {
   const numbers: number[] = []
   let number = 0
@@ -173,14 +173,14 @@ function numbersIn(bytes: Uint8Array): number[] {
 type ScopedTerms = {
   terms: Term[]
   weights: Record<Column, number>
-  /** For BOUNDS: they leave only the scope. */
+  /** For BOUNDS: they allow only the scope. */
   bounds: Record<string, unknown>
-  /** How often each term occurs in the scope, where not all of it is looked at. */
+  /** The share of each term in the scope, if not all of it is read. */
   shares?: readonly number[]
   limit: number
 }
 
-/** Scores the documents for which `isWanted`, and gives the best of them, in no order. */
+/** Scores the documents for which `isWanted` is true, and returns the best of them, unsorted. */
 function scopedScores(
   db: Db,
   { messages, length }: ScopeStatistics,
@@ -188,19 +188,20 @@ function scopedScores(
   isWanted: (doc: number) => boolean,
 ): Map<number, number> {
   const all = totalsOf(db)
-  const held = valueQuery(db, "select count(*) from words where words match ?", "integer")
+  const matching = valueQuery(db, "select count(*) from words where words match ?", "integer")
   const scored = tupleQuery(db, SCORED, ["integer", "real"])
   const found = terms.map((term, i) => {
     const match = `${TEXT} : ${expressionOf(term)}`
     const rows = scored.all({ match, ...weights, ...bounds })
-    const rarityInAll = rows.length === 0 ? 1 : rarity(all.messages, held.get(match)!)
+    const rarityInAll = rows.length === 0 ? 1 : rarity(all.messages, matching.get(match)!)
     return { rows, rarityInAll, rarity: rarity(messages, shares ? shares[i]! * messages : rows.length) }
   })
   const rough = new Map<number, number>()
   for (const one of found)
     for (const [doc, score] of one.rows)
       if (isWanted(doc)) rough.set(doc, (rough.get(doc) ?? 0) + (score / one.rarityInAll) * one.rarity)
-  // These scores still know the mean length of all messages. It moves a message by a place or two, so twice as many are scored again.
+  // These scores still use the mean length of all messages. That moves a message by a place or two, so twice as many are
+  // rescored.
   const values = Float64Array.from(rough.values()).sort()
   const least = values[Math.max(0, values.length - 2 * limit)]!
   const best = [...rough].filter(([, score]) => score >= least)
@@ -225,12 +226,12 @@ function norm(words: number, mean: number): number {
   return K1 * (1 - B + (B * words) / Math.max(1e-9, mean))
 }
 
-function rarity(messages: number, holding: number): number {
-  const value = Math.log((messages - holding + 0.5) / (holding + 0.5))
-  return value > 0 ? value : LEAST_RARITY // also where an estimate says that more hold it than there are
+function rarity(messages: number, containing: number): number {
+  const value = Math.log((messages - containing + 0.5) / (containing + 0.5))
+  return value > 0 ? value : LEAST_RARITY // also if an estimate exceeds the number of messages
 }
 
-/** What FTS5 keeps of all its rows: how many there are, then the words in each column. */
+/** FTS5's record of all its rows: their number, then the words in each column. */
 function totalsOf(db: Db): { messages: number; length: number } {
   const record = valueQuery(db, "select block from words_data where id = 1", "blob").get()
   const [messages = 0, ...words] = record ? numbersIn(record) : []

@@ -3,12 +3,12 @@ import type { IndexFilter } from "./query.ts"
 import { SCOPED_PART } from "./scoped-scores.ts"
 import type { SearchIndex } from "./search-index.ts"
 
-/** One for each, so that what is known of it is known the next time. */
+/** One per scope, so that cached statistics can be reused. */
 const scopes = new WeakMap<IndexScope, IndexScope>()
 
 /**
- * An index that answers from some of its conversations only, for somebody who may see no more. Every number is as if it contained
- * nothing else. Its vocabulary has all words, so a caller shows none before it has found it in a text (`isPart`).
+ * An index that uses only some of its conversations, for a user who may see no others. Every number is as if it contained nothing
+ * else. Its vocabulary has all words, so callers must not show a word before they found it in a text (`isPart`).
  */
 export function scopedIndex(index: SearchIndex, names: IndexScope): SearchIndex {
   const scope = scopes.get(names) ?? { ...names, part: SCOPED_PART }

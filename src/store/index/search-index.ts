@@ -43,63 +43,63 @@ import type { VectorIndex } from "./vector-index.ts"
 import { forgetSaved, readStale, type WrittenWord, wordsBeginning, wordsOfLength } from "./vocabulary.ts"
 
 /**
- * The full-text index: derived from the history, safe to delete, comes back by itself. It holds no text (contentless),
- * only which words stand in which message.
+ * The full-text index: derived from the history, safe to delete, rebuilt automatically. It contains no text (contentless), only
+ * which words occur in which message.
  */
 export type SearchIndex = {
-  /** It answers from a part of what it holds: a word of it may stand elsewhere only. */
+  /** It answers from a part of its content: some of its words may occur only outside that part. */
   isPart?: true
-  /** It contains what whoever asks may not see: how common its words are (`spread`) must not show. */
+  /** It contains conversations that the user may not see, so the frequency of its words (`spread`) must not be shown. */
   leavesOut?: true
-  /** Where it is made of several: how many of them have answered all that was asked so far. */
+  /** If it consists of several indexes: how many of them have answered every query so far. */
   shards?(): { searched: number; of: number }
-  /** Where it is made of several: none of those that could have an answer was searched. */
+  /** If it consists of several indexes: true if none of those that might have a result was searched. */
   isUnanswered?(): boolean
-  /** Reads what changed in the history since last time, until it is done or the time is up. */
+  /** Processes the changes to the history since the last call, until it is done or the deadline passes. */
   follow(store: HistoryReader, options?: FollowOptions): Promise<{ indexed: number; complete: boolean }>
-  /** The token of the newest change that it has seen. */
+  /** The token of the newest change that it has processed. */
   followed(): Promise<string | undefined>
-  /** True when the history has changed since the index last followed it. */
+  /** True if the history has changed since the index last followed it. */
   isBehind(store: HistoryReader): Promise<boolean>
   find(query: IndexQuery): Promise<IndexHit[]>
-  /** Conversations in which all of it stands, the newest first, unranked. */
+  /** Conversations that contain all terms, newest first, unranked. */
   newest(query: NewestQuery): Promise<NewestHit[]>
-  /** Which of these documents hold the term. */
+  /** Which of these documents contain the term. */
   holding(term: Term, docs: DocId[]): Promise<Set<DocId>>
-  /** Those of a conversation's messages in which nobody says or thinks any of the terms. None that the index does not know. */
+  /** The messages of a conversation in which no term occurs in spoken text or thinking, except messages that are not indexed. */
   unspoken(ref: Ref, numbers: number[], terms: Term[]): Promise<Set<number>>
-  /** How many messages match, counted to a limit. */
+  /** The number of matching messages, counted up to a limit. */
   count(query: IndexFilter): Promise<Count>
-  /** In how many conversations; a lower bound where too many messages match. */
+  /** The number of conversations; a lower bound if too many messages match. */
   countConversations(query: IndexFilter): Promise<CountByKind>
-  /** How many messages there are, and which share of a sample of the newest holds each term. */
+  /** The number of messages, and the share of a sample of the newest that contains each term. */
   sizes(terms: Term[], scope?: IndexScope): Promise<Sizes>
-  /** The words as they are written that begin so, the commonest first. */
+  /** Words, as people write them, with this beginning, most common first. */
   words(beginning: string, limit?: number): Promise<WrittenWord[]>
   wordsOfLength(least: number, most: number): Promise<WrittenWord[]>
-  /** These conversations, as the history's feed names them: what is asked with it is answered from them only. */
+  /** A scope of these conversations, by their names in the history's feed, for queries that must use only them. */
   scope(names: ReadonlySet<string>): Promise<IndexScope>
-  /** What search by meaning needs; loaded when it is asked for. */
+  /** Search by meaning; loaded on first use. */
   vectors(): Promise<VectorIndex>
   /**
-   * Rewrites the index without what was deleted, so that not even single words of it stay on disk. `messagesChanged`: nor of
-   * messages that are there with another text.
+   * Rewrites the index without deleted messages, so that not even single words of them stay on disk. `messagesChanged`: nor words
+   * of messages that have a new text.
    */
   purge(store: HistoryReader, options?: { messagesChanged: boolean }): Promise<void>
-  /** True where something was forgotten since: whoever forgot it was stopped. */
+  /** True if something was forgotten since the last purge, which happens if the process was stopped in between. */
   isPurgeDue(store: HistoryReader): Promise<boolean>
   check(): string[]
   checkpoint(): void
   close(): void
 }
 
-/** What version 0.1.0 has. */
+/** The format of version 0.1.0. */
 const OLDEST_FORMAT = 2
 
-/** To write: made where there is none, and made again, when it next follows, where it is damaged. */
+/** Opens an index for writing. Creates it if there is none; if it is damaged, the next `follow` rebuilds it. */
 export function openIndex(path: string): SearchIndex {
-  if (!existsSync(path)) adoptOlder(path)
-  let db = isMarkedDamaged(path) ? undefined : openIfWhole(path)
+  if (!existsSync(path)) copyOlderIndex(path)
+  let db = isMarkedDamaged(path) ? undefined : openIfIntact(path)
   const rebuilt = async (store: HistoryReader, options?: FollowOptions) => {
     db?.close()
     db = undefined
@@ -128,10 +128,10 @@ export function openIndex(path: string): SearchIndex {
   }
 }
 
-/** To ask. `none` too while it has followed nothing yet: an empty index knows of no message, and the history of all. */
+/** Opens an index for reading. `none` also if it is still empty: it would find no message, while the history has them all. */
 export function readIndex(path: string): SearchIndex | "none" | "damaged" {
   if (!existsSync(path)) return readOlder(path) ?? "none"
-  const db = isMarkedDamaged(path) ? undefined : openIfWhole(path)
+  const db = isMarkedDamaged(path) ? undefined : openIfIntact(path)
   if (!db) return "damaged"
   try {
     if (tokenOf(db) !== undefined) return indexOver(path, () => db)
@@ -143,8 +143,8 @@ export function readIndex(path: string): SearchIndex | "none" | "damaged" {
   }
 }
 
-/** Undefined where the file is damaged, or no index of ours. */
-function openIfWhole(path: string): Db | undefined {
+/** Undefined if the file is damaged or not an index of dex. */
+function openIfIntact(path: string): Db | undefined {
   try {
     return openDatabase(path, MIGRATIONS)
   } catch (error) {
@@ -158,8 +158,11 @@ function unusable(path: string): never {
   throw indexDamage(`${path} cannot be read`)
 }
 
-/** What an older version built is as good, without some checksums and words: taken over, so that nobody waits for another. The old file stays. */
-function adoptOlder(path: string): void {
+/**
+ * An older version's index is as good, except for some checksums and words. It is copied, so that nobody has to wait for a new
+ * one. The old file stays.
+ */
+function copyOlderIndex(path: string): void {
   const old = openOlder(path)
   if (old) copyTo(old, path)
   old?.close()
@@ -172,7 +175,7 @@ function readOlder(path: string): SearchIndex | undefined {
 
 const OLDER_BUSY_MS = 2_000
 
-/** The newest of them. */
+/** Opens the newest older index. */
 function openOlder(path: string): Db | undefined {
   for (let format = MIGRATIONS.length - 1; format >= OLDEST_FORMAT; format--) {
     const older = olderIndex(path, format)
@@ -190,7 +193,7 @@ function openIfReadable(path: string, format: number): Db | undefined {
   }
 }
 
-/** What can be asked of an index. */
+/** The methods for reading an index. */
 function indexOver(path: string, current: () => Db): SearchIndex {
   let vectors: VectorIndex | undefined
   const guard = <T>(work: (db: Db) => T): T => {
@@ -201,7 +204,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     }
   }
   const scopeOf = createScopes()
-  /** Blocks of one state and checksums of another would look like damage. */
+  /** Blocks and checksums of different states would look like damage. */
   const readInOneState = <T>(work: (db: Db) => T) => guard((db) => inOneState(db, () => work(db)))
   const isBehind = async (store: HistoryReader) => {
     const { changes, rebuild } = await store.changes(guard(tokenOf), 1)
@@ -209,7 +212,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
   }
   return {
     follow: () => {
-      throw new Error("This index was opened to be asked only")
+      throw new Error("This index was opened for reading only")
     },
     followed: async () => guard(tokenOf),
     isBehind,
@@ -239,7 +242,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
         emptyLog(db)
         db.exec("vacuum")
         sumBlocks(db)
-        // Where somebody still reads the old pages, it is due again.
+        // If somebody still reads the old pages, the purge is due again.
         const isDone = emptyLog(db)
         if (isDone && !behind) inTransaction(db, () => savePurged(db, forgotten))
       })
@@ -255,7 +258,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
   }
 }
 
-/** Builds the index anew beside the one that is there, which nobody may write to meanwhile, and puts it in its place. */
+/** Builds a new index file and replaces the current one with it. Nobody may write to the index meanwhile. */
 export async function rebuildIndex(
   path: string,
   store: HistoryReader,

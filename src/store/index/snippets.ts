@@ -5,22 +5,22 @@ import { looking } from "./tokenizer.ts"
 
 /** About 300 characters of ordinary text. */
 const SNIPPET_WORDS = 44
-/** What FTS5 is given to look at; the words it finds beyond this are found by a plain look first. */
+/** FTS5 examines only this much of a text. Words beyond it are found with a plain text search. */
 const WINDOW_CHARS = 20_000
 
-/** Stands on both sides of a matched word, as in Markdown. Stars of the text itself are taken out, so it means one thing. */
+/** On both sides of a matched word, as in Markdown. It is removed from the text itself, so that it is unambiguous. */
 export const MARK = "**"
 
 export type Look = {
   /** The passage that shows the matched words, marked. */
   snippet: string
-  /** For each of the words, whether it stands in the text. */
+  /** For each of the words, whether the text contains it. */
   holds: boolean[]
 }
 
 /**
- * Looks at texts as the index does. The index holds no text, so its own tokenizer looks at just these texts again, in
- * memory: what is marked is exactly what matched, stems included. A text that holds one of the phrases shows that one.
+ * Matches texts as the index does. The index contains no text, so its tokenizer processes these texts again, in memory: the
+ * marked words are exactly those that matched, including stems. A text with one of the phrases shows that phrase.
  */
 export function matchTexts(texts: string[], terms: Term[], words: string[], phrases: readonly Term[] = []): Look[] {
   return looking((db) => {
@@ -36,7 +36,7 @@ export function matchTexts(texts: string[], terms: Term[], words: string[], phra
     const cutFor = (some: readonly Term[]) =>
       some.length === 0 ? [] : cut.all({ mark: MARK, words: SNIPPET_WORDS, match: anyOf(some) })
     const byRow = new Map([...cutFor(terms), ...cutFor(phrases)].map((row) => [row.rowid, row.snippet]))
-    const rowsOf = rowsHolding(db, words)
+    const rowsOf = rowsContaining(db, words)
     return texts.map((text, i) => ({
       snippet: tidy(byRow.get(i + 1) ?? seen[i]!.slice(0, 300)),
       holds: words.map((word, w) => rowsOf[w]!.has(i + 1) || isBeyondWindow(text, word)),
@@ -44,17 +44,17 @@ export function matchTexts(texts: string[], terms: Term[], words: string[], phra
   })
 }
 
-/** For each text and each of the words, whether it stands there, as the index sees it. */
+/** For each text and each of the words, whether the text contains it according to the index's tokenizer. */
 export function wordsHeld(texts: readonly string[], words: readonly string[]): boolean[][] {
   return looking((db) => {
     const insert = db.prepare("insert into look (rowid, x) values (?, ?)")
     for (const [i, text] of texts.entries()) insert.run(i + 1, text)
-    const rowsOf = rowsHolding(db, words)
+    const rowsOf = rowsContaining(db, words)
     return texts.map((_, i) => rowsOf.map((rows) => rows.has(i + 1)))
   })
 }
 
-/** How the words, or others of their stem, are spelled in these texts; in small letters, each once. */
+/** The spellings of these words, or of others with their stem, in these texts; lower case, each once. */
 export function spellingsIn(texts: readonly string[], words: readonly string[]): string[] {
   if (words.length === 0) return []
   return looking((db) => {
@@ -73,7 +73,7 @@ function hasOne(text: string, phrases: readonly string[]): boolean {
   return phrases.some((phrase) => lower.includes(phrase.toLowerCase()))
 }
 
-function rowsHolding(db: Db, words: readonly string[]): Set<number>[] {
+function rowsContaining(db: Db, words: readonly string[]): Set<number>[] {
   const having = valueQuery(db, "select rowid from look where look match ?", "integer")
   return words.map((word) => new Set(having.all(expressionOf({ words: word }))))
 }
@@ -99,7 +99,7 @@ function tidy(snippet: string): string {
   return snippet.replace(/\s+/g, " ").trim()
 }
 
-/** A part of a snippet around its first marked word, without half a mark. `sizeOf`: as JSON would write it, if omitted. */
+/** A part of a snippet around its first marked word, with balanced marks. `sizeOf` defaults to the size in JSON. */
 export function clipSnippet(snippet: string, most: number, sizeOf = sizeInJson, lead = LEAD_WORDS): string {
   if (sizeOf(snippet) <= most) return snippet
   const words = snippet.split(" ")
@@ -119,15 +119,14 @@ export function clipSnippet(snippet: string, most: number, sizeOf = sizeInJson, 
   }
   const text = words.slice(from, to).join(" ")
   const cut = sizeOf(text) <= most ? text : text.slice(0, most)
-  const whole = cut.split(MARK).length % 2 === 1 ? cut : `${cut}${MARK}`
-  return `${from > 0 && !whole.startsWith("…") ? "…" : ""}${whole}${to < words.length && !whole.endsWith("…") ? "…" : ""}`
+  const balanced = cut.split(MARK).length % 2 === 1 ? cut : `${cut}${MARK}`
+  return `${from > 0 && !balanced.startsWith("…") ? "…" : ""}${balanced}${to < words.length && !balanced.endsWith("…") ? "…" : ""}`
 }
 
 function sizeInJson(text: string): number {
   return JSON.stringify(text).length - 2
 }
 
-/** What may be added at both ends. */
 const ELLIPSES = 2
-/** Words that are kept before the first marked one. */
+/** The number of words to keep before the first marked one. */
 const LEAD_WORDS = 8

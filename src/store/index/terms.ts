@@ -1,7 +1,7 @@
-/** What the index is asked for: a word, or several that stand side by side. `prefix`: the last one may go on. */
+/** A search term: a word, or several adjacent words. `prefix`: the last word may be longer. */
 export type Term = { words: string; prefix?: true }
 
-/** As FTS5 takes it. Whatever the words are, they are words: nothing in them is an operator. */
+/** A term as an FTS5 expression. Nothing in the words is treated as an operator. */
 export function expressionOf({ words, prefix }: Term): string {
   return `"${words.replaceAll('"', " ")}"${prefix ? " *" : ""}`
 }

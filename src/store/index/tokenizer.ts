@@ -5,8 +5,8 @@ import { valueQuery } from "../sqlite/typed-query.ts"
 let opened: Db | undefined
 
 /**
- * Runs work in a database in memory that looks at texts as the index does: `look (x)`, and `look_terms` with every word
- * of what is in it. Nothing stays. There is one for each process: making it takes as long as using it.
+ * Runs work in an in-memory database that tokenizes texts as the index does: `look (x)`, and `look_terms` with every word in it.
+ * The content is rolled back afterwards. There is one database per process: creating it takes as long as using it.
  */
 export function looking<T>(work: (db: Db) => T): T {
   opened ??= openLooking()
@@ -25,7 +25,7 @@ function openLooking(): Db {
   return db
 }
 
-/** The words of these texts as the index holds them, each once. */
+/** The words of these texts as the index stores them, each once. */
 export function indexWords(texts: readonly string[]): string[] {
   return looking((db) => {
     const add = db.prepare("insert into look (x) values (?)")

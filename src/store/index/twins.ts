@@ -3,10 +3,10 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
 import { areSumsRight, indexDamage } from "./blocks.ts"
 
-// SQLite does not notice a flipped bit in a row, and a search would show another message or another order. So the rows that
-// it reads say what they say twice, in a way that SQLite itself can compare: a search may come by tens of thousands.
+// SQLite does not notice a flipped bit in a row, and a search would show another message or another order. So the rows that a
+// search reads contain their values twice, in a form that SQLite itself can compare: a search may read tens of thousands.
 
-/** A flipped bit in one of the columns always gives another sum: each counts an odd number of times. */
+/** A flipped bit in any column always changes the sum, because each column has an odd factor. */
 const DOC_SUM = "id + 3 * conversation_id + 5 * number + 7 * ifnull(at, -1) + 9 * version"
 const CONVERSATION_TWIN = "id || ' ' || name || ' ' || source || ' ' || native_id"
 const PROJECT_TWIN = "id || ' ' || path"
@@ -30,10 +30,10 @@ export const TWIN_SCHEMA = `
   create index doc_conversation on doc (conversation_id, number);
 `
 
-/** Of `words_docsize z`, for every document that is scored: one that ranks too low would not be shown. */
+/** For `words_docsize z`, for every scored document: one that ranks too low would not be shown. */
 export const IS_BAD_SIZE = "z.twin is not z.sz"
 
-/** The lengths by which FTS5 ranks are in a table of its own, which lets in one more column as long as nobody fills it. */
+/** FTS5 stores the lengths for ranking in a table of its own, which accepts another column if no statement sets it. */
 export function keepSizesTwice(db: Db): void {
   if (db.prepare("select 1 from pragma_table_xinfo('words_docsize') where name = 'twin'").get() !== undefined) return
   inTransaction(db, () => db.exec(SIZES_TWICE))
@@ -47,9 +47,9 @@ const SIZES_TWICE = `
   drop table doc_size;
 `
 
-// Each of these throws a DexError `index_damaged` where a row is not what was written.
+// Each of these throws a DexError `index_damaged` if a row is not as it was written.
 
-/** Every document that holds the expression: one with a wrong time or conversation would be left out. */
+/** Checks every document that matches: one with a wrong time or conversation would be left out. */
 export function checkMatching(db: Db, match: string, highest: number): void {
   if (areSumsRight(db)) refuse(db.prepare(BAD_MATCHING).get({ match, highest }))
 }
@@ -57,7 +57,7 @@ export function checkMatching(db: Db, match: string, highest: number): void {
 const BAD_MATCHING = `select 1 from words left join doc on id = words.rowid
   where words match @match and words.rowid <= cast(@highest as integer) and (id is null or sum is not (${DOC_SUM})) limit 1`
 
-/** These documents, and whose they are. */
+/** Checks these documents and their conversations. */
 export function checkDocs(db: Db, docs: number[]): void {
   if (docs.length === 0 || !areSumsRight(db)) return
   const right = db.prepare(RIGHT_DOCS).pluck().get(JSON.stringify(docs))
@@ -67,17 +67,17 @@ export function checkDocs(db: Db, docs: number[]): void {
 const RIGHT_DOCS = `select count(*) from doc where id in (select value from json_each(?)) and sum is (${DOC_SUM})
   and exists (select 1 from conversation where id = conversation_id and twin is (${CONVERSATION_TWIN}))`
 
-/** Undefined where the index has no such conversation. */
+/** Undefined if the index has no such conversation. */
 export function conversationId(db: Db, ref: Ref): number | undefined {
   return idOf(db, CONVERSATION, { source: sourceWithOwner(ref), native_id: ref.id })
 }
 
-/** Undefined where the index has no such project. */
+/** Undefined if the index has no such project. */
 export function indexedProjectId(db: Db, path: string): number | undefined {
   return idOf(db, PROJECT, { path })
 }
 
-/** `wrong`: that row is another's, or damaged. `hidden`: it is there under a damaged name, or in a damaged list. */
+/** `wrong`: the row belongs to another name, or is damaged. `hidden`: it exists, but its name or the list of names is damaged. */
 type Lookup = { id: string; wrong: string; hidden: string }
 
 const IS_CONVERSATION = "source = @source and native_id = @native_id"
@@ -100,7 +100,7 @@ function idOf(db: Db, lookup: Lookup, values: Record<string, string>): number | 
   return id
 }
 
-/** Every row there is. */
+/** Counts the damaged rows of all tables. */
 export function badRows(db: Db): number {
   return areSumsRight(db) ? valueQuery(db, BAD_ROWS, "integer").get()! : 0
 }
@@ -112,5 +112,5 @@ const BAD_ROWS = `select
   + (select count(*) from project where twin is not (${PROJECT_TWIN}))`
 
 function refuse(bad: unknown): void {
-  if (bad !== undefined) throw indexDamage("a row is not what was written")
+  if (bad !== undefined) throw indexDamage("a row changed on disk")
 }

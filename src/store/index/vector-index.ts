@@ -22,49 +22,49 @@ import {
 
 /** The vectors of the index's messages. Every method is a transaction of its own. */
 export type VectorIndex = {
-  /** Of each embedder whose vectors are kept, the newest last. */
+  /** One entry per embedder with stored vectors, newest last. */
   stats(): VectorStats[]
-  /** How many documents there are: with a vector, without, or with nothing to embed. */
+  /** The number of documents, with a vector, without one, or with nothing to embed. */
   documents(): number
-  /** What this embedder has not seen, newest first. `after`: the last one of the call before. */
+  /** The messages that this embedder has not seen, newest first. `after`: the last one of the previous call. */
   missing(embedder: string, limit: number, after?: Unembedded, among?: "prompts"): Unembedded[]
-  /** Without a vector: there is nothing to embed in it. What was changed or deleted meanwhile is left out. */
+  /** No vector means that there is nothing to embed. Messages that changed or were deleted meanwhile are left out. */
   save(embedder: string, rows: { message: Unembedded; vector?: Float32Array }[]): { saved: number; gone: number }
-  /** The nearest by cosine, best first. Every filter holds, exactly as for words. */
+  /** The nearest by cosine, best first. All filters apply, as in a search by words. */
   scan(embedder: string, query: Float32Array, options: { limit: number; filter: VectorFilter }): IndexHit[]
-  /** How near messages are that have nothing to do with a query: of a sample from all over the history. */
+  /** How near unrelated messages are to a query, from a sample of the entire history. */
   spread(embedder: string, query: Float32Array): { centre: number; deviation: number; of: number }
-  /** Removes the vectors of every embedder but this one; of all, without one. */
+  /** Removes the vectors of all embedders except this one; of all embedders if omitted. */
   drop(keep?: string): void
-  /** Gives back the room of deleted vectors; returns how many there were. */
+  /** Frees the space of deleted vectors; returns their number. */
   compact(): number
   golden(embedder: string): Float32Array | undefined
   saveGolden(embedder: string, vector: Float32Array): void
-  /** The model behind this id was seen to answer otherwise than before. Holds until its vectors are dropped. */
+  /** Records that the model with this id has changed its answers. Valid until its vectors are dropped. */
   distrust(embedder: string): void
   isTrusted(embedder: string): boolean
 }
 
-/** A message as it was when it was looked up; a number of 0 is the conversation's card. */
+/** A message as it was when it was looked up; the number 0 is the conversation's card. */
 export type Unembedded = { doc: DocId; conversation: number; version: number; ref: Ref; number: number }
 
 export type VectorFilter = Omit<IndexFilter, "match" | "newest">
 
-/** A filter in the words of the index: FTS5 expressions, and bounds as `BOUNDS` takes them. */
+/** A filter as the index needs it: FTS5 expressions, and values for `BOUNDS`. */
 export type PreparedFilter = {
   match?: string
-  /** Only where nothing must match: FTS5 cannot begin with NOT. */
+  /** Only set if there is no `match`: FTS5 cannot begin with NOT. */
   not?: string
   values: Bounds
 }
 type Bounds = { from: number | null; to: number | null; conversations: string | null; excluded: string | null }
 
-/** Up to here, the messages that a filter lets in are listed before the scan; beyond, hits are looked at one by one. */
+/** Up to this many, the messages that pass a filter are listed before the scan; beyond, the hits are checked one by one. */
 const FEW = 20_000
-const MORE_THAN_ASKED = 10
+const OVERFETCH_FACTOR = 10
 const SAMPLED = 256
 
-/** `prepare`: undefined when a filter can match nothing. */
+/** `prepare` returns undefined if a filter can match nothing. */
 export function openVectors(
   current: () => Db,
   prepare: (filter: VectorFilter) => PreparedFilter | undefined,
@@ -80,7 +80,7 @@ export function openVectors(
       const db = current()
       const prepared = prepare(filter)
       if (!prepared) return []
-      // One scan reads the bits and is done; whoever scans again is a server, and keeps them.
+      // A single scan reads the bits and is done. A second scan means a server, which caches them.
       const options = scans++ > 0 ? { cache } : {}
       const scan = (k: number, allowed?: Set<number>) =>
         scanVectors(db, embedder, query, { k, ...options, allowed: allowed && ((doc) => allowed.has(doc)) })
@@ -132,14 +132,14 @@ function missing(
     DOC_ROW,
   )
   return missingVectors(db, embedder, limit, after && rowOf(after.doc), match).flatMap((id) => {
-    const found = row.get(id) // gone since, by another process
+    const found = row.get(id) // deleted by another process meanwhile
     if (!found) return []
     const { source, native_id, ...rest } = found
     return [{ ...rest, doc: docId(id), ref: refFrom(source, native_id) }]
   })
 }
 
-/** A document's number may by now be another message's. */
+/** A document's number may belong to another message by now. */
 function save(db: Db, embedder: string, rows: { message: Unembedded; vector?: Float32Array }[]) {
   const same = db
     .prepare("select 1 from doc where id = ? and conversation_id = ? and number = ? and version = ?")
@@ -159,8 +159,8 @@ function save(db: Db, embedder: string, rows: { message: Unembedded; vector?: Fl
 }
 
 /**
- * A filter that lets in few is worked out first; of one that lets in many, most of what is near passes it. Where that
- * leaves too little, all that it lets in is listed after all.
+ * A filter that few messages pass is evaluated first; if many pass, most of the nearest do too. If too few hits remain, all
+ * messages that pass are listed after all.
  */
 function filtered(
   db: Db,
@@ -171,14 +171,14 @@ function filtered(
   if (letsAllIn(filter)) return scan(limit)
   const few = listed(db, filter, FEW + 1)
   if (few.length <= FEW) return few.length === 0 ? [] : scan(limit, new Set(few))
-  const near = scan(limit * MORE_THAN_ASKED)
+  const near = scan(limit * OVERFETCH_FACTOR)
   const passing = passingOf(
     db,
     filter,
     near.map((hit) => hit.doc),
   )
   const hits = near.filter((hit) => passing.has(hit.doc))
-  if (hits.length >= limit || near.length < limit * MORE_THAN_ASKED) return hits.slice(0, limit)
+  if (hits.length >= limit || near.length < limit * OVERFETCH_FACTOR) return hits.slice(0, limit)
   return scan(limit, new Set(listed(db, filter, -1)))
 }
 
@@ -215,7 +215,7 @@ function passingOf(db: Db, { match, not, values }: PreparedFilter, docs: number[
 }
 const NAMED_ROW = { source: "text", native_id: "text", number: "integer", at: "integer?" } as const
 
-/** Of equals the newest first, then by name. */
+/** Ties are sorted newest first, then by id. */
 function hitsOf(db: Db, found: VectorHit[]): IndexHit[] {
   const row = rowQuery(
     db,
@@ -241,7 +241,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** By median and median deviation: the few messages that do have to do with the query must not widen it. */
+/** Uses the median and the median deviation, so that the few related messages do not widen the spread. */
 function spread(db: Db, embedder: string, query: Float32Array): { centre: number; deviation: number; of: number } {
   const cosines = sampleCosines(db, embedder, query, SAMPLED)
   const centre = median(cosines)

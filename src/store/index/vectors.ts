@@ -3,9 +3,9 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { createHamming, type Hamming, MAX_BITS } from "./hamming.ts"
 
-// Vectors of documents, kept in the index: one sign bit a dimension, in chunks that a scan reads as a whole, and one
-// byte a dimension, a row each, for the few that the scan leaves over. The embedder's id stands with each of them:
-// another id is another space, and the two are never compared.
+// Vectors of documents, stored in the index: one sign bit per dimension, in chunks that a scan reads completely, and one byte per
+// dimension, in a row each, for the few candidates that a scan returns. Each has its embedder's id: another id is another space,
+// and vectors of different spaces are never compared.
 
 /** Needs the table `doc (id integer primary key, …)`; ids of documents must not be used twice. */
 export const VECTOR_SCHEMA = `
@@ -19,18 +19,18 @@ export const VECTOR_SCHEMA = `
   create table vector_none (doc integer not null, space integer not null, primary key (doc, space)) without rowid;
 `
 
-/** As VECTOR_SCHEMA says: a released chunk keeps its size. */
+/** Fixed by VECTOR_SCHEMA: the size of a released chunk never changes. */
 const CHUNK = 1024
-/** How many vectors the bits leave over for the bytes to decide between. */
+/** How many candidates the scan of the bits leaves for comparison by bytes. */
 const CANDIDATES = 400
 
-/** No vector: there is nothing to embed in this document, and it need not be asked for again. */
+/** No vector: there is nothing to embed in this document, and it need not be tried again. */
 export type DocVector = { doc: number; vector?: Float32Array }
 export type VectorHit = { doc: number; score: number }
 
 /**
- * Keeps vectors, in place of what these documents had in this space. Documents that are gone by now are left out.
- * A few hundred at a time: the last chunk is written anew each time.
+ * Stores vectors, replacing those of these documents in this space. Ignores documents that no longer exist. Call with a few
+ * hundred at a time: each call rewrites the last chunk.
  */
 export function saveVectors(db: Db, embedder: string, rows: DocVector[]): { saved: number; gone: number } {
   return inTransaction(db, () => {
@@ -60,15 +60,15 @@ export function saveVectors(db: Db, embedder: string, rows: DocVector[]): { save
   })
 }
 
-/** To be called in the transaction that deletes the documents. What the vectors said of them is zeroed. */
+/** Call in the transaction that deletes the documents. The bits of their vectors are zeroed. */
 export function deleteVectors(db: Db, docs: number[]): void {
   if (docs.length === 0 || !hasSpaces(db)) return
   inTransaction(db, () => removeDocs(db, docs))
 }
 
 /**
- * Newest first, which are the smallest numbers. `after`: the last one of the previous call, so that a long job does not
- * look at the same ones again. `match`: only those whose words or tags match, as FTS5 puts it.
+ * Newest first, which means smallest numbers first. `after`: the last one of the previous call, so that a long job does not
+ * repeat work. `match`: only documents that match this FTS5 expression.
  */
 export function missingVectors(db: Db, embedder: string, limit: number, after = 0, match?: string): number[] {
   const space = spaceNamed(db, embedder)?.id ?? 0
@@ -85,7 +85,7 @@ const MISSING_MATCHING = `select d.id from words join doc d on d.id = words.rowi
 export type ScanOptions = {
   k: number
   allowed?: (doc: number) => boolean
-  /** Keeps the bits in memory between scans; only chunks that changed are read again. */
+  /** Keeps the bits in memory between scans; only changed chunks are read again. */
   cache?: VectorCache
   candidates?: number
 }
@@ -101,13 +101,13 @@ export function scanVectors(db: Db, embedder: string, query: Float32Array, optio
   const unit = normalized(query)
   const row = valueQuery(db, "select data from vector where slot = ? and doc = ?", "blob")
   const hits = near.flatMap(({ slot, doc }) => {
-    const data = row.get(slot, doc) // gone since, by another process
+    const data = row.get(slot, doc) // deleted by another process meanwhile
     return data ? [{ doc, score: cosine(unit, data) }] : []
   })
   return hits.sort((a, b) => b.score - a.score || a.doc - b.doc).slice(0, options.k)
 }
 
-/** How near vectors from all over the space are, the same ones each time: what is not nearer than they are is not near. */
+/** The cosines of a fixed sample from the entire space: a vector that is not nearer than these is not related. */
 export function sampleCosines(db: Db, embedder: string, query: Float32Array, count: number): number[] {
   const space = spaceNamed(db, embedder)
   if (!space || query.length !== space.dims) return []
@@ -127,7 +127,7 @@ export function sampleCosines(db: Db, embedder: string, query: Float32Array, cou
   const unit = normalized(query)
   const row = valueQuery(db, "select data from vector where slot = ?", "blob")
   return wanted.flatMap((slot) => {
-    const data = row.get(slot) // a deleted one's place
+    const data = row.get(slot) // missing if the vector was deleted
     return data ? [cosine(unit, data)] : []
   })
 }
@@ -153,7 +153,7 @@ const STATS = `select s.embedder, s.dims,
     (select ifnull(sum(length(b.docs) + length(b.bits) + (b.size - b.dead) * s.dims), 0) from vector_bits b where b.space = s.id) as bytes
   from vector_space s order by s.id`
 
-/** Vectors of all embedders but this one; of all, without one. */
+/** Removes the vectors of all embedders except this one; of all embedders if omitted. */
 export function dropOtherVectors(db: Db, embedder?: string): void {
   inTransaction(db, () => {
     const keep = (embedder !== undefined && spaceNamed(db, embedder)?.id) || 0
@@ -165,8 +165,8 @@ export function dropOtherVectors(db: Db, embedder?: string): void {
 }
 
 /**
- * Takes over the vectors of messages that are still as they were, from an index that this one is about to replace. A
- * damaged one is no loss: what it had is made again.
+ * Copies the vectors of unchanged messages from an index that this one is about to replace. A damaged index is no loss: its
+ * vectors are computed again.
  */
 export function carryVectors(db: Db, from: string): void {
   try {
@@ -224,17 +224,17 @@ function carrySpaces(db: Db): void {
       if (now !== undefined) none.run(now, space.id)
     }
   }
-  // Whoever keeps the old chunks in memory and finds these in their place sees that they changed.
+  // A process that has the old chunks in memory and finds these with the same ids must notice the change.
   db.exec("update vector_bits set version = version + (select ifnull(max(version), 0) from old.vector_bits)")
 }
 
-/** Moves what is left of chunks with many deletions together. Returns how many places it gave back. */
+/** Merges chunks with many deletions. Returns the number of freed places. */
 export function compactVectors(db: Db): number {
   const sparse = valueQuery(db, "select id from vector_bits where dead * 4 >= size", "integer").all()
   return sparse.reduce((freed, id) => freed + inTransaction(db, () => dissolve(db, id)), 0)
 }
 
-/** What does not fit together, in words; empty when all is sound. */
+/** Inconsistencies, for a person; empty if there are none. */
 export function checkVectors(db: Db): string[] {
   const found: string[] = []
   const count = (sql: string) => valueQuery(db, sql, "integer").get()!
@@ -246,7 +246,7 @@ export function checkVectors(db: Db): string[] {
   return found
 }
 
-/** The vector that the embedder once gave for its golden text: another answer later means another model. */
+/** The embedder's vector for its golden text. If it answers differently later, the model has changed. */
 export function goldenVector(db: Db, embedder: string): Float32Array | undefined {
   const golden = spaceNamed(db, embedder)?.golden
   return golden
@@ -275,7 +275,7 @@ function spaceNamed(db: Db, embedder: string): Space | undefined {
 
 /** A space gets its size with its first vector. */
 function openSpace(db: Db, embedder: string, dims: number): Space {
-  if (strideOf(dims) * 8 > MAX_BITS) throw new Error(`Vectors of more than ${MAX_BITS} numbers cannot be kept.`)
+  if (strideOf(dims) * 8 > MAX_BITS) throw new Error(`Vectors of more than ${MAX_BITS} numbers cannot be stored.`)
   db.prepare(
     `insert into vector_space (embedder, dims) values (?, ?)
      on conflict (embedder) do update set dims = excluded.dims where vector_space.dims = 0`,
@@ -283,7 +283,7 @@ function openSpace(db: Db, embedder: string, dims: number): Space {
   return spaceNamed(db, embedder)!
 }
 
-/** Whole blocks of 128 bits, as the scan reads them. */
+/** Multiples of 128 bits, as the scan reads them. */
 function strideOf(dims: number): number {
   return Math.ceil(dims / 128) * 16
 }
@@ -386,7 +386,7 @@ function chunkRow(db: Db, id: number): ChunkRow | undefined {
   return rowQuery(db, "select * from vector_bits where id = ?", CHUNK_ROW).get(id)
 }
 
-/** Belongs to whoever scans more than once. Of another database or space it starts anew. */
+/** For callers that scan more than once. It is reset for another database or space. */
 export type VectorCache = {
   db?: Db
   space?: number
@@ -400,7 +400,7 @@ export function createVectorCache(): VectorCache {
 
 type Chunk = { id: number; size: number; docs: Uint32Array; place: number; hamming: Hamming }
 
-/** Without a cache every chunk takes the same place in memory, one after the other. */
+/** Without a cache all chunks use the same place in memory, one after the other. */
 function* chunksOf(db: Db, space: Space, cache: VectorCache | undefined): Generator<Chunk> {
   if (cache) return yield* cachedChunks(db, space, cache)
   const hamming = createHamming(strideOf(space.dims), CHUNK)
@@ -434,7 +434,7 @@ function* cachedChunks(db: Db, space: Space, cache: VectorCache): Generator<Chun
     const known = cache.chunks.get(id)
     if (known?.version === version) continue
     const row = chunkRow(db, id)
-    if (!row) continue // gone since, by another process
+    if (!row) continue // deleted by another process meanwhile
     while (!known && taken.has(free)) free++
     const place = known?.place ?? free++
     hamming.chunk(place).set(row.bits)
@@ -452,7 +452,7 @@ function integers(blob: Buffer): Uint32Array {
     : new Uint32Array(blob.buffer.slice(blob.byteOffset, blob.byteOffset + blob.length))
 }
 
-/** At most `most` of them, in no order. Of equally distant ones at the border the latest stay. */
+/** At most `most`, unsorted. Of equally distant ones at the limit, the latest are kept. */
 function nearestByBits(
   chunks: Iterable<Chunk>,
   query: Uint8Array,
@@ -461,7 +461,7 @@ function nearestByBits(
 ): { slot: number; doc: number }[] {
   const counts = new Uint32Array(MAX_BITS + 2)
   const found: { slot: number; doc: number; distance: number }[] = []
-  let limit = MAX_BITS + 1 // what is this far or farther cannot be among them any more
+  let limit = MAX_BITS + 1 // anything at this distance or beyond is out
   let within = 0
   let started: Hamming | undefined
   for (const { id, size, docs, place, hamming } of chunks) {
@@ -491,7 +491,7 @@ function signBits(vector: Float32Array): Uint8Array {
   return bits
 }
 
-/** Direction only: a cosine asks for no length. */
+/** Stores only the direction: a cosine does not need the length. */
 function toBytes(vector: Float32Array): Uint8Array {
   let most = 0
   for (const value of vector) most = Math.max(most, Math.abs(value))

@@ -6,24 +6,24 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, tupleQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { CARD, fieldsOf, type IndexedText } from "./fields.ts"
 
-// The words as people wrote them: what is searched has stems only, and nobody types stems. Conversations fall into 30 groups,
-// and a word is kept with the groups in which it occurs. That says about how common it is; who writes need not know what a
-// conversation had before; and after one is forgotten only its group is read again to see which words are gone.
+// The words as people wrote them: the index contains only stems, and nobody types stems. Conversations are divided into 30
+// groups, and each word is stored with the groups in which it occurs. The number of groups says roughly how common a word is; a
+// writer need not know a conversation's earlier words; and after a conversation is forgotten, only its group is read again to
+// find the words that are gone.
 
-/** A word as it is written, in lower case, and in how many of the groups of conversations it occurs: 1 to 30. */
+/** A word as it is written, in lower case, and the number of groups of conversations in which it occurs: 1 to 30. */
 export type WrittenWord = { word: string; spread: number }
 
-/** So many bits a number has in JavaScript before it becomes negative. */
+/** A JavaScript bit mask has this many bits before it becomes negative. */
 const GROUPS = 30
 const ALL_GROUPS = 2 ** GROUPS - 1
 
-/** An index that was built before there were words has them still to read. */
+/** An index from before there was a vocabulary still has to read all groups. */
 export const VOCABULARY_SCHEMA = `
   create table word (word text primary key, groups integer not null) without rowid;
   insert into meta (key, value) select 'unread_groups', '${ALL_GROUPS}' where exists (select 1 from doc);
 `
 
-/** What was read of a conversation. */
 export type ReadText = { conversation: number; fields: IndexedText }
 
 export function saveVocabulary(db: Db, texts: ReadText[]): void {
@@ -45,11 +45,11 @@ function saveFound(db: Db, found: Map<string, number>): void {
   if (found.size > 0) db.prepare(SAVE).run(JSON.stringify([...found].sort(([a], [b]) => (a < b ? -1 : 1))))
 }
 
-/** All at once: it takes half as long as one by one. */
+/** All in one statement: it takes half as long as one by one. */
 const SAVE = `insert into word (word, groups) select value ->> 0, value ->> 1 from json_each(?) where true
   on conflict (word) do update set groups = groups | excluded.groups`
 
-/** What this connection saved, while nobody else writes. */
+/** The words that this connection saved, valid while nobody else writes. */
 const saved = new WeakMap<Db, { others: unknown; seen: SeenWords }>()
 
 function seenBy(db: Db): SeenWords {
@@ -61,18 +61,18 @@ function seenBy(db: Db): SeenWords {
   return seen
 }
 
-/** After a transaction that was not kept. */
+/** Call after a transaction was rolled back. */
 export function forgetSaved(db: Db): void {
   saved.delete(db)
 }
 
-/** Messages of these conversations went away or became others: some of their words may be gone. */
+/** Messages of these conversations were deleted or changed, so some of their words may be gone. */
 export function markStale(db: Db, conversations: number[]): void {
   const stale = conversations.reduce((groups, conversation) => groups | bitOf(conversation), 0)
   if (stale !== 0) saveGroups(db, "stale_groups", groupsOf(db, "stale_groups") | stale)
 }
 
-/** Reads the groups that were never read, as long as there is time. */
+/** Reads the groups that were never read, until the deadline. */
 export async function readUnread(db: Db, store: HistoryReader, deadline: number | undefined): Promise<void> {
   const unread = groupsOf(db, "unread_groups")
   if (unread !== 0) await readGroups(db, store, unread, deadline)
@@ -100,7 +100,7 @@ async function readGroups(db: Db, store: HistoryReader, groups: number, deadline
     const before = stateOf(db)
     const found = await readGroup(db, store, group)
     inTransaction(db, () => {
-      // Somebody else may have added what was not there to be read.
+      // Another process may have added words that were not read here.
       if (!found || stateOf(db) !== before) return
       replaceGroup(db, bit, found)
       for (const key of ["stale_groups", "unread_groups"] as const) saveGroups(db, key, groupsOf(db, key) & ~bit)
@@ -113,7 +113,7 @@ function stateOf(db: Db): unknown {
   return db.prepare("select value from meta where key = 'token'").pluck().get()
 }
 
-/** Every word of a group. Undefined where the history cannot be read: what is known stays. */
+/** Every word of a group. Undefined if the history cannot be read: then the stored words stay. */
 async function readGroup(db: Db, store: HistoryReader, group: number): Promise<Map<string, number> | undefined> {
   const found = new Map<string, number>()
   const seen = noWordsSeen()
@@ -143,10 +143,10 @@ function replaceGroup(db: Db, bit: number, found: Map<string, number>): void {
   db.exec("delete from word where groups = 0")
 }
 
-/** The words that begin so, the commonest first. */
+/** Words with this beginning, most common first. */
 export function wordsBeginning(db: Db, beginning: string, limit = Number.MAX_SAFE_INTEGER): WrittenWord[] {
   const range = { from: beginning, to: `${beginning}\u{10ffff}`, limit }
-  // With one letter thousands begin. Where enough of them occur everywhere, the others need not be looked at.
+  // Thousands of words begin with one letter. If enough of them occur in all groups, the others need not be read.
   const everywhere = written(db, `${BETWEEN} and groups = ${ALL_GROUPS} limit @limit`, range)
   if (everywhere.length === limit) return everywhere
   const { limit: _, ...all } = range
@@ -157,7 +157,6 @@ export function wordsBeginning(db: Db, beginning: string, limit = Number.MAX_SAF
 
 const BETWEEN = "word >= @from and word < @to"
 
-/** The words that have so many letters. */
 export function wordsOfLength(db: Db, least: number, most: number): WrittenWord[] {
   return written(db, "length(word) between @least and @most", { least, most })
 }
@@ -168,7 +167,7 @@ function written(db: Db, WHICH: string, values: object): WrittenWord[] {
   return rows.map(([word, groups]) => ({ word, spread: bitsOf(groups) }))
 }
 
-/** What other versions built has none. */
+/** An index from an older version has no vocabulary. */
 function hasVocabulary(db: Db): boolean {
   return db.prepare("select 1 from sqlite_master where name = 'word'").get() !== undefined
 }
@@ -179,16 +178,16 @@ function bitsOf(groups: number): number {
   return bits
 }
 
-// Which words stand in a text, as they are written? Every text that is indexed goes through here once, so it looks at
-// characters and numbers only, and makes a string of a word just where the word is new.
+// Finds the words of a text as they are written. Every indexed text is scanned once, so this code only compares characters and
+// numbers, and creates a string only for a new word.
 
-/** Shorter words are not guessed at, and longer ones are not words. */
+/** Shorter words are not suggested, and longer ones are not words. */
 const LEAST_LETTERS = 4
 const MOST_LETTERS = 64
 
 /**
- * Which words were seen with which bits: pairs of a word's hash and its bits. Of half a million words about 25 share their hash
- * with another, and may be taken for seen when they are not.
+ * The words seen with each bit: pairs of a word's hash and its bits. Of half a million words about 25 share their hash with
+ * another one, and may wrongly count as seen.
  */
 type SeenWords = { slots: Int32Array; size: number }
 
@@ -237,11 +236,11 @@ function add(
   found.set(word, (found.get(word) ?? 0) | bit)
 }
 
-/** What the index's tokenizer takes as the end of a word, and what makes of it something that nobody mistypes: `a1`. */
+/** The character ends a word for the index's tokenizer; or makes the word something that nobody mistypes, such as `a1`. */
 const SEPARATOR = 0
 const NO_LETTER = 1
 const UNKNOWN = 2
-/** For each character the letter that it is in lower case, or one of these three. */
+/** For each character its lower-case letter, or one of these three values. */
 const LETTERS = new Uint16Array(0x10000).fill(UNKNOWN)
 
 function lookAt(character: string): number {

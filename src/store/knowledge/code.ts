@@ -4,9 +4,9 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, tupleQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { knownProject, projectId } from "./rows.ts"
 
-// What the code of projects defines, imports and uses.
+// The definitions, imports and uses in the code of projects.
 
-/** target: the project's file that an import names, or a folder with a slash at its end. */
+/** target: the project's file that an import names, or a folder with a trailing slash. */
 export const CODE_SCHEMA = `
   create table code_file (
     id integer primary key,
@@ -74,7 +74,7 @@ export const CODE_SCHEMA = `
 
 const LOCAL = -1
 
-/** As it was when it was read. `modified_at` in milliseconds; `hash` is missing where the content was not read. */
+/** The state of a file when it was read. `modified_at` is in milliseconds; `hash` is missing if the content was not read. */
 export type CodeStamp = { size: number; modified_at: number; version: number; hash?: Buffer }
 export type LinkedImport = Import & { target?: string }
 export type CodeFile = CodeStamp & {
@@ -82,7 +82,7 @@ export type CodeFile = CodeStamp & {
   path: string
   language: string
   lines: number
-  /** Why nothing is known of it. */
+  /** The reason why it was not read. */
   skipped?: string
   definitions: Definition[]
   imports: LinkedImport[]
@@ -92,7 +92,7 @@ export type CodeFile = CodeStamp & {
 const STAMPS = "select path, size, modified_at, version, hash from code_file"
 const STAMP = { path: "text", size: "integer", modified_at: "integer", version: "integer", hash: "blob?" } as const
 
-/** Of all files of a project, or of one. */
+/** For all files of a project, or for one. */
 export function codeStamps(db: Db, project: string, path?: string): Map<string, CodeStamp> {
   const id = knownProject(db, project) ?? -1
   const rows =
@@ -102,7 +102,7 @@ export function codeStamps(db: Db, project: string, path?: string): Map<string, 
   return new Map(rows.map(({ path, hash, ...stamp }) => [path, { ...stamp, hash: hash ?? undefined }]))
 }
 
-/** Replaces whatever was known of these files, in one transaction. */
+/** Replaces everything stored about these files, in one transaction. */
 export function saveCode(db: Db, project: string, files: readonly CodeFile[]): void {
   if (files.length > 0)
     inTransaction(db, () => {
@@ -111,7 +111,7 @@ export function saveCode(db: Db, project: string, files: readonly CodeFile[]): v
     })
 }
 
-/** The content of a file stayed the same, whatever its time says. */
+/** For a file with a new time and unchanged content. */
 export function restampCode(db: Db, project: string, path: string, stamp: CodeStamp): void {
   db.prepare("update code_file set size = ?, modified_at = ? where project_id = ? and path = ?").run(
     stamp.size,
@@ -145,7 +145,7 @@ function unlink(db: Db, project: number): void {
   db.prepare("delete from code_linked where project_id = ?").run(project)
 }
 
-/** Undefined where imports are to be linked again. */
+/** Undefined if imports have to be linked again. */
 export function linkedBy(db: Db, project: string): string | undefined {
   const id = knownProject(db, project) ?? -1
   return valueQuery(db, "select modules from code_linked where project_id = ?", "text").get(id)
@@ -216,7 +216,7 @@ export function hasCodeFolder(db: Db, project: string, folder: string): boolean 
   return db.prepare("select 1 from code_file where project_id = ? and folder = ?").get(id, folder) !== undefined
 }
 
-/** Says again which files imports name, after files came or went. Returns how many changed. */
+/** Links imports to files again, after files were added or removed. Returns how many links changed. */
 export function relinkImports(
   db: Db,
   project: string,
@@ -258,7 +258,7 @@ export type CodeCounts = {
   definitions: number
   imports: number
   uses: number
-  /** Files that are not read, by the reason. */
+  /** Files that were not read, by reason. */
   skipped: Record<string, number>
 }
 

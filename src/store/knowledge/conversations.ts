@@ -10,14 +10,14 @@ import { notePurge } from "./purge.ts"
 import { projectId } from "./rows.ts"
 import { removeTestRuns, saveTestRuns, type TestRunWrite } from "./test-runs.ts"
 
-// What was learned from conversations, each as it was when it was read last.
+// The facts learned from conversations, each as it was when it was last read.
 
-/** How far the history's feed was followed. */
+/** The position up to which the history's feed was followed. */
 export function learnedToken(db: Db): string | undefined {
   return valueQuery(db, "select value from meta where key = 'token'", "text").get()
 }
 
-/** From how many conversations something was learned. */
+/** The number of conversations from which something was learned. */
 export function learnedCount(db: Db): number {
   return valueQuery(db, "select count(*) from conversation", "integer").get()!
 }
@@ -30,9 +30,9 @@ export function isLearner(db: Db, version: number): boolean {
   return db.prepare("select value from meta where key = 'learner'").pluck().get() === String(version)
 }
 
-/** What another way of learning made of conversations is forgotten, in one step with remembering which way it is now. */
+/** Forgets what another version of the learner stored about conversations, and records the new version, in one transaction. */
 export function useLearner(db: Db, version: number): void {
-  if (isLearner(db, version)) return // whoever only reads takes no lock
+  if (isLearner(db, version)) return // readers take no lock
   inTransaction(db, () => {
     if (isLearner(db, version)) return
     if (db.prepare("select 1 from meta where key = 'learner'").get() !== undefined) forgetAll(db)
@@ -40,7 +40,7 @@ export function useLearner(db: Db, version: number): void {
   })
 }
 
-/** Everything that came from conversations. What came from projects stays. */
+/** Deletes everything that came from conversations. Knowledge from projects stays. */
 export function forgetConversations(db: Db): void {
   inTransaction(db, () => forgetAll(db))
 }
@@ -48,11 +48,11 @@ export function forgetConversations(db: Db): void {
 function forgetAll(db: Db): void {
   for (const id of valueQuery(db, "select id from conversation", "integer").all()) removeFacts(db, id)
   db.exec("delete from conversation; delete from meta where key = 'token'")
-  notePurge(db) // what was forgotten meanwhile is among it, and nobody will know
+  notePurge(db) // it may include conversations that were forgotten meanwhile, which cannot be recognised afterwards
 }
 
 export type KnownConversation = {
-  /** As the feed calls it. */
+  /** Its name in the feed. */
   name: string
   ref: Ref
   root: string
@@ -65,12 +65,12 @@ export type KnownConversation = {
   web_at?: number
 }
 
-/** Writes the conversation's own row, without any fact that was known of it before, and returns its number. */
+/** Replaces the conversation's row, without any facts stored about it before, and returns its id. */
 export function renewConversation(db: Db, known: KnownConversation): number {
   const source = sourceWithOwner(known.ref)
   removeConversation(db, known.name)
   db.prepare("delete from conversation where source = ? and native_id = ?").run(source, known.ref.id)
-  // Those that were learned before it, and belong to it, belong to what it belongs to.
+  // Conversations learned before this one that belong to it get its root.
   db.prepare("update conversation set root = @root where source = @source and root = @id").run({
     root: known.root,
     source,
@@ -112,20 +112,20 @@ function removeFacts(db: Db, id: number): void {
   removeLines(db, id)
 }
 
-/** What the feed calls a conversation that is known. */
+/** The feed's name of a known conversation. */
 export function feedNameOf(db: Db, ref: Ref): string | undefined {
   const sql = "select name from conversation where source = ? and native_id = ?"
   return valueQuery(db, sql, "text").get(sourceWithOwner(ref), ref.id)
 }
 
-/** The conversation that the feed calls so. */
+/** The conversation with this name in the feed. */
 function refOf(db: Db, name: string): Ref | undefined {
   const sql = "select source, native_id as id from conversation where name = ?"
   const row = rowQuery(db, sql, { source: "text", id: "text" }).get(name)
   return row && refFrom(row.source, row.id)
 }
 
-/** Those that may tell what this one did, it being their subagent. */
+/** The conversations that may report what this one did as their subagent. */
 export function toldOfBy(db: Db, ref: Ref): { name: string; ref: Ref }[] {
   const rows = rowQuery(
     db,
@@ -137,7 +137,7 @@ export function toldOfBy(db: Db, ref: Ref): { name: string; ref: Ref }[] {
   return rows.map(({ name, source, id }) => ({ name, ref: refFrom(source, id) }))
 }
 
-/** The root of the conversation that this one belongs to, as far as it is known. */
+/** The root of the conversation that this one belongs to; its own id if that is unknown. */
 function rootOf(db: Db, ref: Ref): string {
   const sql = "select root from conversation where source = ? and native_id = ?"
   return valueQuery(db, sql, "text").get(sourceWithOwner(ref), ref.id) ?? ref.id
@@ -147,7 +147,7 @@ export type LearnedFacts =
   | {
       name: string
       gone: true
-      /** Where the history has it, and there is nothing to learn from it. */
+      /** Set if the history has it, and there is nothing to learn from it. */
       ref?: Ref
     }
   | {
@@ -164,8 +164,8 @@ export type LearnedFacts =
     }
 
 /**
- * What was learned from one place of the history's feed to another, all or nothing. False where somebody else has learned
- * meanwhile: what was read may be old.
+ * Saves what was learned between two positions of the history's feed, all or nothing. False if another process has learned
+ * meanwhile: then the data may be outdated.
  */
 export function saveLearned(db: Db, facts: LearnedFacts[], from: string | undefined, to: string): boolean {
   return inTransaction(db, () => {
@@ -177,12 +177,12 @@ export function saveLearned(db: Db, facts: LearnedFacts[], from: string | undefi
   })
 }
 
-/** One conversation's, whatever the feed says. */
+/** Saves the facts of one conversation, regardless of the feed. */
 export function saveFacts(db: Db, learned: LearnedFacts): void {
   inTransaction(db, () => write(db, learned))
 }
 
-/** What was known by this name and is there no more. The history gives the name of a forgotten one to another. */
+/** The conversation that had this name and no longer exists. The history reuses the name of a forgotten one. */
 export function goneFrom(db: Db, name: string, now: Ref | undefined): Ref | undefined {
   const known = refOf(db, name)
   return known && !(now && isSameConversation(known, now)) ? known : undefined

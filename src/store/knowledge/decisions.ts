@@ -1,9 +1,9 @@
 import { formatRef } from "../../core/ref.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
-import { asKept, knownProject, OWN_WORDS, projectId } from "./rows.ts"
+import { knownProject, OWN_WORDS, projectId, storedSpellings } from "./rows.ts"
 
-// What was decided in a project, in whose words, and what was taken back later.
+// The decisions of a project, whose words they are, and which of them were reversed later.
 
 export const DECISIONS_SCHEMA = `
   create table decision (
@@ -43,22 +43,25 @@ const DECISION_KINDS = ["plan", "answer", "said", "adr", "breaking", "revert", "
 export type DecisionKind = (typeof DECISION_KINDS)[number]
 
 export type Stated = {
-  /** Names this decision, wherever it is told again. */
+  /** Identifies this decision, even if it is repeated elsewhere. */
   key: string
   kind: DecisionKind
-  /** As it was written. */
+  /** The exact words. */
   quote: string
   at?: number
-  /** Named with it, or edited after it and before the person spoke again. Relative to the project. */
+  /** Files named with it, or edited between it and the person's next message. Relative to the project. */
   files: string[]
   symbols: string[]
-  /** The words that it is about. */
+  /** The words that describe its subject. */
   subject: string[]
-  /** Whose words the quote holds. An approved plan and a chosen answer are the agent's; who wrote a file or a commit is not known. */
+  /**
+   * The author of the quote. Approved plans and chosen answers are the agent's words; the author of a file or a commit is not
+   * known.
+   */
   origin: "person" | "agent" | "document" | "commit"
-  /** The message or the commit whose decisions it takes back, whatever their words are: a ref. */
+  /** A ref of the message or commit whose decisions it reverses, whatever their words are. */
   rejects?: string
-  /** The mark of the commit that its edits went into: a commit that reverts that one takes it back. */
+  /** The mark of the commit that contains its edits: a commit that reverts that one reverses it. */
   committed?: string
 }
 export type KeptDecision = Stated & {
@@ -80,7 +83,7 @@ export function saveDecisions(
   )
 }
 
-/** What the project's commits decide up to this head, in the place of what was known of them. */
+/** Replaces the decisions from the project's commits, which were read up to this head. */
 export function saveCommitDecisions(db: Db, project: string, decisions: CommitDecision[], head: string): void {
   inTransaction(db, () => {
     removeCommitDecisions(db, projectId(db, project))
@@ -89,7 +92,7 @@ export function saveCommitDecisions(db: Db, project: string, decisions: CommitDe
   })
 }
 
-/** What the commits up to this head decide is known. */
+/** Records that the decisions of all commits up to this head are stored. */
 function setDecided(db: Db, project: string, head: string): void {
   db.prepare("update git_read set decided = ? where project_id = ?").run(head, knownProject(db, project) ?? null)
 }
@@ -139,8 +142,8 @@ function remove(db: Db, ids: number[]): void {
   for (const id of ids) for (const statement of [stale, words, about, itself]) statement.run(id)
 }
 
-/** A commit that a conversation tells of is told there, with why it was made. */
-const TOLD_ONCE = `(fact.hash is null or not exists (
+/** Leaves out a commit's decision if a conversation states it too, along with the reason. */
+const STATED_ONCE = `(fact.hash is null or not exists (
   select 1 from decision o where o.project_id = fact.project_id and o.kind = fact.kind and o.hash is null
     and substr(o.quote, 1, instr(o.quote || char(10), char(10)) - 1)
       = substr(fact.quote, 1, instr(fact.quote || char(10), char(10)) - 1)))`
@@ -157,15 +160,15 @@ export type MadeDecision = {
   committed?: string
 }
 
-/** Whether `renewReversals` has something to do. */
+/** Whether `renewReversals` has anything to do. */
 export function hasStale(db: Db): boolean {
   return db.prepare("select 1 from decision_stale").get() !== undefined
 }
 
 /**
- * For each project where something changed, `reversals` gets all its decisions in order of time: reversed key → by key. It
- * may take seconds, so others can write meanwhile: what it says is kept, and the project's mark taken away, only where the
- * decisions are still those that it was given. Otherwise it is asked again, and where that does not end, the mark stays.
+ * Calls `reversals` for each project with changes, with all its decisions in order of time. It returns a map from each reversed
+ * key to the reversing key. That may take seconds, and others can write meanwhile: the result is saved, and the project's mark
+ * removed, only if the decisions are still the same. Otherwise it is called again; after a few attempts the mark stays.
  */
 export function renewReversals(db: Db, reversals: (decisions: MadeDecision[]) => Map<string, string>): void {
   const stale = valueQuery(db, "select project_id from decision_stale", "integer").all() // reading takes no lock
@@ -179,7 +182,7 @@ export function renewReversals(db: Db, reversals: (decisions: MadeDecision[]) =>
 
 const MOST_TRIES = 3
 
-/** False where the decisions have changed. Where somebody else was first, there is nothing to do. */
+/** False if the decisions have changed. If another process was first, there is nothing to do. */
 function keepReversals(db: Db, project: number, given: InOrder[], found: Map<string, string>): boolean {
   if (db.prepare("select 1 from decision_stale where project_id = ?").get(project) === undefined) return true
   if (JSON.stringify(inOrder(db, project)) !== JSON.stringify(given)) return false
@@ -212,7 +215,7 @@ function inOrder(db: Db, project: number): InOrder[] {
          (select name from decision_about a where a.decision_id = fact.id and a.kind = 'rejects') as rejects,
          (select name from decision_about a where a.decision_id = fact.id and a.kind = 'committed') as committed
        from decision fact left join conversation c on c.id = fact.conversation_id
-       where fact.project_id = ? and ${TOLD_ONCE}
+       where fact.project_id = ? and ${STATED_ONCE}
        order by time, fact.conversation_id, fact.number, fact.id`,
     IN_ORDER,
   ).all(project)
@@ -221,7 +224,7 @@ function inOrder(db: Db, project: number): InOrder[] {
   return [...others, ...records].sort((a, b) => a.time - b.time)
 }
 
-/** Records of documents are numbered or dated by their names. When a file was written says only that it is not newer. */
+/** Decision records in documents are numbered or dated by their names. A file's time only says that the record is not newer. */
 function inOrderOfNames(records: InOrder[]): InOrder[] {
   const byName = new Intl.Collator("en", { numeric: true }).compare
   let newest = 0
@@ -243,44 +246,44 @@ function madeOf({ time: _, subject, rejects, committed, ...row }: InOrder): Made
 }
 
 export type DecisionFilter = {
-  /** Only of this project; a part of its path is enough where `exactly` is not set. */
+  /** Only this project. Unless `exactly` is set, a part of its path is enough. */
   project?: string
   exactly?: boolean
-  /** Relative to the project, or the end of it. */
+  /** Relative to the project, or the end of such a path. */
   file?: string
   symbol?: string
   kind?: DecisionKind
-  /** All of them. */
+  /** All of these words must occur. */
   words?: string[]
-  /** Of these projects nothing is told. */
+  /** Excludes these projects. */
   except?: string[]
-  /** Of commits that no conversation tells of. */
+  /** Includes decisions of commits that no conversation mentions. */
   with_commits?: boolean
-  /** Made in this time, both ends included. */
+  /** Made in this period, both ends included. */
   from?: number
   to?: number
   /** Stated by this message (`source:id#12`) or this commit (`git:<hash>`). */
   stated_in?: string
-  /** Taken back by one of these, each by its key. */
+  /** Reversed by one of these decisions (keys). */
   taken_back_by?: string[]
   limit: number
   offset?: number
 }
 
 export type KnownDecision = QuotedDecision & {
-  /** Of the conversation, as its agent numbers it; absent where a commit states it. */
+  /** The agent's id of the conversation; missing if a commit states it. */
   conversation?: string
   files: string[]
   symbols: string[]
   project?: string
-  /** The later decision that took it back. */
+  /** The later decision that reversed it. */
   reversed_by?: QuotedDecision
 }
 
 type QuotedDecision = Pick<Stated, "key" | "kind" | "quote" | "at" | "origin"> & {
   /** The message that states it, or `git:<hash>`. */
   ref: string
-  /** Nobody else's words can stand in it. */
+  /** It cannot contain the words of a stranger. */
   is_own_words: boolean
 }
 
@@ -289,7 +292,7 @@ const MADE_AT = "ifnull(fact.at, ifnull(c.ended_at, 0))"
 const CHOSEN = `
   from decision fact left join conversation c on c.id = fact.conversation_id
     left join project p on p.id = fact.project_id
-  where (fact.hash is null or @commits) and ${TOLD_ONCE} and (@kind is null or fact.kind = @kind)
+  where (fact.hash is null or @commits) and ${STATED_ONCE} and (@kind is null or fact.kind = @kind)
     and (@stated is null or ${STATED_IN} = @stated)
     and (@later is null or fact.reversed_by in (select value from json_each(@later)))
     and (@from is null or ${MADE_AT} >= @from) and (@to is null or ${MADE_AT} <= @to)
@@ -303,14 +306,15 @@ const CHOSEN = `
       select 1 from decision_about a where a.decision_id = fact.id and a.kind = 'symbol'
         and (a.name = lower(@symbol) or substr(a.name, -length(@symbol) - 1) = '.' || lower(@symbol))))`
 
-/** Newest first; `total` is all that there are. */
+/** Newest first; `total` counts all matches. */
 export function knownDecisions(db: Db, filter: DecisionFilter): { decisions: KnownDecision[]; total: number } {
   if (filter.words?.length === 0) return { decisions: [], total: 0 }
   const values = {
     match: filter.words?.map((word) => `"${word.replaceAll('"', "")}"`).join(" AND ") ?? null,
-    project: filter.project === undefined ? null : filter.exactly ? asKept(db, [filter.project])[0] : filter.project,
+    project:
+      filter.project === undefined ? null : filter.exactly ? storedSpellings(db, [filter.project])[0] : filter.project,
     exactly: filter.exactly ? 1 : 0,
-    except: JSON.stringify(asKept(db, filter.except ?? [])),
+    except: JSON.stringify(storedSpellings(db, filter.except ?? [])),
     file: filter.file ?? null,
     symbol: filter.symbol ?? null,
     kind: filter.kind ?? null,
@@ -330,7 +334,7 @@ export function knownDecisions(db: Db, filter: DecisionFilter): { decisions: Kno
   return { decisions: rows.map((row) => known(db, row)), total }
 }
 
-/** What a commit says may be anybody's words. */
+/** A commit message may contain anybody's words. */
 const COLUMNS = `fact.key, fact.kind, fact.quote, fact.number, fact.at, fact.origin, fact.hash,
   c.source, c.native_id, fact.hash is null and ${OWN_WORDS} as own`
 
@@ -340,7 +344,7 @@ const QUOTED = {
   kind: DECISION_KINDS,
   quote: "text",
   origin: ["person", "agent", "document", "commit"],
-  // Either the hash of a commit, or the three that make a ref.
+  // Either the hash of a commit, or the three fields of a ref.
   hash: "text?",
   source: "text?",
   native_id: "text?",

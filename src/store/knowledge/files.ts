@@ -65,16 +65,16 @@ export function fileId(db: Db, project: number, path: string): number {
   )
 }
 
-/** Every name under which something is known of a project's files: by conversations, by git, by the code. */
+/** Every known name of a project's files: from conversations, from git, from the code. */
 const NAMES = `select path as name from file where project_id = @id union all
   select name from git_name where project_id = @id union all select path from code_file where project_id = @id`
 
-/** As a file of the project is known, where it was named in another spelling; else as it was named. */
+/** The stored spelling of a file name, if there is one; otherwise the given spelling. */
 export function fileAsKnown(db: Db, project: string, file: string, platform = process.platform): string {
   const id = isFolding(platform) ? knownProject(db, project, platform) : undefined
   if (id === undefined) return file
   if (db.prepare(`select 1 from (${NAMES}) where name = @file`).get({ id, file }) !== undefined) return file
-  // SQLite knows only plain letters, and those by far the fastest; it is a hook that asks.
+  // SQLite folds only ASCII letters, but by far the fastest, and hooks have little time.
   const isPlain = /^[\x20-\x7e]*$/.test(file)
   const like = valueQuery(db, `select name from (${NAMES}) where not @plain or lower(name) = lower(@file)`, "text")
   for (const name of like.iterate({ id, file, plain: isPlain ? 1 : 0 }))
@@ -82,7 +82,7 @@ export function fileAsKnown(db: Db, project: string, file: string, platform = pr
   return file
 }
 
-/** The file of the project that has this path, or alone ends in it. */
+/** The file of the project with this path, or the only one whose path ends in it. */
 export function fileNamed(db: Db, project: string, typed: string): string | undefined {
   const id = knownProject(db, project)
   if (id === undefined) return undefined
@@ -96,12 +96,12 @@ export function fileNamed(db: Db, project: string, typed: string): string | unde
   return found[0] === name || found.length === 1 ? found[0] : undefined
 }
 
-/** One conversation's work on one file; subagents' work is their root's. */
+/** One conversation's work on one file. Subagents' work counts for their root. */
 export type Visit = {
   source: SourceId
   id: string
   root: string
-  /** Absent where somebody else's words may stand in it. */
+  /** Missing if it may contain a stranger's words. */
   title?: string
   kind: string
   path: string
@@ -113,11 +113,11 @@ export type Visit = {
   at: number
 }
 
-/** A title may be made at any time: it is told where no web page was read at all. */
+/** A title may be written at any time, so it is only shown if no web page was read at all. */
 const OWN_TITLE =
   "case when not exists (select 1 from conversation o where o.source = c.source and o.root = c.root and o.web_at is not null) then c.title end"
 
-/** Newest first: who worked on this file. Bounded by `limit` conversations. */
+/** The conversations that worked on this file, newest first, at most `limit`. */
 export function visitsTo(db: Db, project: string, path: string, limit: number): Visit[] {
   const id = knownProject(db, project)
   if (id === undefined) return []
@@ -147,7 +147,7 @@ export function visitsTo(db: Db, project: string, path: string, limit: number): 
     .map(({ title, ...visit }) => ({ ...visit, title: title ?? undefined }))
 }
 
-/** The newest roots that worked on a branch of the project, subagents' work being their root's. */
+/** The newest roots that worked on a branch of the project. Subagents' work counts for their root. */
 export function rootsOnBranch(db: Db, project: string, branch: string, limit: number): Root[] {
   const id = knownProject(db, project)
   if (id === undefined) return []
@@ -162,12 +162,12 @@ export function rootsOnBranch(db: Db, project: string, branch: string, limit: nu
 export type NewestWork = Root & {
   id: string
   branch?: string
-  /** Absent where somebody else's words may stand in it. */
+  /** Missing if it may contain a stranger's words. */
   title?: string
   at: number
 }
 
-/** The conversation that last changed anything in the project before a time; not the one that asks. */
+/** The conversation that last changed anything in the project before a time, except the current one (`asking`). */
 export function newestWork(db: Db, project: string, before: number, asking?: string): NewestWork | undefined {
   const id = knownProject(db, project)
   if (id === undefined) return undefined
@@ -198,7 +198,7 @@ const WORKED = {
   at: "integer",
 } as const
 
-/** What the conversations that belong to these roots worked on. */
+/** The files on which the conversations of these roots worked. */
 export function workedIn(db: Db, project: string, roots: Root[]): Worked[] {
   const id = knownProject(db, project)
   if (id === undefined) return []

@@ -2,9 +2,9 @@ import type { SourceId } from "../../core/conversation.ts"
 import { type Ref, sourceWithOwner } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
-import { asKept, knownProject, OWN_WORDS, projectId } from "./rows.ts"
+import { knownProject, OWN_WORDS, projectId, storedSpellings } from "./rows.ts"
 
-// What made an error go away: the failed command, the lines that say why, the edits, the run that ended well.
+// Fixes of errors: the failed command, the lines that describe the error, the edits, the run that passed.
 
 export const FIXES_SCHEMA = `
   create table fix (
@@ -30,15 +30,15 @@ export type FixedFile = { path: string; added: number; removed: number }
 
 export type KeptFix = {
   command: string
-  /** The lines of the output that say what went wrong, the most telling first. */
+  /** The lines of the output that describe the error, most informative first. */
   lines: string[]
   failed_number: number
-  /** Absent where no run ended well. */
+  /** Missing if no run passed. */
   fixed_number?: number
   at?: number
   files: FixedFile[]
   edits: number
-  /** What was changed, as a unified diff; the first lines of it. */
+  /** The first lines of the change as a unified diff. */
   edit: string
   edit_lines_left_out: number
 }
@@ -51,7 +51,7 @@ export type KnownFix = KeptFix & {
   is_own_words: boolean
 }
 
-/** `words` is what each is found by. */
+/** Each fix is found by its `words`. */
 export function saveFixes(
   db: Db,
   conversation: number,
@@ -84,15 +84,15 @@ export function saveFixes(
 }
 
 export type FixFilter = {
-  /** Only of this project; a part of its path is enough where `exactly` is not set. */
+  /** Only this project. Unless `exactly` is set, a part of its path is enough. */
   project?: string
   exactly?: boolean
-  /** Of these projects nothing is told. */
+  /** Excludes these projects. */
   except?: string[]
   limit: number
 }
 
-/** Those that hold any of the words, the best first. */
+/** Fixes with any of the words, best first. */
 export function fixesHolding(db: Db, words: string[], filter: FixFilter): KnownFix[] {
   const { project, exactly, except = [], limit } = filter
   if (words.length === 0) return []
@@ -109,9 +109,9 @@ export function fixesHolding(db: Db, words: string[], filter: FixFilter): KnownF
     FIX_ROW,
   ).all({
     match,
-    project: project === undefined ? null : exactly ? asKept(db, [project])[0] : project,
+    project: project === undefined ? null : exactly ? storedSpellings(db, [project])[0] : project,
     exactly: exactly ? 1 : 0,
-    except: JSON.stringify(asKept(db, except)),
+    except: JSON.stringify(storedSpellings(db, except)),
     limit,
   })
   return rows.map(knownFix)
@@ -120,18 +120,18 @@ export function fixesHolding(db: Db, words: string[], filter: FixFilter): KnownF
 const FIX_COLUMNS = `fact.*, c.source, c.native_id, c.root, p.path as project, ${OWN_WORDS} as own
   from fix fact join conversation c on c.id = fact.conversation_id left join project p on p.id = fact.project_id`
 
-/** Those of one failed run: it may have failed in several ways. None of these projects. */
+/** The fixes of one failed run, which may have failed in several ways. Excludes the given projects. */
 export function fixesOfRun(db: Db, run: Ref & { number: number }, except: string[]): KnownFix[] {
   const rows = rowQuery(
     db,
     `select ${FIX_COLUMNS} where c.source = ? and c.native_id = ? and fact.failed_number = ?
          and (p.path is null or p.path not in (select value from json_each(?))) order by fact.id`,
     FIX_ROW,
-  ).all(sourceWithOwner(run), run.id, run.number, JSON.stringify(asKept(db, except)))
+  ).all(sourceWithOwner(run), run.id, run.number, JSON.stringify(storedSpellings(db, except)))
   return rows.map(knownFix)
 }
 
-/** Those that ended well and edited this file of the project, newest first; `total` is all that there are. */
+/** Successful fixes that edited this file of the project, newest first; `total` counts all of them. */
 export function fixesEditing(
   db: Db,
   project: string,

@@ -3,7 +3,7 @@ import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { removeCommitDecisions } from "./decisions.ts"
 import { knownProject, projectId } from "./rows.ts"
 
-// What git tells of a project: which commits touched which file, under whatever name it had then.
+// A project's git history: which commits touched which file, under any name it had.
 
 export const GIT_SCHEMA = `
   create table git_read (
@@ -84,11 +84,11 @@ export type GitWrite = {
   read_at: number
   /** Newest first. */
   commits: CommitWrite[]
-  /** What was known before is dropped. */
+  /** Deletes the stored commits first. */
   replaces: boolean
-  /** In words; with `replaces` it takes the place of what was said before. */
+  /** Descriptions for people; with `replaces` they replace the earlier ones. */
   left_out: string[]
-  /** How many are kept; the oldest go, and `when_more` is said then. */
+  /** The maximum number of commits. If there are more, the oldest are deleted and `when_more` is reported. */
   most: number
   when_more: string
 }
@@ -112,7 +112,7 @@ export type GitCommit = {
   reverts?: { subject: string; hash?: string }
 }
 
-/** Both changed in the same `together` commits, of `own` that changed the file asked for and `other` that changed this one. */
+/** Both changed in `together` commits; `own` commits changed the given file and `other` commits changed this one. */
 export type ChangedTogether = RowOf<typeof CHANGED_TOGETHER>
 const CHANGED_TOGETHER = {
   path: "text",
@@ -122,7 +122,7 @@ const CHANGED_TOGETHER = {
   newest: "integer",
 } as const
 
-/** A commit of more files says of none of them that they belong together. */
+/** A larger commit does not show that its files belong together. */
 export const MASS_COMMIT = 50
 
 export function gitProject(db: Db, project: string): GitProject | undefined {
@@ -151,7 +151,7 @@ export function saveCommits(db: Db, write: GitWrite): { added: number } {
   })
 }
 
-/** Commits that touched the file under any name it had, newest first. The path may be an old name of it. */
+/** Commits that touched the file under any of its names, newest first. The path may be an old name. */
 export function commitsTouching(
   db: Db,
   project: string,
@@ -180,7 +180,7 @@ export function commitsTouching(
     .map((row) => ({ ...commitOf(row), status: row.status }))
 }
 
-/** What was committed after a time, newest first. */
+/** Commits after a time, newest first. */
 export function commitsSince(db: Db, project: string, since: number, limit: number): GitCommit[] {
   return rowQuery(
     db,
@@ -191,7 +191,7 @@ export function commitsSince(db: Db, project: string, since: number, limit: numb
     .map(commitOf)
 }
 
-/** Files that are still there and changed in the same commits as this one, those that did so most often first. */
+/** Existing files that changed in the same commits as this one, most often first. */
 export function changedTogether(db: Db, project: string, file: string, limit: number): ChangedTogether[] {
   return rowQuery(
     db,
@@ -213,7 +213,7 @@ export function changedTogether(db: Db, project: string, file: string, limit: nu
   ).all({ id: knownProject(db, project) ?? null, file, limit })
 }
 
-/** The name that the file has now; undefined where no known commit touched it. */
+/** The file's current name; undefined if no known commit touched it. */
 export function newestName(db: Db, project: string, file: string): { path: string; gone: boolean } | undefined {
   const row = rowQuery(
     db,
@@ -223,7 +223,7 @@ export function newestName(db: Db, project: string, file: string): { path: strin
   return row && { path: row.path, gone: row.gone === 1 }
 }
 
-/** The files that a commit touched, by the names they have now. */
+/** The files that a commit touched, by their current names. */
 export function filesOfCommit(db: Db, project: string, hash: string): string[] {
   return valueQuery(
     db,
@@ -235,7 +235,7 @@ export function filesOfCommit(db: Db, project: string, hash: string): string[] {
   ).all(knownProject(db, project) ?? null, hash)
 }
 
-/** Commits that say that they break something, or that take another one back; newest first. */
+/** Commits that announce a breaking change or revert another commit; newest first. */
 export function markedCommits(
   db: Db,
   project: string,
@@ -306,8 +306,8 @@ type Named = RowOf<typeof NAMED>
 const NAMED = { id: "integer", path: "text" } as const
 
 /**
- * The file that a commit's entry is about. Commits come oldest first, but those of two branches alternate: a file that
- * one branch has renamed may still be changed under its old name by the other, and the same renaming may come twice.
+ * The file of a commit's entry. Commits come oldest first, but those of two branches alternate: one branch may change a file
+ * under its old name after the other has renamed it, and the same rename may come twice.
  */
 function fileOf(db: Db, project: number, { status, path, from }: TouchWrite, committedAt: number): number {
   const known = named(db, project, path)
@@ -318,7 +318,7 @@ function fileOf(db: Db, project: number, { status, path, from }: TouchWrite, com
   return id
 }
 
-/** What a merge brings does not say that a file is there which was removed after it. */
+/** A commit that a merge brought in does not restore a file that was deleted after it. */
 function setGone(db: Db, file: number, isGone: boolean, committedAt: number): void {
   db.prepare(
     `update git_file set gone = ? where id = ? and not exists (
@@ -334,7 +334,7 @@ function renamed(db: Db, project: number, from: string, path: string, known: Nam
     if (source === undefined) name(db, project, from, id)
     return id
   }
-  // What had this name before it, and went, is told on as the history of the name.
+  // A deleted file that had this name before becomes part of the renamed file's history.
   if (known?.path === path) merge(db, known.id, source.id)
   db.prepare("update git_file set path = ?, gone = 0 where id = ?").run(path, source.id)
   name(db, project, path, source.id)
@@ -371,7 +371,7 @@ function merge(db: Db, file: number, into: number): void {
 
 const BEYOND = "select id from git_commit where project_id = ? order by committed_at desc, id desc limit -1 offset ?"
 
-/** True where there were more. */
+/** True if there were more. */
 function dropOldest(db: Db, project: number, most: number): boolean {
   if (db.prepare(BEYOND).get(project, most) === undefined) return false
   db.prepare(`delete from git_touch where commit_id in (${BEYOND})`).run(project, most)

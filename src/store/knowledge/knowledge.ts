@@ -63,7 +63,7 @@ import {
 import { editsOfFiles, LINES_SCHEMA, lineFiles, lineWorkers, ranCommits } from "./lines.ts"
 import { keepOwners, keptOwners, OWNERS_SCHEMA } from "./owners.ts"
 import { isPurgeDue, notePurge, purgeKnowledge } from "./purge.ts"
-import { asKept, knownProject, projectId } from "./rows.ts"
+import { knownProject, projectId, storedSpellings } from "./rows.ts"
 import {
   definitionAt,
   definitionsIn,
@@ -128,8 +128,8 @@ const FACTS = {
 type Bound<F> = { [N in keyof F]: F[N] extends (db: Db, ...given: infer G) => infer R ? (...given: G) => R : never }
 
 /**
- * Facts: what conversations and projects know that helps somebody now. Derived, safe to delete; made on first use, and
- * kept current by every sync from then on. Asked by kind of fact; what belongs together is written in one step.
+ * Facts from conversations and projects that help with current work. Derived, safe to delete; created on first use, and updated
+ * by every sync from then on. Methods are grouped by kind of fact; related facts are written in one transaction.
  */
 export type Knowledge = { [K in keyof typeof FACTS]: Bound<(typeof FACTS)[K]> } & {
   path: string
@@ -139,7 +139,7 @@ export type Knowledge = { [K in keyof typeof FACTS]: Bound<(typeof FACTS)[K]> } 
 function knowledgeOver(db: Db, path: string): Knowledge {
   const bound = <F extends Record<string, (db: Db, ...given: never[]) => unknown>>(functions: F) =>
     Object.fromEntries(
-      Object.entries(functions).map(([name, ask]) => [name, (...given: never[]) => ask(db, ...given)]),
+      Object.entries(functions).map(([name, method]) => [name, (...given: never[]) => method(db, ...given)]),
     ) as Bound<F>
   const kinds = Object.entries(FACTS).map(([kind, functions]) => [kind, bound(functions)])
   return { ...Object.fromEntries(kinds), path, close: () => db.close() } as Knowledge
@@ -176,13 +176,13 @@ const SCHEMA = `
     ${OWNERS_SCHEMA}
 `
 const MIGRATIONS: readonly [string, string][] = [["001-facts", SCHEMA]]
-/** Of another schema, KNOWLEDGE_FORMAT is another number. */
+/** If it changes, KNOWLEDGE_FORMAT must change. */
 export const SCHEMA_MARK = markOf(SCHEMA)
 const MARK = "select value from meta where key = 'schema'"
 
-/** Where the file was made by a dex that keeps its facts in another form, it is made anew: nothing in it is the only copy. */
+/** Recreates the file if a dex with another schema wrote it: nothing in it is the only copy. */
 export function openKnowledge(path: string): Knowledge {
-  if (!existsSync(path)) adoptOlder(path)
+  if (!existsSync(path)) copyOlderKnowledge(path)
   const db = openDerived(path, MIGRATIONS)
   const mark = db.prepare(MARK).pluck()
   if (mark.get() === undefined)
@@ -193,21 +193,21 @@ export function openKnowledge(path: string): Knowledge {
   return openKnowledge(path)
 }
 
-/** What 0.1.0 learned is as good, where it is kept in the same form. */
-function adoptOlder(path: string): void {
+/** Takes over the knowledge of 0.1.0 if its schema is the same. */
+function copyOlderKnowledge(path: string): void {
   try {
     const older = olderKnowledge(path)
     const old = older === path ? undefined : openIfSame(older, OLDER_BUSY_MS)
     if (old) copyTo(old, path)
     old?.close()
   } catch {
-    // Damaged: learned again, then.
+    // Damaged: it will be learned again.
   }
 }
 
 const OLDER_BUSY_MS = 2_000
 
-/** Another text, another mark: FNV-1a, since hooks open this file too and have no time for node:crypto. */
+/** A hash of the text: FNV-1a, since hooks open this file too and have no time to load node:crypto. */
 function markOf(text: string): string {
   let [a, b] = [0x811c9dc5, 0x01000193]
   for (let i = 0; i < text.length; i++) {
@@ -217,7 +217,7 @@ function markOf(text: string): string {
   return [a, b].map((half) => (half >>> 0).toString(16).padStart(8, "0")).join("")
 }
 
-/** See `openToRead`. Undefined too where the facts are kept in another form. */
+/** See `openToRead`. Also undefined if the schema differs. */
 export function readKnowledge(path: string, busyMs: number): Knowledge | undefined {
   const db = openIfSame(path, busyMs)
   return db && knowledgeOver(db, path)
@@ -230,15 +230,15 @@ function openIfSame(path: string, busyMs: number): Db | undefined {
   return undefined
 }
 
-/** What git and the code tell of any other project is forgotten. What was said there stays: it is the conversations'. */
+/** Deletes the git and code knowledge of all other projects. Knowledge from conversations there stays. */
 export function keepProjects(db: Db, projects: string[]): void {
   const others = valueQuery(
     db,
     `select path from project p where path not in (select value from json_each(?))
        and (exists (select 1 from git_read where project_id = p.id) or exists (select 1 from code_file where project_id = p.id))`,
     "text",
-  ).all(JSON.stringify(asKept(db, projects)))
-  if (others.length === 0) return // whoever only reads takes no lock
+  ).all(JSON.stringify(storedSpellings(db, projects)))
+  if (others.length === 0) return // readers take no lock
   inTransaction(db, () => {
     for (const project of others) {
       forgetProjectGit(db, project)
@@ -249,12 +249,12 @@ export function keepProjects(db: Db, projects: string[]): void {
 }
 
 /**
- * What projects told under other rules of redaction is forgotten: the projects are there to be read again. What came from
+ * Deletes project knowledge from before a change of the redaction rules: the projects can be read again. Knowledge from
  * conversations follows the history.
  */
 export function useRedaction(db: Db, version: number): void {
   const used = db.prepare("select value from meta where key = 'redaction'").pluck()
-  if (used.get() === String(version)) return // whoever only reads takes no lock
+  if (used.get() === String(version)) return // readers take no lock
   inTransaction(db, () => {
     if (used.get() === String(version)) return
     const projects = valueQuery(db, "select path from project", "text").all()

@@ -4,7 +4,7 @@ import { fileId } from "./files.ts"
 import { dropOwnersFrom } from "./owners.ts"
 import { knownProject, projectId } from "./rows.ts"
 
-// What each edit of a conversation added and removed, line by line: not the lines, only their keys.
+// The lines that each edit of a conversation added and removed: only their keys, not the text.
 
 export const LINES_SCHEMA = `
   -- added, removed: the keys of the lines in their order, four bytes each.
@@ -46,7 +46,7 @@ export type EditWrite = {
   added: number[]
   removed: number[]
 }
-/** A commit that a conversation ran, as git told it there. */
+/** A commit that a conversation ran, as git reported it there. */
 export type RanWrite = { number: number; hash: string; subject: string; at: number }
 export type LinesWrite = { belongs_to: string; edits: EditWrite[]; commits: RanWrite[]; said: number[] }
 
@@ -82,7 +82,7 @@ export function removeLines(db: Db, conversation: number): void {
   db.prepare("delete from line_work where conversation_id = ?").run(conversation)
 }
 
-/** When it began, as far as its lines tell: whatever is older has nothing to do with it. */
+/** The earliest time in its lines: anything older is unrelated to this conversation. */
 function firstMoment(db: Db, conversation: number): number {
   const edited = valueQuery(db, "select min(at) from line_edit where conversation_id = ?", "integer?").get(conversation)
   const said = valueQuery(db, "select said from line_work where conversation_id = ?", "blob").get(conversation)
@@ -90,17 +90,17 @@ function firstMoment(db: Db, conversation: number): number {
   return Math.min(edited ?? Infinity, seconds === undefined ? Infinity : seconds * 1000)
 }
 
-/** Who worked in a project, and when. `source` with its owner. */
+/** Who worked in a project, and when. `source` includes the owner. */
 export type LineWorker = {
   conversation: number
-  /** As the history's feed calls it. */
+  /** Its name in the history's feed. */
   name: string
   source: string
   id: string
   belongs_to: string
   title?: string
   started_at?: number
-  /** Seconds since 1970, rising: the last of each minute in which something was said. */
+  /** Seconds since 1970, ascending: the last second with a message in each minute that has one. */
   said: Uint32Array
 }
 
@@ -128,7 +128,6 @@ export function lineWorkers(db: Db, project: string): LineWorker[] {
   }))
 }
 
-/** The project's files that have edits. */
 export function lineFiles(db: Db, project: string): { file: number; path: string }[] {
   return rowQuery(
     db,
@@ -174,6 +173,6 @@ function bytesOf(keys: number[]): Buffer {
 }
 
 function keysIn(bytes: Buffer): Uint32Array {
-  // A blob may stand at any address; numbers of four bytes may not.
+  // A blob may be at any address; four-byte numbers must be aligned.
   return new Uint32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) as ArrayBuffer)
 }

@@ -2,7 +2,7 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
 import { knownProject } from "./rows.ts"
 
-// What was found about the lines of commits, kept until something that has a say in it is learned or forgotten.
+// Cached owners of the lines of commits, valid until something that affects them is learned or forgotten.
 
 export const OWNERS_SCHEMA = `
   -- Of the lines that a commit added to a file. Nothing that was said or done later than until has a say in it.
@@ -21,10 +21,10 @@ export const OWNERS_SCHEMA = `
 export type FoundOwners = RowOf<typeof FOUND_OWNERS>
 const FOUND_OWNERS = { hash: "text", path: "text", until: "integer", found: "text" } as const
 
-/** What it was found by: another version may find something else. `token`: what was learned by then. */
+/** The version that found it, since another may find something else. `token`: the position in the feed at that time. */
 export type FoundBy = { version: string; token: string | undefined }
 
-/** The oldest go first. */
+/** The oldest are deleted first. */
 const MOST_ROWS = 20_000
 
 export function keptOwners(db: Db, project: string, version: string, hashes: readonly string[]): FoundOwners[] {
@@ -37,7 +37,7 @@ export function keptOwners(db: Db, project: string, version: string, hashes: rea
   ).all(knownProject(db, project) ?? null, JSON.stringify(hashes))
 }
 
-/** Nothing is kept where something was learned or forgotten meanwhile: what was found may be old. */
+/** Saves nothing if something was learned or forgotten meanwhile: the result may be outdated. */
 export function keepOwners(db: Db, project: string, by: FoundBy, rows: readonly FoundOwners[]): void {
   inTransaction(db, () => {
     const id = knownProject(db, project)
@@ -59,7 +59,7 @@ function versionOf(db: Db): unknown {
   return db.prepare("select value from meta where key = 'owners'").pluck().get()
 }
 
-/** Whatever a project's conversation has a say in that begins at this time. */
+/** Deletes all results that a conversation of the project that began at this time can affect. */
 export function dropOwnersFrom(db: Db, project: number, at: number): void {
   db.prepare("delete from line_owner where project_id = ? and until >= ?").run(project, at)
 }

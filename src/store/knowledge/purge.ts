@@ -2,7 +2,7 @@ import { type Db, emptyLog, explained, inTransaction } from "../sqlite/database.
 import { valueQuery } from "../sqlite/typed-query.ts"
 import { dropAllOwners } from "./owners.ts"
 
-/** Words that were deleted stay in bytes of the file until it is rewritten. In the transaction that deletes them. */
+/** Deleted words stay in the file's bytes until it is rewritten. Call in the transaction that deletes them. */
 export function notePurge(db: Db): void {
   dropAllOwners(db)
   db.prepare("insert or replace into meta (key, value) values ('purge', ?)").run(globalThis.crypto.randomUUID())
@@ -31,7 +31,7 @@ export const UNNAMED_PROJECTS = `delete from project where id not in (
   union select project_id from code_file
   union select project_id from code_linked)`
 
-/** Rewrites the file without what was deleted, so that not even single words of it stay on disk. */
+/** Rewrites the file without deleted data, so that not even single words of it stay on disk. */
 export function purgeKnowledge(db: Db, path: string): void {
   try {
     const due = purgeDue(db)
@@ -44,7 +44,7 @@ export function purgeKnowledge(db: Db, path: string): void {
     emptyLog(db)
     db.exec("vacuum")
     const isDone = emptyLog(db)
-    // Where somebody still reads the old pages, or more was forgotten meanwhile, it is due again.
+    // If somebody still reads the old pages, or more was forgotten meanwhile, it is due again.
     if (isDone) db.prepare("delete from meta where key = 'purge' and value = ?").run(due ?? null)
   } catch (error) {
     throw explained(error, path)

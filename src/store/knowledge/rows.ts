@@ -9,20 +9,20 @@ export function projectId(db: Db, path: string, platform = process.platform): nu
   )
 }
 
-/** Under whichever spelling it is kept. */
+/** Finds a project under any spelling of its path. */
 export function knownProject(db: Db, path: string, platform = process.platform): number | undefined {
-  const kept = spellingsOf(db, path, platform)[0]
-  return valueQuery(db, "select id from project where path = ?", "integer").get(kept)
+  const stored = spellingsOf(db, path, platform)[0]
+  return valueQuery(db, "select id from project where path = ?", "integer").get(stored)
 }
 
-/** As this database spells these projects. */
-export function asKept(db: Db, projects: readonly string[], platform = process.platform): string[] {
+/** The spellings of these projects in this database. */
+export function storedSpellings(db: Db, projects: readonly string[], platform = process.platform): string[] {
   return projects.flatMap((path) => spellingsOf(db, path, platform))
 }
 
 /**
- * True where a `fact` of the conversation `c` is older than any web page's or remote tool's words in it, or in those that it
- * belongs together with: a subagent's answer carries on what the subagent read.
+ * True if a `fact` of the conversation `c` is older than any words of a web page or remote tool in it or in its related
+ * conversations: a subagent's answer passes on what the subagent read.
  */
 export const OWN_WORDS =
   "not exists (select 1 from conversation o where o.source = c.source and o.root = c.root and o.web_at <= ifnull(fact.at, o.web_at))"

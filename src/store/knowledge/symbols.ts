@@ -4,9 +4,9 @@ import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
 import { knownProject } from "./rows.ts"
 
-// Questions about the code of a project: what is defined where, who uses it, and how sure that is.
+// Queries about the code of a project: where symbols are defined, who uses them, and how certain that is.
 
-/** A definition and where it stands, its path relative to the project. */
+/** A definition and its path, relative to the project. */
 export type CodeSymbol = Definition & { path: string }
 
 const SYMBOL =
@@ -19,7 +19,7 @@ export function definitionsIn(db: Db, project: string, path: string): CodeSymbol
   return rowQuery(db, sql, SYMBOL_ROW).all(id, path).map(symbolOf)
 }
 
-/** The innermost definition that a line belongs to. */
+/** The innermost definition that contains a line. */
 export function definitionAt(db: Db, project: string, path: string, line: number): CodeSymbol | undefined {
   const id = knownProject(db, project) ?? -1
   const row = rowQuery(
@@ -31,14 +31,14 @@ export function definitionAt(db: Db, project: string, path: string, line: number
   return row && symbolOf(row)
 }
 
-/** Exported ones first, then by path. */
+/** Exported definitions first, then by path. */
 export function definitionsNamed(db: Db, project: string, name: string, limit: number): CodeSymbol[] {
   const id = knownProject(db, project) ?? -1
   const sql = `select ${SYMBOL} where d.name = ? and f.project_id = ? order by d.exported = 0, f.path, d.seq limit ?`
   return rowQuery(db, sql, SYMBOL_ROW).all(name, id, limit).map(symbolOf)
 }
 
-/** `resolved`: through an import, or in the same file, class or package. `by_name`: something of this name is used. */
+/** `resolved`: through an import, or in the same file, class or package. `by_name`: only the name matches. */
 export type Resolution = "resolved" | "by_name"
 export type SymbolUse = {
   path: string
@@ -48,7 +48,7 @@ export type SymbolUse = {
   resolution: Resolution
 }
 
-/** Who uses a symbol: resolved ones first, and of these calls first. A use through a re-export counts as resolved. */
+/** The uses of a symbol: resolved ones first, and calls first among these. A use through a re-export counts as resolved. */
 export function usesOf(
   db: Db,
   project: string,
@@ -93,14 +93,14 @@ export function usesOf(
 
 const SCRIPTS = "'typescript', 'tsx', 'javascript'"
 const USE = "f.path, u.container, u.line, u.is_call from code_use u join code_file f on f.id = u.file_id"
-/** What a Go file uses without naming a package, and does not define, another file of its package does. */
+/** A name that a Go file uses without a package, and does not define, is defined by another file of its package. */
 const SAME_PACKAGE = `select ${USE} where u.name = ? and f.project_id = ? and f.folder = ? and f.language = 'go'
   and u.via is null and u.is_plain order by f.path, u.line limit ?`
 
 const MAX_REEXPORTS = 5
 const MAX_NAMES = 50
 
-/** The modules, and the names, under which others can import a symbol: its own file's, and those that hand it on. */
+/** The modules and names under which others can import a symbol: its own file, and those that re-export it. */
 function namesOutside(
   db: Db,
   project: number,
@@ -109,7 +109,7 @@ function namesOutside(
 ): { target: string; name: string }[] {
   const found = [{ target, name: symbol.name, depth: 0 }]
   if (symbol.exported === "default") found.push({ target, name: "default", depth: 0 })
-  const handedOn = rowQuery(
+  const reexports = rowQuery(
     db,
     `select f.path as target, case when i.name = '*' then ? else i.local end as name
      from code_import i join code_file f on f.id = i.file_id
@@ -120,14 +120,14 @@ function namesOutside(
   for (let i = 0; i < found.length && found.length < MAX_NAMES; i++) {
     const at = found[i]!
     if (at.depth >= MAX_REEXPORTS) continue
-    for (const row of handedOn.all(at.name, at.target, project, at.name))
+    for (const row of reexports.all(at.name, at.target, project, at.name))
       if (!found.some((known) => known.target === row.target && known.name === row.name))
         found.push({ ...row, depth: at.depth + 1 })
   }
   return found
 }
 
-/** Which files import this one, by path. For Go: which import its package. */
+/** The files that import this one, by path; for Go, the files that import its package. */
 export function importersOf(db: Db, project: string, path: string, limit: number): { path: string; line: number }[] {
   const id = knownProject(db, project) ?? -1
   const target = path.endsWith(".go") ? `${posix.dirname(path)}/` : path
@@ -139,7 +139,7 @@ export function importersOf(db: Db, project: string, path: string, limit: number
   ).all(target, id, limit)
 }
 
-/** The project's files that this one imports, in order. Go packages are named by their folder, with a slash at its end. */
+/** The project's files that this one imports, in order. Go packages are named by their folder with a trailing slash. */
 export function importsIn(db: Db, project: string, path: string): { target: string; line: number }[] {
   const id = knownProject(db, project) ?? -1
   return rowQuery(
@@ -158,7 +158,7 @@ export function deprecatedUsedIn(db: Db, project: string, path: string): Depreca
   const isAny = db.prepare(
     "select 1 from code_definition d join code_file f on f.id = d.file_id where d.deprecated is not null and f.project_id = ? limit 1",
   )
-  // Most projects deprecate nothing: then no use needs a look.
+  // Most projects deprecate nothing: then no use needs to be checked.
   if (isAny.get(id) === undefined) return []
   const uses = rowQuery(
     db,
@@ -185,25 +185,25 @@ export function deprecatedUsedIn(db: Db, project: string, path: string): Depreca
   })
 }
 
-/** Of all modules that only hand on what one file uses, no more are asked. */
+/** The maximum number of re-exporting modules to look up for one file. */
 const MAX_LOOKUPS = 1_000
 
 type Walk = {
-  /** What a name means that was asked for before. */
+  /** Names that were looked up before. */
   known: Map<string, CodeSymbol | undefined>
-  /** How many modules that hand on may still be asked. */
+  /** How many more re-exporting modules may be looked up. */
   left: number
 }
 
 function meaningOf(db: Db, project: number, target: string, name: string, walk: Walk): CodeSymbol | undefined {
-  const asked = `${target}\n${name}`
-  if (!walk.known.has(asked)) walk.known.set(asked, definitionOf(db, project, target, name, 0, walk, new Map()))
-  return walk.known.get(asked)
+  const key = `${target}\n${name}`
+  if (!walk.known.has(key)) walk.known.set(key, definitionOf(db, project, target, name, 0, walk, new Map()))
+  return walk.known.get(key)
 }
 
 /**
- * What a name means to those who import it from a module of the project. Modules may hand on one another: each is asked
- * once, and again only where it is reached by fewer steps and more can be behind it.
+ * The definition that a name refers to for files that import it from a module of the project. Modules may re-export each other:
+ * each is looked up once, and again only if it is reached in fewer steps, so that more can be found beyond it.
  */
 function definitionOf(
   db: Db,
@@ -212,9 +212,9 @@ function definitionOf(
   name: string,
   depth: number,
   walk: Walk,
-  asked: Map<string, number>,
+  visited: Map<string, number>,
 ): CodeSymbol | undefined {
-  asked.set(`${target}\n${name}`, depth)
+  visited.set(`${target}\n${name}`, depth)
   const isFolder = target.endsWith("/")
   const place = isFolder ? target.slice(0, -1) : target
   const row = rowQuery(
@@ -232,10 +232,10 @@ function definitionOf(
     { target: "text", name: "text" },
   ).all(name, project, target, name, MAX_NAMES)
   for (const next of onwards) {
-    const before = asked.get(`${next.target}\n${next.name}`)
+    const before = visited.get(`${next.target}\n${next.name}`)
     if (before !== undefined && before <= depth + 1) continue
     if (walk.left-- <= 0) return undefined
-    const found = definitionOf(db, project, next.target, next.name, depth + 1, walk, asked)
+    const found = definitionOf(db, project, next.target, next.name, depth + 1, walk, visited)
     if (found) return found
   }
   return undefined

@@ -3,7 +3,7 @@ import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
 import { knownProject, OWN_WORDS, projectId } from "./rows.ts"
 
-// What is known of the project's tests: their runs in conversations.
+// The runs of a project's tests in conversations.
 
 export const TESTS_SCHEMA = `
   create table test_run (
@@ -56,7 +56,7 @@ export type KnownTestRun = Omit<TestRunWrite, "at"> & {
   is_own_words: boolean
 }
 
-/** `endedAt` stands in where a run has no time of its own. */
+/** `endedAt` is used if a run has no time of its own. */
 export function saveTestRuns(
   db: Db,
   conversation: number,
@@ -137,7 +137,7 @@ function knownRun(row: RowOf<typeof RUN>): KnownTestRun {
   }
 }
 
-/** How many runs there are, and when the newest was. */
+/** The number of runs, and the time of the newest. */
 export function testsKnown(db: Db, project: string): { runs: number; newest?: number } {
   const { runs, newest } = rowQuery(
     db,

@@ -17,9 +17,9 @@ import {
   spentBetween,
 } from "./spent.ts"
 
-/** What a conversation spent. Without `spender` there is nothing to count: it was forgotten, or it is a document. */
+/** The spending of a conversation. Without `spender` there is nothing to count: it was forgotten, or it is a document. */
 export type ConversationSpending = {
-  /** As the history's feed calls it. */
+  /** Its name in the history's feed. */
   name: string
   ref?: Ref
   spender?: Omit<Spender, "id" | "source" | "native_id">
@@ -28,28 +28,28 @@ export type ConversationSpending = {
 }
 
 /**
- * What conversations spent, in a file of its own: every sync writes it, so that whoever asks need not read a conversation.
+ * The spending of all conversations, in a file of its own: every sync writes it, so that readers need not read conversations.
  * Derived from the history, safe to delete.
  */
 export type SpendingFile = {
-  /** How far the history's feed was followed. */
+  /** The position up to which the history's feed was followed. */
   followed(): string | undefined
-  /** From one place of the feed to another, all or nothing. False where somebody else has written meanwhile. */
+  /** Saves the changes between two positions of the feed, all or nothing. False if another process has written meanwhile. */
   save(read: ConversationSpending[], from: string | undefined, to: string): boolean
-  /** Begins anew, as for another history. */
+  /** Starts again, as for another history. */
   clear(): void
   spentBetween(from: number, to: number): KnownSpending[]
   /** Oldest first. */
   madeThings(type: MadeWrite["type"]): KnownMade[]
   spenders(): Spender[]
-  /** How many conversations were counted. */
+  /** The number of counted conversations. */
   counted(): number
-  /** Whether somebody has asked for what `dex usage --line` shows. */
+  /** Whether anyone has used `dex usage --line`. */
   isLineWanted(): boolean
   wantLine(): void
-  /** Rewrites the file without what was deleted, if anything was since the last time, or `inAnyCase`. */
+  /** Rewrites the file without deleted data, if anything was deleted since the last time, or `inAnyCase`. */
   purge(options?: { inAnyCase: boolean }): void
-  /** Brings the write-ahead log back into the file. */
+  /** Writes the write-ahead log back into the file. */
   checkpoint(): void
   close(): void
 }
@@ -84,7 +84,7 @@ export function openSpending(path: string): SpendingFile {
   }
 }
 
-/** Whoever opens a damaged file next makes it again. */
+/** The next process that opens a damaged file recreates it. */
 function damageOf(error: unknown, path: string): DexError | undefined {
   if (!/^SQLITE_(CORRUPT|NOTADB)/.test(codeOf(error))) return undefined
   markDamaged(path)
@@ -131,7 +131,7 @@ function saveOne(db: Db, { name, ref, spender, spent = [], made = [] }: Conversa
   saveSpent(db, id, spent, made)
 }
 
-/** The history gives the name of a forgotten conversation to another: then the old one is gone for good. */
+/** The history reuses the name of a forgotten conversation: then the old one is gone for good. */
 function remove(db: Db, { id, source, native_id }: Known, now: Ref | undefined): void {
   if (!now || !isSameConversation(refFrom(source, native_id), now)) note(db, "purge", "due")
   removeSpent(db, id)
@@ -143,7 +143,7 @@ function clearAll(db: Db): void {
   note(db, "purge", "due")
 }
 
-/** Deleted words stay in bytes of the file until it is rewritten. */
+/** Deleted words stay in the file's bytes until it is rewritten. */
 function purge(db: Db, inAnyCase: boolean): void {
   if (!inAnyCase && noted(db, "purge") === undefined) return
   inTransaction(db, () => dropUnusedModels(db))

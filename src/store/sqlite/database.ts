@@ -18,14 +18,14 @@ import { pragmaValue, valueQuery } from "./typed-query.ts"
 
 export type { Db } from "./engine.ts"
 
-/** Another process may hold the write lock for as long as one transaction takes; nobody should ever see SQLITE_BUSY. */
+/** Another process may hold the write lock for the length of a transaction; users should never see SQLITE_BUSY. */
 const BUSY_TIMEOUT_MS = 30_000
 const SHORT_WAIT_MS = 200
 const CACHE_KB = 16_000
 
 /**
- * Opens one of dex's own databases, brings its schema up to date, and leaves it in WAL mode. Many processes may open
- * the same new file at once: switching to WAL does not wait for locks by itself, and two may migrate together.
+ * Opens one of dex's own databases, updates its schema, and leaves it in WAL mode. Many processes may open the same new file at
+ * once: switching to WAL does not wait for locks on its own, and two may migrate at the same time.
  */
 export function openDatabase(
   path: string,
@@ -39,11 +39,11 @@ export function openDatabase(
     requireSafeSqlite(db)
     distrustSchema(db)
     enterWal(db, busyMs)
-    requireWholeHead(db, path)
-    // Every write states its own bounds below; the cache is what keeps a query over a million messages under 300 MB.
+    requireIntactHeader(db, path)
     db.pragma("synchronous = normal")
+    // This cache size keeps a query over a million messages under 300 MB.
     db.pragma(`cache_size = -${cacheKb}`)
-    // Keys are hashes, so every checkpoint writes pages from all over the file: 32 MB at a time, not 4.
+    // Keys are hashes, so every checkpoint writes pages all over the file. Hence 32 MB at a time instead of 4.
     db.pragma("wal_autocheckpoint = 8000")
     db.pragma("journal_size_limit = 67108864")
     db.pragma("secure_delete = on")
@@ -56,12 +56,12 @@ export function openDatabase(
   }
 }
 
-/** No code in the schema of a file, whoever wrote it, may call functions that could do harm. */
+/** Code in a file's schema must not call functions that could do harm. */
 export function distrustSchema(db: Db): void {
   db.pragma("trusted_schema = off")
 }
 
-/** One that can be made again from others: where it is damaged, that is no loss. */
+/** Opens a database that can be recreated from others, so damage is no loss. */
 export function openDerived(path: string, migrations: readonly [name: string, sql: string][]): Db {
   if (isMarkedDamaged(path)) removeDatabase(path)
   try {
@@ -73,7 +73,7 @@ export function openDerived(path: string, migrations: readonly [name: string, sq
   }
 }
 
-/** A copy in a file of its own, as of now; none where it cannot be read whole, or there is no room. */
+/** Copies the current state to a new file; does nothing if it cannot be read completely or the disk is full. */
 export function copyTo(db: Db, path: string): void {
   const building = `${path}.building`
   try {
@@ -86,12 +86,12 @@ export function copyTo(db: Db, path: string): void {
   }
 }
 
-/** Whoever makes it again next does so from the beginning; until then nobody relies on it. */
+/** Nobody relies on the database from then on, and the next writer rebuilds it from scratch. */
 export function markDamaged(path: string): void {
   try {
     closeSync(openSync(`${path}.damaged`, "a", 0o600))
   } catch {
-    // A read-only home: whoever asks next notices it again.
+    // The home is read-only. The next reader notices the damage again.
   }
 }
 
@@ -100,8 +100,8 @@ export function isMarkedDamaged(path: string): boolean {
 }
 
 /**
- * For whoever may neither wait nor change anything. Undefined where there is no file, or one of another schema: somebody
- * with more time brings it up to date.
+ * For readers that may neither wait nor change anything. Undefined if there is no file, or if it has another schema, which a
+ * process with more time will update.
  */
 export function openToRead(path: string, migrations: readonly unknown[], busyMs: number): Db | undefined {
   if (!existsSync(path)) return undefined
@@ -112,22 +112,22 @@ export function openToRead(path: string, migrations: readonly unknown[], busyMs:
   return undefined
 }
 
-/** Throws a DexError where another process has it open and the system does not let it go (Windows). */
+/** Throws a DexError if another process has the file open and the system refuses to delete it (Windows). */
 export function removeDatabase(path: string): void {
   try {
     for (const suffix of ["", "-wal", "-shm", ".damaged"]) rmSync(path + suffix, { force: true })
   } catch (error) {
-    if (!isHeld(error)) throw error
+    if (!isOpenElsewhere(error)) throw error
     throw new DexError(
       "in_use",
-      `${path} must be made anew, and another program has it open: most likely an agent that dex serves. Close your agents, then run this again.`,
+      `${path} cannot be rebuilt because another program has it open, most likely an agent that dex serves. Close your agents, then run this again.`,
       { cause: error },
     )
   }
 }
 
 /** A file could not be removed or replaced because another process has it open. */
-export function isHeld(error: unknown): boolean {
+export function isOpenElsewhere(error: unknown): boolean {
   const code = codeOf(error)
   return code === "EBUSY" || (process.platform === "win32" && (code === "EPERM" || code === "EACCES"))
 }
@@ -141,20 +141,20 @@ export function inTransaction<T>(db: Db, work: () => T): T {
   return db.transaction(work).immediate()
 }
 
-/** Several reads of one and the same state, whoever writes meanwhile. Nothing may be written here. */
+/** Several reads of the same state, even if others write meanwhile. Do not write in here. */
 export function inOneState<T>(db: Db, work: () => T): T {
   return db.transaction(work).deferred()
 }
 
 /**
- * Brings everything from the log into the file and empties it. False where somebody still reads what it would overwrite:
- * a reader may take its time, and is not waited for as a writer is.
+ * Moves everything from the log into the database and empties the log. False if somebody still reads pages that this would
+ * overwrite: a reader may take long, so the wait is shorter than for a writer.
  */
 export function emptyLog(db: Db, waitMs = SHORT_WAIT_MS): boolean {
   const usual = pragmaValue(db, "busy_timeout", "integer")
   db.pragma(`busy_timeout = ${waitMs}`)
   try {
-    return pragmaValue(db, "wal_checkpoint(truncate)", "integer") === 0 // its first column tells whether somebody was busy
+    return pragmaValue(db, "wal_checkpoint(truncate)", "integer") === 0 // its first column says whether the log was busy
   } catch (error) {
     if (isBusy(error) || codeOf(error).startsWith("SQLITE_LOCKED")) return false
     throw error
@@ -163,17 +163,17 @@ export function emptyLog(db: Db, waitMs = SHORT_WAIT_MS): boolean {
   }
 }
 
-/** On the connection itself: the program is bundled in pieces, and each piece has a copy of this module. */
+/** Stored on the connection: the program is bundled in chunks, and each chunk has its own copy of this module. */
 const BEFORE_WRITING = Symbol.for("dex.before-writing")
 type WaitingDb = Db & { [BEFORE_WRITING]?: (() => void) | undefined }
 
-/** What a connection needs in order to write, made when it first does: most only read. */
+/** Sets up what a connection needs for writing, on its first write: most connections only read. */
 export function beforeFirstWrite(db: Db, prepare: () => void): void {
   ;(db as WaitingDb)[BEFORE_WRITING] = prepare
 }
 
-function requireWholeHead(db: Db, path: string): void {
-  const damaged = damagedHead(db, path)
+function requireIntactHeader(db: Db, path: string): void {
+  const damaged = headerDamage(db, path)
   if (damaged !== undefined) throw corrupt(path, damaged)
 }
 
@@ -191,7 +191,7 @@ function connect(path: string, busyMs: number): Db {
   }
 }
 
-/** Compiling a statement costs as much as running it: one text is compiled once for each connection. */
+/** Compiling a statement costs as much as running it, so each text is compiled once per connection. */
 export function withStatementCache(db: Db): Db {
   const compile = db.prepare.bind(db)
   const cache = new Map<string, Statement>()
@@ -259,7 +259,7 @@ function isOneBit(difference: number): boolean {
   return difference !== 0 && (difference & (difference - 1)) === 0
 }
 
-/** As `explained`, where SQLite may not know what it should: a damaged schema may still make sense to it. */
+/** Like `explained`, for errors that a damaged schema may cause: such a schema may still be valid SQL. */
 export function explainedOf(db: Db, migrations: Migrations, error: unknown, path: string): Error {
   const isUnknown = codeOf(error) === "SQLITE_ERROR" || error instanceof TypeError
   return isUnknown && !hasSchemaOf(db, migrations) ? corrupt(path, "its schema changed", error) : explained(error, path)
@@ -267,25 +267,25 @@ export function explainedOf(db: Db, migrations: Migrations, error: unknown, path
 
 export type Migrations = readonly [name: string, sql: string][]
 
-/** Every migration changes the schema: where all of it is there, the version is what this dex wrote. */
+/** Every migration changes the schema: if all of it is there, the version is the one that this dex wrote. */
 export function hasSchemaOf(db: Db, migrations: Migrations): boolean {
   const all = "select type, name, tbl_name, sql from sqlite_schema order by name"
-  // Versions of SQLite may space what they write differently.
+  // Versions of SQLite may use different white space.
   const schemaOf = (one: Db) => JSON.stringify(one.prepare(all).all()).replace(/(\s|\\[nt])+/g, " ")
   const fresh = openSqlite(":memory:")
   try {
     for (const [, sql] of migrations) fresh.exec(sql)
     return schemaOf(fresh) === schemaOf(db)
   } catch {
-    return false // it cannot even be read
+    return false // it cannot be read at all
   } finally {
     fresh.close()
   }
 }
 
 /**
- * Transcripts hold secrets that no rule knows: nobody else on the machine may read them. SQLite gives the sidecars the
- * mode of the database, so it is enough that the file is private before SQLite sees it.
+ * Transcripts contain secrets that no rule recognises: nobody else on the machine may read them. SQLite gives the log files the
+ * mode of the database, so the file only has to be private before SQLite opens it.
  */
 function makePrivateFile(path: string): void {
   try {
@@ -296,12 +296,12 @@ function makePrivateFile(path: string): void {
   }
 }
 
-/** Somebody else writes to it at this moment. */
+/** Another process is writing to it at this moment. */
 export function isBusy(error: unknown): boolean {
   return codeOf(error).startsWith("SQLITE_BUSY")
 }
 
-/** Less than what SQLite needs beside a database before anybody can even read it. */
+/** SQLite needs at least this much space next to a database even for reading it. */
 const LEAST_BYTES = 256 << 10
 
 export function hasNoRoom(folder: string): boolean {
@@ -309,18 +309,18 @@ export function hasNoRoom(folder: string): boolean {
     const { bavail, bsize } = statfsSync(folder)
     return bavail * bsize < LEAST_BYTES
   } catch {
-    return false // it cannot be looked at: then nothing is known of it
+    return false // unknown
   }
 }
 
-/** The few ways in which a database fails a person, each with what to do next. */
+/** Turns the few ways in which a database can fail into messages with a next step. */
 export function explained(error: unknown, path: string): Error {
   if (isDexError(error)) return error
   const code = codeOf(error)
   const say = (short: string, text: string) => new DexError(short, text, { cause: error })
   const ofDisk = diskError(error, path, () => hasNoRoom(dirname(path)))
   if (ofDisk) return ofDisk
-  if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB" || isOfHead(error, path)) {
+  if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB" || isHeaderError(error, path)) {
     return corrupt(path, messageOf(error), error)
   }
   if (
@@ -344,24 +344,24 @@ export function explained(error: unknown, path: string): Error {
   return error instanceof Error ? error : new Error(String(error))
 }
 
-// SQLite believes the first bytes of its file. What they say is asked of SQLite and never read from the file: closing the
-// file would take away the locks that other connections of this process hold on it.
+// SQLite trusts the first bytes of its file. Their values are queried from SQLite and never read from the file: closing the file
+// would release the locks that other connections of this process hold on it.
 
-/** What is wrong with the head of the file, before SQLite acts on it: it could cut the file, or fill pages that are in use. */
-function damagedHead(db: Db, path: string): string | undefined {
+/** Describes damage in the file's header, before SQLite acts on it: SQLite could truncate the file, or overwrite pages in use. */
+function headerDamage(db: Db, path: string): string | undefined {
   if (db.pragma("encoding", { simple: true }) !== "UTF-8") return "its text encoding changed"
-  if (db.pragma("auto_vacuum", { simple: true }) !== 0) return "its kind of pages changed"
-  // Somebody may be at work between two looks; damage stays as it is.
+  if (db.pragma("auto_vacuum", { simple: true }) !== 0) return "its page format changed"
+  // Another process may be writing between the two checks; damage stays.
   return hasWrongLength(db, path) && hasWrongLength(db, path) ? "its length changed" : undefined
 }
 
-/** Of an error that is the file's and not what it says: the head claims what no dex writes. */
-function isOfHead(error: unknown, path: string): boolean {
+/** Whether an error comes from a file header with values that dex never writes. */
+function isHeaderError(error: unknown, path: string): boolean {
   if (codeOf(error) === "SQLITE_ERROR") return messageOf(error) === "unsupported file format"
   return codeOf(error) === "SQLITE_READONLY" && isWritable(path)
 }
 
-/** The number of pages is the file's own where no log has a later one. */
+/** The header's page count is only valid if no log has a later one. */
 function hasWrongLength(db: Db, path: string): boolean {
   const isLogged = () => (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0
   const size = statSync(path, { throwIfNoEntry: false })?.size

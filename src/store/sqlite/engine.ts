@@ -7,8 +7,8 @@ export type Db = Database.Database
 export type Statement = Database.Statement
 
 /**
- * SQLite itself. The driver's JavaScript is part of our bundle, since Node takes longer to find its fifteen files than
- * to answer a query; only the native part is looked up in the installed package.
+ * Opens SQLite. The driver's JavaScript is part of the bundle, since Node takes longer to find its fifteen files than to answer a
+ * query; only the native part is looked up in the installed package.
  */
 export function openSqlite(
   path: string,
@@ -25,7 +25,7 @@ function nativePart(): string {
   return existsSync(prebuilt) ? prebuilt : `${home}build/Release/better_sqlite3.node`
 }
 
-/** As Node would look for it. Node itself is asked only where it is not found so: that takes 3 ms of every start. */
+/** Searches as Node would. Node's own lookup is the fallback, because it takes 3 ms of every start. */
 function driverFolder(from: string | undefined): string {
   for (let folder = from, last = ""; folder !== undefined && folder !== last; last = folder, folder = dirname(folder)) {
     const found = `${folder}/node_modules/better-sqlite3/`
@@ -36,7 +36,7 @@ function driverFolder(from: string | undefined): string {
     .slice(0, -"package.json".length)
 }
 
-/** The driver can tell musl from glibc too, but asks Node for a whole diagnostic report, 4 ms of every start. */
+/** The driver can distinguish musl from glibc too, but with a complete diagnostic report of Node, 4 ms of every start. */
 function platformName(): string {
   if (process.platform !== "linux") return process.platform
   const machine = process.arch === "x64" ? "x86_64" : "aarch64"

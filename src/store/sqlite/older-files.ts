@@ -2,9 +2,9 @@ import { existsSync, readdirSync, statSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { removeDatabase } from "./database.ts"
 
-// Where older versions have what they derived from the history, beside ours.
+// The paths of the files that older versions derived from the history.
 
-/** The index that this version would have in an older format. Format 2 is version 0.1.0's. */
+/** The path of the index in an older format. Format 2 is version 0.1.0's. */
 export function olderIndex(path: string, format: number): string {
   return join(dirname(path), format === 2 ? "index.db" : `index-${format}.db`)
 }
@@ -13,10 +13,10 @@ export function olderKnowledge(path: string): string {
   return join(dirname(path), "knowledge.db")
 }
 
-// Each version of dex keeps what it derives in a file whose name says how it is kept: index-5.db. Version 0.1.0 named its
-// own without a number. What another version left behind is deleted when nobody can be using it.
+// Each version of dex stores derived data in a file whose name includes its format: index-5.db. Version 0.1.0 used names without
+// a number. Files of other versions are deleted when nobody can be using them.
 
-/** The files of other formats beside one of ours. */
+/** The files of other formats in the same folder. */
 function otherFormats(path: string): string[] {
   const [family] = basename(path).split(/-\d+\.db$/)
   const isOne = new RegExp(`^${family}(-\\d+)?\\.db$`)
@@ -26,7 +26,7 @@ function otherFormats(path: string): string[] {
     .map((name) => join(dirname(path), name))
 }
 
-/** Returns how many bytes were given back. `untouchedSince`: only those that nobody wrote to since then. */
+/** Returns the number of freed bytes. `untouchedSince`: only files that nobody has written to since then. */
 export function removeOtherFormats(path: string, untouchedSince = Number.POSITIVE_INFINITY): number {
   let bytes = 0
   for (const file of otherFormats(path)) {

@@ -1,20 +1,19 @@
 import { existsSync, renameSync } from "node:fs"
 import { DexError, isDexError } from "../../core/error.ts"
-import { emptyLog, isHeld, removeDatabase } from "./database.ts"
+import { emptyLog, isOpenElsewhere, removeDatabase } from "./database.ts"
 import { openSqlite } from "./engine.ts"
 import { pragmaValue } from "./typed-query.ts"
 
 /**
- * Puts one database in the place of another, and nobody sees half of it. Other processes may have the old one open: where the
- * system does not let a file go that somebody has open (Windows), the new one is copied into it, in one transaction, and they
- * go on with the new one too.
+ * Replaces one database with another in a single step. Other processes may have the old one open: if the system does not allow
+ * deleting an open file (Windows), the new one is copied into it in one transaction, and they continue with the new one too.
  */
 export async function replaceDatabase(path: string, by: string): Promise<void> {
   try {
     removeDatabase(path)
     renameSync(by, path)
   } catch (error) {
-    if (!isHeld(isDexError(error) ? error.cause : error)) throw error
+    if (!isOpenElsewhere(isDexError(error) ? error.cause : error)) throw error
     await copyInto(path, by)
     removeDatabase(by)
   }
@@ -23,7 +22,7 @@ export async function replaceDatabase(path: string, by: string): Promise<void> {
 const TRIES = 20
 const WAIT_MS = 250
 
-/** SQLite's copying ends without an error where the target is locked at that moment: so the copy is marked, and looked at. */
+/** SQLite's copy ends without an error even if the target is locked, so the copy is marked and then checked. */
 export async function copyInto(path: string, from: string): Promise<void> {
   const source = openSqlite(from)
   try {
@@ -40,7 +39,7 @@ export async function copyInto(path: string, from: string): Promise<void> {
   throw new DexError("busy", `Another program keeps ${path} locked. Try again in a moment.`)
 }
 
-/** At once: others that write wait for as long as it takes. */
+/** In one step: other writers wait until it is done. */
 const PAGES_AT_ONCE = 0x7fffffff
 
 function markOf(path: string): number {
@@ -53,8 +52,8 @@ function markOf(path: string): number {
 }
 
 /**
- * Brings what was written into each of these databases into its file, over the pages that it replaces, and empties the
- * log. Waits for nobody. Returns those whose old pages somebody still reads: their bytes stay until that ends.
+ * Moves what was written into each of these databases from the log into the file, over the pages that it replaces, and empties
+ * the log. Does not wait. Returns those whose old pages somebody still reads: their bytes stay until that ends.
  */
 export function clearLogs(paths: readonly string[]): string[] {
   return paths.filter((path) => existsSync(path) && !isCleared(path))
@@ -69,6 +68,6 @@ function isCleared(path: string): boolean {
       db.close()
     }
   } catch {
-    return false // locked, or damaged: whoever opens it next says so
+    return false // locked or damaged: the next process that opens it reports that
   }
 }

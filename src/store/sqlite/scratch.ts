@@ -3,13 +3,13 @@ import { join } from "node:path"
 import { DexError, messageOf } from "../../core/error.ts"
 import { tryLock } from "./lock.ts"
 
-// What dex needs for a while and keeps nowhere: copies of other programs' databases, unredacted, above all. It lies below
-// dex's own folder, where only its owner can read it, and never in the system's temporary folder. Whoever makes something
-// there removes it; what a process that died left is removed by the next one.
+// Temporary files of dex, above all unredacted copies of other programs' databases. They are below dex's own folder, where only
+// its owner can read them, and never in the system's temporary folder. Each process removes its own; files of a process that died
+// are removed by the next one.
 
 /**
- * Where this process's sync puts copies. Made by whoever needs it, used only while sync.lock is held; all threads of a
- * process share it, so that one copy does for those that find and those that read.
+ * The folder for copies of this process's sync. Created when needed, used only while holding sync.lock. All threads of a process
+ * share it, so that finding and reading use the same copy.
  */
 export function syncScratch(dexDir: string): string {
   return join(folderOf(dexDir), `${SYNC}${process.pid}`)
@@ -20,19 +20,19 @@ export function removeSyncScratch(dexDir: string): void {
 }
 
 /**
- * Removes what syncs that died left. To be called by the holder of sync.lock: nobody else's copies are in use then. This
- * process's own stay: a sync that is too long for one thread goes on in another, and finds them.
+ * Removes files left by syncs that died. The caller must have sync.lock: then nobody else's copies are in use. This process's own
+ * folder stays: a sync that is too long for one thread continues in another, which uses it.
  */
 export function removeLeftovers(dexDir: string): void {
   const own = syncScratch(dexDir)
   for (const name of namesIn(folderOf(dexDir))) {
     const folder = join(folderOf(dexDir), name)
     if (folder === own) continue
-    if (name.startsWith(SYNC) || (name.startsWith(WORK) && isLeft(folder))) remove(folder)
+    if (name.startsWith(SYNC) || (name.startsWith(WORK) && isAbandoned(folder))) remove(folder)
   }
 }
 
-/** Removes what is left of syncs, unless one is running: that one removes its own. */
+/** Removes leftovers of syncs, unless one is running, which removes its own. */
 export function clearScratch(home: { dir: string; lock: string }): void {
   if (namesIn(folderOf(home.dir)).length === 0) return
   const lock = tryLock(home.lock)
@@ -45,7 +45,7 @@ export function clearScratch(home: { dir: string; lock: string }): void {
   }
 }
 
-/** A folder for work that takes no lock of anybody's. */
+/** A folder for work that needs no other lock. */
 export function openScratch(dexDir: string): { folder: string; close(): void } {
   const folder = makeFolder(dexDir)
   const lock = tryLock(join(folder, LOCK))
@@ -71,11 +71,11 @@ function makeFolder(dexDir: string): string {
 const SYNC = "sync-"
 const WORK = "work-"
 const LOCK = "lock"
-/** From making a folder to locking it takes a moment. */
+/** There is a short time between creating a folder and locking it. */
 const MAKING_MS = 60_000
 
-/** True where the process that made it is gone. */
-function isLeft(folder: string): boolean {
+/** True if the process that created it is gone. */
+function isAbandoned(folder: string): boolean {
   try {
     const isBeingMade = !existsSync(join(folder, LOCK)) && Math.abs(Date.now() - statSync(folder).mtimeMs) < MAKING_MS
     if (isBeingMade) return false
@@ -83,7 +83,7 @@ function isLeft(folder: string): boolean {
     lock?.release()
     return lock !== undefined
   } catch {
-    return false // gone meanwhile
+    return false // deleted meanwhile
   }
 }
 
@@ -95,11 +95,11 @@ function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder)
   } catch {
-    return [] // nothing was ever needed
+    return [] // the folder was never needed
   }
 }
 
-/** What cannot be removed now is tried again by the next sync. */
+/** If a folder cannot be removed now, the next sync tries again. */
 function remove(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true })

@@ -1,7 +1,7 @@
 import type { Db, Statement } from "./engine.ts"
 
-// The type of a row is derived from a shape, which is plain data. In tests every statement's columns and every value are
-// compared with it (test/support/check-rows.ts); outside of tests a query is the prepared statement itself.
+// A row's type is derived from a shape, which is plain data. In tests every statement's columns and every value are compared with
+// it (test/support/check-rows.ts); outside of tests a query is the prepared statement itself.
 //
 //     rowQuery(db, "select id, title from …", { id: "integer", title: "text?" }).all()
 //     valueQuery(db, "select id from … where name = ?", "integer").get(name)
@@ -54,7 +54,7 @@ export function valueQuery<const Type extends ColumnType>(db: Db, sql: string, t
   return (check ? check.values(statement, type) : statement) as TypedQuery<ValueOf<Type>>
 }
 
-/** For many rows: arrays are read faster than objects. */
+/** For many rows: arrays are faster to read than objects. */
 export function tupleQuery<const Types extends readonly ColumnType[]>(
   db: Db,
   sql: string,
@@ -64,7 +64,7 @@ export function tupleQuery<const Types extends readonly ColumnType[]>(
   return (check ? check.tuples(statement, types) : statement) as TypedQuery<RowOf<Types>>
 }
 
-/** For joined tables: one object for each, all null for those of `maybe` if nothing was joined. */
+/** For joined tables: one object for each; for those of `maybe`, all null if nothing was joined. */
 export function joinQuery<const Tables extends Shapes, const Maybe extends Shapes>(
   db: Db,
   sql: string,
@@ -77,7 +77,7 @@ export function joinQuery<const Tables extends Shapes, const Maybe extends Shape
   return (check ? check.joins(statement, tables, maybe) : statement) as ReturnType<typeof joinQuery<Tables, Maybe>>
 }
 
-/** The value of a setting of this connection or of its file. */
+/** The value of a setting of this connection or its file. */
 export function pragmaValue<const Type extends ColumnType>(db: Db, name: string, type: Type): ValueOf<Type> {
   const value = db.pragma(name, { simple: true })
   check?.pragma(name, value, type)

@@ -6,25 +6,25 @@ type Rates = { items: number; used: number; dismissed: number }
 
 export type Metrics = {
   suggestions: number
-  /** Not said: it was only noted that they would have been. */
+  /** Not shown: only recorded as what would have been suggested. */
   would: number
   items: number
   used: number
   dismissed: number
   latency_ms: { median: number; p95: number }
   by_kind: (Rates & { kind: ItemKind })[]
-  /** In tenths of relevance, lowest first; those that hold something. */
+  /** In tenths of relevance, lowest first, without empty ones. */
   by_relevance: (Rates & { from: number })[]
 }
 
-/** Of what is kept. Items that were never said do not count, but for their number. */
+/** For the stored suggestions. Suggestions that were never shown count only in `would`. */
 export function metricsOf(db: Db, from = 0): Metrics {
-  const said = valueQuery(db, "select count(*) from suggestion where would = 0 and at >= ?", "integer").get(from)!
+  const shown = valueQuery(db, "select count(*) from suggestion where would = 0 and at >= ?", "integer").get(from)!
   const would = valueQuery(db, "select count(*) from suggestion where would = 1 and at >= ?", "integer").get(from)!
   const latency = (share: number) =>
     valueQuery(db, "select latency_ms from suggestion where at >= ? order by latency_ms limit 1 offset ?", "real").get(
       from,
-      Math.floor(Math.max(0, said + would - 1) * share),
+      Math.floor(Math.max(0, shown + would - 1) * share),
     ) ?? 0
   const by_kind = rowQuery(
     db,
@@ -48,7 +48,7 @@ export function metricsOf(db: Db, from = 0): Metrics {
   ).all(from)
   const sum = (of: keyof Rates) => by_kind.reduce((total, row) => total + row[of], 0)
   return {
-    suggestions: said,
+    suggestions: shown,
     would,
     items: sum("items"),
     used: sum("used"),

@@ -1,4 +1,4 @@
-/** Append only: subscriptions and mutes are the user's own choices and come back from nowhere. */
+/** Append only: subscriptions and mutes are the user's own choices and cannot be recreated. */
 export const SUGGESTION_MIGRATIONS: readonly [name: string, sql: string][] = [
   [
     "001-suggestions",

@@ -28,16 +28,16 @@ import {
   retryDead,
 } from "./outbox.ts"
 import * as subscriptions from "./subscriptions.ts"
-import { judge, type KeptItem, type Learn, resetWeights, weights } from "./verdicts.ts"
+import { judge, type Learn, resetWeights, type StoredItem, weights } from "./verdicts.ts"
 
-/** Whether it is kept, or in words for a person why not. */
+/** Whether it was saved, or the reason why not, for a person. */
 export type SaveResult = { kept: true; seq: number } | { kept: false; why: string }
 
 export type KeptSuggestion = Omit<Suggestion, "items"> & {
   /** In the order in which they were made; never reused. */
   seq: number
-  items: KeptItem[]
-  /** It was only noted that this would have been said. */
+  items: StoredItem[]
+  /** Only recorded as what would have been suggested. */
   would: boolean
   subscription?: string
 }
@@ -49,7 +49,7 @@ export type SuggestionFilter = {
   subscription?: string
   /** Not made before this time. */
   from?: number
-  /** Only those with a larger `seq`. They then come oldest first. */
+  /** Only those with a larger `seq`, oldest first. */
   after?: number
   limit: number
 }
@@ -63,38 +63,38 @@ export type Mute = RowOf<typeof MUTE>
 const MUTE = { type: ["kind", "project"], name: "text", at: "integer" } as const
 
 /**
- * What dex suggested and what came of it, what the user wants to hear of, and what not. A small file of its own: the
- * history is not touched by it. Nothing is opened before the first use.
+ * The suggestions that dex made and their verdicts, the user's subscriptions and mutes. A small file of its own, independent of
+ * the history. It is opened on first use.
  */
 export type Suggestions = {
   /**
-   * With what a webhook must be told of it, in one transaction. Never throws: a hook goes on without it. With `once`, not
-   * where the session was told of one of its items meanwhile.
+   * Saves a suggestion with its webhook delivery in one transaction. Never throws: a hook continues without it. With `once`,
+   * refuses if the session has been shown one of its items meanwhile.
    */
   save(suggestion: Suggestion, how?: SaveOptions): SaveResult
-  /** The keys of what this session was told; with `would`, of what it would have been told too. Never throws. */
+  /** The keys of items shown in this session; with `would`, also of those that would have been shown. Never throws. */
   seen(source: SourceId, session: string, would?: boolean): Set<string>
   /** Newest first, unless `after` is given. */
   list(filter: SuggestionFilter): KeptSuggestion[]
-  /** By its id, or by a beginning that only one has. */
+  /** By its id, or by a unique prefix of it. */
   get(id: string): KeptSuggestion | undefined
   /**
-   * Says what came of a suggestion, or of one item in it, and moves the weights by `learn`, once for each item and
-   * verdict. Undefined when there is no such suggestion or item.
+   * Records the verdict on a suggestion or on one of its items, and adjusts the weights with `learn`, once for each item and
+   * verdict. Undefined if there is no such suggestion or item.
    */
   setStatus(id: string, status: Status, item?: number, learn?: Learn): KeptSuggestion | undefined
 
   mute(type: Mute["type"], name: string, at: number): void
   unmute(type: Mute["type"], name: string): boolean
   mutes(): Mute[]
-  /** Never throws: without them everything weighs as it was fitted. */
+  /** Never throws: without them the built-in weights apply. */
   weights(): Record<string, number>
-  /** What was learnt is undone; what was said and used stays known. Returns how many weights there were. */
+  /** Undoes what was learned; suggestions and verdicts stay. Returns the number of weights. */
   resetWeights(): number
-  /** Up to where it was looked at what sessions did with what they were told; undefined where never. */
+  /** The position up to which sessions were checked for their use of suggestions; undefined if never. */
   observed(): ObservedUpTo | undefined
   saveObserved(observed: ObservedUpTo): void
-  /** When dex first had something to say; this time, where it never had. */
+  /** When dex first had a suggestion; `now` if it never had one. */
   firstAt(now: number): number
   metrics(from?: number): Metrics
 
@@ -104,47 +104,47 @@ export type Suggestions = {
   secretOf(id: string): string | undefined
   disable(id: string, because: string): void
 
-  /** What webhooks must be told by now: so many of each subscription, the longest due first. */
+  /** Webhook deliveries that are due, at most `ofEach` per subscription, longest due first. */
   due(now: number, ofEach: number): Due[]
-  /** When the next one is due; undefined when none waits. */
+  /** When the next delivery is due; undefined if none is waiting. */
   nextDue(): number | undefined
   record(outcome: DeliveryOutcome): void
   retryDead(now: number): number
   outbox(): OutboxCounts
 
-  /** Another number whenever another process has written. */
+  /** Changes whenever another process has written. */
   version(): number
-  /** What is damaged; nothing when all is well. */
+  /** Descriptions of damage; empty if there is none. */
   check(): string[]
   /**
-   * What quotes these conversations, or was said in them, goes, and its bytes with it; of their projects everything, since an
-   * item may be made of several conversations. Returns how many items went.
+   * Deletes items that quote these conversations or were shown in them, including their bytes. Deletes everything of these
+   * projects, since an item may be derived from several conversations. Returns the number of deleted items.
    */
   forget(refs: readonly Ref[], projects?: readonly string[]): number
-  /** Takes out of what is kept what `redact` finds today. Returns how many suggestions held something. */
+  /** Removes secrets that today's `redact` finds in stored suggestions. Returns the number of suggestions that contained any. */
   redactAgain(): number
   close(): void
 }
 
 export const MOST_SUGGESTIONS = 10_000
-export const KEPT_MS = 180 * DAY_MS
+export const RETENTION_MS = 180 * DAY_MS
 const PRUNE_EVERY = 64
 const LONGEST_TEXT = 4_000
 const MOST_ITEMS = 20
 const CACHE_KB = 1_000
 
 export type SuggestionsOptions = {
-  /** How long to wait for another process that writes. A hook has no time. */
+  /** How long to wait for another writer. A hook has no time. */
   busyMs?: number
-  /** Takes secrets out of what was typed, printed and named at the moment. Without it, whoever saves has done so. */
+  /** Removes secrets from prompts, outputs and names of the moment. Without it, the caller must have done so. */
   redact?: (text: string) => string
 }
 
 export function openSuggestions(path: string, options: SuggestionsOptions = {}): Suggestions {
   let opened: Db | undefined
   const db = () => (opened ??= openDatabase(path, SUGGESTION_MIGRATIONS, CACHE_KB, options.busyMs))
-  const said = (error: unknown) => messageOf(explained(error, path))
-  /** What a person asked for may fail, with words; what a hook asks for may not. */
+  const explanationOf = (error: unknown) => messageOf(explained(error, path))
+  /** The user's own commands may fail with a message; hooks must not fail. */
   const use = <T>(work: (db: Db) => T): T => {
     try {
       return work(db())
@@ -157,7 +157,7 @@ export function openSuggestions(path: string, options: SuggestionsOptions = {}):
     try {
       return work(db())
     } catch {
-      return otherwise // as the contract of whoever calls this says
+      return otherwise // as documented for the calling methods
     }
   }
   return {
@@ -167,7 +167,7 @@ export function openSuggestions(path: string, options: SuggestionsOptions = {}):
         const moment = withoutSecrets(suggestion.moment, options.redact)
         return inTransaction(open, () => save(open, { ...suggestion, moment }, how))
       } catch (error) {
-        return { kept: false, why: said(error) }
+        return { kept: false, why: explanationOf(error) }
       }
     },
     seen: (source, session, would = false) => orElse((open) => seen(open, source, session, would), new Set()),
@@ -222,8 +222,9 @@ export function openSuggestions(path: string, options: SuggestionsOptions = {}):
 function save(db: Db, suggestion: Suggestion, { would = false, subscription, once }: SaveOptions): SaveResult {
   const { id, moment, items, status, latency_ms } = suggestion
   if (once && moment.source && moment.session) {
-    const told = seen(db, moment.source, moment.session, would)
-    if (items.some(({ key }) => told.has(key))) return { kept: false, why: "The session was told of it meanwhile." }
+    const shown = seen(db, moment.source, moment.session, would)
+    if (items.some(({ key }) => shown.has(key)))
+      return { kept: false, why: "One of its items has been shown in this session meanwhile." }
   }
   if (subscription !== undefined) {
     const refused = subscriptions.trigger(db, subscription, moment.at)
@@ -259,12 +260,12 @@ function save(db: Db, suggestion: Suggestion, { would = false, subscription, onc
   return { kept: true, seq }
 }
 
-/** What is happening right now was read by no sync yet, and redacted by nobody. */
+/** The current moment was not read by a sync yet, so it is not redacted. */
 function withoutSecrets(moment: Moment, redact: SuggestionsOptions["redact"] = (text) => text): Moment {
   const clean = { ...moment }
   for (const field of ["prompt", "command", "error", "file", "branch", "symbol"] as const) {
-    const said = moment[field]
-    if (said !== undefined) clean[field] = redact(said).slice(0, LONGEST_TEXT)
+    const text = moment[field]
+    if (text !== undefined) clean[field] = redact(text).slice(0, LONGEST_TEXT)
   }
   if (moment.recent_files) clean.recent_files = moment.recent_files.map((path) => redact(path))
   return clean
@@ -283,9 +284,9 @@ function redactAgain(db: Db, redact: SuggestionsOptions["redact"] = (text) => te
   const items = rowQuery(db, "select suggestion, number, key, body from item", ITEM_TEXT).all()
   const setItem = db.prepare("update item set key = ?, body = ? where suggestion = ? and number = ?")
   for (const { suggestion, number, key, body } of items) {
-    const said = Object.entries(JSON.parse(body) as Record<string, unknown>)
+    const fields = Object.entries(JSON.parse(body) as Record<string, unknown>)
     const clean = JSON.stringify(
-      Object.fromEntries(said.map(([name, value]) => [name, typeof value === "string" ? redact(value) : value])),
+      Object.fromEntries(fields.map(([name, value]) => [name, typeof value === "string" ? redact(value) : value])),
     )
     if (clean === body && redact(key) === key) continue
     setItem.run(redact(key), clean, suggestion, number)
@@ -306,23 +307,23 @@ function redactPatterns(db: Db, redact: (text: string) => string): void {
 }
 const ITEM_TEXT = { suggestion: "integer", number: "integer", key: "text", body: "text" } as const
 
-/** Long words are cut: this file stays small whatever a prompt or an error holds. */
-function bounded<T extends Moment | Item>(told: T): T {
+/** Truncates long texts, so that this file stays small even if a prompt or an error is long. */
+function bounded<T extends Moment | Item>(record: T): T {
   return Object.fromEntries(
-    Object.entries(told).map(([name, value]) => [
+    Object.entries(record).map(([name, value]) => [
       name,
       typeof value === "string" && name !== "key" && name !== "project" ? value.slice(0, LONGEST_TEXT) : value,
     ]),
   ) as T
 }
 
-/** As forgetting names it. */
+/** The conversation that an item quotes, in the form in which `forget` looks it up. */
 function quotedBy({ ref }: Item): string | null {
   const named = ref === undefined ? undefined : parseWholeRef(ref)
   return named ? formatRef(wholeOf(named)) : null
 }
 
-/** What still waits to be delivered stays, however old. */
+/** Suggestions with a pending delivery stay, however old. */
 function prune(db: Db, now: number): void {
   const gone = valueQuery(
     db,
@@ -330,7 +331,7 @@ function prune(db: Db, now: number): void {
          or seq <= (select seq from suggestion order by seq desc limit 1 offset @most))
          and seq not in (select suggestion from outbox where state = 'waiting')`,
     "integer",
-  ).all({ before: now - KEPT_MS, most: MOST_SUGGESTIONS })
+  ).all({ before: now - RETENTION_MS, most: MOST_SUGGESTIONS })
   for (const seq of gone) remove(db, seq)
 }
 
@@ -382,22 +383,22 @@ function list(
     after: after ?? 0,
     limit,
   })
-  return rows.map((row) => whole(db, row))
+  return rows.map((row) => complete(db, row))
 }
 
 function get(db: Db, id: string): KeptSuggestion | undefined {
   if (id === "") return undefined
   const exact = rowQuery(db, `select ${COLUMNS} from suggestion where id = ?`, ROW).get(id)
-  if (exact) return whole(db, exact)
+  if (exact) return complete(db, exact)
   const rows = rowQuery(
     db,
     `select ${COLUMNS} from suggestion where substr(id, 1, length(@id)) = @id limit 2`,
     ROW,
   ).all({ id })
-  return rows.length === 1 ? whole(db, rows[0]!) : undefined
+  return rows.length === 1 ? complete(db, rows[0]!) : undefined
 }
 
-function whole(db: Db, { seq, id, subscription, would, status, latency_ms, moment }: Row): KeptSuggestion {
+function complete(db: Db, { seq, id, subscription, would, status, latency_ms, moment }: Row): KeptSuggestion {
   const items = rowQuery(
     db,
     "select number, kind, key, relevance, status, body from item where suggestion = ? order by number",
@@ -456,19 +457,19 @@ function forget(db: Db, refs: readonly Ref[], projects: readonly string[]): numb
       remove(db, seq)
     }
   }
-  const saidIn = valueQuery(
+  const shownIn = valueQuery(
     db,
     "select seq from suggestion where session = ? and (source is null or source = ?)",
     "integer",
   )
-  const saidAbout = valueQuery(db, "select seq from suggestion where project = ?", "integer")
+  const ofProject = valueQuery(db, "select seq from suggestion where project = ?", "integer")
   const spelled = valueQuery(db, "select distinct project from suggestion", "text").all()
   for (const project of projects)
-    for (const spelling of spelled) if (isSamePath(spelling, project)) drop(saidAbout.all(spelling))
+    for (const spelling of spelled) if (isSamePath(spelling, project)) drop(ofProject.all(spelling))
   for (const ref of refs) {
     const name = formatRef(wholeOf(ref))
-    drop(saidIn.all(ref.id, ref.source))
-    // A ref may name its conversation by a beginning of its id.
+    drop(shownIn.all(ref.id, ref.source))
+    // A ref may contain only a prefix of the conversation's id.
     gone += db
       .prepare("delete from item where quotes is not null and substr(@name, 1, length(quotes)) = quotes")
       .run({ name }).changes

@@ -2,11 +2,11 @@ import { type Item, STATUSES, type Status } from "../../core/suggestion.ts"
 import type { Db } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 
-// What came of suggestions, item by item, and the weights that this moves.
+// The verdicts on suggestions, item by item, and the weights that they change.
 
-export type KeptItem = Item & { number: number; status: Status }
+export type StoredItem = Item & { number: number; status: Status }
 
-/** New values of the weights that one verdict moves. `before` is what was counted for this item until now. */
+/** New values of the weights that a verdict changes. `before` is the verdict that was counted for this item so far. */
 export type Learn = (
   item: Item,
   before: number | undefined,
@@ -16,16 +16,16 @@ export type Learn = (
 
 const VERDICTS: Partial<Record<Status, number>> = { used: 1, dismissed: 0 }
 
-/** Says what came of all of it, or of one item. False where there is no such item. */
+/** Records a verdict on all items, or on one. False if there is no such item. */
 export function judge(
   db: Db,
-  { seq, items }: { seq: number; items: KeptItem[] },
+  { seq, items }: { seq: number; items: StoredItem[] },
   status: Status,
   number: number | undefined,
   learn: Learn | undefined,
 ): boolean {
   if (number !== undefined && !items.some((item) => item.number === number)) return false
-  // Which of several was used is not known unless it was said; what is dismissed is dismissed as a whole.
+  // Which of several items was used is unknown unless the user said so; a dismissal applies to all of them.
   const isOneOfMany = number === undefined && status === "used" && items.length > 1
   if (isOneOfMany) for (const item of items) if (item.status === "dismissed") takeBack(db, seq, item, learn)
   for (const item of isOneOfMany ? [] : items) {
@@ -42,7 +42,7 @@ export function judge(
   return true
 }
 
-function count(db: Db, seq: number, item: KeptItem, verdict: number, learn: Learn): void {
+function count(db: Db, seq: number, item: StoredItem, verdict: number, learn: Learn): void {
   const before =
     valueQuery(db, "select counted from item where suggestion = ? and number = ?", "real?").get(seq, item.number) ??
     null
@@ -53,8 +53,8 @@ function count(db: Db, seq: number, item: KeptItem, verdict: number, learn: Lear
   db.prepare("update item set counted = ? where suggestion = ? and number = ?").run(verdict, seq, item.number)
 }
 
-/** What was dismissed as a whole, and then used, is not dismissed in each of its items. */
-function takeBack(db: Db, seq: number, item: KeptItem, learn: Learn | undefined): void {
+/** A suggestion was dismissed and then used: its items no longer count as dismissed. */
+function takeBack(db: Db, seq: number, item: StoredItem, learn: Learn | undefined): void {
   if (learn) count(db, seq, item, item.relevance, learn)
   db.prepare("update item set status = 'shown', counted = null where suggestion = ? and number = ?").run(
     seq,
@@ -70,7 +70,7 @@ export function weights(db: Db): Record<string, number> {
   )
 }
 
-/** How many there were. */
+/** Returns the number of weights. */
 export function resetWeights(db: Db): number {
   db.prepare("update item set counted = null where counted is not null").run()
   return db.prepare("delete from weight").run().changes

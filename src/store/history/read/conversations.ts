@@ -3,7 +3,7 @@ import { formatRef, type Ref, type RefQuery, sourceWithOwner, wholeOf } from "..
 import type { Usage } from "../../../core/usage.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { joinQuery, rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
-import { asWritten, conversationRef, type OnDamage, parsed } from "../rot/sound.ts"
+import { asWritten, conversationRef, type OnDamage, parsed } from "../rot/checked-rows.ts"
 import type { ConversationRow, ConversationSpan, ListFilter } from "../store.ts"
 import { type RowIn, TABLES } from "../tables.ts"
 import { ENDED_AT, NOT_DAMAGED, STARTED_AT, shownTime, spellingsAsJson } from "./rows.ts"
@@ -22,7 +22,7 @@ const LISTED = `where (@source is null or c.source = @source)
 
 const OF_KINDS = "(@kinds is null or instr(@kinds, ',' || c.kind || ',') > 0)"
 
-/** From one name to the next in the table's index: as many steps as there are agents, however many conversations. */
+/** Steps through the index from one source to the next, so the cost depends on the number of agents, not of conversations. */
 const SOURCES_IN = `with recursive next(source) as (
     select min(source) from conversation
     union all select (select min(source) from conversation where source > next.source) from next where next.source is not null
@@ -32,7 +32,7 @@ function sourcesIn(db: Db): SourceId[] {
   return valueQuery(db, SOURCES_IN, "text").all()
 }
 
-/** Conversations whose id is, or begins with, what was typed. An exact id is never ambiguous. */
+/** Conversations whose id equals the input or begins with it. An exact id is never ambiguous. */
 export function resolve(db: Db, query: RefQuery, onDamage: OnDamage): ConversationRow[] {
   const { owner, source } = query
   const sources = source === undefined ? sourcesIn(db) : [sourceWithOwner({ owner, source })]
@@ -54,7 +54,7 @@ export function titles(db: Db, refs: Ref[]): string[] {
   return refs.map((ref) => title.get(sourceWithOwner(ref), ref.id) ?? "")
 }
 
-/** Newest first; of two that ended together the smaller id first. Without those whose row is damaged. */
+/** Newest first; ties are sorted by id. Conversations with a damaged row are left out. */
 export function listConversations(
   db: Db,
   filter: ListFilter,
@@ -79,7 +79,7 @@ export function listConversations(
   }
 }
 
-/** What a listing of these would show, without reading what each of them says. */
+/** Start, end and project of the conversations that a listing would show, without loading the rest of their rows. */
 export function spans(
   db: Db,
   filter: Pick<ListFilter, "kinds" | "among" | "inside">,
@@ -116,7 +116,7 @@ function valuesOf(db: Db, filter: Omit<ListFilter, "limit" | "offset">, platform
     of_id: filter.conversation?.id ?? null,
     among: filter.among ? JSON.stringify(filter.among.map((ref) => formatRef(wholeOf(ref)))) : null,
     collection: filter.collection ?? null,
-    damaged: "[]", // each row that is shown is looked at; looking at all of them would take longer than listing some
+    damaged: "[]", // only the rows shown are checked; checking all rows would take longer than listing some
   }
 }
 
@@ -125,28 +125,28 @@ export function usingModel(db: Db, model: string): Ref[] {
   return rowQuery(db, sql, { source: "text", id: "text" }).all(model.toLowerCase())
 }
 
-/** A conversation with its project and unit, each as stored; all null where there is none. */
+/** A conversation with its project and unit as stored; all null if there is none. */
 function joined(db: Db, which: string) {
   const { conversation, project, unit } = TABLES
   return joinQuery(db, `${ROW} ${which}`, { conversation }, { project, unit })
 }
 type Joined = ReturnType<ReturnType<typeof joined>["all"]>[number]
 
-/** Without those of which the row is damaged, or their project's: nobody knows whether that is private. */
+/** Leaves out conversations with a damaged row or a damaged project row: such a project may be private. */
 function toRows(db: Db, rows: Joined[], onDamage: OnDamage): ConversationRow[] {
   return rows.flatMap((stored) => {
-    const meet = () => onDamage(conversationRef(db, stored.conversation))
-    const row = asWritten("conversation", stored.conversation, meet)
+    const reportDamage = () => onDamage(conversationRef(db, stored.conversation))
+    const row = asWritten("conversation", stored.conversation, reportDamage)
     if (!row) return []
-    const project = stored.project.id === null ? NONE : asWritten("project", stored.project, meet)
-    const unit = stored.unit.id === null ? undefined : asWritten("unit", stored.unit, meet)
-    const told = project && toRow(row, project, unit, supersededIn(db, row))
-    if (project && !told) meet()
-    return told ?? []
+    const project = stored.project.id === null ? NONE : asWritten("project", stored.project, reportDamage)
+    const unit = stored.unit.id === null ? undefined : asWritten("unit", stored.unit, reportDamage)
+    const complete = project && toRow(row, project, unit, supersededIn(db, row))
+    if (project && !complete) reportDamage()
+    return complete ?? []
   })
 }
 
-/** How many messages can still be read where none is in the agent's file any more. */
+/** If the agent's file no longer contains any message, how many stored ones can be read. */
 function supersededIn(db: Db, { id, message_count }: RowIn<"conversation">): number {
   if (message_count !== 0) return 0
   return valueQuery(db, "select count(*) from message where conversation_id = ?", "integer").get(id)!
@@ -154,7 +154,7 @@ function supersededIn(db: Db, { id, message_count }: RowIn<"conversation">): num
 
 const NONE = { path: undefined, private: 0 }
 
-/** Undefined where a row of before there were checksums says what it cannot say. */
+/** Undefined if a row without a checksum contains impossible values. */
 function toRow(
   row: RowIn<"conversation">,
   project: { path: string | undefined; private: number },

@@ -6,26 +6,26 @@ import type { Db } from "../../sqlite/database.ts"
 import { rowQuery } from "../../sqlite/typed-query.ts"
 import { lineOfMessage, numberOfLine, readBlock } from "../codec.ts"
 import { FLAG } from "../flags.ts"
-import { type OnDamage, parsed } from "../rot/sound.ts"
-import { isSound } from "../rot/sums.ts"
+import { type OnDamage, parsed } from "../rot/checked-rows.ts"
+import { isIntact } from "../rot/sums.ts"
 import type { MessageVersion, StoredMessage } from "../store.ts"
 import { type RowIn, TABLES } from "../tables.ts"
 import { type Owner, ownerOf, rowsOf } from "./rows.ts"
 
-/** What cannot be read is left out, and said by `onDamage`. */
+/** Leaves out messages that cannot be read, and reports them to `onDamage`. */
 export function messages(db: Db, ref: Ref, numbers: number[] | undefined, onDamage: OnDamage): StoredMessage[] {
   const owner = ownerOf(db, ref)
   if (owner === undefined) return []
   const { id } = owner
-  const meet = () => onDamage(ref)
-  const rows = numbers ? chosenRows(db, owner, numbers, meet) : rowsOf(db, "message", owner, meet)
+  const reportDamage = () => onDamage(ref)
+  const rows = numbers ? chosenRows(db, owner, numbers, reportDamage) : rowsOf(db, "message", owner, reportDamage)
   const byChunk = Map.groupBy(rows, (row) => row.chunk)
   const found: { position: number; message: StoredMessage }[] = []
   for (const [chunk, members] of byChunk) {
     const block = rowQuery(db, BODY_ROW, TABLES.body).get(id, chunk)
-    const isWhole = block !== undefined && isSound("body", block)
-    const read = isWhole ? bodiesOf(block.data, members) : []
-    if (read.length < members.length) meet()
+    const isComplete = block !== undefined && isIntact("body", block)
+    const read = isComplete ? bodiesOf(block.data, members) : []
+    if (read.length < members.length) reportDamage()
     for (const { row, body } of read)
       found.push({ position: row.position ?? row.number, message: toMessage(row, body) })
   }
@@ -44,11 +44,11 @@ function chosenRows(db: Db, owner: Owner, numbers: number[], onDamage: () => voi
   const get = rowQuery(db, MESSAGE_ROW, TABLES.message)
   const wanted = new Set(numbers)
   const found = [...wanted].flatMap((number) => get.get(owner.id, number) ?? [])
-  if (found.length === wanted.size && found.every((row) => isSound("message", row))) return found
+  if (found.length === wanted.size && found.every((row) => isIntact("message", row))) return found
   return rowsOf(db, "message", owner, onDamage).filter((row) => wanted.has(row.number))
 }
 
-/** Each row with its body, as far as it can be read. A few are looked up one by one; many are decoded at once. */
+/** Each row whose body can be read. A single body is looked up in its block; for several, the block is decoded. */
 function bodiesOf(data: Buffer, rows: MessageRow[]): { row: MessageRow; body: Body }[] {
   const byNumber = new Map(rows.map((row) => [row.number, row]))
   const [first] = rows

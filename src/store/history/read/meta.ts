@@ -1,17 +1,17 @@
 import type { Db } from "../../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
-import { parsed } from "../rot/sound.ts"
-import { isSound } from "../rot/sums.ts"
+import { parsed } from "../rot/checked-rows.ts"
+import { isIntact } from "../rot/sums.ts"
 import { TABLES } from "../tables.ts"
 
-/** Undefined where it was never written, or is damaged in its table and in the index that repeats it. */
+/** Undefined if it was never written, or is damaged both in the table and in the index with its copy. */
 export function metaValue(db: Db, key: string): string | undefined {
   const row = rowQuery(db, "select key, value, sum from meta where key = ?", TABLES.meta).get(key)
-  if (row && isSound("meta", row)) return row.value
+  if (row && isIntact("meta", row)) return row.value
   return valueQuery(db, "select value from meta indexed by meta_copy where key = ?", "text").get(key)
 }
 
-/** As `metaValue`, of what was written as JSON. */
+/** Like `metaValue`, for values written as JSON. */
 export function metaJson<T>(db: Db, key: string): T | undefined {
   const value = metaValue(db, key)
   return value === undefined ? undefined : (parsed(value) as T | undefined)

@@ -1,11 +1,11 @@
 import type { Db } from "../../sqlite/database.ts"
 import { rowQuery, tupleQuery } from "../../sqlite/typed-query.ts"
-import { asWritten, damagedIds, type OnDamage, parsed } from "../rot/sound.ts"
+import { asWritten, damagedIds, type OnDamage, parsed } from "../rot/checked-rows.ts"
 import type { Collection, ProjectIdentity, ProjectRow, Stats } from "../store.ts"
 import { type RowIn, TABLES } from "../tables.ts"
 import { ENDED_AT, NOT_DAMAGED, STARTED_AT } from "./rows.ts"
 
-// What there is in all: projects, collections, counts.
+// Totals: projects, collections, counts.
 
 export function projects(db: Db, onDamage: OnDamage): ProjectRow[] {
   return toProjects(rowQuery(db, "select * from project order by path", TABLES.project).all(), onDamage)
@@ -21,12 +21,12 @@ export function busiestProjects(db: Db, limit: number, onDamage: OnDamage): Proj
   return toProjects(rows, onDamage)
 }
 
-/** One that is damaged is left out; its conversations are then known to nobody. */
+/** Leaves out damaged projects, and with them their conversations. */
 function toProjects(rows: RowIn<"project">[], onDamage: OnDamage): ProjectRow[] {
-  return wholeProjects(rows, onDamage).map((row) => ({ path: row.path, private: row.private === 1 }))
+  return intactProjects(rows, onDamage).map((row) => ({ path: row.path, private: row.private === 1 }))
 }
 
-function wholeProjects(rows: RowIn<"project">[], onDamage: OnDamage): RowIn<"project">[] {
+function intactProjects(rows: RowIn<"project">[], onDamage: OnDamage): RowIn<"project">[] {
   return rows
     .map((stored) => asWritten("project", stored, () => onDamage("the list of projects")))
     .filter((row) => row !== undefined)
@@ -34,7 +34,7 @@ function wholeProjects(rows: RowIn<"project">[], onDamage: OnDamage): RowIn<"pro
 
 export function projectIdentities(db: Db, onDamage: OnDamage): ProjectIdentity[] {
   const rows = rowQuery(db, "select * from project order by path", TABLES.project).all()
-  return wholeProjects(rows, onDamage).map(({ path, private: hidden, git_remote, root_commit }) => ({
+  return intactProjects(rows, onDamage).map(({ path, private: hidden, git_remote, root_commit }) => ({
     path,
     git_remote: git_remote ?? undefined,
     root_commit: root_commit ?? undefined,

@@ -2,14 +2,14 @@ import { isTime } from "../../../core/record.ts"
 import { type Ref, sourceWithOwner } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../../sqlite/typed-query.ts"
-import { type Held, readHeld } from "../held.ts"
-import type { Stored } from "../rot/sound.ts"
-import { isSound } from "../rot/sums.ts"
+import type { Stored } from "../rot/checked-rows.ts"
+import { isIntact } from "../rot/sums.ts"
 import { tableSql } from "../rot/table-sql.ts"
+import { type RowCounts, readRowCounts } from "../row-counts.ts"
 import { spellingsOf } from "../spellings.ts"
 import { type RowIn, TABLES } from "../tables.ts"
 
-// What reading any table takes: damage is noticed, and nothing damaged is shown.
+// Helpers for reading any table: they detect damage, and never return damaged rows.
 
 export type Raw = Record<string, string | number | null>
 
@@ -23,26 +23,26 @@ export function ownerOf(db: Db, ref: Ref): Owner | undefined {
   return rowQuery(db, sql, OWNER).get(sourceWithOwner(ref), ref.id)
 }
 
-/** The rows of a conversation, without those that are damaged. */
-export function rowsOf<Table extends Exclude<keyof Held, "body">>(
+/** The rows of a conversation, without damaged ones. */
+export function rowsOf<Table extends Exclude<keyof RowCounts, "body">>(
   db: Db,
   table: Table,
   { id, held }: Owner,
   onDamage: () => void,
 ): RowIn<Table>[] {
   const stored = rowQuery(db, tableSql(table).allOf, TABLES[table]).all(id) as (RowIn<Table> & Stored)[]
-  const isComplete = held === null || readHeld(held)[table] === stored.length
-  if (isComplete && stored.every((row) => row.conversation_id === id && isSound(table, row))) return stored
+  const isComplete = held === null || readRowCounts(held)[table] === stored.length
+  if (isComplete && stored.every((row) => row.conversation_id === id && isIntact(table, row))) return stored
   onDamage()
-  return stored.filter((row) => row.conversation_id === id && isSound(table, row))
+  return stored.filter((row) => row.conversation_id === id && isIntact(table, row))
 }
 
-/** A time that an earlier import brought may be one that nothing can show: then none is known. */
+/** An earlier import may have stored an impossible time. It counts as unknown. */
 export function shownTime(value: unknown): number | null {
   return isTime(value) ? value : null
 }
 
-/** The same in SQL, of a conversation `c`. */
+/** The same in SQL, for a conversation `c`. */
 export const STARTED_AT = "iif(c.started_at between -8.64e15 and 8.64e15, c.started_at, null)"
 export const ENDED_AT = "iif(c.ended_at between -8.64e15 and 8.64e15, c.ended_at, null)"
 
@@ -50,7 +50,7 @@ export function spellingsAsJson(db: Db, project: string | undefined, platform: N
   return project === undefined ? null : JSON.stringify(spellingsOf(db, project, platform))
 }
 
-/** The object without its nulls: in our own data a thing that is not known is not there. */
+/** The object without its nulls: in dex's data, unknown values are missing. */
 export function present(row: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null))
 }

@@ -4,15 +4,15 @@ import { DexError, isDexError } from "../../../core/error.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { rowQuery, tupleQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { readBlock } from "../codec.ts"
-import { asWritten, damagedIds, type OnDamage, parsed } from "../rot/sound.ts"
-import { isSound } from "../rot/sums.ts"
+import { asWritten, damagedIds, type OnDamage, parsed } from "../rot/checked-rows.ts"
+import { isIntact } from "../rot/sums.ts"
 import { tableSql } from "../rot/table-sql.ts"
 import type { KnownUnit, SourceReport, UnitMark, UnreadableFile } from "../store.ts"
 import { type RowIn, TABLES } from "../tables.ts"
 import { metaJson } from "./meta.ts"
 import { ENDED_AT, NOT_DAMAGED } from "./rows.ts"
 
-// What was read before, and how far.
+// The units read by earlier syncs, and how far.
 
 export function knownUnits(db: Db, source: SourceId): Map<string, UnitMark> {
   const sql = "select key, path, stamp, connector_version, redaction_version, state from unit where source = ?"
@@ -27,7 +27,7 @@ export function knownUnit(db: Db, source: SourceId, key: string): KnownUnit | un
   const stored = rowQuery(db, "select * from unit where source = ? and key = ?", TABLES.unit).get(source, key)
   if (!stored) return undefined
   const { path, stamp, cursor, connector_version, redaction_version, born_at, modified_at, state, raw_withheld } =
-    // Where the row itself is damaged, nothing it says of how far it was read can be relied on.
+    // If the row itself is damaged, its cursor is not reliable.
     asWritten("unit", stored, () => {}) ?? { ...stored, cursor: "null", connector_version: 0 }
   const mark = { path, stamp, cursor, connector_version, redaction_version, born_at, modified_at, state }
   return { key, ...mark, raw_withheld: raw_withheld === 1 }
@@ -60,7 +60,7 @@ export function rawLines(
   })
 }
 
-/** The blocks in order, and undefined at the end if some are damaged or missing. */
+/** The blocks in order, with undefined at the end if some are damaged or missing. */
 function rawBlocks(
   db: Db,
   { id, blocks }: { id: number; blocks: number | null },
@@ -69,8 +69,9 @@ function rawBlocks(
   const sql = "select * from raw where unit_id = ? and kind = ? order by seq"
   const stored = rowQuery(db, sql, TABLES.raw).all(id, kind)
   const isComplete = blocks === null || blocks === db.prepare(tableSql("raw").countOf).pluck().get(id)
-  if (isComplete && stored.every((row) => row.unit_id === id && row.kind === kind && isSound("raw", row))) return stored
-  return [...stored.filter((row) => row.unit_id === id && row.kind === kind && isSound("raw", row)), undefined]
+  if (isComplete && stored.every((row) => row.unit_id === id && row.kind === kind && isIntact("raw", row)))
+    return stored
+  return [...stored.filter((row) => row.unit_id === id && row.kind === kind && isIntact("raw", row)), undefined]
 }
 
 export function hasWholeRecords(db: Db, source: SourceId, unitKey: string): boolean {
@@ -89,7 +90,7 @@ export function unreadable(db: Db, source: SourceId): UnreadableFile[] {
   return metaJson<UnreadableFile[]>(db, `${UNREADABLE}${source}`) ?? []
 }
 
-/** Those of which a file was read, or could not be. */
+/** The sources of which some file was read, or could not be read. */
 export function unitSources(db: Db): SourceId[] {
   const sql = `select distinct source from unit where source <> 'docs'
     union select substr(key, length(@prefix) + 1) from meta where key >= @prefix and key < @prefix || char(0x10ffff)`
@@ -105,7 +106,7 @@ export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
       .filter((row) => row !== undefined)
     const unreadableFiles = unreadable(db, source).map(({ path, reason }) => ({ path, reason }))
     if (units.length === 0 && unreadableFiles.length === 0) return []
-    const held = rowQuery(
+    const totals = rowQuery(
       db,
       `select count(*) as conversations, ifnull(sum(message_count - copied_count), 0) as messages, max(${ENDED_AT}) as last_at
          from conversation c where source = @source and ${NOT_DAMAGED}`,
@@ -131,9 +132,9 @@ export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
         source,
         units: stored.length,
         archived: units.filter((unit) => unit.state === "archived").length,
-        conversations: held.conversations,
-        messages: held.messages,
-        last_at: held.last_at ?? undefined,
+        conversations: totals.conversations,
+        messages: totals.messages,
+        last_at: totals.last_at ?? undefined,
         kinds: Object.fromEntries(kinds),
         skipped: skipped.all(),
         unknown: unknown.all(),

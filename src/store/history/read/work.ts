@@ -4,19 +4,19 @@ import { type Ref, sourceWithOwner } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { FLAG } from "../flags.ts"
-import { readHeld } from "../held.ts"
-import { asWritten, damagedIds, type OnDamage } from "../rot/sound.ts"
-import { sound } from "../rot/table-sql.ts"
+import { asWritten, damagedIds, type OnDamage } from "../rot/checked-rows.ts"
+import { intactSql } from "../rot/table-sql.ts"
+import { readRowCounts } from "../row-counts.ts"
 import type { CommandRow, CommitRow, MadeRow, Work } from "../store.ts"
 import { TABLES } from "../tables.ts"
 import { messages } from "./messages.ts"
 import { NOT_DAMAGED, type Owner, ownerOf, rowsOf, spellingsAsJson } from "./rows.ts"
 
-// What was done in conversations: files, commands, commits.
+// The work done in conversations: files, commands, commits.
 
-const SOUND_MADE = sound("t", "made")
-const SOUND_TOUCH = sound("t", "touch")
-const SOUND_MESSAGE = sound("m", "message")
+const INTACT_MADE = intactSql("t", "made")
+const INTACT_TOUCH = intactSql("t", "touch")
+const INTACT_MESSAGE = intactSql("m", "message")
 
 const TOUCHING = `select distinct c.source, c.native_id as id from file f join touch t on t.file_id = f.id join conversation c on c.id = t.conversation_id
   left join project p on p.id = f.project_id`
@@ -34,33 +34,33 @@ function touchingInAnySpelling(db: Db, file: string, platform: NodeJS.Platform):
   const wanted = foldPath(platform === "win32" ? file : file.replaceAll("\\", "/"), platform)
   const all = rowQuery(
     db,
-    "select f.id, f.path, p.path || '/' || f.path as whole from file f left join project p on p.id = f.project_id",
-    { id: "integer", path: "text", whole: "text?" },
+    "select f.id, f.path, p.path || '/' || f.path as full_path from file f left join project p on p.id = f.project_id",
+    { id: "integer", path: "text", full_path: "text?" },
   )
   const found: number[] = []
-  for (const { id, path, whole } of all.iterate())
-    if (foldPath(whole ?? path, platform).includes(wanted)) found.push(id)
+  for (const { id, path, full_path } of all.iterate())
+    if (foldPath(full_path ?? path, platform).includes(wanted)) found.push(id)
   return rowQuery(db, `${TOUCHING} where f.id in (select value from json_each(?))`, { source: "text", id: "text" }).all(
     JSON.stringify(found),
   )
 }
 
-/** The files it edited first, then the others, each by its first mention. */
+/** The edited files first, then the others, each by its first mention. */
 export function filesOf(db: Db, ref: Ref, onDamage: OnDamage): string[] {
   const owner = ownerOf(db, ref)
   if (!owner) return []
-  const meet = () => onDamage(ref)
+  const reportDamage = () => onDamage(ref)
   const file = rowQuery(db, "select * from file where id = ?", TABLES.file)
   const paths = new Map<number, string | undefined>()
   const pathOf = (id: number) => {
     if (!paths.has(id)) {
       const stored = file.get(id)
-      paths.set(id, stored && asWritten("file", stored, meet)?.path)
+      paths.set(id, stored && asWritten("file", stored, reportDamage)?.path)
     }
     return paths.get(id)
   }
   const files = new Map<string, boolean>()
-  const touches = rowsOf(db, "touch", owner, meet).sort((a, b) => a.number - b.number)
+  const touches = rowsOf(db, "touch", owner, reportDamage).sort((a, b) => a.number - b.number)
   for (const { file_id, action } of touches) {
     const path = pathOf(file_id)
     if (path !== undefined) files.set(path, action === "edited" || files.get(path) === true)
@@ -126,7 +126,7 @@ export function commits(
        from made t join message m on m.conversation_id = t.conversation_id and m.number = t.number and not m.flags & @uncounted
        join conversation c on c.id = t.conversation_id left join project p on p.id = c.project_id
        where t.kind = 'commit' and t.subject is not null and (ifnull(p.private, 0) = 0 or p.path in (select value from json_each(@inside)))
-         and ${SOUND_MADE} and ${NOT_DAMAGED}
+         and ${INTACT_MADE} and ${NOT_DAMAGED}
        order by m.at desc nulls last, c.native_id, t.number, t.name limit @limit`,
     { source: "text", id: "text", number: "integer", hash: "text", subject: "text", at: "integer?" },
   ).all({
@@ -147,20 +147,20 @@ const COUNTED = `left join message m on m.conversation_id = t.conversation_id an
   where t.conversation_id = @id`
 
 export function work(db: Db, refs: Ref[], onDamage: OnDamage): Work[] {
-  // What claims to be neither read nor mentioned is looked at: no single bit makes one of those of an edit.
+  // Checks every row that is neither a read nor a mention: no single flipped bit turns an edit into one of those.
   const edits = rowQuery(
     db,
-    `with row as materialized (select t.added, t.removed, t.file_id, m.flags, ${SOUND_TOUCH} and m.number is not null and ${SOUND_MESSAGE} as sound
+    `with row as materialized (select t.added, t.removed, t.file_id, m.flags, ${INTACT_TOUCH} and m.number is not null and ${INTACT_MESSAGE} as intact
        from touch t ${COUNTED} and t.action not in ('read', 'mentioned'))
      select ifnull(sum(added), 0) as lines_added, ifnull(sum(removed), 0) as lines_removed, count(distinct file_id) as files,
-       (select count(*) from row where not sound) as damaged, (select count(*) from touch where conversation_id = @id) as touches
+       (select count(*) from row where not intact) as damaged, (select count(*) from touch where conversation_id = @id) as touches
      from row where not flags & @uncounted`,
     EDITED,
   )
   const commits = rowQuery(
     db,
-    `with row as materialized (select t.name, t.kind, m.flags, ${SOUND_MADE} and m.number is not null and ${SOUND_MESSAGE} as sound from made t ${COUNTED})
-     select count(distinct name) as commits, (select count(*) from row where not sound) as damaged, (select count(*) from row) as rows
+    `with row as materialized (select t.name, t.kind, m.flags, ${INTACT_MADE} and m.number is not null and ${INTACT_MESSAGE} as intact from made t ${COUNTED})
+     select count(distinct name) as commits, (select count(*) from row where not intact) as damaged, (select count(*) from row) as rows
      from row where kind = 'commit' and not flags & @uncounted`,
     { commits: "integer", damaged: "integer", rows: "integer" },
   )
@@ -170,9 +170,9 @@ export function work(db: Db, refs: Ref[], onDamage: OnDamage): Work[] {
     const values = { id: owner.id, uncounted: UNCOUNTED }
     const { damaged, touches, ...edited } = edits.get(values)!
     const made = commits.get(values)!
-    const held = owner.held === null ? { touch: touches, made: made.rows } : readHeld(owner.held)
-    const isWhole = damaged + made.damaged === 0 && held.touch === touches && held.made === made.rows
-    return isWhole ? { ...edited, commits: made.commits } : workOf(db, owner, () => onDamage(ref))
+    const held = owner.held === null ? { touch: touches, made: made.rows } : readRowCounts(owner.held)
+    const isComplete = damaged + made.damaged === 0 && held.touch === touches && held.made === made.rows
+    return isComplete ? { ...edited, commits: made.commits } : workOf(db, owner, () => onDamage(ref))
   })
 }
 const EDITED = {
@@ -185,7 +185,7 @@ const EDITED = {
 
 const UNCOUNTED = FLAG.superseded | FLAG.copied
 
-/** The same, from rows that were looked at one by one. */
+/** Like `work`, from rows that were checked one by one. */
 function workOf(db: Db, owner: Owner, onDamage: () => void): Work {
   onDamage()
   const counted = new Set(

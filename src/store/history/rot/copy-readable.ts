@@ -2,33 +2,33 @@ import { codeOf, DexError } from "../../../core/error.ts"
 import { type Db, inTransaction, openDatabase } from "../../sqlite/database.ts"
 import { openSqlite } from "../../sqlite/engine.ts"
 import { HISTORY_MIGRATIONS } from "../migrations.ts"
-import { keepSums } from "./keep-sums.ts"
-import type { Stored } from "./sound.ts"
-import { type HistoryValue, isSound, knowSums, SUMMED, SUMMED_COLUMNS, type Summed } from "./sums.ts"
+import type { Stored } from "./checked-rows.ts"
+import { createSumTriggers } from "./keep-sums.ts"
+import { type HistoryValue, isIntact, registerRowSum, SUMMED, SUMMED_COLUMNS, type Summed } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
 /**
- * Makes a new history from every row that SQLite can still read of a damaged file, and returns how many there are. Rows
- * with a wrong checksum are left out. What a lost row described is marked to be read again from raw records. Throws if the
- * marks of forgotten conversations cannot all be read, since those conversations could come back.
+ * Creates a new history from every row of a damaged file that SQLite can still read, and returns their number. Rows with a wrong
+ * checksum are left out. Units and conversations with lost rows are marked to be read again from raw records. Throws if the marks
+ * of forgotten conversations cannot all be read, since those conversations could come back.
  */
 export function copyReadable(from: string, to: string): number {
   const old = openSqlite(from, { readonly: true, fileMustExist: true })
   const db = openDatabase(to, HISTORY_MIGRATIONS)
   try {
     old.unsafeMode(true)
-    old.pragma("writable_schema = on") // a table whose schema is damaged does not keep the others from being read
-    knowSums(db)
+    old.pragma("writable_schema = on") // lets other tables be read if the schema of one is damaged
+    registerRowSum(db)
     let rows = 0
     inTransaction(db, () => {
       for (const table of SUMMED) {
-        const { isWhole, copied } = copyTable(old, db, table)
+        const { isComplete, copied } = copyTable(old, db, table)
         rows += copied
-        if (table === "tombstone" && !isWhole && !copyMarks(old, db))
+        if (table === "tombstone" && !isComplete && !copyMarks(old, db))
           throw new DexError("corrupt", "the marks of forgotten conversations cannot be read")
       }
     })
-    keepSums(db)
+    createSumTriggers(db)
     inTransaction(db, () => replaceLost(old, db))
     db.pragma("journal_mode = delete")
     return rows
@@ -38,27 +38,27 @@ export function copyReadable(from: string, to: string): number {
   }
 }
 
-/** Reads a table from its beginning and, if a damaged page ends that, from its end. */
-function copyTable(old: Db, db: Db, table: Summed): { isWhole: boolean; copied: number } {
+/** Reads a table from its beginning and, if a damaged page stops that, from its end. */
+function copyTable(old: Db, db: Db, table: Summed): { isComplete: boolean; copied: number } {
   const { insert, forward, backward } = tableSql(table)
-  // By their places: the names in a damaged schema may be wrong.
+  // By position: the names in a damaged schema may be wrong.
   const names = (db.pragma(`table_info(${table})`) as { name: string }[]).map(({ name }) => name)
   const save = db.prepare(insert)
   let copied = 0
-  let isWhole = true
+  let isComplete = true
   const copy = (values: HistoryValue[]) => {
     const row = Object.fromEntries(names.map((name, i) => [name, values[i] ?? null])) as Stored
-    if (!isSound(table, row)) isWhole = false
+    if (!isIntact(table, row)) isComplete = false
     else copied += save.run(...SUMMED_COLUMNS[table].map((name) => row[name]), row.sum).changes
   }
   if (!readRows(old, forward, copy)) {
-    isWhole = false
+    isComplete = false
     readRows(old, backward, copy)
   }
-  return { isWhole, copied }
+  return { isComplete, copied }
 }
 
-/** False if it cannot be read to its end. */
+/** False if it cannot be read to the end. */
 function readRows(old: Db, sql: string, take: (values: HistoryValue[]) => void): boolean {
   const rows = readUntilDamage(old, sql)
   for (let next = rows.next(); ; next = rows.next()) {
@@ -77,13 +77,13 @@ function* readUntilDamage(old: Db, sql: string): Generator<HistoryValue[], boole
   }
 }
 
-/** From the index that repeats them. */
+/** From the index that contains a copy of them. */
 function copyMarks(old: Db, db: Db): boolean {
   const save = db.prepare("insert or ignore into tombstone (hash) values (?)")
   return readRows(old, "select hash from tombstone indexed by tombstone_copy", ([hash]) => void save.run(hash))
 }
 
-/** Files, conversations and projects whose row is lost get one again, from the indexes that repeat their names. */
+/** Restores lost rows of files, conversations and projects from the indexes that contain copies of their names. */
 function replaceLost(old: Db, db: Db): void {
   readRows(old, "select key, value from meta indexed by meta_copy", (row) => void db.prepare(NEW_META).run(...row))
   readRows(old, UNIT_NAMES, (row) => void db.prepare(NEW_UNIT).run(...row))
@@ -104,7 +104,7 @@ function replaceLost(old: Db, db: Db): void {
   db.prepare(UNKNOWN_PROJECTS).run()
   const change = db.prepare(LAST_CHANGE).pluck().get()
   db.prepare("insert or replace into meta (key, value) values ('change_seq', ?)").run(String(change))
-  // Under another id, whatever follows the history starts again.
+  // With a new id, everything that follows the history starts again.
   db.prepare("insert or replace into meta (key, value) values ('history_id', ?)").run(globalThis.crypto.randomUUID())
 }
 
@@ -119,11 +119,11 @@ const UNIT_OF =
 const NEW_CONVERSATION = `insert or ignore into conversation (id, source, native_id, unit_id, authority, kind, message_count, last_number, estimated_tokens, text_bytes, change_seq)
   values (@id, @source, @name, @unit, 0, 'person', 0, ifnull((select max(number) from message where conversation_id = @id), 0), 0, 0, 0)`
 const PROJECT_NAMES = "select id, path from project indexed by sqlite_autoindex_project_1"
-// Nobody knows whether it was private.
+// It may have been private.
 const NEW_PROJECT = "insert or ignore into project (id, path, private) values (?, ?, 1)"
 const UNKNOWN_PROJECTS = `insert or ignore into project (id, path, private)
   select distinct project_id, '(unknown project ' || project_id || ')', 1 from conversation where project_id not in (select id from project)`
-/** Rows that a new conversation or file could otherwise take for its own. */
+/** Rows that a new conversation or unit with the same id could otherwise inherit. */
 const WITHOUT_OWNER = [
   "delete from conversation where unit_id not in (select id from unit)",
   ...["message", "body", "touch", "command", "made"].map((table) =>

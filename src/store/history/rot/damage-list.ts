@@ -2,8 +2,8 @@ import { appendFileSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { formatRef, type Ref } from "../../../core/ref.ts"
 
-// The conversations that commands found damaged while they read, one ref a line. Not in the database: whoever reads
-// never waits for a writer. The next sync repairs what it can of them and takes them off the list.
+// The conversations that commands found damaged while reading, one ref per line. They are not in the database, so that readers
+// never wait for a writer. The next sync repairs what it can and removes them from the list.
 
 const MOST_NOTED = 10_000
 
@@ -11,7 +11,7 @@ export function damageFile(dexDir: string): string {
   return join(dexDir, "damaged")
 }
 
-/** Of these names, those that are refs. Everything else is looked at by every sync anyway. */
+/** Adds those names that are refs. Every sync checks everything else anyway. */
 export function noteDamage(file: string, names: readonly string[]): void {
   const known = new Set(notedDamage(file).map(formatRef))
   const fresh = names.filter((name) => refOf(name) && !known.has(name))
@@ -19,7 +19,7 @@ export function noteDamage(file: string, names: readonly string[]): void {
   try {
     appendFileSync(file, fresh.map((ref) => `${ref}\n`).join(""), { mode: 0o600 })
   } catch {
-    // A read-only home: whoever reads it next notices it again.
+    // The home is read-only. The next reader notices the damage again.
   }
 }
 
@@ -32,21 +32,21 @@ export function notedDamage(file: string): Ref[] {
   return [...refs.values()]
 }
 
-/** Takes these off the list. What others note meanwhile stays. */
+/** Removes these from the list. Refs that others add meanwhile stay. */
 export function dropDamage(file: string, refs: readonly Ref[]): void {
   const gone = new Set(refs.map(formatRef))
   const lines = readLines(file)
-  const kept = lines.filter((line) => !gone.has(line))
-  if (kept.length === lines.length) return
-  if (kept.length === 0) rmSync(file, { force: true })
-  else writeFileSync(file, kept.map((line) => `${line}\n`).join(""), { mode: 0o600 })
+  const remaining = lines.filter((line) => !gone.has(line))
+  if (remaining.length === lines.length) return
+  if (remaining.length === 0) rmSync(file, { force: true })
+  else writeFileSync(file, remaining.map((line) => `${line}\n`).join(""), { mode: 0o600 })
 }
 
 function readLines(file: string): string[] {
   try {
     return readFileSync(file, "utf8").split("\n").filter(Boolean)
   } catch {
-    return [] // nothing was ever damaged
+    return [] // no damage was ever noted
   }
 }
 

@@ -1,15 +1,15 @@
 import { existsSync, readdirSync, rmSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { isoDate } from "../../../core/dates.ts"
-import { giveWay } from "../kept-histories.ts"
+import { giveSecondName } from "../kept-histories.ts"
 
 // A database that could not be repaired in place is kept, under a name with the date.
 
-/** Gives it that name too, so that another one can replace it in one step, and returns the name. */
+/** Gives the database that second name, so that another one can replace it in one step. Returns the name. */
 export function setAside(database: string, now: number): string {
   const at = isoDate(now).slice(0, 19).replaceAll(/[-:]/g, "")
   const kept = `${database.replace(/\.db$/, "")}.damaged-${at}.db`
-  giveWay(database, kept)
+  giveSecondName(database, kept)
   return kept
 }
 

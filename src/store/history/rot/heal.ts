@@ -4,36 +4,36 @@ import { type Db, inTransaction } from "../../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { loadLines } from "../bodies.ts"
 import { saveEffects } from "../effects.ts"
-import { HELD } from "../held.ts"
 import { projectPathsOf } from "../project-paths.ts"
+import { ROW_COUNTS } from "../row-counts.ts"
 import { TABLES } from "../tables.ts"
-import { hasMissingRows, hasSoundRecords, type Injury, inspectConversation } from "./inspect.ts"
-import { despiteIndexes, parsed, primaryKeyOf, unsoundRows } from "./sound.ts"
+import { damagedRows, despiteIndexes, parsed, primaryKeyOf } from "./checked-rows.ts"
+import { hasIntactRecords, hasMissingRows, type Injury, inspectConversation } from "./inspect.ts"
 import { type HistoryValue, SUMMED, type Summed } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
 export type Healing = {
-  /** Damaged until now, and whole again. */
+  /** Damaged before, and complete again. */
   restored: Ref[]
-  /** To be whole again after their files, or their raw records, were read again: the next sync does it. */
+  /** Complete again once the next sync has read their files or raw records again. */
   again: Ref[]
-  /** Damaged, with nothing to restore them from. What can be read of them stays. */
+  /** Damaged, with nothing to restore them from. The readable parts stay. */
   lost: Injury[]
 }
 
 const PARTS = ["message", "body", "touch", "command", "made"] as const
-/** Few rows, and whatever depends on them would go wrong for everything. */
+/** Tables with few rows on which everything depends. */
 const SMALL: Summed[] = ["meta", "tombstone", "project", "project_path", "collection"]
 
 /**
- * Restores what it can of these conversations: files and commands from the messages; whatever else is damaged is marked to
- * be read again. `everywhere` looks at every row of the history.
+ * Restores what it can of these conversations: files and commands from the messages. Anything else that is damaged is marked to
+ * be read again. `everywhere` checks every row of the history.
  */
 export function heal(db: Db, refs: readonly Ref[], everywhere = false): Healing {
   return inTransaction(db, () => {
     for (const table of everywhere ? SUMMED : SMALL)
-      for (const row of unsoundRows(db, table)) replaceLost(db, table, primaryKeyOf(table, row))
-    if (everywhere) db.exec("reindex") // an index may be damaged too: it is made of the rows
+      for (const row of damagedRows(db, table)) replaceLost(db, table, primaryKeyOf(table, row))
+    if (everywhere) db.exec("reindex") // an index may be damaged too, and can be rebuilt from the rows
     const healing: Healing = { restored: [], again: [], lost: [] }
     const idOf = valueQuery(db, "select id from conversation where source = ? and native_id = ?", "integer")
     for (const { source, id: name } of refs) {
@@ -53,8 +53,8 @@ export function heal(db: Db, refs: readonly Ref[], everywhere = false): Healing 
 }
 
 /**
- * Before a damaged conversation is written to. Throws if rows of it are found nowhere because the table is out of order, as
- * writing into that would lose more.
+ * Call before writing to a damaged conversation. Throws if rows cannot be found because the table is out of order, since writing
+ * would lose more of them.
  */
 export function refuseOutOfOrder(db: Db, id: number): void {
   if (!hasMissingRows(db, id)) return
@@ -66,10 +66,10 @@ export function refuseOutOfOrder(db: Db, id: number): void {
         `Rows of this conversation in history.db are damaged (${problem}). Run \`dex doctor --repair\`.`,
       )
   }
-  db.prepare(`update conversation set held = ${HELD} where id = @id`).run({ id })
+  db.prepare(`update conversation set held = ${ROW_COUNTS} where id = @id`).run({ id })
 }
 
-/** Restores a row of a small table from the copies that indexes are. What is not known is set to what is safe. */
+/** Restores a row of a small table from the copies in its indexes. Unknown values are set to safe ones. */
 function replaceLost(db: Db, table: Summed, key: HistoryValue[]): void {
   if (table === "tombstone")
     despiteIndexes(db, () => {
@@ -93,7 +93,7 @@ function replaceLost(db: Db, table: Summed, key: HistoryValue[]): void {
         )
         .run({ id: key[0] }),
     )
-  // Followers must not rely on a feed of which a part is gone: under another name they begin anew.
+  // Followers must not rely on an incomplete feed. With a new history id they start again.
   if (table === "deletion") {
     db.prepare("delete from deletion where change_seq = ?").run(...key)
     db.prepare("update meta set value = ? where key = 'history_id'").run(globalThis.crypto.randomUUID())
@@ -113,7 +113,7 @@ function replaceLost(db: Db, table: Summed, key: HistoryValue[]): void {
     })
 }
 
-/** Files, commands and commits stand in the messages too. */
+/** Files, commands and commits are in the messages too. */
 function renewEffects(db: Db, id: number): void {
   const projectId = valueQuery(db, "select project_id from conversation where id = ?", "integer?").get(id) ?? null
   const folders = projectId === null ? [] : projectPathsOf(db, projectId)
@@ -124,10 +124,10 @@ function renewEffects(db: Db, id: number): void {
     const message = parsed(line) as { effects?: never[] } | undefined
     if (message) saveEffects(db, id, { number, message }, projectId, folders, process.platform)
   }
-  db.prepare(`update conversation set held = ${HELD} where id = @id`).run({ id })
+  db.prepare(`update conversation set held = ${ROW_COUNTS} where id = @id`).run({ id })
 }
 
-/** Another connector's work is done again: from the source where it is there, else from raw records if those are whole. */
+/** Marks the units to be read again: from the source if it exists, else from raw records if they are complete. */
 function readAgain(db: Db, id: number): boolean {
   const units = rowQuery(
     db,
@@ -136,7 +136,7 @@ function readAgain(db: Db, id: number): boolean {
     TABLES.unit,
   ).all({ id })
   const useful = units.filter(
-    (unit) => unit.state === "present" || (unit.raw_withheld !== 1 && hasSoundRecords(db, unit)),
+    (unit) => unit.state === "present" || (unit.raw_withheld !== 1 && hasIntactRecords(db, unit)),
   )
   const again = db.prepare("update unit set connector_version = 0 where id = ?")
   for (const unit of useful) again.run(unit.id)

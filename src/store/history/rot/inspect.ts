@@ -2,34 +2,34 @@ import type { Ref } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { rowQuery, tupleQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { numberOfLine, readBlock } from "../codec.ts"
-import { readHeld } from "../held.ts"
+import { readRowCounts } from "../row-counts.ts"
 import { TABLES } from "../tables.ts"
-import { conversationRef, type Stored, unsoundRows } from "./sound.ts"
-import { type HistoryRow, type HistoryValue, isSound, type Summed } from "./sums.ts"
+import { conversationRef, damagedRows, type Stored } from "./checked-rows.ts"
+import { type HistoryRow, type HistoryValue, isIntact, type Summed } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
-// What of the history is not what was written. Nothing here changes anything.
+// Finds what is not as it was written. Nothing here changes anything.
 
-/** What is damaged of a conversation, and what would restore it. */
+/** Which parts of a conversation are damaged, and what would restore them. */
 export type Injury = {
   ref: Ref
   /** For a person: "message 12", "its title, dates or project". */
   what: string[]
   /**
-   * `source`: the agent's file is still there. `records`: the raw records are whole. `nothing`: what cannot be read is lost.
+   * `source`: the agent's file still exists. `records`: the raw records are complete. `nothing`: the unreadable parts are lost.
    */
   restores: "source" | "records" | "nothing"
 }
 
 export type Inspection = {
   conversations: Injury[]
-  /** What is damaged besides, for a person. */
+  /** Other damage, for a person. */
   others: string[]
   /** Conversations that an older dex wrote and that have no checksums yet. */
   unsealed: number
 }
 
-/** Of what SQLite finds wrong with its file: an index that does not fit its table. */
+/** Whether a problem that SQLite reports is an index that does not match its table. */
 export function isOfIndex(problem: string): boolean {
   return /^(row \d+ (missing from|values differ from)|wrong # of entries in|non-unique entry in) index /.test(problem)
 }
@@ -39,29 +39,29 @@ type Bad = { table: Summed; row: HistoryRow }
 const PARTS = ["message", "body", "touch", "command", "made"] as const
 const HEADS = ["conversation", "project", "unit"]
 
-/** Everything there is, row by row and block by block. */
+/** Checks everything, row by row and block by block. */
 export function inspect(db: Db): Inspection {
   const ids = valueQuery(db, "select id from conversation order by id", "integer").all()
   const known = new Set<HistoryValue>(ids)
-  const bad = PARTS.flatMap((table) => unsoundRows(db, table).map((row) => ({ table, row })))
+  const bad = PARTS.flatMap((table) => damagedRows(db, table).map((row) => ({ table, row })))
   const ownerOf = ({ row }: Bad) => row.conversation_id!
   const byOwner = Map.groupBy(bad, ownerOf)
   const looked = new Map<HistoryValue, boolean>()
-  const areSound = (unit: Stored) => {
-    const sound = looked.get(unit.id!) ?? hasSoundRecords(db, unit)
-    looked.set(unit.id!, sound)
-    return sound
+  const areRecordsIntact = (unit: Stored) => {
+    const isUnitIntact = looked.get(unit.id!) ?? hasIntactRecords(db, unit)
+    looked.set(unit.id!, isUnitIntact)
+    return isUnitIntact
   }
-  const conversations = ids.flatMap((id) => inspectConversation(db, id, byOwner.get(id) ?? [], areSound) ?? [])
+  const conversations = ids.flatMap((id) => inspectConversation(db, id, byOwner.get(id) ?? [], areRecordsIntact) ?? [])
   const strays = bad.filter((one) => !known.has(ownerOf(one))).length
   return {
     conversations,
-    others: [...inspectOthers(db), ...said(strays, "row", "out of place")],
+    others: [...inspectOthers(db), ...counted(strays, "row", "out of place")],
     unsealed: unsealed(db),
   }
 }
 
-/** Conversations, and files, of which not everything has a checksum. */
+/** The number of conversations and units with missing checksums. */
 export function unsealed(db: Db): number {
   const sql = `select (select count(*) from conversation where held is null)
     + (select count(*) from unit u where blocks is null
@@ -77,30 +77,31 @@ export function injuriesOf(db: Db, refs: readonly Ref[]): Injury[] {
   })
 }
 
-/** `bad` are its damaged rows, looked up where they are not given. */
+/** `bad` are its damaged rows; they are looked up if omitted. */
 export function inspectConversation(
   db: Db,
   id: number,
   bad: Bad[] = badRowsOf(db, id),
-  areSound = (unit: Stored) => hasSoundRecords(db, unit),
+  areRecordsIntact = (unit: Stored) => hasIntactRecords(db, unit),
 ): Injury | undefined {
   const stored = rowQuery(db, "select * from conversation where id = ?", TABLES.conversation).get(id)!
   const project = rowQuery(db, "select * from project where id = ?", TABLES.project).get(stored.project_id)
   const unit = rowQuery(db, "select * from unit where id = ?", TABLES.unit).get(stored.unit_id)
   const rows = [...bad]
-  if (!isSound("conversation", stored)) rows.push({ table: "conversation", row: stored })
-  if (project && !isSound("project", project)) rows.push({ table: "project", row: project })
-  if (unit && !isSound("unit", unit)) rows.push({ table: "unit", row: unit })
+  if (!isIntact("conversation", stored)) rows.push({ table: "conversation", row: stored })
+  if (project && !isIntact("project", project)) rows.push({ table: "project", row: project })
+  if (unit && !isIntact("unit", unit)) rows.push({ table: "unit", row: unit })
   const missing = hasMissingRows(db, id)
-  // If every row is there and has its right checksum, every block is what was written: no need to decompress it.
-  const isWhole = stored.held !== null && !missing && !rows.some(({ table }) => table === "message" || table === "body")
-  const unreadable = isWhole ? [] : unreadableMessages(db, id)
-  const badRecords = unit !== undefined && !areSound(unit)
+  // If all rows are there with correct checksums, all blocks are as they were written: no need to decompress them.
+  const isComplete =
+    stored.held !== null && !missing && !rows.some(({ table }) => table === "message" || table === "body")
+  const unreadable = isComplete ? [] : unreadableMessages(db, id)
+  const badRecords = unit !== undefined && !areRecordsIntact(unit)
   const has = (...tables: string[]) => rows.some(({ table }) => tables.includes(table))
   const what = [
     ...(has(...HEADS) || !unit ? ["its title, dates or project"] : []),
-    ...(unreadable.length > 0 ? [messagesNamed(unreadable)] : []),
-    ...(missing ? ["rows that are found nowhere"] : []),
+    ...(unreadable.length > 0 ? [messagesInWords(unreadable)] : []),
+    ...(missing ? ["missing rows"] : []),
     ...(unreadable.length === 0 && has("message", "body") ? ["the order or the bytes of its messages"] : []),
     ...(has("touch", "command", "made") ? ["its files, commands or commits"] : []),
     ...(badRecords ? ["its raw records"] : []),
@@ -110,10 +111,10 @@ export function inspectConversation(
 }
 
 function badRowsOf(db: Db, id: number): Bad[] {
-  return PARTS.flatMap((table) => unsoundRows(db, table, id).map((row) => ({ table, row })))
+  return PARTS.flatMap((table) => damagedRows(db, table, id).map((row) => ({ table, row })))
 }
 
-function messagesNamed(numbers: number[]): string {
+function messagesInWords(numbers: number[]): string {
   return numbers.length === 1
     ? `message ${numbers[0]}`
     : `${numbers.length} messages (${Math.min(...numbers)} to ${Math.max(...numbers)})`
@@ -124,15 +125,15 @@ function remedyOf(unit: Stored | undefined, badRecords: boolean): Injury["restor
   return unit && !badRecords && unit.raw_withheld !== 1 ? "records" : "nothing"
 }
 
-/** True where a table has not as many rows of the conversation as were written. */
+/** True if a table has fewer or more rows of the conversation than were written. */
 export function hasMissingRows(db: Db, id: number): boolean {
   const held = valueQuery(db, "select held from conversation where id = ?", "text?").get(id) ?? null
   if (held === null) return false
-  const counts = readHeld(held)
+  const counts = readRowCounts(held)
   return PARTS.some((table) => db.prepare(tableSql(table).countOf).pluck().get(id) !== counts[table])
 }
 
-/** The numbers of the messages whose text is in no block that can be read. */
+/** The messages whose text is in no readable block. */
 function unreadableMessages(db: Db, id: number): number[] {
   const readable = new Set<string>()
   const blocks = tupleQuery(db, "select chunk, data from body where conversation_id = ?", ["integer", "blob"]).all(id)
@@ -143,13 +144,13 @@ function unreadableMessages(db: Db, id: number): number[] {
   return rows.filter(([number, chunk]) => !readable.has(`${chunk} ${number}`)).map(([number]) => number)
 }
 
-/** Whether all raw records of a unit are there, in order, and can be read. A block with its right checksum is what was written. */
-export function hasSoundRecords(db: Db, unit: Stored): boolean {
+/** Whether all raw records of a unit exist, in order, and can be read. A correct checksum proves that a block can be read. */
+export function hasIntactRecords(db: Db, unit: Stored): boolean {
   const blocks = rowQuery(db, "select * from raw where unit_id = ? order by kind, seq", TABLES.raw)
   const next = [0, 0]
   for (const row of blocks.iterate(unit.id!)) {
     const isRead = row.sum !== null || readBlock(row.data)?.length === row.records
-    if (!isSound("raw", row) || row.seq !== next[row.kind] || !isRead) return false
+    if (!isIntact("raw", row) || row.seq !== next[row.kind] || !isRead) return false
     next[row.kind]!++
   }
   return unit.blocks === null || unit.blocks === next[0]! + next[1]!
@@ -169,15 +170,15 @@ const OTHERS: [table: Summed, one: string, more: string][] = [
 ]
 
 function inspectOthers(db: Db): string[] {
-  const rows = OTHERS.flatMap(([table, one, more]) => said(unsoundRows(db, table).length, one, "damaged", more))
+  const rows = OTHERS.flatMap(([table, one, more]) => counted(damagedRows(db, table).length, one, "damaged", more))
   const stray = "select count(distinct unit_id) from raw where unit_id not in (select id from unit)"
   const orphans = valueQuery(db, stray, "integer").get()!
   const unused = "select * from unit u where not exists (select 1 from conversation c where c.unit_id = u.id)"
   const empty = rowQuery(db, unused, TABLES.unit).all()
-  const withoutOwner = empty.filter((unit) => !hasSoundRecords(db, unit)).length
-  return [...rows, ...said(orphans + withoutOwner, "file's raw records", "damaged", "files' raw records")]
+  const withoutOwner = empty.filter((unit) => !hasIntactRecords(db, unit)).length
+  return [...rows, ...counted(orphans + withoutOwner, "file's raw records", "damaged", "files' raw records")]
 }
 
-function said(count: number, one: string, is: string, more = `${one}s`): string[] {
+function counted(count: number, one: string, is: string, more = `${one}s`): string[] {
   return count === 0 ? [] : [`${count} ${count === 1 ? one : more} ${is}`]
 }

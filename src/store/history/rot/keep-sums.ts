@@ -3,10 +3,10 @@ import { SUMMED } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
 /**
- * Whoever writes a row without its checksum gets it made. A row that was damaged before it was changed stays known as
- * damaged; `sum = null` in the same statement says that nothing of the old row was kept. How many rows there are is no
- * longer known after some were deleted, until whoever deletes says so again. The triggers are this connection's own.
+ * Creates triggers, only for this connection, that compute the checksum of every row written without one. A row that was damaged
+ * before a change stays damaged, unless the same statement sets `sum = null`, which means that all values are new. After rows
+ * were deleted, the row count is unknown (null) until the caller sets it again.
  */
-export function keepSums(db: Db): void {
+export function createSumTriggers(db: Db): void {
   for (const table of SUMMED) db.exec(tableSql(table).triggers)
 }

@@ -1,17 +1,17 @@
 import { type Db, inTransaction } from "../../sqlite/database.ts"
 import { rowQuery, tupleQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { packBlock, readBlock } from "../codec.ts"
-import { BLOCKS, HELD } from "../held.ts"
 import { metaValue } from "../read/meta.ts"
+import { BLOCK_COUNT, ROW_COUNTS } from "../row-counts.ts"
 import { TABLES } from "../tables.ts"
 import { rowSum, SUMMED, type Summed } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
-// Histories that an older dex wrote get their checksums bit by bit, a little with every sync.
+// Histories that an older dex wrote get their checksums gradually, a few with every sync.
 
 const ROWS_AT_ONCE = 2_000
 
-/** Works until the deadline. What cannot be read gets no checksum: only what is right may be called right. */
+/** Works until the deadline. Unreadable blocks get no checksum, since a checksum would make them count as undamaged. */
 export function seal(db: Db, deadline: number): void {
   if (metaValue(db, "sealed") !== undefined && !hasUnsealed(db)) return
   const isTime = () => Date.now() < deadline
@@ -48,7 +48,7 @@ function sealConversation(db: Db, id: number): void {
     save.run(data, rowSum("body", [id, chunk, data]), id, chunk)
   }
   for (const table of ["message", "touch", "command", "made"] as const) db.prepare(tableSql(table).sealOf).run(id)
-  db.prepare(`update conversation set held = ${HELD} where id = @id`).run({ id })
+  db.prepare(`update conversation set held = ${ROW_COUNTS} where id = @id`).run({ id })
 }
 
 function sealUnit(db: Db, id: number): void {
@@ -60,10 +60,10 @@ function sealUnit(db: Db, id: number): void {
     const { data } = packBlock(lines)
     save.run(data, rowSum("raw", [id, kind, seq, records, bytes, data]), id, kind, seq)
   }
-  db.prepare(`update unit set blocks = ${BLOCKS} where id = @id`).run({ id })
+  db.prepare(`update unit set blocks = ${BLOCK_COUNT} where id = @id`).run({ id })
 }
 
-/** Blocks get theirs with what they belong to: they are packed again. */
+/** Blocks are not included: they are packed again, and sealed with their conversation or unit. */
 function sealRows(db: Db, table: Summed): number {
   return table === "body" || table === "raw" ? 0 : db.prepare(tableSql(table).seal).run(ROWS_AT_ONCE).changes
 }

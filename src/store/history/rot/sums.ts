@@ -2,13 +2,13 @@ import { crc32 } from "node:zlib"
 import type { Db } from "../../sqlite/database.ts"
 import { TABLES } from "../tables.ts"
 
-// Every row of the history carries a checksum of its values, so that a bit that flipped on disk is noticed by whoever
-// reads the row. Rows that an older dex wrote have none until a later sync gives them one.
+// Every row of the history has a checksum of its values, so that a reader notices a bit that flipped on disk. Rows that an older
+// dex wrote have none until a later sync adds it.
 
 export type HistoryValue = string | number | Uint8Array | null
 export type Summed = keyof typeof TABLES
 
-/** What each row's checksum covers, its primary key first. */
+/** The columns that each row's checksum covers, primary key first. */
 export const SUMMED_COLUMNS = columnsOf()
 
 function columnsOf(): Record<keyof typeof TABLES, readonly string[]> {
@@ -41,7 +41,7 @@ export const KEYS: Record<Summed, number> = {
 
 export const SUMMED = Object.keys(SUMMED_COLUMNS) as Summed[]
 
-/** Four bytes. The table's name is in it, so a row that was found without its table tells which it is of. */
+/** Four bytes. They cover the table's name, so a row found without its table can be assigned to one. */
 export function rowSum(table: string, values: readonly HistoryValue[]): number {
   let text: string = table
   let sum = 0
@@ -58,8 +58,8 @@ export function rowSum(table: string, values: readonly HistoryValue[]): number {
 
 export type HistoryRow = Record<string, HistoryValue>
 
-/** True where the row is what was written, or nothing is known of what was. */
-export function isSound(table: Summed, row: HistoryRow & { sum: number | null }): boolean {
+/** True if the row is as it was written, or has no checksum yet. */
+export function isIntact(table: Summed, row: HistoryRow & { sum: number | null }): boolean {
   return row.sum === null || row.sum === checksumOf(table, row)
 }
 
@@ -70,8 +70,8 @@ export function checksumOf(table: Summed, row: HistoryRow): number {
   )
 }
 
-/** Gives SQL the function `row_sum`. */
-export function knowSums(db: Db): void {
+/** Registers the SQL function `row_sum`. */
+export function registerRowSum(db: Db): void {
   db.function("row_sum", { varargs: true, deterministic: true }, (table, ...values) =>
     rowSum(table as string, values as HistoryValue[]),
   )

@@ -1,17 +1,17 @@
 import { KEYS, SUMMED_COLUMNS, type Summed } from "./sums.ts"
 
-// The statements that every table with checksums needs, made of the names in `SUMMED_COLUMNS` and of nothing else.
+// The statements for every table with checksums, built only from the names in `SUMMED_COLUMNS`.
 
 export type TableSql = {
-  /** The rows that are not what was written: all of them, or those that begin with a given key. */
-  unsound: string
-  unsoundOf: string
+  /** The damaged rows: all of them, or those whose key begins with a given value. */
+  damaged: string
+  damagedOf: string
   allOf: string
-  /** All rows, in the order of the key. */
+  /** All rows, in key order. */
   forward: string
   backward: string
   insert: string
-  /** Gives so many rows without a checksum theirs. */
+  /** Adds checksums to a number of rows without one. */
   seal: string
   sealOf: string
   countOf: string
@@ -27,8 +27,8 @@ export function tableSql(table: Summed): TableSql {
   return sql
 }
 
-/** True for a row that is what was written, or of which nothing is known. */
-export function sound(alias: string, table: Summed): string {
+/** SQL that is true for a row that is as it was written, or that has no checksum yet. */
+export function intactSql(alias: string, table: Summed): string {
   return ["(", alias, ".sum is null or ", alias, ".sum = ", sumOf(table, `${alias}.`), ")"].join("")
 }
 
@@ -41,11 +41,11 @@ function sqlOf(table: Summed): TableSql {
   const columns: readonly string[] = SUMMED_COLUMNS[table]
   const key = columns.slice(0, KEYS[table])
   const first = [key[0], "= ?"].join(" ")
-  const unsound = ["select * from", table, "as t where not", sound("t", table)].join(" ")
+  const damaged = ["select * from", table, "as t where not", intactSql("t", table)].join(" ")
   const seal = ["update", table, "set sum =", sumOf(table), "where sum is null"].join(" ")
   return {
-    unsound,
-    unsoundOf: [unsound, "and", first].join(" "),
+    damaged,
+    damagedOf: [damaged, "and", first].join(" "),
     forward: ["select * from", table, "order by", key.join(", ")].join(" "),
     backward: ["select * from", table, "order by", key.map((name) => [name, "desc"].join(" ")).join(", ")].join(" "),
     allOf: ["select * from", table, "where", first].join(" "),
@@ -85,7 +85,7 @@ function sumTriggers(table: Summed, key: readonly string[]): string[] {
   ]
 }
 
-/** What counts the rows of a table, and where. */
+/** The table and column that count the rows of a table. */
 const COUNTED: Partial<Record<Summed, [owner: string, column: string]>> = {
   raw: ["unit", "blocks"],
   message: ["conversation", "held"],
