@@ -10,33 +10,33 @@ import { type Kept, keptFindings } from "./kept.ts"
 import type { BlameTarget } from "./target.ts"
 import type { TeamHub } from "./team-facts.ts"
 
-/** What is known, what was found before, and what of the repository's own records tells more. */
+/** What blame knows: the facts, earlier findings, and the repository's own records. */
 export type KnownOfLines = {
-  /** What has a say in these commits. */
+  /** The facts that matter for these commits. */
   factsFor(commits: readonly CommitDiff[]): Promise<BlameFacts>
   kept?: Kept
   traces: AgentTrace[]
-  /** Grows while facts are asked for. */
+  /** Grows while facts are requested. */
   notes: string[]
   isTeam: boolean
 }
 
-/** `hub`: what the team knows is asked for too. */
+/** With `hub`, the team's facts are included. */
 export async function knownOfLines(dex: Dex, target: BlameTarget, hub?: TeamHub): Promise<KnownOfLines> {
   const traces = readAgentTraces(target.root)
   const { knowledge, notes } = await knowledgeOf(dex, target)
   if (!hub) return { ...knownHere(dex, target, knowledge, notes), traces, notes, isTeam: false }
   const { teamFacts } = await import("./team-facts.ts")
-  const told: string[] = knowledge ? notes : []
+  const teamNotes: string[] = knowledge ? notes : []
   const of = { project: target.project, own: knowledge?.lines ?? NO_ROWS, traces }
   return {
     factsFor: async (commits) => {
       const { facts, notes: more } = await teamFacts(dex, hub, of, commits)
-      told.push(...more)
+      teamNotes.push(...more)
       return facts
     },
     traces,
-    notes: told,
+    notes: teamNotes,
     isTeam: true,
   }
 }
@@ -51,32 +51,32 @@ function knownHere(
   notes: string[],
 ): Pick<KnownOfLines, "factsFor" | "kept"> {
   if (!knowledge) return { factsFor: async () => NOTHING }
-  // Before the facts are read: whoever learns meanwhile makes what is found from them old.
+  // Read before the facts: if another process learns meanwhile, findings made from them must count as old.
   const by = { version: dex.version, token: knowledge.conversations.learnedToken() }
   const facts = blameFacts(knowledge, project)
   if (facts.workers.length === 0) notes.push("No conversation in this project is known.")
   return { factsFor: async () => facts, kept: keptFindings(knowledge, { project, root }, by, facts.workers) }
 }
 
-/** Undefined where nothing is known that may be told. */
+/** Knowledge is undefined if there is none that may be shown. */
 async function knowledgeOf(dex: Dex, { project }: BlameTarget): Promise<{ knowledge?: Knowledge; notes: string[] }> {
   if (!dex.hasHistory())
     return { notes: ["No conversation was read yet: `dex sync` reads them, and then lines have owners."] }
   const { knowledge, notes, isHidden } = await learnedOf(dex)
   if (isHidden(project))
-    return { notes: [...notes, "This project is private: what is known of it is told only inside it."] }
+    return { notes: [...notes, "This project is private: its conversations are shown only inside its folder."] }
   return { knowledge, notes }
 }
 
-/** Where agents that follow Agent Trace leave their records. */
+/** The file in which agents that follow Agent Trace store their records. */
 const PLACE = ".agent-trace/traces.jsonl"
 const MOST_BYTES = 16 << 20
 
-/** What the repository's Agent Trace file says; nothing where there is none, or none that can be read. */
+/** The repository's Agent Trace records; empty if there is no readable file. */
 function readAgentTraces(root: string): AgentTrace[] {
   try {
     return agentTraces(readStart(join(root, PLACE), MOST_BYTES).toString("utf8"))
   } catch {
-    return [] // not there, or no regular file
+    return [] // missing, or not a regular file
   }
 }

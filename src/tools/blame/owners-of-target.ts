@@ -10,13 +10,13 @@ import { knownOfLines } from "./known.ts"
 import { blameTarget } from "./target.ts"
 import type { TeamHub } from "./team-facts.ts"
 
-/** Whose the lines are that somebody asks about, and the commits that they came with, the newest first. */
+/** The owners of the lines in question, and the commits that added them, newest first. */
 export type OwnersOfTarget = {
   owners: LineOwner[]
   commits: CommitHead[]
-  /** The same with what they changed, where commits were asked about. */
+  /** The same commits with their changes, if the target names commits. */
   diffs: CommitDiff[]
-  /** Who made the commits, where they were asked about: also of what they only removed. */
+  /** Who made the commits, if the target names commits. Includes commits that only removed lines. */
   makers: LineOwner[]
   facts: BlameFacts
   notes: string[]

@@ -1,6 +1,6 @@
 import { type Html, html } from "../../render/html/html.ts"
 import { many } from "../../render/words.ts"
-import type { LevelCounts } from "../../tools/blame/told-owner.ts"
+import type { LevelCounts } from "../../tools/blame/owner-facts.ts"
 
 const WIDTH = 1000
 const LEVEL_NAMES = ["proved", "likely", "unknown"] as const
