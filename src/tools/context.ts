@@ -65,7 +65,7 @@ export type Dex = {
   learnApart(): Promise<{ complete: boolean }>
   /** Starts `dex sync` as a separate process, which embeds everything that is missing. False if it could not be started. */
   syncBehind?: () => Promise<boolean>
-  /** dex runs inside a server: anything that needs memory, however little, is done in another process. */
+  /** dex runs inside a server: work that needs memory is done in another process, even if there is little of it. */
   staysSmall?: boolean
   /** With the connectors of all agents that are or were on this machine. */
   syncDeps(): Promise<SyncDeps>

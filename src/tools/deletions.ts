@@ -24,7 +24,7 @@ export type Deletions = {
   transcripts: { path: string; deletedAt: number; isRead: boolean }[]
 }
 
-/** The transcripts that Claude Code will soon delete on this machine. Undefined if it has none. */
+/** The transcripts that Claude Code will soon delete on this machine. Undefined if it has no transcripts at all. */
 export async function deletionsAhead(dex: Dex): Promise<Deletions | undefined> {
   const folders = configFolders(dex.machine).filter((folder) => existsSync(join(folder, "projects")))
   const [first] = folders

@@ -34,7 +34,7 @@ export async function learnedOf(dex: Dex, also: AlsoRead = {}): Promise<OpenedKn
  * learned.
  */
 export async function learnedIfQuick(dex: Dex): Promise<OpenedKnowledge> {
-  return (await isMuch(dex)) ? { ...(await openFacts(dex)), notes: [NOT_LEARNED] } : learnedOf(dex)
+  return (await hasMuchToLearn(dex)) ? { ...(await openFacts(dex)), notes: [NOT_LEARNED] } : learnedOf(dex)
 }
 
 async function openFacts(dex: Dex): Promise<Omit<OpenedKnowledge, "notes">> {
@@ -53,7 +53,7 @@ export async function hiddenProjects(dex: Dex): Promise<Pick<OpenedKnowledge, "i
 export async function learnNow(dex: Dex, also: AlsoRead = {}): Promise<string[]> {
   const notes = await addAlone(dex, async () => {
     const { complete } = await learnAll(dex)
-    return [...(complete ? [] : [UNFINISHED]), ...(await readBeside(dex, also))]
+    return [...(complete ? [] : [UNFINISHED]), ...(await readAlso(dex, also))]
   })
   if (notes === undefined) return [LEFT_TO_ANOTHER]
   // A process that came in the meantime left its work to this one, possibly after this one's last check.
@@ -66,7 +66,7 @@ export async function learnNow(dex: Dex, also: AlsoRead = {}): Promise<string[]>
  * For a caller that must be sure that learning is done, such as forgetting. If another process is learning, its work is done
  * twice.
  */
-export async function learnInAnyCase(dex: Dex): Promise<void> {
+export async function learnEvenIfBusy(dex: Dex): Promise<void> {
   if ((await addAlone(dex, () => learnAll(dex))) === undefined) await learnAll(dex)
 }
 
@@ -90,13 +90,13 @@ export async function addAlone<T>({ home }: Pick<Dex, "home">, work: () => Promi
 }
 
 async function learnAll(dex: Dex): Promise<{ complete: boolean }> {
-  return (await isMuch(dex)) ? dex.learnApart() : learnHere(dex)
+  return (await hasMuchToLearn(dex)) ? dex.learnApart() : learnHere(dex)
 }
 
 /** Learning from so few conversations takes less time than starting a process. */
 const FEW = 16
 
-async function isMuch(dex: Dex): Promise<boolean> {
+async function hasMuchToLearn(dex: Dex): Promise<boolean> {
   const { rebuild, more } = await (await dex.store()).changes((await dex.knowledge()).conversations.learnedToken(), FEW)
   return rebuild || more
 }
@@ -120,7 +120,7 @@ async function learnMore(dex: Dex, store: HistoryReader, knowledge: Knowledge): 
   return learn(store, knowledge, { signal: dex.signal, onProgress })
 }
 
-async function readBeside(dex: Dex, { project, commits }: AlsoRead): Promise<string[]> {
+async function readAlso(dex: Dex, { project, commits }: AlsoRead): Promise<string[]> {
   if (project === undefined && commits === undefined) return []
   const facts = await import("./project-facts.ts")
   const knowledge = await dex.knowledge()

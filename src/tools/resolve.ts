@@ -127,7 +127,7 @@ export function folderNamed(dex: Dex, text: string): string {
 }
 
 /** A folder that may not be accessed, or whose server does not answer, may still exist. */
-export function whyNoFolder(folders: readonly string[]): string {
+export function folderProblem(folders: readonly string[]): string {
   return folders.some((folder) => lookAt(folder) === "unknown") ? "cannot be opened" : "is gone"
 }
 

@@ -18,7 +18,7 @@ export async function namedSources(dex: Dex): Promise<NamedSource[]> {
 }
 
 /** The sources that a word can mean: an exact match, else the only one that begins with it, else all that contain it. */
-export function sourcesMeant(word: string, known: readonly NamedSource[]): SourceId[] {
+export function matchingSources(word: string, known: readonly NamedSource[]): SourceId[] {
   const typed = plain(word)
   const having = (is: (one: string) => boolean) => known.filter(({ words }) => words.some(is))
   const [own] = having((one) => one === typed)
@@ -29,7 +29,7 @@ export function sourcesMeant(word: string, known: readonly NamedSource[]): Sourc
 
 /** The source that the word means. If it matches none or several, throws a DexError that names the nearest ones. */
 export function sourceNamed(word: string, known: readonly NamedSource[]): SourceId {
-  const [only, ...others] = sourcesMeant(word, known)
+  const [only, ...others] = matchingSources(word, known)
   if (only !== undefined && others.length === 0) return only
   const shown = JSON.stringify(word)
   if (only !== undefined)
@@ -38,7 +38,7 @@ export function sourceNamed(word: string, known: readonly NamedSource[]): Source
     plain(word),
     known.flatMap(({ words }) => words),
   )
-  const sources = new Set(near.flatMap((name) => sourcesMeant(name, known)))
+  const sources = new Set(near.flatMap((name) => matchingSources(name, known)))
   throw new DexError(
     "bad_input",
     sources.size > 0

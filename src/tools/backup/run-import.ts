@@ -25,7 +25,7 @@ export async function run(dex: Dex, input: ImportInput) {
     // SQLite never opens the other history itself: a copy is inspected and migrated.
     const copy = join(scratch.folder, "history.db")
     copyForeign(file, copy)
-    const { historyId, projects: theirs } = lookInto(copy, file)
+    const { historyId, projects: theirs } = inspectHistory(copy, file)
     const store = await dex.storeToWrite()
     if (historyId === (await store.id()))
       throw new DexError("same_history", `${input.file} is a copy of this history: there is nothing to merge.`)
@@ -51,7 +51,7 @@ export async function run(dex: Dex, input: ImportInput) {
 }
 
 /** Throws a DexError unless the file is a history of dex that this machine can unpack. */
-function lookInto(copy: string, name: string): { historyId: string; projects: ProjectIdentity[] } {
+function inspectHistory(copy: string, name: string): { historyId: string; projects: ProjectIdentity[] } {
   const other = openForeignHistory(copy, name)
   try {
     unpackAll(other, copy, name, () => {}) // the contents of a broken block are left out and counted

@@ -7,14 +7,14 @@ import type { BlameFacts } from "../../learn/blame/facts.ts"
 import { type LineOwner, ownersOf, UNKNOWN_OWNER } from "../../learn/blame/owners.ts"
 import type { AgentTrace } from "../../learn/blame/recorded.ts"
 import type { Dex } from "../context.ts"
-import { fromWhere } from "./from-where.ts"
-import type { KnownOfLines } from "./known.ts"
+import type { LineKnowledge } from "./line-knowledge.ts"
+import { memoryNote } from "./memory-note.ts"
 import { countsByAgent, countsOf, toldOwner } from "./owner-facts.ts"
 import type { BlameTarget } from "./target.ts"
 
 type CommitsTarget = Extract<BlameTarget, { kind: "commits" }>
 
-export async function blamedCommits(dex: Dex, target: CommitsTarget, known: KnownOfLines) {
+export async function blamedCommits(dex: Dex, target: CommitsTarget, known: LineKnowledge) {
   const { commits, notes } = await ownedCommits(dex, target, known)
   const all = commits.flatMap(({ owners }) => owners)
   const listed = commits.map(({ commit, own, owners }) => {
@@ -38,8 +38,8 @@ export async function blamedCommits(dex: Dex, target: CommitsTarget, known: Know
   }
 }
 
-/** Each commit with its author and the author of each line that it added. */
-export async function ownedCommits(dex: Dex, { root, hashes, isCut }: CommitsTarget, known: KnownOfLines) {
+/** Each commit with its owner and the owner of each line that it added. */
+export async function ownedCommits(dex: Dex, { root, hashes, isCut }: CommitsTarget, known: LineKnowledge) {
   const { commits } = await readCommitDiffs(root, hashes, { signal: dex.signal })
   const left = hashes.length - commits.length
   const facts = await known.factsFor(commits)
@@ -52,7 +52,7 @@ export async function ownedCommits(dex: Dex, { root, hashes, isCut }: CommitsTar
     commits: owned,
     facts,
     notes: [
-      ...(known.isTeam ? [fromWhere(owned.flatMap(({ owners }) => owners))] : []),
+      ...(known.isTeam ? [memoryNote(owned.flatMap(({ owners }) => owners))] : []),
       ...known.notes,
       ...(isCut ? [`Only the newest ${grouped(hashes.length)} commits of the range were read.`] : []),
       ...(left > 0 ? [`${grouped(left)} commits were too large to read.`] : []),

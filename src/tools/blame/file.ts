@@ -15,15 +15,15 @@ import type { BlameFacts } from "../../learn/blame/facts.ts"
 import { type LineOwner, ownersOf, uncommitted, uncommittedOwners } from "../../learn/blame/owners.ts"
 import type { Dex } from "../context.ts"
 import type { BlameInput } from "./blame.ts"
-import { fromWhere } from "./from-where.ts"
-import type { CommitFinding } from "./kept.ts"
-import type { KnownOfLines } from "./known.ts"
+import type { LineKnowledge } from "./line-knowledge.ts"
+import { memoryNote } from "./memory-note.ts"
 import { countsByAgent, countsOf, toldOwner } from "./owner-facts.ts"
+import type { CommitFinding } from "./stored-findings.ts"
 import type { BlameTarget } from "./target.ts"
 
 type FileTarget = Extract<BlameTarget, { kind: "file" }>
 
-export async function blamedFile(dex: Dex, input: BlameInput, target: FileTarget, knowing: Promise<KnownOfLines>) {
+export async function blamedFile(dex: Dex, input: BlameInput, target: FileTarget, knowing: Promise<LineKnowledge>) {
   const { moves, copies } = input
   const { root, path, from, to } = target
   const rev = input.rev === undefined ? undefined : await revisionOf(dex, root, input.rev)
@@ -66,7 +66,7 @@ export async function ownersIn(
   dex: Dex,
   root: string,
   files: readonly BlamedFile[],
-  knowing: Promise<KnownOfLines> | KnownOfLines,
+  knowing: Promise<LineKnowledge> | LineKnowledge,
 ): Promise<{ owners: LineOwner[]; commits: Map<string, CommitHead>; facts: BlameFacts; notes: string[] }> {
   const paths = pathsByCommit(files)
   const known = await knowing
@@ -77,7 +77,7 @@ export async function ownersIn(
       dex.now(),
     ),
   )
-  const { commits, foundIn, facts } = await lookInto(
+  const { commits, foundIn, facts } = await findingsFor(
     dex,
     root,
     paths,
@@ -95,7 +95,7 @@ export async function ownersIn(
   })
   const left = paths.size - commits.length
   const cut = left === 0 ? [] : [`${grouped(left)} commits were not read: there are too many, or they are too large.`]
-  const memories = known.isTeam ? [fromWhere(owners)] : []
+  const memories = known.isTeam ? [memoryNote(owners)] : []
   return {
     owners,
     commits: new Map(commits.map((commit) => [commit.hash, commit])),
@@ -127,7 +127,7 @@ const MASS_FILES = 100
 /** For each commit, the files whose lines are wanted. */
 type WantedPaths = ReadonlyMap<string, ReadonlySet<string>>
 
-type LookedInto = {
+type Findings = {
   facts: BlameFacts
   commits: CommitHead[]
   foundIn(commit: CommitHead): readonly AttributedFile[]
@@ -137,13 +137,13 @@ type LookedInto = {
  * The findings about these commits, and the facts about them and about uncommitted lines. Stored findings are reused unless
  * something new affects them; otherwise the diffs are read.
  */
-export async function lookInto(
+export async function findingsFor(
   dex: Dex,
   root: string,
   wanted: WantedPaths,
-  { factsFor, kept }: Pick<KnownOfLines, "factsFor" | "kept">,
+  { factsFor, kept }: Pick<LineKnowledge, "factsFor" | "kept">,
   fresh: readonly CommitDiff[],
-): Promise<LookedInto> {
+): Promise<Findings> {
   const { signal } = dex
   const hashes = [...wanted.keys()].slice(0, MOST_COMMITS)
   // If one file of a commit is wanted, the finding does not depend on the other wanted files.

@@ -7,7 +7,7 @@ import type { Dex } from "../context.ts"
 import type { BlameInput } from "./blame.ts"
 import { blamedCommits } from "./commits.ts"
 import { type BlamedFile, blamedFile, ownersIn } from "./file.ts"
-import { type KnownOfLines, knownOfLines } from "./known.ts"
+import { type LineKnowledge, lineKnowledge } from "./line-knowledge.ts"
 import { countsByAgent, countsOf } from "./owner-facts.ts"
 import { type BlameTarget, blameTarget } from "./target.ts"
 import type { TeamHub } from "./team-facts.ts"
@@ -28,7 +28,7 @@ async function blamed(dex: Dex, input: BlameInput, hub?: TeamHub) {
   if (target.kind !== "file" && (input.porcelain || input.rev !== undefined))
     throw new DexError("usage", "--porcelain and --rev are for a file. See: dex blame --help")
   // git takes as long as reading the facts, so both run at the same time.
-  const known = knownOfLines(dex, target, hub)
+  const known = lineKnowledge(dex, target, hub)
   known.catch(() => {}) // thrown below, unless git fails first
   if (target.kind === "file") return { target: input.target, ...(await blamedFile(dex, input, target, known)) }
   if (target.kind === "folder")
@@ -44,7 +44,7 @@ const MOST_MS = 60_000
 const AT_ONCE = 4
 
 /** The number of a folder's lines for each agent. Never by person. */
-async function blamedFolder(dex: Dex, input: BlameInput, { root, path }: FolderTarget, known: KnownOfLines) {
+async function blamedFolder(dex: Dex, input: BlameInput, { root, path }: FolderTarget, known: LineKnowledge) {
   const files = (await listGitFiles(join(root, path), dex.signal)) ?? []
   const until = Date.now() + MOST_MS
   const blamed: BlamedFile[] = []

@@ -25,9 +25,9 @@ export type Repaired = {
 /** Restores as much as possible: in place if SQLite can read the file, otherwise in a new file; then from the agents' files. */
 export async function repair(dex: Dex): Promise<Repaired> {
   if (!existsSync(dex.home.history)) return { restored: [], damaged: [] }
-  const hurt = await injuredBefore(dex)
+  const before = await damagedBefore(dex)
   const made = await whileNobodySyncs(dex, async () => ((await isReadable(dex.home.history)) ? undefined : renew(dex)))
-  const injured = [...hurt, ...(await healAll(dex))]
+  const injured = [...before, ...(await healAll(dex))]
   const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
   const { restored, damaged } = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
     onProgress: dex.onProgress,
@@ -47,9 +47,9 @@ export async function repair(dex: Dex): Promise<Repaired> {
 async function healAll(dex: Dex): Promise<string[]> {
   const store = openStore(dex.home.history)
   try {
-    const before = await injuredIn(store)
+    const before = await damagedIn(store)
     await store.heal([], { everywhere: true })
-    noteDamage(damageFile(dex.home.dir), await injuredIn(store))
+    noteDamage(damageFile(dex.home.dir), await damagedIn(store))
     return before
   } finally {
     store.close()
@@ -57,16 +57,16 @@ async function healAll(dex: Dex): Promise<string[]> {
 }
 
 /** The damaged conversations that can still be found in the file. */
-async function injuredBefore(dex: Dex): Promise<string[]> {
+async function damagedBefore(dex: Dex): Promise<string[]> {
   try {
     const store = openStore(dex.home.history)
-    return await injuredIn(store).finally(() => store.close())
+    return await damagedIn(store).finally(() => store.close())
   } catch {
     return [] // a new file will be made from it
   }
 }
 
-async function injuredIn(store: HistoryWriter): Promise<string[]> {
+async function damagedIn(store: HistoryWriter): Promise<string[]> {
   return (await store.inspect()).conversations.map(({ ref }) => formatRef(ref))
 }
 

@@ -23,7 +23,7 @@ import { removeOtherFormats } from "../../store/sqlite/older-files.ts"
 import { forgetTraces } from "../../trace/forget.ts"
 import type { Dex } from "../context.ts"
 import { conversationOf } from "../fields.ts"
-import { learnInAnyCase } from "../learned.ts"
+import { learnEvenIfBusy } from "../learned.ts"
 import { isHere, resolveRef } from "../resolve.ts"
 import { finishForgetting, noteForgetting } from "./finish-forgetting.ts"
 import type { ForgetInput, PrivateInput } from "./forget.ts"
@@ -40,7 +40,7 @@ export async function run(dex: Dex, input: ForgetInput) {
   const family = await store.family(named)
   const refs = input.copies ? family : await store.withSubagents(named)
   const forgotten = refs.map(formatRef)
-  const others = await listedAs(
+  const others = await listedConversations(
     dex,
     family.filter((ref) => !forgotten.includes(formatRef(ref))),
   )
@@ -50,7 +50,7 @@ export async function run(dex: Dex, input: ForgetInput) {
     count: refs.length,
     kept_copies: copies.length > 0 ? copies.map(({ id }) => id) : undefined,
   }
-  const conversations = input.yes ? copies : [...(await listedAs(dex, refs)), ...copies]
+  const conversations = input.yes ? copies : [...(await listedConversations(dex, refs)), ...copies]
   if (!input.yes) return { ...counts, conversations, asked: true }
   const projects = await projectsOf(store, refs)
   noteForgetting(dex.home)
@@ -72,7 +72,7 @@ export async function run(dex: Dex, input: ForgetInput) {
     await index.follow(store)
     await index.purge(store)
   }
-  if (dex.knows()) await learnInAnyCase(dex)
+  if (dex.knows()) await learnEvenIfBusy(dex)
   await followSpending(store, await dex.spending())
   forgetTraces(dex.home.traces, refs) // last: a search that was running may have recorded a trace
   noteForgetting(dex.home) // again: a sync may have removed the marker meanwhile
@@ -102,7 +102,7 @@ async function projectsOf(store: HistoryReader, refs: Ref[]): Promise<string[]> 
  * The conversations as a listing shows them. One with a damaged row is left out. A private project's titles are shown only inside
  * it.
  */
-async function listedAs(dex: Dex, refs: Ref[]) {
+async function listedConversations(dex: Dex, refs: Ref[]) {
   const store = await dex.store()
   const rows = await Promise.all(refs.map((ref) => store.conversation(ref)))
   const shown = rows.filter((row) => row !== undefined)
@@ -171,7 +171,7 @@ export async function setPrivate(dex: Dex, input: PrivateInput) {
 /** The index and the facts depend on the projects of conversations, which may just have changed. */
 async function followNow(dex: Dex, store: HistoryReader): Promise<void> {
   await (await dex.indexToWrite())?.follow(store)
-  if (dex.knows()) await learnInAnyCase(dex)
+  if (dex.knows()) await learnEvenIfBusy(dex)
 }
 
 /** The project of an existing folder, even if no agent has worked there yet. */

@@ -83,14 +83,14 @@ export async function pushNow(dex: Dex, how: { byItself?: boolean; maxMs?: numbe
 }
 
 /** The fields for the output. */
-export function pushedShape({ busy, sent, removed, refused, bytes, complete }: PushOutcome) {
+export function pushFields({ busy, sent, removed, refused, bytes, complete }: PushOutcome) {
   return { busy, sent, removed, refused, bytes, complete }
 }
 
 /** Sends now. If the hub cannot be reached, returns the reason, because the next push will do it. */
-export async function pushedOrWhyNot(dex: Dex): Promise<{ pushed?: ReturnType<typeof pushedShape>; problem?: string }> {
+export async function tryPush(dex: Dex): Promise<{ pushed?: ReturnType<typeof pushFields>; problem?: string }> {
   try {
-    return { pushed: pushedShape(await pushNow(dex)) }
+    return { pushed: pushFields(await pushNow(dex)) }
   } catch (error) {
     if (isHubError(error) || (isDexError(error) && error.code === "no_hub")) return { problem: error.message }
     throw error

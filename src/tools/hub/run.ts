@@ -17,7 +17,7 @@ import type { PushState } from "../../store/hub/pushed.ts"
 import type { Dex } from "../context.ts"
 import { resolveRef } from "../resolve.ts"
 import type { HubInput } from "./hub.ts"
-import { pushedOrWhyNot, pushedShape, pushNow } from "./push-now.ts"
+import { pushFields, pushNow, tryPush } from "./push-now.ts"
 import { shareProject, unshareProject } from "./share-project.ts"
 import { isAllowed, pushedOf, sharingOf } from "./sharing.ts"
 
@@ -54,7 +54,7 @@ export async function run(dex: Dex, input: HubInput) {
 
 async function push(dex: Dex, { quiet }: HubInput) {
   try {
-    return { pushed: pushedShape(await pushNow(dex, quiet ? { byItself: true } : {})) }
+    return { pushed: pushFields(await pushNow(dex, quiet ? { byItself: true } : {})) }
   } catch (error) {
     if (quiet && isDexError(error)) return { problem: error.message }
     throw error
@@ -71,7 +71,7 @@ async function tokens(dex: Dex, [verb, id = "", ...more]: string[]) {
   })
 }
 
-/** Never sends one conversation and its subagents. */
+/** Holds back one conversation with its subagents, releases it, or lists what is held. */
 async function hold(dex: Dex, typed: string | undefined, { off, forget }: HubInput) {
   const pushed = pushedOf(dex)
   try {
@@ -89,7 +89,7 @@ async function hold(dex: Dex, typed: string | undefined, { off, forget }: HubInp
     const held = refs.map(formatRef)
     if (!forget || sent.length === 0) return { held, on_hub: sent.length }
     for (const one of sent) pushed.put({ ...one, state: "leaving", at: dex.now() })
-    return { held, on_hub: sent.length, ...(await pushedOrWhyNot(dex)) }
+    return { held, on_hub: sent.length, ...(await tryPush(dex)) }
   } finally {
     pushed.close()
   }

@@ -16,7 +16,7 @@ import type { Dex } from "../context.ts"
 import { conversationOf } from "../fields.ts"
 import { folderNamed, projectNamed, resolveRef } from "../resolve.ts"
 import type { HubInput } from "./hub.ts"
-import { pushedOrWhyNot } from "./push-now.ts"
+import { tryPush } from "./push-now.ts"
 import { isAllowed, pushedOf, type SharingParts, sharingOf } from "./sharing.ts"
 
 /** A preview shows at most this many bytes; everything is counted. */
@@ -49,7 +49,7 @@ export async function shareProject(dex: Dex, named: string | undefined, input: H
     if (!input.yes) return { address, summary, asked: true }
     await agree(choices, consent)
     writeHub(dex.home, withConsent(readHub(dex.home), project, consent, platform))
-    return { address, summary, ...(await pushedOrWhyNot(dex)) }
+    return { address, summary, ...(await tryPush(dex)) }
   } finally {
     pushed.close()
   }
@@ -232,7 +232,7 @@ export async function unshareProject(dex: Dex, named: string | undefined, input:
     writeHub(dex.home, left)
     if (!left.consents.some(({ key }) => key === consent.key)) pushed.withdraw(consent.key, dex.now())
     if (input.forget) for (const one of sent) pushed.put({ ...one, state: "leaving", at: dex.now() })
-    return { unshared: consent.project, on_hub: sent.length, ...(await pushedOrWhyNot(dex)) }
+    return { unshared: consent.project, on_hub: sent.length, ...(await tryPush(dex)) }
   } finally {
     pushed.close()
   }

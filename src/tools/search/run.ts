@@ -20,7 +20,7 @@ import { knownCollections } from "../docs/collections.ts"
 import { conversationOf, dateRange } from "../fields.ts"
 import { conversationsAmong } from "../kinds.ts"
 import { resolveSession } from "../resolve.ts"
-import { type NamedSource, namedSources, sourcesMeant } from "../source-named.ts"
+import { matchingSources, type NamedSource, namedSources } from "../source-named.ts"
 import { historyNote } from "../unread.ts"
 import { originsText } from "../view.ts"
 import { browse, canBrowse } from "./browse.ts"
@@ -56,7 +56,7 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
   const known = await namedSources(dex)
   const query = parseQuery(input.query ?? "", (name, value) => isFilterValue(name, value, known, dex.now()))
   const { source } = query.filters
-  const typed = { ...query.filters, ...(source !== undefined && { source: sourcesMeant(source, known)[0]! }) }
+  const typed = { ...query.filters, ...(source !== undefined && { source: matchingSources(source, known)[0]! }) }
   const filters = { ...typed, ...given(input) }
   if (query.terms.length === 0 && isOfHistory(input) && !conversation && canBrowse(filters)) {
     const { results, total, notes } = await browse(dex, filters, input)
@@ -243,7 +243,7 @@ function filtersOf({ project, source, from, to, file, tool, role, model }: Query
 
 /** `from:nowhere` is not a date, so it is two words. */
 function isFilterValue(name: string, value: string, known: NamedSource[], now: number): boolean {
-  if (name === "source") return sourcesMeant(value, known).length === 1
+  if (name === "source") return matchingSources(value, known).length === 1
   if (name === "role") return ROLES.some((role) => role === value)
   if (name !== "from" && name !== "to") return true
   try {

@@ -49,7 +49,9 @@ export const search = defineTool({
     results: listOf(
       object({
         ...conversationFields,
-        parent: optional(text("The conversation whose subagent was found. Title and date are of this conversation.")),
+        parent: optional(
+          text("Set if a subagent of this conversation matched. Title and date are those of the conversation."),
+        ),
         snippet: text("Up to 300 characters around the match, fewer if there are many rows."),
         message_index: integer("The best message; get it with expand."),
         role: optional(text("Who wrote that message.")),

@@ -45,7 +45,7 @@ export const stats = defineTool({
   cli: { group: "Keep", example: "dex stats" },
   mcp: {
     name: "dex_stats",
-    description: "What is stored: how many past conversations, from which agents and projects, since when.",
+    description: "How many past conversations are stored, from which agents and projects, since when.",
     omit: ["suggestions", "summary"],
   },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),

@@ -45,7 +45,7 @@ export async function runSubscribe(dex: Dex, input: SubscribeInput) {
   return {
     ...listedSubscription(subscription, redactName),
     secret,
-    notes: [howToHear(subscription)],
+    notes: [howToReceive(subscription)],
   }
 }
 
@@ -137,10 +137,10 @@ function listedSubscription(
   }
 }
 
-function howToHear({ id, deliver }: Subscription): string {
+function howToReceive({ id, deliver }: Subscription): string {
   const made = "`dex watch` looks for changes while it runs"
   if (deliver === "poll") return `${made}; what it finds: dex suggestions --take --subscription ${id}`
   if (deliver === "sse")
     return `${made}; \`dex serve --port 7337\` streams what it finds at /suggestions?subscription=${id}`
-  return `${made}, and sends what it finds; so does \`dex serve --port\`. By hand: dex subscriptions --send`
+  return `${made} and sends what it finds; so does \`dex serve --port\`. By hand: dex subscriptions --send`
 }

@@ -61,8 +61,7 @@ export const suggest = defineTool({
   },
   mcp: {
     name: "context_suggest",
-    description:
-      "What is known about a file you are about to edit, or a command that failed: fixes, decisions, related files.",
+    description: "Known fixes, decisions and related files for a file you are about to edit, or a command that failed.",
   },
   trace: {
     command: "suggest",

@@ -60,7 +60,7 @@ export const sync = defineTool({
       embed,
     })
     const { restored, damaged } = synced
-    const kinds = await keptKinds(dex)
+    const kinds = await storedKinds(dex)
     const report = { ...synced, kinds, restored: restored.map(formatRef), damaged: damaged.map(formatRef) }
     if (!report.busy && input.redact_again) await dex.redactCopies()
     if (!report.busy && report.complete) {
@@ -89,7 +89,7 @@ export const sync = defineTool({
 })
 
 /** Empty if the history is too damaged to count; doctor reports that. */
-async function keptKinds(dex: Dex): Promise<Record<string, number>> {
+async function storedKinds(dex: Dex): Promise<Record<string, number>> {
   try {
     return (await (await dex.store()).stats()).kinds
   } catch (error) {

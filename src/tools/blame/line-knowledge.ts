@@ -6,15 +6,15 @@ import { type AgentTrace, agentTraces } from "../../learn/blame/recorded.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import type { Dex } from "../context.ts"
 import { learnedOf } from "../learned.ts"
-import { type Kept, keptFindings } from "./kept.ts"
+import { type StoredFindings, storedFindings } from "./stored-findings.ts"
 import type { BlameTarget } from "./target.ts"
 import type { TeamHub } from "./team-facts.ts"
 
 /** What blame knows: the facts, earlier findings, and the repository's own records. */
-export type KnownOfLines = {
+export type LineKnowledge = {
   /** The facts that matter for these commits. */
   factsFor(commits: readonly CommitDiff[]): Promise<BlameFacts>
-  kept?: Kept
+  kept?: StoredFindings
   traces: AgentTrace[]
   /** Grows while facts are requested. */
   notes: string[]
@@ -22,10 +22,10 @@ export type KnownOfLines = {
 }
 
 /** With `hub`, the team's facts are included. */
-export async function knownOfLines(dex: Dex, target: BlameTarget, hub?: TeamHub): Promise<KnownOfLines> {
+export async function lineKnowledge(dex: Dex, target: BlameTarget, hub?: TeamHub): Promise<LineKnowledge> {
   const traces = readAgentTraces(target.root)
   const { knowledge, notes } = await knowledgeOf(dex, target)
-  if (!hub) return { ...knownHere(dex, target, knowledge, notes), traces, notes, isTeam: false }
+  if (!hub) return { ...localKnowledge(dex, target, knowledge, notes), traces, notes, isTeam: false }
   const { teamFacts } = await import("./team-facts.ts")
   const teamNotes: string[] = knowledge ? notes : []
   const of = { project: target.project, own: knowledge?.lines ?? NO_ROWS, traces }
@@ -44,18 +44,18 @@ export async function knownOfLines(dex: Dex, target: BlameTarget, hub?: TeamHub)
 const NO_ROWS: LineRows = { lineWorkers: () => [], lineFiles: () => [], editsOfFiles: () => [], ranCommits: () => [] }
 const NOTHING: BlameFacts = { workers: [], editsOf: () => [], ran: [] }
 
-function knownHere(
+function localKnowledge(
   dex: Dex,
   { project, root }: BlameTarget,
   knowledge: Knowledge | undefined,
   notes: string[],
-): Pick<KnownOfLines, "factsFor" | "kept"> {
+): Pick<LineKnowledge, "factsFor" | "kept"> {
   if (!knowledge) return { factsFor: async () => NOTHING }
   // Read before the facts: if another process learns meanwhile, findings made from them must count as old.
   const by = { version: dex.version, token: knowledge.conversations.learnedToken() }
   const facts = blameFacts(knowledge, project)
   if (facts.workers.length === 0) notes.push("No conversation in this project is known.")
-  return { factsFor: async () => facts, kept: keptFindings(knowledge, { project, root }, by, facts.workers) }
+  return { factsFor: async () => facts, kept: storedFindings(knowledge, { project, root }, by, facts.workers) }
 }
 
 /** Knowledge is undefined if there is none that may be shown. */

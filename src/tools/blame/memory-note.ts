@@ -2,7 +2,7 @@ import { grouped } from "../../core/format.ts"
 import type { LineOwner } from "../../learn/blame/owners.ts"
 
 /** A note that says which memory the answers came from, if there were two. */
-export function fromWhere(owners: readonly LineOwner[]): string {
+export function memoryNote(owners: readonly LineOwner[]): string {
   const known = owners.flatMap(({ worker }) => (worker ? [worker.ref.owner] : []))
   const team = known.filter((owner) => owner !== undefined)
   const names = [...new Set(team)].sort()
