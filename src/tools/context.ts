@@ -10,15 +10,15 @@ import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import type { SpendingFile } from "../store/spending/spending-file.ts"
 import type { Suggestions } from "../store/suggestions/suggestions.ts"
 
-/** What is read for the facts beside the conversations: all that a project tells, or only its commits. */
+/** The facts to read in addition to the conversations: everything about a project, or only its commits. */
 export type AlsoRead = {
   project?: string
   commits?: string
-  /** Nothing but what was spent. */
+  /** Read only what was spent. */
   only?: "spending"
 }
 
-/** What a tool works with. Databases open on first use, so that a command pays only for what it touches. */
+/** The environment of a tool. Databases open on first use, so that a command pays only for what it touches. */
 export type Dex = {
   home: Home
   machine: Machine
@@ -27,62 +27,67 @@ export type Dex = {
   /** The project that `cwd` belongs to. */
   project: string
   now(): number
-  /** The agent that asks, as it calls itself. Absent on the command line. */
+  /** The agent that calls, by its own name. Absent on the command line. */
   caller?: string
-  /** What dex says names the forms of `dex show`, not the commands that they were: see `formLine`. */
+  /** Messages name the forms of `dex show` instead of the commands that they replaced: see `formLine`. */
   hasForms?: boolean
-  /** The history is a team's: it is pushed to, and nothing is read on this machine. */
+  /** The history belongs to a team: conversations are pushed to it, and nothing is read on this machine. */
   isTeam?: true
   /** False before anything was ever synced. */
   hasHistory(): boolean
-  /** To ask. */
+  /** For reading. */
   store(): Promise<HistoryReader>
-  /** To change. */
+  /** For writing. */
   storeToWrite(): Promise<HistoryWriter>
-  /** To ask. Undefined when there is none, or a damaged one; a search then reads the history itself. */
+  /** For reading. Undefined if there is none or it is damaged; a search then reads the history directly. */
   index(): Promise<SearchIndex | undefined>
   indexIsDamaged(): Promise<boolean>
-  /** To change. Undefined when there is none. */
+  /** For writing. Undefined if there is none. */
   indexToWrite(): Promise<SearchIndex | undefined>
-  /** False before anybody asked for a fact: until then none is learned. */
+  /** False until someone first asks for a fact: nothing is learned before that. */
   knows(): boolean
-  /** The facts, as far as they were learned. Made where there are none yet. */
+  /** The facts learned so far. The file is created if it does not exist. */
   knowledge(): Promise<Knowledge>
-  /** What was spent, as far as syncs have written it. Made where there is none yet. */
+  /** What was spent, up to the last sync. The file is created if it does not exist. */
   spending(): Promise<SpendingFile>
   /** False before anything was suggested or subscribed to. */
   hasSuggestions(): boolean
-  /** What was suggested and what is subscribed to. Its file is made when the first is kept. */
+  /** The suggestions and subscriptions. The file is created when the first one is saved. */
   suggestions(): Promise<Suggestions>
-  /** Brings the facts up to date somewhere else, and says what is not known yet. Absent: whoever asks for them does it. */
+  /**
+   * Brings the facts up to date outside this thread and returns notes about what is not known yet. If absent, the caller does the
+   * work.
+   */
   learnBehind?: (also: AlsoRead) => Promise<string[]>
-  /** What was found damaged since this was last asked: refs of conversations, and in words what else. */
+  /** The damage found since the last call: refs of conversations, and sentences about anything else. */
   takeDamaged(): Promise<string[]>
-  /** Learns in a process of its own, for who holds the lock. */
+  /** Learns in a subprocess. The caller must hold the lock. */
   learnApart(): Promise<{ complete: boolean }>
-  /** Starts `dex sync` as a process of its own, which embeds all that is missing. False: it could not be started. */
+  /** Starts `dex sync` as a separate process, which embeds everything that is missing. False if it could not be started. */
   syncBehind?: () => Promise<boolean>
-  /** Runs beside a server's answers: what takes memory is done in another process, little of it too. */
+  /** dex runs inside a server: work that needs memory is done in another process, even if there is little of it. */
   staysSmall?: boolean
-  /** With the connectors of those agents that are there, or were. */
+  /** With the connectors of all agents that are or were on this machine. */
   syncDeps(): Promise<SyncDeps>
-  /** Of all agents, for who waits for them to come. */
+  /** The connectors of all agents, for a caller that waits for agents to appear. */
   everyConnector(): Promise<readonly Connector[]>
-  /** The agents that the user brings. */
+  /** The agents that the user added. */
   outside(): Promise<Outside>
-  /** What to show while long work goes on. */
+  /** Called during long work. */
   onProgress?: (progress: SyncProgress) => void
-  /** What to say when somebody else is waited for. */
+  /** Called when dex waits for another process. */
   onWait?: (text: string) => void
   signal?: AbortSignal
-  /** Takes what the output does not hold and the trace should: scores, candidates that lost. Absent when nobody records. */
+  /**
+   * Receives what the trace needs and the output does not contain: scores, rejected candidates. Absent if nothing is recorded.
+   */
   trace?: (facts: TraceFacts) => void
   lastListing(): Listing
-  /** Forgotten conversations must not live on in the last listings, nor in answers that were made of them. */
+  /** Removes forgotten conversations from the last listings and from stored answers that were based on them. */
   clearCopies(refs: Ref[], projects: string[]): Promise<void>
-  /** Newer rules find more: what was kept beside the history under older ones is redacted again, or goes. */
+  /** Redacts the copies outside the history again with the current rules, or deletes them. Newer rules find more. */
   redactCopies(): Promise<void>
 }
 
-/** The last listing in this terminal: what the numbers 1, 2, 3 stand for, and the words that were found where it is a search's. */
+/** The last listing in this terminal: the refs behind the numbers 1, 2, 3, and the matched words if it was a search. */
 export type Listing = { refs: string[]; words: string[] }

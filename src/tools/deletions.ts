@@ -7,24 +7,24 @@ import { grouped } from "../core/format.ts"
 import { readText } from "../core/read-file.ts"
 import type { Dex } from "./context.ts"
 
-/** Claude Code deletes a transcript so long after it last changed, unless its settings say otherwise. */
+/** Claude Code deletes a transcript this long after its last change, unless its settings say otherwise. */
 const USUAL_DAYS = 30
 const SOON_DAYS = 7
 const MOST_BYTES = 16 << 20
 
 export type Deletions = {
   days: number
-  /** Its user said how long; else it is what Claude Code does by itself. */
+  /** The user set the number of days; otherwise it is Claude Code's default. */
   isChosen: boolean
   /** Transcripts that it deletes within a week. */
   soon: number
-  /** Of those, how many dex has not read, or not to their end. */
+  /** How many of those dex has not read, or not to the end. */
   unread: number
-  /** Those, by the path that dex keeps, the first to go first. */
+  /** Those transcripts, by the path that dex stores, in the order of deletion. */
   transcripts: { path: string; deletedAt: number; isRead: boolean }[]
 }
 
-/** What Claude Code is about to delete on this machine. Undefined where it has no transcripts. */
+/** The transcripts that Claude Code will soon delete on this machine. Undefined if it has no transcripts at all. */
 export async function deletionsAhead(dex: Dex): Promise<Deletions | undefined> {
   const folders = configFolders(dex.machine).filter((folder) => existsSync(join(folder, "projects")))
   const [first] = folders
@@ -52,7 +52,7 @@ export async function deletionsAhead(dex: Dex): Promise<Deletions | undefined> {
   }
 }
 
-/** One sentence for whoever has something to lose; undefined where nothing is deleted within a week. */
+/** One sentence about imminent deletions; undefined if nothing is deleted within a week. */
 export function sayDeletions({ soon, unread }: Deletions): string | undefined {
   if (soon === 0) return undefined
   const many = soon === 1 ? "1 transcript" : `${grouped(soon)} transcripts`
@@ -62,7 +62,7 @@ export function sayDeletions({ soon, unread }: Deletions): string | undefined {
   return `Claude Code deletes ${many} within ${SOON_DAYS} days, and ${of} yet.`
 }
 
-/** A path that holds a secret is stored without it. */
+/** A path that contains a secret is stored without it. */
 async function shownPathOf(unit: Unit): Promise<string> {
   const { named, storedPath } = await import("../ingest/unit-names.ts")
   return storedPath(named(unit))
@@ -74,7 +74,7 @@ function configFolders({ home, env }: Machine): string[] {
   return named.length > 0 ? named : [join(home, ".claude")]
 }
 
-/** Beside them it keeps a log of prompts, which is not deleted in this way. */
+/** The folder also contains a log of prompts, which Claude Code does not delete this way. */
 function transcriptsIn(connector: Connector, folder: string) {
   const projects = join(folder, "projects") + sep
   return [...connector.discover(folder, () => false)].flatMap((unit) =>
@@ -88,6 +88,6 @@ function daysOf(folder: string): number | undefined {
     const value = (JSON.parse(readText(file, MOST_BYTES)) as { cleanupPeriodDays?: unknown }).cleanupPeriodDays
     return typeof value === "number" ? value : undefined
   } catch {
-    return undefined // no settings, or not JSON: Claude Code then does as it usually does
+    return undefined // no settings, or not JSON: Claude Code then uses its default
   }
 }

@@ -7,9 +7,9 @@ import type { ConversationRow } from "../store/history/store.ts"
 // Fields that several tools share, so that one flag means the same everywhere.
 
 export const projectField = optional(text("Only projects whose path contains this."))
-/** So many are named; there are too many to name all. */
+/** There are too many to name all. */
 const NAMED = 2
-/** Not a choice: a user may bring agents of their own. Whoever runs a tool checks it. */
+/** A text, because users can add agents of their own. The tool's run function checks it. */
 export const sourceField = optional(text(`Only from this agent: ${sourceIds.slice(0, NAMED).join(", ")}, ….`))
 export const fromField = optional(text("Start date: 2026-11-03, 7d, yesterday."))
 export const toField = optional(text("End date, likewise."))
@@ -22,7 +22,7 @@ export const conversationFields = {
   date: text("When it ended."),
   kind: text("person, subagent, automation, dex or note."),
   message_count: integer(),
-  estimated_tokens: integer("What a get in the stripped format would return; an estimate."),
+  estimated_tokens: integer("Estimated size of a get in the stripped format."),
   superseded: optional(flag("No longer in the agent's file; dex kept it.")),
 }
 const conversationShape = object(conversationFields)

@@ -2,12 +2,12 @@ import { isFolder } from "../core/look-at.ts"
 import { normalRemote, repositoryIdentity } from "../git/identity.ts"
 import type { ConversationRow } from "../store/history/store.ts"
 import type { Dex } from "./context.ts"
-import { whyNoFolder } from "./resolve.ts"
+import { folderProblem } from "./resolve.ts"
 
-/** Where an agent is started that goes on with a conversation. `why`: why not where the conversation was, and what to do. */
+/** The folder in which an agent continues a conversation. `why` explains why it is not the original folder, and what to do. */
 export type FolderToOpen = { folder?: string; why?: string }
 
-/** Its own folder; where that is gone, the current one if it was asked for, or is a clone of the same repository. */
+/** The conversation's own folder. If that is gone: the current one, if it was requested or is a clone of the same repository. */
 export async function folderToOpen(dex: Dex, row: ConversationRow, here: boolean): Promise<FolderToOpen> {
   if (here) return { folder: dex.cwd }
   const folders = [...row.cwds, ...(row.project === undefined ? [] : [row.project])]
@@ -16,7 +16,7 @@ export async function folderToOpen(dex: Dex, row: ConversationRow, here: boolean
   const gone =
     folders.length === 0
       ? "Its folder is not recorded"
-      : `Its folder ${whyNoFolder(folders)} (${row.project ?? row.cwds[0]})`
+      : `Its folder ${folderProblem(folders)} (${row.project ?? row.cwds[0]})`
   if (await isCloneOf(dex, row.project))
     return { folder: dex.cwd, why: `${gone}. This folder is a clone of the same repository.` }
   return { why: `${gone}. To open it in the current folder: --here` }

@@ -2,12 +2,12 @@ import { PERSONS_KINDS } from "../core/conversation.ts"
 import { grouped } from "../core/format.ts"
 import { many } from "../render/words.ts"
 
-/** How many, of each kind of conversation. */
+/** The number of conversations of each kind. */
 export type KindCounts = Readonly<Record<string, number>>
 
 /**
- * How many conversations there are: those that a person had with an agent, whatever else is kept. Every number that dex calls
- * conversations is this one, or says what else it counts.
+ * The number of conversations that a person had with an agent. Every number that dex calls conversations is this one, or says
+ * what else it counts.
  */
 export function conversationsAmong(counts: KindCounts): number {
   return PERSONS_KINDS.reduce((sum, kind) => sum + (counts[kind] ?? 0), 0)
@@ -15,7 +15,7 @@ export function conversationsAmong(counts: KindCounts): number {
 
 const OTHERS: Record<string, string> = { subagent: "by subagents", automation: "automated", dex: "dex's own" }
 
-/** "8 automated, 121 by subagents, 2 notes": what is not a conversation that a person had with an agent. */
+/** "8 automated, 121 by subagents, 2 notes": everything except a person's conversations with agents. */
 export function otherKinds(counts: KindCounts): string {
   return Object.entries(counts)
     .filter(([kind, count]) => kind !== "person" && kind !== "document" && count > 0)
@@ -23,21 +23,21 @@ export function otherKinds(counts: KindCounts): string {
     .join(", ")
 }
 
-/** What these are: conversations, documents or notes; results if they are of several sorts. */
+/** The noun for these rows; "result" if they are of several kinds. */
 export function nounOf(rows: readonly { kind: string }[]): "conversation" | "document" | "note" | "result" {
   const nouns = new Set(rows.map(({ kind }) => (kind === "document" || kind === "note" ? kind : "conversation")))
   const [noun = "conversation"] = nouns
   return nouns.size > 1 ? "result" : noun
 }
 
-/** "12 messages"; a document has sections. */
+/** "12 messages", or "12 sections" for a document. */
 export function countedIn({ kind, message_count }: { kind: string; message_count: number }): string {
   return many(message_count, kind === "document" ? "section" : "message")
 }
 
 /**
- * What a search counted, next to how many rows it shows. Conversations and their subagents share rows, so with subagents among them the
- * number of all rows is not known: "3 conversations shown; found in 12 conversations (and 4 by subagents)".
+ * The number of matches next to the number of rows shown. Conversations and their subagents share rows, so if there are
+ * subagents, the total number of rows is unknown: "3 conversations shown; found in 12 conversations (and 4 by subagents)".
  */
 export function sayFound(kinds: KindCounts, shown: number, noun: string, isAtLeast = false): string | undefined {
   const { person, document = 0, ...others } = kinds
@@ -49,12 +49,12 @@ export function sayFound(kinds: KindCounts, shown: number, noun: string, isAtLea
     if (all < shown) return undefined
     return all === shown && !isAtLeast ? `${many(all, noun)} found` : `${shown} of ${more}${many(all, noun)} shown`
   }
-  const said = sayConversations({ ...(person !== undefined && { person }), ...others })
+  const conversations = sayConversations({ ...(person !== undefined && { person }), ...others })
   const documents = document > 0 ? ` and ${many(document, "document")}` : ""
-  return `${many(shown, noun)} shown; found in ${more}${said}${documents}`
+  return `${many(shown, noun)} shown; found in ${more}${conversations}${documents}`
 }
 
-/** "251 conversations (and 121 by subagents)": the number that a listing shows, and what it leaves out. */
+/** "251 conversations (and 121 by subagents)": the number that a listing shows, and the number that it leaves out. */
 export function sayConversations(counts: KindCounts): string {
   const own = conversationsAmong(counts)
   const others = otherKinds(counts)

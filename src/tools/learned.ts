@@ -10,17 +10,17 @@ import type { AlsoRead, Dex } from "./context.ts"
 
 export type OpenedKnowledge = {
   knowledge: Knowledge
-  /** What is not known yet. */
+  /** Sentences about what is not known yet. */
   notes: string[]
-  /** A private project is told of only inside itself. */
+  /** A private project is visible only from inside its folder. */
   isHidden(project: string | undefined): boolean
-  /** The private projects that this is not inside of. */
+  /** The private projects, except the current one. */
   hidden: string[]
 }
 
 /**
- * The facts, brought up to what the history says, and what is to be read beside it. Where another process is at it, as they
- * are: the notes say so.
+ * The facts, updated from the history and from what `also` names. If another process is updating them, returns them as they are,
+ * with a note.
  */
 export async function learnedOf(dex: Dex, also: AlsoRead = {}): Promise<OpenedKnowledge> {
   const facts = await openFacts(dex)
@@ -29,9 +29,12 @@ export async function learnedOf(dex: Dex, also: AlsoRead = {}): Promise<OpenedKn
   return { ...facts, notes }
 }
 
-/** The same where little is new. Otherwise as they are: a report does not wait for everything to be learned. */
+/**
+ * Updates the facts only if little is new. Otherwise returns them as they are: a report does not wait until everything is
+ * learned.
+ */
 export async function learnedIfQuick(dex: Dex): Promise<OpenedKnowledge> {
-  return (await isMuch(dex)) ? { ...(await openFacts(dex)), notes: [NOT_LEARNED] } : learnedOf(dex)
+  return (await hasMuchToLearn(dex)) ? { ...(await openFacts(dex)), notes: [NOT_LEARNED] } : learnedOf(dex)
 }
 
 async function openFacts(dex: Dex): Promise<Omit<OpenedKnowledge, "notes">> {
@@ -46,21 +49,24 @@ export async function hiddenProjects(dex: Dex): Promise<Pick<OpenedKnowledge, "i
   return { isHidden, hidden }
 }
 
-/** Brings the facts up to date in this thread, unless another process does. Returns what is not known yet. */
+/** Updates the facts in this thread, unless another process is doing so. Returns notes about what is not known yet. */
 export async function learnNow(dex: Dex, also: AlsoRead = {}): Promise<string[]> {
   const notes = await addAlone(dex, async () => {
     const { complete } = await learnAll(dex)
-    return [...(complete ? [] : [UNFINISHED]), ...(await readBeside(dex, also))]
+    return [...(complete ? [] : [UNFINISHED]), ...(await readAlso(dex, also))]
   })
   if (notes === undefined) return [LEFT_TO_ANOTHER]
-  // Whoever came meanwhile has left it to this one, maybe after its last look.
+  // A process that came in the meantime left its work to this one, possibly after this one's last check.
   while (!dex.signal?.aborted && (await isBehind(await dex.store(), await dex.knowledge())))
     if ((await addAlone(dex, () => learnAll(dex))) === undefined) break
   return notes
 }
 
-/** For whoever must know that it is done, as forgetting must: beside another process too, at the price of doing its work again. */
-export async function learnInAnyCase(dex: Dex): Promise<void> {
+/**
+ * For a caller that must be sure that learning is done, such as forgetting. If another process is learning, its work is done
+ * twice.
+ */
+export async function learnEvenIfBusy(dex: Dex): Promise<void> {
   if ((await addAlone(dex, () => learnAll(dex))) === undefined) await learnAll(dex)
 }
 
@@ -70,8 +76,8 @@ const NOT_LEARNED =
 export const UNFINISHED = "Not all conversations were learned from yet: the next command continues."
 
 /**
- * Does work that adds to the facts while no other process does any: nobody computes what another is computing. Undefined
- * where somebody is at it, who is not waited for.
+ * Does work that adds to the facts while no other process does so, so that nothing is computed twice. Returns undefined at once
+ * if another process is working.
  */
 export async function addAlone<T>({ home }: Pick<Dex, "home">, work: () => Promise<T>): Promise<T | undefined> {
   const lock = tryLock(`${home.dir}/knowledge.lock`)
@@ -84,18 +90,18 @@ export async function addAlone<T>({ home }: Pick<Dex, "home">, work: () => Promi
 }
 
 async function learnAll(dex: Dex): Promise<{ complete: boolean }> {
-  return (await isMuch(dex)) ? dex.learnApart() : learnHere(dex)
+  return (await hasMuchToLearn(dex)) ? dex.learnApart() : learnHere(dex)
 }
 
-/** A few conversations are sooner learned from than a process is started. */
+/** Learning from so few conversations takes less time than starting a process. */
 const FEW = 16
 
-async function isMuch(dex: Dex): Promise<boolean> {
+async function hasMuchToLearn(dex: Dex): Promise<boolean> {
   const { rebuild, more } = await (await dex.store()).changes((await dex.knowledge()).conversations.learnedToken(), FEW)
   return rebuild || more
 }
 
-/** In this process. What was forgotten is in no byte of the facts afterwards. */
+/** Learns in this process. Afterwards no byte of the facts contains anything forgotten. */
 export async function learnHere(dex: Dex): Promise<{ complete: boolean }> {
   const store = await dex.store()
   const knowledge = await dex.knowledge()
@@ -114,7 +120,7 @@ async function learnMore(dex: Dex, store: HistoryReader, knowledge: Knowledge): 
   return learn(store, knowledge, { signal: dex.signal, onProgress })
 }
 
-async function readBeside(dex: Dex, { project, commits }: AlsoRead): Promise<string[]> {
+async function readAlso(dex: Dex, { project, commits }: AlsoRead): Promise<string[]> {
   if (project === undefined && commits === undefined) return []
   const facts = await import("./project-facts.ts")
   const knowledge = await dex.knowledge()
@@ -124,7 +130,7 @@ async function readBeside(dex: Dex, { project, commits }: AlsoRead): Promise<str
   ]
 }
 
-/** Long only the first time, when everything is new. */
+/** Learning takes long only the first time, when everything is new. */
 async function progressOf(dex: Dex, store: HistoryReader): Promise<(learned: number) => void> {
   if (!dex.onProgress) return () => {}
   const { conversations } = await store.stats()

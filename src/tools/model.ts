@@ -5,12 +5,12 @@ import { DexError } from "../core/error.ts"
 import type { Model } from "../llm/model.ts"
 import type { Dex } from "./context.ts"
 
-/** What a person may choose for one run. */
+/** The choices that a person can make for one run. */
 export type ModelChoice = { model?: string; temperature?: number }
 
 /**
- * The model that is set up; undefined where there is none. Throws where it is an agent that is not installed or to which
- * the user has not agreed; the latter only if something is going to be asked (not `only_named`).
+ * The model that is set up; undefined if there is none. Throws if it is an agent that is not installed, or that the user has not
+ * allowed; the latter only if the model is going to be used (not with `only_named`).
  */
 export async function configuredModel(
   dex: Dex,
@@ -25,7 +25,7 @@ export async function configuredModel(
     return openModel({ ...found, ...defined(chosen) })
   }
   if (chosen.temperature !== undefined)
-    throw new DexError("usage", "--temperature is for a server: an agent that is asked as a model does not take one.")
+    throw new DexError("usage", "--temperature is for a server: an agent that is used as a model does not take one.")
   const { chooseAgent, mustBeAllowed, mustBeThere } = await import("../headless/choose.ts")
   const { openAgentModel } = await import("../headless/agent-model.ts")
   const first = await chooseAgent(found.provider, dex.machine.env)

@@ -4,7 +4,7 @@ import type { Tool } from "../core/tool.ts"
 import type { Trace, TraceFacts, TraceRow } from "../core/trace.ts"
 import type { Dex } from "./context.ts"
 
-/** How a tool's run ended, and its trace for whoever wants it. The trace is made when it is asked for. */
+/** The end of a tool's run, and its trace, which is made on request. */
 export type ObservedRun = { ended: { output: unknown } | { error: unknown }; trace(): Promise<Trace> }
 
 export type TracedTool = Tool<Dex> & { trace: NonNullable<Tool<Dex>["trace"]> }
@@ -13,14 +13,14 @@ export function isTraced(tool: Tool<Dex>): tool is TracedTool {
   return tool.trace !== undefined
 }
 
-/** Runs a tool and watches it. Never throws: an error is an end like another. */
+/** Runs a tool and records what happens. Never throws: an error is one of the possible ends. */
 export async function observe(tool: TracedTool, dex: Dex, input: unknown): Promise<ObservedRun> {
   const started = performance.now()
   const ts = new Date().toISOString()
-  const asked = argsOf(tool, dex, input as Record<string, unknown>)
-  const told: TraceFacts[] = []
-  // Inherits, so that what is worked out on first use stays so.
-  const watched: Dex = Object.create(dex, { trace: { value: (facts: TraceFacts) => void told.push(facts) } })
+  const request = argsOf(tool, dex, input as Record<string, unknown>)
+  const reported: TraceFacts[] = []
+  // Inherits from `dex`, so that values computed on first use are shared.
+  const watched: Dex = Object.create(dex, { trace: { value: (facts: TraceFacts) => void reported.push(facts) } })
   let ended: ObservedRun["ended"]
   try {
     ended = { output: await tool.run(watched, input) }
@@ -39,13 +39,17 @@ export async function observe(tool: TracedTool, dex: Dex, input: unknown): Promi
       budgets,
       mode,
       truncation,
-    } = merged([...(shown ? [shown] : []), ...told])
+    } = merged([...(shown ? [shown] : []), ...reported])
     const error = "error" in ended ? { error: errorOf(ended.error) } : {}
     return {
       trace_id: newId(),
       ts,
       command: tool.trace.command,
-      ...(await redacted({ args: { ...withCurrentNamed(asked.args, ranking), ...args }, ...asked.query, ...error })),
+      ...(await redacted({
+        args: { ...withCurrentNamed(request.args, ranking), ...args },
+        ...request.query,
+        ...error,
+      })),
       mode,
       project: dex.project,
       inputs: inputs ?? {},
@@ -53,7 +57,7 @@ export async function observe(tool: TracedTool, dex: Dex, input: unknown): Promi
       ranking_total: ranking.length,
       skipped,
       skipped_total: skipped_total ?? skipped.length,
-      budgets: { ...asked.budgets, ...budgets },
+      budgets: { ...request.budgets, ...budgets },
       truncation,
       state_revision: await revisionOf(dex),
       duration_ms,
@@ -62,13 +66,13 @@ export async function observe(tool: TracedTool, dex: Dex, input: unknown): Promi
   return { ended, trace }
 }
 
-/** What is told later says more. */
-function merged(told: TraceFacts[]): TraceFacts {
+/** Later facts override earlier ones. */
+function merged(list: TraceFacts[]): TraceFacts {
   const inner = (field: "args" | "inputs" | "budgets" | "truncation") =>
-    Object.assign({}, ...told.map((facts) => facts[field]))
-  const truncation = told.some((facts) => facts.truncation) ? { truncation: inner("truncation") } : {}
+    Object.assign({}, ...list.map((facts) => facts[field]))
+  const truncation = list.some((facts) => facts.truncation) ? { truncation: inner("truncation") } : {}
   return {
-    ...(Object.assign({}, ...told) as TraceFacts),
+    ...(Object.assign({}, ...list) as TraceFacts),
     args: inner("args"),
     inputs: inner("inputs"),
     budgets: inner("budgets"),
@@ -76,9 +80,8 @@ function merged(told: TraceFacts[]): TraceFacts {
   }
 }
 
-/** Inputs that limit the answer. */
 const BUDGETS = ["limit", "max_tokens", "tokens_per_msg", "before", "after"]
-/** Inputs that name conversations; a row number among them means something else after the next listing. */
+/** Inputs that name conversations. A row number in them means something else after the next listing. */
 const REFS = ["id", "ids", "ref", "conversation", "session"]
 
 function argsOf(tool: TracedTool, dex: Dex, { query, ...input }: Record<string, unknown>) {
@@ -94,7 +97,7 @@ function argsOf(tool: TracedTool, dex: Dex, { query, ...input }: Record<string, 
   }
 }
 
-/** Undefined when nothing is left. */
+/** Undefined if nothing remains. */
 function withoutDefaults(schema: Schema, value: Record<string, unknown>): Record<string, unknown> | undefined {
   const kept = Object.entries(value).flatMap(([key, inner]): [string, unknown][] => {
     const field = schema.properties?.[key]
@@ -112,7 +115,7 @@ function withRowsResolved(dex: Dex, value: unknown): unknown {
   return (row > 0 ? dex.lastListing().refs[row - 1] : undefined) ?? value
 }
 
-/** Which conversation is the current one changes from hour to hour; what was read says which it was. */
+/** Replaces `current`, which means another conversation an hour later, with the conversation that was read. */
 function withCurrentNamed(args: Record<string, unknown>, ranking: TraceRow[]): Record<string, unknown> {
   const [only, ...others] = ranking
   if (!only || others.length > 0) return args
@@ -128,7 +131,7 @@ function withCurrentNamed(args: Record<string, unknown>, ranking: TraceRow[]): R
 
 type Typed = Pick<Trace, "args" | "query" | "error">
 
-/** A few ordinary words, as most queries are: no rule could find a secret there, and loading the rules takes a while. */
+/** A few ordinary words, like most queries: no rule could find a secret in them, and loading the rules takes time. */
 function isPlain(value: unknown): boolean {
   if (typeof value === "object" && value !== null) return Object.values(value).every(isPlain)
   if (typeof value !== "string") return true
@@ -138,7 +141,7 @@ function isPlain(value: unknown): boolean {
   )
 }
 
-/** What stands behind such a word may be a secret, however short. */
+/** The text after such a word may be a secret, however short. */
 const NAMES_SECRET =
   /pass|pwd|pw\b|secret|token|key|cred|auth|cookie|jwt|bearer|basic|wort|mdp|clave|senha|login|sshpass|-[pua]\b/i
 
@@ -153,7 +156,7 @@ function errorOf(error: unknown): { code: string; message: string } {
   return { code: isDexError(error) ? error.code : "unexpected", message: messageOf(error) }
 }
 
-/** Of a history that is not there, or cannot be read, nothing can be said. */
+/** Empty if there is no history or it cannot be read. */
 async function revisionOf(dex: Dex): Promise<string> {
   try {
     return dex.hasHistory() ? await (await dex.store()).revision() : ""

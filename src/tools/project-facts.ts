@@ -8,17 +8,17 @@ import { learnCommits } from "../learn/decisions/decisions.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import type { Dex } from "./context.ts"
 
-/** Whoever asks does not wait longer for a project's code; what was read by then is known. */
+/** The longest that a caller waits for a project's code. The files read by then are known. */
 const MOST_MS = 5_000
 
-/** Opts a project in, and brings what its git history and its code tell up to date. Returns what could not be read. */
+/** Opts a project in and updates the facts from its git history and its code. Returns sentences about what could not be read. */
 export async function readProject(dex: Dex, knowledge: Knowledge, project: string): Promise<string[]> {
   if (!existsSync(project) || checkoutAt(project)?.root !== project) return []
   optIn(dex.home, project)
   return [...(await learnFromGit(dex, knowledge, project)), ...(await readCode(dex, knowledge, project))]
 }
 
-/** What git tells, and what its commits decide. */
+/** Learns from the git history, including the decisions in commits. */
 export async function learnFromGit(dex: Dex, knowledge: Knowledge, project: string): Promise<string[]> {
   try {
     const { left_out } = await syncProjectGit(knowledge, project, { now: dex.now(), signal: dex.signal })

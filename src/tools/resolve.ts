@@ -12,7 +12,7 @@ import type { ConversationRow } from "../store/history/store.ts"
 import type { Dex } from "./context.ts"
 import { listedRef } from "./listed.ts"
 
-/** The conversation that a person or an agent named: by ref, by a unique prefix, or by its row in the last listing. */
+/** The conversation named by a ref, by a unique prefix, or by its row in the last listing. */
 export async function resolveRef(dex: Dex, text: string): Promise<{ row: ConversationRow; number?: number }> {
   const typed = text.trim()
   const listed = listedRef(dex, typed)
@@ -27,7 +27,7 @@ export async function resolveRef(dex: Dex, text: string): Promise<{ row: Convers
       `"${typed}" is not a ref. A ref looks like claude_code:1f3c2a#12; \`dex list\` and \`dex search\` print them.`,
     )
   const found = await (await dex.store()).resolve(query)
-  // To an agent a private conversation is as unknown as one that is not there; the person is told where it is.
+  // For an agent, a private conversation does not exist; a person learns where it is.
   const rows = dex.caller === undefined ? found : found.filter((candidate) => isOpen(dex, candidate))
   const [row, ...others] = rows.filter((candidate) => isOpen(dex, candidate) || listed === undefined)
   if (!row) throw query.source === "docs" ? noDocument(typed) : notFound(dex, typed)
@@ -48,7 +48,7 @@ export async function resolveRef(dex: Dex, text: string): Promise<{ row: Convers
   return { row, number: query.number }
 }
 
-/** A section by its heading or its anchor, in any case. */
+/** Finds a section by its heading or anchor, ignoring case. */
 async function sectionNumber(dex: Dex, row: ConversationRow, section: string): Promise<number> {
   const wanted = section.trim().toLowerCase()
   const marks = (await (await dex.store()).messages(row.ref)).flatMap(({ number, parts }) =>
@@ -65,7 +65,10 @@ async function sectionNumber(dex: Dex, row: ConversationRow, section: string): P
   )
 }
 
-/** A number is a row and never the beginning of an id: who read it on a screen would get another conversation. */
+/**
+ * A number is always a row and never the beginning of an id. Otherwise someone who read it on a screen could get another
+ * conversation.
+ */
 function noRow(dex: Dex, typed: string): DexError {
   const rows = dex.lastListing().refs.length
   if (rows > 0)
@@ -90,22 +93,25 @@ function noDocument(typed: string): DexError {
   )
 }
 
-/** dex's own, or one that the user brings. */
+/** One of dex's agents, or one that the user added. */
 export async function agentNamed(dex: Dex, source: SourceId): Promise<Agent | undefined> {
   return agentOf(source) ?? (await dex.outside()).agents.find((agent) => agent.source === source)
 }
 
-/** A private project's is read from inside it. On a hub, where there is no inside, it is given only to who may read it. */
+/**
+ * A private project can be read only from inside its folder. A hub has no inside; there, the row is given only to people who may
+ * read it.
+ */
 function isOpen(dex: Dex, row: ConversationRow): boolean {
   return !row.private || dex.isTeam === true || isHere(dex, row.project)
 }
 
-/** Whether this is the project that dex is asked in, however it is spelled. */
+/** True if this is the current project, however its path is spelled. */
 export function isHere(dex: Dex, project: string | undefined): boolean {
   return project !== undefined && isSamePath(project, dex.project, dex.machine.platform)
 }
 
-/** The project that a folder belongs to, as a person named it. */
+/** The project of the folder that a person named. */
 export function projectNamed(dex: Dex, text: string): string {
   const folder = folderNamed(dex, text)
   if (!isFolder(folder))
@@ -120,18 +126,18 @@ export function folderNamed(dex: Dex, text: string): string {
   return resolve(dex.cwd, text.replace(/^~(?=$|[\\/])/, dex.machine.home || homedir()))
 }
 
-/** One that nobody may look at, or whose server does not answer, may still be there. */
-export function whyNoFolder(folders: readonly string[]): string {
+/** A folder that may not be accessed, or whose server does not answer, may still exist. */
+export function folderProblem(folders: readonly string[]): string {
   return folders.some((folder) => lookAt(folder) === "unknown") ? "cannot be opened" : "is gone"
 }
 
-/** What `--session` narrows to: `all` and nothing narrow to nothing; `current` is the conversation the caller is in. */
+/** The conversation that `--session` selects: undefined for `all` or nothing; `current` is the conversation the caller is in. */
 export async function resolveSession(dex: Dex, session: string | undefined): Promise<Ref | undefined> {
   if (session === undefined || session === "all") return undefined
   return (await resolveConversation(dex, { id: session })).row.ref
 }
 
-/** As resolveRef, where `current` is a name too, and `session` may stand in for the id or must agree with it. */
+/** Like resolveRef, but also accepts `current`. `session` can replace the id; if both are given, they must match. */
 export async function resolveConversation(
   dex: Dex,
   input: { id?: string; session?: string },
@@ -154,7 +160,7 @@ export async function resolveConversation(
   )
 }
 
-/** Agents that tell their children which session they are. */
+/** The session whose id an agent passed to its child processes in the environment. */
 export function currentSession(dex: Pick<Dex, "machine">): string | undefined {
   for (const { source, session } of agents) {
     const id = session && dex.machine.env[session.variable]
@@ -164,8 +170,8 @@ export function currentSession(dex: Pick<Dex, "machine">): string | undefined {
 }
 
 async function currentRef(dex: Dex): Promise<string> {
-  const told = currentSession(dex)
-  if (told !== undefined) return told
+  const named = currentSession(dex)
+  if (named !== undefined) return named
   const live = await newestLive(dex)
   if (live) return formatRef(live.ref)
   throw new DexError(
@@ -177,7 +183,7 @@ async function currentRef(dex: Dex): Promise<string> {
 const LIVE_MS = 3_600_000
 const CANDIDATES = 50
 
-/** The conversation of this project that was written to last, if that was within the hour: most likely the caller's own. */
+/** The conversation of this project that changed last, if that was within the hour: most likely the caller's own. */
 async function newestLive(dex: Dex): Promise<ConversationRow | undefined> {
   if (!dex.hasHistory()) return undefined
   const filter = {
@@ -191,7 +197,7 @@ async function newestLive(dex: Dex): Promise<ConversationRow | undefined> {
   const paths = new Set(rows.map((row) => row.path).filter((path, i, all) => all.indexOf(path) !== i))
   const [newest] = rows
     .filter((row) => !row.archived)
-    // A database that several conversations share tells nothing of any one of them.
+    // The time of a database that several conversations share says nothing about any one of them.
     .map((row) => ({ row, at: Math.max(row.ended_at ?? 0, paths.has(row.path) ? 0 : writtenAt(row.path)) }))
     .sort((a, b) => b.at - a.at)
   return newest && dex.now() - newest.at < LIVE_MS ? newest.row : undefined

@@ -4,7 +4,7 @@ import { DexError } from "../core/error.ts"
 import { nearest } from "../core/nearest.ts"
 import type { Dex } from "./context.ts"
 
-/** A source that a filter may name, and every word that people have for it. */
+/** A source that a filter can name, with all words that people use for it. */
 export type NamedSource = { source: SourceId; words: string[] }
 
 export async function namedSources(dex: Dex): Promise<NamedSource[]> {
@@ -17,8 +17,8 @@ export async function namedSources(dex: Dex): Promise<NamedSource[]> {
   })
 }
 
-/** The sources that a word can stand for: its own, else the one that begins with it, else those of which it is a part. */
-export function sourcesMeant(word: string, known: readonly NamedSource[]): SourceId[] {
+/** The sources that a word can mean: an exact match, else the only one that begins with it, else all that contain it. */
+export function matchingSources(word: string, known: readonly NamedSource[]): SourceId[] {
   const typed = plain(word)
   const having = (is: (one: string) => boolean) => known.filter(({ words }) => words.some(is))
   const [own] = having((one) => one === typed)
@@ -27,9 +27,9 @@ export function sourcesMeant(word: string, known: readonly NamedSource[]): Sourc
   return meant.map(({ source }) => source)
 }
 
-/** The source that was meant. Throws a DexError that names the nearest ones where it is none, or more than one. */
+/** The source that the word means. If it matches none or several, throws a DexError that names the nearest ones. */
 export function sourceNamed(word: string, known: readonly NamedSource[]): SourceId {
-  const [only, ...others] = sourcesMeant(word, known)
+  const [only, ...others] = matchingSources(word, known)
   if (only !== undefined && others.length === 0) return only
   const shown = JSON.stringify(word)
   if (only !== undefined)
@@ -38,7 +38,7 @@ export function sourceNamed(word: string, known: readonly NamedSource[]): Source
     plain(word),
     known.flatMap(({ words }) => words),
   )
-  const sources = new Set(near.flatMap((name) => sourcesMeant(name, known)))
+  const sources = new Set(near.flatMap((name) => matchingSources(name, known)))
   throw new DexError(
     "bad_input",
     sources.size > 0

@@ -3,15 +3,15 @@ import { choice, optional } from "../core/schema.ts"
 import type { Dex } from "./context.ts"
 import { listedRef } from "./listed.ts"
 
-// The same question, asked of what a team shares: the hub has the same tools, and answers in the same shape.
+// The same question about a team's shared history: the hub has the same tools and answers in the same form.
 
 export const whereField = optional(choice(["team"], "Your team's hub."))
-/** How a person says it. */
+/** The flag that a person types. */
 export const TEAM_FLAG = { team: "where" }
 
 type TeamInput = { where?: string; id?: string; ids?: string[] }
 
-/** Runs here, or on the hub where it is asked for: by `where`, or by a ref, or a row of a listing, that says whose it is. */
+/** Runs here, or on the hub if requested: by `where`, or by a ref or listing row that includes an owner. */
 export function alsoOnTeam<I extends TeamInput, O>(tool: string, run: (dex: Dex, input: I) => Promise<O>) {
   return async (dex: Dex, input: I): Promise<O> => {
     if (dex.isTeam) return run(dex, input)

@@ -5,7 +5,7 @@ import type { HistoryReader } from "../store/history/store.ts"
 
 const MOST_NAMED = 5
 
-/** What to say of a part of a path that no project has: which there are. Undefined where one has it. */
+/** A sentence for a text that no project's path contains, naming projects that exist. Undefined if a project matches. */
 export async function unknownProject(
   store: HistoryReader,
   typed: string,

@@ -5,7 +5,7 @@ import { integer, listOf, object, optional, text } from "../core/schema.ts"
 export const showField = optional(
   listOf(
     text(),
-    "Only these parts, whole: text, thinking, tool_call, tool_result, image, summary, injected, tool:Bash, tool:Bash:result.",
+    "Only these parts, in full: text, thinking, tool_call, tool_result, image, summary, injected, tool:Bash, tool:Bash:result.",
   ),
 )
 export const hideField = optional(listOf(text(), "Hide these parts, named the same way. Wins over show."))

@@ -3,7 +3,7 @@ import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
 import type { Dex } from "./context.ts"
 import { conversationOf } from "./fields.ts"
 
-// What show, its forms, search and handover share when they run.
+// Functions that show, its forms, search and handover share.
 
 const LONGEST_TITLE = 200
 
@@ -12,7 +12,7 @@ export function headOf(row: ConversationRow) {
   return { ...head, title: title.length > LONGEST_TITLE ? `${title.slice(0, LONGEST_TITLE)}…` : title }
 }
 
-/** Folders whose files are named without them, longest first. */
+/** The folders to strip from file paths, longest first. */
 export function rootsOf(row: ConversationRow): string[] {
   const roots = new Set([...(row.project === undefined ? [] : [row.project]), ...row.cwds])
   return [...roots].filter((root) => root.length > 2).sort((a, b) => b.length - a.length)
@@ -30,7 +30,7 @@ export function originsText(message: StoredMessage): string {
 
 type CommandFlags = Record<string, string | number | string[] | true | undefined>
 
-/** A call as it is typed. Ids come from other programs' files: whatever is in one, a shell must not act on it. */
+/** A command line to type. Ids come from other programs' files, so everything is quoted: a shell must not act on it. */
 export function commandLine(
   name: string,
   words: (string | { ref: ConversationRow["ref"] })[],
@@ -48,12 +48,12 @@ export function commandLine(
   ].join(" ")
 }
 
-/** The options of `dex show` that choose a form, by the form's own name. */
+/** The options of `dex show` that choose a form, by the name of the form. */
 const FORM_OPTIONS = { scan: "lines", read: "messages", timeline: "timeline" }
 
 /**
- * A call of a form of `dex show`. Without `hasForms` it has the form's old name: whoever typed that gets what they always got, and
- * agents over MCP and clients of a hub may run a dex that has no forms yet.
+ * The command line for a form of `dex show`. Without `hasForms` it uses the form's old command name: people who typed that get
+ * what they always got, and agents over MCP and clients of a hub may run a dex that has no forms yet.
  */
 export function formLine(
   { hasForms }: Pick<Dex, "hasForms">,

@@ -1,7 +1,7 @@
 import { localDay } from "../core/dates.ts"
 import { type Html, html } from "../render/html/html.ts"
 import { many } from "../render/words.ts"
-import type { LevelCounts } from "../tools/blame/told-owner.ts"
+import type { LevelCounts } from "../tools/blame/owner-facts.ts"
 import { daysBetween, localWeek } from "../usage/periods.ts"
 
 /** A day's column: what it is made of, in the order of the colours, and what it says when one points at it. */

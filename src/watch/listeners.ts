@@ -66,13 +66,13 @@ async function readCode(dex: Dex, { project, files }: ProjectChange): Promise<vo
 /** Subscriptions of the project; see docs/subscriptions.md. */
 async function tellOfFiles(dex: Dex, { project, files = [] }: ProjectChange): Promise<undefined> {
   if (files.length === 0 || !dex.hasSuggestions()) return
-  const { tellOfFiles } = await import("../tools/subscriptions/tell-subscribers.ts")
+  const { tellOfFiles } = await import("../tools/subscriptions/notify-subscribers.ts")
   await tellOfFiles(dex, project, files)
 }
 
 async function tellOfMessages(dex: Dex, refs: Ref[]): Promise<void> {
   if (!dex.hasSuggestions()) return
-  const { tellOfMessages } = await import("../tools/subscriptions/tell-subscribers.ts")
+  const { tellOfMessages } = await import("../tools/subscriptions/notify-subscribers.ts")
   await tellOfMessages(dex, refs)
 }
 

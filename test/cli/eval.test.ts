@@ -153,12 +153,12 @@ describe("dex eval --mine", () => {
     const home = await synced((dir) => committing(dir, 3, () => []))
     const run = await measured(home)
     expect(run).toMatchObject({ code: 1, stdout: "" })
-    expect(run.stderr).toMatch(/Of 3 commits made in your conversations, 3 can be asked for; a measure needs 10/)
+    expect(run.stderr).toMatch(/Of 3 commits made in your conversations, 3 can be searched for; a measurement needs 10/)
     expect(run.stderr).toMatch(/dex sync/)
     const empty = await measured(
       await synced((dir) => claudeSession(dir, { id: idOf(0), start: startOf(0), turns: [] })),
     )
-    expect(empty.stderr).toMatch(/Of 0 commits made in your conversations, 0 can be asked for/)
+    expect(empty.stderr).toMatch(/Of 0 commits made in your conversations, 0 can be searched for/)
   })
 
   test("says what to do without --mine, and before anything was read", async () => {
@@ -173,7 +173,7 @@ describe("dex eval --mine", () => {
     await dex(home, ["private", "/code/api"])
     const run = await measured(home)
     expect(run.code).toBe(1)
-    expect(run.stderr).toMatch(/Of 0 commits made in your conversations, 0 can be asked for/)
+    expect(run.stderr).toMatch(/Of 0 commits made in your conversations, 0 can be searched for/)
   })
 })
 

@@ -113,7 +113,7 @@ test("after a yes the model is installed and the history embedded, and a search 
     checks: { name: string; message: string }[]
   }
   expect(doctor.checks.find(({ name }) => name === "meaning")!.message).toMatch(
-    /local model 1\.0\.0 .*: (\d+) of \1 messages are read; process \d+ holds it/,
+    /local model 1\.0\.0 .*: (\d+) of \1 messages are embedded; it is loaded in process \d+/,
   )
 })
 

@@ -4,13 +4,13 @@ import type { Dex } from "../context.ts"
 
 const backupInput = object({
   file: text("The file to write."),
-  replace: optional(flag("Replace an older backup of the same history there, once the new one is checked.")),
+  replace: optional(flag("Replace an older backup of the same history after the new one was checked.")),
 })
 export type BackupInput = Infer<typeof backupInput>
 
 export const backup = defineTool({
   name: "backup",
-  summary: "Write the whole history into one file, and check it",
+  summary: "Write the complete history to one file and check it",
   input: backupInput,
   output: object({
     file: text(),
@@ -26,7 +26,7 @@ export const backup = defineTool({
 
 const restoreInput = object({
   file: text("A file that `dex backup` wrote."),
-  replace: optional(flag("Replace an existing history; it is kept beside the new one under another name.")),
+  replace: optional(flag("Replace an existing history, which is kept under another name.")),
 })
 export type RestoreInput = Infer<typeof restoreInput>
 
@@ -38,7 +38,7 @@ export const restore = defineTool({
     file: text(),
     conversations: integer(),
     messages: integer(),
-    kept: optional(text("Where the history that was here is now.")),
+    kept: optional(text("The new name of the history that was here.")),
     left_out: optional(listOf(text(), "Databases in the backup that dex did not write.")),
   }),
   cli: {
@@ -58,7 +58,7 @@ export const restore = defineTool({
 const importHistoryInput = object({
   file: text("A backup, or the history.db of another machine."),
   with_notes: optional(
-    flag("Also import the notes in it, as your own. Only from your own machine: agents are told what notes say."),
+    flag("Also import the notes in it, as your own. Only from your own machine: agents are shown your notes."),
   ),
 })
 export type ImportInput = Infer<typeof importHistoryInput>
@@ -72,10 +72,10 @@ export const importHistory = defineTool({
     conversations: integer("New or changed here."),
     messages: integer("New here."),
     forgotten: integer("Left out because they were deleted here."),
-    notes_left_out: integer("Notes that were left out: `with_notes` takes them."),
+    notes_left_out: integer("Notes that were left out: `with_notes` imports them."),
     left_out: listOf(
       object({ what: text(), count: integer() }),
-      "What was not taken because it is not what dex writes.",
+      "Data that was not imported because dex does not write such data.",
     ),
     projects: listOf(
       object({ from: text("The folder there."), to: text("The folder here.") }),

@@ -22,10 +22,10 @@ export async function run(dex: Dex, input: ImportInput) {
   if (!lock) throw new DexError("busy", "Another dex is syncing right now. Try again when it is done.")
   const scratch = openScratch(dex.home.dir)
   try {
-    // SQLite never opens the other history: it is looked at, and brought up to date, in a copy.
+    // SQLite never opens the other history itself: a copy is inspected and migrated.
     const copy = join(scratch.folder, "history.db")
     copyForeign(file, copy)
-    const { historyId, projects: theirs } = lookInto(copy, file)
+    const { historyId, projects: theirs } = inspectHistory(copy, file)
     const store = await dex.storeToWrite()
     if (historyId === (await store.id()))
       throw new DexError("same_history", `${input.file} is a copy of this history: there is nothing to merge.`)
@@ -51,17 +51,17 @@ export async function run(dex: Dex, input: ImportInput) {
 }
 
 /** Throws a DexError unless the file is a history of dex that this machine can unpack. */
-function lookInto(copy: string, name: string): { historyId: string; projects: ProjectIdentity[] } {
+function inspectHistory(copy: string, name: string): { historyId: string; projects: ProjectIdentity[] } {
   const other = openForeignHistory(copy, name)
   try {
-    unpackAll(other, copy, name, () => {}) // what is in a block that is broken is left out, and counted
+    unpackAll(other, copy, name, () => {}) // the contents of a broken block are left out and counted
     return { historyId: historyIdIn(other, name), projects: projectsIn(other) }
   } finally {
     other.close()
   }
 }
 
-/** The projects of this machine, the current one included, as they are known anywhere. */
+/** The projects of this machine, including the current one, with their git identity. */
 async function ownProjects(dex: Dex, store: HistoryWriter): Promise<ProjectIdentity[]> {
   const known = await store.projectIdentities()
   const here = known.some(({ path }) => path === dex.project) ? [] : [{ path: dex.project, private: false }]
@@ -74,7 +74,7 @@ async function ownProjects(dex: Dex, store: HistoryWriter): Promise<ProjectIdent
   return projects
 }
 
-/** A project there that is one project here, in another folder. What is the same folder on both needs no word. */
+/** The other history's projects that exist here in another folder. A folder that exists on both machines needs no mapping. */
 async function samePlaces(theirs: ProjectIdentity[], ours: ProjectIdentity[]): Promise<{ from: string; to: string }[]> {
   return theirs.flatMap(({ path, git_remote, root_commit }) => {
     if (isFolder(path)) return []
@@ -87,7 +87,7 @@ async function samePlaces(theirs: ProjectIdentity[], ours: ProjectIdentity[]): P
   })
 }
 
-/** What is private on either machine is private: an import must not open it. Those that are not private here yet. */
+/** The projects to make private here: a project that is private on either machine stays private after an import. */
 async function toMakePrivate(
   store: HistoryWriter,
   theirs: ProjectIdentity[],

@@ -29,7 +29,7 @@ export async function run(dex: Dex, input: BackupInput) {
   return { file, bytes: statSync(file).size, conversations, messages, blocks, duration_ms: Date.now() - started }
 }
 
-/** Its own folders are for the user only; those that were there stay as they are. */
+/** A folder that dex creates is for the user only; existing folders are not changed. */
 function makeFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -42,7 +42,7 @@ function makeFolder(folder: string): void {
   }
 }
 
-/** A backup takes the place of an older one of the same history, if asked to, and of nothing else. */
+/** A backup replaces only an older backup of the same history, and only if requested. */
 function refuseToReplace(file: string, historyId: string, input: BackupInput): void {
   if (!existsSync(file)) return
   const there = identityOf(file)
@@ -60,7 +60,7 @@ function identityOf(file: string): string | undefined {
   try {
     return verifyBackup(file).historyId
   } catch (error) {
-    if (isDexError(error)) return undefined // damaged, or something else altogether
+    if (isDexError(error)) return undefined // damaged, or not a backup
     throw error
   }
 }

@@ -6,15 +6,14 @@ import { TEAM_FLAG, whereField } from "../team.ts"
 const LEVELS = ["proved", "likely", "unknown"] as const
 const REASONS = ["ran_commit", "wrote_line", "wrote_near", "files_and_time", "recorded"] as const
 
-/** Who it was, as far as that is known. */
 const owner = {
-  level: choice(LEVELS, "How sure that is."),
+  level: choice(LEVELS, "How certain this is."),
   reason: optional(choice(REASONS, "Why.")),
   ref: optional(text("The message that wrote it, or the conversation.")),
   conversation: optional(text("The conversation.")),
-  agent: optional(text("Whose conversation it is.")),
-  title: optional(text("What the person asked for, in short.")),
-  recorded: optional(text("What the repository itself says of it.")),
+  agent: optional(text("The agent of the conversation.")),
+  title: optional(text("The conversation's title.")),
+  recorded: optional(text("What the repository itself records about it.")),
 }
 const ownerShape = object(owner)
 export type ToldOwner = Infer<typeof ownerShape>
@@ -28,14 +27,14 @@ const input = object({
   rev: optional(text("The file as it was at this revision.")),
   moves: optional(flag("Follow lines that were moved within a file, as `git blame -M`.")),
   copies: optional(flag("Follow lines that came from other files of the same commit, as `git blame -C`.")),
-  porcelain: optional(flag("Print what `git blame --porcelain` prints, with dex's own fields, for editors.")),
+  porcelain: optional(flag("Print the output of `git blame --porcelain` plus dex's own fields, for editors.")),
   where: whereField,
 })
 export type BlameInput = Infer<typeof input>
 
 export const blame = defineTool({
   name: "blame",
-  summary: "Say which conversation wrote each line",
+  summary: "Show which conversation wrote each line",
   input,
   output: object({
     target: text(),
@@ -66,11 +65,11 @@ export const blame = defineTool({
       "Newest first.",
     ),
     agents: listOf(
-      object({ agent: text("Empty for lines of which nobody is known."), ...counts }),
+      object({ agent: text("Empty for lines without a known author."), ...counts }),
       "The most lines first.",
     ),
     ...counts,
-    notes: listOf(text(), "What is hidden, incomplete or bounded."),
+    notes: listOf(text(), "Anything hidden, incomplete or limited."),
   }),
   cli: {
     group: "Learn",

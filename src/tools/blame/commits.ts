@@ -7,17 +7,17 @@ import type { BlameFacts } from "../../learn/blame/facts.ts"
 import { type LineOwner, ownersOf, UNKNOWN_OWNER } from "../../learn/blame/owners.ts"
 import type { AgentTrace } from "../../learn/blame/recorded.ts"
 import type { Dex } from "../context.ts"
-import { fromWhere } from "./from-where.ts"
-import type { KnownOfLines } from "./known.ts"
+import type { LineKnowledge } from "./line-knowledge.ts"
+import { memoryNote } from "./memory-note.ts"
+import { countsByAgent, countsOf, toldOwner } from "./owner-facts.ts"
 import type { BlameTarget } from "./target.ts"
-import { countsByAgent, countsOf, toldOwner } from "./told-owner.ts"
 
 type CommitsTarget = Extract<BlameTarget, { kind: "commits" }>
 
-export async function blamedCommits(dex: Dex, target: CommitsTarget, known: KnownOfLines) {
+export async function blamedCommits(dex: Dex, target: CommitsTarget, known: LineKnowledge) {
   const { commits, notes } = await ownedCommits(dex, target, known)
   const all = commits.flatMap(({ owners }) => owners)
-  const told = commits.map(({ commit, own, owners }) => {
+  const listed = commits.map(({ commit, own, owners }) => {
     const others = new Set(owners.flatMap(({ worker }) => (worker && worker !== own.worker ? [worker] : [])))
     return {
       commit: commit.hash,
@@ -31,15 +31,15 @@ export async function blamedCommits(dex: Dex, target: CommitsTarget, known: Know
   return {
     kind: "commits" as const,
     lines: [],
-    commits: told,
+    commits: listed,
     agents: countsByAgent(all),
     ...countsOf(all.map(({ level }) => level)),
     notes,
   }
 }
 
-/** Each commit with who made it, and whose each line is that it added. */
-export async function ownedCommits(dex: Dex, { root, hashes, isCut }: CommitsTarget, known: KnownOfLines) {
+/** Each commit with its owner and the owner of each line that it added. */
+export async function ownedCommits(dex: Dex, { root, hashes, isCut }: CommitsTarget, known: LineKnowledge) {
   const { commits } = await readCommitDiffs(root, hashes, { signal: dex.signal })
   const left = hashes.length - commits.length
   const facts = await known.factsFor(commits)
@@ -52,10 +52,10 @@ export async function ownedCommits(dex: Dex, { root, hashes, isCut }: CommitsTar
     commits: owned,
     facts,
     notes: [
-      ...(known.isTeam ? [fromWhere(owned.flatMap(({ owners }) => owners))] : []),
+      ...(known.isTeam ? [memoryNote(owned.flatMap(({ owners }) => owners))] : []),
       ...known.notes,
-      ...(isCut ? [`Only the newest ${grouped(hashes.length)} commits of the range are looked at.`] : []),
-      ...(left > 0 ? [`${grouped(left)} commits were too large to be looked into.`] : []),
+      ...(isCut ? [`Only the newest ${grouped(hashes.length)} commits of the range were read.`] : []),
+      ...(left > 0 ? [`${grouped(left)} commits were too large to read.`] : []),
     ],
   }
 }
@@ -72,7 +72,7 @@ function lineOwners(
   )
 }
 
-/** Who made it; else whom the repository names for it. */
+/** The conversation that made the commit; otherwise the agent that the repository names. */
 function commitOwner({ told }: AttributedCommit, owners: readonly LineOwner[]): LineOwner {
   const named = owners.find(({ recorded }) => recorded !== undefined)
   if (named?.reason === "recorded") return named

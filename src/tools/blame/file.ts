@@ -15,15 +15,15 @@ import type { BlameFacts } from "../../learn/blame/facts.ts"
 import { type LineOwner, ownersOf, uncommitted, uncommittedOwners } from "../../learn/blame/owners.ts"
 import type { Dex } from "../context.ts"
 import type { BlameInput } from "./blame.ts"
-import { fromWhere } from "./from-where.ts"
-import type { CommitFinding } from "./kept.ts"
-import type { KnownOfLines } from "./known.ts"
+import type { LineKnowledge } from "./line-knowledge.ts"
+import { memoryNote } from "./memory-note.ts"
+import { countsByAgent, countsOf, toldOwner } from "./owner-facts.ts"
+import type { CommitFinding } from "./stored-findings.ts"
 import type { BlameTarget } from "./target.ts"
-import { countsByAgent, countsOf, toldOwner } from "./told-owner.ts"
 
 type FileTarget = Extract<BlameTarget, { kind: "file" }>
 
-export async function blamedFile(dex: Dex, input: BlameInput, target: FileTarget, knowing: Promise<KnownOfLines>) {
+export async function blamedFile(dex: Dex, input: BlameInput, target: FileTarget, knowing: Promise<LineKnowledge>) {
   const { moves, copies } = input
   const { root, path, from, to } = target
   const rev = input.rev === undefined ? undefined : await revisionOf(dex, root, input.rev)
@@ -61,14 +61,14 @@ export async function revisionOf(dex: Dex, root: string, named: string): Promise
 
 export type BlamedFile = { path: string; lines: BlamedLine[] }
 
-/** Whose each line of these files is, in their order. */
+/** The owner of each line of these files, in order. */
 export async function ownersIn(
   dex: Dex,
   root: string,
   files: readonly BlamedFile[],
-  knowing: Promise<KnownOfLines> | KnownOfLines,
+  knowing: Promise<LineKnowledge> | LineKnowledge,
 ): Promise<{ owners: LineOwner[]; commits: Map<string, CommitHead>; facts: BlameFacts; notes: string[] }> {
-  const asked = pathsByCommit(files)
+  const paths = pathsByCommit(files)
   const known = await knowing
   const fresh = files.map(({ path, lines }) =>
     uncommitted(
@@ -77,10 +77,10 @@ export async function ownersIn(
       dex.now(),
     ),
   )
-  const { commits, foundIn, facts } = await lookInto(
+  const { commits, foundIn, facts } = await findingsFor(
     dex,
     root,
-    asked,
+    paths,
     known,
     fresh.filter(({ files: [file] }) => file!.added.length > 0),
   )
@@ -93,9 +93,9 @@ export async function ownersIn(
         : ownerOfFresh(line.hash, path, line.was.line, line.text),
     )
   })
-  const left = asked.size - commits.length
-  const cut = left === 0 ? [] : [`${grouped(left)} commits are too many or too large to be looked into.`]
-  const memories = known.isTeam ? [fromWhere(owners)] : []
+  const left = paths.size - commits.length
+  const cut = left === 0 ? [] : [`${grouped(left)} commits were not read: there are too many, or they are too large.`]
+  const memories = known.isTeam ? [memoryNote(owners)] : []
   return {
     owners,
     commits: new Map(commits.map((commit) => [commit.hash, commit])),
@@ -104,7 +104,7 @@ export async function ownersIn(
   }
 }
 
-/** The commits that lines came with, each with the files in which they were then. */
+/** The commits that added the lines, each with the paths that the files had then. */
 function pathsByCommit(files: readonly BlamedFile[]): Map<string, Set<string>> {
   const paths = new Map<string, Set<string>>()
   for (const line of files.flatMap(({ lines }) => lines)) {
@@ -120,32 +120,35 @@ function isCommitted({ hash }: BlamedLine): boolean {
   return !/^0+$/.test(hash)
 }
 
-/** More commits than this are not looked into; their lines are unknown, and a note says so. */
+/** Commits beyond this number are not read; their lines are unknown, and a note says so. */
 const MOST_COMMITS = 5_000
 const MASS_FILES = 100
 
-/** The files of each commit that are asked about. */
-type AskedPaths = ReadonlyMap<string, ReadonlySet<string>>
+/** For each commit, the files whose lines are wanted. */
+type WantedPaths = ReadonlyMap<string, ReadonlySet<string>>
 
-type LookedInto = {
+type Findings = {
   facts: BlameFacts
   commits: CommitHead[]
   foundIn(commit: CommitHead): readonly AttributedFile[]
 }
 
-/** What is found about these commits, and what is known of them and of what is not committed yet: kept from last time where nothing new has a say in it, else by reading what they changed. */
-export async function lookInto(
+/**
+ * The findings about these commits, and the facts about them and about uncommitted lines. Stored findings are reused unless
+ * something new affects them; otherwise the diffs are read.
+ */
+export async function findingsFor(
   dex: Dex,
   root: string,
-  asked: AskedPaths,
-  { factsFor, kept }: Pick<KnownOfLines, "factsFor" | "kept">,
+  wanted: WantedPaths,
+  { factsFor, kept }: Pick<LineKnowledge, "factsFor" | "kept">,
   fresh: readonly CommitDiff[],
-): Promise<LookedInto> {
+): Promise<Findings> {
   const { signal } = dex
-  const hashes = [...asked.keys()].slice(0, MOST_COMMITS)
-  // What is found about a commit that is asked about for one file does not depend on what else is asked.
+  const hashes = [...wanted.keys()].slice(0, MOST_COMMITS)
+  // If one file of a commit is wanted, the finding does not depend on the other wanted files.
   const single = new Map(
-    hashes.flatMap((hash) => (asked.get(hash)!.size === 1 ? [[hash, [...asked.get(hash)!][0]!]] : [])),
+    hashes.flatMap((hash) => (wanted.get(hash)!.size === 1 ? [[hash, [...wanted.get(hash)!][0]!]] : [])),
   )
   const known: Map<string, readonly AttributedFile[]> = new Map(
     [...(kept?.find(single) ?? [])].map(([hash, file]) => [hash, [file]]),
@@ -154,7 +157,7 @@ export async function lookInto(
     readCommitHeads(root, [...known.keys()], { signal }),
     readDiffs(
       root,
-      asked,
+      wanted,
       hashes.filter((hash) => !known.has(hash)),
       signal,
     ),
@@ -162,7 +165,7 @@ export async function lookInto(
   const facts = await factsFor([...diffs, ...fresh])
   const findings: CommitFinding[] = []
   for (const commit of diffs) {
-    const paths = asked.get(commit.hash)!
+    const paths = wanted.get(commit.hash)!
     const { files } = attributeCommit(commit, facts, (path) => paths.has(path))
     known.set(commit.hash, files)
     const path = single.get(commit.hash)
@@ -172,26 +175,26 @@ export async function lookInto(
   return { facts, commits: [...heads, ...diffs], foundIn: ({ hash }) => known.get(hash) ?? [] }
 }
 
-/** A commit that brings in a whole tree says nothing of one conversation: only the files that are asked about are looked at. */
+/** A commit that adds a complete tree says nothing about one conversation, so only its wanted files are read. */
 async function readDiffs(
   root: string,
-  asked: AskedPaths,
+  wanted: WantedPaths,
   hashes: string[],
   signal: AbortSignal | undefined,
 ): Promise<CommitDiff[]> {
   const counts = await countTouched(root, hashes, { signal })
   const [large, others] = [true, false].map((is) => hashes.filter((one) => (counts.get(one) ?? 0) > MASS_FILES === is))
   const half = Math.ceil(others!.length / 2)
-  const paths = [...new Set(large!.flatMap((hash) => [...asked.get(hash)!]))]
+  const paths = [...new Set(large!.flatMap((hash) => [...wanted.get(hash)!]))]
   const [mass, ...read] = await Promise.all([
     readCommitDiffs(root, large!, { signal, paths }),
-    // git uses one processor for what it is asked for: two answer sooner.
+    // git uses one processor for each request, so two requests finish sooner.
     readCommitDiffs(root, others!.slice(0, half), { signal }),
     readCommitDiffs(root, others!.slice(half), { signal }),
   ])
   const ofMass = mass.commits.map((commit) => ({
     ...commit,
-    files: commit.files.filter(({ path }) => asked.get(commit.hash)!.has(path)),
+    files: commit.files.filter(({ path }) => wanted.get(commit.hash)!.has(path)),
   }))
   return [...ofMass, ...read.flatMap(({ commits }) => commits)]
 }

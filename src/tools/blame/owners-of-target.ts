@@ -6,17 +6,17 @@ import type { LineOwner } from "../../learn/blame/owners.ts"
 import type { Dex } from "../context.ts"
 import { ownedCommits } from "./commits.ts"
 import { ownersIn, revisionOf } from "./file.ts"
-import { knownOfLines } from "./known.ts"
+import { lineKnowledge } from "./line-knowledge.ts"
 import { blameTarget } from "./target.ts"
 import type { TeamHub } from "./team-facts.ts"
 
-/** Whose the lines are that somebody asks about, and the commits that they came with, the newest first. */
+/** The owners of the lines in question, and the commits that added them, newest first. */
 export type OwnersOfTarget = {
   owners: LineOwner[]
   commits: CommitHead[]
-  /** The same with what they changed, where commits were asked about. */
+  /** The same commits with their changes, if the target names commits. */
   diffs: CommitDiff[]
-  /** Who made the commits, where they were asked about: also of what they only removed. */
+  /** Who made the commits, if the target names commits. Includes commits that only removed lines. */
   makers: LineOwner[]
   facts: BlameFacts
   notes: string[]
@@ -30,7 +30,7 @@ export async function ownersOfTarget(
   const target = await blameTarget(dex, input.target, input.rev)
   if (target.kind === "folder")
     throw new DexError("usage", `${input.target} is a folder. Name a file, lines of one (src/a.ts:42), or a commit.`)
-  const known = await knownOfLines(dex, target, hub)
+  const known = await lineKnowledge(dex, target, hub)
   if (target.kind === "file") {
     const { root, path, from, to } = target
     const rev = input.rev === undefined ? undefined : await revisionOf(dex, root, input.rev)

@@ -7,10 +7,10 @@ import type { Dex } from "../context.ts"
 import type { BlameInput } from "./blame.ts"
 import { blamedCommits } from "./commits.ts"
 import { type BlamedFile, blamedFile, ownersIn } from "./file.ts"
-import { type KnownOfLines, knownOfLines } from "./known.ts"
+import { type LineKnowledge, lineKnowledge } from "./line-knowledge.ts"
+import { countsByAgent, countsOf } from "./owner-facts.ts"
 import { type BlameTarget, blameTarget } from "./target.ts"
 import type { TeamHub } from "./team-facts.ts"
-import { countsByAgent, countsOf } from "./told-owner.ts"
 
 export async function run(dex: Dex, input: BlameInput) {
   if (input.where === "team") {
@@ -27,9 +27,9 @@ async function blamed(dex: Dex, input: BlameInput, hub?: TeamHub) {
   const target = await blameTarget(dex, input.target, input.rev)
   if (target.kind !== "file" && (input.porcelain || input.rev !== undefined))
     throw new DexError("usage", "--porcelain and --rev are for a file. See: dex blame --help")
-  // git needs as long as the facts do: neither waits for the other.
-  const known = knownOfLines(dex, target, hub)
-  known.catch(() => {}) // told below, unless git has something to say first
+  // git takes as long as reading the facts, so both run at the same time.
+  const known = lineKnowledge(dex, target, hub)
+  known.catch(() => {}) // thrown below, unless git fails first
   if (target.kind === "file") return { target: input.target, ...(await blamedFile(dex, input, target, known)) }
   if (target.kind === "folder")
     return { target: input.target, ...(await blamedFolder(dex, input, target, await known)) }
@@ -43,8 +43,8 @@ const MOST_MS = 60_000
 /** git blame uses one processor. */
 const AT_ONCE = 4
 
-/** How many of a folder's lines are whose agent's. Never by person. */
-async function blamedFolder(dex: Dex, input: BlameInput, { root, path }: FolderTarget, known: KnownOfLines) {
+/** The number of a folder's lines for each agent. Never by person. */
+async function blamedFolder(dex: Dex, input: BlameInput, { root, path }: FolderTarget, known: LineKnowledge) {
   const files = (await listGitFiles(join(root, path), dex.signal)) ?? []
   const until = Date.now() + MOST_MS
   const blamed: BlamedFile[] = []
@@ -77,7 +77,7 @@ async function blamedFolder(dex: Dex, input: BlameInput, { root, path }: FolderT
       ...notes,
       `${grouped(blamed.length)} files.`,
       ...(unread > 0
-        ? [`${grouped(unread)} files have no history of lines: new, linked or of another repository.`]
+        ? [`${grouped(unread)} files have no line history: they are new, links or in another repository.`]
         : []),
       ...(left > 0 ? [`${grouped(left)} files were left out: name a smaller folder.`] : []),
     ],

@@ -6,7 +6,7 @@ import { commitNamed, commitsIn } from "../../git/revisions.ts"
 import type { Dex } from "../context.ts"
 import { isHere } from "../resolve.ts"
 
-/** What is asked about, and the repository that it is in: `root` its checkout, `project` as dex knows it. */
+/** The target and its repository: `root` is the checkout, `project` is dex's name for it. */
 export type BlameTarget = { root: string; project: string } & (
   | { kind: "file"; path: string; from?: number; to?: number }
   | { kind: "folder"; path: string }
@@ -15,10 +15,10 @@ export type BlameTarget = { root: string; project: string } & (
 
 const MOST_COMMITS = 200
 
-/** A file or folder where there is one, else a commit or a range. */
+/** A file or folder if one exists, otherwise a commit or a range. */
 export async function blameTarget(dex: Dex, typed: string, rev: string | undefined): Promise<BlameTarget> {
   const named = placeOf(dex.cwd, typed, rev !== undefined)
-  // An agent asks about the project that its server was started in; whether there is anything elsewhere is not said.
+  // An agent may ask only about the project in which its server was started. It does not learn what exists elsewhere.
   const place = named && (dex.caller === undefined || isInProject(dex, named.path)) ? named : undefined
   if (place) {
     const { root, project, path } = repositoryOf(place.path)
@@ -36,7 +36,7 @@ export async function blameTarget(dex: Dex, typed: string, rev: string | undefin
   return { kind: "commits", root, project, hashes: hashes.slice(0, MOST_COMMITS), isCut: hashes.length > MOST_COMMITS }
 }
 
-/** With a revision, a file that is not there any more will do. */
+/** With a revision, the file may have been deleted since. */
 function placeOf(
   cwd: string,
   typed: string,
@@ -72,7 +72,7 @@ function repositoryOf(place: string): { root: string; project: string; path: str
   return { root, project: createProjectFinder()(folder), path }
 }
 
-/** Of a folder that is gone, as it was named. */
+/** If the folder is gone, the path as given. */
 function real(folder: string): string {
   try {
     return realpathSync(folder)

@@ -13,7 +13,7 @@ export type TeamHub = Pick<HubClient, "ask">
 
 const CUT = "Your team's hub knows of more edits than it can send at once: name fewer lines or commits."
 
-/** What this machine and the team know of who wrote what in these commits. */
+/** The facts of this machine and of the team about who wrote what in these commits. */
 export async function teamFacts(
   dex: Dex,
   hub: TeamHub,

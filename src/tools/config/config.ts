@@ -23,7 +23,7 @@ export const config = defineTool({
         variable: text("The environment variable that overrides it."),
         about: text(),
       }),
-      "All settings, or the one that was asked for or changed.",
+      "All settings, or the one that was read or changed.",
     ),
     changed: optional(flag("The file was written.")),
     asked: optional(flag("Nothing was changed yet: confirm with yes.")),
@@ -33,9 +33,9 @@ export const config = defineTool({
           installed: flag("It was installed now."),
           download_bytes: integer(),
           disk_bytes: integer(),
-          messages: integer("Messages that it reads once."),
-          minutes: integer("About how long that takes in the background, on two free processors."),
-          started: optional(flag("It is reading them now.")),
+          messages: integer("Messages that it will embed."),
+          minutes: integer("About how long embedding them takes in the background, on two free processors."),
+          started: optional(flag("Embedding has started.")),
         },
         "What the local model costs, when it is chosen.",
       ),
@@ -43,7 +43,7 @@ export const config = defineTool({
     sends_text_to: optional(
       text("The server that the text of conversations is sent to; absent when none leaves this machine."),
     ),
-    model_agent: optional(text("The agent that ask, chat and map have answers written by, when you run them.")),
+    model_agent: optional(text("The agent that writes the answers of ask, chat and map.")),
     model_server: optional(
       text(
         "The server that ask, chat and map send what they read to, when you run them; absent when there is none elsewhere.",

@@ -5,7 +5,7 @@ import type { Dex } from "../context.ts"
 /** WebAssembly embedded 14 to 18 messages of 80 tokens in a second of processor time (16 November 2026). */
 const MESSAGES_A_MINUTE = 20 * 60
 
-/** What the model costs on this machine and for this history. Many messages have nothing to embed, so it is rather too much. */
+/** The cost of the model on this machine for this history. It is an overestimate, because many messages have nothing to embed. */
 export async function localCost(dex: Dex) {
   const messages = dex.hasHistory() ? (await (await dex.store()).stats()).messages : 0
   return {

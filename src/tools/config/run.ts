@@ -41,7 +41,7 @@ export async function run(dex: Dex, input: ConfigInput) {
   }
 }
 
-/** Says what the local model costs, and installs it after a yes, unless it is there. Then the history is embedded behind. */
+/** Reports the cost of the local model and, after a yes, installs it if necessary. Then embeds the history in the background. */
 async function chooseLocal(dex: Dex, yes: boolean) {
   const { localCost, installChosen } = await import("./local-model.ts")
   const cost = await localCost(dex)
@@ -95,7 +95,7 @@ function report(dex: Dex, names: SettingName[]) {
   }
 }
 
-/** What is chosen but cannot work yet, with the command that mends it. */
+/** Settings that cannot work yet, with the command that fixes each. */
 function unfinished({ settings }: Loaded, dexDir: string): string[] {
   const problems: string[] = []
   const provider = settings["embed.provider"]
@@ -125,7 +125,7 @@ function settingNamed(name: string | undefined): SettingName {
   throw new DexError("usage", `There is no setting "${name}". ${hint}`)
 }
 
-/** Says what is wrong without repeating it: a key may have been typed in the wrong place. */
+/** The message does not repeat the value: someone may have typed a key in the wrong place. */
 function valueFrom(name: SettingName, text: string): SettingValue {
   if (text.trim() === "")
     throw new DexError("usage", `What should ${name} be? dex config set ${name} … (or: dex config unset ${name})`)

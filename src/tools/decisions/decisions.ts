@@ -40,7 +40,7 @@ export const decisions = defineTool({
     decisions: listOf(decisionShape, "Newest first."),
     total: integer(),
     estimated_tokens: integer("Of this answer; an estimate."),
-    notes: listOf(text(), "What is hidden, incomplete or bounded."),
+    notes: listOf(text(), "Anything hidden, incomplete or limited."),
   }),
   cli: {
     group: "Learn",

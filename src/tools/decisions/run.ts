@@ -59,7 +59,9 @@ function placeOf(dex: Dex, { project, all }: DecisionsInput): Pick<DecisionFilte
   return all ? {} : { project: dex.project, exactly: true }
 }
 
-/** As the project knows the file, wherever in it the command is given. Of other projects only the end is known. */
+/**
+ * The path as the project knows it, whatever the current folder is. For other projects, only the end of the path can be compared.
+ */
 function fileOf(dex: Dex, knowledge: Knowledge, { file, project, all }: DecisionsInput): Pick<DecisionFilter, "file"> {
   if (file === undefined) return {}
   const typed = file.replaceAll("\\", "/").replace(/^(?:\.\/)+/, "")
@@ -69,7 +71,6 @@ function fileOf(dex: Dex, knowledge: Knowledge, { file, project, all }: Decision
   return { file: all || project !== undefined ? typed : (below ?? typed) }
 }
 
-/** As it is shown to whoever asks. */
 export function listedDecision({ ref, quote, kind, origin, at, project, files, reversed_by: later }: KnownDecision) {
   return {
     quote,

@@ -7,7 +7,7 @@ import type { Collection } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 
 export const collectionShape = object({
-  name: text("What its refs begin with: docs:name/…"),
+  name: text("Its refs begin with it: docs:name/…"),
   kind: text("folder, file, git or npm."),
   origin: text("What was added."),
   project: optional(text("The project it belongs to; absent for a global one.")),
@@ -37,7 +37,7 @@ export async function describeCollections(dex: Dex) {
   return described
 }
 
-/** Those of private projects are told only inside them. */
+/** Collections of private projects are visible only inside them. */
 async function visibleCollections(dex: Dex): Promise<Collection[]> {
   const store = await dex.store()
   const { platform } = dex.machine
@@ -47,7 +47,7 @@ async function visibleCollections(dex: Dex): Promise<Collection[]> {
   )
 }
 
-/** The names, if there is a collection for each. */
+/** Returns the names. Throws if there is no collection for one of them. */
 export async function knownCollections(dex: Dex, names: string[]): Promise<string[]> {
   const all = (await (await dex.store()).collections()).map(({ name }) => name)
   const unknown = names.find((name) => !all.includes(name))

@@ -25,7 +25,7 @@ export type DocsInput = Infer<typeof input>
 
 export const docs = defineTool({
   name: "docs",
-  summary: "Add documents to what is searched, and read them",
+  summary: "Add documents to search, and read them",
   input,
   output: object({
     collections: optional(listOf(collectionShape)),
@@ -55,8 +55,8 @@ export const docs = defineTool({
         }),
       ),
     ),
-    removed: optional(text("The collection that is no longer there.")),
-    estimated_tokens: optional(integer("With show: what this answer takes; an estimate.")),
+    removed: optional(text("The collection that was removed.")),
+    estimated_tokens: optional(integer("With show: the size of this answer; an estimate.")),
     truncated: optional(text("What was left out to stay within max_tokens, and the call that continues.")),
   }),
   cli: { group: "Find", positional: "words", example: "dex docs add ./docs" },

@@ -37,7 +37,7 @@ function one(words: string[], question: string): string {
   return words.join(" ")
 }
 
-/** Each word is a place of its own: a path with a space in it needs quotation marks. */
+/** Each word is a separate place: a path with a space needs quotation marks. */
 async function addAll(dex: Dex, specs: string[], input: DocsInput) {
   one(specs, "What should be added? dex docs add ./docs")
   if (specs.length > 1 && input.name !== undefined)
@@ -50,19 +50,19 @@ async function addAll(dex: Dex, specs: string[], input: DocsInput) {
   return { synced: await syncCollections(dex, { names }) }
 }
 
-/** Keeps it as a collection, and says under which name. */
+/** Saves the collection and returns its name. */
 async function add(dex: Dex, spec: string, input: DocsInput): Promise<string> {
   const store = await dex.storeToWrite()
   const { redactName } = await import("../../redact/name.ts")
   if (/^[a-z][a-z0-9+.-]*:\/\/|^[\w.-]+@/i.test(spec) && redactName(spec) !== spec)
     throw new DexError(
       "secret_in_address",
-      "The address holds a password or token, and dex would store it in plain text. Use ssh, or let git's credential helper keep it.",
+      "The address contains a password or token, and dex would store it in plain text. Use ssh, or let git's credential helper keep it.",
     )
   if (input.name !== undefined && redactName(input.name) !== input.name)
-    throw new DexError("bad_name", "The collection's name holds a secret. Choose another one with --name.")
+    throw new DexError("bad_name", "The collection's name contains a secret. Choose another one with --name.")
   const origin = await resolveOrigin(spec, { cwd: dex.cwd, cacheDir: repositoriesOf(dex), copyRepository })
-  // A folder can be named after a secret: its path is needed to read it, and shown nowhere.
+  // A folder's name can contain a secret: its path is needed to read it, but is never shown.
   const name =
     input.name ??
     redactName(origin.name)
@@ -126,7 +126,7 @@ async function outline(dex: Dex, typed: string) {
   return { document: head, sections: messages.map((message) => sectionOf(head.id, message)) }
 }
 
-/** All of a document, or a section with those below it. */
+/** A complete document, or a section with its subsections. */
 async function show(dex: Dex, typed: string, maxTokens: number | undefined) {
   const { head, messages, number } = await open(dex, typed)
   const wanted = number === undefined ? messages : withSubsections(messages, number)

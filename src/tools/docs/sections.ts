@@ -1,12 +1,12 @@
 import type { SectionMark } from "../../core/conversation.ts"
 import type { StoredMessage } from "../../store/history/store.ts"
 
-/** The section that a document's message is; undefined for a conversation's. */
+/** The section that a message of a document contains; undefined for a message of a conversation. */
 export function markOf(message: StoredMessage | undefined): SectionMark | undefined {
   return message?.parts.find((part) => part.type === "text")?.section
 }
 
-/** A section, and those whose headings stand below its own. */
+/** A section and its subsections. */
 export function withSubsections(messages: StoredMessage[], number: number): StoredMessage[] {
   const from = messages.findIndex((message) => message.number === number)
   const path = markOf(messages[from])?.headings ?? []

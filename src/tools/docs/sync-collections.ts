@@ -8,7 +8,7 @@ import { knownCollections } from "./collections.ts"
 
 const MOST_PROBLEMS = 20
 
-/** Reads collections again, all unless some are named. Only with `fetch` is anything asked of the network. */
+/** Reads the named collections again, or all if none is named. Uses the network only with `fetch`. */
 export async function syncCollections(
   dex: Dex,
   { names, fetch = false }: { names: string[]; fetch?: boolean },
@@ -48,7 +48,7 @@ export async function syncCollections(
   }
 }
 
-/** A repository is fetched again; what is on this machine is simply read. Returns the version that is there now. */
+/** Fetches a repository again; other kinds are on this machine. Returns the new version. */
 async function renewed(dex: Dex, origin: string, kind: string): Promise<string | undefined> {
   if (kind !== "git") return undefined
   const { resolveOrigin } = await import("../../documents/origins.ts")
@@ -57,7 +57,6 @@ async function renewed(dex: Dex, origin: string, kind: string): Promise<string |
   return (await resolveOrigin(origin, { cwd: dex.cwd, cacheDir, copyRepository, update: true })).version
 }
 
-/** Where repositories are cloned to. */
 export function repositoriesOf(dex: Dex): string {
   return join(dex.home.dir, "collections")
 }

@@ -15,9 +15,9 @@ export const doctor = defineTool({
     ok: flag(),
     repaired: optional(
       object({
-        kept_as: optional(text("The damaged file, where a new one was made.")),
+        kept_as: optional(text("The damaged file, if a new one was made.")),
         rows: optional(integer("Rows copied to the new file.")),
-        restored: listOf(text(), "Refs of conversations that are whole again."),
+        restored: listOf(text(), "Refs of conversations that were restored completely."),
         damaged: listOf(text(), "Refs of conversations with lost parts."),
       }),
     ),

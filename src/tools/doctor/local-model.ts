@@ -7,7 +7,7 @@ import type { Check } from "./run.ts"
 
 const ANSWERS_WITHIN_MS = 2_000
 
-/** Whether the local model is there, which process holds it, and how much of the history it has read. */
+/** Checks whether the local model is installed, which process runs it, and how many messages it has embedded. */
 export async function meaning(dex: Dex): Promise<Check[]> {
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
   if (settings["embed.provider"] !== "local") return []
@@ -23,12 +23,12 @@ export async function meaning(dex: Dex): Promise<Check[]> {
       },
     ]
   const signal = AbortSignal.timeout(ANSWERS_WITHIN_MS)
-  const held = await helperNow({ dexDir: dex.home.dir, local, role: "query" }, signal).catch(() => undefined) // it is busy
+  const held = await helperNow({ dexDir: dex.home.dir, local, role: "query" }, signal).catch(() => undefined) // busy
   const process = held
-    ? `process ${held.pid} holds it (${Math.round(held.bytes / 1e6)} MB) and ends ten minutes after the last search`
-    : "no process holds it now; the next search starts one"
+    ? `it is loaded in process ${held.pid} (${Math.round(held.bytes / 1e6)} MB), which ends ten minutes after the last search`
+    : "it is not loaded now; the next search loads it"
   const { done, all } = await embedded(dex, local.id)
-  const share = `${grouped(done)} of ${grouped(all)} messages are read`
+  const share = `${grouped(done)} of ${grouped(all)} messages are embedded`
   const isDone = done >= all
   return [
     {

@@ -12,22 +12,22 @@ import { tryLock } from "../../store/sqlite/lock.ts"
 import type { Dex } from "../context.ts"
 
 export type Repaired = {
-  /** Set where a new file was made: the old one is kept under this name. */
+  /** The name of the damaged file, if a new one was made. */
   kept_as?: string
-  /** Rows that were taken over into it. */
+  /** Rows that were copied to the new file. */
   rows?: number
-  /** Refs of conversations that are whole again. */
+  /** Refs of conversations that were restored completely. */
   restored: string[]
   /** Refs of conversations with lost parts. */
   damaged: string[]
 }
 
-/** Restores what can be restored: in place where SQLite can read the file, else in a new one; then from the sources. */
+/** Restores as much as possible: in place if SQLite can read the file, otherwise in a new file; then from the agents' files. */
 export async function repair(dex: Dex): Promise<Repaired> {
   if (!existsSync(dex.home.history)) return { restored: [], damaged: [] }
-  const hurt = await injuredBefore(dex)
+  const before = await damagedBefore(dex)
   const made = await whileNobodySyncs(dex, async () => ((await isReadable(dex.home.history)) ? undefined : renew(dex)))
-  const injured = [...hurt, ...(await healAll(dex))]
+  const injured = [...before, ...(await healAll(dex))]
   const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
   const { restored, damaged } = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
     onProgress: dex.onProgress,
@@ -36,38 +36,41 @@ export async function repair(dex: Dex): Promise<Repaired> {
   const { syncCollections } = await import("../docs/sync-collections.ts")
   await syncCollections(dex, { names: [] })
   const still = new Set(damaged.map(formatRef))
-  const whole = new Set([...restored.map(formatRef), ...injured].filter((ref) => !still.has(ref)))
-  return { ...made, restored: [...whole].sort(), damaged: [...still].sort() }
+  const complete = new Set([...restored.map(formatRef), ...injured].filter((ref) => !still.has(ref)))
+  return { ...made, restored: [...complete].sort(), damaged: [...still].sort() }
 }
 
-/** Restores what indexes and messages repeat, and notes the rest for the sync. Returns all that was damaged. */
+/**
+ * Restores from indexes and messages what they repeat, and marks the rest for the sync. Returns the refs of all damaged
+ * conversations.
+ */
 async function healAll(dex: Dex): Promise<string[]> {
   const store = openStore(dex.home.history)
   try {
-    const before = await injuredIn(store)
+    const before = await damagedIn(store)
     await store.heal([], { everywhere: true })
-    noteDamage(damageFile(dex.home.dir), await injuredIn(store))
+    noteDamage(damageFile(dex.home.dir), await damagedIn(store))
     return before
   } finally {
     store.close()
   }
 }
 
-/** As far as the file can be read. */
-async function injuredBefore(dex: Dex): Promise<string[]> {
+/** The damaged conversations that can still be found in the file. */
+async function damagedBefore(dex: Dex): Promise<string[]> {
   try {
     const store = openStore(dex.home.history)
-    return await injuredIn(store).finally(() => store.close())
+    return await damagedIn(store).finally(() => store.close())
   } catch {
-    return [] // then a new file is made of it
+    return [] // a new file will be made from it
   }
 }
 
-async function injuredIn(store: HistoryWriter): Promise<string[]> {
+async function damagedIn(store: HistoryWriter): Promise<string[]> {
   return (await store.inspect()).conversations.map(({ ref }) => formatRef(ref))
 }
 
-/** Also where only indexes are wrong: those are made again. */
+/** True if SQLite can read the file. Damaged indexes are rebuilt here and do not count. */
 async function isReadable(history: string): Promise<boolean> {
   try {
     const store = openStore(history)
@@ -87,7 +90,7 @@ async function isReadable(history: string): Promise<boolean> {
   }
 }
 
-/** Makes a new file from every row that can be read. The old one is kept beside it. */
+/** Makes a new file from every readable row, and keeps the old one next to it. */
 function renew(dex: Dex): Pick<Repaired, "kept_as" | "rows"> {
   const { history } = dex.home
   const building = `${history}.repairing`

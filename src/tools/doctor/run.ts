@@ -30,7 +30,7 @@ export type Check = { name: string; status: "ok" | "note" | "problem"; message: 
 
 const MODEL_WAITS_MS = 20_000
 
-/** Every check runs, whatever the others found; none of them changes anything. What is to be repaired is before. */
+/** Runs every check, whatever the others find. Checks change nothing; a repair, if requested, runs before them. */
 export async function run(
   dex: Dex,
   input: DoctorInput = {},
@@ -90,7 +90,7 @@ async function home(dex: Dex): Promise<Check[]> {
     ]
   }
   const size = `${dir}: ${megabytes(databaseBytes(dex.home.history))} history, ${megabytes(databaseBytes(dex.home.index))} index`
-  // Windows keeps rights in lists that Node does not read: there a file has those of the folder it is made in.
+  // Windows stores permissions in lists that Node does not read; a file there inherits those of its folder.
   if (dex.machine.platform === "win32")
     return [{ name: "home", status: "ok", message: `${size}; who else can read it was not checked (this is Windows)` }]
   const open = readdirSync(dir).filter((name) => !IS_NO_DATA.test(name) && isOpen(join(dir, name)))
@@ -106,10 +106,10 @@ async function home(dex: Dex): Promise<Check[]> {
   return [{ name: "home", status: "ok", message: `${size}, readable by you only` }]
 }
 
-/** Hidden files, and packages with agents that the user brings. */
+/** Hidden files, and packages with agents that the user added. */
 const IS_NO_DATA = /^\.|^node_modules$|^package(-lock)?\.json$/
 
-/** Others than its owner may read or change it. */
+/** True if anyone except the owner can read or change it. */
 function isOpen(path: string): boolean {
   return ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0
 }
@@ -133,10 +133,10 @@ async function stored(dex: Dex): Promise<Check[]> {
     const problems = await store.check()
     const found = await contents(dex, store).catch((error: unknown) => {
       if (problems.length === 0) throw error
-      return [] // what SQLite found says more
+      return [] // SQLite's own findings say more
     })
     const isNamed = found.some(({ status }) => status === "problem")
-    // An index that does not fit a damaged row says nothing new.
+    // An index that does not match a damaged row adds no information.
     if (problems.length === 0 || (isNamed && problems.every(isOfIndex))) return found
     return [broken(problems.slice(0, 3).join("; ")), ...found.filter(({ status }) => status === "problem")]
   } catch (error) {
@@ -146,12 +146,12 @@ async function stored(dex: Dex): Promise<Check[]> {
   }
 }
 
-/** SQLite itself cannot read all of it. */
+/** For a file that SQLite cannot read completely. */
 function broken(what: string): Check {
   return {
     name: "history",
     status: "problem",
-    message: `history.db is damaged (${what}). Repairing it makes a new file of everything that can still be read, keeps the damaged one beside it, and reads again what your agents still have.`,
+    message: `history.db is damaged (${what}). Repairing it writes everything that can still be read to a new file, keeps the damaged one next to it, and reads your agents' files again.`,
     mend: REPAIR,
   }
 }
@@ -159,7 +159,7 @@ function broken(what: string): Check {
 const REPAIR = "dex doctor --repair"
 const MOST_NAMED = 20
 
-/** Every row and every block is read. What is damaged is noted for the next sync, too. */
+/** Reads every row and every block. Damage is also recorded for the next sync. */
 async function contents(dex: Dex, store: HistoryWriter): Promise<Check[]> {
   const name = "history"
   const { kinds, messages } = await store.stats()
@@ -179,7 +179,7 @@ async function contents(dex: Dex, store: HistoryWriter): Promise<Check[]> {
       mend: REPAIR,
     })
   if (others.length > 0)
-    checks.push({ name, status: "problem", message: `Damaged besides: ${others.join("; ")}.`, mend: REPAIR })
+    checks.push({ name, status: "problem", message: `Also damaged: ${others.join("; ")}.`, mend: REPAIR })
   if (checks.length === 0)
     checks.push({
       name,
@@ -200,11 +200,11 @@ function damageMessage({ ref, what, restores }: Injury): Pick<Check, "message" |
   const damaged = `${formatRef(ref)} is damaged: ${what.join(", ")}.`
   if (restores === "nothing")
     return {
-      message: `${damaged} The agent's own file and the raw records cannot replace it: this is lost. Everything else of the conversation can be read.`,
+      message: `${damaged} The agent's own file and the raw records cannot replace it: this is lost. The rest of the conversation can be read.`,
     }
   const from = {
     source: "The agent's own file is still there",
-    records: "Its raw records are whole",
+    records: "Its raw records are undamaged",
   }
   return { message: `${damaged} ${from[restores]}: nothing is lost.`, mend: "dex sync" }
 }
@@ -259,8 +259,8 @@ async function suggesting(dex: Dex): Promise<Check[]> {
         {
           name,
           status: "note",
-          message: `${message}, ${grouped(dead)} failed for good (${last_problem ?? "no answer"})`,
-          mend: "dex subscribe --list --retry-dead --send",
+          message: `${message}, ${grouped(dead)} failed permanently (${last_problem ?? "no answer"})`,
+          mend: "dex subscriptions --retry-dead --send",
         },
       ]
     return [
@@ -275,7 +275,7 @@ async function suggesting(dex: Dex): Promise<Check[]> {
   }
 }
 
-/** Asks nobody: `dex hub status` does. */
+/** Does not contact the hub: `dex hub status` does that. */
 async function hub(dex: Dex): Promise<Check[]> {
   const file = hubState(dex.home)
   if (!existsSync(file) && !existsSync(hubFile(dex.home))) return []
@@ -291,7 +291,7 @@ async function hub(dex: Dex): Promise<Check[]> {
       : [{ name, status: "note", message: `${message}. ${problem}`, mend: "dex hub push" }]
   } catch (error) {
     if (!isDexError(error) || error.code !== "corrupt") throw error
-    const lost = "It has what is held back: hold that again before the next push."
+    const lost = "It lists the conversations that are held back: hold them again before the next push."
     return [{ name, status: "problem", message: `hub.db is damaged. ${lost}`, mend: `mv ${file} ${file}.damaged` }]
   } finally {
     pushed.close()
@@ -303,11 +303,11 @@ async function syncing(dex: Dex): Promise<Check[]> {
   const progress = await (await dex.store()).progress()
   const far = progress && `${grouped(progress.done)} of ${grouped(progress.total)} transcripts read`
   if (isSyncing(dex)) {
-    // Until it knows what there is to read, what is noted is how far the one before it came.
+    // Until the sync knows what there is to read, the stored progress is that of the previous sync.
     const isUnderWay = progress && progress.done < progress.total
     const so = isUnderWay
       ? `has been running since ${utcMinute(progress.at)}: ${far}`
-      : "is running, and looks for what is new"
+      : "is running and looking for changes"
     return [{ name: "sync", status: "note", message: `A sync ${so}.` }]
   }
   if (progress && progress.done < progress.total)
@@ -357,15 +357,15 @@ async function sources(dex: Dex): Promise<Check[]> {
 
 const TYPES_NAMED = 4
 
-/** A newer version of an agent may write what this dex does not know. */
+/** A newer version of an agent may write records that this dex does not know. */
 function sayUnknown(name: string, unknown: Record<string, number>): string {
   const types = Object.entries(unknown).sort(([, a], [, b]) => b - a)
   const named = types.slice(0, TYPES_NAMED).map(([type, count]) => `${type} (${grouped(count)})`)
   const more = types.length > TYPES_NAMED ? `, and ${types.length - TYPES_NAMED} more` : ""
-  return `${name} wrote records of types that this dex does not know, as a newer version of it may: ${named.join(", ")}${more}. They are kept, and a dex that knows them reads them without the agent's files`
+  return `${name} wrote records of types that this dex does not know, as a newer version of it may: ${named.join(", ")}${more}. They are kept, and a newer dex can read them without the agent's files`
 }
 
-/** As OpenCode 2 did, a newer version may keep its conversations in other tables than this dex reads. */
+/** A newer version of an agent may store conversations in other tables than this dex reads, as OpenCode 2 did. */
 function sayUnknownTables({ path, tables }: UnknownTables): string {
   const all = Object.entries(tables).sort(([, a], [, b]) => b - a)
   const named = all.slice(0, TYPES_NAMED).map(([name, rows]) => `${name} (${sayRows(rows)})`)
@@ -378,7 +378,7 @@ function sayRows(rows: number): string {
   return `${grouped(rows)}${rows === MOST_ROWS ? " or more" : ""} ${rows === 1 ? "row" : "rows"}`
 }
 
-/** What is found in the homes that `sources.extra_roots` names. */
+/** The agents found in the homes that `sources.extra_roots` names. */
 async function otherHomes({ machine }: Dex): Promise<Check[]> {
   return (machine.otherHomes ?? []).map((path) => {
     const there = (roots: Roots) => rootsInHome(roots, path).some((root) => lookAt(root) !== undefined)
@@ -395,7 +395,7 @@ async function otherHomes({ machine }: Dex): Promise<Check[]> {
   })
 }
 
-/** Those that the user brings. */
+/** The agents that the user added. */
 async function agents(dex: Dex): Promise<Check[]> {
   const outside = await dex.outside()
   return [
@@ -410,7 +410,7 @@ async function agents(dex: Dex): Promise<Check[]> {
       ({ path, reason }): Check => ({
         name: "agents",
         status: "problem",
-        message: `${path} cannot be loaded: ${reason}. What was read from it before is kept.`,
+        message: `${path} cannot be loaded: ${reason}. Conversations read earlier are kept.`,
         mend: "dex config set agents <paths or packages, with commas>",
       }),
     ),
@@ -423,7 +423,7 @@ async function retention(dex: Dex): Promise<Check[]> {
   const { days, isChosen, unread } = ahead
   const rule = `Claude Code deletes transcripts after ${days} days.`
   const longer = isChosen ? "" : ' To keep them longer, set "cleanupPeriodDays" in its settings.json.'
-  const message = `${rule} ${sayDeletions(ahead) ?? "It deletes none within a week."} What was synced is kept here for good.${longer}`
+  const message = `${rule} ${sayDeletions(ahead) ?? "It deletes none within a week."} Synced transcripts are kept here permanently.${longer}`
   return [{ name: "retention", status: unread > 0 ? "note" : "ok", message, mend: unread > 0 ? "dex sync" : undefined }]
 }
 
@@ -455,13 +455,13 @@ async function model(dex: Dex): Promise<Check[]> {
           mend: "dex doctor",
         },
       ]
-    const mend = MODEL_MENDS[error.code]
+    const mend = MODEL_FIXES[error.code]
     const status = error.code === "llm_not_allowed" ? "note" : "problem"
     return [{ name: "model", status, message: error.message, mend }]
   }
 }
 
-const MODEL_MENDS: Record<string, string> = {
+const MODEL_FIXES: Record<string, string> = {
   llm_refused: "dex config set llm.api_key",
   llm_no_model: "dex config set llm.model …",
   llm_unreachable: "dex config set llm.provider …",

@@ -17,13 +17,13 @@ const figures = object({
   n: integer("Questions."),
   hit_at_1: decimal("Share whose conversation came first."),
   hit_at_5: decimal("Share whose conversation was among the first five."),
-  mrr: decimal("Mean of 1 / place of the conversation; 0 where it was not among the first ten."),
+  mrr: decimal("Mean of 1 / place of the conversation; 0 if it was not among the first ten."),
   silent: decimal("Share that got no hits, though the answer was there."),
 })
 
 const input = object({
   mine: withDefault(flag("Search for your own commits. Nothing leaves this machine."), false),
-  limit: withDefault(integer("Commits to ask for, newest first.", { minimum: 10, maximum: 2000 }), 300),
+  limit: withDefault(integer("Most commits to search for, newest first.", { minimum: 10, maximum: 2000 }), 300),
 })
 export type EvalInput = Infer<typeof input>
 
@@ -34,14 +34,14 @@ export const evaluate = defineTool({
   output: object({
     asked: object({
       commits: integer("Commits that conversations of this history made."),
-      questions: integer("Commits that can be asked for."),
+      questions: integer("Commits that can be searched for."),
       left_out: mapOf(integer(), "The others, by reason."),
     }),
     searched: optional(
       object({
         conversations: integer(),
         messages: integer(),
-        of_conversations: integer("All there are: in a very large history only the newest are searched."),
+        of_conversations: integer("All conversations; in a very large history, only the newest are searched."),
         of_messages: integer(),
       }),
     ),

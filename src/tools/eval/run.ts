@@ -14,17 +14,17 @@ import { openScratch } from "../../store/sqlite/scratch.ts"
 import type { Dex } from "../context.ts"
 import type { EvalInput } from "./eval.ts"
 
-/** With more, it would take longer than anybody waits for a measurement. */
+/** More messages would take longer than anyone waits for a measurement. */
 const MOST_MESSAGES = 200_000
 const MOST_COMMITS = 20_000
 const LEAST_QUESTIONS = 10
-/** As many results as a search shows by default. */
+/** The number of results that a search shows by default. */
 const SHOWN = 10
 
 export async function run(dex: Dex, input: EvalInput) {
   const started = Date.now()
   if (!input.mine)
-    throw new DexError("usage", "dex eval --mine asks for your own commits and says how many search finds.")
+    throw new DexError("usage", "dex eval --mine searches for your own commits and reports how many it finds.")
   if (!dex.hasHistory())
     throw new DexError("no_history", "Nothing is stored yet. `dex sync` reads what your agents have written.")
   const store = await dex.store()
@@ -48,7 +48,7 @@ export async function run(dex: Dex, input: EvalInput) {
   }
 }
 
-/** The newest conversations that together have about so many messages. */
+/** The newest conversations, with about this many messages in total. */
 export async function newestWithin(store: HistoryReader, mostMessages: number, inside: string) {
   const { rows } = await store.list({ limit: 1_000_000, offset: 0, inside })
   const refs = new Set<string>()
@@ -67,12 +67,12 @@ export async function newestWithin(store: HistoryReader, mostMessages: number, i
 /** A commit's subject as a question, and the conversations that made a commit with it. */
 type CommitQuestion = { subject: string; gold: Ref[] }
 
-/** "fmt" and "fix lint" ask for nothing in particular. */
+/** Shorter subjects such as "fmt" and "fix lint" ask for nothing in particular. */
 const LEAST_WORDS = 4
 const NO_QUESTION =
   /^(?:wip\b|fixup!|squash!|amend!|merge (?:branch|remote|pull request|tag|commit)|merge \S+ (?:into|from) )/i
 
-/** The questions that these commits make, newest first like the commits, about conversations in `reach`. */
+/** The questions from these commits, newest first, about the conversations in `reach`. */
 export function questionsOf(commits: CommitRow[], reach: ReadonlySet<string>, most: number) {
   const left_out = { too_short: 0, merge_or_wip: 0, repeated: 0, out_of_reach: 0, beyond_limit: 0 }
   const questions: CommitQuestion[] = []
@@ -90,12 +90,12 @@ export function questionsOf(commits: CommitRow[], reach: ReadonlySet<string>, mo
   return { questions, left_out }
 }
 
-/** A subject's words: what looks like a phrase, a filter or an exclusion in it was not meant as one. */
+/** Only the words of a subject: anything in it that looks like a phrase, a filter or an exclusion was not meant as one. */
 export function queryOf(subject: string): Query {
   return parseQuery(subject.replaceAll('"', " ").replace(/(^|\s)-+(?=\S)/g, "$1"), () => false)
 }
 
-/** Reports each step, and lets signals and the progress bar have their turn: SQLite never waits. */
+/** Reports each step. Yields to signals and the progress bar, because SQLite calls are synchronous. */
 function progress(dex: Dex, phase: "indexing" | "asking", total: number): () => Promise<void> {
   let done = 0
   return async () => {
@@ -133,7 +133,7 @@ async function measure(dex: Dex, store: HistoryReader, index: SearchIndex, quest
   return { figures, hit_at_5_interval: intervalOf(figures.hit_at_5, n), silent_without_answer }
 }
 
-/** What also contains the words of a conversation: its parent, and the subagents and forks of both. */
+/** Conversations that also contain the words of these: their parents, and the subagents and forks of both. */
 async function relativesOf(store: HistoryReader, gold: Ref[]): Promise<Ref[]> {
   const rows = await Promise.all(gold.map((ref) => store.conversation(ref)))
   return store.family([...gold, ...rows.flatMap((row) => (row?.parent ? besideOf(row.ref, row.parent.id) : []))])
@@ -144,39 +144,39 @@ export function intervalOf(share: number, n: number): { low: number; high: numbe
   const z = 1.96
   const middle = share + (z * z) / (2 * n)
   const reach = z * Math.sqrt((share * (1 - share)) / n + (z * z) / (4 * n * n))
-  const whole = 1 + (z * z) / n
-  return { low: Math.max(0, (middle - reach) / whole), high: Math.min(1, (middle + reach) / whole) }
+  const scale = 1 + (z * z) / n
+  return { low: Math.max(0, (middle - reach) / scale), high: Math.min(1, (middle + reach) / scale) }
 }
 
 async function limitsOf(dex: Dex, searched: { conversations: number; of_conversations: number }): Promise<string[]> {
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
   const hidden = hiddenFrom(await (await dex.store()).projects(), dex.project, dex.machine.platform).length
   return [
-    "Most subjects were written by the agent that did the work, so they share its words: what you ask in words of your own is found less often.",
+    "Most subjects were written by the agent that did the work, so they share its words: questions in your own words find less.",
     searched.conversations < searched.of_conversations &&
-      `Only the newest ${grouped(searched.conversations)} of ${grouped(searched.of_conversations)} conversations were searched (about ${grouped(MOST_MESSAGES)} messages), and only their commits asked for.`,
+      `Only the newest ${grouped(searched.conversations)} of ${grouped(searched.of_conversations)} conversations were searched (about ${grouped(MOST_MESSAGES)} messages), and only for their commits.`,
     (settings["embed.provider"] !== "none" || settings["search.rerank"]) &&
-      "Measured by words alone: no text was sent to the servers that your searches also ask.",
-    hidden > 0 && `Private projects were neither searched nor asked for (${grouped(hidden)}).`,
+      "Measured by words only: no text was sent to the servers that your searches also use.",
+    hidden > 0 && `Private projects and their commits were left out (${grouped(hidden)}).`,
   ].filter((note) => note !== false)
 }
 
 function tooFew({ commits, questions }: { commits: number; questions: number }): string {
-  const found = `Of ${many(commits, "commit")} made in your conversations, ${grouped(questions)} can be asked for`
-  return `${found}; a measure needs ${LEAST_QUESTIONS}. What counts is a \`git commit\` that an agent ran, with a subject of four words or more. Let your agents commit, run \`dex sync\`, and try again later.`
+  const found = `Of ${many(commits, "commit")} made in your conversations, ${grouped(questions)} can be searched for`
+  return `${found}; a measurement needs ${LEAST_QUESTIONS}. Only a \`git commit\` that an agent ran counts, with a subject of four words or more. Let your agents commit, run \`dex sync\`, and try again later.`
 }
 
 /**
- * The history without what gives a commit away: calls that commit, show the log or speak to the forge, their results,
- * and every verbatim occurrence of a subject. A subject that still finds its conversation finds it by the work itself.
- * It contains only the conversations in `only`, and calls `next` before it first reads the messages of one.
+ * The history without anything that reveals a commit: calls that commit, show the log or use the forge, their results, and every
+ * verbatim occurrence of a subject. If a subject still finds its conversation, it finds it by the work itself. Contains only the
+ * conversations in `only`, and calls `next` before it first reads the messages of one.
  */
 export function maskedStore(store: HistoryReader, commits: CommitRow[], only: Set<string>, next = async () => {}) {
   const mask = subjectMask(commits.map(({ subject }) => subject))
-  const telling = new Map<string, ReadonlySet<string>>()
+  const revealing = new Map<string, ReadonlySet<string>>()
   const conversation = async (ref: Ref) => {
     const row = await store.conversation(ref)
-    // A title that was made from a commit is its subject, cut to fit.
+    // A title made from a commit is the shortened subject.
     const title = row?.title?.from === "commit" ? undefined : row?.title
     return row && { ...row, title: title && { ...title, text: mask(title.text) } }
   }
@@ -189,23 +189,23 @@ export function maskedStore(store: HistoryReader, commits: CommitRow[], only: Se
     conversation,
     titles: async (refs) => (await Promise.all(refs.map(conversation))).map((row) => row?.title?.text ?? ""),
     messages: async (ref, numbers) => {
-      // A result may follow many messages after its call, so calls are looked for in all messages.
+      // A result may come many messages after its call, so calls are collected from all messages.
       const name = formatRef(ref)
-      if (!telling.has(name)) await next()
-      const calls = telling.get(name) ?? tellingCalls(await store.messages(ref))
-      telling.set(name, calls)
+      if (!revealing.has(name)) await next()
+      const calls = revealing.get(name) ?? revealingCalls(await store.messages(ref))
+      revealing.set(name, calls)
       return (await store.messages(ref, numbers)).map((message) => maskMessage(message, calls, mask))
     },
   } satisfies HistoryReader
 }
 
-const TELLS =
+const REVEALS =
   /\bgit\b[^|;&\n]*\b(?:commit|log|show|reflog|rebase|cherry-pick|notes)\b|\bgh\s+(?:pr|api|issue|release)\b/
 const FORGE_TOOL = /^mcp_+git/i
 const SHELL_TOOL = /bash|shell|exec|terminal|command/i
 
-function tells({ tool, text }: { tool: string; text: string }): boolean {
-  return FORGE_TOOL.test(tool) || (/\bg(?:it|h)\b/.test(text) && TELLS.test(commandIn(tool, text)))
+function reveals({ tool, text }: { tool: string; text: string }): boolean {
+  return FORGE_TOOL.test(tool) || (/\bg(?:it|h)\b/.test(text) && REVEALS.test(commandIn(tool, text)))
 }
 
 function commandIn(tool: string, input: string): string {
@@ -220,9 +220,9 @@ function commandIn(tool: string, input: string): string {
   return SHELL_TOOL.test(tool) ? input : ""
 }
 
-function tellingCalls(messages: StoredMessage[]): Set<string> {
+function revealingCalls(messages: StoredMessage[]): Set<string> {
   const calls = messages.flatMap(({ parts, effects }) => [
-    ...parts.filter((part) => part.type === "tool_call").filter(tells),
+    ...parts.filter((part) => part.type === "tool_call").filter(reveals),
     ...effects.filter((effect) => effect.type === "commit"),
   ])
   return new Set(calls.flatMap(({ call_id }) => call_id ?? []))
@@ -231,28 +231,28 @@ function tellingCalls(messages: StoredMessage[]): Set<string> {
 function maskMessage(message: StoredMessage, calls: ReadonlySet<string>, mask: Mask): StoredMessage {
   const parts = message.parts.map((part) => {
     const id = part.type === "tool_call" || part.type === "tool_result" ? part.call_id : undefined
-    const isTelling = (part.type === "tool_call" && tells(part)) || (id !== undefined && calls.has(id))
-    return { ...part, text: isTelling ? "" : mask(part.text) }
+    const isRevealing = (part.type === "tool_call" && reveals(part)) || (id !== undefined && calls.has(id))
+    return { ...part, text: isRevealing ? "" : mask(part.text) }
   })
   return { ...message, parts }
 }
 
 type Mask = (text: string) => string
 
-/** Shorter subjects are ordinary words; and nobody writes longer ones, which would cost the memory of one large pattern. */
+/** Shorter subjects are ordinary words. Nobody writes longer ones, and they would cost memory in one large pattern. */
 const LEAST_CHARS = 8
 const MOST_CHARS = 300
 
 /** Removes every subject from a text. */
 export function subjectMask(subjects: string[]): Mask {
   const forms = [...new Set(subjects.flatMap(formsOf))].filter((form) => form.length >= LEAST_CHARS)
-  // The longest first, so that no subject is left around a shorter one.
+  // Longest first, so that a shorter subject does not break a longer one that contains it.
   forms.sort((a, b) => b.length - a.length)
   const any = new RegExp(forms.map((form) => form.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|"), "g")
   return (text) => text.replaceAll(any, "")
 }
 
-/** As it stands in text, in a tool's JSON, and without the number that a forge puts behind it. */
+/** The subject in plain text, in a tool's JSON, and without the number that a forge appends. */
 function formsOf(text: string): string[] {
   const subject = text.slice(0, MOST_CHARS)
   const plain = [subject, subject.replace(/ \(#\d+\)$/, "")]

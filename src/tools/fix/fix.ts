@@ -19,8 +19,8 @@ export const fix = defineTool({
   output: object({
     fixes: listOf(
       object({
-        command: text("What failed."),
-        error: text("The line of its output that is closest to what was asked."),
+        command: text("The command that failed."),
+        error: text("The line of its output that is closest to the given error."),
         solved: flag("A similar command succeeded after the edits."),
         ref: optional(text("The run that succeeded.")),
         failed_ref: text("The run that failed."),
@@ -31,14 +31,14 @@ export const fix = defineTool({
         files_left_out: optional(integer()),
         edit: text("The change, as a unified diff; empty if the agent does not record it."),
         edit_lines_left_out: optional(integer()),
-        likeness: decimal("Similarity to what was asked, from 0 to 1."),
+        likeness: decimal("Similarity to the given error, from 0 to 1."),
       }),
       "Best first. Unsolved ones are shown only if none was solved.",
     ),
     total: integer("Fixes that were found."),
     unsolved: integer("Similar failures that were edited but never seen to pass."),
     estimated_tokens: integer("Of this answer; an estimate."),
-    notes: listOf(text(), "What is hidden, incomplete or bounded."),
+    notes: listOf(text(), "Anything hidden, incomplete or limited."),
   }),
   cli: {
     group: "Learn",

@@ -4,8 +4,8 @@ import { setTimeout as pause } from "node:timers/promises"
 import type { Home } from "../../config/home.ts"
 import { clearLogs } from "../../store/sqlite/replace-database.ts"
 
-// What was forgotten stays in old pages of a database for as long as somebody reads them. A small file says that this is
-// not over, so that the next sync or gc ends it, also where whoever forgot was stopped.
+// Forgotten text stays in old pages of a database as long as another program reads them. A small file marks this, so that the
+// next sync or gc removes them, even if the process that forgot was stopped.
 
 const TRY_EVERY_MS = 100
 
@@ -13,7 +13,10 @@ export function noteForgetting(home: Home): void {
   writeFileSync(marker(home), "", { mode: 0o600 })
 }
 
-/** Names the databases whose old pages are still read after so long; `onWait` is told of them when it begins to wait. */
+/**
+ * Returns the names of databases whose old pages are still in use after this time. Calls `onWait` with them before the first
+ * wait.
+ */
 export async function finishForgetting(
   home: Home,
   withinMs: number,

@@ -36,12 +36,10 @@ export const forget = defineTool({
     still_there: optional(
       listOf(
         object({ file: text(), why: text() }),
-        "Databases in dex's folder that could not be changed, and may still contain it.",
+        "Databases in dex's folder that could not be changed, and may still contain the deleted text.",
       ),
     ),
-    conversations: optional(
-      listOf(object(conversationFields), "What would be deleted and what has copies, as listed."),
-    ),
+    conversations: optional(listOf(object(conversationFields), "The conversations to delete, and those with copies.")),
     asked: optional(flag("Nothing was deleted yet: confirm with yes.")),
   }),
   cli: {

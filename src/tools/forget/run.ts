@@ -23,12 +23,12 @@ import { removeOtherFormats } from "../../store/sqlite/older-files.ts"
 import { forgetTraces } from "../../trace/forget.ts"
 import type { Dex } from "../context.ts"
 import { conversationOf } from "../fields.ts"
-import { learnInAnyCase } from "../learned.ts"
+import { learnEvenIfBusy } from "../learned.ts"
 import { isHere, resolveRef } from "../resolve.ts"
 import { finishForgetting, noteForgetting } from "./finish-forgetting.ts"
 import type { ForgetInput, PrivateInput } from "./forget.ts"
 
-/** A reader takes milliseconds, or it hangs. */
+/** A reader takes milliseconds unless it hangs. */
 const PATIENCE_MS = 10_000
 
 export async function run(dex: Dex, input: ForgetInput) {
@@ -40,28 +40,29 @@ export async function run(dex: Dex, input: ForgetInput) {
   const family = await store.family(named)
   const refs = input.copies ? family : await store.withSubagents(named)
   const forgotten = refs.map(formatRef)
-  const others = await listedAs(
+  const others = await listedConversations(
     dex,
     family.filter((ref) => !forgotten.includes(formatRef(ref))),
   )
   const copies = others.filter(({ kind }) => kind !== "subagent")
-  const told = {
+  const counts = {
     forgotten,
     count: refs.length,
     kept_copies: copies.length > 0 ? copies.map(({ id }) => id) : undefined,
   }
-  const conversations = input.yes ? copies : [...(await listedAs(dex, refs)), ...copies]
-  if (!input.yes) return { ...told, conversations, asked: true }
+  const conversations = input.yes ? copies : [...(await listedConversations(dex, refs)), ...copies]
+  if (!input.yes) return { ...counts, conversations, asked: true }
   const projects = await projectsOf(store, refs)
   noteForgetting(dex.home)
-  // Before: what is stopped halfway can be told again, by the same name. And after: a hook may have spoken meanwhile.
+  // Cleared first, so that a command stopped halfway can be repeated with the same refs. Cleared again afterwards, because a hook
+  // may have stored something meanwhile.
   await dex.clearCopies(refs, projects)
   const { connectors } = await dex.syncDeps()
   const connectorOf = new Map(connectors.map((connector) => [connector.source, connector]))
   const ownerOf: OwnerOf = (source, key) => connectorOf.get(source)?.conversationOf?.(nativeKey(key))
   await store.forget(refs, ownerOf)
   removeOwn(dex, refs)
-  // A damaged history that a repair kept holds it too, and so does what another version of dex derived from it.
+  // A damaged history that a repair kept contains the text too, and so do files derived by other versions of dex.
   removeDamaged(dex.home.history)
   for (const file of [dex.home.index, dex.home.knowledge, dex.home.spending]) removeOtherFormats(file)
   const still = await forgetInKept(dex.home, refs, { copies: input.copies === true, ownerOf })
@@ -71,17 +72,17 @@ export async function run(dex: Dex, input: ForgetInput) {
     await index.follow(store)
     await index.purge(store)
   }
-  if (dex.knows()) await learnInAnyCase(dex)
+  if (dex.knows()) await learnEvenIfBusy(dex)
   await followSpending(store, await dex.spending())
-  forgetTraces(dex.home.traces, refs) // last: a search that was under way may have recorded one meanwhile
-  noteForgetting(dex.home) // a sync meanwhile may have thought that it was over
+  forgetTraces(dex.home.traces, refs) // last: a search that was running may have recorded a trace
+  noteForgetting(dex.home) // again: a sync may have removed the marker meanwhile
   const pinned = await finishForgetting(dex.home, PATIENCE_MS, (names) =>
     dex.onWait?.(
-      `Waiting for another program that reads the old pages of ${listed(names)}, ${PATIENCE_MS / 1000} s at the most. You can stop this; what was deleted stays deleted.`,
+      `Waiting for another program that reads the old pages of ${listed(names)}, at most ${PATIENCE_MS / 1000} s. You can stop this; deleted text stays deleted.`,
     ),
   )
   return {
-    ...told,
+    ...counts,
     conversations: conversations.length > 0 ? conversations : undefined,
     pinned: pinned.length > 0 ? pinned : undefined,
     still_there: still.length > 0 ? still : undefined,
@@ -98,10 +99,10 @@ async function projectsOf(store: HistoryReader, refs: Ref[]): Promise<string[]> 
 }
 
 /**
- * What a person knows them by. Of one whose row is damaged there is only its ref; a private project's titles are shown
- * only inside it.
+ * The conversations as a listing shows them. One with a damaged row is left out. A private project's titles are shown only inside
+ * it.
  */
-async function listedAs(dex: Dex, refs: Ref[]) {
+async function listedConversations(dex: Dex, refs: Ref[]) {
   const store = await dex.store()
   const rows = await Promise.all(refs.map((ref) => store.conversation(ref)))
   const shown = rows.filter((row) => row !== undefined)
@@ -111,7 +112,7 @@ async function listedAs(dex: Dex, refs: Ref[]) {
   }))
 }
 
-/** Other programs' files are theirs; dex's own chats and notes are its to remove. */
+/** dex removes its own chats and notes, never other programs' files. */
 function removeOwn(dex: Dex, refs: Ref[]): void {
   for (const { source, id } of refs) {
     if (source === "dex_chat") removeBelow(join(dex.home.dir, "chat-sessions"), chatFolderOf(id))
@@ -123,7 +124,7 @@ function removeBelow(root: string, name: string): void {
   if (basename(name) === name && !/^\.*$/.test(name)) rmSync(join(root, name), { recursive: true, force: true })
 }
 
-/** One conversation, or all of a project when the text is a project's folder. */
+/** One conversation, or all of a project if the text is a project's folder. */
 async function refsOf(dex: Dex, text: string): Promise<Ref[]> {
   const store = await dex.store()
   const isMeant = (known: string) => isNamed(dex, known, text)
@@ -137,7 +138,7 @@ async function refsOf(dex: Dex, text: string): Promise<Ref[]> {
   return found
 }
 
-/** Whether a project's folder is what somebody typed, as it is or from where they are, in whatever spelling. */
+/** True if the typed text names the project's folder, absolute or relative to the current folder, in any spelling. */
 function isNamed(dex: Dex, project: string, typed: string): boolean {
   const { platform } = dex.machine
   return isSamePath(project, typed, platform) || isSamePath(project, resolve(dex.cwd, typed), platform)
@@ -167,13 +168,13 @@ export async function setPrivate(dex: Dex, input: PrivateInput) {
   }
 }
 
-/** What is found and what was learned goes by the projects of conversations, and these may just have changed. */
+/** The index and the facts depend on the projects of conversations, which may just have changed. */
 async function followNow(dex: Dex, store: HistoryReader): Promise<void> {
   await (await dex.indexToWrite())?.follow(store)
-  if (dex.knows()) await learnInAnyCase(dex)
+  if (dex.knows()) await learnEvenIfBusy(dex)
 }
 
-/** The project of a folder that is there, also where no agent has worked yet. */
+/** The project of an existing folder, even if no agent has worked there yet. */
 function projectAt(dex: Dex, typed: string): string | undefined {
   const folder = resolve(dex.cwd, typed)
   return isFolder(folder) ? createProjectFinder(dex.machine.platform)(folder) : undefined
@@ -189,12 +190,12 @@ function noProject(path: string, known: string[]): string {
   return `There is no folder ${path}, and no project of that name is known. ${others}`
 }
 
-/** A file in dex's folder that may still contain what was deleted, and why. */
+/** A file in dex's folder that may still contain the deleted text, and the reason. */
 type StillThere = { file: string; why: string }
 
 /**
- * Deletes conversations from the histories that `dex backup --restore --replace` kept, and removes what a restore, an import or a
- * repair that was stopped left behind. Returns the files that it could not change.
+ * Deletes conversations from the histories that `dex restore --replace` kept, and removes the leftovers of an interrupted
+ * restore, import or repair. Returns the files that it could not change.
  */
 async function forgetInKept(
   home: Home,
@@ -204,7 +205,7 @@ async function forgetInKept(
   removeUnfinished(home)
   const still: StillThere[] = []
   for (const file of keptHistories(home.history)) {
-    if (isSameFile(home.history, file)) continue // a restore under way gives it this name too, and it was just changed
+    if (isSameFile(home.history, file)) continue // a restore that is running gives the history this name too, and it was just changed
     try {
       const store = openStore(file)
       await forgetIn(store, refs, copies, ownerOf).finally(() => store.close())
@@ -220,7 +221,7 @@ async function forgetIn(store: HistoryWriter, refs: Ref[], copies: boolean, owne
   await store.forget(there, ownerOf)
 }
 
-/** Whoever is at work on one of them holds the lock, and removes it. */
+/** A process that works on one of these files holds the lock and removes the file itself. */
 function removeUnfinished(home: Home): void {
   const lock = tryLock(home.lock)
   if (!lock) return
@@ -239,7 +240,7 @@ function whyNot(error: unknown): string {
   return short[error.code] ?? error.message
 }
 
-/** Databases in dex's folder that are none of its own: a backup that somebody put there, most likely. */
+/** Databases in dex's folder that dex did not create: most likely a backup. */
 function unknownDatabases(home: Home): StillThere[] {
   const own = [
     home.history,

@@ -40,7 +40,7 @@ export async function run(dex: Dex) {
   }
 }
 
-/** What the settings name is kept. With no embedder set, all is: it may be off in this project only. */
+/** Keeps the vectors of the configured model. Keeps all if no model is set: it may be off in this project only. */
 function dropUnused(
   dex: Dex,
   vectors: VectorIndex,

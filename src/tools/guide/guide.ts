@@ -12,9 +12,9 @@ export const guide = defineTool({
       object({
         tool: text(),
         use: text("When, and what to pass."),
-        typical_tokens: integer("What its answer usually takes; an estimate."),
+        typical_tokens: integer("The usual size of its answer; an estimate."),
       }),
-      "In the order in which they are best called.",
+      "In the best order to call them.",
     ),
     rules: listOf(text()),
     estimated_tokens: estimatedTokens,

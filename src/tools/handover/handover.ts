@@ -15,12 +15,11 @@ import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { headFields } from "../view-fields.ts"
 
-/** The agents that can be opened with a first prompt. */
 const OPENED = agents.filter(({ open }) => open !== undefined).map(({ source }) => source)
 
 const ref = text("The message that says it.")
 const cut = optional(flag("The text is longer; read_more has the call that shows all of it."))
-const said = object({ ref, kind: text(), question: optional(text()), text: text("Quoted."), cut })
+const quote = object({ ref, kind: text(), question: optional(text()), text: text("Quoted."), cut })
 
 const input = object({
   id: text("A ref, a unique prefix, a row number of the last listing, or current. With #12, as it was at message 12.", {
@@ -45,18 +44,18 @@ export const handover = defineTool({
   input,
   output: object({
     ...headFields,
-    goal: listOf(said, "task, and the requests that redirect it, oldest first."),
-    state: listOf(said, "last_words, summary (of a compaction), done (of the agent's own list)."),
-    decisions: listOf(said, "plan (approved), answer, refusal (of a tool), words (put as decisions are)."),
+    goal: listOf(quote, "task, and the requests that redirect it, oldest first."),
+    state: listOf(quote, "last_words, summary (of a compaction), done (of the agent's own list)."),
+    decisions: listOf(quote, "plan (approved), answer, refusal (of a tool), words (phrased as a decision)."),
     files: listOf(
       object({ ref, kind: choice(["edited", "read"]), path: text(), added: integer(), removed: integer() }),
-      "Edited, newest first; read, where none was edited.",
+      "Edited, newest first; read, if none was edited.",
     ),
     commands: listOf(
       object({
         ref,
         command: text(),
-        outcome: choice(["succeeded", "failed", "unknown"], "unknown: the end of a pipe, which hides it."),
+        outcome: choice(["succeeded", "failed", "unknown"], "unknown: a pipe hid it."),
         exit_status: optional(integer()),
         error: optional(text("The line that says why.")),
         later: optional(object({ ref: text(), outcome: text() }, "A similar command that did not fail.")),
@@ -73,14 +72,14 @@ export const handover = defineTool({
         branch: optional(text()),
       }),
     ),
-    open_ends: listOf(said, "request, call, question, todo, step, command."),
+    open_ends: listOf(quote, "request, call, question, todo, step, command."),
     read_more: listOf(text(), "The calls that continue."),
     left_out: mapOf(integer(), "Items of each section that did not fit."),
-    brief: text("All of it as Markdown: what another agent gets."),
+    brief: text("The complete brief as Markdown, as another agent gets it."),
     estimated_tokens: integer("Of the brief; an estimate."),
     command: optional(listOf(text(), "The agent's program and arguments; the brief is the last one after them.")),
     folder: optional(text("Where to run it.")),
-    note: optional(text("Why it is another folder than the conversation's.")),
+    note: optional(text("Why the folder is not the conversation's.")),
     problem: optional(text("Why the agent cannot be started.")),
   }),
   cli: { group: "Agents", common: true, positional: "id", example: "dex handover 2 --to codex" },

@@ -19,15 +19,15 @@ export async function run(dex: Dex, input: HandoverInput) {
   const messages = upTo(await store.messages(row.ref), number)
   const agent = (await agentNamed(dex, row.ref.source))?.name ?? row.ref.source
   const head = headFor(dex, row, agent, messages, number)
-  const told = briefText(briefOf(messages, rootsOf(row)), head, input.max_tokens)
-  if (told.text === undefined)
+  const result = briefText(briefOf(messages, rootsOf(row)), head, input.max_tokens)
+  if (result.text === undefined)
     throw new DexError(
       "budget",
-      `${input.max_tokens} tokens are too few: the smallest brief takes about ${told.needed}. Try --max-tokens ${Math.ceil((told.needed + 200) / 100) * 100}.`,
+      `${input.max_tokens} tokens are too few: the smallest brief takes about ${result.needed}. Try --max-tokens ${Math.ceil((result.needed + 200) / 100) * 100}.`,
     )
-  if (input.to === undefined) return { ...headOf(row), ...told.text }
+  if (input.to === undefined) return { ...headOf(row), ...result.text }
   const where = await folderToOpen(dex, row, input.here === true)
-  return { ...headOf(row), ...told.text, ...opening(where, input.to, told.text.brief, dex) }
+  return { ...headOf(row), ...result.text, ...opening(where, input.to, result.text.brief, dex) }
 }
 
 function upTo(messages: StoredMessage[], number: number | undefined): StoredMessage[] {
@@ -62,7 +62,7 @@ function headFor(
   }
 }
 
-/** Linux takes 128 kB in one argument, Windows 32,767 characters in the whole line. */
+/** Linux allows 128 kB in one argument, Windows 32,767 characters in the complete command line. */
 const LONGEST_BYTES = 100_000
 const LONGEST_ON_WINDOWS = 30_000
 

@@ -4,9 +4,9 @@ import { type HubClient, useHub } from "../../hub-client/client.ts"
 import type { Dex } from "../context.ts"
 
 const NOTHING_READ =
-  "Nothing of your team's was read. Try again later; `dex hub status` says whether the hub answers. Your own history needs no hub."
+  "Nothing of your team's was read. Try again later; `dex hub status` shows whether the hub answers. Your own history needs no hub."
 
-/** What the hub's tool of this name answers. */
+/** The answer of the hub's tool of this name. */
 export function askTeam<O>(dex: Dex, tool: string, { where: _, ...input }: { where?: string }): Promise<O> {
   return withTeam(dex, (hub) => hub.ask<O>(tool, input))
 }

@@ -4,12 +4,12 @@ import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
 const takenOutShape = listOf(
-  object({ what: text(), count: integer(), earlier: optional(flag("It was taken out when dex read it.")) }),
-  "What is not in it: dex finds many secrets, not all.",
+  object({ what: text(), count: integer(), earlier: optional(flag("It was removed when dex read it.")) }),
+  "What was removed. dex finds many secrets, not all.",
 )
 const summaryShape = object({
   project: text("The project's folder."),
-  key: text("What the hub calls it."),
+  key: text("Its name on the hub."),
   what: listOf(text()),
   visibility: text(),
   since: optional(text()),
@@ -20,8 +20,8 @@ const summaryShape = object({
 })
 
 const storedShape = object({
-  bytes: integer("What the hub keeps, unpacked."),
-  quota_bytes: integer("What it may be at most."),
+  bytes: integer("Size of what the hub stores, uncompressed."),
+  quota_bytes: integer("The largest size allowed."),
 })
 
 const input = object({
@@ -31,7 +31,9 @@ const input = object({
   ),
   token_stdin: optional(flag("login: read the token from standard input.")),
   paste: optional(flag("login: ask for a token or an invitation, also if the hub has an identity provider.")),
-  as: optional(text("share: what the hub calls the project. Without it: its git remote, as github.com/acme/api.")),
+  as: optional(
+    text("share: the project's name on the hub. Without it: its git remote, for example github.com/acme/api."),
+  ),
   with: optional(listOf(text(), "share: also send thinking or images.")),
   without: optional(listOf(text(), "share: do not send said, called or returned.")),
   since: optional(text("share: only conversations that began on this day or later.")),
@@ -41,14 +43,14 @@ const input = object({
   level: optional(
     choice(
       ["read", "write", "own", "none"] as const,
-      "grant: what the member may do: read, also push (the default), also decide who is let in, or nothing.",
+      "grant: what the member may do: read, also push (the default), also decide who gets access, or nothing.",
     ),
   ),
   preview: optional(flag("share: show exactly what would be sent, and send nothing.")),
   conversation: optional(text("share --preview: only this conversation.")),
   forget: optional(flag("unshare, hold: also delete on the hub what was sent. It cannot be sent again.")),
   off: optional(flag("hold: no longer hold it back.")),
-  quiet: optional(flag("push: print nothing, and do nothing until the next attempt is due.")),
+  quiet: optional(flag("push: print nothing, and do nothing if the next attempt is not due yet.")),
   yes: optional(flag("Do not ask.")),
 })
 export type HubInput = Infer<typeof input>
@@ -64,7 +66,7 @@ export const hub = defineTool({
     logged_in: optional(flag()),
     reachable: optional(flag("status: the hub answered just now.")),
     problem: optional(text("Why not everything was sent.")),
-    notices: optional(listOf(text(), "What an admin of the hub read of yours, with the reason.")),
+    notices: optional(listOf(text(), "Your conversations that an admin of the hub read, with the reason.")),
     stored: optional(object({ yours: optional(storedShape), team: optional(storedShape) })),
     shared: optional(
       listOf(
@@ -75,7 +77,7 @@ export const hub = defineTool({
           visibility: text(),
           since: optional(text()),
           sent: integer("Conversations that the hub has."),
-          refused: integer("Conversations that the hub did not take."),
+          refused: integer("Conversations that the hub rejected."),
           deleted: integer("Conversations that were deleted on the hub, and are not sent again."),
           paused: optional(text("Why nothing of it is sent now.")),
         }),
@@ -84,11 +86,11 @@ export const hub = defineTool({
     waiting: optional(integer("Changed conversations that the next push looks at.")),
     leaving: optional(integer("Conversations that the next push deletes on the hub.")),
     held: optional(listOf(text(), "Refs of conversations that are held back, with their subagents.")),
-    refused: optional(listOf(object({ id: text(), why: text() }), "Conversations that the hub did not take.")),
+    refused: optional(listOf(object({ id: text(), why: text() }), "Conversations that the hub rejected.")),
     quarantined: optional(
       listOf(
         object({ id: text(), at: text(), rules: listOf(text()) }),
-        "status: hidden on the hub from all others, since newer rules find what looks like a secret.",
+        "status: hidden from others on the hub, because newer rules found what looks like a secret.",
       ),
     ),
     receipts: optional(
@@ -97,10 +99,10 @@ export const hub = defineTool({
           at: text(),
           conversations: integer(),
           why: text("person, retention, admin or quarantine."),
-          by: optional(text("Who deleted it. Without: the hub, by a rule.")),
-          key_gone_at: optional(text("Since when the hub's files do not have its key either. Without: not yet.")),
+          by: optional(text("Who deleted it. Absent: the hub, by a rule.")),
+          key_gone_at: optional(text("When its key was deleted from the hub's files. Absent: not yet.")),
         }),
-        "status: what was deleted on the hub and was yours.",
+        "status: your conversations that were deleted on the hub.",
       ),
     ),
     tokens: optional(
@@ -129,7 +131,7 @@ export const hub = defineTool({
       object({
         member: text(),
         project: text(),
-        level: optional(text("What the member has now. Without: the request was denied.")),
+        level: optional(text("The member's level now. Absent: the request was denied.")),
       }),
     ),
     members: optional(
@@ -137,14 +139,14 @@ export const hub = defineTool({
         object({
           name: text(),
           level: text("read, write or own."),
-          group_level: optional(text("What a group of the identity provider gives of it.")),
+          group_level: optional(text("The level that comes from a group of the identity provider.")),
         }),
-        "members: who was granted the project.",
+        "members: who has access to the project.",
       ),
     ),
-    revoked: optional(integer("tokens revoke: the token that has ended.")),
+    revoked: optional(integer("tokens revoke: the token that was revoked.")),
     pushed_at: optional(text("When everything was sent last.")),
-    next_try_at: optional(text("When dex tries again by itself.")),
+    next_try_at: optional(text("When dex tries again automatically.")),
     summary: optional(summaryShape),
     preview: optional(
       object({
@@ -158,7 +160,9 @@ export const hub = defineTool({
             taken_out: takenOutShape,
             left_out: mapOf(integer(), "Parts and effects that stay here, by kind."),
             head: optional(text("The conversation without its messages, exactly as it is sent.")),
-            lines: optional(text("Its messages, one JSON object a line: the bytes that are sent, before compression.")),
+            lines: optional(
+              text("Its messages, one JSON object per line: the bytes that are sent, before compression."),
+            ),
           }),
         ),
         bytes: integer(),
@@ -190,11 +194,11 @@ export const hub = defineTool({
       "dex hub login ADDRESS": "Log in, in a browser or with a token",
       "dex hub share": "Share this project; asks first",
       "dex hub share --preview": "Show what would be sent",
-      "dex hub hold 3": "Keep one conversation back",
-      "dex hub requests": "List who asks to share your projects; approve NAME lets one in",
-      "dex hub grant bob": "Give somebody this project",
-      "dex hub members": "List who has this project",
-      "dex hub tokens": "List your tokens; revoke ID ends one",
+      "dex hub hold 3": "Never send one conversation",
+      "dex hub requests": "List who asks to share your projects; approve NAME gives access",
+      "dex hub grant bob": "Give someone access to this project",
+      "dex hub members": "List who has access to this project",
+      "dex hub tokens": "List your tokens; revoke ID revokes one",
       "dex hub unshare --forget": "Stop, and delete what was sent",
     },
   },

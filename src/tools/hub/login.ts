@@ -14,10 +14,13 @@ export type LoggedIn = {
   no_longer_shared: string[]
 }
 
-/** What the codes begin with that make a token, once. */
+/** Invitation codes begin with this. Each creates a token, once. */
 const INVITATION = "dexi_"
 
-/** `typed` is a token or an invitation. Asks the hub who the token belongs to, and keeps both. What was agreed to for one hub is not agreed to for another. */
+/**
+ * Logs in with a token or an invitation. Asks the hub whom the token belongs to, and saves both. Consent for one hub does not
+ * apply to another.
+ */
 export async function logIn(home: Pick<Home, "dir">, where: string, typed: string): Promise<LoggedIn> {
   const address = hubAddress(where)
   if (!isKey(typed))
@@ -43,22 +46,22 @@ export async function logIn(home: Pick<Home, "dir">, where: string, typed: strin
 
 export type DeviceLoginOptions = {
   signal: AbortSignal
-  /** Told what the person has to do now. */
+  /** Called with what the person has to do now. */
   show(begun: DeviceLogin): void
-  /** Resolves after so many milliseconds, or rejects when the signal says so. */
+  /** Resolves after this many milliseconds, or rejects when the signal aborts. */
   wait(ms: number, signal: AbortSignal): Promise<unknown>
 }
 
-/** RFC 8628: what `slow_down` adds to the interval. */
+/** RFC 8628: the seconds that `slow_down` adds to the interval. */
 const SLOWER_SECONDS = 5
 const SHORTEST_SECONDS = 1
 
-/** How one can log in to the hub at this address. */
+/** The ways to log in to the hub at this address. */
 export async function loginMethods(where: string): Promise<string[]> {
   return useHub(once(where), (hub) => hub.loginMethods())
 }
 
-/** The token that the hub makes once the person agreed on their identity provider's page. Throws where they did not. */
+/** The token that the hub creates after the person agreed on their identity provider's page. Throws if they did not. */
 export async function deviceLogin(where: string, { signal, show, wait }: DeviceLoginOptions): Promise<string> {
   return useHub({ ...once(where), signal }, async (hub) => {
     const begun = await hub.beginDeviceLogin()
@@ -77,7 +80,7 @@ export async function deviceLogin(where: string, { signal, show, wait }: DeviceL
   })
 }
 
-/** A hub that cannot answer now may the next time. */
+/** A hub that cannot answer now may answer the next time. */
 function lookAgain(error: unknown): { state: "slow_down" } {
   if (isHubError(error) && ["offline", "busy", "failed"].includes(error.trouble)) return { state: "slow_down" }
   throw error

@@ -3,8 +3,8 @@ import type { Dex } from "../context.ts"
 import { pushedOf } from "./sharing.ts"
 
 /**
- * For who shares something: starts `dex hub push` as a process of its own, which goes on when this one has ended, unless it
- * is too early to try again. Whoever synced does not wait for it. Never throws.
+ * Starts `dex hub push` as a separate process that continues after this one ends, unless it is too early to try again. The caller
+ * does not wait for it. Never throws.
  */
 export function pushBehind(dex: Pick<Dex, "home" | "machine" | "now">): boolean {
   const [script] = process.argv.slice(1)
@@ -18,6 +18,6 @@ export function pushBehind(dex: Pick<Dex, "home" | "machine" | "now">): boolean 
     startDetached([script, "hub", "push", "--quiet"], { cwd: dex.home.dir, env: dex.machine.env })
     return true
   } catch {
-    return false // `dex hub status` says what is wrong
+    return false // `dex hub status` shows the problem
   }
 }

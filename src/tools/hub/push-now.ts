@@ -16,15 +16,15 @@ export type PushOutcome = PushReport & { busy: boolean }
 const NOTHING: PushOutcome = { busy: false, sent: 0, removed: 0, refused: 0, chunks: 0, bytes: 0, complete: true }
 
 /**
- * Sends what is shared and was not acknowledged. `byItself`: nobody asked, so a hub that could not be reached is left
- * alone until the next attempt is due, and is not waited for. Throws a DexError where it could not be done.
+ * Sends what is shared and was not acknowledged. With `byItself` (nobody requested the push), a hub that could not be reached is
+ * not contacted until the next attempt is due, and dex does not wait for it. Throws a DexError if the push fails.
  */
 export async function pushNow(dex: Dex, how: { byItself?: boolean; maxMs?: number } = {}): Promise<PushOutcome> {
   const choices = readHub(dex.home)
   const { address, token } = choices
   if (address === undefined) throw new DexError("no_hub", "No hub is set up. Log in first: dex hub login ADDRESS")
   if (token === undefined) throw new DexError("no_hub", `You are logged out. Log in again: dex hub login ${address}`)
-  // Asked anew all the time: what is unshared meanwhile stays here.
+  // Read again each time, so that a project unshared meanwhile is no longer sent.
   const agreedNow = () => {
     const now = readHub(dex.home)
     return now.address === address && now.token === token ? now : { ...now, consents: [] }
@@ -82,15 +82,15 @@ export async function pushNow(dex: Dex, how: { byItself?: boolean; maxMs?: numbe
   }
 }
 
-/** What people read of it. */
-export function pushedShape({ busy, sent, removed, refused, bytes, complete }: PushOutcome) {
+/** The fields for the output. */
+export function pushFields({ busy, sent, removed, refused, bytes, complete }: PushOutcome) {
   return { busy, sent, removed, refused, bytes, complete }
 }
 
-/** Sends now; where the hub cannot be asked, says why, since the next push does it. */
-export async function pushedOrWhyNot(dex: Dex): Promise<{ pushed?: ReturnType<typeof pushedShape>; problem?: string }> {
+/** Sends now. If the hub cannot be reached, returns the reason, because the next push will do it. */
+export async function tryPush(dex: Dex): Promise<{ pushed?: ReturnType<typeof pushFields>; problem?: string }> {
   try {
-    return { pushed: pushedShape(await pushNow(dex)) }
+    return { pushed: pushFields(await pushNow(dex)) }
   } catch (error) {
     if (isHubError(error) || (isDexError(error) && error.code === "no_hub")) return { problem: error.message }
     throw error

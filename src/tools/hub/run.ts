@@ -17,7 +17,7 @@ import type { PushState } from "../../store/hub/pushed.ts"
 import type { Dex } from "../context.ts"
 import { resolveRef } from "../resolve.ts"
 import type { HubInput } from "./hub.ts"
-import { pushedOrWhyNot, pushedShape, pushNow } from "./push-now.ts"
+import { pushFields, pushNow, tryPush } from "./push-now.ts"
 import { shareProject, unshareProject } from "./share-project.ts"
 import { isAllowed, pushedOf, sharingOf } from "./sharing.ts"
 
@@ -54,7 +54,7 @@ export async function run(dex: Dex, input: HubInput) {
 
 async function push(dex: Dex, { quiet }: HubInput) {
   try {
-    return { pushed: pushedShape(await pushNow(dex, quiet ? { byItself: true } : {})) }
+    return { pushed: pushFields(await pushNow(dex, quiet ? { byItself: true } : {})) }
   } catch (error) {
     if (quiet && isDexError(error)) return { problem: error.message }
     throw error
@@ -71,7 +71,7 @@ async function tokens(dex: Dex, [verb, id = "", ...more]: string[]) {
   })
 }
 
-/** Keeps one conversation here, with its subagents. */
+/** Holds back one conversation with its subagents, releases it, or lists what is held. */
 async function hold(dex: Dex, typed: string | undefined, { off, forget }: HubInput) {
   const pushed = pushedOf(dex)
   try {
@@ -89,7 +89,7 @@ async function hold(dex: Dex, typed: string | undefined, { off, forget }: HubInp
     const held = refs.map(formatRef)
     if (!forget || sent.length === 0) return { held, on_hub: sent.length }
     for (const one of sent) pushed.put({ ...one, state: "leaving", at: dex.now() })
-    return { held, on_hub: sent.length, ...(await pushedOrWhyNot(dex)) }
+    return { held, on_hub: sent.length, ...(await tryPush(dex)) }
   } finally {
     pushed.close()
   }
@@ -101,9 +101,9 @@ function logOut(dex: Dex) {
   return { logged_out: token !== undefined, address: choices.address }
 }
 
-// Who is let into a project on the hub: what its owners do.
+// Access to a project on the hub, which its owners manage.
 
-/** What is decided with `dex hub requests approve bob`, or all that waits. */
+/** Approves or denies a request, or lists all requests. */
 export function requests(dex: Dex, words: string[]) {
   const [verb, name, project, ...more] = words
   if (verb === undefined) return withHub(dex, async (hub) => ({ requests: await hub.requests() }))
@@ -126,7 +126,7 @@ export function members(dex: Dex, [project, ...more]: string[]) {
   return withHub(dex, async (hub) => ({ members: await hub.members(project ?? (await keyNeeded(dex))) }))
 }
 
-/** Asks as the person who is logged in. */
+/** Contacts the hub as the person who is logged in. */
 export async function withHub<T>(dex: Dex, work: (hub: HubClient) => Promise<T>): Promise<T> {
   const { address, token } = readHub(dex.home)
   if (address === undefined || token === undefined)
@@ -134,7 +134,7 @@ export async function withHub<T>(dex: Dex, work: (hub: HubClient) => Promise<T>)
   return useHub({ address, token, otherwise: "Nothing was changed." }, work)
 }
 
-/** Somebody usually asks for one project. For several, it is the one of this folder. */
+/** A person usually asks for one project. If there are several, the one of the current folder. */
 async function onlyRequestOf(hub: HubClient, name: string, here: () => Promise<string | undefined>): Promise<string> {
   const keys = (await hub.requests()).filter(({ member }) => member === name).map(({ project }) => project)
   if (keys.length === 1) return keys[0]!
@@ -148,7 +148,7 @@ async function onlyRequestOf(hub: HubClient, name: string, here: () => Promise<s
   )
 }
 
-/** What the hub calls the project of this folder. */
+/** The name of the current project on the hub. */
 async function keyHere(dex: Dex): Promise<string | undefined> {
   const shared = consentFor(readHub(dex.home), dex.project, dex.machine.platform)
   return shared?.key ?? (await keyOfProject(dex.project))
@@ -167,7 +167,7 @@ const MOST_NAMED = 20
 const MOST_LOOKED_AT = 2_000
 const ANSWERS_WITHIN_MS = 3_000
 
-/** What is shared with whom, how far it got, and what stays here. Asks the hub, and waits a moment at the most. */
+/** What is shared with whom, how much was sent, and what stays here. Asks the hub and waits only briefly. */
 async function hubStatus(dex: Dex) {
   const choices = readHub(dex.home)
   const { address, token, tenant, member, consents } = choices
@@ -182,14 +182,14 @@ async function hubStatus(dex: Dex) {
     )
     const { problem, succeeded_at, retry_at } = pushed.health()
     const reached = token === undefined ? undefined : await reach(address, token)
-    const said = reached?.problem ?? problem
+    const shownProblem = reached?.problem ?? problem
     return {
       address,
       tenant,
       member,
       logged_in: token !== undefined,
       reachable: reached && reached.problem === undefined,
-      problem: said,
+      problem: shownProblem,
       notices: reached?.notices?.length ? reached.notices : undefined,
       requests_waiting: reached?.requests || undefined,
       stored: reached?.stored,
@@ -224,7 +224,7 @@ async function hubStatus(dex: Dex) {
   }
 }
 
-/** How many of the next changes in the feed are shared. More than a few thousand are not counted. */
+/** The number of shared conversations among the next changes in the feed. Counts at most a few thousand. */
 async function waiting(parts: Sharing): Promise<number> {
   const page = await parts.store.changes(await feedToken(parts), MOST_LOOKED_AT)
   let count = 0
@@ -263,7 +263,7 @@ async function reach(address: string, token: string): Promise<Reached> {
   }
 }
 
-/** A newer hub may send notices that this dex does not know: they are left out. */
+/** A newer hub may send notices that this dex does not know; they are left out. */
 function noticeLine({ type, by, ref, at, reason }: WireNotice): string[] {
   if (type !== "break_glass") return []
   return [`${by} was given ${ref} to read on ${at.slice(0, 10)}, as an admin. The reason: ${reason}`]

@@ -16,10 +16,10 @@ import type { Dex } from "../context.ts"
 import { conversationOf } from "../fields.ts"
 import { folderNamed, projectNamed, resolveRef } from "../resolve.ts"
 import type { HubInput } from "./hub.ts"
-import { pushedOrWhyNot } from "./push-now.ts"
+import { tryPush } from "./push-now.ts"
 import { isAllowed, pushedOf, type SharingParts, sharingOf } from "./sharing.ts"
 
-/** What a preview shows at the most; all of it is counted. */
+/** A preview shows at most this many bytes; everything is counted. */
 const MOST_PREVIEWED = 4 << 20
 
 export async function shareProject(dex: Dex, named: string | undefined, input: HubInput) {
@@ -49,13 +49,13 @@ export async function shareProject(dex: Dex, named: string | undefined, input: H
     if (!input.yes) return { address, summary, asked: true }
     await agree(choices, consent)
     writeHub(dex.home, withConsent(readHub(dex.home), project, consent, platform))
-    return { address, summary, ...(await pushedOrWhyNot(dex)) }
+    return { address, summary, ...(await tryPush(dex)) }
   } finally {
     pushed.close()
   }
 }
 
-/** Also one whose folder is gone: what was said in it is in the history. */
+/** Accepts a project whose folder is gone, because its conversations are in the history. */
 async function projectToShare(dex: Dex, named: string): Promise<string> {
   const folder = folderNamed(dex, named)
   if (isFolder(folder)) return projectNamed(dex, named)
@@ -68,12 +68,12 @@ function loggedIn({ address, token }: HubChoices): { address: string; token: str
   throw new DexError("no_hub", `You are not logged in to a hub. Log in first: dex hub login ${address ?? "ADDRESS"}`)
 }
 
-/** The hub hears of it first: it says whether the member may. */
+/** The hub is asked first: it decides whether the member may share. */
 async function agree(choices: HubChoices, { key, what }: Consent): Promise<void> {
   await useHub(loggedIn(choices), (hub) => hub.consent(key, what))
 }
 
-/** What never leaves, whatever is said. */
+/** Throws for projects that are never sent. */
 async function refuseUnshareable(dex: Dex, project: string): Promise<void> {
   const { platform, home } = dex.machine
   if (isSamePath(project, home, platform) || isSamePath(project, dex.home.dir, platform))
@@ -117,7 +117,7 @@ function whatOf(before: readonly string[], { with: more = [], without = [] }: Hu
   if (unknown !== undefined)
     throw new DexError("usage", `There is no "${unknown}" to share. There are ${SHAREABLE.join(", ")}.`)
   const what = SHAREABLE.filter((name) => (before.includes(name) || more.includes(name)) && !without.includes(name))
-  if (what.length === 0) throw new DexError("usage", "Nothing is left to share. Leave out less.")
+  if (what.length === 0) throw new DexError("usage", "Nothing is left to share. Use --without for less.")
   return what
 }
 
@@ -140,7 +140,7 @@ async function rowsOf(store: HistoryReader, project: string): Promise<Conversati
   return (await store.list({ in_project: project, inside: project, kinds, limit: 1_000_000, offset: 0 })).rows
 }
 
-/** The very bytes, and what is not in them. */
+/** The exact bytes that would be sent, and what was removed from them. */
 async function previewOf(
   dex: Dex,
   parts: SharingParts,
@@ -186,7 +186,7 @@ async function previewOf(
     taken_out: addedUp(conversations.map(({ taken_out }) => taken_out)),
     truncated:
       hidden > 0
-        ? `${hidden} conversations are counted, and their text is not shown. See one of them: dex hub share --preview --conversation REF`
+        ? `${hidden} conversations are counted, but their text is not shown. To see one of them: dex hub share --preview --conversation REF`
         : undefined,
   }
 }
@@ -196,7 +196,10 @@ async function oneOf(dex: Dex, leaving: ConversationRow[], typed: string): Promi
   const name = formatRef(row.ref)
   const found = leaving.filter(({ ref }) => formatRef(ref) === name)
   if (found.length === 0)
-    throw new DexError("not_shared", `${name} would not be sent: it is of another project, held back or older.`)
+    throw new DexError(
+      "not_shared",
+      `${name} would not be sent: it belongs to another project, is held back or is too old.`,
+    )
   return found
 }
 
@@ -224,12 +227,12 @@ export async function unshareProject(dex: Dex, named: string | undefined, input:
       if (!row?.project || isSamePath(row.project, consent.project, platform)) sent.push(one)
     }
     if (input.forget && !input.yes) return { unshared: consent.project, on_hub: sent.length, asked: true }
-    // Here first: whatever the hub answers, nothing more is sent.
+    // Saved here first: whatever the hub answers, nothing more is sent.
     const left = withConsent(choices, consent.project, undefined, platform)
     writeHub(dex.home, left)
     if (!left.consents.some(({ key }) => key === consent.key)) pushed.withdraw(consent.key, dex.now())
     if (input.forget) for (const one of sent) pushed.put({ ...one, state: "leaving", at: dex.now() })
-    return { unshared: consent.project, on_hub: sent.length, ...(await pushedOrWhyNot(dex)) }
+    return { unshared: consent.project, on_hub: sent.length, ...(await tryPush(dex)) }
   } finally {
     pushed.close()
   }

@@ -11,7 +11,7 @@ import type { ConversationRow } from "../../store/history/store.ts"
 import { openPushed, type Pushed } from "../../store/hub/pushed.ts"
 import type { Dex } from "../context.ts"
 
-// What sharing needs of a running dex: everything but the hub itself.
+// Everything that sharing needs from a running dex, except the hub.
 
 export type SharingParts = Omit<PushParts, "hub" | "as">
 
@@ -30,7 +30,7 @@ export async function sharingOf(dex: Dex, choices: () => HubChoices, pushed: Pus
   }
 }
 
-/** A project's own file can say no, and never yes. */
+/** A project's own file can forbid sharing, but never allow it. */
 export function isAllowed(dex: Dex, project: string): boolean {
   return loadSettings({ file: dex.home.config, env: dex.machine.env, project }).settings["hub.share"]
 }
@@ -58,7 +58,7 @@ function rulesOf(dex: Dex, projectFolders: (project: string) => Promise<string[]
       )
     return { what: consent.what as Shareable[], folders, home, platform, places: places.get(key)! }
 
-    /** The project's checkout in another folder; of one that is gone, what the conversation began in. */
+    /** The project's checkout in another folder. If that is gone, the folder in which the conversation began. */
     function worktreeOf(cwd: string, isFirst: boolean): string | undefined {
       if (isSamePath(projectOf(cwd), consent.project, platform)) return checkoutAt(cwd)?.root
       return isFirst && lookAt(cwd) === undefined ? cwd : undefined

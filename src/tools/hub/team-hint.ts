@@ -1,12 +1,12 @@
 import { readHub } from "../../config/hub.ts"
 import type { Dex } from "../context.ts"
 
-/** The next step of who found nothing here and has a hub. Never throws. */
+/** A hint for someone who found nothing here and is logged in to a hub. Never throws. */
 export function teamHint(dex: Pick<Dex, "home" | "caller">): string[] {
   try {
     if (readHub(dex.home).token === undefined) return []
     return [`Your team's hub may know more: ${dex.caller === undefined ? "add --team" : 'ask with where: "team"'}.`]
   } catch {
-    return [] // `dex hub status` says what is wrong with the file
+    return [] // `dex hub status` shows what is wrong with the file
   }
 }

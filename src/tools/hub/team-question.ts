@@ -6,13 +6,13 @@ import type { LineWorker } from "../../store/knowledge/lines.ts"
 import type { Dex } from "../context.ts"
 
 /**
- * What a laptop asks of a team's history beside its tools, to make an answer of its own. Answered on the hub, for one person.
- * Every conversation in an answer is named as `id`: so the audit log knows who read what.
+ * A question that a laptop asks about a team's history, in addition to the tools, to make an answer of its own. The hub answers
+ * it for one person. Every conversation in an answer is named as `id`, so that the audit log records who read what.
  */
 export type TeamQuestionKind<I extends Schema = Schema, O = unknown> = {
   name: string
   input: I
-  /** `lines`: those that the person may know of. */
+  /** `lines`: the rows that the person may see. */
   run(dex: Dex, input: Infer<I>, lines: () => Promise<LineRows>): Promise<O>
 }
 
@@ -23,7 +23,7 @@ const linesInput = object({
   sessions: listOf(text()),
 })
 
-/** Which of a team's conversations have a say in who wrote lines of these commits. */
+/** Finds the team's conversations that may have written lines of these commits. */
 export const linesQuestion: TeamQuestionKind<typeof linesInput, SentLines> = {
   name: "lines",
   input: linesInput,
@@ -31,7 +31,7 @@ export const linesQuestion: TeamQuestionKind<typeof linesInput, SentLines> = {
     linesAbout(await lines(), question, (workers) => readableTitles(dex, question.project, workers)),
 }
 
-/** Each is read as the one who asks: what was derived says nothing of who may read it. */
+/** Reads each conversation with the rights of the person who asks, because derived data does not say who may read it. */
 async function readableTitles(
   dex: Dex,
   project: string,

@@ -42,13 +42,13 @@ export const list = defineTool({
     conversations: listOf(
       object({
         ...conversationFields,
-        lines_added: integer("Lines its edits added, as far as the agent recorded them."),
+        lines_added: integer("Lines that its edits added, if the agent recorded them."),
         lines_removed: integer(),
         files: integer("Files it edited."),
         commits: integer("Commits it made."),
       }),
     ),
-    collections: optional(listOf(collectionShape, "In docs, when no collection is named.")),
+    collections: optional(listOf(collectionShape, "In docs, if no collection is named.")),
     total: integer(),
     kinds: optional(mapOf(integer(), "With all: the total by who ran them.")),
     left_out: mapOf(integer(), "Conversations of other kinds that match too; all shows them."),

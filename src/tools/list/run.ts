@@ -39,7 +39,7 @@ export async function run(dex: Dex, input: ListInput) {
       kinds,
       left_out,
       next_offset: next < total && conversations.length > 0 ? next : undefined,
-      continue_with: kept < conversations.length ? goOn(input, next) : undefined,
+      continue_with: kept < conversations.length ? continueCall(input, next) : undefined,
       note,
     }
   }
@@ -48,13 +48,12 @@ export async function run(dex: Dex, input: ListInput) {
   return fit.answer
 }
 
-/** How many of each kind these are. */
 async function kindsOf(store: HistoryReader, filter: ListFilter): Promise<Record<string, number>> {
   const { total, left_out } = await store.list({ ...filter, kinds: ["person"], limit: 0, offset: 0 })
   return { ...(total > 0 && { person: total }), ...left_out }
 }
 
-/** Why filters leave nothing. */
+/** A note that explains why the filters leave nothing. */
 async function nothingNote(dex: Dex, store: HistoryReader, input: ListInput): Promise<string | undefined> {
   const { project, source, from, to, file } = input
   const unknown = project === undefined ? undefined : await unknownProject(store, project, dex.project)
@@ -78,7 +77,7 @@ async function listCollections(dex: Dex, input: ListInput) {
   return fit.answer
 }
 
-function goOn({ all, in: _, offset: __, max_tokens, ...input }: ListInput, next: number): string {
+function continueCall({ all, in: _, offset: __, max_tokens, ...input }: ListInput, next: number): string {
   const call = commandLine("list", [], { ...input, offset: next, "max-tokens": max_tokens })
   return all ? `${call} --all` : call
 }

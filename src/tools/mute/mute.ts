@@ -2,7 +2,7 @@ import { choice, flag, type Infer, listOf, object, optional, text } from "../../
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
-// No agent silences what others are told: only a person does.
+// Only a person can mute suggestions, never an agent.
 
 const input = object({
   what: optional(
@@ -20,7 +20,7 @@ export const mute = defineTool({
   summary: "Turn off suggestions by kind or project",
   input,
   output: object({
-    changed: optional(flag("Absent if nothing was asked for.")),
+    changed: optional(flag("Absent if nothing was requested.")),
     name: optional(text()),
     mutes: listOf(object({ type: choice(["kind", "project"]), name: text(), since: text() })),
   }),

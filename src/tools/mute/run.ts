@@ -35,7 +35,7 @@ async function meant(dex: Dex, suggestions: Suggestions, what: string): Promise<
   if (kind) return { type: "kind", name: kind }
   const folder = folderNamed(dex, what)
   if (isFolder(folder)) return { type: "project", name: createProjectFinder()(folder) }
-  // One that is known may be gone since.
+  // A known project's folder may be gone.
   const known = dex.hasHistory() ? (await (await dex.store()).projects()).map(({ path }) => path) : []
   const muted = suggestions.mutes().flatMap(({ type, name }) => (type === "project" ? [name] : []))
   if ([...known, ...muted].includes(folder)) return { type: "project", name: folder }

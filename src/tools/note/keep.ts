@@ -7,11 +7,11 @@ import { formatRef, type Ref } from "../../core/ref.ts"
 import { redactText } from "../../redact/redact.ts"
 import type { Dex } from "../context.ts"
 
-// How a note gets to the disk: one line for each wording and each confirmation.
+// A note's file has one line for each wording and each confirmation.
 
 export type NoteLine = {
   text: string
-  /** Absent: the person. */
+  /** Absent if the person wrote it. */
   agent?: string
   project: string
   file?: string
@@ -20,7 +20,7 @@ export type NoteLine = {
 
 const MOST_TRIES = 100
 
-/** Named by when it was written; a second one of the same millisecond gets a number. */
+/** The file is named by the time of writing; a second one in the same millisecond gets a number. */
 export function keepNote(dex: Dex, note: NoteLine): Ref {
   const folder = notesFolder(dex.home.dir)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -44,7 +44,7 @@ export function confirmNote(dex: Dex, ref: Ref): void {
   appendFileSync(fileOf(dex, ref), lineOf(dex, { type: "confirm" }))
 }
 
-/** A history that was restored elsewhere has the note, and not its file. */
+/** Throws if the file is missing: a history that was restored on another machine has the note, but not its file. */
 function fileOf(dex: Dex, ref: Ref): string {
   const file = join(notesFolder(dex.home.dir), noteFileOf(ref.id))
   if (existsSync(file)) return file

@@ -6,7 +6,7 @@ const input = object({
   words: withDefault(listOf(text(), "The note. None: list."), []),
   file: optional(text("Its file.")),
   project: optional(text("The folder of the project, if it is not the current one.")),
-  rejects: optional(text("The ref or row of a decision that no longer stands.")),
+  rejects: optional(text("The ref or row of a decision that is no longer valid.")),
   all: withDefault(flag("List the notes of all projects, not only of this one."), false),
   limit: withDefault(integer("Most to show.", { minimum: 1, maximum: 200 }), 20),
 })

@@ -82,7 +82,7 @@ async function listNotes(dex: Dex, input: NoteInput) {
   return { done: "listed" as const, notes, total }
 }
 
-/** Only the notes: what the agents wrote meanwhile is for `dex sync`. A server reads what is new before each call. */
+/** Reads only the notes; `dex sync` reads the agents' new conversations. A server reads new data before each call anyway. */
 async function readNotes(dex: Dex): Promise<void> {
   if (dex.caller !== undefined) return
   const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
@@ -101,7 +101,7 @@ async function noteNamed(dex: Dex, typed: string) {
   return { row, ref: row.ref, project: row.project, found }
 }
 
-/** The message that states it, and the project where it would stand. */
+/** The message that states the decision, and its project. */
 async function decisionNamed(dex: Dex, typed: string): Promise<{ ref: string; project: string }> {
   const named = listedRef(dex, typed) ?? typed
   if (/^git:[0-9a-f]{4,64}$/.test(named)) return { ref: named, project: dex.project }
@@ -114,7 +114,7 @@ async function decisionNamed(dex: Dex, typed: string): Promise<{ ref: string; pr
   return { ref: formatRef({ ...row.ref, number }), project: row.project ?? dex.project }
 }
 
-/** The agent that writes: it asks over MCP, or the shell is its own. Undefined: the person. */
+/** The agent that writes: the caller over MCP, or the agent that owns the shell. Undefined if it is the person. */
 function writer(dex: Dex): string | undefined {
   return dex.caller ?? agents.find(({ session }) => session && dex.machine.env[session.variable])?.name
 }

@@ -17,7 +17,7 @@ export const resume = defineTool({
     title: text(),
     command: listOf(text(), "The program and its arguments."),
     folder: optional(text("Where to run it.")),
-    note: optional(text("Why it is another folder than the conversation's.")),
+    note: optional(text("Why the folder is not the conversation's.")),
     problem: optional(text("Why it cannot be opened.")),
   }),
   cli: { group: "Find", common: true, positional: "id", example: "dex resume 2" },

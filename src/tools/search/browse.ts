@@ -6,18 +6,18 @@ import type { Dex } from "../context.ts"
 import { conversationOf, dateRange } from "../fields.ts"
 import { otherKinds } from "../kinds.ts"
 
-/** What a listing can go by. A tool and a role are of messages, and those are found by words. */
+/** The filters that a listing supports. Tool and role belong to messages, which are found by words. */
 const LISTS_BY: readonly string[] = ["project", "source", "file", "from", "to", "model"]
 
 const MOST_FILES = 3
 
-/** Whether it can be answered without words: filters are there, and each of them says something of a conversation. */
+/** True if the search needs no words: there are filters, and a listing supports each of them. */
 export function canBrowse(filters: QueryFilters): boolean {
   const names = Object.keys(filters)
   return names.length > 0 && names.every((name) => LISTS_BY.includes(name))
 }
 
-/** A search without words: the conversations that the filters leave, newest first, as `dex list` shows them. */
+/** A search without words: the conversations that match the filters, newest first, as `dex list` shows them. */
 export async function browse(dex: Dex, filters: QueryFilters, { limit, offset }: { limit: number; offset: number }) {
   const store = await dex.store()
   const { project, source, file, model, from, to } = filters

@@ -8,10 +8,10 @@ import type { HistoryReader } from "../../store/history/store.ts"
 import type { SearchIndex } from "../../store/index/search-index.ts"
 import { unknownProject } from "../unknown-project.ts"
 
-/** Who finds no more messages than this may have meant something else. */
+/** With no more messages than this, the person may have meant something else. */
 const FEW = 10
 
-/** Words that occur nowhere are replaced by those that were meant; whoever makes no mistake pays nothing for it. */
+/** Replaces words that occur nowhere with similar words that do. Costs nothing if the query has no mistake. */
 export async function searchForgiving(store: HistoryReader, index: SearchIndex | undefined, input: SearchInput) {
   const found = await searchHistory(store, index, input)
   if (!index || found.mode === "scan") return { found }
@@ -23,7 +23,7 @@ export async function searchForgiving(store: HistoryReader, index: SearchIndex |
       : { found: { ...found, ...leftOut(index) } }
   } catch (error) {
     if (!isDexError(error) || error.code !== "index_damaged") throw error
-    return { found } // it stands; the next sync builds the index again
+    return { found } // the result is valid; the next sync rebuilds the index
   }
 }
 
@@ -35,11 +35,11 @@ async function meantBy(store: HistoryReader, index: SearchIndex, { query, inside
 
 async function isEnough(index: SearchIndex, { hits, matched, total }: SearchOutcome, query: Query): Promise<boolean> {
   if (hits.length === 0 || matched === "some") return false
-  return total > FEW || !(await goesOn(index, query))
+  return total > FEW || !(await isPrefix(index, query))
 }
 
-/** Whether there are words that start with the last one. */
-async function goesOn(index: SearchIndex, { words }: Query): Promise<boolean> {
+/** True if other words start with the last one. */
+async function isPrefix(index: SearchIndex, { words }: Query): Promise<boolean> {
   const last = words.at(-1) ?? ""
   return last !== "" && (await index.words(last)).some(({ word }) => word !== last)
 }
@@ -52,7 +52,7 @@ export function replacedNote({ typed, by, why }: Replaced): string {
   return `No message contains "${typed}". Showing results for ${first}.${also}`
 }
 
-/** Where filters leave nothing: how much there is without each of them. */
+/** If the filters leave nothing: the number of matches without each of them. */
 export async function withoutFilterNotes(
   store: HistoryReader,
   index: SearchIndex | undefined,

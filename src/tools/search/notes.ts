@@ -6,7 +6,7 @@ import type { SearchOutcome } from "../../search/search.ts"
 
 const STALE_MS = 3 * DAY_MS
 
-/** What is hidden, incomplete or degraded in an answer, and what would change it. */
+/** Notes on what is hidden, incomplete or degraded in an answer, and how to change that. */
 export function notesOn(
   outcome: SearchOutcome,
   query: Query,
@@ -48,18 +48,18 @@ export function notesOn(
   if (common.length > 0) notes.push(`Very common words only affect the order: ${common.join(", ")}.`)
   if (plan?.newest !== undefined)
     notes.push(
-      `These words are so common that only the newest ${grouped(plan.newest)} messages were looked at. Add a rarer word to search everything.`,
+      `These words are so common that only the newest ${grouped(plan.newest)} messages were searched. Add a rarer word to search everything.`,
     )
   return notes
 }
 
-/** For the person alone. */
+/** Only for the person. */
 export function privateNote({ hidden_private }: SearchOutcome): string[] {
   if (hidden_private === 0) return []
   return [`${many(hidden_private, "match", "matches")} in private projects, not shown.`]
 }
 
-/** For a person whose answer lacks what some of a hub's search shards have. */
+/** For an answer that lacks the results of some of a hub's search shards. */
 export function shardsNote({ searched, of }: NonNullable<SearchOutcome["shards"]>): string {
   return `Searched ${searched} of ${of} shards; the others did not answer. Try again in a moment.`
 }

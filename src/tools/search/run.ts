@@ -20,7 +20,7 @@ import { knownCollections } from "../docs/collections.ts"
 import { conversationOf, dateRange } from "../fields.ts"
 import { conversationsAmong } from "../kinds.ts"
 import { resolveSession } from "../resolve.ts"
-import { type NamedSource, namedSources, sourcesMeant } from "../source-named.ts"
+import { matchingSources, type NamedSource, namedSources } from "../source-named.ts"
 import { historyNote } from "../unread.ts"
 import { originsText } from "../view.ts"
 import { browse, canBrowse } from "./browse.ts"
@@ -28,17 +28,20 @@ import { replacedNote, searchForgiving, withoutFilterNotes } from "./forgiving.t
 import { notesOn, privateNote } from "./notes.ts"
 import type { SearchToolInput } from "./search.ts"
 
-/** On a machine where nothing was ever read, the first search reads the newest conversations for this long. */
+/** If nothing was ever read on this machine, the first search reads the newest conversations for this long. */
 const FIRST_READ_MS = 3_500
 const EXAMPLE = 'dex search "refresh token race" --from 30d'
-/** Ten rows must not fill an agent's context: the more rows, the shorter their snippets. */
+/** Ten rows must not fill an agent's context, so more rows mean shorter snippets. */
 const ANSWER_TOKENS = 1_600
 const ENVELOPE_CHARS = 180
 const SNIPPET_KEY_CHARS = '"snippet":"",'.length
 const MOST_SNIPPET = 300
 const LEAST_SNIPPET = 80
 
-/** With `prose` rows are made to be read; whoever answers from them asks for the messages that match best. */
+/**
+ * With `prose`, rows are chosen for people to read. Callers that build answers from them need the messages that match best
+ * instead.
+ */
 export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {}) {
   if (!dex.isTeam && (!dex.hasHistory() || (await isEmpty(dex)))) {
     const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
@@ -53,7 +56,7 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
   const known = await namedSources(dex)
   const query = parseQuery(input.query ?? "", (name, value) => isFilterValue(name, value, known, dex.now()))
   const { source } = query.filters
-  const typed = { ...query.filters, ...(source !== undefined && { source: sourcesMeant(source, known)[0]! }) }
+  const typed = { ...query.filters, ...(source !== undefined && { source: matchingSources(source, known)[0]! }) }
   const filters = { ...typed, ...given(input) }
   if (query.terms.length === 0 && isOfHistory(input) && !conversation && canBrowse(filters)) {
     const { results, total, notes } = await browse(dex, filters, input)
@@ -90,7 +93,7 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
     prose,
   }
   const { found, meant } = await searchForgiving(store, index, wanted)
-  // A damaged index that was asked is built again by the next sync, and asked by nobody until then.
+  // If the index turns out to be damaged, the next sync rebuilds it, and nobody uses it until then.
   if (found.index_is_damaged) markDamaged(dex.home.index)
   const isDamaged = found.index_is_damaged || (found.mode === "scan" && (await dex.indexIsDamaged()))
   const outcome = { ...found, index_is_damaged: isDamaged }
@@ -105,7 +108,7 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
       await historyNote(dex, { found: outcome.hits.length > 0 }),
       { now: dex.now(), isTeam: dex.isTeam },
     ),
-    // An agent could find out which words a private project contains.
+    // Otherwise an agent could find out which words a private project contains.
     ...(dex.caller === undefined ? privateNote(outcome) : []),
   ]
   const rows = outcome.hits.map((hit) => ({
@@ -154,7 +157,7 @@ function leftOut(rows: number, offset: number): string {
   return `${grouped(rows)} more rows were left out to stay within max_tokens. Continue with offset ${offset}.`
 }
 
-/** A subagent is shown as its parent is, but the ref and the sizes are those of what was found. */
+/** A subagent is shown with its parent's title and date, but with its own ref and sizes. */
 function foundIn({ row, parent }: SearchHit) {
   const own = conversationOf(row)
   if (!parent) return own
@@ -162,7 +165,7 @@ function foundIn({ row, parent }: SearchHit) {
   return { ...own, title, project, source, date, parent: id }
 }
 
-/** A section is named by its heading, where a message has a number. */
+/** Sections are named by their heading; messages have a number. */
 function sectionRef({ ref }: ConversationRow, { parts }: StoredMessage): { id?: string } {
   const section = parts.find((part) => part.type === "text")?.section?.name
   return section ? { id: formatRef({ ...ref, section }) } : {}
@@ -176,18 +179,18 @@ function rounded(score: number): number {
   return Number(score.toPrecision(4))
 }
 
-/** The model servers that are set up, with what they are told: people paste secrets into searches. */
+/** The configured model servers, with the redacted query: people paste secrets into searches. */
 async function modelsFor(
   dex: Dex,
   settings: Settings,
-  asked: string,
+  queryText: string,
 ): Promise<Pick<SearchInput, "meaning" | "rerank">> {
   const byMeaning = settings["embed.provider"] !== "none"
   const rerank = settings["search.rerank"]
   if (!byMeaning && !rerank) return {}
   const { embedSettings, rerankSettings } = await import("../../config/servers.ts")
   const { redactRecord } = await import("../../redact/redact.ts")
-  const text = String(redactRecord({ query: asked }).record.query)
+  const text = String(redactRecord({ query: queryText }).record.query)
   const where = { env: dex.machine.env, home: dex.machine.home }
   return {
     meaning: byMeaning
@@ -203,7 +206,7 @@ async function modelsFor(
   }
 }
 
-/** On a busy machine the local model takes longer, and no server is at fault: a little patience gives a better answer. */
+/** On a busy machine the local model takes longer; waiting a little longer gives a better answer. */
 const LOCAL_MS = 500
 
 function embedTimeout(settings: Settings): number {
@@ -215,12 +218,12 @@ function isOfHistory({ in: where, collections }: SearchToolInput): boolean {
   return where !== "docs" && collections === undefined
 }
 
-/** dex was here before there was anything to read. */
+/** True if dex has never found anything to read. */
 async function isEmpty(dex: Dex): Promise<boolean> {
   return ((await (await dex.store()).progress())?.total ?? 0) === 0
 }
 
-/** What the flags say; it goes before what the query says. */
+/** The filters given as flags. They take precedence over those in the query. */
 function given({ project, source, from, to, file, tool, role, model }: SearchToolInput): QueryFilters {
   const flags = { project, source, from, to, file, tool, role, model }
   return Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined))
@@ -238,9 +241,9 @@ function filtersOf({ project, source, from, to, file, tool, role, model }: Query
   }
 }
 
-/** `from:nowhere` is no date, so it is two words. */
+/** `from:nowhere` is not a date, so it is two words. */
 function isFilterValue(name: string, value: string, known: NamedSource[], now: number): boolean {
-  if (name === "source") return sourcesMeant(value, known).length === 1
+  if (name === "source") return matchingSources(value, known).length === 1
   if (name === "role") return ROLES.some((role) => role === value)
   if (name !== "from" && name !== "to") return true
   try {
@@ -253,7 +256,7 @@ function isFilterValue(name: string, value: string, known: NamedSource[], now: n
 
 const MOST_SKIPPED = 40
 
-/** What a search's trace tells. */
+/** The facts for a search's trace. */
 function searchFacts(outcome: SearchOutcome, offset: number, conversation: Ref | undefined): TraceFacts {
   return {
     args: conversation && { session: formatRef(conversation) },
@@ -282,7 +285,7 @@ function searchFacts(outcome: SearchOutcome, offset: number, conversation: Ref |
   }
 }
 
-/** What the trace of a search without words tells. */
+/** The facts for the trace of a search without words. */
 function browseFacts(rows: readonly { id: string; title: string }[], offset: number): TraceFacts {
   return {
     mode: "list",

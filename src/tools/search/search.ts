@@ -49,8 +49,10 @@ export const search = defineTool({
     results: listOf(
       object({
         ...conversationFields,
-        parent: optional(text("Found in a subagent of this conversation, whose title and date these are.")),
-        snippet: text("Up to 300 characters around the match, fewer where there are many rows."),
+        parent: optional(
+          text("Set if a subagent of this conversation matched. Title and date are those of the conversation."),
+        ),
+        snippet: text("Up to 300 characters around the match, fewer if there are many rows."),
         message_index: integer("The best message; get it with expand."),
         role: optional(text("Who wrote that message.")),
         origin: optional(text("Whose words these are: person, agent, local_tool, web, injected.")),
@@ -58,7 +60,7 @@ export const search = defineTool({
         rank_source: optional(choice(["lexical", "vector", "both"], "What found it, in hybrid mode or with explain.")),
         score_lex: optional(decimal("By its words.")),
         score_vec: optional(decimal("By its meaning: the cosine of its nearest message.")),
-        score_final: decimal("What it is ranked by."),
+        score_final: decimal("The score that decides the rank."),
         score_parts: optional(
           listOf(object({ name: text(), value: decimal() }), "With explain: these add up to score_final."),
         ),
@@ -66,7 +68,7 @@ export const search = defineTool({
     ),
     total: integer("Messages that match; without words, conversations."),
     total_is_at_least: optional(flag("The count stopped at 10,000.")),
-    conversations: optional(integer("Conversations that they are in, if one word or phrase was asked for.")),
+    conversations: optional(integer("Conversations that contain them, if the query is one word or phrase.")),
     kinds: optional(mapOf(integer(), "Those by who ran them, with subagents, notes and documents.")),
     matched: choice(["all", "some"], "some: no result contains all the words."),
     replaced: optional(
@@ -77,14 +79,14 @@ export const search = defineTool({
     ),
     mode: choice(
       ["lexical", "hybrid", "scan", "list"],
-      "What was done: by words; by words and meaning; without an index, by reading the history itself; without words, by filters.",
+      "How the search ran: by words; by words and meaning; without an index, by reading the history; without words, by filters.",
     ),
     reranked: optional(flag("A model reordered the best results.")),
     degraded: optional(listOf(text(), "Why the answer is less than your settings allow.")),
     shards: optional(
       object({ searched: integer(), of: integer() }, "On a hub: how many search shards answered, if some did not."),
     ),
-    notes: listOf(text(), "What is hidden, incomplete or degraded."),
+    notes: listOf(text(), "Anything hidden, incomplete or degraded."),
   }),
   cli: {
     group: "Find",

@@ -1,6 +1,6 @@
 const LONGEST_NAME = 60
 
-/** A title as the name of a file, on any system. */
+/** A file name made from a title, valid on any system. */
 export function nameForFile(title: string): string {
   const words = title
     .toLowerCase()

@@ -3,7 +3,7 @@ import type { StoredMessage } from "../../store/history/store.ts"
 
 export type SharedMessage = Pick<StoredMessage, "number" | "role" | "at" | "parts">
 
-/** Messages as others may get them: by the newest rules, without hidden signs, and without the home folder's path. */
+/** Messages in the form for others: redacted by the newest rules, without invisible characters and the home folder's path. */
 export function redactedAgain(
   stored: readonly SharedMessage[],
   title: string,
@@ -16,7 +16,7 @@ export function redactedAgain(
   return { ...value, taken_out }
 }
 
-/** `~` in place of the home folder's path. */
+/** Replaces the home folder's path with `~`. */
 export function withoutHome(text: string, home: string): string {
   return maskedPlaces(text, placesOf({ home })).text
 }

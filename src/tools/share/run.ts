@@ -51,7 +51,7 @@ function writeTo(dex: Dex, { file, format }: ShareInput, title: string, text: st
   return path
 }
 
-/** Named after the conversation, and never over a file that is there. */
+/** A name made from the title that no existing file has. */
 function freeName(folder: string, title: string, ending: string): string {
   const name = nameForFile(title)
   for (let i = 1; ; i++) {

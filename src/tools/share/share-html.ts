@@ -11,13 +11,13 @@ export type Shared = {
   title: string
   agent: string
   date: string
-  /** The folder that paths are said without. */
+  /** The folder that is removed from paths. */
   root: string
   messages: SharedMessage[]
   taken_out: TakenOut[]
 }
 
-/** One file that needs nothing else: no script, and nothing is loaded from anywhere. */
+/** One self-contained file: no scripts, and nothing is loaded. */
 export function shareHtml(shared: Shared): string {
   const { title, agent, date, messages, taken_out } = shared
   const options = { agent, root: shared.root, outcomes: outcomesOf(messages), mostChars: Number.POSITIVE_INFINITY }

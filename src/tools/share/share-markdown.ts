@@ -7,18 +7,18 @@ import { many } from "../../render/words.ts"
 import type { SharedMessage } from "./redacted-again.ts"
 import { type Shared, takenOutLines } from "./share-html.ts"
 
-/** What was said, as it was written; calls are a line each, and changes are diffs. */
+/** Text as it was written; each call is one line, and changes are diffs. */
 export function shareMarkdown({ title, agent, date, messages, taken_out }: Shared): string {
   const outcomes = outcomesOf(messages)
   const pieces = [`# ${oneLine(title)}`, `${agent}, ${date.slice(0, 10)}, ${many(messages.length, "message")}`]
   let speaker: string | undefined
   for (const message of messages) {
-    const said = message.parts.map((part) => partMarkdown(part, outcomes)).filter((text) => text !== "")
-    if (said.length === 0) continue
+    const texts = message.parts.map((part) => partMarkdown(part, outcomes)).filter((text) => text !== "")
+    if (texts.length === 0) continue
     const name = speakerOf(message, agent)
     if (name !== speaker) pieces.push(`## ${name}${message.at === undefined ? "" : ` · ${localMinute(message.at)}`}`)
     speaker = name
-    pieces.push(...said)
+    pieces.push(...texts)
   }
   const gone = takenOutLines(taken_out)
   pieces.push(
@@ -46,7 +46,7 @@ function partMarkdown(part: SharedMessage["parts"][number], outcomes: ReturnType
   return hunks?.length ? `- ${words.join(" · ")}\n\n${fenced(patchText(hunks), "diff")}` : `- ${words.join(" · ")}`
 }
 
-/** A fence that nothing in the text ends. */
+/** A fence that nothing in the text can close. */
 function fenced(text: string, language: string): string {
   const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length))
   const fence = "`".repeat(longest + 1)

@@ -7,16 +7,16 @@ export type ShareFormat = (typeof SHARE_FORMATS)[number]
 
 const input = object({
   id: text("A ref, a unique prefix, or a row number of the last listing.", { minLength: 1 }),
-  format: withDefault(choice(SHARE_FORMATS, "One HTML file that needs nothing else, or Markdown."), "html"),
+  format: withDefault(choice(SHARE_FORMATS, "One self-contained HTML file, or Markdown."), "html"),
   file: optional(text("Where to write it. Without it: a file in this folder, named after the conversation.")),
-  no_tools: optional(flag("Leave out tool calls, their outputs and thinking: only what was said.")),
+  no_tools: optional(flag("Leave out tool calls, their outputs and thinking: only text.")),
   print: optional(flag("Print it instead of writing a file.")),
 })
 export type ShareInput = Infer<typeof input>
 
 export const share = defineTool({
   name: "share",
-  summary: "Write one conversation into a file for others, redacted again",
+  summary: "Write one conversation to a file for others, redacted again",
   input,
   output: object({
     id: text(),
@@ -25,10 +25,10 @@ export const share = defineTool({
     bytes: integer(),
     messages: integer(),
     taken_out: listOf(
-      object({ what: text(), count: integer(), earlier: optional(flag("It was taken out when dex read it.")) }),
-      "What is not in the file. Read it before you send it: dex finds many secrets, not all.",
+      object({ what: text(), count: integer(), earlier: optional(flag("It was removed when dex read it.")) }),
+      "What was removed. Read the file before you send it: dex finds many secrets, not all.",
     ),
-    text: optional(text("With print: what would be in the file.")),
+    text: optional(text("With print: the contents of the file.")),
   }),
   cli: { group: "Keep", positional: "id", aliases: ["export"], example: "dex share 2 --format markdown" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),

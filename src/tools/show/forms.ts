@@ -26,9 +26,11 @@ import {
 } from "../view-fields.ts"
 import { readingFacts } from "./show.ts"
 
-// The forms of `dex show`. Each is a tool of its own, under the name that MCP, hubs and traces know.
+// The forms of `dex show`. Each is a tool of its own, with the name that MCP, hubs and traces use.
 
-/** What a scan can leave out, the least informative first. What people and agents say is never left out. */
+/**
+ * The kinds of messages that a scan can leave out, the least informative first. Words of people and agents are never left out.
+ */
 export const LEAVABLE = ["results", "asides", "calls", "failures"] as const
 export type Leavable = (typeof LEAVABLE)[number]
 
@@ -52,14 +54,14 @@ export const scan = defineTool({
   input: scanInput,
   output: object({
     ...headFields,
-    message_count: integer("Of the whole conversation."),
-    lines: listOf(text(), "number, tab, [role] time ~tokens when read | what it says; … where a text was cut."),
-    tokens_per_msg: integer("As asked for, or as max_tokens allowed, rounded down."),
+    message_count: integer("In the complete conversation."),
+    lines: listOf(text(), "number, tab, [role] time ~tokens when read | its text; … marks a cut."),
+    tokens_per_msg: integer("As requested, or as max_tokens allowed, rounded down."),
     hidden_parts: hiddenParts,
     left_out: optional(
       listOf(
         object({
-          kind: choice(LEAVABLE, "Tools' results, thoughts and injected text, calls without words, what failed."),
+          kind: choice(LEAVABLE, "Tool results; thoughts and injected text; calls without words; failures."),
           messages: integer(),
         }),
         "Messages left out among the lines, so that the words of the others can be read within max_tokens.",
@@ -87,7 +89,7 @@ export const scan = defineTool({
 
 const readInput = object({
   id: conversationField,
-  messages: optional(text("Which: 5, 5-10 or 1,5,10-15. A ref with # names one by itself.")),
+  messages: optional(text("Which: 5, 5-10 or 1,5,10-15. Not needed if the ref names one with #.")),
   max_tokens: maxTokensField,
   show: showField,
   hide: hideField,
@@ -110,7 +112,7 @@ export const read = defineTool({
         date: optional(text()),
         model: optional(text()),
         state: optional(choice(["abandoned", "superseded", "copied"])),
-        tokens: integer("Of the whole message; an estimate."),
+        tokens: integer("Of the complete message; an estimate."),
         parts: listOf(
           object({
             type: choice(["text", "thinking", "tool_call", "tool_result", "image", "summary"]),
@@ -205,7 +207,7 @@ export const timeline = defineTool({
   output: object({
     ...headFields,
     message_index: integer("The message in the middle; its line begins with >."),
-    lines: listOf(text(), "In time order: number or ref, tab, [role] time ~tokens when read | what it says."),
+    lines: listOf(text(), "In time order: number or ref, tab, [role] time ~tokens when read | its text."),
     others: optional(listOf(object({ id: text(), title: text() }), "The other conversations that lines are from.")),
     has_more_before: flag(),
     has_more_after: flag(),
@@ -213,8 +215,8 @@ export const timeline = defineTool({
     truncated: optional(
       object({
         messages_left_out: integer(),
-        continue_before: optional(text("The call for what is missing before the first line.")),
-        continue_with: optional(text("The call for what is missing after the last line.")),
+        continue_before: optional(text("The call that continues before the first line.")),
+        continue_with: optional(text("The call that continues after the last line.")),
       }),
     ),
     estimated_tokens: estimatedTokens,

@@ -9,7 +9,7 @@ import type { Dex } from "../context.ts"
 import { resolveConversation } from "../resolve.ts"
 import { originsText } from "../view.ts"
 
-// What show and its forms do alike: find the conversation, choose its parts, and keep to a budget.
+// Code that show and its forms share: finding the conversation, choosing its parts, and staying within a budget.
 
 type Limits = { max_tokens?: number; show?: string[]; hide?: string[] }
 
@@ -18,18 +18,18 @@ export async function openConversation(dex: Dex, named: { id?: string; session?:
   return { row, number, store: await dex.store() }
 }
 
-/** The messages with the parts that `show` and `hide` leave, and how many parts they hide. */
+/** The messages with the parts that `show` and `hide` select, and the number of hidden parts. */
 export function chosenOf(messages: StoredMessage[], input: Limits): { messages: StoredMessage[]; hidden?: number } {
   const chosen = withFields(messages, readFields(input))
   return { messages: chosen.messages, hidden: chosen.hidden || undefined }
 }
 
-/** The options that a call which continues repeats. */
+/** The options to repeat in a call that continues. */
 export function sameLimits({ max_tokens, show, hide }: Limits) {
   return { "max-tokens": max_tokens, show, hide }
 }
 
-/** What every view says first of a message. */
+/** The facts about a message that every view shows first. */
 export function messageFacts(message: StoredMessage) {
   return {
     index: message.number,
@@ -43,7 +43,7 @@ export function noMessage(number: number, last: number): DexError {
   return new DexError("no_message", `There is no message ${number} in this conversation; the last one is ${last}.`)
 }
 
-/** Lines that can be cut to any length that an answer may need: text beyond that is not looked at. */
+/** Lines that can be cut to any length that an answer needs. Text beyond that is not read. */
 export function cuttableLines(entries: LineEntry[], maxTokens: number | undefined, tokensPerMsg: number): Line[] {
   return linesOf(entries, maxTokens === undefined ? limitOf("user", tokensPerMsg) : charactersWithin(maxTokens))
 }

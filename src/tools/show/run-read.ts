@@ -10,7 +10,7 @@ import { formLine, headOf, messageState } from "../view.ts"
 import type { ReadInput } from "./forms.ts"
 import { chosenOf, messageFacts, openConversation, sameLimits } from "./reading.ts"
 
-/** A part with its change as text. */
+/** A part whose change is a text. */
 export type ReadPart = Omit<Part, "hunks" | "sha256"> & { patch?: string }
 
 export async function run(dex: Dex, typed: ReadInput) {
@@ -23,9 +23,9 @@ export async function run(dex: Dex, typed: ReadInput) {
   const stored = chosen.map((message) => message.number)
   const { messages, hidden } = chosenOf(chosen, input)
   const missing = ranges.filter(({ from, to }) => from === to && !numbers.includes(from)).map(({ from }) => from)
-  const whole = messages.map(entryOf)
-  // The part of the first message that was read before is not given again.
-  const entries = whole.map((entry, i) => (i === 0 && input.from_char > 0 ? sliced(entry, input.from_char) : entry))
+  const complete = messages.map(entryOf)
+  // The part of the first message that was read before is not repeated.
+  const entries = complete.map((entry, i) => (i === 0 && input.from_char > 0 ? sliced(entry, input.from_char) : entry))
   const frame = (shown: Entry[], next: { index: number; from_char?: number } | undefined, leftOut: number) => ({
     ...headOf(row),
     messages: shown,
@@ -46,7 +46,7 @@ export async function run(dex: Dex, typed: ReadInput) {
       kept < entries.length ? { index: entries[kept]!.index } : undefined,
       entries.length - kept,
     )
-  const [first, second] = whole
+  const [first, second] = complete
   const length = first ? charactersOf(first.parts) : 0
   const from = Math.min(input.from_char, length)
   const beginning = first && {
@@ -63,7 +63,7 @@ export async function run(dex: Dex, typed: ReadInput) {
   return fittedOrCut(entries.length, build, input.max_tokens, least, Math.min(1, entries.length), beginning)
 }
 
-/** `dex read 5-10 --session current`: if the session is given, the only word says which messages. */
+/** `dex read 5-10 --session current`: if the session is given, a single word names the messages. */
 function withSession(input: ReadInput): ReadInput {
   const session = input.session !== undefined && input.session !== "all"
   if (!session || input.messages !== undefined || input.id === undefined) return input
@@ -116,10 +116,10 @@ function charactersOf(parts: ReadPart[]): number {
   return parts.reduce((sum, part) => sum + part.text.length + (part.patch?.length ?? 0), 0)
 }
 
-/** The message from one character on to before another, counted over its texts and patches in their order. */
+/** The message's characters from `from` up to `to`, counted over its texts and patches in order. */
 function sliced(entry: Entry, from: number, to = Number.MAX_SAFE_INTEGER): Entry {
   const of = charactersOf(entry.parts)
-  const end = onWholeCharacter(entry.parts, Math.min(to, of), from)
+  const end = atCharacterEnd(entry.parts, Math.min(to, of), from)
   let at = 0
   const take = (text: string) => {
     const piece = text.slice(Math.max(0, from - at), Math.max(0, end - at))
@@ -135,8 +135,8 @@ function sliced(entry: Entry, from: number, to = Number.MAX_SAFE_INTEGER): Entry
   return { ...entry, parts, effects: undefined, usage: undefined, cut: { from: Math.min(from, of), to: end, of } }
 }
 
-/** Not between the halves of a character, unless nothing else is left. */
-function onWholeCharacter(parts: ReadPart[], end: number, from: number): number {
+/** Does not cut between the two halves of a character, unless that would leave nothing. */
+function atCharacterEnd(parts: ReadPart[], end: number, from: number): number {
   let at = 0
   for (const text of parts.flatMap((part) => [part.text, part.patch ?? ""])) {
     if (end > at && end < at + text.length && /[\ud800-\udbff]/.test(text[end - at - 1]!))

@@ -16,7 +16,7 @@ export async function run(dex: Dex, input: ScanInput) {
   if (input.max_tokens === undefined) return sized(all.answer({ from: 0, to: all.lines.length }, input.tokens_per_msg))
   const kinds = leavableOf(scanned.messages)
   const present = LEAVABLE.filter((kind) => kinds.includes(kind))
-  // Messages are left out before words are: first the least informative ones, then the last ones.
+  // Messages are left out before texts are shortened: first the least informative ones, then the last ones.
   for (let left = 0; left <= present.length; left++) {
     const { lines, answer } = viewOf(scanned, kinds, present.slice(0, left))
     if (lines.length === 0) break
@@ -66,7 +66,7 @@ function viewOf(
   return { lines, answer }
 }
 
-/** The kind of each message that can be left out; undefined if somebody says something in it. */
+/** The kind of each message that can be left out; undefined if the message contains someone's words. */
 function leavableOf(messages: readonly StoredMessage[]): (Leavable | undefined)[] {
   const failed = new Set<string>()
   for (const { parts, effects } of messages) {

@@ -12,7 +12,7 @@ import { chosenOf, messageFacts, noMessage, openConversation, sameLimits } from 
 import type { ShowInput } from "./show.ts"
 
 const MOST_FILES = 50
-/** Of a budget, what the names of files may take. */
+/** The share of a budget that file names may use. */
 const FILES_SHARE = 0.1
 const AROUND = 2
 
@@ -25,15 +25,15 @@ export async function run(dex: Dex, input: ShowInput) {
   return inBudget(dex, contents, input)
 }
 
-/** What can be shown of a conversation, before anything is cut. */
+/** The contents of a conversation before anything is cut. */
 type ConversationContent = {
   row: ConversationRow
-  /** The ref, with its message if one was named. */
+  /** The ref, with the message number if one was given. */
   name: string
   head: ReturnType<typeof familyHead>
   files: string[]
   messages: Shown[]
-  /** How many messages there are from each shown one to the end of what was asked for. */
+  /** For each shown message, the number of messages from it to the end of the requested range. */
   remaining: number[]
   hidden?: number
   sides: { has_more_before?: boolean; has_more_after?: boolean }
@@ -42,7 +42,7 @@ type ConversationContent = {
 async function readContent(dex: Dex, id: string | undefined, input: ShowInput): Promise<ConversationContent> {
   const { row, number, store } = await openConversation(dex, { id, session: input.session })
   const all = await store.messages(row.ref)
-  const expand = windowAskedFor(input, number) ?? (number === undefined ? undefined : ownWindow(row, all, number))
+  const expand = requestedWindow(input, number) ?? (number === undefined ? undefined : ownWindow(row, all, number))
   const window = expand ? windowAround(all, expand) : { from: 0, to: all.length }
   const wanted = all.slice(window.from, window.to)
   const fields = readFields(input)
@@ -65,15 +65,15 @@ async function readContent(dex: Dex, id: string | undefined, input: ShowInput): 
 
 type Window = { message_index: number; before: number; after: number }
 
-/** The window that was asked for, around the message that it names, or the ref does. */
-function windowAskedFor({ expand }: ShowInput, number: number | undefined): Window | undefined {
+/** The requested window around the message that `expand` or the ref names. */
+function requestedWindow({ expand }: ShowInput, number: number | undefined): Window | undefined {
   if (expand === undefined) return undefined
   const message_index = expand.message_index ?? number
   if (message_index !== undefined) return { ...expand, message_index }
   throw new DexError("usage", "Before or after which message? Name it: dex show <id>#12 --before 5, or --expand 12.")
 }
 
-/** A section is read with those below it; a message with what was said around it. */
+/** A section is read with its subsections; a message with the messages around it. */
 function ownWindow({ kind }: ConversationRow, all: StoredMessage[], number: number) {
   const around = { message_index: number, before: AROUND, after: AROUND }
   return kind === "document" ? { ...around, before: 0, after: withSubsections(all, number).length - 1 } : around
@@ -112,7 +112,7 @@ type Shown = ReturnType<typeof messageFacts> & {
   cut?: { characters_left_out: number; continue_with: string }
 }
 
-/** The content is empty if the format shows nothing of it: user_only, and no person spoke. */
+/** The content is empty if the format shows nothing of the message, such as user_only for an agent's message. */
 function shownOf(message: StoredMessage, format: Format, fields: FieldFilter, roots: string[]): Shown {
   const content =
     format === "outline" ? outlineOf(message, roots) : messageText(message, format, (part) => isChosen(part, fields))
@@ -124,7 +124,7 @@ function shownOf(message: StoredMessage, format: Format, fields: FieldFilter, ro
   }
 }
 
-/** As many messages from the first conversation's first one on as the budget allows. */
+/** As many messages as the budget allows, from the first one of the first conversation. */
 function inBudget(dex: Dex, contents: ConversationContent[], input: ShowInput) {
   const items = contents.flatMap(({ messages }, conversation) => [
     { conversation, message: -1, least: 1 },
@@ -133,7 +133,7 @@ function inBudget(dex: Dex, contents: ConversationContent[], input: ShowInput) {
   const build = (kept: number) => {
     const last = items[kept - 1]
     if (last === undefined) return answer(contents, 0, 0, input)
-    // A conversation of which no message fits is named as left out, not shown empty.
+    // A conversation of which no message fits is listed as left out instead of being shown empty.
     const none = last.message === -1 && last.conversation > 0 && contents[last.conversation]!.messages.length > 0
     return none
       ? answer(contents, last.conversation, Number.POSITIVE_INFINITY, input)
@@ -162,7 +162,7 @@ function withFirstCut(dex: Dex, content: ConversationContent, length: number, in
   return { ...content, files: [], messages: [{ ...first!, content: `${kept}…`, cut }, ...rest] }
 }
 
-/** The first `shown` conversations, and of the last of these the first `kept` messages. */
+/** The first `shown` conversations; the last of them with its first `kept` messages. */
 function answer(contents: ConversationContent[], shown: number, kept: number, input: ShowInput) {
   const { format } = input
   const conversations = contents.slice(0, shown).map(({ row, head, files, messages, remaining, hidden, sides }, i) => {

@@ -11,9 +11,8 @@ import { formLine, headOf, rootsOf } from "../view.ts"
 import type { TimelineInput } from "./forms.ts"
 import { chosenOf, cuttableLines, noMessage, openConversation, sameLimits } from "./reading.ts"
 
-/** A message in its conversation. */
 type Place = { row: ConversationRow; message: StoredMessage }
-/** The messages in the window; `middle` is where the message in question is, or where it would be. */
+/** The messages in the window; `middle` is the position of the message in question, or where it would be. */
 type Window = { places: Place[]; middle: number; more_before: boolean; more_after: boolean; hidden?: number }
 
 export async function run(dex: Dex, input: TimelineInput) {
@@ -53,7 +52,7 @@ export async function run(dex: Dex, input: TimelineInput) {
   return filled(lines, max_tokens, (count) => spanOf(count, window.middle, lines.length), answer)
 }
 
-/** `n` places around the middle one, as many on each side as there are. */
+/** `n` places around the middle one, with as many on each side as possible. */
 function spanOf(n: number, middle: number, count: number): LineRange {
   const from = Math.max(0, Math.min(middle - Math.floor((n - 1) / 2), count - n))
   return { from, to: Math.min(count, from + n) }
@@ -85,7 +84,7 @@ async function messageAt(
   throw new DexError("no_message", "There is no message in this conversation.")
 }
 
-/** The messages of one conversation around the anchor, or around its time if it is in another one. */
+/** The messages of one conversation around the anchor, or around its time if the anchor is in another one. */
 async function within(
   store: HistoryReader,
   scope: Ref,
@@ -126,9 +125,9 @@ async function acrossProject(
   if (anchor.at === undefined)
     throw new DexError(
       "no_time",
-      "That message has no time, so what happened around it is not known. Leave out --session.",
+      "That message has no time, so dex cannot tell what happened around it. Omit --session.",
     )
-  // One more on each side, to know whether there is more.
+  // One more on each side shows whether there are more.
   const named = await store.around({ ...row.ref, number: anchor.number }, before + 1, after + 1)
   const at = named.findIndex((one) => one.id === row.ref.id && one.number === anchor.number)
   const shown = named.slice(Math.max(0, at - before), at + after + 1)
@@ -158,7 +157,7 @@ async function acrossProject(
   }
 }
 
-/** A number is enough within the asked conversation; elsewhere it takes a ref that is accepted everywhere. */
+/** In the conversation that was named, a number is enough; messages of others get a ref that works everywhere. */
 async function labelled(
   store: HistoryReader,
   places: Place[],
@@ -168,12 +167,12 @@ async function labelled(
   const names = new Map<string, string>()
   const entries: LineEntry[] = []
   for (const { row: inside, message } of places) {
-    const whole = formatRef(inside.ref)
-    const own = whole === formatRef(row.ref)
-    if (!own && !names.has(whole)) names.set(whole, await shortName(store, inside.ref))
+    const name = formatRef(inside.ref)
+    const own = name === formatRef(row.ref)
+    if (!own && !names.has(name)) names.set(name, await shortName(store, inside.ref))
     const label = own
       ? `${message.number === anchor.number ? ">" : ""}${message.number}`
-      : `${names.get(whole)}#${message.number}`
+      : `${names.get(name)}#${message.number}`
     entries.push({ message, label, roots: rootsOf(inside) })
   }
   return entries

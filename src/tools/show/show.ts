@@ -65,7 +65,7 @@ export const show = defineTool({
             state: optional(
               choice(
                 ["abandoned", "superseded", "copied"],
-                "abandoned: a branch that was left; superseded: no longer in the agent's file; copied: from the conversation this is a fork of.",
+                "abandoned: on a branch that the person left; superseded: no longer in the agent's file; copied: from the conversation this is a fork of.",
               ),
             ),
             cut: optional(
@@ -100,7 +100,7 @@ export const show = defineTool({
   mcp: {
     name: "dex_get",
     description:
-      "Read past conversations by id. Start with outline, or expand around what a search found; full only where exact output matters.",
+      "Read past conversations by id. Start with outline, or expand around what a search found; full only if exact output matters.",
     omit: ["hide", "session", "where"],
   },
   run: alsoOnTeam("show", async (dex: Dex, input) => (await import("./run-show.ts")).run(dex, input)),
@@ -110,7 +110,7 @@ export const show = defineTool({
 
 type Reading = { id: string; title: string; messages: unknown[]; truncated?: { messages_left_out: number } }
 
-/** What the trace of a tool records if the caller named the conversations: which, how much of them, and what was cut. */
+/** The trace facts of a tool whose caller named the conversations: which they are, how much was read, and what was cut. */
 export function readingFacts(conversations: Reading[]): TraceFacts {
   const leftOut = conversations.reduce((sum, conversation) => sum + (conversation.truncated?.messages_left_out ?? 0), 0)
   return {

@@ -43,7 +43,7 @@ export async function run(dex: Dex) {
 
 type ReadAgent = { source: SourceId; name: string; basis?: Basis; roots: Roots }
 
-/** Those that dex reads, without loading what reads them, and those that the user brings. */
+/** The agents that dex reads, without loading their connectors, and those that the user added. */
 async function readAgents(dex: Dex): Promise<ReadAgent[]> {
   const own = agents.flatMap(({ source, name, basis, roots }) => (roots ? [{ source, name, roots, basis }] : []))
   const outside = (await dex.outside()).agents.map(async ({ source, name, connector }) => {

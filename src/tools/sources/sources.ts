@@ -10,11 +10,11 @@ export const sources = defineTool({
     sources: listOf(
       object({
         source: text(),
-        name: text("As people call the agent."),
+        name: text("The agent's usual name."),
         basis: optional(
           choice(
             ["recorded", "sample", "description"],
-            "What reading it was tried on: its own program's sessions, other people's samples, or a description only.",
+            "What dex's reader was tested with: sessions of the program itself, other people's samples, or only a description.",
           ),
         ),
         is_there: flag("One of the places where it keeps sessions exists."),
@@ -39,10 +39,10 @@ export const sources = defineTool({
     ),
     unread: listOf(
       object({
-        name: text("As people call the program."),
+        name: text("The program's usual name."),
         path: text(),
         files: integer("How many files it has there; 10,000 if there are more."),
-        why: optional(text("Why nobody but the program can read it.")),
+        why: optional(text("Why only the program itself can read it.")),
       }),
     ),
   }),

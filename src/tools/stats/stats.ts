@@ -6,7 +6,7 @@ const rates = { items: integer(), used: integer(), dismissed: integer() }
 
 const input = object({
   summary: optional(flag("Only the totals.")),
-  suggestions: optional(flag("What was suggested and what came of it.")),
+  suggestions: optional(flag("Show suggestions and how they were used.")),
 })
 export type StatsInput = Infer<typeof input>
 
@@ -26,18 +26,18 @@ export const stats = defineTool({
     disk_bytes: integer("Bytes of history.db and of the search index."),
     suggestions: optional(
       object({
-        suggestions: integer("That were said."),
-        would: integer("That were only noted."),
+        suggestions: integer("Suggestions that were shown."),
+        would: integer("Suggestions that were only recorded."),
         ...rates,
         used_rate: decimal("Of the items."),
         dismissed_rate: decimal(),
         latency_ms: object({ median: decimal(), p95: decimal() }),
         by_kind: listOf(object({ kind: text(), ...rates })),
-        by_relevance: listOf(object({ from: decimal("A tenth of relevance begins here."), ...rates })),
-        weights: mapOf(decimal(), "What verdicts taught, in log-odds."),
+        by_relevance: listOf(object({ from: decimal("Where this tenth of relevance begins."), ...rates })),
+        weights: mapOf(decimal(), "Learned from verdicts, in log-odds."),
       }),
     ),
-    session_id: optional(text("The conversation this was asked from, if the agent says so.")),
+    session_id: optional(text("The caller's conversation, if the agent names it.")),
     sync: optional(
       object({ done: integer(), total: integer() }, "How many of the conversations found are read so far."),
     ),
@@ -49,7 +49,7 @@ export const stats = defineTool({
   },
   mcp: {
     name: "dex_stats",
-    description: "What is kept: how many past conversations, from which agents and projects, since when.",
+    description: "How many past conversations are stored, from which agents and projects, since when.",
     omit: ["suggestions", "summary"],
   },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),

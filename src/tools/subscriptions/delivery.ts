@@ -6,7 +6,7 @@ import type { DeliverParts } from "../../suggest/deliver/deliver.ts"
 import { keepDelivering } from "../../suggest/deliver/keep-delivering.ts"
 import type { Dex } from "../context.ts"
 
-// What delivering needs of a running dex. Settings and borders are asked for each time: they may change while it runs.
+// Everything that delivery needs from a running dex. Settings and private projects are read each time, because they may change.
 
 export async function deliverParts(dex: Dex): Promise<DeliverParts> {
   return {
@@ -18,7 +18,10 @@ export async function deliverParts(dex: Dex): Promise<DeliverParts> {
   }
 }
 
-/** Delivers for as long as a process runs. Nothing is opened before there is something to send. Returns how to stop; nothing is open any more when that comes back. */
+/**
+ * Delivers as long as the process runs. Opens nothing until there is something to send. Returns a function that stops it and
+ * resolves when everything is closed.
+ */
 export function startDelivering(
   { home, machine, version }: { home: Dex["home"]; machine: Pick<Dex["machine"], "env">; version: string },
   mayLeave: DeliverParts["mayLeave"],
@@ -39,12 +42,12 @@ export function startDelivering(
   }
 }
 
-/** Of all processes, the one that holds it delivers. */
+/** The process that holds this lock delivers. */
 export function lockOf(suggestFile: string): string {
   return `${suggestFile}.deliver`
 }
 
-/** The user's own choice only: a project's file cannot add to it. */
+/** Only from the user's own settings: a project's file cannot add hosts. */
 export function allowedHosts(file: string, env: Record<string, string | undefined>): string[] {
   const { settings } = loadSettings({ file, env })
   return (settings["deliver.allow_hosts"] ?? "").split(",").map((host) => host.trim())

@@ -45,7 +45,7 @@ export async function runSubscribe(dex: Dex, input: SubscribeInput) {
   return {
     ...listedSubscription(subscription, redactName),
     secret,
-    notes: [howToHear(subscription)],
+    notes: [howToReceive(subscription)],
   }
 }
 
@@ -106,7 +106,7 @@ async function checkDelivery(dex: Dex, project: string, deliver: Delivery, url: 
   if (deliver !== "poll" && (await isPrivate(dex, project)))
     throw new DexError(
       "private",
-      "This project is private, so nothing of it is sent. `dex subscribe` with --deliver poll works here.",
+      "This project is private, so nothing from it is sent. `dex subscribe` with --deliver poll works here.",
     )
 }
 
@@ -114,7 +114,7 @@ function patternOf(text: string, priority: number): Pattern {
   const [, type, rest] = /^([a-z]+):(.*)$/is.exec(text) ?? []
   if (type === undefined) return { type: "file", pattern: text, priority }
   const known = PATTERN_TYPES.find((one) => one === type.toLowerCase())
-  // As a glob it would fit nothing, and nobody would notice.
+  // As a glob it would match nothing, and nobody would notice.
   if (!known)
     throw new DexError(
       "usage",
@@ -123,7 +123,7 @@ function patternOf(text: string, priority: number): Pattern {
   return { type: known, pattern: rest!.trim(), priority }
 }
 
-/** Without secrets: the address of a webhook can be one. */
+/** Without secrets: the address of a webhook can contain one. */
 function listedSubscription(
   { patterns, last_triggered_at, created_at: _, url, ...subscription }: Subscription,
   redact: (text: string) => string,
@@ -137,10 +137,10 @@ function listedSubscription(
   }
 }
 
-function howToHear({ id, deliver }: Subscription): string {
+function howToReceive({ id, deliver }: Subscription): string {
   const made = "`dex watch` looks for changes while it runs"
   if (deliver === "poll") return `${made}; what it finds: dex suggest --list --take --subscription ${id}`
   if (deliver === "sse")
     return `${made}; \`dex serve --port 7337\` streams what it finds at /suggestions?subscription=${id}`
-  return `${made}, and sends what it finds; so does \`dex serve --port\`. By hand: dex subscribe --list --send`
+  return `${made} and sends what it finds; so does \`dex serve --port\`. By hand: dex subscriptions --send`
 }

@@ -25,7 +25,7 @@ const subscriptionFields = {
   max_per_trigger: integer(),
   cooldown_ms: integer(),
   last_triggered: optional(text("When it was last notified.")),
-  session: optional(text("The session that asked for it.")),
+  session: optional(text("The session that subscribed.")),
   enabled: flag(),
   disabled_because: optional(text()),
 }
@@ -64,7 +64,7 @@ export const subscribe = defineTool({
   mcp: {
     name: "context_subscribe",
     description: "Get notified of past fixes, decisions and changes when these files, symbols or topics are worked on.",
-    // A webhook sends words out of this machine: a person sets it up.
+    // A webhook sends text from this machine, so only a person may set it up.
     omit: ["url", "deliver", "project", "priority", "min_relevance", "max_per_trigger", "cooldown_ms"],
     writes: true,
   },

@@ -21,8 +21,8 @@ import { currentSession, isHere, projectNamed } from "../resolve.ts"
 import { run as take } from "../suggestions/run.ts"
 import type { SuggestInput } from "./suggest.ts"
 
-/** Somebody asks, so less than what is said unasked is worth telling. */
-const ASKED_FLOOR = 0.05
+/** Lower than for unrequested suggestions, because someone asked. */
+const REQUESTED_FLOOR = 0.05
 
 export async function run(dex: Dex, input: SuggestInput) {
   if (!dex.hasHistory()) throw new DexError("no_history", "Nothing was read yet. `dex sync` reads your conversations.")
@@ -49,13 +49,14 @@ export async function run(dex: Dex, input: SuggestInput) {
         {
           weights: RELEVANCE_WEIGHTS,
           learned: suggestions.weights(),
-          floor: ASKED_FLOOR,
+          floor: REQUESTED_FLOOR,
           most: settings["proactive.max_suggestions"],
           kinds,
         },
       )
   notes.push(...muteNotes(mutes, project))
-  if (isHidden(project) && dex.caller === undefined) notes.push("The project is private: it answers only from inside.")
+  if (isHidden(project) && dex.caller === undefined)
+    notes.push("The project is private: suggestions are made only inside its folder.")
   const id = newSuggestionId()
   const status = "shown" as const
   const latency_ms = Math.round(performance.now() - started)
@@ -88,7 +89,7 @@ function muteNotes(mutes: readonly Mute[], project: string): string[] {
 
 const MOST_SECTIONS = 2
 
-/** Sections that hold the symbol, or the file's name. */
+/** Sections that contain the symbol or the file's name. */
 async function documentsAbout(dex: Dex, { symbol, file }: Moment) {
   const about = symbol ?? (file === undefined ? undefined : fileNameOf(file))
   const store = await dex.store()
@@ -112,17 +113,17 @@ async function documentsAbout(dex: Dex, { symbol, file }: Moment) {
 function momentOf(dex: Dex, input: SuggestInput, project: string): Moment {
   const { current_file, current_symbol, cursor_position, recent_files, error } = input
   const session = input.session_id ?? currentSession(dex)
-  const told = session === undefined ? undefined : sessionOf(session)
+  const current = session === undefined ? undefined : sessionOf(session)
   const checkout = checkoutAt(dex.cwd)
   const pathOf = (path: string) => {
-    const whole = resolve(dex.cwd, path)
-    return (checkout && pathBelow(checkout.root, whole)) ?? whole
+    const absolute = resolve(dex.cwd, path)
+    return (checkout && pathBelow(checkout.root, absolute)) ?? absolute
   }
   return {
     event: "asked",
     project,
     at: dex.now(),
-    ...told,
+    ...current,
     branch: checkout?.branch,
     file: current_file === undefined ? undefined : pathOf(current_file),
     symbol: current_symbol,
@@ -133,7 +134,7 @@ function momentOf(dex: Dex, input: SuggestInput, project: string): Moment {
   }
 }
 
-/** A ref names the agent too; a bare id does not. */
+/** A ref also names the agent; a bare id does not. */
 function sessionOf(text: string): Pick<Moment, "source" | "session"> {
   const ref = parseRef(text)
   return { session: ref?.prefix ?? text, source: ref?.source }

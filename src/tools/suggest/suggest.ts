@@ -28,7 +28,7 @@ export const suggest = defineTool({
     id: text("For suggestion_feedback."),
     session_id: optional(text()),
     project_id: text(),
-    status: choice(STATUSES, "What became of it."),
+    status: choice(STATUSES, "Its status."),
     suggestions: listOf(
       object({
         kind: choice(KINDS, "What it is."),
@@ -36,7 +36,7 @@ export const suggest = defineTool({
         summary: text(),
         reason: text("Why it is suggested."),
         relevance: decimal("How likely it is to be used, from 0 to 1."),
-        ref: optional(text("What to open with get.")),
+        ref: optional(text("The ref to pass to get.")),
         file: optional(text("Relative to the project.")),
         symbol: optional(text()),
         estimated_tokens: integer("Of this item; an estimate."),
@@ -61,12 +61,11 @@ export const suggest = defineTool({
   },
   mcp: {
     name: "context_suggest",
-    description:
-      "What is known of a file you are about to edit, or a command that failed: fixes, decisions, related files.",
+    description: "Known fixes, decisions and related files for a file you are about to edit, or a command that failed.",
   },
   trace: {
     command: "suggest",
-    // A title may quote a message, and what names no conversation could not be forgotten with it.
+    // A title may quote a message. Rows without a conversation are left out, because they could not be forgotten with it.
     facts: (_, { suggestions }) => ({
       inputs: { candidates: suggestions.length },
       ranking: suggestions

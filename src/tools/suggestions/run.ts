@@ -14,7 +14,7 @@ const MOST = 100_000
 
 export async function run(dex: Dex, input: SuggestionsInput) {
   if (input.take && input.status !== undefined)
-    throw new DexError("usage", "--take takes what is pending: omit --status.")
+    throw new DexError("usage", "--take shows pending suggestions: omit --status.")
   const kept = await dex.suggestions()
   const subscription = input.subscription === undefined ? undefined : subscriptionNamed(kept, input.subscription)
   const status = input.take ? "pending" : input.status
@@ -22,7 +22,7 @@ export async function run(dex: Dex, input: SuggestionsInput) {
   const found = kept.list({
     status,
     would: input.take ? false : input.would,
-    // What a subscription of another project was told is asked for by its name.
+    // A subscription of another project is shown if it is named.
     project: !input.all && subscription === undefined ? dex.project : undefined,
     subscription,
     from,
@@ -30,7 +30,7 @@ export async function run(dex: Dex, input: SuggestionsInput) {
     limit: MOST,
   })
   const deliveries = new Map(kept.subscriptions().map(({ id, deliver }) => [id, deliver]))
-  // What is streamed or sent is not taken from whom it is meant for, unless by its name.
+  // Suggestions that are streamed or sent stay with their receiver, unless their subscription is named.
   const meant = found.filter(
     (one) =>
       !input.take || subscription !== undefined || isPolled(one.subscription && deliveries.get(one.subscription)),
@@ -71,8 +71,8 @@ export async function giveFeedback(dex: Dex, input: FeedbackInput) {
     status: after.status,
     items: after.items.map(({ number, kind, title, status }) => ({ number, kind, title, status })),
     note: unknown
-      ? "Noted. Tell dex which item it was with --item: it learns more from that."
-      : "Noted. Later suggestions take it into account, within limits; dex suggest --feedback --reset undoes all feedback.",
+      ? "Noted. With --item you can say which item it was: dex learns more from that."
+      : "Noted. Later suggestions take it into account, within limits; dex feedback --reset undoes all feedback.",
   }
 }
 

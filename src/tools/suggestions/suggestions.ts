@@ -20,8 +20,8 @@ export const suggestionShape = object({
   sequence: integer("In the order in which they were made."),
   date: text(),
   status: choice(STATUSES),
-  would: optional(flag("It was not said: dex only took notes.")),
-  event: text("At what moment."),
+  would: optional(flag("It was not shown, only recorded.")),
+  event: text("The event that caused it."),
   project: text(),
   session: optional(text()),
   subscription: optional(text()),
@@ -43,8 +43,8 @@ export const suggestionShape = object({
 
 const suggestionsInput = object({
   status: optional(choice(STATUSES, "Only these.")),
-  take: optional(flag("Show what is pending, oldest first, and mark it as shown.")),
-  would: optional(flag("Show what dex would have said while it only took notes.")),
+  take: optional(flag("Show pending suggestions, oldest first, and mark them as shown.")),
+  would: optional(flag("Show suggestions that were only recorded.")),
   subscription: optional(text("Only what this subscription received.")),
   all: optional(flag("Include all projects, not only the current one.")),
   from: fromField,

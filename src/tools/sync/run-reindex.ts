@@ -18,7 +18,7 @@ export async function run(dex: Dex, input: ReindexInput) {
     )
   const store = await dex.store()
   const { conversations, kinds } = await store.stats()
-  // Documents are indexed too, and are no conversations.
+  // Documents are indexed too, but are not conversations.
   const total = conversations + (await documentCount(store))
   const say = (phase: "indexing" | "embedding", done: number, total: number) =>
     dex.onProgress?.({ phase, done, total, bytes: done, bytesTotal: total })
@@ -57,7 +57,7 @@ async function documentCount(store: HistoryReader): Promise<number> {
   return count
 }
 
-/** The index is built beside the old one and takes its place: whoever writes into that would write in vain. */
+/** The new index is built next to the old one and replaces it, so anything written to the old one meanwhile would be lost. */
 async function whileNobodySyncs(dex: Dex, work: () => Promise<void>): Promise<void> {
   const locks = [tryLock(dex.home.lock), tryLock(`${dex.home.dir}/embed.lock`)]
   try {

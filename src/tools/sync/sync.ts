@@ -6,7 +6,7 @@ import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { isLineKept } from "../usage/line-kept.ts"
 
-/** What another version of dex derived, and has not written to for so long, is left behind by an upgrade. */
+/** A derived file of another version that nobody wrote to for this long is a leftover of an upgrade. */
 const UNUSED_MS = 7 * DAY_MS
 
 const embeddingShape = object(
@@ -15,7 +15,7 @@ const embeddingShape = object(
     embedded: integer("Messages that were embedded, or had no text to embed."),
     left: integer("Messages that have no vector yet."),
     duration_ms: integer(),
-    problem: optional(text("Why there are not more.")),
+    problem: optional(text("Why some are missing.")),
   },
   "The state of the vectors, if an embedder is set.",
 )
@@ -30,18 +30,18 @@ export const sync = defineTool({
   }),
   output: object({
     busy: flag("Another sync was still running; nothing was read here."),
-    complete: flag("All that was found is read."),
+    complete: flag("Everything that was found was read."),
     found: integer("Transcripts that the agents have on disk: files, and conversations in databases."),
     read: integer("Transcripts that were new or had grown."),
     changed: integer(),
     added_messages: integer(),
     archived: integer("Transcripts whose files were deleted since last time; dex keeps them."),
-    read_again: integer("How many were read again only because this version of dex keeps more of them."),
-    bytes: integer("Bytes of source that were looked at."),
+    read_again: integer("How many were read again only because this version of dex stores more of them."),
+    bytes: integer("Source bytes that were examined."),
     duration_ms: integer(),
-    kinds: mapOf(integer(), "Conversations that are kept now, by who ran them."),
+    kinds: mapOf(integer(), "Conversations stored now, by who ran them."),
     unreadable: listOf(object({ source: text(), path: text(), reason: text() })),
-    restored: listOf(text(), "Refs of conversations that were damaged in the history and are whole again."),
+    restored: listOf(text(), "Refs of damaged conversations that were restored completely."),
     damaged: listOf(text(), "Refs of conversations with damage that could not be restored."),
     embedding: optional(embeddingShape),
     documents: optional(object({ changed: integer(), removed: integer() }, "If there are collections.")),
@@ -60,7 +60,7 @@ export const sync = defineTool({
       embed,
     })
     const { restored, damaged } = synced
-    const kinds = await keptKinds(dex)
+    const kinds = await storedKinds(dex)
     const report = { ...synced, kinds, restored: restored.map(formatRef), damaged: damaged.map(formatRef) }
     if (!report.busy && input.redact_again) await dex.redactCopies()
     if (!report.busy && report.complete) {
@@ -88,8 +88,8 @@ export const sync = defineTool({
   },
 })
 
-/** None where the history is damaged in a way that stops counting: doctor says so. */
-async function keptKinds(dex: Dex): Promise<Record<string, number>> {
+/** Empty if the history is too damaged to count; doctor reports that. */
+async function storedKinds(dex: Dex): Promise<Record<string, number>> {
   try {
     return (await (await dex.store()).stats()).kinds
   } catch (error) {

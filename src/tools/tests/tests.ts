@@ -12,7 +12,7 @@ export type TestsInput = Infer<typeof input>
 
 export const tests = defineTool({
   name: "tests",
-  summary: "List the tests of this project that fail, as last known",
+  summary: "List failing tests of this project, from the last known runs",
   input,
   output: object({
     project: text(),
@@ -20,10 +20,10 @@ export const tests = defineTool({
       object({
         test: text(),
         file: optional(text("Relative to the project if it is inside it.")),
-        message: optional(text("What the run says about it.")),
+        message: optional(text("What the run printed about it.")),
         date: text("When it was last seen to fail."),
         ref: text("The run that failed."),
-        command: text("What was run."),
+        command: text("The test command."),
       }),
       "Newest first. No test was run for this: the newest run that mentions a test counts.",
     ),
@@ -33,9 +33,9 @@ export const tests = defineTool({
     ),
     total: integer("Failing tests."),
     runs_known: integer("In conversations."),
-    newest: optional(text("When tests last ran, as far as is known.")),
+    newest: optional(text("When tests last ran, if known.")),
     estimated_tokens: integer("Of this answer; an estimate."),
-    notes: listOf(text(), "What is hidden, incomplete or bounded."),
+    notes: listOf(text(), "Anything hidden, incomplete or limited."),
   }),
   cli: {
     group: "Learn",

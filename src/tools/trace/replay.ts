@@ -2,7 +2,7 @@ import type { SkippedReason, Trace, TraceRow } from "../../core/trace.ts"
 
 export type RankedRef = { ref: string; rank: number; score_final: number }
 export type Replay = {
-  /** The same rows with the same scores and as many messages read, or the same error. */
+  /** The same rows with the same scores and the same number of messages read, or the same error. */
   same: boolean
   state_revision: string
   duration_ms: number
@@ -22,7 +22,7 @@ export type Replay = {
   error?: { code: string; message: string }
 }
 
-/** What is different between two traces of the same question. Rows beyond what `before` has kept are not compared. */
+/** The differences between two traces of the same question. Rows beyond those stored in `before` are not compared. */
 export function changesBetween(before: Trace, now: Trace): Replay {
   const ranking = now.ranking.slice(
     0,

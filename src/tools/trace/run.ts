@@ -72,10 +72,10 @@ async function projectOf(dex: Dex, ref: string): Promise<string | undefined> {
   return (await (await dex.store()).conversation(wholeOf(named)))?.project
 }
 
-/** They only read. */
+/** Tools that only read. */
 const REPLAYED: readonly Tool<Dex>[] = [search, timeline, show, scan, read]
 
-/** The same tool with the same words, in the same place and at the same time of the clock; on what there is now. */
+/** Runs the same tool with the same input, project and clock, on the current history. */
 async function runAgain(dex: Dex, trace: Trace, notes: string[]): Promise<Replay> {
   if (["ask", "suggest"].includes(trace.command))
     throw new DexError(
@@ -88,12 +88,12 @@ async function runAgain(dex: Dex, trace: Trace, notes: string[]): Promise<Replay
       "no_replay",
       `A trace of ${trace.command} cannot be replayed: it changes what is stored, or this dex has no such command.`,
     )
-  const asked = { ...trace.args, query: trace.query }
-  if (JSON.stringify(asked).includes("[REDACTED:"))
+  const request = { ...trace.args, query: trace.query }
+  if (JSON.stringify(request).includes("[REDACTED:"))
     notes.push("The query was redacted when it was recorded, so this replay is not exact.")
   if (trace.truncation?.query_characters !== undefined)
     notes.push("The query was too long to be recorded completely, so this replay is not exact.")
-  const input = readAs(tool.input, asked)
+  const input = readAs(tool.input, request)
   if ("wrong" in input) throw new DexError("no_replay", `This dex no longer accepts that input: ${input.wrong}.`)
   const then: Dex = Object.create(dex, {
     now: { value: () => Date.parse(trace.ts) || dex.now() },

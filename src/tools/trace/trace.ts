@@ -28,10 +28,10 @@ const traceShape = object({
   trace_id: text(),
   ts: text("When the command began."),
   command: choice(TRACE_COMMANDS),
-  args: fields("What was asked for beyond the query; defaults are left out."),
+  args: fields("The input without the query; defaults are left out."),
   query: optional(text("Redacted.")),
   mode: optional(text()),
-  project: text("Where it was asked."),
+  project: text("The caller's project."),
   inputs: object({
     conversations: optional(integer()),
     messages: optional(integer()),
@@ -59,14 +59,14 @@ const traceShape = object({
   skipped_total: integer(),
   budgets: mapOf(decimal()),
   truncation: optional(fields("What was cut.")),
-  state_revision: text("How far the history had been read."),
+  state_revision: text("The revision of the history."),
   duration_ms: decimal(),
   error: optional(object({ code: text(), message: text() })),
 })
 
 const input = object({
   id: optional(text("A trace's id, or the start of it. Default: the newest.")),
-  replay: optional(flag("Run it again, and show what changed.")),
+  replay: optional(flag("Run it again and show what changed.")),
 })
 export type TraceInput = Infer<typeof input>
 

@@ -26,7 +26,7 @@ function lineOf(trace: Trace) {
   }
 }
 
-/** The query, or what else was named: refs, then whatever was given. */
+/** The query, or everything else that was given as text, such as refs. */
 function aboutOf(trace: Pick<Trace, "query" | "args">): string {
   return trace.query ?? Object.values(trace.args).flatMap(textsOf).join(" ")
 }
@@ -36,7 +36,7 @@ function textsOf(value: unknown): string[] {
   return typeof value === "string" ? [value] : []
 }
 
-/** What was asked in a private project is told only there. */
+/** Traces from a private project are visible only inside it. */
 export async function privateElsewhere(dex: Dex): Promise<(project: string) => boolean> {
   if (!dex.hasHistory()) return () => false
   const { platform } = dex.machine

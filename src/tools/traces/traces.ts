@@ -10,7 +10,7 @@ export type TracesInput = Infer<typeof input>
 
 export const traces = defineTool({
   name: "traces",
-  summary: "List recent answers: what was asked, and how it went",
+  summary: "List recent questions and their results",
   input,
   output: object({
     traces: listOf(
@@ -26,7 +26,7 @@ export const traces = defineTool({
         error: optional(text("The error's code.")),
       }),
     ),
-    hidden_private: integer("Asked in private projects; shown inside them."),
+    hidden_private: integer("Traces from private projects; shown only inside them."),
     unreadable: integer("Lines that could not be read."),
   }),
   cli: {

@@ -6,27 +6,27 @@ import type { Payment } from "../../usage/sums.ts"
 import { attributed } from "../../usage/sums.ts"
 import type { UsageGroup } from "./usage.ts"
 
-/** Who spent it: the conversation itself, and the one that started it, which is itself where none did. */
+/** Who spent it: the conversation, and the root that started it (the conversation itself if nothing did). */
 export type Who = { own: Spender; root: Spender; isPrivate: boolean }
 export type Paid = Payment<Who>
 
 export type Grouping = {
   keyOf(paid: Paid): string
   titleOf?(key: string): string | undefined
-  /** Shown in order of time. */
+  /** Shown in time order. */
   isPeriod: boolean
 }
 
 const PRIVATE = "(private projects)"
 const UNDATED = "(no date)"
 
-/** How payments fall into groups. Whatever is private says neither its name nor what it made. */
+/** Groups payments. Private projects reveal neither their names nor their commits and pull requests. */
 export function groupingBy(
   by: UsageGroup,
   paid: Paid[],
   made: KnownMade[],
   rootOf: (id: number) => number,
-  subagentsApart: boolean,
+  separateSubagents: boolean,
 ): Grouping {
   const unlessPrivate = (keyOf: (paid: Paid) => string | undefined, otherwise: string) => (one: Paid) =>
     one.who.isPrivate ? PRIVATE : (keyOf(one) ?? otherwise)
@@ -51,13 +51,13 @@ export function groupingBy(
         isPeriod: false,
       }
     case "conversation":
-      return conversations(paid, unlessPrivate, subagentsApart)
+      return conversations(paid, unlessPrivate, separateSubagents)
     default:
       return things(by, paid, made, rootOf, unlessPrivate)
   }
 }
 
-/** Every project has its own main. */
+/** With the project, because every project has its own main. */
 function branchOf({ who }: Paid): string | undefined {
   const branch = who.own.branch ?? who.root.branch
   return branch === undefined || who.own.project === undefined ? branch : `${who.own.project} ${branch}`
@@ -74,8 +74,8 @@ function blocks(paid: Paid[]): Grouping {
 
 type Hiding = (keyOf: (paid: Paid) => string | undefined, otherwise: string) => (paid: Paid) => string
 
-function conversations(paid: Paid[], unlessPrivate: Hiding, subagentsApart: boolean): Grouping {
-  const which = ({ who }: Paid) => (subagentsApart ? who.own : who.root)
+function conversations(paid: Paid[], unlessPrivate: Hiding, separateSubagents: boolean): Grouping {
+  const which = ({ who }: Paid) => (separateSubagents ? who.own : who.root)
   const refOf = ({ source, native_id }: Spender) => formatRef(refFrom(source, native_id))
   const titles = new Map(paid.map((one) => [refOf(which(one)), which(one).title]))
   return {
@@ -85,7 +85,7 @@ function conversations(paid: Paid[], unlessPrivate: Hiding, subagentsApart: bool
   }
 }
 
-/** Commits and pull requests, by the conversations that ran or opened them, with their subagents. */
+/** Groups by commit or pull request, through the conversations that made them and their subagents. */
 function things(
   by: "commit" | "pull_request",
   paid: Paid[],

@@ -7,10 +7,10 @@ import { payment, total } from "../../usage/sums.ts"
 import type { Dex } from "../context.ts"
 import { type PaidSettings, paidSettings } from "./payments.ts"
 
-/** So far back a pause of five hours is found that the blocks can be counted from. */
+/** Far enough back to find a pause of five hours, from which the blocks can be counted. */
 const LOOKS_BACK_MS = 14 * DAY_MS
 
-/** Writes what `dex usage --line` shows: that has no time to open a database. It names no project and no conversation. */
+/** Writes the text of `dex usage --line`, which has no time to open a database. It names no project or conversation. */
 export function keepLine(dex: Dex, spending: SpendingFile, settings: PaidSettings = paidSettings(dex)): LineState {
   const now = dex.now()
   spending.wantLine()

@@ -14,7 +14,7 @@ const MOST_BYTES = 1 << 20
 
 export type PaidSettings = { book: PriceBook; plan?: string; problems: string[] }
 
-/** Prices, the user's own first, and the plan that covers them. A project's settings have no say in it. */
+/** The prices, the user's own first, and the user's plan. A project's settings do not affect them. */
 export function paidSettings(dex: Pick<Dex, "home" | "machine">): PaidSettings {
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env })
   const plan = settings["usage.plan"]
@@ -35,7 +35,7 @@ function readOwn(
   }
 }
 
-/** Who started whom, as far as it is known. */
+/** Finds the conversation that started another, if it is known. */
 export function spendersIn(spending: SpendingFile): { spender(id: number): Spender; root(id: number): Spender } {
   const all = spending.spenders()
   const byId = new Map(all.map((one) => [one.id, one]))

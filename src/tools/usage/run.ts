@@ -19,7 +19,7 @@ import type { UsageGroup, UsageInput } from "./usage.ts"
 
 export async function run(dex: Dex, input: UsageInput) {
   if (!dex.hasHistory())
-    throw new DexError("no_history", "Nothing was read yet, so no use is known. `dex sync` reads your conversations.")
+    throw new DexError("no_history", "Nothing was read yet, so no usage is known. `dex sync` reads your conversations.")
   const { spending, notes } = await spendingOf(dex)
   const { isHidden } = await hiddenProjects(dex)
   const settings = paidSettings(dex)
@@ -27,7 +27,7 @@ export async function run(dex: Dex, input: UsageInput) {
   const family = spendersIn(spending)
   const known = spending.spentBetween(from, to)
   const matching = (parts: KnownSpending[]) =>
-    paymentsOf(parts, family, isHidden, settings.book).filter((one) => isAsked(one, input))
+    paymentsOf(parts, family, isHidden, settings.book).filter((one) => isRequested(one, input))
   const paid = matching(known.filter(({ superseded }) => !superseded))
   const gone = matching(known.filter(({ superseded }) => superseded))
   const things = input.by === "commit" || input.by === "pull_request" ? spending.madeThings(input.by) : []
@@ -57,12 +57,12 @@ export async function run(dex: Dex, input: UsageInput) {
   }
 }
 
-/** `Math.min` of a hundred thousand arguments is too many. */
+/** `Math.min` cannot take a hundred thousand arguments. */
 function extremes(times: number[]): [number, number] {
   return times.reduce(([least, most], at) => [Math.min(least, at), Math.max(most, at)], [Infinity, -Infinity])
 }
 
-function isAsked({ who, model }: Paid, { project, source, model: named }: UsageInput): boolean {
+function isRequested({ who, model }: Paid, { project, source, model: named }: UsageInput): boolean {
   const has = (text: string | undefined, part: string) => (text ?? "").toLowerCase().includes(part.toLowerCase())
   if (project !== undefined && (who.isPrivate || !has(who.own.project, project))) return false
   if (source !== undefined && who.own.source !== source) return false
@@ -72,19 +72,19 @@ function isAsked({ who, model }: Paid, { project, source, model: named }: UsageI
 function rowsOf(paid: Paid[], { keyOf, titleOf, isPeriod }: Grouping, { subagents, limit }: UsageInput) {
   const groups = Map.groupBy(paid, (one) => `${keyOf(one)}${subagents && one.isSubagent ? SUBAGENTS : ""}`)
   const rows = [...groups].map(([name, members]) => {
-    const isApart = name.endsWith(SUBAGENTS)
-    const key = isApart ? name.slice(0, -SUBAGENTS.length) : name
+    const isSeparate = name.endsWith(SUBAGENTS)
+    const key = isSeparate ? name.slice(0, -SUBAGENTS.length) : name
     const title = titleOf?.(key)
     return {
       key,
       title,
-      subagents: isApart || undefined,
+      subagents: isSeparate || undefined,
       ...shown(total(members), members),
     }
   })
   if (isPeriod) rows.sort((a, b) => (a.key === b.key ? 0 : a.key < b.key ? -1 : 1))
   else rows.sort((a, b) => b.cost - a.cost || b.tokens - a.tokens || (a.key < b.key ? -1 : 1))
-  // What is in no group comes last, and is always there: with it the rows sum up to the total.
+  // The row of payments in no group comes last and is always included, so that the rows add up to the total.
   const [named, rest] = [rows.filter(({ key }) => !isRest(key)), rows.filter(({ key }) => isRest(key))]
   const kept = [...(isPeriod ? named.slice(-limit) : named.slice(0, limit)), ...rest]
   return { shown: kept, left_out: rows.length - kept.length }
@@ -104,7 +104,7 @@ function shown({ money, cost, subagent_cost, recorded: _, ...sum }: Sum, paid: P
   }
 }
 
-/** To a millionth of a dollar: below that is only how computers add. */
+/** To a millionth of a dollar: smaller digits are rounding errors. */
 const rounded = (amount: number) => Math.round(amount * 1e6) / 1e6
 
 type DaySum = {
@@ -114,7 +114,7 @@ type DaySum = {
   models: Map<string, { tokens: number; cost: number }>
 }
 
-/** In one go through them: a history has many, and everything that shows days asks for these. */
+/** One pass over the payments: a history has many, and every view of days needs this. */
 function daysOf(paid: Paid[]) {
   const days = new Map<string, DaySum>()
   for (const one of paid) {
@@ -200,7 +200,7 @@ function notesOn(by: UsageGroup, paid: Paid[], sum: Sum, gone: number): string[]
     ),
     ...(searches > 0 ? [`${grouped(searches)} web searches have no known price, and are in no sum of money.`] : []),
     ...(sum.money.recorded > 0
-      ? [`${dollars(sum.money.recorded)} of it is what agents recorded themselves: no list has those models' prices.`]
+      ? [`${dollars(sum.money.recorded)} of it was recorded by the agents themselves: no price list has those models.`]
       : []),
     ...(gone > 0
       ? [`${shortCount(gone)} tokens of messages that agents have since removed from their files are not counted.`]
@@ -208,12 +208,12 @@ function notesOn(by: UsageGroup, paid: Paid[], sum: Sum, gone: number): string[]
   ]
 }
 
-/** So many conversations a server reads beside its answers; more of them another process reads. */
+/** A server reads at most this many conversations itself; another process reads more. */
 const FEW = 16
 
 /**
- * What was spent, brought up to what the history says. Syncs do that, so there is something to read only after a history
- * was imported, or was filled by an older dex. The notes say what is not known yet.
+ * The spending, updated from the history. Syncs do that too, so there is something to read only after a history was imported or
+ * was filled by an older dex. The notes say what is not known yet.
  */
 export async function spendingOf(dex: Dex): Promise<{ spending: SpendingFile; notes: string[] }> {
   const spending = await dex.spending()

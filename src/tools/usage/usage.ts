@@ -31,21 +31,21 @@ export type UsageGroup = (typeof USAGE_GROUPS)[number]
 
 const sumFields = {
   cost: decimal("US dollars at list price."),
-  tokens: integer("All of them: input, output, and what was read from and written to caches."),
-  unpriced_tokens: integer("Of these, how many nobody has a price for: they are in no sum of money."),
-  input: integer("Without what came from a cache."),
+  tokens: integer("All tokens: input, output, cache reads and cache writes."),
+  unpriced_tokens: integer("Tokens without a known price: they are in no sum of money."),
+  input: integer("Without cache reads."),
   output: integer(),
-  reasoning: integer("Part of the output, as far as agents report it."),
+  reasoning: integer("Part of the output, if the agent reports it."),
   cache_read: integer(),
   cache_write_5m: integer("Kept for five minutes."),
   cache_write_1h: integer("Kept for an hour."),
   cache_write_other: integer("The agent does not report for how long; priced as five minutes."),
   web_searches: integer(),
   web_fetches: integer(),
-  answers: integer("Messages of agents that these tokens are counted in."),
+  answers: integer("Agents' messages with these tokens."),
   conversations: integer("With recorded usage; subagents count with the conversation that started them."),
-  subagent_tokens: integer("Of the tokens, those that subagents used."),
-  subagent_cost: decimal("Of the cost, what subagents cost."),
+  subagent_tokens: integer("Tokens that subagents used."),
+  subagent_cost: decimal("Cost of subagents."),
   cost_of: object({
     input: decimal(),
     output: decimal(),
@@ -53,15 +53,12 @@ const sumFields = {
     cache_write_5m: decimal(),
     cache_write_1h: decimal(),
     web_searches: decimal(),
-    recorded: decimal("As the agent recorded it, where no list has the model's price."),
+    recorded: decimal("As the agent recorded it, if no list has the model's price."),
   }),
 }
 
 const input = object({
-  by: withDefault(
-    choice(USAGE_GROUPS, "What to sum up by. block: five hours, like the limits of Claude's plans."),
-    "day",
-  ),
+  by: withDefault(choice(USAGE_GROUPS, "Group by this. block: five hours, like the limits of Claude's plans."), "day"),
   project: projectField,
   source: sourceField,
   model: optional(text("Only models whose name contains this.")),
@@ -72,7 +69,7 @@ const input = object({
     integer("Most rows: the newest periods, or the most expensive.", { minimum: 1, maximum: 10_000 }),
     30,
   ),
-  line: optional(flag("Print one line for a status line, from what the last sync wrote.")),
+  line: optional(flag("Print one line for a status line, as of the last sync.")),
 })
 export type UsageInput = Infer<typeof input>
 
@@ -86,14 +83,14 @@ export const usage = defineTool({
       object({
         key: text("The day, the week's Monday, the month, the block's start, the project's path, …"),
         title: optional(text("Of a conversation or commit.")),
-        subagents: optional(flag("What subagents used, listed separately.")),
+        subagents: optional(flag("The usage of subagents, listed separately.")),
         ...sumFields,
       }),
       "Periods in order of time, everything else by cost.",
     ),
     total: object(sumFields, "Of everything that matches, shown or not."),
-    from: optional(text("When the first of it was used.")),
-    to: optional(text("When the last of it was used.")),
+    from: optional(text("The time of the first usage.")),
+    to: optional(text("The time of the last usage.")),
     days: listOf(
       object({
         day: text(),
@@ -113,7 +110,7 @@ export const usage = defineTool({
         from: optional(text("The package and version that the price is from, or your own file.")),
         since: optional(text("The day from which the price is valid, if the package has one.")),
       }),
-      "What was used, and where its price is from.",
+      "The models used, and where their prices are from.",
     ),
     rows_left_out: integer(),
     plan: optional(text("From the setting usage.plan.")),

@@ -9,7 +9,7 @@ import {
 } from "../../../src/learn/blame/attribute-commit.ts"
 import type { BlameFacts, KnownEdit, Worker } from "../../../src/learn/blame/facts.ts"
 import { lineKey } from "../../../src/learn/blame/line-key.ts"
-import { countsOf } from "../../../src/tools/blame/told-owner.ts"
+import { countsOf } from "../../../src/tools/blame/owner-facts.ts"
 
 const MINUTE = 60_000
 const COMMITTED = Date.UTC(2026, 0, 2, 12)

@@ -9,75 +9,75 @@ import type { FoundBy } from "../../store/knowledge/owners.ts"
 
 export type CommitFinding = { commit: CommitHead; path: string; lines: AttributedLine[] }
 
-/** What was found about commits, each with the one file that was asked about. It is found again where something new has a say in it. */
-export type Kept = {
+/** Stored findings about commits, each for one file. A finding is made again if something new affects it. */
+export type StoredFindings = {
   /** By hash. */
   find(pathOf: ReadonlyMap<string, string>): Map<string, AttributedFile>
-  /** Never fails: what is not kept is found again. */
+  /** Never fails: a finding that is not stored is made again. */
   keep(findings: readonly CommitFinding[]): void
 }
 
-export function keptFindings(
+export function storedFindings(
   { lines }: Pick<Knowledge, "lines">,
   { project, root }: { project: string; root: string },
   by: FoundBy,
   workers: readonly Worker[],
-): Kept {
-  // Of a history that is cut off, the oldest commits seem to add everything that was there before them.
-  const isWhole = !isCutOff(root)
+): StoredFindings {
+  // In a shallow clone, the oldest commits seem to add everything that existed before them.
+  const isComplete = !isCutOff(root)
   const byName = new Map(workers.map((worker) => [formatRef(worker.ref), worker]))
   return {
     find(pathOf) {
       const found = new Map<string, AttributedFile>()
-      const rows = isWhole ? lines.keptOwners(project, by.version, [...pathOf.keys()]) : []
+      const rows = isComplete ? lines.keptOwners(project, by.version, [...pathOf.keys()]) : []
       for (const row of rows.filter(({ hash, path }) => pathOf.get(hash) === path)) {
-        const own = linesKeptIn(row.found, byName)
+        const own = linesFrom(row.found, byName)
         if (own) found.set(row.hash, { path: row.path, lines: own })
       }
       return found
     },
     keep(findings) {
-      if (!isWhole || findings.length === 0) return
+      if (!isComplete || findings.length === 0) return
       const rows = findings.map(({ commit, path, lines }) => ({
         hash: commit.hash,
         path,
         until: lastMomentFor(commit),
-        found: keptText(lines),
+        found: findingsText(lines),
       }))
       try {
         lines.keepOwners(project, by, rows)
       } catch {
-        // No room, or somebody else writes for long: the answer is as good.
+        // No space, or another process writes for long: the answer is just as good.
       }
     },
   }
 }
 
-// What was found about the lines that a commit added to a file, as a text to be kept, and back.
+// The text in which the findings about the lines of a commit are stored.
 
-/** A line's number, its key and, where somebody is known, what of `whats` it is and the number of the message that wrote it. */
-type KeptLine = [line: number, key: number, what?: number, message?: number]
+/** A line's number, its key and, if its author is known, its index in `whats` and the number of the message that wrote it. */
+type StoredLine = [line: number, key: number, what?: number, message?: number]
 type What = [level: "proved" | "likely", reason: Reason, worker: string, wroteIn?: string]
 
-function keptText(lines: readonly AttributedLine[]): string {
+function findingsText(lines: readonly AttributedLine[]): string {
   const whats = new Map<string, number>()
-  const kept = lines.map((one): KeptLine => {
+  const kept = lines.map((one): StoredLine => {
     if (one.level === "unknown") return [one.line, one.key]
     const { level, reason, worker, ref } = one
     const what: What = [level, reason, formatRef(worker.ref)]
     if (ref) what.push(ref.id)
     const text = JSON.stringify(what)
     if (!whats.has(text)) whats.set(text, whats.size)
-    const line: KeptLine = [one.line, one.key, whats.get(text)!]
+    const line: StoredLine = [one.line, one.key, whats.get(text)!]
     if (ref) line.push(ref.number)
     return line
   })
   return `{"whats":[${[...whats.keys()].join(",")}],"lines":${JSON.stringify(kept)}}`
 }
 
-/** Undefined where it names a conversation that is not known: then it must be found anew. */
-function linesKeptIn(text: string, workers: ReadonlyMap<string, Worker>): AttributedLine[] | undefined {
-  const { whats, lines } = JSON.parse(text) as { whats: What[]; lines: KeptLine[] }
+/** Undefined if the text names an unknown conversation: then the finding must be made again. */
+function linesFrom(text: string, workers: ReadonlyMap<string, Worker>): AttributedLine[] | undefined {
+  const { whats, lines } = JSON.parse(text) as { whats: What[]; lines: StoredLine[] }
   if (whats.some(([, , worker]) => !workers.has(worker))) return undefined
   return lines.map(([line, key, what, message]): AttributedLine => {
     if (what === undefined) return { line, key, level: "unknown" }

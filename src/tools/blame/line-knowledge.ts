@@ -6,37 +6,37 @@ import { type AgentTrace, agentTraces } from "../../learn/blame/recorded.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import type { Dex } from "../context.ts"
 import { learnedOf } from "../learned.ts"
-import { type Kept, keptFindings } from "./kept.ts"
+import { type StoredFindings, storedFindings } from "./stored-findings.ts"
 import type { BlameTarget } from "./target.ts"
 import type { TeamHub } from "./team-facts.ts"
 
-/** What is known, what was found before, and what of the repository's own records tells more. */
-export type KnownOfLines = {
-  /** What has a say in these commits. */
+/** What blame knows: the facts, earlier findings, and the repository's own records. */
+export type LineKnowledge = {
+  /** The facts that matter for these commits. */
   factsFor(commits: readonly CommitDiff[]): Promise<BlameFacts>
-  kept?: Kept
+  kept?: StoredFindings
   traces: AgentTrace[]
-  /** Grows while facts are asked for. */
+  /** Grows while facts are requested. */
   notes: string[]
   isTeam: boolean
 }
 
-/** `hub`: what the team knows is asked for too. */
-export async function knownOfLines(dex: Dex, target: BlameTarget, hub?: TeamHub): Promise<KnownOfLines> {
+/** With `hub`, the team's facts are included. */
+export async function lineKnowledge(dex: Dex, target: BlameTarget, hub?: TeamHub): Promise<LineKnowledge> {
   const traces = readAgentTraces(target.root)
   const { knowledge, notes } = await knowledgeOf(dex, target)
-  if (!hub) return { ...knownHere(dex, target, knowledge, notes), traces, notes, isTeam: false }
+  if (!hub) return { ...localKnowledge(dex, target, knowledge, notes), traces, notes, isTeam: false }
   const { teamFacts } = await import("./team-facts.ts")
-  const told: string[] = knowledge ? notes : []
+  const teamNotes: string[] = knowledge ? notes : []
   const of = { project: target.project, own: knowledge?.lines ?? NO_ROWS, traces }
   return {
     factsFor: async (commits) => {
       const { facts, notes: more } = await teamFacts(dex, hub, of, commits)
-      told.push(...more)
+      teamNotes.push(...more)
       return facts
     },
     traces,
-    notes: told,
+    notes: teamNotes,
     isTeam: true,
   }
 }
@@ -44,39 +44,39 @@ export async function knownOfLines(dex: Dex, target: BlameTarget, hub?: TeamHub)
 const NO_ROWS: LineRows = { lineWorkers: () => [], lineFiles: () => [], editsOfFiles: () => [], ranCommits: () => [] }
 const NOTHING: BlameFacts = { workers: [], editsOf: () => [], ran: [] }
 
-function knownHere(
+function localKnowledge(
   dex: Dex,
   { project, root }: BlameTarget,
   knowledge: Knowledge | undefined,
   notes: string[],
-): Pick<KnownOfLines, "factsFor" | "kept"> {
+): Pick<LineKnowledge, "factsFor" | "kept"> {
   if (!knowledge) return { factsFor: async () => NOTHING }
-  // Before the facts are read: whoever learns meanwhile makes what is found from them old.
+  // Read before the facts: if another process learns meanwhile, findings made from them must count as old.
   const by = { version: dex.version, token: knowledge.conversations.learnedToken() }
   const facts = blameFacts(knowledge, project)
   if (facts.workers.length === 0) notes.push("No conversation in this project is known.")
-  return { factsFor: async () => facts, kept: keptFindings(knowledge, { project, root }, by, facts.workers) }
+  return { factsFor: async () => facts, kept: storedFindings(knowledge, { project, root }, by, facts.workers) }
 }
 
-/** Undefined where nothing is known that may be told. */
+/** Knowledge is undefined if there is none that may be shown. */
 async function knowledgeOf(dex: Dex, { project }: BlameTarget): Promise<{ knowledge?: Knowledge; notes: string[] }> {
   if (!dex.hasHistory())
     return { notes: ["No conversation was read yet: `dex sync` reads them, and then lines have owners."] }
   const { knowledge, notes, isHidden } = await learnedOf(dex)
   if (isHidden(project))
-    return { notes: [...notes, "This project is private: what is known of it is told only inside it."] }
+    return { notes: [...notes, "This project is private: its conversations are shown only inside its folder."] }
   return { knowledge, notes }
 }
 
-/** Where agents that follow Agent Trace leave their records. */
+/** The file in which agents that follow Agent Trace store their records. */
 const PLACE = ".agent-trace/traces.jsonl"
 const MOST_BYTES = 16 << 20
 
-/** What the repository's Agent Trace file says; nothing where there is none, or none that can be read. */
+/** The repository's Agent Trace records; empty if there is no readable file. */
 function readAgentTraces(root: string): AgentTrace[] {
   try {
     return agentTraces(readStart(join(root, PLACE), MOST_BYTES).toString("utf8"))
   } catch {
-    return [] // not there, or no regular file
+    return [] // missing, or not a regular file
   }
 }

@@ -6,7 +6,7 @@ import type { ToldOwner } from "./blame.ts"
 
 const LONGEST_TITLE = 120
 
-/** An owner as every form of the answer tells it. */
+/** An owner in the form that all answers use. */
 export function toldOwner({ level, reason, worker, number, recorded }: LineOwner): ToldOwner {
   return {
     level,
@@ -39,7 +39,10 @@ export function countsOf(levels: readonly LineOwner["level"][]): LevelCounts {
   return { total: levels.length, proved: of("proved"), likely: of("likely"), unknown: of("unknown") }
 }
 
-/** By whose conversations they are; what only the repository names an agent for counts as that agent's, and as unknown. */
+/**
+ * Counts lines by the agent whose conversation wrote them. If only the repository names an agent, the lines count for it as
+ * unknown.
+ */
 export function countsByAgent(owners: readonly LineOwner[]): ({ agent: string } & LevelCounts)[] {
   const groups = Map.groupBy(owners, ({ worker, recorded }) =>
     worker ? ownerAgent(worker.ref.source) : (recorded?.agent ?? ""),

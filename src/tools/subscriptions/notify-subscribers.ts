@@ -13,21 +13,21 @@ import { MOST_ITEMS, suggestItems } from "../../suggest/suggest.ts"
 import type { Dex } from "../context.ts"
 import { learnedOf } from "../learned.ts"
 
-/** What a subscription asks for is decided by its own `min_relevance`. */
+/** Low, because each subscription has its own `min_relevance`. */
 const FLOOR = 0.05
 const MOST_FILES = 50
 const NEW_WITHIN_MS = 600_000
 
-/** Tells subscriptions of files that changed. Returns how many suggestions were kept for them. */
+/** Notifies subscriptions about changed files. Returns the number of suggestions saved for them. */
 export async function tellOfFiles(dex: Dex, project: string, files: readonly string[]): Promise<number> {
-  return tellAll(
+  return notifyAll(
     dex,
     project,
     files.slice(0, MOST_FILES).map((file) => ({ project, at: dex.now(), file })),
   )
 }
 
-/** Tells subscriptions of what people have just said. */
+/** Notifies subscriptions about what people have just written. */
 export async function tellOfMessages(dex: Dex, refs: readonly Ref[]): Promise<number> {
   if (!dex.hasSuggestions()) return 0
   const store = await dex.store()
@@ -38,7 +38,7 @@ export async function tellOfMessages(dex: Dex, refs: readonly Ref[]): Promise<nu
       .map(({ project }) => pathKey(project, dex.machine.platform)),
   )
   const isConcerned = (project: string) => concerned.has(pathKey(project, dex.machine.platform))
-  let told = 0
+  let saved = 0
   for (const ref of refs) {
     const row = await store.conversation(ref)
     if (row?.project === undefined || !isPersons(row) || !isConcerned(row.project)) continue
@@ -57,12 +57,12 @@ export async function tellOfMessages(dex: Dex, refs: readonly Ref[]): Promise<nu
       text: words.join("\n"),
       beside,
     }
-    told += await tellAll(dex, row.project, [trigger])
+    saved += await notifyAll(dex, row.project, [trigger])
   }
-  return told
+  return saved
 }
 
-/** Of an agent's note, no word is a person's. */
+/** A note counts as a person's; no text in an agent's note has the origin `person`. */
 function isPersons({ kind }: ConversationRow): boolean {
   return kind === "person" || kind === "note"
 }
@@ -71,7 +71,7 @@ function hasWords({ patterns }: { patterns: { type: string }[] }): boolean {
   return patterns.some(({ type }) => type === "topic" || type === "entity")
 }
 
-/** Which of its definitions a change touched is not known: all that the file holds are meant. */
+/** Adds all definitions in the file, because it is not known which of them the change touched. */
 function withSymbols(knowledge: Knowledge, trigger: Trigger): Trigger {
   const { project, file } = trigger
   const path = file === undefined ? undefined : pathBelow(project, file)
@@ -82,7 +82,7 @@ function withSymbols(knowledge: Knowledge, trigger: Trigger): Trigger {
   return { ...trigger, symbols: names }
 }
 
-async function tellAll(dex: Dex, project: string, triggers: Trigger[]): Promise<number> {
+async function notifyAll(dex: Dex, project: string, triggers: Trigger[]): Promise<number> {
   const { env } = dex.machine
   if (!dex.hasSuggestions() || isQuiet(env)) return 0
   const suggestions = await dex.suggestions()
@@ -106,6 +106,6 @@ async function tellAll(dex: Dex, project: string, triggers: Trigger[]): Promise<
   }
   let kept = 0
   for (const trigger of triggers.map((trigger) => withSymbols(knowledge, trigger)))
-    for (const told of await tell(parts, trigger)) if (told.kept.kept) kept++
+    for (const notice of await tell(parts, trigger)) if (notice.kept.kept) kept++
   return kept
 }

@@ -1,8 +1,8 @@
 import { grouped } from "../../core/format.ts"
 import type { LineOwner } from "../../learn/blame/owners.ts"
 
-/** Which memory the answers came from, where two were asked. */
-export function fromWhere(owners: readonly LineOwner[]): string {
+/** A note that says which memory the answers came from, if there were two. */
+export function memoryNote(owners: readonly LineOwner[]): string {
   const known = owners.flatMap(({ worker }) => (worker ? [worker.ref.owner] : []))
   const team = known.filter((owner) => owner !== undefined)
   const names = [...new Set(team)].sort()
