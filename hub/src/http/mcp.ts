@@ -10,7 +10,7 @@ import { placeOf } from "../shards/pool.ts"
 import { databaseGone, type Viewer } from "../store/connection.ts"
 import { HubProblem } from "../store/problem.ts"
 
-// MCP for agents that no laptop's dex stands beside. No session is kept: every request says who asks.
+// MCP for agents on machines without dex. There are no sessions: every request identifies its viewer.
 
 const INSTRUCTIONS =
   "What a team's coding agents said and did, shared by its members. Search when something may have been solved, decided or tried by a colleague before."
@@ -47,8 +47,8 @@ export function createTeamMcp({ ask, version, log }: TeamMcpParts) {
       try {
         return await answer(viewer, tool, params.arguments ?? {})
       } catch (error) {
-        const said = error instanceof HubProblem ? error : databaseGone(error)
-        if (said) return failure(said.message)
+        const problem = error instanceof HubProblem ? error : databaseGone(error)
+        if (problem) return failure(problem.message)
         log({ level: "error", event: "mcp", at: placeOf((error as Error).stack ?? "") })
         return failure("An error that should not happen. The hub's log says more.")
       }
