@@ -13,7 +13,7 @@ import { type Commands, say } from "./commands.ts"
 
 type Finding = { what: string; problems: string[] }
 
-/** A shard is behind for a moment after every push. */
+/** Every shard is behind for a moment after a push. */
 const FAR_BEHIND = 1_000
 const LEAST_FREE_BYTES = 2e9
 
@@ -100,7 +100,7 @@ async function databaseOf(db: Database, { data, node }: Settings): Promise<Findi
   ]
 }
 
-/** Codes that begin so: the role or its password is not the right one. */
+/** PostgreSQL's error codes for a wrong role or password begin with this. */
 const LOGIN = "28"
 
 function unanswered(code = "no reason given"): string {
@@ -110,7 +110,7 @@ function unanswered(code = "no reason given"): string {
 }
 
 async function lagOf(data: string, { tenant, shard }: ShardName, seq: number): Promise<string[]> {
-  if (roomProblems(data).length > 0) return [] // which is said
+  if (roomProblems(data).length > 0) return [] // already reported
   const index = readIndex(shardFile(data, { tenant, shard }))
   const followed = typeof index === "string" ? undefined : await index.followed()
   if (typeof index !== "string") index.close()
@@ -119,7 +119,7 @@ async function lagOf(data: string, { tenant, shard }: ShardName, seq: number): P
   return [`Shard ${tenant}/${shard} is ${behind} changes behind. \`dex-hub serve\` on this machine brings it there.`]
 }
 
-/** Of other nodes: whether this one runs, whoever looks at it knows. */
+/** Problems of other nodes. Whoever runs the check knows whether this one runs. */
 function nodeProblems(shards: PlacedShard[], nodes: SeenNode[], self: string): string[] {
   const seen = new Map(nodes.map((node) => [node.name, node]))
   const silence = (name: string): string | undefined => {

@@ -7,7 +7,7 @@ import { inTenant } from "./people.ts"
 const ROLES = ["auditor", "admin", "member"] as const
 const LEVELS = ["read", "write", "own"]
 
-/** Who logs in with an identity provider, and what their groups give them. */
+/** Who may log in with an identity provider, and what their groups give them. */
 export const groupCommands: Commands = {
   "tenant oidc": async ([name = "", off], { issuer = process.env.DEX_HUB_OIDC_ISSUER, domain, group, everyone }) => {
     if (off !== undefined && off !== "off") throw new SettingsProblem(`Say \`dex-hub tenant oidc ${name} off\`.`)
@@ -15,7 +15,7 @@ export const groupCommands: Commands = {
     if (off === undefined && !domain && !group && !everyone)
       throw new SettingsProblem("Say who may log in: --domain example.com, --group NAME, or --everyone.")
     if (domain !== undefined && !/^[a-z0-9][a-z0-9.-]*$/.test(domain))
-      throw new SettingsProblem("--domain is what stands behind the @, in small letters: example.com")
+      throw new SettingsProblem("--domain is the part after the @, in lower case: example.com")
     const rules = off ? undefined : { issuer: issuer!, domain: domain || undefined, group: group || undefined }
     await inTenant(name, (query, id) => setProvider(query, id, rules))
     const who = [domain && `an address of ${domain}`, group && `the group ${group}`].filter(Boolean).join(" and ")

@@ -7,7 +7,7 @@ import { setMemberQuota, setTenantQuota } from "../store/quota.ts"
 import { forgetExpired, setRetention } from "../store/retention.ts"
 import { type Commands, say } from "./commands.ts"
 
-/** How long things are kept, and how much. */
+/** How long and how much a hub keeps. */
 export const keepingCommands: Commands = {
   "tenant quota": async ([name = "", size = ""]) => {
     const bytes = bytesOf(size, "dex-hub tenant quota NAME SIZE")
@@ -49,7 +49,7 @@ export const keepingCommands: Commands = {
 
 const UNITS = { MB: 1e6, GB: 1e9, TB: 1e12 }
 
-/** Undefined where there is to be no limit. */
+/** Undefined means no limit. */
 function bytesOf(size: string, usage: string): number | undefined {
   if (size === "none") return undefined
   const [, number, unit] = /^([0-9]+(?:\.[0-9]+)?)(MB|GB|TB)$/.exec(size.toUpperCase()) ?? []

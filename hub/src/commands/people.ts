@@ -23,7 +23,7 @@ import { revokeToken, tokensForOperator } from "../store/tokens.ts"
 import { type Commands, say } from "./commands.ts"
 import { exportMember } from "./export-member.ts"
 
-/** What an operator does with tenants, members and what they may do. */
+/** The operator's commands for tenants, members and their rights. */
 export const peopleCommands: Commands = {
   "tenant add": async ([name = ""]) => {
     await asOwner(ownerFrom(process.env), (query) => addTenant(query, openKeyring(masterKeyFrom(process.env)), name))
