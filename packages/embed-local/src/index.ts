@@ -3,19 +3,19 @@ import { createRequire } from "node:module"
 import { dirname, join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 
-/** A sentence model that runs in this process. Texts in, one vector of length 1 for each out, in the same order. */
+/** A sentence model that runs in this process. It returns one vector of length 1 for each text, in the same order. */
 export type LocalModel = {
   runtime: RuntimeKind
   embed(texts: string[]): Promise<Float32Array[]>
 }
 
-/** As the model was trained; more of a text changes its vector little and costs time. */
+/** The limit that the model was trained with. More of a text changes its vector little and costs time. */
 const MOST_TOKENS = 128
-/** So many texts at a time, of about the same length. */
+/** Texts per batch. They have about the same length. */
 const BATCH = 8
 
 const FILES = dirname(fileURLToPath(import.meta.url))
-/** The folder that this package is installed in, and onnxruntime-node, where somebody wants it. */
+/** The folder in which this package is installed, and optionally onnxruntime-node. */
 const BESIDE = dirname(dirname(FILES))
 
 export async function openModel({ threads }: { threads: number }): Promise<LocalModel> {
@@ -76,21 +76,21 @@ function meanOf(data: Float32Array, first: number, count: number, size: number):
   return sum.map((value) => value / length)
 }
 
-// Two programs run the same model. Their vectors differ a little (the cosine of the two is 0.997), so they are never
-// compared with each other: which one runs is part of the model's name.
+// Two programs run the same model. Their vectors differ a little (the cosine of the two is 0.997) and are never compared
+// with each other, so the runtime is part of the model's name.
 
 type RuntimeKind = "native" | "wasm"
 
 type Tensor = { data: Float32Array; dims: readonly number[] }
 export type Session = { run(inputs: Record<string, unknown>): Promise<Record<string, Tensor>> }
-/** What onnxruntime-web and onnxruntime-node have in common, as far as it is used here. */
+/** What is used here of onnxruntime-web and onnxruntime-node, which have it in common. */
 export type Runtime = {
   InferenceSession: { create(model: Uint8Array, options: object): Promise<Session> }
   Tensor: new (type: "int64", data: BigInt64Array, dims: number[]) => unknown
   env: { wasm: { numThreads?: number; wasmBinary?: Uint8Array } }
 }
 
-/** The native one, where somebody has installed it beside this package; else WebAssembly. */
+/** Native if onnxruntime-node is installed next to this package, otherwise WebAssembly. */
 function runtimeKind(beside: string): RuntimeKind {
   return existsSync(join(beside, "onnxruntime-node", "package.json")) ? "native" : "wasm"
 }
@@ -112,13 +112,13 @@ function nativeRuntime(beside: string): Runtime {
   }
 }
 
-/** Turns a text into the numbers that a BERT model without capitals reads: at most `most` of them, the ends included. */
+/** Turns a text into token numbers for an uncased BERT model: at most `most`, including the first and last one. */
 type Tokenizer = (text: string, most: number) => number[]
 
-/** Longer words than this are unknown to every BERT model. */
+/** No BERT model knows words longer than this. */
 const LONGEST_WORD = 100
 
-/** `vocabulary`: a token per line, in the order of their numbers. */
+/** `vocabulary` has one token per line, in the order of their numbers. */
 export function createTokenizer(vocabulary: string): Tokenizer {
   const numbers = new Map(
     vocabulary
@@ -142,7 +142,7 @@ export function createTokenizer(vocabulary: string): Tokenizer {
   }
 }
 
-/** The longest known beginning, then the longest known continuation, and so on; undefined where some letter is unknown. */
+/** The longest known beginning, then the longest known continuation, and so on; undefined if a letter is unknown. */
 function piecesOf(word: string, numbers: Map<string, number>): number[] | undefined {
   const letters = [...word]
   if (letters.length > LONGEST_WORD) return undefined
@@ -162,11 +162,11 @@ function piecesOf(word: string, numbers: Map<string, number>): number[] | undefi
 
 const IGNORED = /[\0\ufffd]|(?![\t\n\r])\p{C}/gu
 const MARKS = /\p{Mn}/gu
-/** Each stands alone: Chinese characters, and what is punctuation to BERT: also $, +, <, =, >, ^, `, | and ~. */
+/** Chinese characters and BERT's punctuation, which includes $, +, <, =, >, ^, `, | and ~. Each is a word of its own. */
 const ALONE =
   /[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\u{20000}-\u{2a6df}\u{2a700}-\u{2ceaf}\u{2f800}-\u{2fa1f}]|[!-/:-@[-`{-~]|\p{P}/gu
 
-/** In small letters and without accents. */
+/** The words in lower case and without accents. */
 function* wordsOf(text: string): Generator<string> {
   const clean = text.replace(IGNORED, "").toLowerCase().normalize("NFD").replace(MARKS, "").replace(ALONE, " $& ")
   for (const [word] of clean.matchAll(/\S+/g)) yield word
