@@ -1,27 +1,27 @@
-/** What a text may say of the machine that it comes from. Made once for many texts: see `maskedPlaces`. */
+/** Patterns for what a text may reveal about its machine. Compiled once for many texts: see `maskedPlaces`. */
 export type Places = { home: RegExp | undefined; names: RegExp | undefined; common: RegExp | undefined }
 
 export type Masked = { text: string; homes: number; names: number }
 
 const MASK = "[user]"
-/** Between two names of a path: as it is, escaped in JSON, or percent-encoded. */
+/** Between two names of a path: plain, escaped in JSON, or percent-encoded. */
 const SEPARATOR = String.raw`(?:[\\/]+|%2F|%5C|\\u002f|\\u005c)`
 const ENDS = String.raw`(?![\p{L}\p{N}\p{M}])`
-/** Also behind a sign that is written out: `%2Falice`. */
+/** Also after an encoded character: `%2Falice`. */
 const BEGINS = String.raw`(?:(?<![\p{L}\p{N}\p{M}])|(?<=%[0-9a-f]{2}|\\u[0-9a-f]{4}))`
-/** Names of accounts that are nobody's, and words of many paths. */
+/** Account names that identify nobody, and words that occur in many paths. */
 const NOBODY = new Set(
   "root user users home admin administrator ubuntu debian node dev runner vscode codespace docker app src test code work public shared default guest".split(
     " ",
   ),
 )
-/** A folder of homes at the root, on a drive or below a mount of one; then a name. Not `/v2/Users/1` of an address. */
+/** A folder of homes at the root, on a drive or below a drive's mount, then a name. Not `/v2/Users/1` in an address. */
 const ANYBODY =
   /(?<![\w.-])((?:[a-z]:|[\\/]+(?:mnt[\\/]+)?[a-z](?=[\\/]))?(?:[\\/]+)Users[\\/]+)(?!(?:Shared|Public|Default)(?![\w-]))((?:\\+u[0-9a-f]{4}|[^\\/\s"'`<>|:*?,;()[\]{}%])+)/gi
 
 /**
- * `folders`: where projects are or were, on this machine or another one. Whose homes they are in is worked out from them:
- * the same person may be called otherwise there.
+ * `folders` are where projects are or were, on this machine or another one. The owners of the homes in these paths are masked
+ * too, because the same person may have another name there.
  */
 export function placesOf({
   home,
@@ -48,7 +48,7 @@ export function placesOf({
   }
 }
 
-/** `~` in place of the home folder, and `[user]` in place of the user's name in other paths. Twice changes nothing. */
+/** Replaces the home folder with `~`, and the user's name in other paths with `[user]`. Doing it twice changes nothing. */
 export function maskedPlaces(text: string, places: Places): Masked {
   let homes = 0
   let names = 0
@@ -74,13 +74,13 @@ export function maskedPlaces(text: string, places: Places): Masked {
   return { text: masked, homes, names }
 }
 
-/** Whose home a folder is in, as far as its path says. */
+/** The name of the home that a folder is in, if its path shows it. */
 function ownerIn(folder: string): string | undefined {
   return /(?:^|[\\/])(?:Users|home)[\\/]+([^\\/]+)/i.exec(folder)?.[1]
 }
 
 function homePattern(home: string, names: string[]): RegExp {
-  // Of one name, as /root: elsewhere it is another folder.
+  // A home with a single name, such as /root, must be at the start: elsewhere it is another folder.
   const before = names.length === 1 ? String.raw`(?<![\p{L}\p{N}_.-])` : ""
   const start = before + (/^[\\/]/.test(home) ? SEPARATOR : "")
   return new RegExp(`${start}${names.map(spelledAnyhow).join(SEPARATOR)}${ENDS}`, "giu")
@@ -93,7 +93,7 @@ function anyOf(names: string[]): string {
     .join("|")
 }
 
-/** A name as it is, with its letters composed or not, escaped for JSON once or more, in an address, or for a shell. */
+/** Matches a name with composed or decomposed letters, escaped for JSON once or more, percent-encoded, or escaped for a shell. */
 function spelledAnyhow(name: string): string {
   const spellings = [name, name.normalize("NFC"), name.normalize("NFD")].map((one) =>
     Array.from(one, spelledSign).join(""),
@@ -115,11 +115,11 @@ function escaped(text: string): string {
 
 const BREAKS = /[\s"'`<>|;,(){}]/
 const LONGEST_PATH = 4_096
-/** A site's own address, and the one name behind it: whose repository it is, not whose folder. */
+/** A site's address, after which the next name is a repository's owner instead of a folder. */
 const OF_A_SITE =
   /^[^\w@]*(?:(?:https?|ssh|git|git\+\w+):\/\/|git@|@$|(?:www\.)?(?:github|gitlab|bitbucket|codeberg)\.(?:com|org)[:/]+$)[^\\/]*[:/]?$/i
 
-/** Whether what begins here belongs to a path: a separator stands before it in the same word. */
+/** Whether the name at this position belongs to a path, which has a separator before it in the same word. */
 function isInPath(text: string, at: number): boolean {
   let start = at
   while (start > 0 && at - start < LONGEST_PATH && !BREAKS.test(text[start - 1]!)) start--
