@@ -11,7 +11,7 @@ import { API } from "./share.ts"
 
 export type Sender = { url: () => string; token: string; signal?: () => AbortSignal | undefined }
 
-/** What a hub answered that it did not take. */
+/** A hub's refusal. */
 export class NotTaken extends Error {
   readonly status: number
 
@@ -21,7 +21,7 @@ export class NotTaken extends Error {
   }
 }
 
-/** Over HTTP as a laptop does it, from the beginning each time: nothing is remembered between two tries. Says which revision it is. */
+/** Pushes over HTTP like a laptop, from the beginning each time, without state between two tries. Returns the revision. */
 export async function pushOver(
   { url, token, signal }: Sender,
   head: WireHead,
