@@ -8,7 +8,7 @@ import { headNamed, saying } from "./support/laptop.ts"
 import { HUB_URL, hubWithPeople } from "./support/people.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { CLIENT, startProvider } from "./support/provider.ts"
-import { NotTaken, pushOver } from "./support/push-over.ts"
+import { PushRefused, pushOver } from "./support/push-over.ts"
 import { hubEnv, request, startHub } from "./support/server.ts"
 import { API } from "./support/share.ts"
 
@@ -213,7 +213,7 @@ describe.skipIf(!hasPostgres)("a hub's limits", () => {
     const messages = [saying(1, "another")]
     const sender = { url: () => fresh.url, token: tokens.ann }
     const refused = await pushOver(sender, headNamed("b", messages), messages).catch((error: unknown) => error)
-    expect(refused).toBeInstanceOf(NotTaken)
+    expect(refused).toBeInstanceOf(PushRefused)
     expect(refused).toMatchObject({
       status: 507,
       message: expect.stringMatching(/"quota".*Ask who runs the hub.*unshare --forget/),

@@ -34,7 +34,7 @@ describe.skipIf(!hasPostgres)("dex-hub shard move", () => {
     const taken: string[] = []
     const answers: (FoundByNode & { least: number })[] = []
     let isWorking = true
-    /** What was found before the move. Everyone finds at least as much from then on. */
+    /** The number of results before the move. Everyone finds at least as many from then on. */
     let floor = 0
     const pusher = async (n: number) => {
       for (let round = 0; isWorking; round++) {

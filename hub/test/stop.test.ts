@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from "vitest"
 import { serveApp } from "../src/http/serve.ts"
 import { headNamed, saying } from "./support/laptop.ts"
 import { hasPostgres } from "./support/postgres.ts"
-import { NotTaken, pushOver } from "./support/push-over.ts"
+import { PushRefused, pushOver } from "./support/push-over.ts"
 import { canSearch, hubEnv, request, startHub, type TestHub, tokenFor } from "./support/server.ts"
 import { API } from "./support/share.ts"
 import { newMember, newProject, newTeam, newTenant } from "./support/team.ts"
@@ -50,7 +50,7 @@ describe.skipIf(!hasPostgres)("a hub that is stopped", () => {
             await work(round)
           } catch (error) {
             // An error response is a failure; no response at all means that the hub ended.
-            if (error instanceof NotTaken) throw error
+            if (error instanceof PushRefused) throw error
             return
           }
       }
@@ -65,7 +65,7 @@ describe.skipIf(!hasPostgres)("a hub that is stopped", () => {
       const searcher = () =>
         untilClosed(async () => {
           const { status, body } = await request(url, token, "POST", "/v1/tools/search", { query: "wombat" })
-          if (status !== 200) throw new NotTaken(status, body)
+          if (status !== 200) throw new PushRefused(status, body)
           searches++
         })
       const all = Promise.all([...Array.from({ length: 6 }, (_, n) => pusher(n)), searcher(), searcher()])

@@ -7,7 +7,7 @@ import { migrate } from "../src/store/migrate.ts"
 import { MIGRATIONS, type MigrationStep } from "../src/store/migrations.ts"
 import { headNamed, saying } from "./support/laptop.ts"
 import { hasPostgres, newDatabase } from "./support/postgres.ts"
-import { NotTaken, pushOver } from "./support/push-over.ts"
+import { PushRefused, pushOver } from "./support/push-over.ts"
 import { canSearch, hubEnv, request, startHub, tokenFor } from "./support/server.ts"
 import { API } from "./support/share.ts"
 import { newMember, newProject, newTeam, newTenant, type Team } from "./support/team.ts"
@@ -19,7 +19,7 @@ if (!BEFORE) console.warn("DEX_HUB_BEFORE is not set: the upgrade from an older 
 const LONGEST_MS = 300_000
 const LONGEST_LOCK_SECONDS = 2
 
-/** What the next version could do to the tables: add, fill in, index, drop what nobody uses. */
+/** Steps that the next version could have: add, fill in, index, drop what nobody uses. */
 const NEXT: MigrationStep[] = [
   ...MIGRATIONS,
   "alter table hub.conversation add column made_up int, add column not_used int",
@@ -80,7 +80,7 @@ function startLoad(token: string, urls: string[]) {
   const searcher = () =>
     repeat(async () => {
       const { status, body } = await request(url(), token, "POST", "/v1/tools/search", { query: "wombat", limit: 3 })
-      if (status !== 200) throw new NotTaken(status, body)
+      if (status !== 200) throw new PushRefused(status, body)
       done.searches++
     })
   const all = Promise.all([pusher(0), pusher(1), pusher(2), pusher(3), searcher(), searcher()])

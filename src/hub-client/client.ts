@@ -107,7 +107,7 @@ export type HubClient = {
   askDeviceLogin(login: string): Promise<DeviceLoginState>
   /** Exchanges an invitation for a token. It works once. */
   redeem(code: string): Promise<string>
-  /** What the hub deleted or hid of the member's conversations. */
+  /** The hub's deletions and quarantines of the member's conversations. */
   mine(): Promise<{ receipts: HubReceipt[]; quarantined: HubQuarantined[] }>
   /** The member's own tokens, without their secrets. */
   tokens(): Promise<HubToken[]>
@@ -165,7 +165,7 @@ export function hubAddress(typed: string): string {
   if (url.protocol !== "https:" && !(url.protocol === "http:" && isThisMachine(url.hostname)))
     throw new DexError(
       "usage",
-      `Your token and conversations would travel to ${url.hostname} for everyone on the way to read. Use an https address.`,
+      `On the way to ${url.hostname}, others could read your token and your conversations. Use an https address.`,
     )
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`
 }
@@ -263,7 +263,7 @@ export function openHub({
     plan: async (request) => {
       const { conversations } = await call<Partial<PlanResponse>>("POST", "/v1/push/plan", request)
       if (conversations?.length === request.conversations.length) return conversations
-      throw new HubError("refused", `${host} did not answer as a hub does. Is the address right?`)
+      throw new HubError("refused", `${host} did not answer like a hub. Is the address right?`)
     },
     sendChunk: (project, ref, { hash, data }) =>
       call("PUT", `${conversation(ref)}/chunks/${hash}?project=${encodeURIComponent(project)}`, data),
@@ -284,7 +284,7 @@ function jsonOf({ text }: Reply, host: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new HubError("refused", `${host} did not answer as a hub does. Is the address right?`, { cause: error })
+    throw new HubError("refused", `${host} did not answer like a hub. Is the address right?`, { cause: error })
   }
 }
 
@@ -308,7 +308,7 @@ function problemOf(
       `The hub at ${host} ${code === "database" ? "cannot answer now" : "is busy"} (${status}${words}). ${otherwise}`,
       { retryAfterMs: retryAfterMs(headers) },
     )
-  if (status === 507) return new HubError("full", `The hub at ${host} takes nothing more from you for now${words}`)
+  if (status === 507) return new HubError("full", `The hub at ${host} accepts nothing more from you for now${words}`)
   if (status >= 500) return new HubError("failed", `The hub at ${host} failed (${status}${words}). ${otherwise}`)
   return new HubError("refused", `The hub at ${host} refused (${status}${words}).`, { status })
 }

@@ -3,7 +3,7 @@ import { redactRecord } from "../redact/redact.ts"
 import { visibleIn } from "../render/visible.ts"
 import { maskedPlaces, type Places } from "./mask-places.ts"
 
-/** What was removed, and how often. `earlier`: already removed when dex read it. */
+/** One kind of removed text, and how often it was removed. `earlier`: already when dex read it. */
 export type TakenOut = { what: string; count: number; earlier?: boolean }
 
 const MARK = /\[REDACTED:([\w-]+)\]/g

@@ -42,9 +42,9 @@ export function outgoingOf(
   versions: readonly MessageVersion[],
   rules: OutgoingRules,
 ): Outgoing {
-  const left: Record<string, number> = {}
+  const leftOut: Record<string, number> = {}
   const leave = (what: string) => {
-    left[what] = (left[what] ?? 0) + 1
+    leftOut[what] = (leftOut[what] ?? 0) + 1
   }
   const chosen = stored.map((message) => chosenOf(message, rules, leave))
   const paths = chosen.map(pathsOf)
@@ -65,7 +65,7 @@ export function outgoingOf(
     version: versionFor(versionOf.get(message.number) ?? 0, message),
   }))
   const { messages: _, ...head } = value
-  return { head: headOf(row, head, messages, rules.places), messages, taken_out, left_out: left }
+  return { head: headOf(row, head, messages, rules.places), messages, taken_out, left_out: leftOut }
 }
 
 /**

@@ -38,7 +38,7 @@ export type PushParts = {
   onProgress?: (done: number, total: number) => void
 }
 
-/** What is needed to decide whether a conversation is shared. */
+/** The parts that decide whether a conversation is shared. */
 export type Sharing = Pick<PushParts, "store" | "pushed" | "choices" | "platform" | "allows">
 
 export type PushReport = {

@@ -38,7 +38,7 @@ export const checkCommands: Commands = {
     try {
       const done = await asOwner(ownerFrom(process.env), (query) => recount(db, query))
       say(
-        done === 0 ? "All counts can be right." : `The messages of ${count(done, "conversation")} were counted again.`,
+        done === 0 ? "All counts are plausible." : `The messages of ${count(done, "conversation")} were counted again.`,
       )
     } finally {
       await db.close()
@@ -105,8 +105,8 @@ const LOGIN = "28"
 
 function unanswered(code = "no reason given"): string {
   return code.startsWith(LOGIN)
-    ? `PostgreSQL refuses the login of DEX_HUB_DATABASE_URL (${code}), so nothing of it was checked. \`dex-hub migrate\` makes the roles; look at the password too.`
-    : `PostgreSQL does not answer (${code}), so nothing of it was checked. Look at DEX_HUB_DATABASE_URL, and whether it runs.`
+    ? `PostgreSQL refuses the login of DEX_HUB_DATABASE_URL (${code}), so it was not checked. \`dex-hub migrate\` makes the roles; look at the password too.`
+    : `PostgreSQL does not answer (${code}), so it was not checked. Look at DEX_HUB_DATABASE_URL, and whether it runs.`
 }
 
 async function lagOf(data: string, { tenant, shard }: ShardName, seq: number): Promise<string[]> {
@@ -116,10 +116,12 @@ async function lagOf(data: string, { tenant, shard }: ShardName, seq: number): P
   if (typeof index !== "string") index.close()
   const behind = seq - Number(followed?.split("@")[1] ?? 0)
   if (behind <= FAR_BEHIND) return []
-  return [`Shard ${tenant}/${shard} is ${behind} changes behind. \`dex-hub serve\` on this machine brings it there.`]
+  return [
+    `Shard ${tenant}/${shard} is ${behind} changes behind. \`dex-hub serve\` on this machine brings it up to date.`,
+  ]
 }
 
-/** Problems of other nodes. Whoever runs the check knows whether this one runs. */
+/** Problems of other nodes. The operator of this node knows whether it runs. */
 function nodeProblems(shards: PlacedShard[], nodes: SeenNode[], self: string): string[] {
   const seen = new Map(nodes.map((node) => [node.name, node]))
   const silence = (name: string): string | undefined => {

@@ -24,7 +24,7 @@ export const keepingCommands: Commands = {
   },
   "project keep": async ([key = "", days = ""], { tenant = "" }) => {
     if (!/^[1-9][0-9]{0,4}$|^forever$/.test(days))
-      throw new SettingsProblem("Say for how many days: dex-hub project keep KEY DAYS --tenant T, or `forever`.")
+      throw new SettingsProblem("Give a number of days, or `forever`: dex-hub project keep KEY DAYS --tenant T")
     const kept = days === "forever" ? undefined : Number(days)
     await asOwner(ownerFrom(process.env), async (query) =>
       setRetention(query, await tenantNamed(query, tenant), key, kept),
@@ -41,9 +41,9 @@ export const keepingCommands: Commands = {
     say(`Deleted ${forgotten} ${forgotten === 1 ? "conversation" : "conversations"} that projects no longer keep.`)
     const abandoned = await removeAbandoned(owner)
     if (abandoned > 0)
-      say(`Removed what was left of ${abandoned} ${abandoned === 1 ? "push" : "pushes"} that never ended.`)
+      say(`Removed what was left of ${abandoned} ${abandoned === 1 ? "push" : "pushes"} that never finished.`)
     const chunks = await removeUnnamedChunks(owner, keys)
-    if (chunks > 0) say(`Removed ${chunks} ${chunks === 1 ? "piece" : "pieces"} that no conversation has any longer.`)
+    if (chunks > 0) say(`Removed ${chunks} ${chunks === 1 ? "piece" : "pieces"} that no conversation uses any more.`)
   },
 }
 
@@ -53,6 +53,6 @@ const UNITS = { MB: 1e6, GB: 1e9, TB: 1e12 }
 function bytesOf(size: string, usage: string): number | undefined {
   if (size === "none") return undefined
   const [, number, unit] = /^([0-9]+(?:\.[0-9]+)?)(MB|GB|TB)$/.exec(size.toUpperCase()) ?? []
-  if (number === undefined) throw new SettingsProblem(`Say how much, as 500MB, 50GB or 1TB, or none: ${usage}`)
+  if (number === undefined) throw new SettingsProblem(`Give a size such as 500MB, 50GB or 1TB, or none: ${usage}`)
   return Math.round(Number(number) * UNITS[unit as keyof typeof UNITS])
 }

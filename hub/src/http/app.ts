@@ -276,7 +276,7 @@ function deciderOf(c: Context<Env>): Decider {
 function named(c: Context, part: string): string {
   const name = c.req.param(part) ?? ""
   // PostgreSQL's text has no NUL.
-  if (name.includes("\0")) throw new HubProblem(400, "invalid", "A name cannot have a NUL in it.")
+  if (name.includes("\0")) throw new HubProblem(400, "invalid", "A name cannot contain a NUL character.")
   return name
 }
 

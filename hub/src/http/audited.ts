@@ -10,7 +10,7 @@ export function auditedAsk(db: Database, shards: Pick<Shards, "ask">): (question
   return async (question) => {
     const { viewer, tool } = question
     if (viewer.role === "auditor")
-      throw new HubProblem(403, "forbidden", "An auditor reads the audit log, and no conversation.")
+      throw new HubProblem(403, "forbidden", "An auditor can read the audit log, but no conversation.")
     const output = await shards.ask(question)
     const conversations = [...refsIn(output)]
     await db.as(viewer, (query) =>

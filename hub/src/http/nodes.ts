@@ -25,7 +25,7 @@ export function nodeRoutes({
     <Question>(route: NodeRoute, answer: (question: Question) => Promise<unknown>): Handler =>
     async (c) => {
       const caller = isFromNode(masterKey, { route, to: self, header: (name) => c.req.header(name) })
-      if (!caller) throw new HubProblem(401, "unauthorized", "Only nodes of this hub ask this.")
+      if (!caller) throw new HubProblem(401, "unauthorized", "Only nodes of this hub may send this.")
       if (!(Number(c.req.header("content-length")) <= LONGEST_BYTES))
         throw new HubProblem(413, "too_large", "The request has too many bytes.")
       const body = await c.req.text()

@@ -54,7 +54,7 @@ async function verified(read: () => Promise<JWTPayload>, log: Parts["log"]): Pro
   } catch (error) {
     if (error instanceof HubProblem) throw error
     if (BAD_TOKEN.some((kind) => error instanceof kind))
-      throw new HubProblem(401, "invalid_token", "This access token is not one for this hub, or has ended.")
+      throw new HubProblem(401, "invalid_token", "This access token is not for this hub, or has expired.")
     log({ level: "error", event: "identity_provider", kinds: [codeOf(error)] })
     throw new HubProblem(503, "identity_provider", "The identity provider's keys cannot be read. Try again later.")
   }

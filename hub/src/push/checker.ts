@@ -53,10 +53,10 @@ export function openChecker({ threads = 2, longestMs = LONGEST_MS, log }: Checke
     }
   }
   const give = async (thread: CheckThread, { chunk, resolve, reject }: Waiting): Promise<void> => {
-    let why = { code: "failed", message: "The hub could not look at this chunk." }
+    let why = { code: "failed", message: "The hub could not check this chunk." }
     const timer = setTimeout(
       () => {
-        why = { code: "too_slow", message: "The hub could not look at this chunk in time." }
+        why = { code: "too_slow", message: "The hub could not check this chunk in time." }
         thread.kill()
       },
       longestMs * (chunk.hash === undefined ? KEPT_TIMES : 1),

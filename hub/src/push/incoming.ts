@@ -28,7 +28,7 @@ const PLAN = object({
 })
 
 // Limits of numbers. All except times fit into 32 bits, like the columns of the tables.
-/** The most messages that a conversation may have. */
+/** The highest value of a conversation's counts. */
 export const MOST_COUNTED = 1_000_000
 const count = () => integer(undefined, { minimum: 0, maximum: MOST_COUNTED })
 const size = () => integer(undefined, { minimum: 0, maximum: 2_000_000_000 })
@@ -89,7 +89,7 @@ export function decisionIn(body: unknown): "approve" | "deny" {
 
 export function planOf(body: unknown): PlanRequest {
   const plan = shaped<PlanRequest>(PLAN, body)
-  if (plan.conversations.length > MAX_PLANNED) throw invalid(`A plan names ${MAX_PLANNED} conversations at the most.`)
+  if (plan.conversations.length > MAX_PLANNED) throw invalid(`A plan has at most ${MAX_PLANNED} conversations.`)
   for (const { source, id, digest, chunks } of plan.conversations) {
     checkName(source, id)
     checkHashes([digest, ...chunks])
@@ -121,8 +121,8 @@ const MOST_MESSAGES = 4_000
 /** A chunk's messages, after its hash, shape and text were checked. That takes processor time: see checker.ts. */
 export function messagesIn(hash: string, data: Uint8Array): { messages: WireMessage[]; plainBytes: number } {
   const chunk = unpacked(data)
-  if (chunk.hash !== hash) throw invalid("The chunk is not what its name says.")
-  if (chunk.messages.length > MOST_MESSAGES) throw tooLarge(`A chunk has ${MOST_MESSAGES} messages at most.`)
+  if (chunk.hash !== hash) throw invalid("The chunk does not have this hash.")
+  if (chunk.messages.length > MOST_MESSAGES) throw tooLarge(`A chunk has at most ${MOST_MESSAGES} messages.`)
   const wrong = chunk.messages.findIndex((message) => !isMessage(message))
   if (wrong >= 0) throw invalid(`Line ${wrong + 1} of the chunk is not a message.`)
   refuseSecrets(secretsIn(chunk.messages))
@@ -132,7 +132,7 @@ export function messagesIn(hash: string, data: Uint8Array): { messages: WireMess
 /** The checks that do not need to unpack the chunk. */
 export function checkSent(hash: string, data: Uint8Array): void {
   checkHashes([hash])
-  if (data.length > MAX_CHUNK_BYTES) throw tooLarge(`A chunk has ${MAX_CHUNK_BYTES} bytes at most.`)
+  if (data.length > MAX_CHUNK_BYTES) throw tooLarge(`A chunk has at most ${MAX_CHUNK_BYTES} bytes.`)
 }
 
 function unpacked(data: Uint8Array): ReturnType<typeof unpackChunk> {
@@ -141,7 +141,7 @@ function unpacked(data: Uint8Array): ReturnType<typeof unpackChunk> {
   } catch (error) {
     if (isTooLarge(error))
       throw tooLarge(
-        `A chunk unpacks to ${MAX_CHUNK_PLAIN >> 20} MB at most, and to 50 times what was sent. A newer dex sends smaller ones.`,
+        `A chunk may unpack to at most ${MAX_CHUNK_PLAIN >> 20} MB, and to 50 times what was sent. A newer dex sends smaller ones.`,
       )
     throw invalid("The chunk cannot be unpacked.") // the kind of damage does not matter
   }
@@ -199,7 +199,9 @@ export function secretsIn(values: readonly object[]): string[] {
 function refuseSecrets(rules: string[]): void {
   if (rules.length === 0) return
   const names = rules.join(", ")
-  throw new HubProblem(422, "secret", `It holds what looks like a secret (${names}), so it was not kept.`, { rules })
+  throw new HubProblem(422, "secret", `It contains what looks like a secret (${names}), so it was not stored.`, {
+    rules,
+  })
 }
 
 function checkHashes(hashes: string[]): void {

@@ -10,7 +10,7 @@ import { openShardLines, type ShardLines } from "./lines.ts"
 
 /** A shard with much to read gives the others a turn after this long. */
 const TURN_MS = 2_000
-/** Bytes of text that are read and indexed together. With 64 conversations of any length, a hub needed 70 to 90 MB more. */
+/** Bytes of text that are read and indexed together. Batches of 64 conversations of any length made a hub 70 to 90 MB larger. */
 const MOST_BYTES = 2_000_000
 /** How often a node reports that it runs. */
 const SEEN_MS = 5_000

@@ -7,7 +7,7 @@ import { fileIdentity, type ShardName, shardFile } from "./files.ts"
 import { linesFile, readShardLines } from "./lines.ts"
 
 /**
- * What a member may read of a shard. `version` changes with it, counted by the node that computed it (`by`, if that is
+ * The part of a shard that a member may read. `version` changes with it, counted by the node that computed it (`by`, if that is
  * another node). Without names, it works only if they are still cached.
  */
 export type ShardScope = {

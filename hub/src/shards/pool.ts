@@ -103,11 +103,11 @@ export function openShards({ threads = 2, longestQueue = 64, log, ...data }: Sha
       next(lane)
     })
   }
-  const { answer, asked } = lanes
+  const { answer, asked: forNodes } = lanes
   return {
     ask: (question) => askIn(answer, { team: question }),
-    askShard: (question) => askIn(asked, { shard: question }) as Promise<ShardAnswer>,
-    askLines: (question) => askIn(asked, { team: { ...question, tool: "lines" } }),
+    askShard: (question) => askIn(forNodes, { shard: question }) as Promise<ShardAnswer>,
+    askLines: (question) => askIn(forNodes, { team: { ...question, tool: "lines" } }),
     state: () => ({ waiting: answer.queue.length + answer.answering, drops, lags }),
     close: async () => {
       isClosing = true

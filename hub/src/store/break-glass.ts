@@ -48,11 +48,11 @@ export async function noticesFor(db: Database, viewer: Viewer): Promise<WireNoti
 function checked({ ref, reason, hours = 1 }: { ref?: unknown; reason?: unknown; hours?: unknown }) {
   const named = typeof ref === "string" ? parseWholeRef(ref) : undefined
   if (named?.owner === undefined)
-    throw new HubProblem(400, "invalid", "Say which conversation, and whose: ann/claude_code:1f3c…")
+    throw new HubProblem(400, "invalid", "Name a conversation with its owner: ann/claude_code:1f3c…")
   if (typeof reason !== "string" || reason.trim() === "" || reason.length > LONGEST_REASON || CONTROL.test(reason))
     throw new HubProblem(400, "invalid", `Give a reason, in one line of up to ${LONGEST_REASON} characters.`)
   if (!Number.isInteger(hours) || (hours as number) < 1 || (hours as number) > MOST_HOURS)
-    throw new HubProblem(400, "invalid", `It ends after 1 to ${MOST_HOURS} hours: say how many.`)
+    throw new HubProblem(400, "invalid", `hours is a number from 1 to ${MOST_HOURS}.`)
   const { owner, source, id } = named
   return { ref: { owner, source, id }, reason: reason.trim(), hours: hours as number }
 }

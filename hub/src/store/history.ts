@@ -30,7 +30,7 @@ export function openTenantHistory(db: Database, tenant: number): HistoryReader {
 }
 
 /**
- * What one shard of a tenant contains, for the follower of its changes. Each statement is a transaction, so that none is long.
+ * The contents of one shard of a tenant, for the follower of its changes. Each statement is a transaction, so that none is long.
  * Rows and heads of conversations are read once for each batch of changes.
  */
 export function openShardHistory(db: Database, tenant: number, shard: number): HistoryReader {

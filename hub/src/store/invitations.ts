@@ -30,7 +30,11 @@ export async function redeemInvitation(db: Database, code: string): Promise<stri
 }
 
 function refused(): HubProblem {
-  return new HubProblem(403, "invitation", "This invitation was used, has ended or is not known here. Ask for another.")
+  return new HubProblem(
+    403,
+    "invitation",
+    "This invitation was used, has expired or is unknown here. Ask for another one.",
+  )
 }
 
 const ADD = `insert into hub.invitation (hash, tenant, member, expires_at) values ($1, $2, $3, now() + make_interval(days => $4))`

@@ -4,7 +4,7 @@ import { ignoreBreaks } from "./connection.ts"
 import { MIGRATIONS, type MigrationStep } from "./migrations.ts"
 
 export type MigrateOptions = {
-  /** The owner's address. It may create schemas and roles, unless the roles exist. */
+  /** The owner's address. The role must be allowed to create schemas, and roles if they do not exist yet. */
   owner: string
   /** Passwords for the hub's roles. If they are set, the roles are created or changed. */
   passwords?: { app: string; index: string; keys?: string }
@@ -70,7 +70,7 @@ async function patiently(version: number, work: () => Promise<void>): Promise<vo
       if (codeOf(error) !== LOCK_NOT_AVAILABLE) throw error
       if (tries === TRIES)
         throw new Error(
-          `Step ${version} could not have its table ${TRIES} times: a dump or another long transaction uses it (pg_stat_activity names it). The hub keeps working with the tables as they are. Run \`dex-hub migrate\` again when it has ended.`,
+          `Step ${version} could not lock its table in ${TRIES} tries: a dump or another long transaction uses it (pg_stat_activity names it). The hub keeps working with the tables as they are. Run \`dex-hub migrate\` again when it has ended.`,
           { cause: error },
         )
       await pause(PAUSE_MS)

@@ -477,7 +477,7 @@ create table hub.identity_provider (
   email_domain text,
   required_group text
 );
-/** What an operator gives to everybody in a group. */
+/** The operator's grants to everybody in a group. */
 create table hub.group_grant (
   tenant int not null,
   group_name text not null,

@@ -179,7 +179,9 @@ export async function projectNamed(query: Query, tenant: number, key: string): P
   const [of] = await query<{ slug: string }>("select slug from hub.tenant where id = $1", [tenant])
   const near = nearest(key, keys)
   const hint =
-    near.length === 0 ? " Whoever shares it first makes it; `--new` does here." : ` Did you mean ${near.join(" or ")}?`
+    near.length === 0
+      ? " The first member who shares it creates it; `--new` creates it now."
+      : ` Did you mean ${near.join(" or ")}?`
   throw new Error(`${of!.slug} has no project ${key}.${hint}`)
 }
 

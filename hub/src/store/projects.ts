@@ -63,7 +63,7 @@ async function mayPush(query: Query, viewer: Viewer, project: number): Promise<b
   return granted.length > 0
 }
 
-/** What was pushed stays; nothing more is accepted. Without a consent nothing happens, whether or not the project exists. */
+/** Ends a consent. What was pushed stays. Without a consent nothing happens, whether or not the project exists. */
 export async function withdrawConsent(db: Database, viewer: Viewer, key: string): Promise<void> {
   await db.as(viewer, async (query) => {
     const ended = await query(END_CONSENT, [viewer.tenant, viewer.member, key])

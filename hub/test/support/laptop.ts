@@ -57,7 +57,7 @@ export async function pushOne(
   return { sent: plan!.chunks.length, ...(await commitPush(team.db, viewer, commit)) }
 }
 
-/** What is stored of a chunk in addition to its bytes. */
+/** The facts that are stored with a chunk. */
 export function packedFacts(data: Buffer): { facts: Buffer; plainBytes: number } {
   const { messages, plainBytes } = unpackChunk(data)
   return { facts: packJson(factsOf(messages)), plainBytes }

@@ -11,8 +11,7 @@ import { API } from "./share.ts"
 
 export type Sender = { url: () => string; token: string; signal?: () => AbortSignal | undefined }
 
-/** A hub's refusal. */
-export class NotTaken extends Error {
+export class PushRefused extends Error {
   readonly status: number
 
   constructor(status: number, body: unknown) {
@@ -29,7 +28,7 @@ export async function pushOver(
 ): Promise<number | undefined> {
   const send = async <T>(method: string, path: string, body: unknown): Promise<T> => {
     const answer = await request(url(), token, method, path, body, signal?.())
-    if (answer.status >= 400) throw new NotTaken(answer.status, answer.body)
+    if (answer.status >= 400) throw new PushRefused(answer.status, answer.body)
     return answer.body as T
   }
   const chunks = [...chunksOf(messages)]

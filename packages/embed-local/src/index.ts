@@ -83,7 +83,7 @@ type RuntimeKind = "native" | "wasm"
 
 type Tensor = { data: Float32Array; dims: readonly number[] }
 export type Session = { run(inputs: Record<string, unknown>): Promise<Record<string, Tensor>> }
-/** What is used here of onnxruntime-web and onnxruntime-node, which have it in common. */
+/** The parts of onnxruntime-web and onnxruntime-node that are used here, which are the same in both. */
 export type Runtime = {
   InferenceSession: { create(model: Uint8Array, options: object): Promise<Session> }
   Tensor: new (type: "int64", data: BigInt64Array, dims: number[]) => unknown
