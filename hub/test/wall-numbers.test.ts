@@ -17,7 +17,7 @@ const REF = "cid/claude_code:seen-0"
 const AT = Date.parse("2026-10-02T10:00:00Z")
 
 /** Questions for every tool. A tool that is missing here fails the test. */
-const ASKED: Record<string, object[]> = {
+const QUESTIONS: Record<string, object[]> = {
   search: [
     { query: "quokka", limit: 50 },
     { query: "quokka", by: "message", limit: 50, explain: true },
@@ -80,8 +80,8 @@ async function push(
 
 describe.skipIf(!hasPostgres)("what a member may not read", () => {
   test("every tool of a hub has a question here", () => {
-    expect(Object.keys(ASKED).sort()).toEqual(teamQuestions.map(({ name }) => name).sort())
-    expect(teamTools.every(({ name }) => name in ASKED)).toBe(true)
+    expect(Object.keys(QUESTIONS).sort()).toEqual(teamQuestions.map(({ name }) => name).sort())
+    expect(teamTools.every(({ name }) => name in QUESTIONS)).toBe(true)
   })
 
   const WALLS = ["both walls", "row-level security alone", "the scope alone"] as const
@@ -144,7 +144,7 @@ describe.skipIf(!hasPostgres)("what a member may not read", () => {
       const answersTo = async (token: string) => {
         while (!(await follower.step()));
         const all: Record<string, unknown> = {}
-        for (const [tool, inputs] of Object.entries(ASKED))
+        for (const [tool, inputs] of Object.entries(QUESTIONS))
           for (const input of inputs) {
             const response = await app.request(`/v1/tools/${tool}`, {
               method: "POST",

@@ -45,7 +45,7 @@ const message = (parts: Part[], effects: Effect[] = [], number = 1): StoredMessa
   copied: false,
 })
 
-const said = (text: string): Part => ({ type: "text", text, origin: "person" })
+const words = (text: string): Part => ({ type: "text", text, origin: "person" })
 
 const rules = (more: Partial<OutgoingRules> = {}): OutgoingRules => ({
   what: SHARED_BY_DEFAULT,
@@ -68,7 +68,7 @@ function bytesOf(outgoing: ReturnType<typeof outgoingOf>): string {
 describe("what is sent", () => {
   test("includes words, tool calls and results, but neither thinking, images nor text that hooks injected", () => {
     const outgoing = leave([
-      said("hello"),
+      words("hello"),
       { type: "thinking", text: THOUGHT, origin: "agent" },
       { type: "tool_call", text: '{"a":1}', origin: "agent", tool: "Bash" },
       { type: "tool_result", text: "ok", origin: "local_tool", is_error: false },
@@ -85,7 +85,7 @@ describe("what is sent", () => {
   })
 
   test("a message that is sent differently gets another version, and an unchanged one keeps its version", () => {
-    const parts: Part[] = [said("hello"), { type: "thinking", text: THOUGHT, origin: "agent" }]
+    const parts: Part[] = [words("hello"), { type: "thinking", text: THOUGHT, origin: "agent" }]
     const [plain, again, more] = [
       leave(parts),
       leave(parts),
@@ -146,14 +146,14 @@ describe("what is sent", () => {
   })
 
   test("a message that is too large for a hub is shortened and says so; a chunk is never larger than a hub accepts", () => {
-    const small = message([said("before")], [], 1)
-    const large = message([said("é".repeat(5 << 20)), said("kept as it is")], [], 2)
+    const small = message([words("before")], [], 1)
+    const large = message([words("é".repeat(5 << 20)), words("kept as it is")], [], 2)
     const outgoing = outgoingOf(row(), [small, large, { ...small, number: 3 }], [], rules())
     const [long, short] = outgoing.messages[1]!.parts as [Part, Part]
     expect(long.text).toMatch(/é\n\[4194304 more characters are only on the author's machine/)
     expect(short.text).toBe("kept as it is")
     expect(outgoing.left_out).toEqual({ "text of very long messages": 1 })
-    const escaped = leave([said("\u0001".repeat(2 << 20)), said("\u0002".repeat(2 << 20))])
+    const escaped = leave([words("\u0001".repeat(2 << 20)), words("\u0002".repeat(2 << 20))])
     const hunks = [
       { path: "a.ts", old_start: 1, old_lines: 0, new_start: 1, new_lines: 1, lines: ["+x".repeat(3 << 20)] },
     ]
@@ -170,7 +170,7 @@ describe("what is sent", () => {
   })
 
   test("chunks unpack to the messages that were sent", () => {
-    const outgoing = leave([said("x".repeat(300_000)), said("y")])
+    const outgoing = leave([words("x".repeat(300_000)), words("y")])
     expect([...chunksOf(outgoing.messages)].flatMap(({ data }) => unpackChunk(data).messages)).toEqual(
       outgoing.messages,
     )
@@ -313,7 +313,7 @@ test("no byte that is sent contains the home folder, the user's name in a path, 
       const places = placesOf({ home, folders: [project] })
       const text = `${around(spelling(home))} ${spelling(elsewhere(name))} ${SECRET}`
       const texts: Part[] = [
-        said(text),
+        words(text),
         { type: "summary", text, origin: "agent" },
         { type: "tool_call", text: JSON.stringify({ command: text }), origin: "agent", tool: "Bash", call_id: "c1" },
         {

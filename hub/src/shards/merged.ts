@@ -31,7 +31,7 @@ export type ShardsTime = { callMs: number; until: number }
  * how rare a word is. A shard that does not answer in time is left out from then on, and `shards` reports that.
  */
 export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime): SearchIndex {
-  const asked = new Set<number>()
+  const queried = new Set<number>()
   const missing = new Set<number>()
   const sized = new Map<number, number>()
   const named = new Set(shards.keys().filter((k) => shards[k]!.isNamed))
@@ -40,7 +40,7 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
   const each = async <T>(among: Iterable<number>, ask: (index: SearchIndex, k: number) => Promise<T>) => {
     const end = Math.min(until, Date.now() + callMs)
     const askOne = async (k: number) => {
-      asked.add(k)
+      queried.add(k)
       if (missing.has(k)) return []
       try {
         const { index } = shards[k]!
@@ -79,7 +79,7 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
     // Another node decides what it leaves out.
     ...(shards.some(({ index, isFar }) => isFar || index?.leavesOut) && { leavesOut: true as const }),
     isUnanswered: () => named.size > 0 && [...named].every((k) => missing.has(k)),
-    shards: () => ({ searched: asked.size - missing.size, of: asked.size }),
+    shards: () => ({ searched: queried.size - missing.size, of: queried.size }),
     find: async (query) => {
       const found = await eachFor(query, (index, k) => index.find({ ...query, ...newestOf(query, k) }))
       const hits = found.flatMap(({ k, answer }) =>

@@ -1,7 +1,7 @@
 import type { SearchIndex } from "../../../src/store/index/search-index.ts"
 
 const refuse = () =>
-  Promise.reject(new Error("This index is only asked: each shard is written by the node that has it."))
+  Promise.reject(new Error("This index can only be read: each shard is written by the node that has it."))
 
 /** The methods that an index cannot offer if its shards belong to others. */
 export const notOffered: Pick<

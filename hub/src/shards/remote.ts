@@ -56,7 +56,7 @@ export function remoteIndex(
 /** Answers a call of another node. `index` is already limited to the scope. */
 export async function answerCall(index: SearchIndex, { method, args }: ShardQuestion): Promise<unknown> {
   if (!(REMOTE_METHODS as readonly string[]).includes(method))
-    throw new Error("A node asked something that this one does not know.")
+    throw new Error("Another node called a method that this one does not know.")
   // JSON has no undefined.
   const given = args.map((arg) => arg ?? undefined)
   const answer = await (index[method as RemoteMethod] as (...of: unknown[]) => Promise<unknown>)(...given)
