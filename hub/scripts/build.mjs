@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url"
 import { build } from "esbuild"
 import { licencesOf } from "../../scripts/licences.mjs"
 
-// Makes hub/dist: `dex-hub` in one folder that needs nothing but Node beside it.
+// Makes hub/dist: `dex-hub` in one folder that needs only Node.
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 process.chdir(root)
@@ -14,7 +14,7 @@ rmSync(outdir, { recursive: true, force: true })
 const { metafile } = await build({
   absWorkingDir: root,
   outdir,
-  // The threads are looked for beside whatever starts them, so everything is in one folder.
+  // Threads are looked up next to the file that starts them, so everything is in one folder.
   entryPoints: {
     "dex-hub": "hub/src/main.ts",
     thread: "hub/src/shards/thread.ts",
@@ -26,7 +26,7 @@ const { metafile } = await build({
   format: "esm",
   platform: "node",
   target: "node22",
-  // Parsing code is a laptop's work; PostgreSQL's native client is never asked for.
+  // Only laptops parse code, and PostgreSQL's native client is never used.
   external: ["web-tree-sitter", "pg-native"],
   alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js", acorn: fileURLToPath(import.meta.resolve("acorn")) },
   banner: {
@@ -50,7 +50,7 @@ writeFileSync(join(outdir, "package.json"), `${JSON.stringify({ type: "module" }
 const bytes = Object.values(metafile.outputs).reduce((sum, output) => sum + output.bytes, 0)
 console.log(`${outdir}: ${Object.keys(metafile.outputs).length} files, ${(bytes / 1024).toFixed(0)} kB`)
 
-/** SQLite's native part, for every Linux and for this machine: what opens the search shards. */
+/** SQLite's native part, which opens the search shards, for every Linux and for this machine. */
 function copyDriver() {
   const from = dirname(fileURLToPath(import.meta.resolve("better-sqlite3/package.json")))
   const to = join(outdir, "node_modules/better-sqlite3")

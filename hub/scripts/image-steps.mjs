@@ -4,8 +4,8 @@ import { tmpdir } from "node:os"
 import { basename, join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 
-// Runs the steps of hub/Dockerfile without Docker: each stage is a folder, and what the steps call / is that folder.
-// With --modules FOLDER the packages are taken from there in place of `npm ci`. Prints the image's folder and settings as JSON.
+// Runs the steps of hub/Dockerfile without Docker: each stage is a folder, which replaces / in the steps.
+// With --modules FOLDER, the packages come from there instead of `npm ci`. Prints the image's folder and settings as JSON.
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url))
 
@@ -91,7 +91,7 @@ function instructionsOf(text) {
 }
 
 /**
- * A folder's contents go into `to`, a file becomes `to` or goes into it. What hub/Dockerfile.dockerignore leaves out is left out.
+ * A folder's contents go into `to`, a file becomes `to` or goes into it. Skips what hub/Dockerfile.dockerignore lists.
  * @param {string} from
  * @param {string} to
  * @param {boolean} isInto
@@ -116,7 +116,7 @@ function copy(from, to, isInto) {
  * @param {string} cwd
  */
 function run(command, folder, cwd) {
-  // Only root gives files away.
+  // Only root may change the owner of a file.
   const allowed = process.getuid?.() === 0 ? command : command.replace(/chown \S+ \S+ && /, "")
   const here = allowed.replace(/ \//g, ` ${folder}/`).replace(/^node /, `"${process.execPath}" `)
   execFileSync("sh", ["-c", here], { cwd, stdio: ["ignore", "ignore", "inherit"] })

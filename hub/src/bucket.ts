@@ -1,9 +1,9 @@
 const MINUTE_MS = 60_000
 
-/** `take` says 0, or that there is none left for so many seconds. `spend` takes what was used, once that is known: more than there is, too. */
+/** `take` returns 0, or the seconds to wait if none is left. `spend` subtracts an amount that is only known later. */
 export type Bucket = { take(amount?: number): number; spend(amount: number): void }
 
-/** A minute's worth may be used in one go; then it fills up again little by little. 0 is no limit. */
+/** A minute's worth may be used at once, then it refills gradually. 0 means no limit. */
 export function createBucket(perMinute: number, now: () => number): Bucket {
   let [left, at] = [perMinute, now()]
   return {

@@ -27,15 +27,15 @@ import { rewriteForgottenKeys } from "./store/forgotten-keys.ts"
 import { migrate } from "./store/migrate.ts"
 
 const VERSION = hub.version
-/** How long a stop waits for jobs and shards, once nobody is being answered. */
+/** How long a stop waits for jobs and shards after the last request has ended. */
 const LAST_WORK_MS = 10_000
 
 const HELP = `dex-hub: a team's memory on PostgreSQL
 
   dex-hub migrate                         makes or updates the tables
   dex-hub serve                           answers on DEX_HUB_HOST:DEX_HUB_PORT (127.0.0.1:8787)
-  dex-hub check                           says what is wrong with its settings, database and shards, and what to do
-  dex-hub recount                         counts messages again where \`dex-hub check\` says that a count is wrong
+  dex-hub check                           checks settings, database and shards, and says how to fix problems
+  dex-hub recount                         counts messages again if \`dex-hub check\` says that a count is wrong
   dex-hub shard list                      prints search shards and the nodes that have them, one JSON object a line
   dex-hub shard move TENANT/SHARD NODE    gives a shard to another node, once that has built it
   dex-hub forget-keys                     removes the keys of what was deleted from PostgreSQL's files, now
@@ -66,9 +66,9 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
                                           lets people of an identity provider log in: those with a verified e-mail
                                           address of a domain, of a group, or all; \`tenant oidc NAME off\` ends it
   dex-hub group grant GROUP KEY --tenant T [--level read|write|own]
-                                          gives a project to whoever logs in with this group; \`group revoke\` takes it
+                                          gives a project to those who log in with this group; \`group revoke\` undoes it
   dex-hub group role GROUP auditor|admin|member --tenant T
-                                          gives a role to whoever logs in with this group; \`member\` takes it
+                                          gives a role to those who log in with this group; \`member\` undoes it
   dex-hub group list --tenant T           prints what groups have, one JSON object a line
   dex-hub project keep KEY DAYS|forever --tenant T
                                           how long a project keeps a conversation after its end
@@ -123,7 +123,7 @@ const COMMANDS: Commands = {
 async function serve(): Promise<void> {
   const settings = settingsFrom(process.env)
   const db = openDatabase(settings)
-  // Whoever read the log has gone, or its disk is full: lines are lost, and people are still answered.
+  // If the reader of the log is gone or its disk is full, lines are lost, but requests are still answered.
   process.stdout.on("error", () => {})
   const log = (event: Record<string, unknown>) =>
     process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...event })}\n`)
@@ -137,8 +137,8 @@ async function serve(): Promise<void> {
   const ready = watchReadiness(db)
   const login =
     settings.oidc && (await import("./login/open.ts")).openLogin({ settings: settings.oidc, db, masterKey, log })
-  const asked = node.url === undefined ? {} : { asked: nodeRoutes({ masterKey, self: node.name, shards }) }
-  const about = { version: VERSION, log, metrics, ready, limits, shardMessages, ...asked }
+  const nodes = node.url === undefined ? {} : { nodes: nodeRoutes({ masterKey, self: node.name, shards }) }
+  const about = { version: VERSION, log, metrics, ready, limits, shardMessages, ...nodes }
   const parts = { db, shards, checker, ...about, forgot: keys?.forgot, login }
   const serving = await serveApp(createHubApp(parts), settings)
   const { host, metricsPort } = settings
@@ -147,7 +147,7 @@ async function serve(): Promise<void> {
   if (measured) log({ level: "info", event: "metrics", host, port: measured.port })
   let isStopping = false
   const stop = async (signal: string) => {
-    // A second signal: somebody does not want to wait. What was not answered is not kept, and is pushed again.
+    // After a second signal, do not wait. A push that was not acknowledged is sent again.
     if (isStopping) process.exit(1)
     isStopping = true
     ready.stopping()
@@ -156,7 +156,7 @@ async function serve(): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, settings.drainSeconds * 1000))
     const cut = await serving.close()
     if (cut > 0) log({ level: "error", event: "cut", requests: cut })
-    // Shards and tables are written in transactions: what hangs here can be left where it is.
+    // Shards and tables are written in transactions, so anything that hangs here can be abandoned.
     setTimeout(() => process.exit(0), LAST_WORK_MS)
     await measured?.close()
     await keys?.stop()

@@ -1,13 +1,11 @@
-// What is counted since the start, as Prometheus reads it. Labels are route patterns, numbers and names of rules: never
-// what somebody sent.
+// Counters since the start, in Prometheus format. Labels are route patterns, numbers and rule names, never data from clients.
 
 type Labels = Record<string, string | number>
 export type Gauge = { name: string; labels?: Labels; value: number }
 export type Metrics = {
   count(name: string, labels?: Labels, by?: number): void
-  /** How long something took. */
   took(name: string, ms: number, labels?: Labels): void
-  /** All of it, with how things stand now. */
+  /** All counters, together with the current values in `now`. */
   text(now: Gauge[]): string
 }
 

@@ -2,17 +2,16 @@ import { codeOf } from "../../src/core/error.ts"
 import type { Database } from "./store/connection.ts"
 import { versionProblems } from "./store/health.ts"
 
-/** May this hub be asked at the moment? Each says why not, and what to do. */
+/** Whether this hub can answer at the moment. The results say why not, and what to do. */
 export type Readiness = {
-  /** Looks now: for whoever decides where requests go. */
+  /** Checks now. For load balancers. */
   look(): Promise<string | undefined>
-  /** Only of the tables: with others than it knows, a hub would fail question by question. */
+  /** Checks only the version of the tables: with an unknown version, requests would fail one by one. */
   tables(): Promise<string | undefined>
-  /** From now on it should not be asked. */
   stopping(): void
 }
 
-/** Where the tables are not as they should be, they are looked at again after this long: somebody may have migrated. */
+/** If the version of the tables is wrong, it is checked again after this long: somebody may have migrated. */
 const AGAIN_MS = 1_000
 
 export function watchReadiness(db: Database): Readiness {

@@ -1,7 +1,7 @@
-/** What was used last, up to a size. */
+/** A cache of the values that were used last, up to a total size. */
 export type Recent<T> = { get(key: string): T | undefined; set(key: string, value: T): void }
 
-/** `sizeOf`: of a value when it is set. What was not used for longest goes first; the last one that was set always stays. */
+/** `sizeOf` is called when a value is set. The value unused for longest is removed first; the one just set always stays. */
 export function createRecent<T>(most: number, sizeOf: (value: T) => number): Recent<T> {
   const kept = new Map<string, { value: T; size: number }>()
   let total = 0

@@ -3,7 +3,7 @@ import { isThisMachine } from "../../src/net/client.ts"
 import { KEY_BYTES } from "./store/keys.ts"
 import { SHARD_MESSAGES, type ShardNode } from "./store/shards.ts"
 
-/** What an operator sets, all of it in the environment: nothing secret is in a command line or a file of ours. */
+/** The operator's settings. All come from the environment, so that no secret is on a command line or in a file of dex. */
 export type Settings = {
   app: string
   index: string
@@ -11,10 +11,10 @@ export type Settings = {
   data: string
   host: string
   port: number
-  /** Where metrics are; absent where nobody reads them. */
+  /** Absent if metrics are off. */
   metricsPort?: number
   keys?: string
-  /** For how long requests are still taken after a signal, so that a proxy has time to see that it should ask elsewhere. */
+  /** How long requests are still accepted after a signal, so that a proxy has time to notice and switch to another hub. */
   drainSeconds: number
   prepared: boolean
   limits: {
@@ -26,25 +26,25 @@ export type Settings = {
     loginsPerMinute: number
     loginsAtOnce: number
   }
-  /** How long the hub looks at one chunk before it refuses it. */
+  /** How long the hub checks one chunk before it refuses it. */
   chunkSeconds: number
-  /** A shard with so many messages takes no further project. */
+  /** A shard with this many messages gets no further project. */
   shardMessages: number
-  /** This hub among those that share the shards. Without an address the others cannot ask it. */
+  /** This hub among those that share the shards. Without an address, the others cannot call it. */
   node: ShardNode
-  /** Absent where members have only tokens of the hub. */
+  /** Absent if members only use tokens of the hub. */
   oidc?: OidcSettings
 }
 
 export type OidcSettings = {
-  /** The hub's own address, as everybody knows it. */
+  /** The hub's own public address. */
   url: string
   issuer: string
   clientId: string
   clientSecret?: string
-  /** What is asked for at a login. */
+  /** The scopes that a login requests. */
   scopes: string
-  /** What an access token for MCP must have. */
+  /** The scope that an access token for MCP needs. */
   mcpScope: string
   /** How long a login lasts. */
   days: number
@@ -82,7 +82,7 @@ export function settingsFrom(env: Environment): Settings {
   }
 }
 
-/** How members log in with an identity provider; nothing where none is named. */
+/** Login with an identity provider; nothing if none is configured. */
 export function oidcFrom(env: Environment): { oidc?: OidcSettings } {
   if (!env.DEX_HUB_OIDC_ISSUER) return {}
   const file = env.DEX_HUB_OIDC_CLIENT_SECRET_FILE
@@ -101,7 +101,7 @@ export function oidcFrom(env: Environment): { oidc?: OidcSettings } {
   }
 }
 
-/** As it was typed: an issuer is compared letter by letter. */
+/** Returns the address unchanged, because an issuer is compared character by character. */
 function addressIn(env: Environment, name: string, what: string): string {
   const typed = needed(env, name, what)
   const url = URL.canParse(typed) ? new URL(typed) : undefined
@@ -109,7 +109,6 @@ function addressIn(env: Environment, name: string, what: string): string {
   throw new SettingsProblem(`${name} is not an https address. It names ${what}.`)
 }
 
-/** What this node is called, and how the others reach it. */
 export function nodeFrom(env: Environment): ShardNode {
   const [name, url] = [env.DEX_HUB_NODE || "main", env.DEX_HUB_NODE_URL]
   if (!/^[a-z0-9][a-z0-9_.-]{0,62}$/.test(name))
@@ -122,7 +121,7 @@ export function nodeFrom(env: Environment): ShardNode {
   return { name, url: url.replace(/\/+$/, "") }
 }
 
-/** Who may write the table of keys anew: the role that is for it, or the owner. */
+/** The address for the role that may rewrite the table of keys: the role for that purpose, or the owner. */
 export function keysFrom(env: Environment): { keys?: string } {
   const keys = env.DEX_HUB_KEYS_URL || env.DEX_HUB_OWNER_URL
   return keys ? { keys } : {}
@@ -138,7 +137,7 @@ export function masterKeyFrom(env: Environment): Buffer {
   const text = readFileSync(file, "utf8").trim()
   if (!/^[0-9a-f]+$/i.test(text) || text.length !== KEY_BYTES * 2)
     throw new SettingsProblem(
-      `${file} does not hold 64 hexadecimal digits. \`openssl rand -hex 32\` makes a master key.`,
+      `${file} does not contain 64 hexadecimal digits. \`openssl rand -hex 32\` makes a master key.`,
     )
   return Buffer.from(text, "hex")
 }

@@ -57,16 +57,16 @@ describe.skipIf(!hasPostgres)("a refused share", () => {
       },
     })
     expect(second.body).toEqual(first.body)
-    const asked = [{ project: API, member: "gus", at: expect.stringMatching(/^\d{4}-.*Z$/) }]
-    expect(await requests("ann")).toEqual(asked)
-    expect(await requests("eve")).toEqual(asked)
+    const expected = [{ project: API, member: "gus", at: expect.stringMatching(/^\d{4}-.*Z$/) }]
+    expect(await requests("ann")).toEqual(expected)
+    expect(await requests("eve")).toEqual(expected)
     expect(await requests("bob")).toEqual([])
     expect((await asGus("GET", "/v1/requests")).body).toEqual({ requests: [] })
     expect((await asGus("GET", "/v1/me")).body).toMatchObject({ projects: [], requests: 0 })
     expect(await audited()).toEqual([`gus request ${API}`])
   })
 
-  test("is approved once by an owner, and then the share is taken", async () => {
+  test("is approved once by an owner, after which the share is accepted", async () => {
     const { share, decide, requests, level, audited } = await place()
     await share(API)
     expect((await decide("bob", "approve")).status).toBe(404)
@@ -79,7 +79,7 @@ describe.skipIf(!hasPostgres)("a refused share", () => {
     expect(await audited()).toEqual([`gus request ${API}`, `ann approve ${API} gus write`])
   })
 
-  test("is denied without a word to the member, who is not asked about again for 30 days", async () => {
+  test("is denied silently, and the owners are not asked again for 30 days", async () => {
     const { team, share, decide, requests, audited } = await place()
     const first = await share(API)
     expect((await decide("eve", "deny")).status).toBe(200)
@@ -93,7 +93,7 @@ describe.skipIf(!hasPostgres)("a refused share", () => {
     expect(await audited()).toEqual([`gus request ${API}`, `eve deny ${API} gus`, `gus request ${API}`])
   })
 
-  test("becomes no request if the member has 20 already, also of many at once, and old ones do not count", async () => {
+  test("becomes no request if the member has 20 already, even with many at once, and old ones do not count", async () => {
     const { team, tenant, ann, share, requests } = await place()
     const keys = Array.from({ length: 24 }, (_, i) => `git.test/acme/p${i}`)
     for (const key of keys) await newProject(team, tenant, key, { own: [ann] })
@@ -108,7 +108,7 @@ describe.skipIf(!hasPostgres)("a refused share", () => {
     expect(await requests("ann")).toHaveLength(1)
   })
 
-  test("is gone from the list when the member has left", async () => {
+  test("disappears from the list when the member leaves", async () => {
     const { share, requests, operator, decide } = await place()
     await share(API)
     await operator("member", "disable", "gus", "--tenant", "acme")
@@ -117,15 +117,15 @@ describe.skipIf(!hasPostgres)("a refused share", () => {
   })
 })
 
-describe.skipIf(!hasPostgres)("a project that is not there and one that is not theirs", () => {
-  test("are refused with the same status and body, wherever a member can name one", async () => {
+describe.skipIf(!hasPostgres)("a project that does not exist and one that belongs to others", () => {
+  test("are refused with the same status and body on every route that takes a project", async () => {
     const { asGus } = await place()
     const planned = { source: "claude_code", id: "x", digest: "0".repeat(64), chunks: [] }
     const commit = {
       ...{ digest: "0".repeat(64), chunks: [], parent_rev: 0, visibility: "project" },
       head: headNamed("x", [saying(1, "hello")]),
     }
-    const asked: [string, string, ((key: string) => unknown)?][] = [
+    const routes: [string, string, ((key: string) => unknown)?][] = [
       ["POST", "/v1/push/plan", (project) => ({ project, conversations: [planned] })],
       ["POST", "/v1/push/commit", (project) => ({ ...commit, project })],
       ["DELETE", "/v1/consents/KEY"],
@@ -137,21 +137,21 @@ describe.skipIf(!hasPostgres)("a project that is not there and one that is not t
       ["POST", "/v1/tools/list", (project) => ({ project })],
       ["POST", "/v1/tools/search", (project) => ({ query: "x", project })],
     ]
-    for (const [method, where, body] of asked) {
+    for (const [method, where, body] of routes) {
       const answer = async (key: string) => {
-        const said = await asGus(method, where.replace("KEY", path(key)), body?.(key))
-        return JSON.stringify([said.status, said.body]).replaceAll(key, "KEY")
+        const reply = await asGus(method, where.replace("KEY", path(key)), body?.(key))
+        return JSON.stringify([reply.status, reply.body]).replaceAll(key, "KEY")
       }
       const [theirs, absent] = [await answer(API), await answer("git.test/acme/apx")]
       expect([method, where, theirs]).toEqual([method, where, absent])
     }
   })
 
-  test("take the same statements, and leave no line in the audit log", async () => {
+  test("run the same statements, and leave no line in the audit log", async () => {
     const { team, gus } = await place()
     const planned = { source: "claude_code", id: "x", digest: "0".repeat(64), chunks: [] }
     const decider = { viewer: gus, isAdmin: false }
-    const asked: ((db: Database, key: string) => Promise<unknown>)[] = [
+    const calls: ((db: Database, key: string) => Promise<unknown>)[] = [
       (db, key) => withdrawConsent(db, gus, key),
       (db, project) => planPush(db, gus, { project, conversations: [planned] }),
       (db, key) => membersOf(db, decider, key),
@@ -160,7 +160,7 @@ describe.skipIf(!hasPostgres)("a project that is not there and one that is not t
     ]
     const lines = () => team.asOwner("select action, target from hub.audit order by id")
     const before = await lines()
-    for (const ask of asked) {
+    for (const ask of calls) {
       const statements = async (key: string) => {
         const texts: string[] = []
         const as: Database["as"] = (viewer, work) =>
@@ -182,7 +182,7 @@ describe.skipIf(!hasPostgres)("a project that is not there and one that is not t
 })
 
 describe.skipIf(!hasPostgres)("an owner", () => {
-  test("grants, changes and takes away, and cannot leave a project without an owner", async () => {
+  test("grants, changes and removes access, and cannot leave a project without an owner", async () => {
     const { as, level, audited } = await place()
     const grant = (name: string, to: string, who: "ann" | "bob" | "eve" = "ann") =>
       as(who, "PUT", `/v1/projects/${path(API)}/members/${name}`, { level: to })
@@ -210,7 +210,7 @@ describe.skipIf(!hasPostgres)("an owner", () => {
     ])
   })
 
-  test("stays if two owners remove each other at once", async () => {
+  test("remains if two owners remove each other at once", async () => {
     const { as, team } = await place()
     const grant = (who: "ann" | "bob", name: string, to: string) =>
       as(who, "PUT", `/v1/projects/${path(API)}/members/${name}`, { level: to })
@@ -219,7 +219,7 @@ describe.skipIf(!hasPostgres)("an owner", () => {
     expect(await team.asOwner("select member from hub.project_grant where level = 'own'")).toHaveLength(1)
   })
 
-  test("keeps what a group gave when taking away what a person gave", async () => {
+  test("keeps what a group gave when removing what a person gave", async () => {
     const { team, as, level } = await place()
     await team.asOwner(
       "update hub.project_grant set group_level = 'read', person_level = 'write' where level = 'write'",
@@ -234,7 +234,7 @@ describe.skipIf(!hasPostgres)("an owner", () => {
     expect(await level("bob")).toBe("read")
   })
 
-  test("is told of a typo with names of their own projects only", async () => {
+  test("gets suggestions for a typo only from their own projects", async () => {
     const { team, tenant, gus, as } = await place()
     await newProject(team, tenant, "git.test/acme/apo", { own: [gus] })
     const { body } = await as("ann", "PUT", `/v1/projects/${path("git.test/acme/apu")}/members/bob`, { level: "read" })
@@ -245,7 +245,7 @@ describe.skipIf(!hasPostgres)("an owner", () => {
 })
 
 describe.skipIf(!hasPostgres)("an admin", () => {
-  test("lets others in, and not themselves: neither by the hub's own check nor by row-level security", async () => {
+  test("lets others in but not themselves, by the hub's own check and by row-level security", async () => {
     const { team, eve, as, share, decide, level } = await place()
     await share(API)
     expect((await decide("eve", "approve")).status).toBe(200)
@@ -261,7 +261,7 @@ describe.skipIf(!hasPostgres)("an admin", () => {
     expect(await level("eve")).toBeUndefined()
   })
 
-  test("needs a token with the scope admin for what they do not own", async () => {
+  test("needs a token with the scope admin for projects that they do not own", async () => {
     const { team, eve, call } = await place()
     const token = await tokenFor(team, eve, ["push", "read"])
     const grant = await call(token, "PUT", `/v1/projects/${path(API)}/members/gus`, { level: "read" })
@@ -272,7 +272,7 @@ describe.skipIf(!hasPostgres)("an admin", () => {
 
 describe.skipIf(!hasPostgres)("a tenant's rule", () => {
   const rule = "git.test/acme/*"
-  test("grants a project to whoever of the tenant shares it, at once, and to nobody of another", async () => {
+  test("grants a project at once to members of the tenant who share it, and to nobody of another", async () => {
     const { team, operator, share, level, requests, audited, decide } = await place()
     await share(API)
     const set = await operator("tenant", "rule", "acme", rule)
@@ -295,7 +295,7 @@ describe.skipIf(!hasPostgres)("a tenant's rule", () => {
     expect((await operator("tenant", "rule", "acme", rule, "off")).stderr).toContain("acme has no rule")
   })
 
-  test("is for what is below its folder only, raises nobody's level beyond its own and lowers none", async () => {
+  test("applies only below its folder, raises nobody above its own level and lowers nobody", async () => {
     const { team, tenant, operator, share, level, ann, gus } = await place()
     await operator("tenant", "rule", "acme", rule)
     for (const key of ["git.test/acme", "git.test/acmeevil/api", "git.test/Acme/api", "x/git.test/acme/api"]) {
@@ -310,7 +310,7 @@ describe.skipIf(!hasPostgres)("a tenant's rule", () => {
       expect([wrong, (await operator("tenant", "rule", "acme", wrong)).code]).toEqual([wrong, 2])
   })
 
-  test("cannot be read or set by the role that the hub works with", async () => {
+  test("cannot be read or set by the hub's role", async () => {
     const { team, gus, eve } = await place()
     for (const viewer of [gus, eve])
       for (const statement of [
@@ -347,7 +347,7 @@ describe.skipIf(!hasPostgres)("an operator", () => {
 })
 
 describe.skipIf(!hasPostgres)("a typo of an operator", () => {
-  test("makes no project: each command that names one refuses it with those that are near, unless it is to be new", async () => {
+  test("creates no project: each command refuses an unknown one and suggests similar keys, except with --new", async () => {
     const { operator, team } = await place()
     const typed = "git.test/acme/apii"
     const commands = [

@@ -10,7 +10,7 @@ const REF = "ann/claude_code:secret-plan"
 type Page = { lines: AuditLine[]; next?: string }
 
 describe.skipIf(!hasPostgres)("the audit log", () => {
-  test("has who read which conversations by which tool, and never what was asked", async () => {
+  test("records who read which conversations with which tool, and never the question", async () => {
     const { team, ann, as, mcp, tokens, operator, found } = await hubWithPeople()
     await share(team, ann, "race", ["why does the refresh token race"])
     await found("bob", "refresh")
@@ -20,23 +20,23 @@ describe.skipIf(!hasPostgres)("the audit log", () => {
     await as("ann", "DELETE", "/v1/consents/git.test%2Facme%2Fnew")
     await as("ann", "DELETE", "/v1/conversations/claude_code/race")
     const { lines } = (await as("fay", "GET", "/v1/audit?limit=1000")).body as Page
-    const told = lines.map(({ member, action, target, detail }) => ({ member, action, target, detail }))
+    const entries = lines.map(({ member, action, target, detail }) => ({ member, action, target, detail }))
     const conversations = ["ann/claude_code:race"]
-    expect(told).toContainEqual({ member: "bob", action: "read", target: "show", detail: { conversations } })
-    expect(told.filter(({ target }) => target === "search")[0]).toMatchObject({ detail: { conversations } })
-    expect(told.slice(0, 4)).toEqual([
+    expect(entries).toContainEqual({ member: "bob", action: "read", target: "show", detail: { conversations } })
+    expect(entries.filter(({ target }) => target === "search")[0]).toMatchObject({ detail: { conversations } })
+    expect(entries.slice(0, 4)).toEqual([
       { member: "ann", action: "forget", detail: { conversations } },
       { member: "ann", action: "consent_end", target: "git.test/acme/new", detail: {} },
       { member: "ann", action: "consent", target: "git.test/acme/new", detail: { what: ["said"] } },
       { member: "ann", action: "grant", target: "git.test/acme/new", detail: { about: "ann", level: "own" } },
     ])
-    expect(told.at(-1)).toEqual({ member: null, action: "member_add", target: "ann", detail: { role: "member" } })
+    expect(entries.at(-1)).toEqual({ member: null, action: "member_add", target: "ann", detail: { role: "member" } })
     expect(JSON.stringify(lines)).not.toMatch(/zebrafinch|refresh|dexh_/)
     const printed = (await operator("audit", "--tenant", "acme")).stdout.trim().split("\n")
     expect(printed.map((line) => JSON.parse(line))).toEqual([...lines].reverse())
   })
 
-  test("is read page by page, by auditors and admins only, and nobody can change a line", async () => {
+  test("is read page by page, only by auditors and admins, and nobody can change a line", async () => {
     const { team, eve, as } = await hubWithPeople()
     const all = ((await as("eve", "GET", "/v1/audit")).body as Page).lines
     const paged: AuditLine[] = []
@@ -60,14 +60,14 @@ describe.skipIf(!hasPostgres)("the audit log", () => {
 })
 
 describe.skipIf(!hasPostgres)("roles", () => {
-  test("an auditor reads no conversation, by any tool or over MCP, and pushes nothing", async () => {
+  test("an auditor can read no conversation with any tool or over MCP, and cannot push", async () => {
     const { team, ann, fay, as, mcp, tokens } = await hubWithPeople()
     await share(team, ann, "race", ["why does the refresh token race"], { visibility: "org" })
     for (const tool of ["search", "show", "list", "timeline", "stats"])
       expect((await as("fay", "POST", `/v1/tools/${tool}`, { query: "race" })).status).toBe(403)
     expect((await mcp(tokens.fay, "dex_search", { query: "race" })).status).toBe(403)
     expect((await as("fay", "PUT", `/v1/consents/${encodeURIComponent(API)}`, { what: [] })).status).toBe(403)
-    // By row-level security alone, with a grant too.
+    // By row-level security alone, even with a grant.
     await team.asOwner(
       "insert into hub.project_grant (tenant, project, member, level) select $1, id, $2, 'own' from hub.project",
       [fay.tenant, fay.member],
@@ -76,20 +76,20 @@ describe.skipIf(!hasPostgres)("roles", () => {
       expect(await team.db.as(fay, (query) => query(`select from ${table}`))).toEqual([])
   })
 
-  test("an admin reads a private conversation only by breaking the glass, and its author is told", async () => {
+  test("an admin reads a private conversation only by breaking the glass, and its author is notified", async () => {
     const { team, ann, hub, tokens, as, found } = await hubWithPeople()
     await share(team, ann, "secret-plan", ["we will buy quokkatronics"], { visibility: "private" })
     await found("ann", "quokkatronics")
     const read = async () => JSON.stringify((await as("eve", "POST", "/v1/tools/show", { ids: [REF] })).body)
     expect(await read()).not.toContain("quokkatronics")
     const open = (who: "ann" | "eve" | "fay", body: object) => as(who, "POST", "/v1/break-glass", body)
-    const asked = { ref: REF, reason: "incident 42", hours: 2 }
-    for (const who of ["ann", "fay"] as const) expect((await open(who, asked)).status).toBe(403)
+    const input = { ref: REF, reason: "incident 42", hours: 2 }
+    for (const who of ["ann", "fay"] as const) expect((await open(who, input)).status).toBe(403)
     for (const wrong of [{ hours: 25 }, { hours: 0 }, { reason: " " }, { reason: "a\nb" }, { ref: "secret-plan" }])
-      expect((await open("eve", { ...asked, ...wrong })).status).toBe(400)
-    expect((await open("eve", { ...asked, ref: "ann/claude_code:other" })).status).toBe(404)
+      expect((await open("eve", { ...input, ...wrong })).status).toBe(400)
+    expect((await open("eve", { ...input, ref: "ann/claude_code:other" })).status).toBe(404)
     expect((await as("ann", "GET", "/v1/me")).body).toMatchObject({ notices: [] })
-    expect((await open("eve", asked)).status).toBe(200)
+    expect((await open("eve", input)).status).toBe(200)
     expect(await read()).toContain("quokkatronics")
     expect((await as("eve", "POST", "/v1/tools/search", { query: "quokkatronics" })).body).toMatchObject({ total: 1 })
     const notice = { type: "break_glass", by: "eve", ref: REF, reason: "incident 42" }
@@ -112,7 +112,7 @@ describe.skipIf(!hasPostgres)("roles", () => {
     )
     await team.asOwner("update hub.break_glass set at = now() - interval '3 hours', until = now() - interval '1 hour'")
     expect(await read()).not.toContain("quokkatronics")
-    // Nobody else, and not for longer, by a statement of their own either.
+    // Nobody else can read it, nor the admin for longer, even with their own statement.
     const forged = `insert into hub.break_glass (tenant, conversation, member, author, ref, reason, until)
       values ($1, 1, $2, 1, 'x', 'x', now() + interval '25 hours')`
     await expect(team.db.as(ann, (query) => query(forged, [ann.tenant, ann.member]))).rejects.toThrow()

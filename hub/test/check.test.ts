@@ -10,16 +10,16 @@ import { newTeam, newTenant, type Team } from "./support/team.ts"
 
 const MAIN = join(import.meta.dirname, "../src/main.ts")
 
-/** What `dex-hub check` says with these settings, and its exit code. */
-function check(env: Record<string, string>): Promise<{ code: number; said: string[] }> {
+/** The output of `dex-hub check` with these settings, and its exit code. */
+function check(env: Record<string, string>): Promise<{ code: number; lines: string[] }> {
   return new Promise((resolve) => {
     execFile(process.execPath, [MAIN, "check"], { env }, (error, stdout, stderr) =>
-      resolve({ code: error ? Number(error.code) : 0, said: `${stdout}${stderr}`.trim().split("\n") }),
+      resolve({ code: error ? Number(error.code) : 0, lines: `${stdout}${stderr}`.trim().split("\n") }),
     )
   })
 }
 
-const problems = (said: string[]) => said.filter((line) => !line.startsWith("ok "))
+const problems = (lines: string[]) => lines.filter((line) => !line.startsWith("ok "))
 
 async function checkedTeam(): Promise<Team> {
   const team = await newTeam()
@@ -28,12 +28,12 @@ async function checkedTeam(): Promise<Team> {
 }
 
 describe.skipIf(!hasPostgres)("dex-hub check", () => {
-  test("says of each thing that it is well", async () => {
-    const { code, said } = await check(hubEnv(await checkedTeam()))
-    expect(problems(said)).toEqual([])
+  test("reports each check that passes", async () => {
+    const { code, lines } = await check(hubEnv(await checkedTeam()))
+    expect(problems(lines)).toEqual([])
     expect(code).toBe(0)
-    expect(said.length).toBeGreaterThanOrEqual(8)
-    expect(said).toContain("ok       the master key opens the keys of 1 tenant")
+    expect(lines.length).toBeGreaterThanOrEqual(8)
+    expect(lines).toContain("ok       the master key opens the keys of 1 tenant")
   })
 
   test.each<[string, (team: Team, env: Record<string, string>) => unknown, RegExp]>([
@@ -71,16 +71,16 @@ describe.skipIf(!hasPostgres)("dex-hub check", () => {
     const team = await checkedTeam()
     const env = hubEnv(team)
     await make(team, env)
-    const { code, said } = await check(env)
-    expect(problems(said)).toEqual([expect.stringMatching(expected)])
+    const { code, lines } = await check(env)
+    expect(problems(lines)).toEqual([expect.stringMatching(expected)])
     expect(code).toBe(1)
   })
 
   test("finds a disk that is nearly full", async ({ skip }) => {
     const disk = smallDisk(100 << 10)
     if (!disk) return skip()
-    const { code, said } = await check(hubEnv(await checkedTeam(), { DEX_HUB_DATA: disk }))
-    expect(problems(said).join()).toContain(`${disk} has 0.1 GB left. Make room, or set DEX_HUB_DATA.`)
+    const { code, lines } = await check(hubEnv(await checkedTeam(), { DEX_HUB_DATA: disk }))
+    expect(problems(lines).join()).toContain(`${disk} has 0.1 GB left. Make room, or set DEX_HUB_DATA.`)
     expect(code).toBe(1)
   })
 
@@ -88,7 +88,7 @@ describe.skipIf(!hasPostgres)("dex-hub check", () => {
     const team = await checkedTeam()
     onTestFinished(async () => void (await team.asOwner("alter role dex_hub_index nobypassrls")))
     await team.asOwner("alter role dex_hub_index bypassrls")
-    expect(problems((await check(hubEnv(team))).said)).toEqual([
+    expect(problems((await check(hubEnv(team))).lines)).toEqual([
       "PROBLEM  dex_hub_index can bypass row-level security. Run: alter role dex_hub_index nosuperuser nobypassrls",
     ])
   })
@@ -97,11 +97,11 @@ describe.skipIf(!hasPostgres)("dex-hub check", () => {
     const team = await checkedTeam()
     const empty = await newDatabase({ migrated: false })
     const without = await check(hubEnv(team, { DEX_HUB_DATABASE_URL: empty.app, DEX_HUB_INDEX_URL: empty.index }))
-    expect(problems(without.said)).toEqual([expect.stringContaining("are not there. Run: dex-hub migrate")])
+    expect(problems(without.lines)).toEqual([expect.stringContaining("are not there. Run: dex-hub migrate")])
     const nowhere = await check(hubEnv(team, { DEX_HUB_DATABASE_URL: `postgresql://x@/hub?host=${tempDir()}` }))
-    expect(problems(nowhere.said)).toEqual([expect.stringContaining("PostgreSQL does not answer (ENOENT)")])
+    expect(problems(nowhere.lines)).toEqual([expect.stringContaining("PostgreSQL does not answer (ENOENT)")])
     expect(nowhere.code).toBe(1)
     const stranger = await check(hubEnv(team, { DEX_HUB_DATABASE_URL: team.app.replace("dex_hub_app", "nobody_here") }))
-    expect(problems(stranger.said)).toEqual([expect.stringMatching(/refuses the login.*\(28000\).*`dex-hub migrate`/)])
+    expect(problems(stranger.lines)).toEqual([expect.stringMatching(/refuses the login.*\(28000\).*`dex-hub migrate`/)])
   })
 })

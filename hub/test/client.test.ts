@@ -19,7 +19,7 @@ const TORTURE = process.env.DEX_TORTURE === "1"
 const SECRET = ["ghp", "Zx8Qm4Lr7Tn2Vb6Kc1Wd9Sf5Hg3Jy0PaQw7E"].join("_")
 const idOf = (n: number) => `${String(n).padStart(8, "0")}-1111-4222-8333-444444444444`
 
-/** The laptop's own program against the hub's own, over PostgreSQL. */
+/** The laptop's program with the hub's program, over PostgreSQL. */
 async function pair() {
   const team = await newTeam()
   const tenant = await newTenant(team)
@@ -29,12 +29,12 @@ async function pair() {
   const home = tempDir()
   const project = join(home, "code", "api")
   mkdirSync(project, { recursive: true })
-  const session = (n: number, said: string[]) =>
+  const session = (n: number, prompts: string[]) =>
     claudeSession(home, {
       id: idOf(n),
       cwd: project,
       start: "2026-10-02T10:00:00Z",
-      turns: said.map((user) => ({ user, assistant: `I read ${project}/src/a.ts` })),
+      turns: prompts.map((user) => ({ user, assistant: `I read ${project}/src/a.ts` })),
     })
   const json = async (args: string[], input = "") => {
     const { code, stdout, stderr } = await dex(home, [...args, "--json"], {}, DEX, input, project)
@@ -42,7 +42,7 @@ async function pair() {
     return JSON.parse(stdout.trim().split("\n").at(-1)!)
   }
   const history = openTenantHistory(team.db, tenant)
-  /** What people read there: what the person said, by conversation. */
+  /** The person's words on the hub, by conversation. */
   const prompts = async (n: number) =>
     (await history.messages({ owner: "ann", source: "claude_code", id: idOf(n) }))
       .filter(({ role }) => role === "user")
@@ -51,7 +51,7 @@ async function pair() {
 }
 
 describe.skipIf(!hasPostgres)("a laptop and a hub", () => {
-  test("what is shared can be read there as it left, what grows follows, and what is deleted here is gone there", async () => {
+  test("what is shared can be read there unchanged, additions follow, and what is deleted here is deleted there", async () => {
     const { team, hub, token, home, session, json, history, prompts } = await pair()
     session(1, [`walrus ${SECRET}`, "and more"])
     session(2, ["penguin"])
@@ -62,7 +62,7 @@ describe.skipIf(!hasPostgres)("a laptop and a hub", () => {
     const all = JSON.stringify(await history.messages({ owner: "ann", source: "claude_code", id: idOf(1) }))
     expect(all).toContain("~/code/api/src/a.ts")
     expect(all).not.toContain(home)
-    // A newer rule finds something: they are told, and what they send next ends it.
+    // A newer rule finds something: the author is notified, and their next push ends the quarantine.
     const secretsIn = (values: readonly object[]) => (JSON.stringify(values).includes("penguin") ? ["new-rule"] : [])
     const rulesIn = async (data: Uint8Array) => secretsIn(unpackChunk(data).messages)
     await scanAgain(team.db, { version: 99, secretsIn, rulesIn })
@@ -73,7 +73,7 @@ describe.skipIf(!hasPostgres)("a laptop and a hub", () => {
     await expect.poll(() => prompts(2)).toEqual(["penguin", "grew"])
     await json(["forget", idOf(1), "--yes"])
     await expect.poll(() => prompts(1)).toEqual([])
-    // Deleted on the hub: it is not taken again.
+    // It was deleted on the hub, which does not accept it again.
     expect(await json(["hub", "hold", idOf(2), "--forget"])).toMatchObject({ pushed: { removed: 1 } })
     await json(["hub", "hold", idOf(2), "--off"])
     expect(await json(["hub", "push"])).toMatchObject({ pushed: { sent: 0, refused: 0 } })
@@ -88,7 +88,7 @@ describe.skipIf(!hasPostgres)("a laptop and a hub", () => {
     expect(JSON.stringify(hub.log)).not.toContain("walrus")
   })
 
-  test("a client that is killed at any moment loses nothing and doubles nothing", async () => {
+  test("a client that is killed at any moment loses nothing and sends nothing twice", async () => {
     const { team, hub, token, home, project, session, json, history, prompts } = await pair()
     const want = new Map<number, string[]>()
     session(0, ["first"])
@@ -97,14 +97,14 @@ describe.skipIf(!hasPostgres)("a laptop and a hub", () => {
     await json(["hub", "login", hub.url, "--token-stdin"], token)
     await json(["hub", "share", "--as", KEY, "--yes"])
     let killed = 0
-    // A fast machine ends a push before many of the moments: so some more are tried.
+    // A fast machine ends a push before many of these moments, so more are tried.
     for (let round = 1; round <= (TORTURE ? 100 : 8) || (killed <= 2 && round <= 40); round++) {
       for (let i = 0; i < 6; i++) {
         const n = (round * 5 + i) % 23
         want.set(n, [...(want.get(n) ?? []), `round ${round} ${"word ".repeat(500)}`])
         session(n, want.get(n)!)
       }
-      // The sync starts a push behind itself: the one that is killed may be either.
+      // The sync starts a push in the background, so the killed process may be either.
       await json(["sync"])
       const child = spawn(process.execPath, [DEX, "hub", "push"], {
         env: environment(home, {}),

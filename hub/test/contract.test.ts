@@ -8,7 +8,7 @@ import { headOf, newLaptop, pushOne, wireMessages } from "./support/laptop.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { newMember, newProject, newTeam, newTenant } from "./support/team.ts"
 
-// The same suite as for SQLite, whole: a laptop's history is filled and taken to the hub, and read back from PostgreSQL.
+// The same complete suite as for SQLite: a laptop's history is filled, sent to the hub and read back from PostgreSQL.
 
 async function hubHistory(): Promise<HistoryReader & Filling> {
   const team = await newTeam()
@@ -51,7 +51,7 @@ async function hubHistory(): Promise<HistoryReader & Filling> {
     setPrivate: async (project, isPrivate) => {
       const done = await laptop.setPrivate(project, isPrivate)
       hidden[isPrivate ? "add" : "delete"](project)
-      // What is private from now on is told again, with who may read it.
+      // A conversation that is now private is pushed again with its new visibility.
       token = undefined
       await pushChanges()
       return done

@@ -8,7 +8,7 @@ import { hasPostgres } from "./support/postgres.ts"
 import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"
 import { newMember, newTeam, newTenant } from "./support/team.ts"
 
-/** PostgreSQL behind something that cuts connections, as a proxy or a fail-over does. */
+/** PostgreSQL behind a proxy that cuts connections, as a fail-over does. */
 async function cuttable(address: string) {
   const url = new URL(address.replace("@/", "@localhost/"))
   const folder = url.searchParams.get("host")
@@ -74,7 +74,7 @@ describe.skipIf(!hasPostgres)("a connection to PostgreSQL that is cut", () => {
     },
   )
 
-  test("by PostgreSQL itself, or to one that only reads by now, is not used again", async () => {
+  test("by PostgreSQL itself, or that leads to a read-only server, is not used again", async () => {
     const { team, db, isWell } = await opened()
     const pidAnd = async (statement: string) => {
       let pid = 0
@@ -99,7 +99,7 @@ describe.skipIf(!hasPostgres)("a connection to PostgreSQL that is cut", () => {
     expect(await isWell()).toEqual([{ x: 3 }])
   })
 
-  test("while somebody is answered is a 503 that says when to come back, and the hub goes on", async () => {
+  test("while a request is answered gives a 503 that says when to try again, and the hub keeps working", async () => {
     const team = await newTeam()
     const tenant = await newTenant(team)
     const token = await tokenFor(team, await newMember(team, tenant, "ann"))

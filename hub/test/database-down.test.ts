@@ -5,11 +5,11 @@ import { hasPostgres } from "./support/postgres.ts"
 import { hubEnv, request, startHub } from "./support/server.ts"
 import { newTeam } from "./support/team.ts"
 
-/** Nobody listens there. */
+/** Nothing listens there. */
 const DOWN = "postgresql://postgres:secret@127.0.0.1:1/hub"
 
 describe.skipIf(!hasPostgres)("while PostgreSQL is down", () => {
-  test("every route that needs it answers 503 with a name and what to do, and dex says so", async () => {
+  test("every route that needs it answers 503 with a code and what to do, and dex shows that", async () => {
     const team = await newTeam()
     const hub = await startHub(hubEnv(team, { DEX_HUB_DATABASE_URL: DOWN, DEX_HUB_INDEX_URL: DOWN }))
     for (const [method, path] of [
@@ -37,12 +37,12 @@ describe.skipIf(!hasPostgres)("while PostgreSQL is down", () => {
     client.close()
   })
 
-  test("a command of the operator's says which address does not answer, without its password", async () => {
+  test("an operator's command says which address does not answer, without its password", async () => {
     const team = await newTeam()
     const env = hubEnv(team, { DEX_HUB_OWNER_URL: DOWN })
     for (const args of [["tenant", "add", "acme"], ["migrate"], ["audit", "--tenant", "acme"]]) {
-      const said = await asOperator(env, args, 1)
-      expect(said).toBe(
+      const output = await asOperator(env, args, 1)
+      expect(output).toBe(
         "PostgreSQL does not answer (ECONNREFUSED). Is it running, and are DEX_HUB_OWNER_URL and the other addresses right? `dex-hub check` says more.\n",
       )
     }

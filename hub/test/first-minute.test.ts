@@ -9,15 +9,15 @@ import { claudeSession } from "../../test/support/home.ts"
 import { tempDir } from "../../test/support/temp.ts"
 import { hasPostgres, newDatabase, run } from "./support/postgres.ts"
 
-// Follows docs/hub.md word by word: its blocks are run by a shell, with a terminal where one is asked on. Only addresses,
-// passwords and folders of the machine are other ones.
+// Follows docs/hub.md word by word: a shell runs its blocks, with a terminal where one asks questions. Only the machine's
+// addresses, passwords and folders are different.
 
 const ROOT = join(import.meta.dirname, "../..")
 const PAGE = readFileSync(join(ROOT, "docs/hub.md"), "utf8")
 const ID = "1f3c1111-1111-4222-8333-444444444444"
 const FIVE_MINUTES = 300_000
 
-/** The block of the page that has this line. */
+/** The block of the page that contains this line. */
 function blockWith(line: string): string {
   const found = [...PAGE.matchAll(/^```\n([\s\S]*?)^```$/gm)].map(([, block]) => block!)
   const [block, ...more] = found.filter((one) => one.split("\n").some((each) => each.startsWith(line)))
@@ -32,7 +32,7 @@ function replaced(block: string, other: Record<string, string>): string {
   }, block)
 }
 
-/** Types these answers when their question is on the screen. */
+/** Types these answers when their questions are on the screen. */
 async function onTerminal(home: string, path: string, block: string, answers: [RegExp, string][] = [], columns = 200) {
   const env = { PATH: path, HOME: home, TZ: "UTC", NO_COLOR: "1", PAGER: "cat", TERM: "xterm", COLUMNS: `${columns}` }
   const child = spawn(
@@ -64,7 +64,7 @@ describe.skipIf(!hasPostgres || process.platform !== "linux")("docs/hub.md", () 
     symlinkSync(process.execPath, join(bin, "node"))
     symlinkSync(DEX, join(bin, "dex"))
     const install = replaced(blockWith("npm ci && npm run build --workspace hub"), {
-      "npm ci && ": "", // the packages are there
+      "npm ci && ": "", // the packages are installed
       "sudo ": "",
       "/usr/local/bin/": `${bin}/`,
     })
@@ -93,16 +93,16 @@ describe.skipIf(!hasPostgres || process.platform !== "linux")("docs/hub.md", () 
       stdio: ["ignore", "pipe", "inherit"],
     })
     onTestFinished(() => void hub.kill("SIGKILL"))
-    const said: string[] = []
+    const printed: string[] = []
     const address = await new Promise<string>((resolve, reject) => {
-      hub.once("exit", (code) => reject(new Error(`The operator's blocks ended with ${code}: ${said.join("\n")}`)))
+      hub.once("exit", (code) => reject(new Error(`The operator's blocks ended with ${code}: ${printed.join("\n")}`)))
       createInterface({ input: hub.stdout }).on("line", (line) => {
-        said.push(line)
+        printed.push(line)
         const port = /"event":"listening".*"port":(\d+)/.exec(line)?.[1]
         if (port) resolve(`http://127.0.0.1:${port}`)
       })
     })
-    const [anns, bobs] = said.filter((line) => line.startsWith("dexh_")) as [string, string]
+    const [anns, bobs] = printed.filter((line) => line.startsWith("dexh_")) as [string, string]
 
     const [ann, bob] = [tempDir(), tempDir()]
     const project = join(ann, "code/api")
@@ -122,8 +122,8 @@ describe.skipIf(!hasPostgres || process.platform !== "linux")("docs/hub.md", () 
     expect(shared).toContain("github.com/acme/api")
 
     const narrow = await onTerminal(bob, path, logIn.split("\n")[0]!, [[/Your token for the hub/, bobs]], 80)
-    const [told] = /The hub has [\s\S]+?inside a project\./.exec(narrow)!
-    expect(told.split("\r\n").map((line) => line.length > 80)).toEqual([false, false])
+    const [notice] = /The hub has [\s\S]+?inside a project\./.exec(narrow)!
+    expect(notice.split("\r\n").map((line) => line.length > 80)).toEqual([false, false])
     const grant = setUp.split("\n").filter((line) => line.startsWith("export"))
     execFileSync("bash", ["-ec", [...grant, blockWith("dex-hub grant")].join("\n")], {
       cwd: operator,

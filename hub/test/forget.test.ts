@@ -18,12 +18,12 @@ import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"
 import { newMember, newProject, newTeam, newTenant, type Team } from "./support/team.ts"
 
 const KEY = "git.test/acme/api"
-/** Letters only: a shard keeps whole words, but for what a word has in common with the one before it. */
+/** Only letters: a shard stores complete words, except for the part that a word has in common with the previous one. */
 const CANARY = `zq${[...randomBytes(14)].map((byte) => "abcdefghijklmnop"[byte % 16]).join("")}`
 const IN_SHARD = CANARY.slice(4, 10)
 const REF = { owner: "ann", source: "claude_code", id: "a" }
 
-/** These read PostgreSQL's own files, so that the server must be one that the test started. */
+/** These tests read PostgreSQL's own files, so the test must have started the server. */
 const hasFiles = hasPostgres && process.env.DEX_TEST_DATABASE_URL === undefined
 
 async function people(team: Team): Promise<{ tenant: number; ann: Viewer; bob: Viewer }> {
@@ -42,7 +42,7 @@ async function pushed(team: Team, ann: Viewer, id: string, text: string): Promis
 }
 
 describe.skipIf(!hasFiles)("forgetting", () => {
-  test("leaves no word and no key in any file but PostgreSQL's log, and an older dump cannot be read", async () => {
+  test("leaves no word and no key in any file except PostgreSQL's log, and an older dump cannot be read", async () => {
     const team = await newTeam()
     const { tenant, ann } = await people(team)
     const [data, temp] = [tempDir(), tempDir()]
@@ -57,7 +57,7 @@ describe.skipIf(!hasFiles)("forgetting", () => {
     await expect.poll(found, { timeout: 90_000 }).toBe(true)
     await run(team.owner, "checkpoint")
     const [base, wal] = [join(team.files!, "base"), join(team.files!, "pg_wal")]
-    // As it is before: what is looked for can be found.
+    // Before the forget, the search for bytes finds them.
     expect(filesWith(base, wrapped)).toHaveLength(1)
     const isIn = (file: string) => filesWith(data, IN_SHARD).some((path) => path.includes(file))
     await expect.poll(() => isIn("index.db") && isIn("lines.db"), { timeout: 90_000 }).toBe(true)
@@ -112,7 +112,7 @@ describe.skipIf(!hasFiles)("forgetting", () => {
       const keys = await run<{ wrapped: Buffer }>(owner, "select wrapped from hub_key.conversation_key")
       return { db, messages, chunks, keys }
     }
-    // The chunks are in the old dump, and none of the keys that are left opens them.
+    // The chunks are in the old dump, but none of the remaining keys opens them.
     const now = await read([old, newKeys])
     expect(now.chunks).toHaveLength(1)
     expect(now.messages).not.toContain(CANARY)
@@ -127,7 +127,7 @@ describe.skipIf(!hasFiles)("forgetting", () => {
     expect(now.keys).toHaveLength(1)
     for (const key of now.keys) expect(() => open(key)).toThrow()
     expect(() => open({ wrapped })).not.toThrow()
-    // With a backup of the keys from before it can be read: why docs/hub.md says to keep those for days only.
+    // With an earlier backup of the keys it can be read, which is why docs/hub.md says to keep those only for days.
     expect((await read([old, oldKeys])).messages).toContain(CANARY)
 
     const plan = { source: "claude_code", id: "a", digest: "0".repeat(64), chunks: [] }
@@ -135,7 +135,7 @@ describe.skipIf(!hasFiles)("forgetting", () => {
     expect(again).toEqual({ conversations: [{ state: "gone" }] })
   }, 400_000)
 
-  test("a key that somebody's transaction can still see is not called gone", async () => {
+  test("a key that a transaction can still see is not reported as gone", async () => {
     const team = await newTeam()
     const { ann } = await people(team)
     const wrapped = await pushed(team, ann, "a", "x")

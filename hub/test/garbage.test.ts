@@ -25,7 +25,7 @@ describe.skipIf(!hasPostgres)("chunks that no revision names", () => {
     return { team, ann, push, read, chunks }
   }
 
-  /** Plans, and sends the chunks. The commit is up to the caller. */
+  /** Plans, and sends the chunks. The caller commits. */
   async function begin({ db }: Team, ann: Viewer, messages: WireMessage[]) {
     const head = headNamed("a", messages)
     const sent = [...chunksOf(messages)]
@@ -54,7 +54,7 @@ describe.skipIf(!hasPostgres)("chunks that no revision names", () => {
     ])
   const removed = (team: Team) => removeUnnamedChunks(team.owner, team.db.keys)
 
-  test("are removed a week after they came, and nothing else is", async () => {
+  test("are removed a week after they arrived, and nothing else is", async () => {
     const { team, ann, push, read, chunks } = await shared()
     for (let i = 1; i <= 20; i++) await push([saying(1, `wombat ${i}`)])
     expect(await chunks()).toBe(1)
@@ -67,7 +67,7 @@ describe.skipIf(!hasPostgres)("chunks that no revision names", () => {
     expect(await removed(team)).toBe(0)
   })
 
-  test("stay while a push is between its plan and its commit, however old they are", async () => {
+  test("stay while a push is between its plan and its commit, regardless of their age", async () => {
     const { team, ann, push, read } = await shared()
     await push([saying(1, "wombat")])
     await begin(team, ann, [saying(1, "numbat")])
@@ -81,7 +81,7 @@ describe.skipIf(!hasPostgres)("chunks that no revision names", () => {
     expect(await read()).toEqual(["numbat"])
   })
 
-  test("stay where they are the first of a conversation that is planned again", async () => {
+  test("stay if they are the first of a conversation that is planned again", async () => {
     const { team, ann, read } = await shared()
     await begin(team, ann, [saying(1, "quokka")])
     await daysAgo(team, 30)
@@ -92,7 +92,7 @@ describe.skipIf(!hasPostgres)("chunks that no revision names", () => {
     expect(await read()).toEqual(["quokka"])
   })
 
-  test("stay where a commit that waited names what came after it began", async () => {
+  test("stay if a delayed commit names chunks that arrived after it began", async () => {
     const { team, push, read } = await shared()
     await push([saying(1, "wombat")])
     await team.asOwner("update hub.chunk set stored_at = stored_at + interval '1 minute'")

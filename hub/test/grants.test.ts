@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest"
 import { hubWithPeople } from "./support/people.ts"
 import { hasPostgres } from "./support/postgres.ts"
 
-describe.skipIf(!hasPostgres)("who first shares a project", () => {
+describe.skipIf(!hasPostgres)("the first member who shares a project", () => {
   const KEY = "git.test/acme/new"
 
   async function place() {
@@ -20,7 +20,7 @@ describe.skipIf(!hasPostgres)("who first shares a project", () => {
     return { ...people, share, levels, grant }
   }
 
-  test("owns it, also where others were granted it before", async () => {
+  test("owns it, even if others were granted it before", async () => {
     const { share, levels, grant } = await place()
     await grant("bob", "read")
     expect(await share("ann")).toBe(204)
@@ -31,7 +31,7 @@ describe.skipIf(!hasPostgres)("who first shares a project", () => {
     ])
   })
 
-  test("owns it where they were granted less before, and stays its owner when they stop", async () => {
+  test("owns it even if they were granted less before, and stays its owner when they stop sharing", async () => {
     const { as, share, levels, grant } = await place()
     await grant("bob", "write")
     expect(await share("bob")).toBe(204)
@@ -40,7 +40,7 @@ describe.skipIf(!hasPostgres)("who first shares a project", () => {
     expect(await share("ann")).toBe(403)
   })
 
-  test("does not own what an operator gave to another, and is one of two that share at once", async () => {
+  test("does not own what an operator gave to another, and only one of two who share at once owns it", async () => {
     const { share, levels, grant, team } = await place()
     await grant("bob", "own")
     expect(await share("ann")).toBe(403)

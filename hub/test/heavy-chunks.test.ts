@@ -10,7 +10,7 @@ import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"
 import { API } from "./support/share.ts"
 import { newMember, newProject, newTeam, newTenant } from "./support/team.ts"
 
-// What one member sends costs the others nothing: it is unpacked within limits, and looked at away from the thread that answers.
+// A member's chunks do not slow others down: they are unpacked within limits, and checked on other threads.
 
 const packed = (plain: string) => {
   const bytes = Buffer.from(plain)
@@ -30,7 +30,7 @@ describe.skipIf(!hasPostgres)("a chunk", () => {
     const put = async ({ hash, data }: { hash: string; data: Buffer }) => {
       const { status, body, headers } = await request(url, token, "PUT", path(hash), data)
       const { code = "" } = (body as { error?: { code: string } }).error ?? {}
-      return { said: [status, code], after: headers.get("retry-after") }
+      return { outcome: [status, code], after: headers.get("retry-after") }
     }
     return { team, tenant, url, token, put, child, log, sender: { url: () => url, token } }
   }
@@ -38,14 +38,14 @@ describe.skipIf(!hasPostgres)("a chunk", () => {
   test("that unpacks to more than 4 MB, or to far more than was sent, is refused", async () => {
     const { team, put, sender } = await hub()
     const noise = (bytes: number) => createHash("shake256", { outputLength: bytes }).update("noise").digest("base64")
-    expect((await put(packed(message(noise(4 << 20))))).said).toEqual([413, "too_large"])
-    expect((await put(packed(message(" word".repeat(12 << 20))))).said).toEqual([413, "too_large"])
-    expect((await put(packed(message(" word".repeat(600_000))))).said).toEqual([413, "too_large"])
+    expect((await put(packed(message(noise(4 << 20))))).outcome).toEqual([413, "too_large"])
+    expect((await put(packed(message(" word".repeat(12 << 20))))).outcome).toEqual([413, "too_large"])
+    expect((await put(packed(message(" word".repeat(600_000))))).outcome).toEqual([413, "too_large"])
     expect(
-      (await put(packed(`${JSON.stringify({ ...saying(1, ""), parts: [] })}\n`.repeat(40_000).trim()))).said,
+      (await put(packed(`${JSON.stringify({ ...saying(1, ""), parts: [] })}\n`.repeat(40_000).trim()))).outcome,
     ).toEqual([413, "too_large"])
     expect(await team.asOwner("select from hub.chunk")).toEqual([])
-    // As a laptop packs it, the same text is taken.
+    // The same text is accepted if a laptop packs it.
     const messages = [
       saying(1, " word".repeat(600_000)),
       saying(2, noise(1 << 20)),
@@ -57,27 +57,27 @@ describe.skipIf(!hasPostgres)("a chunk", () => {
     expect(await pushOver(sender, headNamed("a", messages), messages)).toBe(1)
   })
 
-  test("counts by its plain bytes for how much is kept, and for how much may be sent a minute", async () => {
+  test("counts by its plain bytes, both for the quota and for the limit per minute", async () => {
     const { team, tenant, put, sender } = await hub({ DEX_HUB_PUSHED_MB_PER_MINUTE: "1" })
     const messages = [saying(1, "word ".repeat(300_000))]
     expect(await pushOver(sender, headNamed("a", messages), messages)).toBe(1)
     const [row] = await team.asOwner<{ stored_bytes: string }>("select stored_bytes from hub.conversation")
     expect(Number(row!.stored_bytes)).toBe([...chunksOf(messages)][0]!.plain_bytes)
-    const { said, after } = await put([...chunksOf([saying(1, "x")])][0]!)
-    expect(said).toEqual([429, "too_many"])
+    const { outcome, after } = await put([...chunksOf([saying(1, "x")])][0]!)
+    expect(outcome).toEqual([429, "too_many"])
     expect(Number(after)).toBeGreaterThan(0)
     expect(
       await openTenantHistory(team.db, tenant).messages({ owner: "ann", source: "claude_code", id: "a" }),
     ).toHaveLength(1)
   })
 
-  test("that takes too long to look at is refused, and the next is looked at", async () => {
+  test("that takes too long to check is refused, and the next one is checked", async () => {
     const { put, sender, log } = await hub({ DEX_HUB_CHUNK_SECONDS: "0.000001" })
-    expect((await put([...chunksOf([saying(1, "x")])][0]!)).said).toEqual([422, "too_slow"])
+    expect((await put([...chunksOf([saying(1, "x")])][0]!)).outcome).toEqual([422, "too_slow"])
     expect(log.join("\n")).toContain("too_slow")
     const other = await hub()
     expect(await pushOver(other.sender, headNamed("a", []), [])).toBe(1)
-    expect((await put([...chunksOf([saying(2, "y")])][0]!)).said).toEqual([422, "too_slow"])
+    expect((await put([...chunksOf([saying(2, "y")])][0]!)).outcome).toEqual([422, "too_slow"])
     expect(await pushOver(sender, headNamed("b", []), [])).toBe(1)
   })
 })

@@ -10,7 +10,7 @@ import { newMember, newProject, newTeam, newTenant } from "./support/team.ts"
 
 const LONGEST_MS = 200
 
-/** As much as is taken, of what is slow to look at: many words, many messages, or what every rule looks for. */
+/** The largest accepted chunks that are slow to check: many words, many messages, or text that every rule looks for. */
 function worst(i: number): { hash: string; data: Buffer } {
   const room = MAX_CHUNK_PLAIN - 1_000
   const noise = createHash("shake256", { outputLength: 90_000 }).update(String(i)).digest("base64")

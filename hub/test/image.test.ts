@@ -12,7 +12,7 @@ const HUB = join(import.meta.dirname, "..")
 const isRoot = process.getuid?.() === 0
 
 describe.skipIf(!hasPostgres || process.platform !== "linux")("the image's steps", () => {
-  test("make a program that migrates, serves as an ordinary user, is healthy and ends when it is told to", async () => {
+  test("make a program that migrates, serves as an ordinary user, is healthy and ends when asked to", async () => {
     const image = runImageSteps(join(HUB, "../node_modules"))
     onTestFinished(() => rmSync(dirname(image.folder), { recursive: true, force: true }))
     const database = await newDatabase({ migrated: false })
@@ -35,7 +35,7 @@ describe.skipIf(!hasPostgres || process.platform !== "linux")("the image's steps
       DEX_HUB_INDEX_URL: database.index,
       DEX_HUB_PORT: String(port),
     }
-    // Of what the image has it may write to nothing but its volume.
+    // It can write only to its volume.
     const as = { env, cwd: "/", ...(isRoot && { uid: user, gid: group }) }
     const entrypoint = image.entrypoint.slice(1).map(inImage)
     const hub = (...args: string[]) =>
@@ -56,13 +56,13 @@ describe.skipIf(!hasPostgres || process.platform !== "linux")("the image's steps
     }
     await expect.poll(isHealthy).toBe(true)
     const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" }
-    const asked = await fetch(`http://127.0.0.1:${port}/v1/tools/search`, {
+    const reply = await fetch(`http://127.0.0.1:${port}/v1/tools/search`, {
       method: "POST",
       headers,
       body: JSON.stringify({ query: "walrus" }),
     })
     // A thread of the built program has answered.
-    expect([asked.status, ((await asked.json()) as { results: object[] }).results]).toEqual([200, []])
+    expect([reply.status, ((await reply.json()) as { results: object[] }).results]).toEqual([200, []])
     await expect.poll(() => readdirSync(env.DEX_HUB_DATA)).toEqual(["tenant-1"])
     const ended = once(child, "exit")
     child.kill("SIGTERM")
@@ -71,7 +71,7 @@ describe.skipIf(!hasPostgres || process.platform !== "linux")("the image's steps
   })
 })
 
-test("compose.yaml and the Dockerfile set nothing that dex-hub does not read", () => {
+test("compose.yaml and the Dockerfile set only what dex-hub reads", () => {
   const read = (file: string) => readFileSync(join(HUB, file), "utf8")
   const names = (text: string) => new Set(text.match(/\bDEX_HUB_[A-Z_]+\b/g))
   const known = names(read("src/main.ts") + read("src/settings.ts"))

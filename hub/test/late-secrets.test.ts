@@ -69,7 +69,7 @@ describe.skipIf(!hasPostgres)("a secret that a newer rule finds", () => {
       const feed = await openTenantHistory(team.db, tenant).changes(undefined, 10)
       expect(feed.changes.map(({ deleted }) => deleted)).toEqual([false, true])
 
-      // The same chunk is not taken in a new revision; one without it lifts the quarantine.
+      // The same chunk is refused in a new revision; a revision without it lifts the quarantine.
       await expect(push(team, ann, "a", `the ${SECRET} is here`)).resolves.toEqual({ sent: 0 })
       const still = [saying(1, `the ${SECRET} is here`)]
       const renamed = headNamed("a", still, { title: { text: "renamed", from: "person" } })

@@ -23,7 +23,7 @@ describe.skipIf(!hasPostgres)("tokens", () => {
     expect((await search()).body).toMatchObject({ total: 2 })
     const push = await call(token, "PUT", `/v1/consents/${encodeURIComponent(API)}`, { what: ["said"] })
     expect(push.status).toBe(403)
-    // Of another project not even what is shared with everyone.
+    // Of another project it cannot even read what is shared with everyone.
     const other = await operator(
       "token",
       "add",
@@ -49,7 +49,7 @@ describe.skipIf(!hasPostgres)("tokens", () => {
     expect(await operator("token", "revoke", String(id), "--tenant", "acme")).toMatchObject({ code: 1 })
   })
 
-  test("a member lists and revokes their own, and nobody else's", async () => {
+  test("members can list and revoke only their own", async () => {
     const { as } = await hubWithPeople()
     const listed = async (who: "ann" | "bob") => ((await as(who, "GET", "/v1/tokens")).body as Tokens).tokens
     const [own] = await listed("ann")
@@ -61,7 +61,7 @@ describe.skipIf(!hasPostgres)("tokens", () => {
     expect((await as("ann", "GET", "/v1/me")).status).toBe(401)
   })
 
-  test("an invitation makes one token for `dex hub login`, however many bring it at once, and ends", async () => {
+  test("an invitation gives one token for `dex hub login`, even if many redeem it at once, and expires", async () => {
     const { team, hub, call, operator } = await hubWithPeople()
     const invite = async () => (await operator("invite", "gus", "--tenant", "acme")).stdout.split("\n")[0]!
     const redeem = (code: unknown) => call(undefined, "POST", "/v1/login/invitation", { code })
@@ -81,7 +81,7 @@ describe.skipIf(!hasPostgres)("tokens", () => {
     await team.asOwner("update hub.invitation set expires_at = now() where used_at is null")
     expect((await redeem(old)).status).toBe(403)
     for (const wrong of ["dexi_x", "", 5, undefined]) expect((await redeem(wrong)).status).toBe(403)
-    // Nobody makes a token without one.
+    // Nobody can create a token without one.
     const count = await team.asOwner("select count(*)::int as n from hub.token where name = 'invitation'")
     expect(count).toEqual([{ n: 2 }])
     expect(hub.log.join("\n")).not.toMatch(/dexi_|dexh_/)
@@ -89,7 +89,7 @@ describe.skipIf(!hasPostgres)("tokens", () => {
 })
 
 describe.skipIf(!hasPostgres)("`dex hub tokens`", () => {
-  test("lists one's own without secrets, and ends one of them", async () => {
+  test("lists one's own without secrets, and revokes one of them", async () => {
     const { team, ann, hub, tokens, call } = await hubWithPeople()
     const other = await tokenFor(team, ann, ["read"])
     const home = tempDir()
@@ -109,26 +109,26 @@ describe.skipIf(!hasPostgres)("`dex hub tokens`", () => {
 })
 
 describe.skipIf(!hasPostgres)("a member who leaves", () => {
-  test("has no access from the next request on; what they shared stays under their name", async () => {
+  test("loses access with the next request, but what they shared stays under their name", async () => {
     const { team, ann, as, mcp, tokens, operator, found } = await hubWithPeople()
     await share(team, ann, "race", ["why does the refresh token race"])
     await found("bob", "refresh")
     expect((await operator("member", "disable", "ann", "--tenant", "acme")).code).toBe(0)
     expect((await as("ann", "POST", "/v1/tools/search", { query: "refresh" })).status).toBe(401)
     expect((await mcp(tokens.ann, "dex_search", { query: "refresh" })).status).toBe(401)
-    // What was under way reads nothing more: every transaction asks.
+    // Requests in progress read nothing more: every transaction checks.
     await expect(team.db.as(ann, (query) => query("select 1"))).rejects.toMatchObject({ status: 401 })
     expect(JSON.stringify((await as("bob", "POST", "/v1/tools/search", { query: "refresh" })).body)).toContain(
       "ann/claude_code:race",
     )
   })
 
-  test("can be given all that the hub has of them, readable without dex", async () => {
+  test("can be given everything that the hub has about them, readable without dex", async () => {
     const { team, ann, bob, operator } = await hubWithPeople()
     await share(team, ann, "race", ["why does the refresh token race", "the mutex"], { visibility: "private" })
     await share(team, ann, "two", ["a quokka"])
     await share(team, bob, "other", ["a zebrafinch"])
-    // Hidden from everyone but her.
+    // Hidden from everyone except her.
     await team.asOwner(
       "update hub.conversation set quarantined_at = now(), quarantined_by = '{github-token}' where native_id = 'two'",
     )

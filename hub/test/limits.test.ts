@@ -8,11 +8,11 @@ import { headNamed, saying } from "./support/laptop.ts"
 import { HUB_URL, hubWithPeople } from "./support/people.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { CLIENT, startProvider } from "./support/provider.ts"
-import { NotTaken, pushOver } from "./support/push-over.ts"
+import { PushRefused, pushOver } from "./support/push-over.ts"
 import { hubEnv, request, startHub } from "./support/server.ts"
 import { API } from "./support/share.ts"
 
-/** An app behind a limit, with a clock of its own; `/v1/slow` answers once it is let go. */
+/** An app behind a limit, with its own clock; `/v1/slow` answers once it is released. */
 function behind(limit: (now: () => number) => MiddlewareHandler) {
   const clock = { now: 1_000_000 }
   const held: (() => void)[] = []
@@ -32,14 +32,14 @@ function behind(limit: (now: () => number) => MiddlewareHandler) {
   return { ask, clock, held }
 }
 
-describe("tokens that nobody has", () => {
+describe("unknown tokens", () => {
   const asks = (perMinute: number) => {
     const clock = { now: 1_000_000 }
-    const asked: string[] = []
+    const lookups: string[] = []
     const holder = limitUnknown(
       perMinute,
       async (token: string) => {
-        asked.push(token)
+        lookups.push(token)
         return token.startsWith("good") ? { token } : undefined
       },
       () => clock.now,
@@ -49,15 +49,15 @@ describe("tokens that nobody has", () => {
         (found) => (found ? "known" : "unknown"),
         (error: { status: number; afterSeconds: number }) => [error.status, error.afterSeconds],
       )
-    return { ask, asked, clock }
+    return { ask, lookups, clock }
   }
 
-  test("are looked up so often a minute, of everybody together, and whoever was known before notices nothing", async () => {
-    const { ask, asked, clock } = asks(6)
+  test("are limited per minute for all clients together, and holders of known tokens notice nothing", async () => {
+    const { ask, lookups, clock } = asks(6)
     expect(await ask("good-1")).toBe("known")
     for (let i = 0; i < 6; i++) expect(await ask(`bad-${i}`)).toBe("unknown")
     expect(await ask("bad-7")).toEqual([429, 10])
-    expect(asked).not.toContain("bad-7")
+    expect(lookups).not.toContain("bad-7")
     const known = await Promise.all(Array.from({ length: 20 }, () => ask("good-1")))
     expect(known).toEqual(Array(20).fill("known"))
     expect(await ask("good-2")).toEqual([429, 10])
@@ -67,11 +67,11 @@ describe("tokens that nobody has", () => {
     expect(await ask("bad-9")).toEqual([429, 10])
   })
 
-  test("counts a token that has ended as one that nobody has, and many that ask at once", async () => {
-    const { ask, asked } = asks(6)
+  test("include expired ones, and many that arrive at once", async () => {
+    const { ask, lookups } = asks(6)
     const answers = await Promise.all(Array.from({ length: 50 }, (_, i) => ask(`bad-${i}`)))
     expect(answers.filter((one) => one === "unknown")).toHaveLength(6)
-    expect(asked).toHaveLength(6)
+    expect(lookups).toHaveLength(6)
     expect(await asks(0).ask("bad")).toBe("unknown")
   })
 
@@ -99,7 +99,7 @@ describe("tokens that nobody has", () => {
 describe("requests with one token", () => {
   const limited = (limits: RequestLimits) => behind((now) => limitRequests(limits, now))
 
-  test("have a limit a minute, pushes and reads apart, which fills up again little by little", async () => {
+  test("have limits per minute for pushes and for reads, which refill gradually", async () => {
     const { ask, clock } = limited({ pushesPerMinute: 6, readsPerMinute: 2, atOnce: 0 })
     for (let i = 0; i < 2; i++) expect(await ask("a", "/v1/me")).toEqual([204, null])
     expect(await ask("a", "/v1/me")).toEqual([429, "30"])
@@ -113,7 +113,7 @@ describe("requests with one token", () => {
     expect(await ask("a", "/v1/me")).toEqual([429, "30"])
   })
 
-  test("are limited at once, and 0 is no limit", async () => {
+  test("are limited at the same time, and 0 means no limit", async () => {
     const { ask, held } = limited({ pushesPerMinute: 0, readsPerMinute: 0, atOnce: 2 })
     const slow = [ask("a", "/v1/slow"), ask("a", "/v1/slow")]
     await expect.poll(() => held.length).toBe(2)
@@ -129,7 +129,7 @@ describe("requests with one token", () => {
 })
 
 describe("logins", () => {
-  test("have a limit a minute for everybody together, whatever token they send", async () => {
+  test("have a limit per minute for everybody together, regardless of their tokens", async () => {
     const { ask, clock } = behind((now) => limitLogins({ loginsPerMinute: 2, loginsAtOnce: 0 }, now))
     for (const who of ["a", "b"]) expect(await ask(who, "/")).toEqual([204, null])
     for (const who of ["a", "c"]) expect(await ask(who, "/")).toEqual([429, "30"])
@@ -138,7 +138,7 @@ describe("logins", () => {
     expect(await ask("d", "/")).toEqual([429, "30"])
   })
 
-  test("are limited at once, and 0 is no limit", async () => {
+  test("are limited at the same time, and 0 means no limit", async () => {
     const { ask, held } = behind((now) => limitLogins({ loginsPerMinute: 0, loginsAtOnce: 2 }, now))
     const slow = [ask("a", "/v1/slow"), ask("b", "/v1/slow")]
     await expect.poll(() => held.length).toBe(2)
@@ -150,7 +150,7 @@ describe("logins", () => {
 })
 
 describe.skipIf(!hasPostgres)("a hub's limits", () => {
-  test("whoever begins logins or tries codes in a loop is refused, and the identity provider is not asked", async () => {
+  test("a client that starts logins or tries codes in a loop is refused, and the identity provider is not called", async () => {
     const { team, tokens } = await hubWithPeople()
     const provider = await startProvider({})
     const { url } = await startHub(
@@ -169,14 +169,14 @@ describe.skipIf(!hasPostgres)("a hub's limits", () => {
       body: { error: { code: "too_many", message: expect.stringContaining("More than 1 logins a minute") } },
     })
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0)
-    expect(provider.asked.device).toBe(1)
+    expect(provider.calls.device).toBe(1)
     const invite = () => request(url, undefined, "POST", "/v1/login/invitation", { code: "guessed" })
     expect([(await invite()).status, (await invite()).status]).toEqual([403, 429])
     expect((await request(url, undefined, "GET", "/v1/login")).status).toBe(200)
     expect((await request(url, tokens.ann, "GET", "/v1/me")).status).toBe(200)
   })
 
-  test("a client that asks too often is told when to come back, and does", { timeout: 60_000 }, async () => {
+  test("a client that asks too often learns when to come back, and does", { timeout: 60_000 }, async () => {
     const { team, tokens } = await hubWithPeople()
     const { url } = await startHub(hubEnv(team, { DEX_HUB_READS_PER_MINUTE: "60" }))
     const statuses = await Promise.all(
@@ -191,7 +191,7 @@ describe.skipIf(!hasPostgres)("a hub's limits", () => {
     hub.close()
   })
 
-  test("what a member or a tenant may keep is said, and refused beyond with what to do", async () => {
+  test("quotas of a member and a tenant are shown, and refused beyond with advice", async () => {
     const { as, hub, tokens, operator, team } = await hubWithPeople()
     const push = (who: "ann" | "bob", id: string, text: string) => {
       const messages = [saying(1, text)]
@@ -204,7 +204,7 @@ describe.skipIf(!hasPostgres)("a hub's limits", () => {
     expect(await operator("member", "quota", "ann", "0.0001MB", "--tenant", "acme")).toMatchObject({ code: 0 })
     expect(await operator("tenant", "quota", "acme", "2GB")).toMatchObject({ stdout: "acme may keep 2GB.\n" })
 
-    // A hub that did not look yet: what is known is up to a minute old.
+    // A new hub, because usage is cached for a minute.
     const fresh = await startHub(hubEnv(team))
     const me = async () => (await request(fresh.url, tokens.ann, "GET", "/v1/me")).body as { stored: object }
     const [row] = await team.asOwner<{ bytes: string }>("select sum(plain_bytes) as bytes from hub.chunk")
@@ -213,12 +213,12 @@ describe.skipIf(!hasPostgres)("a hub's limits", () => {
     const messages = [saying(1, "another")]
     const sender = { url: () => fresh.url, token: tokens.ann }
     const refused = await pushOver(sender, headNamed("b", messages), messages).catch((error: unknown) => error)
-    expect(refused).toBeInstanceOf(NotTaken)
+    expect(refused).toBeInstanceOf(PushRefused)
     expect(refused).toMatchObject({
       status: 507,
       message: expect.stringMatching(/"quota".*Ask who runs the hub.*unshare --forget/),
     })
-    // What is there already needs no room, and others have theirs.
+    // What is already stored needs no room, and others have their own.
     expect(await pushOver(sender, headNamed("a", [saying(1, "wombat")]), [saying(1, "wombat")])).toBe(1)
     expect(await pushOver({ ...sender, token: tokens.bob }, headNamed("c", messages), messages)).toBe(1)
     const client = openHub({ address: fresh.url, token: tokens.ann })
@@ -234,7 +234,7 @@ describe.skipIf(!hasPostgres)("a hub's limits", () => {
     ])
   })
 
-  test("what was pushed before it was counted is counted by the migration, compressed", async () => {
+  test("what was pushed before sizes were counted is counted by the migration, compressed", async () => {
     const { team, hub, tokens } = await hubWithPeople()
     const messages = [saying(1, "wombat")]
     await pushOver({ url: () => hub.url, token: tokens.ann }, headNamed("a", messages), messages)

@@ -13,7 +13,7 @@ import { hubWithLogin, verified } from "./support/login.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { approve } from "./support/provider.ts"
 
-/** `dex hub login` as a process of its own, and the address that it prints. */
+/** Runs `dex hub login` as a process, and returns the address that it prints. */
 function startLogin(home: string, url: string) {
   const child = spawn(process.execPath, [DEX, "hub", "login", url], {
     env: environment(home, {}),
@@ -39,7 +39,7 @@ function startLogin(home: string, url: string) {
 }
 
 describe.skipIf(!hasPostgres)("dex hub login with an identity provider", () => {
-  test("prints an address and a code, waits, and keeps the token", async () => {
+  test("prints an address and a code, waits, and stores the token", async () => {
     const { hub } = await hubWithLogin({ gus: verified("gus@example.com") })
     const home = tempDir()
     const { address, ended } = startLogin(home, hub.url)
@@ -73,7 +73,7 @@ describe.skipIf(!hasPostgres)("dex hub login with an identity provider", () => {
 })
 
 describe("waiting for a login", () => {
-  /** A hub that gives these answers, one after the other, and how long it was waited for each. */
+  /** A hub that gives these answers one after the other, and the pause before each. */
   async function waited(answers: [number, object][], expires_in = 600) {
     const begun = {
       login: "sealed",
@@ -97,7 +97,7 @@ describe("waiting for a login", () => {
     return { token: await token.catch((error: Error) => error.message), waits }
   }
 
-  test("is longer after each slow_down and each failure, and ends with the code", async () => {
+  test("takes longer after each slow_down and each failure, and ends with the code", async () => {
     const done: [number, object] = [200, { state: "done", token: "dexh_x" }]
     const waiting: [number, object] = [200, { state: "waiting" }]
     const slow: [number, object] = [200, { state: "slow_down" }]

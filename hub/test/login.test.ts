@@ -7,7 +7,7 @@ import { approve } from "./support/provider.ts"
 import { API } from "./support/share.ts"
 
 describe.skipIf(!hasPostgres)("logging in with an identity provider", () => {
-  test("makes a member at the first login, and finds them at the next", async () => {
+  test("creates a member at the first login, and finds them at the next", async () => {
     const people = { "sub-1": verified("Gus.Li@example.com", { name: "Gus Li" }), "sub-2": verified("ann@example.com") }
     const { team, begin, ask, tokenOf, me, call } = await hubWithLogin(people)
     expect((await call(undefined, "GET", "/v1/login")).body).toEqual({ methods: ["device", "token", "invitation"] })
@@ -20,10 +20,10 @@ describe.skipIf(!hasPostgres)("logging in with an identity provider", () => {
       member: { name: "gus.li", role: "member" },
       scopes: ["push", "read"],
     })
-    // The code is used up.
+    // The code has been used.
     expect((await ask(begun)).status).toBe(410)
     expect(await me(await tokenOf("sub-1"))).toMatchObject({ member: { name: "gus.li" } })
-    // The name is somebody else's here.
+    // Somebody else has this name here.
     expect(await me(await tokenOf("sub-2"))).toMatchObject({ member: { name: "ann-2" } })
     expect(await team.asOwner("select email, display from hub.member where name = 'gus.li'")).toEqual([
       { email: "Gus.Li@example.com", display: "Gus Li" },
@@ -40,7 +40,7 @@ describe.skipIf(!hasPostgres)("logging in with an identity provider", () => {
     ])
   })
 
-  test("makes whom the operator added with the same verified address that member, and nobody else", async () => {
+  test("recognises a member whom the operator added with the same verified address, and nobody else", async () => {
     const people = {
       "sub-1": verified("Ann.Lee@example.com"),
       "sub-2": verified("ann.lee@example.com"),
@@ -64,7 +64,7 @@ describe.skipIf(!hasPostgres)("logging in with an identity provider", () => {
       projects: [{ key: API, level: "read" }],
     })
     expect([await nameOf(first), await nameOf(await tokenOf("sub-1"))]).toEqual(["lee", "lee"])
-    // Somebody else of the provider, though of the same address.
+    // Somebody else at the provider with the same address.
     expect(await nameOf(await tokenOf("sub-2"))).toBe("ann.lee")
 
     await add("left", "left@example.com")
@@ -82,7 +82,7 @@ describe.skipIf(!hasPostgres)("logging in with an identity provider", () => {
     expect(await team.asOwner(found)).toEqual(["lee", "back"].map((about) => ({ target: "login", about })))
   })
 
-  test("refuses who has left, who is of another domain, and whose address nobody verified", async () => {
+  test("refuses people who have left, who are of another domain, or whose address is not verified", async () => {
     const people = {
       gus: verified("gus@example.com"),
       far: verified("far@example.com.evil.test"),
@@ -106,7 +106,7 @@ describe.skipIf(!hasPostgres)("logging in with an identity provider", () => {
     expect((await logIn("far")).status).toBe(403)
   })
 
-  test("many logins of one new person at once make one member", async () => {
+  test("creates one member if a new person logs in many times at once", async () => {
     const { team, begin, ask } = await hubWithLogin({ gus: verified("gus@example.com") })
     const begun = await Promise.all(Array.from({ length: 8 }, begin))
     for (const one of begun) await approve(one.verification_uri_complete!, "gus")
@@ -115,14 +115,14 @@ describe.skipIf(!hasPostgres)("logging in with an identity provider", () => {
     expect(await team.asOwner("select name from hub.member where subject is not null")).toEqual([{ name: "gus" }])
   })
 
-  test("says that it was refused, that the code expired, to wait longer, and that the provider is gone", async () => {
+  test("reports a refusal, an expired code, a request to wait longer, and a provider that is down", async () => {
     const people = { gus: verified("gus@example.com") }
     const { provider, begin, ask, call, hub } = await hubWithLogin(people)
     const refused = await begin()
     await approve(refused.verification_uri_complete!, "gus", { refuse: true })
     expect(await ask(refused)).toMatchObject({ status: 403, body: { error: { code: "denied" } } })
     const slow = await begin()
-    provider.asked.slowDowns = 1
+    provider.calls.slowDowns = 1
     expect((await ask(slow)).body).toEqual({ state: "slow_down" })
     expect((await ask(slow)).body).toEqual({ state: "waiting" })
     for (const login of ["", "x", slow.login.slice(0, -8), undefined, 5])
@@ -132,13 +132,13 @@ describe.skipIf(!hasPostgres)("logging in with an identity provider", () => {
     expect(hub.log.join("\n")).toContain('"event":"identity_provider"')
   })
 
-  test("asks the provider about one login only so often, whoever is impatient", async () => {
+  test("limits how often the provider is asked about one login", async () => {
     const { provider, begin, ask } = await hubWithLogin({})
     const [begun, other] = [await begin(), await begin()]
     const answers = await Promise.all(Array.from({ length: 50 }, () => ask(begun)))
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200))
     expect(answers.map(({ body }) => body)).toContainEqual({ state: "slow_down" })
-    expect(provider.asked.token).toBeLessThan(50)
+    expect(provider.calls.token).toBeLessThan(50)
     expect((await ask(other)).body).toEqual({ state: "waiting" })
   })
 
@@ -148,7 +148,7 @@ describe.skipIf(!hasPostgres)("logging in with an identity provider", () => {
     await expect.poll(async () => (await ask(begun)).status, { timeout: 20_000 }).toBe(410)
   })
 
-  test("a browser is shown how to log in, by a page that loads and runs nothing", async () => {
+  test("shows a browser how to log in, on a page that loads and runs nothing", async () => {
     const { call } = await hubWithLogin({})
     const { status, body, headers } = await call(undefined, "GET", "/")
     expect([status, headers.get("content-type")]).toEqual([200, "text/html; charset=UTF-8"])
@@ -161,7 +161,7 @@ describe.skipIf(!hasPostgres)("logging in with an identity provider", () => {
     expect(policy).not.toContain("unsafe")
   })
 
-  test("without an identity provider there is neither such a login nor what OAuth asks for", async () => {
+  test("does not exist without an identity provider, and neither does OAuth's metadata", async () => {
     const { call, mcp } = await hubWithPeople()
     expect((await call(undefined, "GET", "/v1/login")).body).toEqual({ methods: ["token", "invitation"] })
     expect((await call(undefined, "POST", "/v1/login/device")).status).toBe(401)
@@ -172,7 +172,7 @@ describe.skipIf(!hasPostgres)("logging in with an identity provider", () => {
 })
 
 describe.skipIf(!hasPostgres)("groups", () => {
-  test("give projects and roles at login, and take away what they gave and nothing else", async () => {
+  test("give projects and roles at login, and remove only what they gave", async () => {
     const people = { gus: verified("gus@example.com", { groups: ["engineers", "security"] }) }
     const { team, operator, tokenOf, me } = await hubWithLogin(people)
     const WEB = "git.test/acme/web"
@@ -190,10 +190,10 @@ describe.skipIf(!hasPostgres)("groups", () => {
       [WEB, "read"],
     ]
     expect(await projects(token)).toEqual(both)
-    // By name, and less than the group gives: both stand.
+    // Granted by name with a lower level than the group's: both stay.
     await operator("grant", "gus", API, "--tenant", "acme", "--level", "read")
     expect(await projects(token)).toEqual(both)
-    // The role counts at once, and for the next token.
+    // The role applies at once, and to the next token.
     expect(await group("role", "security", "admin")).toMatchObject({ code: 0 })
     expect(await me(token)).toMatchObject({ member: { role: "admin" }, scopes: ["push", "read"] })
     expect(await me(await tokenOf("gus"))).toMatchObject({ scopes: ["push", "read", "admin"] })

@@ -35,7 +35,7 @@ describe.skipIf(!hasPostgres)("the hub's MCP with OAuth", () => {
     })
   })
 
-  test("takes an access token that the provider made for it, and a token of its own", async () => {
+  test("accepts an access token that the provider issued for it, and a token of its own", async () => {
     const { search, own, provider, call, hub } = await hubForMcp()
     const post = async (path: string, form: Record<string, string>) =>
       (await fetch(provider.issuer + path, { method: "POST", body: new URLSearchParams(form) })).json() as Promise<
@@ -53,7 +53,7 @@ describe.skipIf(!hasPostgres)("the hub's MCP with OAuth", () => {
       const found = await search(token)
       expect([found.status, found.text]).toEqual([200, expect.stringContaining("ann/claude_code:race")])
     }
-    // It is for MCP only.
+    // It works only for MCP.
     expect((await call(access_token, "GET", "/v1/me")).status).toBe(401)
     const log = hub.log.join("\n")
     for (const secret of [access_token!, own, "gus@example.com", begun.user_code!]) expect(log).not.toContain(secret)
@@ -103,7 +103,7 @@ describe.skipIf(!hasPostgres)("the hub's MCP with OAuth", () => {
     }
     for (const scp of ["a dex:read", ["dex:read"]])
       expect((await search(await signed({ ...good, scope: undefined, scp }))).status).toBe(200)
-    // Who never logged in, and who has left.
+    // People who never logged in, and people who have left.
     expect((await search(await signed({ ...good, sub: "new" }))).status).toBe(403)
     expect((await search(await signed(good))).status).toBe(200)
     await team.asOwner("update hub.member set disabled_at = now() where name = 'gus'")

@@ -14,7 +14,7 @@ import { mergedIndex, ShardMissing } from "../src/shards/merged.ts"
 const LONG_MS = 60_000
 const SHORT_MS = 200
 
-/** An index of these conversations, and the history that has those of all. */
+/** An index of these conversations, and a history of all conversations. */
 async function indexes(...shards: Record<string, string[]>[]): Promise<{ parts: SearchIndex[]; all: HistoryReader }> {
   const all = openStore(join(tempDir(), "history.db"))
   onTestFinished(() => all.close())
@@ -41,9 +41,9 @@ const merge = (parts: (SearchIndex | undefined)[], callMs: number) =>
     { callMs, until: Date.now() + LONG_MS },
   )
 
-const asked = (text: string) => ({ query: parseQuery(text), by: "conversation" as const, limit: 10, offset: 0 })
+const question = (text: string) => ({ query: parseQuery(text), by: "conversation" as const, limit: 10, offset: 0 })
 
-test("documents of several indexes are told apart, and each is asked for its own", async () => {
+test("documents of several indexes are kept separate, and each index is asked about its own", async () => {
   const { parts } = await indexes(
     { a: ["a quokka sleeps", "a wombat digs"], b: ["a quokka digs"] },
     { c: ["a quokka and a wombat"] },
@@ -76,25 +76,25 @@ test("a shard that does not answer in time is left out, is not asked again, and 
       return new Promise(() => {})
     },
   }
-  const whole = await searchHistory(all, merge(parts, LONG_MS), asked("quokka sleeps"))
-  expect(whole).toMatchObject({ hits: { length: 2 }, total: 2 })
-  expect(whole.shards).toBeUndefined()
-  const part = await searchHistory(all, merge([parts[0], silent], SHORT_MS), asked("quokka sleeps"))
+  const complete = await searchHistory(all, merge(parts, LONG_MS), question("quokka sleeps"))
+  expect(complete).toMatchObject({ hits: { length: 2 }, total: 2 })
+  expect(complete.shards).toBeUndefined()
+  const part = await searchHistory(all, merge([parts[0], silent], SHORT_MS), question("quokka sleeps"))
   expect(part).toMatchObject({ hits: [{ row: { ref: { id: "a" } } }], total: 1, shards: { searched: 1, of: 2 } })
   expect(calls).toBe(1)
-  const none = await searchHistory(all, merge([undefined, silent], SHORT_MS), asked("quokka sleeps"))
+  const none = await searchHistory(all, merge([undefined, silent], SHORT_MS), question("quokka sleeps"))
   expect(none).toMatchObject({ hits: [], total: 0, shards: { searched: 0, of: 2 } })
 })
 
-test("a shard that falls silent while a mistyped word is looked up is said too", async () => {
+test("a shard that falls silent during a search for a mistyped word is reported too", async () => {
   const { parts, all } = await indexes({ a: ["a quokka"] }, { b: ["a wombat digs"] })
   const gone = () => Promise.reject(new ShardMissing())
   const dying: SearchIndex = { ...parts[1]!, words: gone, wordsOfLength: gone }
-  const { found } = await searchForgiving(all, merge([parts[0], dying], LONG_MS), asked("wombta"))
+  const { found } = await searchForgiving(all, merge([parts[0], dying], LONG_MS), question("wombta"))
   expect(found).toMatchObject({ hits: [], shards: { searched: 1, of: 2 } })
 })
 
-test("when the time of a question is over, nothing more is asked", async () => {
+test("after the time limit of a question, no shard is asked any more", async () => {
   const { parts } = await indexes({ a: ["a quokka"] }, { b: ["a quokka"] })
   const shards = parts.map((index) => ({ index, isNamed: true }))
   const index = mergedIndex(shards, { callMs: LONG_MS, until: Date.now() - 1 })
@@ -102,7 +102,7 @@ test("when the time of a question is over, nothing more is asked", async () => {
   expect(index.shards!()).toEqual({ searched: 0, of: 2 })
 })
 
-test("what fails for another reason than silence is not hidden", async () => {
+test("failures other than silence are not hidden", async () => {
   const { parts } = await indexes({ a: ["a quokka"] }, { b: ["a quokka"] })
   const broken: SearchIndex = { ...parts[1]!, count: () => Promise.reject(new Error("a mistake of ours")) }
   await expect(merge([parts[0], broken], LONG_MS).count({ match: [{ words: "quokka" }] })).rejects.toThrow("a mistake")

@@ -11,7 +11,7 @@ const API = `git.test/${CANARY}/api`
 const SECRET = ["ghp", "Zx8Qm4Lr7Tn2Vb6Kc1Wd9Sf5Hg3Jy0PaQw7E"].join("_")
 
 describe.skipIf(!hasPostgres)("metrics and logs", () => {
-  test("say what was done and how long it took, and nothing that anybody sent", async () => {
+  test("report what was done and how long it took, and nothing that anybody sent", async () => {
     const team = await newTeam()
     const tenant = await newTenant(team)
     const ann = await newMember(team, tenant, "ann")
@@ -65,7 +65,7 @@ describe.skipIf(!hasPostgres)("metrics and logs", () => {
     expect(lines()).toContainEqual(
       expect.objectContaining({ route: "/v1/push/commit", status: 200, tenant, member: ann.member }),
     )
-    // Not on the public address.
+    // Not on the public port.
     expect((await ask("GET", "/metrics")).status).toBe(404)
     for (const canary of [CANARY, SECRET, token, token.slice(5)]) {
       expect(text).not.toContain(canary)

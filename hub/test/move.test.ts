@@ -22,7 +22,9 @@ const listed = async (env: Record<string, string>): Promise<Listed[]> =>
     .map((line) => JSON.parse(line) as Listed)
 
 describe.skipIf(!hasPostgres)("dex-hub shard move", () => {
-  test("while people push and search, nothing is lost and every answer is whole", { timeout: LONGEST_MS }, async () => {
+  test("loses nothing while people push and search, and every answer is complete", {
+    timeout: LONGEST_MS,
+  }, async () => {
     const team = await newTeam()
     const tenant = await newTenant(team, "acme")
     const ann = await newMember(team, tenant, "ann")
@@ -32,7 +34,7 @@ describe.skipIf(!hasPostgres)("dex-hub shard move", () => {
     const taken: string[] = []
     const answers: (FoundByNode & { least: number })[] = []
     let isWorking = true
-    /** What was found before the move: whoever asks from then on finds as many. */
+    /** The number of results before the move. Everyone finds at least as many from then on. */
     let floor = 0
     const pusher = async (n: number) => {
       for (let round = 0; isWorking; round++) {
@@ -64,7 +66,7 @@ describe.skipIf(!hasPostgres)("dex-hub shard move", () => {
     expect(await listed(main.env)).toMatchObject([{ tenant: "acme", shard: 0, node: "two", moving_to: null }])
     const before = answers.length
     await expect.poll(() => answers.length, SOON).toBeGreaterThan(before + 20)
-    // Its file is removed where it was, with people at work all the time.
+    // Its file is removed from the old node while people keep working.
     await expect.poll(() => existsSync(shardFolder(main.env.DEX_HUB_DATA!, { tenant, shard: 0 })), SOON).toBe(false)
     isWorking = false
     await work
@@ -78,7 +80,7 @@ describe.skipIf(!hasPostgres)("dex-hub shard move", () => {
     }
     expect(await names(main)).toEqual(await names(two))
 
-    // And back, while nobody works: what was open of the file that is gone is not read again.
+    // And back, while nobody works: open handles of the deleted file are not used again.
     await asOperator(two.env, ["shard", "move", "acme/0", "main"])
     await expect.poll(placed, SOON).toEqual([{ node: "main", moving_to: null }])
     await two.kill()
@@ -86,7 +88,7 @@ describe.skipIf(!hasPostgres)("dex-hub shard move", () => {
     for (const { log } of [main, two]) expect(log.join()).not.toContain('"error"')
   })
 
-  test("is in the audit log of the tenant whose shard it is, and so is a move that is called off", async () => {
+  test("is recorded in the audit log of the shard's tenant, and so is a cancelled move", async () => {
     const team = await newTeam()
     await newTenant(team, "acme")
     await newTenant(team, "other")
@@ -99,7 +101,7 @@ describe.skipIf(!hasPostgres)("dex-hub shard move", () => {
         .split("\n")
         .filter((line) => line.includes('"shard_move"'))
         .map((line) => JSON.parse(line) as AuditLine)
-    // It is there, so nothing is changed; and what is refused is no move.
+    // The shard is already there, so nothing changes; refused moves are not recorded either.
     await move("main")
     await move("three", 1)
     expect(await moves("acme")).toEqual([])
@@ -113,7 +115,7 @@ describe.skipIf(!hasPostgres)("dex-hub shard move", () => {
     expect(await moves("other")).toEqual([])
   })
 
-  test("who wrote a line is asked of the node that has the shard; one that dies meanwhile changes nothing", {
+  test("the node that has the shard answers who wrote a line; one that dies meanwhile changes nothing", {
     timeout: LONGEST_MS,
   }, async () => {
     const { team, tenant, bob } = await whoLeft()
@@ -139,7 +141,7 @@ describe.skipIf(!hasPostgres)("dex-hub shard move", () => {
       ),
     )
     expect(await asOperator(env, ["shard", "move", shard, "two"], 1)).toContain("was last heard of")
-    // It can be taken back, and the node goes on where it was once it runs again.
+    // The move can be cancelled, and the node continues when it runs again.
     expect(await asOperator(env, ["shard", "move", shard, "main"])).toContain("stays on main")
     expect(await listed(env)).toMatchObject([{ node: "main", moving_to: null }])
     const again = await startHub(env)

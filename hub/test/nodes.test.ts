@@ -19,7 +19,7 @@ const LONGEST_MS = 120_000
 const SOON = { timeout: 30_000, interval: 200 }
 
 describe.skipIf(!hasPostgres)("several nodes", () => {
-  /** Ann has a conversation in each of two shards, and bob one that is his alone. */
+  /** Ann has a conversation in each of two shards, and bob has one of his own. */
   async function twoShards() {
     const team = await newTeam()
     const tenant = await newTenant(team)
@@ -43,12 +43,12 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     { query: "quokka", role: "assistant" },
   ]
 
-  test("any node answers any question as one node would, and goes on without the other", {
+  test("any node answers any question as a single node would, and keeps working without the other", {
     timeout: LONGEST_MS,
   }, async () => {
     const { team, token, bob, give } = await twoShards()
     const main = await startNode(team, "main")
-    const asked = async (at: { url: string }) => {
+    const answersAt = async (at: { url: string }) => {
       const answers: unknown[] = []
       for (const input of QUESTIONS)
         for (const who of [token, bob]) answers.push(await searchAt(at, who, input).then(comparable))
@@ -57,13 +57,13 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     const isWhole = (at: { url: string }) =>
       expect.poll(() => searchAt(at, token, { query: "quokka" }).catch(String), SOON).toMatchObject({ total: 3 })
     await isWhole(main)
-    const alone = await asked(main)
+    const alone = await answersAt(main)
     const two = await startNode(team, "two")
     await give(1, "two")
     await isWhole(main)
     await isWhole(two)
-    expect(await asked(main)).toEqual(alone)
-    expect(await asked(two)).toEqual(alone)
+    expect(await answersAt(main)).toEqual(alone)
+    expect(await answersAt(two)).toEqual(alone)
     expect(JSON.stringify(await searchAt(main, token, { query: "private" }))).not.toContain("claude_code:c")
 
     const answers: FoundByNode[] = []
@@ -79,9 +79,9 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
       shards: { searched: 1, of: 2 },
       notes: expect.arrayContaining([expect.stringContaining("Searched 1 of 2 shards")]),
     })
-    // One that asks for what the living node has misses nothing.
+    // A question about what the living node has misses nothing.
     expect((await searchAt(main, token, { query: "quokka", project: "acme/api" })).shards).toBeUndefined()
-    // One that asks for what only the dead node has is told that nobody looked.
+    // A question about what only the dead node has says that nothing was searched.
     const web = { query: "quokka", project: "acme/web" }
     expect((await request(main.url, token, "POST", "/v1/tools/search", web)).status).toBe(503)
     const again = await startHub(two.env)
@@ -89,14 +89,14 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     await isWhole(again)
     isAsking = false
     await Promise.all(asking)
-    // Each was whole, or said that it was not.
+    // Each answer was complete, or said that it was not.
     expect(answers.filter(({ total, shards }) => total !== 3 && !shards)).toEqual([])
-    expect(await asked(main)).toEqual(alone)
-    expect(await asked(again)).toEqual(alone)
+    expect(await answersAt(main)).toEqual(alone)
+    expect(await answersAt(again)).toEqual(alone)
     expect(main.log.join()).not.toContain('"error"')
   })
 
-  test("nothing found is never said where nothing was searched, to people or to agents", {
+  test("people and agents never read that nothing was found if nothing was searched", {
     timeout: LONGEST_MS,
   }, async () => {
     const { team, token, give } = await twoShards()
@@ -134,10 +134,10 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
       },
       body: JSON.stringify(call),
     })
-    const said = await answer.text()
-    expect(said).toContain("Nothing was searched")
-    expect(said).toMatch(/"isError":\s*true/)
-    expect(said).not.toMatch(/nothing (was )?found|no results/i)
+    const output = await answer.text()
+    expect(output).toContain("Nothing was searched")
+    expect(output).toMatch(/"isError":\s*true/)
+    expect(output).not.toMatch(/nothing (was )?found|no results/i)
     const home = tempDir()
     await dex(home, ["hub", "login", main.url, "--token-stdin"], {}, DEX, token)
     const typed = await dex(home, ["search", "quokka", "--team"])
@@ -147,7 +147,7 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     await expect.poll(() => searchAt(again, token, { query: "quokka" }).catch(String), SOON).toMatchObject({ total: 3 })
   })
 
-  test("a node that hangs is left out, and asked again once it goes on", { timeout: LONGEST_MS }, async () => {
+  test("a node that hangs is left out, and asked again once it continues", { timeout: LONGEST_MS }, async () => {
     const { team, token, give } = await twoShards()
     const main = await startNode(team, "main")
     const two = await startNode(team, "two")
@@ -176,7 +176,7 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     expect((await ask()).note).toContain("Searched 1 of 2 shards; the others did not answer.")
   })
 
-  test("the second wall holds where another node forgets the first", async () => {
+  test("the second wall works if another node forgets the first", async () => {
     const { team, ann, give } = await twoShards()
     await give(0, "two")
     await give(1, "two")
@@ -187,7 +187,7 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     const far = createAnswers(parts)
     const rows = await team.asOwner<{ id: string }>("select id::text from hub.conversation")
     const names = rows.map(({ id }) => id)
-    const asked = async (isForgotten: boolean) => {
+    const answersOf = async (isForgotten: boolean) => {
       const call: CallNode = async (_node, _route, question) => {
         const sent = JSON.parse(JSON.stringify(question)) as ShardQuestion
         const scope = { ...sent.scope, by: "all", names }
@@ -201,14 +201,14 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
       far.close()
       follower.close()
     })
-    const right = await asked(false)
+    const right = await answersOf(false)
     expect(right).toMatchObject({ drops: 0, output: { results: { length: 2 }, total: 3 } })
-    const wrong = await asked(true)
+    const wrong = await answersOf(true)
     expect(wrong).toMatchObject({ drops: 1, output: { results: { length: 2 } } })
     expect(JSON.stringify(wrong)).not.toContain("private quokka")
   })
 
-  test("what nodes ask each other is closed to everybody else", { timeout: LONGEST_MS }, async () => {
+  test("only nodes can use the routes between nodes", { timeout: LONGEST_MS }, async () => {
     const { team, tenant, ann, token } = await twoShards()
     const two = await startNode(team, "two")
     await expect.poll(() => searchAt(two, token, { query: "quokka" }).catch(String), SOON).toMatchObject({ total: 3 })
@@ -216,7 +216,7 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     const count = { tenant, shard: 0, method: "count", args: [{ match: [{ words: "quokka" }] }], scope }
     const address = { name: "two", url: two.url }
     const ask = (key: Buffer, to = address, question: object = count) => nodeCaller(key)(to, "index", question, 10_000)
-    // The first wall's names must be there, and are all that is answered from.
+    // The first wall's names are required, and only these conversations are in the answer.
     expect(await ask(team.masterKey)).toEqual({ missing: "scope" })
     expect(await ask(team.masterKey, address, { ...count, scope: { ...scope, names: [] } })).toEqual({
       answer: { total: 0, total_is_at_least: false },
@@ -230,7 +230,7 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     const late = ask(team.masterKey)
     clock.mockRestore()
     await expect(late).rejects.toThrow(ShardMissing)
-    // Signed for something else.
+    // Signed for another request.
     let headers: Record<string, string> = {}
     const listener = new Hono().post("/internal/index", (c) => {
       headers = c.req.header()
@@ -250,7 +250,7 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
   })
 })
 
-/** All that does not differ between two times. */
+/** Everything that does not differ between two runs. */
 function comparable({ results, total, shards, notes }: FoundByNode) {
   return { results, total, shards, notes }
 }

@@ -12,12 +12,12 @@ import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"
 import { API } from "./support/share.ts"
 import { newMember, newProject, newTeam, newTenant } from "./support/team.ts"
 
-// A client's numbers are bounded, and what can be counted is counted.
+// A client's numbers are limited, and what can be counted is counted.
 
 const MAIN = join(import.meta.dirname, "../src/main.ts")
-/** As JSON has them: NaN cannot be written, and 1e400 is read as infinite. */
+/** Numbers in JSON: NaN cannot be written, and 1e400 is read as Infinity. */
 const WRONG = ["-1", "-5", "0.5", "2147483648", "3e9", "9007199254740992", "NaN", "1e308", "1e400", '"7"', "null"]
-/** Milliseconds are beyond 2^31, and so are versions. */
+/** Milliseconds and versions exceed 2^31. */
 const LARGE = ["2147483648", "3e9"]
 
 type Shape = { type: string; properties?: Record<string, Shape> }
@@ -26,7 +26,7 @@ function numbersIn({ type, properties = {} }: Shape, path: string[] = []): strin
   return Object.entries(properties).flatMap(([name, inner]) => numbersIn(inner, [...path, name]))
 }
 
-/** JSON in which one value is as it is written here. */
+/** JSON in which one value is written exactly like this. */
 function withNumber(value: object, path: string[], literal: string): string {
   const copy = structuredClone(value) as Record<string, unknown>
   let at = copy
@@ -58,7 +58,7 @@ describe.skipIf(!hasPostgres)("a number that a client sends", () => {
     return { team, url, token, log, operator, send, sender: { url: () => url, token } }
   }
 
-  test("is refused outside its bounds, never fails, and leaves nothing behind", async () => {
+  test("is refused outside its limits, never fails, and leaves nothing behind", async () => {
     const { team, send, sender, url, token, log } = await hub()
     const messages = [saying(1, "quokka")]
     expect(await pushOver(sender, headNamed("kept", messages), messages)).toBe(1)
@@ -127,7 +127,7 @@ describe.skipIf(!hasPostgres)("a number that a client sends", () => {
     expect(log.filter((line) => line.includes('"level":"error"'))).toEqual([])
   })
 
-  test("is not believed where it can be counted", async () => {
+  test("is not trusted if it can be counted", async () => {
     const { team, sender } = await hub()
     const messages = [saying(1, "a"), saying(2, "b", { copied: true }), saying(3, "c", { superseded: true })]
     await pushOver(sender, headNamed("a", messages, { message_count: 900_000, copied_count: 7 }), messages)
@@ -136,7 +136,7 @@ describe.skipIf(!hasPostgres)("a number that a client sends", () => {
     ])
   })
 
-  test("that an earlier hub believed is found by check, put right by recount, and stops no list", async () => {
+  test("that an earlier hub trusted is found by check, corrected by recount, and breaks no list", async () => {
     const { team, sender, operator } = await hub()
     for (const id of ["a", "b", "c"]) await pushOver(sender, headNamed(id, [saying(1, id)]), [saying(1, id)])
     await team.asOwner("update hub.conversation set message_count = 2147483647 where native_id in ('a', 'b')")

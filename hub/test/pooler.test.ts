@@ -19,7 +19,7 @@ if (!isTried) console.warn("No PgBouncer: install pgbouncer, or the hub is not t
 
 const LONGEST_MS = 120_000
 
-/** PgBouncer in transaction mode before this team's database, with one connection for all who ask as one role. */
+/** PgBouncer in transaction mode in front of this team's database, with one connection for each role. */
 async function startPooler(team: Team): Promise<(address: string) => string> {
   const folder = mkdtempSync(join(tmpdir(), "dex-pooler-"))
   const user = ordinaryUser()
@@ -71,7 +71,7 @@ describe.skipIf(!isTried)("a hub behind PgBouncer in transaction mode", () => {
   }
 
   test(
-    "keeps its walls, while all take turns on one connection",
+    "keeps its walls while everybody shares one connection",
     async () => {
       const { team, viewers, through } = await place()
       const db = openDatabase({

@@ -9,9 +9,9 @@ import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"
 import { API as KEY } from "./support/share.ts"
 import { newMember, newProject, newTeam, newTenant } from "./support/team.ts"
 
-/** How often the hub is killed at most, and how often each conversation grows meanwhile. */
+/** How often the hub is killed at most, and how often each conversation grows in the meantime. */
 const KILLS = Number(process.env.DEX_HUB_KILLS ?? 8)
-/** Starting the hub again takes most of it. */
+/** Restarting the hub takes most of it. */
 const LONGEST_MS = 300_000 + KILLS * 10_000
 const ROUNDS = Number(process.env.DEX_HUB_ROUNDS ?? 4)
 
@@ -26,7 +26,7 @@ describe.skipIf(!hasPostgres)("pushing", () => {
     return { team, tenant, ann, url, token, log, sender: { url: () => url, token } }
   }
 
-  test("a conversation that grows sends only what is new, and is read back as it was sent", async () => {
+  test("a conversation that grows sends only what is new, and is read back unchanged", async () => {
     const { team, tenant, sender } = await hub()
     const long = (number: number) => saying(number, `${number} ${"word ".repeat(2000)}`)
     const first = Array.from({ length: 40 }, (_, i) => long(i + 1))
@@ -41,7 +41,7 @@ describe.skipIf(!hasPostgres)("pushing", () => {
     expect(Number(n)).toBe([...chunksOf(more)].length)
   })
 
-  test("a title is told as the last revision has it, also where a hub that does not keep titles wrote that one", async () => {
+  test("a title comes from the last revision, even if a hub wrote it that does not store titles", async () => {
     const { team, tenant, sender } = await hub()
     const ref = { owner: "ann", source: "claude_code" as const, id: "a" }
     const titled = async (text: string) => {
@@ -58,7 +58,7 @@ describe.skipIf(!hasPostgres)("pushing", () => {
     expect(await openTenantHistory(team.db, tenant).titles([ref])).toEqual(["first"])
   })
 
-  test("who has no token, or one that may not push, is refused; a member who left is refused at once", async () => {
+  test("clients without a token, or with one that may not push, are refused; members who left are refused at once", async () => {
     const { team, ann, url, token } = await hub()
     const plan = { project: KEY, conversations: [] }
     const status = async (used: string | undefined) => (await request(url, used, "POST", "/v1/push/plan", plan)).status
@@ -71,7 +71,7 @@ describe.skipIf(!hasPostgres)("pushing", () => {
     expect(await status(token)).toBe(401)
   })
 
-  test("what looks like a secret is not kept, and the rule is named; no log has it", async () => {
+  test("what looks like a secret is not stored, the rule is named, and no log contains it", async () => {
     const { team, sender, log } = await hub()
     const secret = `ghp_${"A1b2C3d4E5f6G7h8I9".repeat(2)}`
     const messages = [saying(1, `use ${secret} for it`)]
@@ -82,7 +82,7 @@ describe.skipIf(!hasPostgres)("pushing", () => {
     expect(log.join("\n")).not.toContain("ghp_")
   })
 
-  test("what is not as it should be is refused with the reason, and the hub goes on", async () => {
+  test("malformed input is refused with the reason, and the hub keeps working", async () => {
     const { url, token, sender } = await hub()
     const status = async (method: string, path: string, body: unknown) => {
       const { status, body: answer } = await request(url, token, method, path, body)
@@ -105,7 +105,7 @@ describe.skipIf(!hasPostgres)("pushing", () => {
     expect(await push(sender, headNamed("a", []), [])).toBe(1)
   })
 
-  test("what is forgotten is gone for whoever reads, and is not taken again", async () => {
+  test("what is forgotten is gone for all readers, and is not accepted again", async () => {
     const { team, tenant, url, token, sender } = await hub()
     const messages = [saying(1, "quokka")]
     await push(sender, headNamed("a", messages), messages)
@@ -116,7 +116,7 @@ describe.skipIf(!hasPostgres)("pushing", () => {
     expect((await history.changes(undefined, 10)).changes.map(({ deleted }) => deleted)).toEqual([true])
   })
 
-  test("a member shares a project and stops: what they pushed stays, and no more is taken", async () => {
+  test("when a member stops sharing a project, what they pushed stays, and no more is accepted", async () => {
     const { team, tenant, url } = await hub()
     const bob = await newMember(team, tenant, "bob")
     const token = await tokenFor(team, bob)
@@ -131,7 +131,7 @@ describe.skipIf(!hasPostgres)("pushing", () => {
     expect((await consent("PUT", key, "everything")).status).toBe(400)
     expect((await consent("PUT", key)).status).toBe(204)
     expect(await plan(key)).toBe("send")
-    // Ann's: bob was granted nothing.
+    // It is ann's, and bob was granted nothing.
     expect((await consent("PUT", KEY)).status).toBe(403)
     expect((await consent("DELETE", key)).status).toBe(204)
     expect(await plan(key)).toBe("refused")
@@ -140,7 +140,7 @@ describe.skipIf(!hasPostgres)("pushing", () => {
   })
 
   test(
-    "20 push at once while the hub is killed and answers are lost: nothing is lost, nothing counts twice",
+    "20 clients push at once while the hub is killed and answers are lost: nothing is lost, nothing counts twice",
     async () => {
       const team = await newTeam()
       const tenant = await newTenant(team)
@@ -166,7 +166,7 @@ describe.skipIf(!hasPostgres)("pushing", () => {
           for (let one = 0; one < 3; one++) {
             const messages = Array.from({ length: round }, (_, i) => saying(i + 1, textOf(member.name, one, i + 1)))
             for (let isKept = false; !isKept; ) {
-              // A laptop that is closed in the middle, or an answer that never comes.
+              // A laptop that is closed in the middle, or an answer that never arrives.
               const signal = () => (randomInt(10) === 0 ? AbortSignal.timeout(randomInt(1, 30)) : undefined)
               try {
                 const rev = await push({ url: () => hub.url, token, signal }, headNamed(`c${one}`, messages), messages)
@@ -191,7 +191,7 @@ describe.skipIf(!hasPostgres)("pushing", () => {
           const texts = read.map(({ parts }) => parts[0]!.text)
           expect(texts).toEqual(Array.from({ length: ROUNDS }, (_, i) => textOf(name, one, i + 1)))
         }
-      // Each revision was taken once: the feed has one place for each, and no gap.
+      // Each revision was accepted once: the feed has one entry for each, and no gap.
       const seqs = await team.asOwner<{ seq: string }>("select seq from hub.change order by seq")
       expect(seqs.map(({ seq }) => Number(seq))).toEqual(Array.from({ length: 60 * ROUNDS }, (_, i) => i + 1))
       expect(await team.asOwner("select seq from hub.feed")).toEqual([{ seq: String(60 * ROUNDS) }])

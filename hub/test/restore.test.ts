@@ -10,13 +10,13 @@ import { newMember, newProject, newTeam, newTenant } from "./support/team.ts"
 
 const KEY = "git.test/acme/api"
 const TOPICS = ["cache", "invoice", "mutex", "sidebar", "token", "upload", "webhook", "zstd", "parser", "cursor"]
-/** Two of each: alone, and beside a word that all of them have. */
+/** Two queries for each conversation: its own word alone, and with a word that all conversations have. */
 const QUESTIONS = TOPICS.flatMap((topic) => [topic, `why does the ${topic} race`])
 
 type Answer = { results: { id: string; snippet: string; score_final: number }[] }
 
 describe.skipIf(!hasPostgres || process.env.DEX_TEST_DATABASE_URL !== undefined)("a backup", () => {
-  test("restored, with the shards built anew, answers as before; what was forgotten since is not there", async () => {
+  test("restored with rebuilt shards answers as before, without what was forgotten since", async () => {
     const team = await newTeam()
     const tenant = await newTenant(team)
     const [ann, bob] = [await newMember(team, tenant, "ann"), await newMember(team, tenant, "bob")]
@@ -43,7 +43,7 @@ describe.skipIf(!hasPostgres || process.env.DEX_TEST_DATABASE_URL !== undefined)
     const after = await answersOf(hub, token, TOPICS.length - 1)
     const isKept = ({ id }: { id: string }) => !id.includes("claude_code:c3")
     expect(after.flat().every(isKept)).toBe(true)
-    // Scores change a little, since there is one conversation less.
+    // Scores change a little, since there is one conversation fewer.
     const named = (answers: Answer["results"][]) =>
       answers.map((rows) =>
         rows
@@ -54,7 +54,7 @@ describe.skipIf(!hasPostgres || process.env.DEX_TEST_DATABASE_URL !== undefined)
     expect(named(after)).toEqual(named(before))
   })
 
-  test("with the keys of the same moment answers exactly as before", async () => {
+  test("restored with the keys of the same moment answers exactly as before", async () => {
     const team = await newTeam()
     const tenant = await newTenant(team)
     const ann = await newMember(team, tenant, "ann")
@@ -74,11 +74,11 @@ describe.skipIf(!hasPostgres || process.env.DEX_TEST_DATABASE_URL !== undefined)
   })
 })
 
-/** What each question is answered, once the shard holds all conversations. */
+/** The answers to all questions, once the shard has all conversations. */
 async function answersOf(hub: { url: string }, token: string, conversations: number): Promise<Answer["results"][]> {
   const ask = async (query: string) =>
     (await request(hub.url, token, "POST", "/v1/tools/search", { query, limit: 20 })).body as Answer
-  // What is read in place of a shard that is not there yet has no score.
+  // Before the shard exists, results have no score.
   const ranked = async () => (await ask("race")).results.filter(({ score_final }) => score_final > 0).length
   await expect.poll(ranked).toBe(conversations)
   const answers: Answer["results"][] = []

@@ -16,7 +16,7 @@ const DAY = 86_400_000
 const NOW = Date.parse("2026-11-17T12:00:00Z")
 
 describe.skipIf(!hasPostgres)("a project that keeps conversations for 30 days", () => {
-  test("forgets what ended before, also of who left, and nothing else; it is written down and not taken again", async () => {
+  test("forgets what ended before, even from members who left, and nothing else; it is recorded and not accepted again", async () => {
     const team = await newTeam()
     const tenant = await newTenant(team)
     const [ann, bob] = [await newMember(team, tenant, "ann"), await newMember(team, tenant, "bob")]
@@ -58,8 +58,8 @@ describe.skipIf(!hasPostgres)("a project that keeps conversations for 30 days", 
   })
 })
 
-describe.skipIf(!hasPostgres)("a push that never ended", () => {
-  test("is removed after a week, and can be made again then; what was committed stays", async () => {
+describe.skipIf(!hasPostgres)("a push that never finished", () => {
+  test("is removed after a week, and can be started again then; what was committed stays", async () => {
     const team = await newTeam()
     const tenant = await newTenant(team)
     const ann = await newMember(team, tenant, "ann")

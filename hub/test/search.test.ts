@@ -24,13 +24,13 @@ describe.skipIf(!hasPostgres)("a team's history", () => {
     const ask = async (who: keyof typeof tokens, tool: string, input: object) =>
       (await request(server.url, tokens[who], "POST", `/v1/tools/${tool}`, input)).body as Found
     const search = (who: keyof typeof tokens, query: string) => ask(who, "search", { query })
-    /** Until the shard has followed. */
+    /** Waits until the shard is up to date. */
     const found = (who: keyof typeof tokens, query: string, total: number) =>
       expect.poll(async () => (await search(who, query)).results?.length).toBe(total)
     return { team, tenant, ann, bob, eve, ...server, tokens, ask, search, found }
   }
 
-  test("is searched, listed and read by those who may, named by who did it", async () => {
+  test("can be searched, listed and read by those who may, with the author's name", async () => {
     const { team, ann, ask, search, found } = await hub()
     await share(team, ann, "race", ["why does the refresh token race", "the mutex is released too early"])
     await found("bob", "refresh token race", 1)
@@ -64,7 +64,7 @@ describe.skipIf(!hasPostgres)("a team's history", () => {
     await found("ann", "zebrafinch", 1)
   })
 
-  test("what was asked for before the shard had it is found once it has", async () => {
+  test("what was searched for before the shard had it is found once it has", async () => {
     const { team, ann, search, found } = await hub()
     await share(team, ann, "one", ["a zebrafinch sings"])
     await found("bob", "zebrafinch", 1)
@@ -73,7 +73,7 @@ describe.skipIf(!hasPostgres)("a team's history", () => {
     await found("bob", "quokka", 1)
   })
 
-  test("nobody learns a word of what they may not read: no count, no better spelling, no longer word", async () => {
+  test("nobody learns a word of what they may not read: no count, no corrected spelling, no longer word", async () => {
     const { team, ann, search, found } = await hub()
     await share(team, ann, "secret", ["we will buy quokkatronics next week"], { visibility: "private" })
     await share(team, ann, "open", ["the sidebar flickers"])
@@ -111,7 +111,7 @@ describe.skipIf(!hasPostgres)("a team's history", () => {
     expect(other.text).toContain("There are: dex_search")
   })
 
-  test("says that a shard is being built, rather than read everything", async () => {
+  test("says that a shard is being built, rather than reading everything", async () => {
     const team = await newTeam()
     const tenant = await newTenant(team)
     const ann = await newMember(team, tenant, "ann")
@@ -134,7 +134,7 @@ describe.skipIf(!hasPostgres)("a team's history", () => {
     expect(await ask("search", { query: "zebrafinch" })).toMatchObject({ output: { total: 1 } })
   })
 
-  test("what cannot be asked is refused with the reason", async () => {
+  test("invalid questions are refused with the reason", async () => {
     const { url, tokens } = await hub()
     const status = async (tool: string, input: unknown) =>
       (await request(url, tokens.ann, "POST", `/v1/tools/${tool}`, input)).status

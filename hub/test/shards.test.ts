@@ -24,7 +24,7 @@ type Found = {
 }
 
 describe.skipIf(!hasPostgres)("several shards of a tenant", () => {
-  /** Shards that have room for so many messages before a further project is put into the next one. */
+  /** Shards with room for this many messages before the next project is put into a new one. */
   async function tenantWith(shardMessages: number) {
     const team = await newTeam()
     const tenant = await newTenant(team)
@@ -48,7 +48,7 @@ describe.skipIf(!hasPostgres)("several shards of a tenant", () => {
     }
     const shardOf = async (key: string) =>
       (await team.asOwner<{ shard: number }>("select shard from hub.project where key = $1", [key]))[0]?.shard
-    /** How many messages of each shard's own file say this, whoever may read them. */
+    /** How many messages in each shard's own file contain this, regardless of who may read them. */
     const inFiles = (shards: number[], words: string) =>
       Promise.all(
         shards.map(async (shard) => {
@@ -68,7 +68,7 @@ describe.skipIf(!hasPostgres)("several shards of a tenant", () => {
     await put(WEB, "b", ["one"])
     await put(DOC, "c", ["one"])
     expect([await shardOf(API), await shardOf(WEB), await shardOf(DOC)]).toEqual([0, 1, 1])
-    // Where a project is, it stays, however much it gets.
+    // A project stays in its shard, regardless of how much is added.
     await put(API, "d", ["one", "two", "three"])
     expect(await shardOf(API)).toBe(0)
     while (!(await follower.step()));
@@ -80,7 +80,7 @@ describe.skipIf(!hasPostgres)("several shards of a tenant", () => {
       expect(existsSync(join(data, folder, "index.db"))).toBe(true)
   })
 
-  test("what is in each of them is found once, best first, and the totals are those of all", async () => {
+  test("results from all of them are found once, best first, and the totals cover all", async () => {
     const { put, search, inFiles } = await tenantWith(1)
     await put(API, "a", ["a quokka sleeps"])
     await put(WEB, "b", ["a quokka sleeps and another quokka watches the quokka"])
@@ -93,15 +93,15 @@ describe.skipIf(!hasPostgres)("several shards of a tenant", () => {
     expect(found.shards).toBeUndefined()
     expect(await inFiles([0, 1, 2], "quokka")).toEqual([1, 1, 1])
     expect((await search({ query: "quokka", by: "message" })).results).toHaveLength(3)
-    // A page goes on where the one before ended.
+    // A page continues where the previous one ended.
     const pages = [await search({ query: "quokka", limit: 2 }), await search({ query: "quokka", limit: 2, offset: 2 })]
     expect(pages.flatMap(({ results }) => results.map(({ id }) => id))).toEqual(found.results.map(({ id }) => id))
-    // A word that is only in one of them, and one that is mistyped.
+    // A word that is in only one of them, and one that is mistyped.
     expect((await search({ query: "watches" })).results).toHaveLength(1)
     expect((await search({ query: "quokak" })).results).toHaveLength(3)
   })
 
-  test("a question that names a project is asked of its shard; the others need not be there", async () => {
+  test("a question that names a project goes to its shard; the others need not exist", async () => {
     const { team, tenant, put, search } = await tenantWith(1)
     await put(API, "a", ["a quokka sleeps"])
     await put(WEB, "b", ["another quokka sleeps"])
@@ -114,12 +114,12 @@ describe.skipIf(!hasPostgres)("several shards of a tenant", () => {
     const all = await search({ query: "quokka" })
     expect(all).toMatchObject({ results: { length: 2 }, total: 2, shards: { searched: 2, of: 3 } })
     expect(all.notes).toContainEqual(expect.stringContaining("Searched 2 of 3 shards"))
-    // Where nothing is found with a filter, the note counts all shards.
+    // If a filter excludes everything, the note counts all shards.
     const none = await search({ query: "quokka", project: "acme/web", role: "assistant" })
     expect(none.results).toEqual([])
   })
 
-  test("a conversation that goes to another project leaves the one shard for the other; what is forgotten leaves both", async () => {
+  test("a conversation that moves to another project moves to its shard; what is forgotten leaves both", async () => {
     const { team, ann, put, search, inFiles } = await tenantWith(1)
     await put(API, "a", ["a quokka sleeps"])
     await put(WEB, "b", ["a wombat digs"])

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from "vitest"
 import { serveApp } from "../src/http/serve.ts"
 import { headNamed, saying } from "./support/laptop.ts"
 import { hasPostgres } from "./support/postgres.ts"
-import { NotTaken, pushOver } from "./support/push-over.ts"
+import { PushRefused, pushOver } from "./support/push-over.ts"
 import { canSearch, hubEnv, request, startHub, type TestHub, tokenFor } from "./support/server.ts"
 import { API } from "./support/share.ts"
 import { newMember, newProject, newTeam, newTenant } from "./support/team.ts"
@@ -36,7 +36,7 @@ describe.skipIf(!hasPostgres)("a hub that is stopped", () => {
   const isStopping = ({ log }: TestHub) => expect.poll(() => log.join(), { timeout: 20_000 }).toContain('"stopping"')
 
   test(
-    "says so, answers what is under way, and loses nothing",
+    "reports that, answers what is in progress, and loses nothing",
     async () => {
       const { team, env, token, server } = await hub("1")
       const { url } = server
@@ -49,8 +49,8 @@ describe.skipIf(!hasPostgres)("a hub that is stopped", () => {
           try {
             await work(round)
           } catch (error) {
-            // An answer that is not a good one is a failure; no answer at all means that it ended.
-            if (error instanceof NotTaken) throw error
+            // An error response is a failure; no response at all means that the hub ended.
+            if (error instanceof PushRefused) throw error
             return
           }
       }
@@ -65,7 +65,7 @@ describe.skipIf(!hasPostgres)("a hub that is stopped", () => {
       const searcher = () =>
         untilClosed(async () => {
           const { status, body } = await request(url, token, "POST", "/v1/tools/search", { query: "wombat" })
-          if (status !== 200) throw new NotTaken(status, body)
+          if (status !== 200) throw new PushRefused(status, body)
           searches++
         })
       const all = Promise.all([...Array.from({ length: 6 }, (_, n) => pusher(n)), searcher(), searcher()])
@@ -83,7 +83,7 @@ describe.skipIf(!hasPostgres)("a hub that is stopped", () => {
       expect(kept.map(({ native_id }) => native_id).sort()).toEqual([...taken].sort())
       expect(notAnswered.length).toBeGreaterThan(0)
 
-      // Its shard is whole: started again, it finds every one of them.
+      // Its shard is complete: after a restart, it finds every one of them.
       const again = await startHub(env)
       const count = async () =>
         ((await request(again.url, token, "POST", "/v1/tools/search", { query: "wombat" })).body as { total: number })
@@ -93,7 +93,7 @@ describe.skipIf(!hasPostgres)("a hub that is stopped", () => {
     LONGEST_MS,
   )
 
-  test("answers what takes long, while nobody new is let in", { timeout: LONGEST_MS }, async () => {
+  test("answers slow requests, while nobody new is let in", { timeout: LONGEST_MS }, async () => {
     const { team, token, server } = await hub("0")
     const blocker = new pg.Client({ connectionString: team.owner })
     await blocker.connect()
@@ -115,19 +115,19 @@ describe.skipIf(!hasPostgres)("a hub that is stopped", () => {
     expect(await ended(server)).toEqual([0, null])
   })
 
-  test("answers after whoever read its log has gone, and ends as always", { timeout: LONGEST_MS }, async () => {
+  test("answers after the reader of its log has gone, and ends as always", { timeout: LONGEST_MS }, async () => {
     const { server } = await hub("0")
     const { stdout } = server.child
     const closed = once(stdout!, "close")
     stdout!.destroy()
     await closed
-    // Each of them is a line of the log.
+    // Each request writes a line of the log.
     for (let i = 0; i < 3; i++) expect((await request(server.url, undefined, "GET", "/healthz")).status).toBe(200)
     server.child.kill("SIGTERM")
     expect(await ended(server)).toEqual([0, null])
   })
 
-  test("ends at once at the second signal", { timeout: LONGEST_MS }, async () => {
+  test("ends at once after the second signal", { timeout: LONGEST_MS }, async () => {
     const { server } = await hub("600")
     server.child.kill("SIGTERM")
     await isStopping(server)
@@ -143,8 +143,8 @@ test("a request that does not end is cut, and counted", async () => {
     return new Promise<Response>(() => {})
   })
   const serving = await serveApp(app, { host: "127.0.0.1", port: 0 })
-  const asked = fetch(`http://127.0.0.1:${serving.port}/`)
-  const refused = expect(asked).rejects.toThrow()
+  const pending = fetch(`http://127.0.0.1:${serving.port}/`)
+  const refused = expect(pending).rejects.toThrow()
   await arrived.promise
   expect(await serving.close(50)).toBe(1)
   await refused

@@ -6,8 +6,8 @@ import { hubWithPeople } from "./support/people.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { share } from "./support/share.ts"
 
-describe.skipIf(!hasPostgres)("what a hub says of its own history", () => {
-  test("never names a command that only helps on a laptop", async () => {
+describe.skipIf(!hasPostgres)("a hub's notes about its own history", () => {
+  test("never name a command that only helps on a laptop", async () => {
     const { team, ann, as } = await hubWithPeople()
     await share(team, ann, "one", ["a zebrafinch sings"])
     const data = tempDir()
@@ -25,6 +25,6 @@ describe.skipIf(!hasPostgres)("what a hub says of its own history", () => {
       (await as("ann", "POST", "/v1/tools/timeline", { id: "bob/claude_code:nope#1" })).body,
     )
     expect(absent).toContain("`dex list --team` shows what there is.")
-    for (const said of [behind, absent]) expect(said).not.toContain("dex sync")
+    for (const note of [behind, absent]) expect(note).not.toContain("dex sync")
   })
 })

@@ -24,7 +24,7 @@ const NAMING = [
   ["edited_files", { ids: [DIARY] }],
 ] as const
 
-describe.skipIf(!hasPostgres)("what a member keeps private on a hub", () => {
+describe.skipIf(!hasPostgres)("a member's private conversation on a hub", () => {
   test("is listed, counted and found for its author", async () => {
     const { team, ann, as } = await hubWithPeople()
     await share(team, ann, "plan", ["a wombat digs"])
@@ -41,13 +41,13 @@ describe.skipIf(!hasPostgres)("what a member keeps private on a hub", () => {
     const { team, ann, as } = await hubWithPeople()
     await share(team, ann, "plan", ["a wombat digs"])
     const answers = async () => {
-      const told: unknown[] = []
+      const replies: unknown[] = []
       for (const who of ["bob", "eve", "fay"] as const)
         for (const [tool, input] of [...LISTING, ...COUNTING, ...NAMING]) {
           const { status, body } = await as(who, "POST", `/v1/tools/${tool}`, input)
-          told.push({ who, tool, input, status, body })
+          replies.push({ who, tool, input, status, body })
         }
-      return told
+      return replies
     }
     const before = await answers()
     expect(before).toContainEqual(

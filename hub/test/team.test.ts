@@ -12,7 +12,7 @@ const KEY = "git.test/acme/api"
 const ID = "11111111-1111-4222-8333-444444444444"
 
 describe.skipIf(!hasPostgres)("a second person", () => {
-  test("finds, reads and lists what a colleague shared, and nothing before they were granted it", async () => {
+  test("finds, reads and lists what a colleague shared, but only after they were granted it", async () => {
     const team = await newTeam()
     const tenant = await newTenant(team)
     const [ann, bob] = [await newMember(team, tenant, "ann"), await newMember(team, tenant, "bob")]
@@ -51,7 +51,7 @@ describe.skipIf(!hasPostgres)("a second person", () => {
     expect(shown.stdout).toContain("The mutex is released too early.")
     expect((await asBob(["list", "--team"])).stdout).toContain("refresh token race")
     expect((await asBob(["timeline", `ann/claude_code:${ID}#1`])).stdout).toContain("mutex")
-    // Here there is nothing of it.
+    // This machine has nothing of it.
     expect((await asBob(["search", "refresh token race"])).code).toBe(1)
   })
 })

@@ -7,19 +7,19 @@ import { migrate } from "../src/store/migrate.ts"
 import { MIGRATIONS, type MigrationStep } from "../src/store/migrations.ts"
 import { headNamed, saying } from "./support/laptop.ts"
 import { hasPostgres, newDatabase } from "./support/postgres.ts"
-import { NotTaken, pushOver } from "./support/push-over.ts"
+import { PushRefused, pushOver } from "./support/push-over.ts"
 import { canSearch, hubEnv, request, startHub, tokenFor } from "./support/server.ts"
 import { API } from "./support/share.ts"
 import { newMember, newProject, newTeam, newTenant, type Team } from "./support/team.ts"
 
-/** A checkout of the version before, with its node_modules: then the upgrade from it is tried too. */
+/** A checkout of the previous version, with its node_modules. If it is set, the upgrade from it is tested too. */
 const BEFORE = process.env.DEX_HUB_BEFORE
 if (!BEFORE) console.warn("DEX_HUB_BEFORE is not set: the upgrade from an older checkout is not tried.")
 
 const LONGEST_MS = 300_000
 const LONGEST_LOCK_SECONDS = 2
 
-/** What a next version could do to the tables: add, fill in, index, drop what nobody uses. */
+/** Steps that the next version could have: add, fill in, index, drop what nobody uses. */
 const NEXT: MigrationStep[] = [
   ...MIGRATIONS,
   "alter table hub.conversation add column made_up int, add column not_used int",
@@ -32,7 +32,7 @@ const NEXT: MigrationStep[] = [
   { drops: "alter table hub.conversation drop column not_used", leastHub: MIGRATIONS.length },
 ]
 
-/** The longest that anybody waited for a lock meanwhile, and that a migration kept everybody from a table. */
+/** The longest time that anybody waited for a lock, and that a migration blocked a table for everybody. */
 function watchLocks({ owner }: Team) {
   const longest = { waited: 0, held: 0 }
   let isWatching = true
@@ -58,7 +58,7 @@ function watchLocks({ owner }: Team) {
   }
 }
 
-/** Some push and some search, at the hubs that are up, until told to stop. Nobody is to see an error. */
+/** Some clients push and some search, on the hubs that are up, until stopped. Nobody may see an error. */
 function startLoad(token: string, urls: string[]) {
   const done = { pushes: 0, searches: 0 }
   const errors: string[] = []
@@ -80,11 +80,11 @@ function startLoad(token: string, urls: string[]) {
   const searcher = () =>
     repeat(async () => {
       const { status, body } = await request(url(), token, "POST", "/v1/tools/search", { query: "wombat", limit: 3 })
-      if (status !== 200) throw new NotTaken(status, body)
+      if (status !== 200) throw new PushRefused(status, body)
       done.searches++
     })
   const all = Promise.all([pusher(0), pusher(1), pusher(2), pusher(3), searcher(), searcher()])
-  /** Until so many more were pushed, and one more was found. */
+  /** Waits until this many more were pushed, and one more was found. */
   const more = async (pushes: number) => {
     const from = { ...done }
     const isEnough = () => done.pushes >= from.pushes + pushes && done.searches > from.searches
@@ -106,7 +106,7 @@ async function people(team: Team): Promise<string> {
 }
 
 describe.skipIf(!hasPostgres)("upgrading", () => {
-  /** One hub after the other, as a rolling upgrade does it, with people at work all the time. */
+  /** Upgrades one hub after the other, while people keep working. */
   async function upgradeUnderLoad(
     team: Team,
     { token, main, next }: { token: string; main?: string; next: () => Promise<void> },
@@ -140,7 +140,7 @@ describe.skipIf(!hasPostgres)("upgrading", () => {
   }
 
   test(
-    "to a next version: nobody sees an error, and no lock is long, also while a dump runs and two migrate at once",
+    "to the next version: nobody sees an error, and no lock is long, even while a dump runs and two migrate at once",
     async () => {
       const team = await newTeam()
       const next = async () => {
@@ -179,7 +179,7 @@ describe.skipIf(!hasPostgres)("upgrading", () => {
   )
 
   test(
-    "a step that never has its table says what to do, and changes nothing",
+    "a step that never gets its table says what to do, and changes nothing",
     async () => {
       const { owner } = await newDatabase()
       const dump = new pg.Client({ connectionString: owner })
@@ -196,8 +196,8 @@ describe.skipIf(!hasPostgres)("upgrading", () => {
     LONGEST_MS,
   )
 
-  test("a hub on older tables says so, to everybody, until they are there", { timeout: LONGEST_MS }, async () => {
-    await newDatabase() // the roles are there
+  test("a hub on older tables tells everybody so, until they are migrated", { timeout: LONGEST_MS }, async () => {
+    await newDatabase() // creates the roles
     const team = await newTeam({ migrated: false })
     const hub = await startHub(hubEnv(team))
     const ask = async (path: string) => {
@@ -216,7 +216,9 @@ describe.skipIf(!hasPostgres)("upgrading", () => {
     expect(await ask("/readyz")).toEqual([200, "ready\n"])
   })
 
-  test("a hub on newer tables goes on until something is gone that it needs", { timeout: LONGEST_MS }, async () => {
+  test("a hub on newer tables keeps working until something that it needs is gone", {
+    timeout: LONGEST_MS,
+  }, async () => {
     const team = await newTeam()
     const { owner } = team
     const token = await people(team)

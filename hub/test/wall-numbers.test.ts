@@ -10,14 +10,14 @@ import { hasPostgres, run } from "./support/postgres.ts"
 import { tokenFor } from "./support/server.ts"
 import { inShard, newMember, newProject, newTeam, newTenant, type Team } from "./support/team.ts"
 
-// What others may not read changes no number, no order and no word of an answer: how often a word occurs is content too.
+// What a member may not read changes no number, no order and no word of an answer: how often a word occurs is content too.
 
 const KEYS = ["git.test/acme/api", "git.test/acme/web"]
 const REF = "cid/claude_code:seen-0"
 const AT = Date.parse("2026-10-02T10:00:00Z")
 
-/** Every tool with what is asked of it. One that is missing here fails the test. */
-const ASKED: Record<string, object[]> = {
+/** Questions for every tool. A tool that is missing here fails the test. */
+const QUESTIONS: Record<string, object[]> = {
   search: [
     { query: "quokka", limit: 50 },
     { query: "quokka", by: "message", limit: 50, explain: true },
@@ -78,15 +78,15 @@ async function push(
   await pushOne(team, author, { project, head, messages, visibility })
 }
 
-describe.skipIf(!hasPostgres)("what is not for somebody", () => {
-  test("every tool of a hub is asked", () => {
-    expect(Object.keys(ASKED).sort()).toEqual(teamQuestions.map(({ name }) => name).sort())
-    expect(teamTools.every(({ name }) => name in ASKED)).toBe(true)
+describe.skipIf(!hasPostgres)("what a member may not read", () => {
+  test("every tool of a hub has a question here", () => {
+    expect(Object.keys(QUESTIONS).sort()).toEqual(teamQuestions.map(({ name }) => name).sort())
+    expect(teamTools.every(({ name }) => name in QUESTIONS)).toBe(true)
   })
 
   const WALLS = ["both walls", "row-level security alone", "the scope alone"] as const
   test.each([1, 2].flatMap((shards) => WALLS.map((walls) => ({ shards, walls }))))(
-    "changes no number that they are told, with $shards shard(s) and $walls",
+    "changes no number in their answers, with $shards shard(s) and $walls",
     { timeout: 120_000 },
     async ({ shards, walls }) => {
       const team = await newTeam()
@@ -137,14 +137,14 @@ describe.skipIf(!hasPostgres)("what is not for somebody", () => {
         const answer = await answers.answer(question)
         return "problem" in answer ? answer : answer.output
       }
-      const shardsAsked = { ask, state: () => ({ waiting: 0, drops: 0, lags: [] }), close: async () => {} }
-      const app = createHubApp({ db: team.db, shards: shardsAsked, version: "0", log: () => {} })
-      // Cid reads a part of each shard, dan nothing at all.
+      const shardsHere = { ask, state: () => ({ waiting: 0, drops: 0, lags: [] }), close: async () => {} }
+      const app = createHubApp({ db: team.db, shards: shardsHere, version: "0", log: () => {} })
+      // Cid can read a part of each shard, dan nothing at all.
       const tokens = { cid: await tokenFor(team, cid), dan: await tokenFor(team, dan) }
-      const told = async (token: string) => {
+      const answersTo = async (token: string) => {
         while (!(await follower.step()));
         const all: Record<string, unknown> = {}
-        for (const [tool, inputs] of Object.entries(ASKED))
+        for (const [tool, inputs] of Object.entries(QUESTIONS))
           for (const input of inputs) {
             const response = await app.request(`/v1/tools/${tool}`, {
               method: "POST",
@@ -155,7 +155,7 @@ describe.skipIf(!hasPostgres)("what is not for somebody", () => {
           }
         return all
       }
-      const before = { cid: await told(tokens.cid), dan: await told(tokens.dan) }
+      const before = { cid: await answersTo(tokens.cid), dan: await answersTo(tokens.dan) }
       expect(Object.values(before.cid).map((one) => (one as { status: number }).status)).not.toContain(500)
       expect(JSON.stringify(before.cid)).toContain("seen-0")
       expect(JSON.stringify(Object.values(before.dan))).not.toContain("quokka ledger")
@@ -181,8 +181,8 @@ describe.skipIf(!hasPostgres)("what is not for somebody", () => {
             [`${words.join(" ")} `.repeat(n + 1), "quokka ledger"],
             i === 2 ? "project" : "private",
           )
-      expect(await told(tokens.cid)).toEqual(before.cid)
-      expect(await told(tokens.dan)).toEqual(before.dan)
+      expect(await answersTo(tokens.cid)).toEqual(before.cid)
+      expect(await answersTo(tokens.dan)).toEqual(before.dan)
       expect(replaced > 0).toBe(walls === "row-level security alone")
     },
   )

@@ -19,12 +19,12 @@ import { hasPostgres, run } from "./support/postgres.ts"
 import { tokenFor } from "./support/server.ts"
 import { inShard, newMember, newProject, newTeam, newTenant, type Team } from "./support/team.ts"
 
-// Who may read what. Every text carries a canary of its tenant, its author and who may read it.
+// Who may read what. Every text contains a canary that names its tenant, its author and who may read it.
 
 const VISIBILITIES = ["private", "project", "org"] as const
 const KEYS = ["git.test/acme/api", "git.test/acme/web"]
 
-/** Of the commit that every canary made. */
+/** The commit that every canary made. */
 const LINES = {
   commits: [{ hash: "1a2b3c4d", at: Date.parse("2026-10-02T10:00:00Z"), subject: "x" }],
   paths: [{ path: "src/shared.ts", until: Date.parse("2030-01-01") }],
@@ -93,7 +93,7 @@ async function push(
   return pushOne(team, author, { project, head, messages: await wireMessages(laptop, ref), visibility })
 }
 
-/** All that a history can be asked, as one text: also for refs and names that the one who asks should not know. */
+/** Everything that a history can answer, as one text, including refs and names that the viewer should not know. */
 async function everything(history: HistoryReader, texts: string[], owners: string[]): Promise<string> {
   const refs = texts.flatMap((id) => owners.map((owner) => ({ owner, source: "claude_code", id })))
   const each = <T>(ask: (ref: (typeof refs)[number]) => Promise<T>) => Promise.all(refs.map(ask))
@@ -158,7 +158,7 @@ describe.skipIf(!hasPostgres)("walls", () => {
     for (const viewer of viewers) {
       const mine = texts.filter((text) => canaries.find((one) => one.text === text)!.mayRead(viewer))
       const history = openViewerHistory(team.db, viewer, options)
-      // Of their own, and of one whose refs exist in every tenant.
+      // Their own, and those of a member whose refs exist in every tenant.
       const wanted = texts.filter((text) => text.includes(`-${viewer.name}-`) || text.includes("-ann-"))
       const seen = await everything(history, wanted, ["ann", viewer.name])
       const found = texts.filter((text) => seen.includes(text))
@@ -180,7 +180,7 @@ describe.skipIf(!hasPostgres)("walls", () => {
       const follower = createFollower(team.db, data)
       onTestFinished(() => follower.close())
       while (!(await follower.step()));
-      const asked = [
+      const questions = [
         { tool: "search", input: { query: "canary", limit: 50 } },
         { tool: "search", input: { query: "canary", by: "message", limit: 50, explain: true } },
         { tool: "search", input: { query: "canarry" } },
@@ -198,16 +198,16 @@ describe.skipIf(!hasPostgres)("walls", () => {
           .map(({ text }) => ({ tool: "reasons", input: { id: `ann/claude_code:${text}`, edits: [] } })),
         { tool: "edited_files", input: { ids: canaries.slice(0, 20).map(({ text }) => `ann/claude_code:${text}`) } },
       ]
-      const told = async (viewer: Viewer, walls: AnswerWalls) => {
+      const answersFor = async (viewer: Viewer, walls: AnswerWalls) => {
         const answers = createAnswers({ db: team.db, data, folder: tempDir(), version: "0", walls })
         try {
-          const all = await Promise.all(asked.map((one) => answers.answer({ viewer, ...one })))
+          const all = await Promise.all(questions.map((one) => answers.answer({ viewer, ...one })))
           const drops = all.map((one) => ("drops" in one ? one.drops : 0)).reduce((a, b) => a + b, 0)
-          // Who asks for a ref that is not theirs is told that it is not there, by its name.
+          // The answer to a ref that is not theirs says that it does not exist, and repeats it.
           const texts = all
             .map((one) => JSON.stringify(one).replaceAll(/ann\/claude_code:canary[\w-]+/g, ""))
             .join("\n")
-          const lines = JSON.stringify(all.filter((_, i) => asked[i]!.tool === "lines"))
+          const lines = JSON.stringify(all.filter((_, i) => questions[i]!.tool === "lines"))
           return {
             drops,
             found: canaries.filter(({ text }) => texts.includes(text)),
@@ -219,16 +219,16 @@ describe.skipIf(!hasPostgres)("walls", () => {
       }
       const some = viewers.filter((_, i) => i % 5 === 0)
       for (const viewer of some) {
-        const { found, drops, ofLines } = await told(viewer, {})
+        const { found, drops, ofLines } = await answersFor(viewer, {})
         expect(found.filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
         expect(ofLines).toEqual(canaries.filter(({ mayRead }) => mayRead(viewer)))
         expect(found.length > 0 || viewer.role !== "member").toBe(true)
         expect(drops).toBe(0)
       }
-      // The first wall taken away: row-level security drops what the shard gives, and it is counted.
+      // Without the first wall, row-level security drops what the shard returns, and counts it.
       let dropped = 0
       for (const viewer of some) {
-        const { found, drops, ofLines } = await told(viewer, { scope: NO_SCOPE, index: "all" })
+        const { found, drops, ofLines } = await answersFor(viewer, { scope: NO_SCOPE, index: "all" })
         expect([...found, ...ofLines].filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
         dropped += drops
       }
@@ -236,13 +236,13 @@ describe.skipIf(!hasPostgres)("walls", () => {
       for (const table of OPENED) await run(team.owner, `alter table hub.${table} disable row level security`)
       await run(team.owner, "alter table hub_key.conversation_key disable row level security")
       for (const viewer of some) {
-        const { found, ofLines } = await told(viewer, {})
+        const { found, ofLines } = await answersFor(viewer, {})
         expect([...found, ...ofLines].filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
       }
     },
   )
 
-  /** What each route's own statements name, taken away. */
+  /** Removes the conditions in the statements of each route. */
   const SCOPES = [AUDIT_SCOPE, NOTICE_SCOPE, TOKEN_SCOPE]
   test.each([
     ["with both walls", [], false],
@@ -251,7 +251,7 @@ describe.skipIf(!hasPostgres)("walls", () => {
   ])("no route tells what is another's, %s", async (_, removed, isOpened) => {
     const { team, viewers } = await world()
     const [ann] = viewers as [Viewer]
-    // Everybody has something of each kind, with their name in it; the first admin opened what ann wrote.
+    // Everybody has something of each kind, with their name in it; the first admin opened ann's conversation.
     for (const { tenant, member, name, role } of viewers) {
       const canary = `canary-${tenant}-${name}-${role}`
       await recordAudit(team.asOwner, { tenant, member }, { action: "read", target: `audit-${canary}` })
@@ -294,14 +294,14 @@ describe.skipIf(!hasPostgres)("walls", () => {
       const mayAudit = viewer.role === "admin" || viewer.role === "auditor"
       const logged = [...all("audit", readers), ...all("token", readers)]
       expect(await seen(viewer, "/v1/audit?limit=1000")).toEqual(mayAudit ? logged : [])
-      // The row-level security of the log alone: the route's own check is not asked.
+      // Only the row-level security of the log, without the check of the route.
       const lines = await auditLines(db, viewer, { limit: 1000 })
       expect(lines.lines.length > 0).toBe(mayAudit)
     }
     expect(replaced > 0).toBe(removed.length > 0)
   })
 
-  test("without a tenant or a member nothing is there, and nobody may name another in a query", async () => {
+  test("without a tenant or a member nothing is visible, and nobody can act as another in a query", async () => {
     const { team, viewers } = await world()
     const tables = [
       "conversation",
@@ -338,7 +338,7 @@ describe.skipIf(!hasPostgres)("walls", () => {
     ).rejects.toThrow(/row-level security/)
   })
 
-  test("every table is behind row-level security, also for its owner, and neither role may go around it", async () => {
+  test("every table has row-level security, even for its owner, and neither role can bypass it", async () => {
     const { owner } = await newTeam()
     const open = await run(
       owner,
@@ -351,7 +351,7 @@ describe.skipIf(!hasPostgres)("walls", () => {
     expect(await run(owner, roles)).toEqual([])
   })
 
-  test("the shards read all of their tenant and nothing of another, and change nothing", async () => {
+  test("the shards read all of their own tenant, nothing of another, and change nothing", async () => {
     const { team, viewers, canaries } = await world()
     const [ann] = viewers as [Viewer]
     const rows = (await openTenantHistory(team.db, ann.tenant).changes(undefined, 1000)).changes
@@ -361,7 +361,7 @@ describe.skipIf(!hasPostgres)("walls", () => {
     await expect(change).rejects.toThrow(/denied/)
   })
 
-  test("the role that the hub works with adds members only for an issuer that the operator gave a tenant, and to no other", async () => {
+  test("the hub's role adds members only to the tenant that the operator gave their issuer", async () => {
     const team = await newTeam()
     const [acme, bolt] = [await newTenant(team, "acme"), await newTenant(team, "bolt")]
     const [one, two] = ["https://one.test", "https://two.test"]
@@ -372,7 +372,7 @@ describe.skipIf(!hasPostgres)("walls", () => {
     const ofAcme = await identify(team.db, await logInPerson(team.db, { ...person, issuer: one }, 1))
     const ofBolt = await identify(team.db, await logInPerson(team.db, { ...person, issuer: two }, 1))
     expect([ofAcme, ofBolt]).toMatchObject([{ tenant: "acme" }, { tenant: "bolt" }])
-    // Whom the operator added with this address is of another tenant.
+    // A member with this address, whom the operator added, is in another tenant.
     await addMember(team.asOwner, { tenant: bolt, name: "kim", role: "admin", email: "kim@one.test" })
     const kim = { issuer: one, subject: "2", name: "kim", email: "kim@one.test", groups: [] }
     expect(await identify(team.db, await logInPerson(team.db, kim, 1))).toMatchObject({
@@ -404,7 +404,7 @@ describe.skipIf(!hasPostgres)("walls", () => {
     )
   })
 
-  test("who may only read a project, or shares nothing, cannot push to it", async () => {
+  test("a member who may only read a project, or shares nothing, cannot push to it", async () => {
     const team = await newTeam()
     const tenant = await newTenant(team)
     const [ann, bob] = [await newMember(team, tenant, "ann"), await newMember(team, tenant, "bob")]
@@ -420,8 +420,8 @@ describe.skipIf(!hasPostgres)("walls", () => {
   })
 })
 
-describe.skipIf(!hasPostgres)("what is kept", () => {
-  test("is unreadable without its key, and gone once it is forgotten; it is not taken again", async () => {
+describe.skipIf(!hasPostgres)("stored data", () => {
+  test("is unreadable without its key, gone once it is forgotten, and not accepted again", async () => {
     const team = await newTeam()
     const tenant = await newTenant(team)
     const ann = await newMember(team, tenant, "ann")
@@ -431,7 +431,7 @@ describe.skipIf(!hasPostgres)("what is kept", () => {
       team.owner,
       "select c::text from hub.conversation c union all select c::text from hub.chunk c union all select c::text from hub.change c",
     )
-    // Its id is the agent's and tells nothing; here it is the word itself.
+    // Its id comes from the agent and reveals nothing; here it is the word itself.
     const text = JSON.stringify(dump).replaceAll(",quokka,", "")
     expect(text).not.toContain("quokka")
     expect(text).not.toContain(Buffer.from("quokka").toString("hex"))
@@ -446,7 +446,7 @@ describe.skipIf(!hasPostgres)("what is kept", () => {
     expect(await history.forgotten()).toBe(1)
   })
 
-  test("a revision that was sent twice counts once, and an older one changes nothing", async () => {
+  test("counts a revision once that was sent twice, and ignores an older one", async () => {
     const team = await newTeam()
     const tenant = await newTenant(team)
     const ann = await newMember(team, tenant, "ann")

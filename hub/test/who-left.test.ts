@@ -7,8 +7,8 @@ import { inShard, newProject } from "./support/team.ts"
 
 const QUESTION = "where should we store the queue"
 
-describe.skipIf(!hasPostgres)("what somebody knew who left", () => {
-  test("is found by dex ask, cited with their name, and only by who may read it", async () => {
+describe.skipIf(!hasPostgres)("the knowledge of a member who left", () => {
+  test("is found by dex ask, cited with their name, and only by those who may read it", async () => {
     const { hub, bob, cy } = await whoLeft()
     const ask = (who: typeof bob, env = {}) => who.run(["ask", QUESTION, "--team"], env)
     await expect.poll(async () => (await ask(bob)).code, { timeout: 30_000 }).toBe(0)
@@ -16,17 +16,17 @@ describe.skipIf(!hasPostgres)("what somebody knew who left", () => {
     expect(quoted.stdout).toContain("we should always store the queue in Postgres")
     expect(quoted.stdout).toContain(`${REF}#2`)
 
-    // Bob's own model answers: what it says is checked, and the hub is asked for more of it.
+    // Bob's own model answers. Its answer is checked, and the hub is asked for more.
     const server = await modelServer(({ body }, turn) => {
       const shown = body.messages.map(({ content }) => content ?? "").join("\n")
       const n = /\[(\d+)\] ann\/claude_code:[\w-]+#2 /.exec(shown)?.[1]
       if (turn === 0) return [{ calls: [{ id: "c1", name: "read", arguments: JSON.stringify({ ref: `${REF}#2` }) }] }]
       return [{ text: `The queue is stored in Postgres [${n}]. It is stored in Redis [${n}].` }]
     })
-    const told = await ask(bob, { DEX_LLM_PROVIDER: server.url })
-    expect(told.stdout).toMatch(/^The queue is stored in Postgres \[\d+\]\.\n/)
-    expect(told.stdout).not.toContain("Redis")
-    expect(told.stdout).toContain(`${REF}#2`)
+    const answer = await ask(bob, { DEX_LLM_PROVIDER: server.url })
+    expect(answer.stdout).toMatch(/^The queue is stored in Postgres \[\d+\]\.\n/)
+    expect(answer.stdout).not.toContain("Redis")
+    expect(answer.stdout).toContain(`${REF}#2`)
     const read = server.asked.at(-1)!.body.messages.at(-1)!.content
     expect(read).toContain("please find out why and repair that")
 
@@ -40,10 +40,10 @@ describe.skipIf(!hasPostgres)("what somebody knew who left", () => {
     expect([alone.code, alone.stderr]).toEqual([2, expect.stringContaining("cannot be reached")])
   }, 240_000)
 
-  test("is found by dex blame and dex why, with their name, and by nobody who was granted nothing", async () => {
+  test("is found by dex blame and dex why, with their name, and not by members without access", async () => {
     const { team, tenant, hub, bob, cy, commit } = await whoLeft()
     const blame = (who: typeof bob, ...args: string[]) => who.run(["blame", ...args])
-    // Bob's own machine knows nothing of it, and says where to ask next.
+    // Bob's own machine has nothing of it, and says where to ask next.
     const here = await blame(bob, "src/queue.ts:3")
     expect([here.code, here.stderr]).toEqual([1, expect.stringContaining("add --team")])
     expect((await bob.run(["why", commit])).stderr).toContain("add --team")
@@ -54,8 +54,8 @@ describe.skipIf(!hasPostgres)("what somebody knew who left", () => {
     expect(line.stderr).toContain("from your team's hub: 1 (ann); from this machine: 0")
     const whole = JSON.parse((await blame(bob, "src/queue.ts", "--team", "--json")).stdout)
     expect(whole).toMatchObject({ total: 12, proved: 12 })
-    const told = { level: "proved", reason: "wrote_line", conversation: REF, agent: "Claude Code" }
-    for (const one of whole.lines) expect(one).toMatchObject(told)
+    const attribution = { level: "proved", reason: "wrote_line", conversation: REF, agent: "Claude Code" }
+    for (const one of whole.lines) expect(one).toMatchObject(attribution)
     const made = JSON.parse((await blame(bob, commit, "--team", "--json")).stdout)
     expect(made.commits).toMatchObject([{ commit, level: "proved", reason: "ran_commit", conversation: REF }])
     const [ref] = /ann\/claude_code:11111111#\d+/.exec(line.stdout)!
@@ -77,7 +77,7 @@ describe.skipIf(!hasPostgres)("what somebody knew who left", () => {
     expect(prose.answer).toMatchObject({ text: expect.stringMatching(/^The queue is stored in Postgres \[\d+\]\.$/) })
     expect(prose.answer.sources).toMatchObject([{ ref: `${REF}#2` }])
 
-    // A part of what his team shares is on a node that is gone.
+    // A part of what his team shares is on a node that is down.
     await newProject(team, tenant, "git.test/acme/web", { own: [bob.who] })
     await inShard(team, tenant, 1, ["git.test/acme/web"])
     await share(team, bob.who, "b", ["the queue of the web"], { project: "git.test/acme/web" })

@@ -24,7 +24,7 @@ import type {
   WireProblem,
 } from "./wire.ts"
 
-/** Why a hub did not do what it was asked. `offline`, `busy` and `failed` may be otherwise the next time. */
+/** Why a hub did not do something. `offline`, `busy` and `failed` may succeed the next time. */
 export type HubTrouble =
   | "offline"
   | "busy"
@@ -40,7 +40,7 @@ export type HubTrouble =
 export class HubError extends DexError {
   readonly trouble: HubTrouble
   readonly rules: string[]
-  /** Not to be asked before so many milliseconds have passed. */
+  /** Milliseconds to wait before the next try. */
   readonly retryAfterMs: number | undefined
   readonly status: number | undefined
 
@@ -57,7 +57,7 @@ export class HubError extends DexError {
   }
 }
 
-/** By what it has: the bundle may hold this class in more than one file. */
+/** Checks a property instead of the class, because the bundle may contain the class in more than one file. */
 export function isHubError(error: unknown): error is HubError {
   return isDexError(error) && "trouble" in error
 }
@@ -66,24 +66,24 @@ export type HubMember = {
   tenant: string
   member: { name: string; role: string }
   projects: { key: string; title?: string; level: string }[]
-  /** A hub of another version may say none, or others. */
+  /** A hub of another version may send none, or others. */
   notices?: WireNotice[]
-  /** How many requests wait for the member's answer. */
+  /** How many requests wait for the member's decision. */
   requests?: number
-  /** Where there is a limit to what is kept. */
+  /** Present if storage is limited. */
   stored?: { yours?: HubStored; team?: HubStored }
 }
 
-/** What a member has of a project now. */
+/** A member's access to a project after a change. */
 export type HubAccess = { member: string; project: string; level?: string }
 
-/** What is on the hub, unpacked. */
+/** The unpacked size on the hub. */
 export type HubStored = { bytes: number; quota_bytes: number }
 
-/** A deletion on the hub, without a word of what was deleted. Times are ISO dates. */
+/** A deletion on the hub, without the content. Times are ISO dates. */
 export type HubReceipt = { at: string; conversations: number; why: string; by?: string; key_gone_at?: string }
 
-/** Hidden there from everybody else: rules that are newer than what it was sent by find what looks like a secret. */
+/** A conversation that the hub hides from everybody else, because newer rules found what looks like a secret. */
 export type HubQuarantined = { source: string; id: string; at: string; rules: string[] }
 
 /** Times are ISO dates. */
@@ -101,18 +101,18 @@ export type HubToken = {
 export type HubClient = {
   address: string
   me(): Promise<HubMember>
-  /** How one can log in; before there is a token. A hub that does not say takes one. */
+  /** The ways to log in, which need no token to ask. A hub that does not list them accepts tokens. */
   loginMethods(): Promise<string[]>
   beginDeviceLogin(): Promise<DeviceLogin>
   askDeviceLogin(login: string): Promise<DeviceLoginState>
-  /** The token that an invitation makes. It works once. */
+  /** Exchanges an invitation for a token. It works once. */
   redeem(code: string): Promise<string>
-  /** What the hub did with what is the member's. */
+  /** The hub's deletions and quarantines of the member's conversations. */
   mine(): Promise<{ receipts: HubReceipt[]; quarantined: HubQuarantined[] }>
-  /** The member's own, without their secrets. */
+  /** The member's own tokens, without their secrets. */
   tokens(): Promise<HubToken[]>
   revokeToken(id: number): Promise<void>
-  /** What waits for the member's answer. */
+  /** The requests that wait for the member's decision. */
   requests(): Promise<HubRequest[]>
   decide(project: string, member: string, decision: "approve" | "deny"): Promise<HubAccess>
   grant(project: string, member: string, level: string): Promise<HubAccess>
@@ -122,9 +122,9 @@ export type HubClient = {
   plan(request: PlanRequest): Promise<PlanAnswer[]>
   sendChunk(project: string, ref: SharedRef, chunk: WireChunk): Promise<void>
   commit(request: CommitRequest): Promise<CommitResponse>
-  /** What the team's history answers: the hub's tools are dex's own. */
+  /** Asks the team's history. The hub's tools are dex's own. */
   ask<O>(tool: string, input: object): Promise<O>
-  /** Also where the hub has no such conversation. */
+  /** Succeeds also if the hub has no such conversation. */
   remove(ref: SharedRef): Promise<void>
   close(): void
 }
@@ -133,13 +133,13 @@ export type SharedRef = { source: string; id: string }
 
 export type ClientOptions = {
   address: string
-  /** Absent before somebody has logged in. */
+  /** Absent before the login. */
   token?: string
   signal?: AbortSignal
   timeoutMs?: number
-  /** How often a hub that is busy is asked again, each time when it says. */
+  /** How many times to try a busy hub, each time after the pause that it asks for. */
   patience?: number
-  /** What follows where the hub cannot answer now, for the person to read. */
+  /** Ends the error message if the hub cannot answer now, for the person to read. */
   otherwise?: string
 }
 
@@ -150,7 +150,7 @@ const LONGEST_WAIT_MS = 20_000
 const USUAL_WAIT_MS = 1_000
 const MOST_BYTES = 16 << 20
 
-/** The address as it is kept: where a hub's calls begin. Throws a DexError where a token must not travel there. */
+/** The normalised base address of a hub. Throws a DexError if a token must not be sent there. */
 export function hubAddress(typed: string): string {
   let url: URL
   try {
@@ -165,12 +165,12 @@ export function hubAddress(typed: string): string {
   if (url.protocol !== "https:" && !(url.protocol === "http:" && isThisMachine(url.hostname)))
     throw new DexError(
       "usage",
-      `Your token and conversations would travel to ${url.hostname} for everyone on the way to read. Use an https address.`,
+      `On the way to ${url.hostname}, others could read your token and your conversations. Use an https address.`,
     )
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`
 }
 
-/** Opens a hub for some work, and closes it when that has ended. */
+/** Opens a hub for `work`, and closes it afterwards. */
 export async function useHub<T>(options: ClientOptions, work: (hub: HubClient) => Promise<T>): Promise<T> {
   const hub = openHub(options)
   try {
@@ -180,7 +180,7 @@ export async function useHub<T>(options: ClientOptions, work: (hub: HubClient) =
   }
 }
 
-/** Talks to one hub as one member. Redirects are not followed: another address was not agreed to. */
+/** A connection to one hub as one member. Redirects are not followed, because the user did not agree to another address. */
 export function openHub({
   address,
   token,
@@ -216,7 +216,7 @@ export function openHub({
       if (reply.status >= 200 && reply.status < 300) return jsonOf(reply, host) as T
       const problem = problemOf(reply, { host, token, otherwise })
       if ((problem.trouble !== "busy" && problem.trouble !== "failed") || tries >= patience) throw problem
-      // With these the hub says that it did nothing.
+      // With these two, the hub has done nothing yet.
       if (isOnce && reply.status !== 429 && reply.status !== 503) throw problem
       const waitMs = problem.retryAfterMs ?? USUAL_WAIT_MS * tries
       if (waitMs > LONGEST_WAIT_MS) throw problem
@@ -237,7 +237,7 @@ export function openHub({
         const { methods } = await call<{ methods?: unknown }>("GET", "/v1/login")
         return Array.isArray(methods) ? methods.map(String) : ["token"]
       } catch (error) {
-        // An older hub asks for a token before it says anything.
+        // An older hub requires a token for every route.
         if (isHubError(error) && (error.trouble === "token" || error.status === 404)) return ["token"]
         throw error
       }
@@ -263,7 +263,7 @@ export function openHub({
     plan: async (request) => {
       const { conversations } = await call<Partial<PlanResponse>>("POST", "/v1/push/plan", request)
       if (conversations?.length === request.conversations.length) return conversations
-      throw new HubError("refused", `${host} did not answer as a hub does. Is the address right?`)
+      throw new HubError("refused", `${host} did not answer like a hub. Is the address right?`)
     },
     sendChunk: (project, ref, { hash, data }) =>
       call("PUT", `${conversation(ref)}/chunks/${hash}?project=${encodeURIComponent(project)}`, data),
@@ -274,7 +274,7 @@ export function openHub({
   }
 }
 
-/** `isOnce`: it does something else the second time, so it has a connection of its own and is not repeated. */
+/** `isOnce`: a second call has another effect, so it uses a new connection and is not repeated. */
 type Sent = { method: string; path: string; body: Buffer | undefined; type: string; isOnce: boolean }
 
 type Reply = { status: number; text: string; headers: IncomingHttpHeaders }
@@ -284,7 +284,7 @@ function jsonOf({ text }: Reply, host: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new HubError("refused", `${host} did not answer as a hub does. Is the address right?`, { cause: error })
+    throw new HubError("refused", `${host} did not answer like a hub. Is the address right?`, { cause: error })
   }
 }
 
@@ -292,7 +292,7 @@ function problemOf(
   { status, text, headers }: Reply,
   { host, token, otherwise }: { host: string; token: string | undefined; otherwise: string },
 ): HubError {
-  const { code, message, rules } = saidIn(text)
+  const { code, message, rules } = wireProblemIn(text)
   const words = message === undefined ? "" : `: ${withoutKey(message, token).slice(0, 300)}`
   if (status === 401)
     return new HubError("token", `The hub at ${host} does not accept your token. Log in again: dex hub login ${host}`)
@@ -308,12 +308,12 @@ function problemOf(
       `The hub at ${host} ${code === "database" ? "cannot answer now" : "is busy"} (${status}${words}). ${otherwise}`,
       { retryAfterMs: retryAfterMs(headers) },
     )
-  if (status === 507) return new HubError("full", `The hub at ${host} takes nothing more from you for now${words}`)
+  if (status === 507) return new HubError("full", `The hub at ${host} accepts nothing more from you for now${words}`)
   if (status >= 500) return new HubError("failed", `The hub at ${host} failed (${status}${words}). ${otherwise}`)
   return new HubError("refused", `The hub at ${host} refused (${status}${words}).`, { status })
 }
 
-function saidIn(text: string): { code?: string; message?: string; rules: string[] } {
+function wireProblemIn(text: string): { code?: string; message?: string; rules: string[] } {
   try {
     const { error } = JSON.parse(text) as Partial<WireProblem>
     return {
@@ -322,17 +322,17 @@ function saidIn(text: string): { code?: string; message?: string; rules: string[
       rules: (error?.rules ?? []).filter((rule) => typeof rule === "string"),
     }
   } catch {
-    return { rules: [] } // a proxy's page: the status says enough
+    return { rules: [] } // a proxy's page, whose status is enough
   }
 }
 
-async function absentIsFine(asked: Promise<unknown>): Promise<void> {
-  await orNothing(asked)
+async function absentIsFine(reply: Promise<unknown>): Promise<void> {
+  await orNothing(reply)
 }
 
-async function orNothing<T>(asked: Promise<T>): Promise<T | undefined> {
+async function orNothing<T>(reply: Promise<T>): Promise<T | undefined> {
   try {
-    return await asked
+    return await reply
   } catch (error) {
     if (!(isHubError(error) && (error.status === 404 || error.status === 410))) throw error
     return undefined

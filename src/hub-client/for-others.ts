@@ -2,7 +2,7 @@ import type { RawRecord } from "../core/record.ts"
 import { redactRecord } from "../redact/redact.ts"
 import { visibleIn } from "../render/visible.ts"
 
-/** What was taken out, and how often; `earlier`: when dex read it. */
+/** One kind of removed text, and how often it was removed. `earlier`: already when dex read it. */
 export type TakenOut = { what: string; count: number; earlier?: boolean }
 
 const MARK = /\[REDACTED:([\w-]+)\]/g
@@ -10,8 +10,8 @@ const HOME = "your home folder's path"
 const NAME = "your name in other paths"
 
 /**
- * A value as others may get it: without signs that nobody sees, by the newest rules of redaction, and without what names
- * a place on this machine. The value itself stays as it is.
+ * A copy of a value for others: without invisible characters, redacted by the newest rules, and without names of places on
+ * this machine.
  */
 export function forOthers<T extends object>(value: T, places: Places): { value: T; taken_out: TakenOut[] } {
   const seen = visibleIn(structuredClone(value)).output as RawRecord
@@ -20,10 +20,10 @@ export function forOthers<T extends object>(value: T, places: Places): { value: 
   let homes = 0
   let names = 0
   const masked = everyText(record, (text) => {
-    const said = maskedPlaces(text, places)
-    homes += said.homes
-    names += said.names
-    return said.text
+    const hidden = maskedPlaces(text, places)
+    homes += hidden.homes
+    names += hidden.names
+    return hidden.text
   })
   return {
     value: masked as T,
@@ -36,7 +36,7 @@ export function forOthers<T extends object>(value: T, places: Places): { value: 
   }
 }
 
-/** The same of several, added up. */
+/** Adds up several lists. */
 export function addedUp(lists: Iterable<TakenOut[]>): TakenOut[] {
   const sums = new Map<string, TakenOut>()
   for (const one of [...lists].flat()) {

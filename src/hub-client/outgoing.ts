@@ -9,12 +9,12 @@ import type { ConversationRow, MessageVersion, StoredMessage } from "../store/hi
 import { forOthers, maskedPlaces, type Places, type TakenOut } from "./for-others.ts"
 import { MAX_CHUNK_PLAIN, type WireHead, type WireMessage } from "./wire.ts"
 
-/** What of a conversation can be shared: what people and agents said, what tools were asked, what they answered, … */
+/** The parts of a conversation that can be shared: what people and agents said, tool calls, tool results, … */
 export const SHAREABLE = ["said", "called", "returned", "thinking", "images"] as const
 export type Shareable = (typeof SHAREABLE)[number]
 export const SHARED_BY_DEFAULT: readonly Shareable[] = ["said", "called", "returned"]
 
-/** Raised whenever the same message would leave otherwise than before. */
+/** Raise this whenever the same message would be sent differently than before. */
 export const OUTGOING_VERSION = 1
 
 export type OutgoingRules = {
@@ -30,32 +30,32 @@ export type Outgoing = {
   head: WireHead
   messages: WireMessage[]
   taken_out: TakenOut[]
-  /** Parts and effects that stay here, by what they are. */
+  /** Counts parts and effects that are not sent, by kind. */
   left_out: Record<string, number>
 }
 
-/** Exactly what a hub is given of a conversation. Pure: the same input gives the same bytes. */
+/** Exactly what is sent to a hub of a conversation. Pure: the same input gives the same bytes. */
 export function outgoingOf(
   row: ConversationRow,
   stored: readonly StoredMessage[],
   versions: readonly MessageVersion[],
   rules: OutgoingRules,
 ): Outgoing {
-  const left: Record<string, number> = {}
+  const leftOut: Record<string, number> = {}
   const leave = (what: string) => {
-    left[what] = (left[what] ?? 0) + 1
+    leftOut[what] = (leftOut[what] ?? 0) + 1
   }
   const chosen = stored.map((message) => chosenOf(message, rules, leave))
   const paths = chosen.map(pathsOf)
-  const said = {
+  const shared = {
     title: row.title && rules.what.includes("said") ? row.title : undefined,
     git_branch: row.git_branch,
     agent_version: row.agent_version,
     models: row.models,
     messages: chosen,
   }
-  const { value, taken_out } = forOthers(said, rules.places)
-  // They are the project's own by now, and the same for everybody: a folder in it may be called like the user.
+  const { value, taken_out } = forOthers(shared, rules.places)
+  // Paths are now relative to the project and the same for everybody. They are restored, since a folder may have the user's name.
   for (const [i, message] of value.messages.entries()) putPaths(message, paths[i]!)
   value.messages = value.messages.map((message) => shortened(message, leave))
   const versionOf = new Map(versions.map(({ number, version }) => [number, version]))
@@ -64,26 +64,26 @@ export function outgoingOf(
     version: versionFor(versionOf.get(message.number) ?? 0, message),
   }))
   const { messages: _, ...head } = value
-  return { head: headOf(row, head, messages, rules.places), messages, taken_out, left_out: left }
+  return { head: headOf(row, head, messages, rules.places), messages, taken_out, left_out: leftOut }
 }
 
 /**
- * Grows with the message's own version, and differs where only what leaves of it does (newer rules, another choice). A message
- * that did not change keeps it, so that its chunk is not sent again.
+ * Grows with the message's own version, and also changes if only the shared form does (newer rules, another choice). A message
+ * that did not change keeps its version, so that its chunk is not sent again.
  */
 function versionFor(local: number, message: StoredMessage): number {
   return local * CONTENTS + Number.parseInt(fingerprint(JSON.stringify(message)).slice(0, 4), 16)
 }
 const CONTENTS = 1 << 16
 
-/** What a conversation is called on a hub: an id that names a place on this machine is not told. */
+/** The conversation's id on a hub: an id that reveals a place on this machine is replaced. */
 export function sharedId(id: string, places: Places): string {
   return maskedPlaces(id, places).text === id ? id : `dex-${fingerprint(id).slice(0, 32)}`
 }
 
 function headOf(
   row: ConversationRow,
-  said: Pick<WireHead, "title" | "git_branch" | "agent_version" | "models">,
+  shared: Pick<WireHead, "title" | "git_branch" | "agent_version" | "models">,
   messages: WireMessage[],
   places: Places,
 ): WireHead {
@@ -94,7 +94,7 @@ function headOf(
     source: row.ref.source,
     id: sharedId(row.ref.id, places),
     kind: row.kind,
-    ...said,
+    ...shared,
     parent: parent && { ...parent, id: sharedId(parent.id, places) },
     fork_of: row.fork_of === undefined ? undefined : sharedId(row.fork_of, places),
     started_at: row.started_at,
@@ -113,7 +113,7 @@ function textBytes({ parts }: WireMessage): number {
   return parts.reduce((sum, part) => sum + Buffer.byteLength(part.text), 0)
 }
 
-/** Only what was chosen, and of paths only what is inside the project. */
+/** Keeps only what was chosen, and only paths inside the project. */
 function chosenOf(message: StoredMessage, rules: OutgoingRules, leave: (what: string) => void): StoredMessage {
   const parts = message.parts.flatMap((part) => {
     const kind = part.origin === "injected" ? undefined : kindOf(part)
@@ -143,7 +143,7 @@ function kindOf(part: Part): Shareable | undefined {
     case "image":
       return "images"
     default:
-      return undefined // of a newer dex: what it is, nobody has agreed to
+      return undefined // from a newer dex: nobody has agreed to share it
   }
 }
 
@@ -174,30 +174,30 @@ function effectFor(effect: Effect, rules: OutgoingRules): Effect | undefined {
     case "pull_request":
       return effect
     default:
-      return undefined // of a newer dex
+      return undefined // from a newer dex
   }
 }
 
-/** The version is added to a message after it was measured. */
+/** Leaves room for the version, which is added after a message was measured. */
 const MOST_BYTES = MAX_CHUNK_PLAIN - 1_000
 const LONGEST_TEXT = 1 << 20
 const SHORTEST_TEXT = 1 << 10
 
-/** A message that a hub would not take leaves with less of its longest texts, and says so where they end. */
+/** Cuts the longest texts of a message that is too large for a hub, and says so where they end. */
 function shortened(message: StoredMessage, leave: (what: string) => void): StoredMessage {
   let fitting = message
-  for (let most = LONGEST_TEXT; !isTaken(fitting) && most >= SHORTEST_TEXT; most /= 2) {
+  for (let most = LONGEST_TEXT; !fits(fitting) && most >= SHORTEST_TEXT; most /= 2) {
     const parts = message.parts.map((part) =>
       part.text.length > most ? { ...part, text: cutAt(part.text, most) } : part,
     )
     fitting = { ...message, parts }
   }
-  if (!isTaken(fitting)) fitting = { ...fitting, parts: fitting.parts.map(withoutHunks) }
+  if (!fits(fitting)) fitting = { ...fitting, parts: fitting.parts.map(withoutHunks) }
   if (fitting !== message) leave("text of very long messages")
   return fitting
 }
 
-function isTaken(message: StoredMessage): boolean {
+function fits(message: StoredMessage): boolean {
   const line = JSON.stringify(message)
   return line.length * 3 <= MOST_BYTES || Buffer.byteLength(line) <= MOST_BYTES
 }
@@ -235,14 +235,14 @@ function putPaths({ parts, effects }: StoredMessage, paths: Paths): void {
       }
 }
 
-/** What redaction took out of a path stays out. */
+/** Redacted paths are not restored. */
 function wasRedacted(path: string): boolean {
   return path.includes("[REDACTED:")
 }
 
 /**
- * A path from the project's folder on, with slashes; undefined where it is elsewhere. `folders` are all places where the
- * project is or was: of this machine, of another one, of Windows, and its worktrees.
+ * A path relative to the project's folder, with slashes; undefined if it is elsewhere. `folders` are all places where the
+ * project is or was: on this machine, on another one, on Windows, and its worktrees.
  */
 export function pathInProject(
   path: string,
@@ -250,14 +250,14 @@ export function pathInProject(
   { home, platform }: { home: string; platform: NodeJS.Platform },
 ): string | undefined {
   const plain = spelled(path.replace(/^~(?=$|[\\/])/, () => home))
-  if (!isWhole(plain)) return inside(/^[A-Za-z]:/.test(plain) ? ".." : plain)
-  // The longest first: a worktree may lie inside the project.
+  if (!isAbsolutePath(plain)) return inside(/^[A-Za-z]:/.test(plain) ? ".." : plain)
+  // The longest first, because a worktree may be inside the project.
   for (const folder of folders.map(spelled).sort((a, b) => b.length - a.length)) {
     const base = folder.replace(/\/+$/, "")
-    if (!isWhole(folder) || base === "" || /^[A-Za-z]:$/.test(base)) continue
+    if (!isAbsolutePath(folder) || base === "" || /^[A-Za-z]:$/.test(base)) continue
     const steps = base.split("/").length
     const names = plain.split("/")
-    // Compared name by name: the same one may have another length in another spelling.
+    // Compared name by name, because the same name may have another length in another spelling.
     const key = (text: string) => foldPath(text, isWindows(base) ? "win32" : platform)
     if (names.length > steps && key(names.slice(0, steps).join("/")) === key(base))
       return inside(names.slice(steps).join("/"))
@@ -265,7 +265,7 @@ export function pathInProject(
   return undefined
 }
 
-/** Agents keep worktrees below the project: the files in them are the project's. */
+/** Agents keep worktrees below the project. The files in them belong to the project. */
 const WORKTREE = /^\.(?:claude\/worktrees|worktrees|git\/worktrees)\/[^/]+\//
 
 function inside(relative: string): string | undefined {
@@ -275,14 +275,14 @@ function inside(relative: string): string | undefined {
   return short.replace(WORKTREE, "") || undefined
 }
 
-/** With slashes, without `..` in it, and without what Windows may put before a drive. */
+/** With slashes, without `..`, and without the prefix that Windows may put before a drive. */
 function spelled(path: string): string {
   const slashes = /^(?:[A-Za-z]:[\\/]|\\\\)/.test(path) || !path.includes("/") ? path.replaceAll("\\", "/") : path
   const bare = slashes.replace(/^\/\/\?\/(?=[A-Za-z]:)/, "")
-  return isWhole(bare) ? posix.normalize(bare) : bare
+  return isAbsolutePath(bare) ? posix.normalize(bare) : bare
 }
 
-function isWhole(path: string): boolean {
+function isAbsolutePath(path: string): boolean {
   return path.startsWith("/") || isWindows(path)
 }
 

@@ -2,10 +2,10 @@ import { DexError } from "../core/error.ts"
 import { repositoryIdentity } from "../git/identity.ts"
 
 const LONGEST_KEY = 200
-/** A host and a way, or a name that a team gave: never a path of one machine. */
+/** A host and a path, or a name that a team chose, but never a path on one machine. */
 const KEY = /^[a-z0-9][\w.~+-]*(?:\/[\w.~+@-]+)*$/i
 
-/** What a project is called on every machine: where it is fetched from. Undefined where git does not say. */
+/** A project's name on every machine, which is its remote address. Undefined if git has none. */
 export async function keyOfProject(folder: string): Promise<string | undefined> {
   const { remote } = await repositoryIdentity(folder)
   return remote !== undefined && /^[^/\s]+\.[^/\s]+\/./.test(remote) && isProjectKey(remote) ? remote : undefined

@@ -19,37 +19,34 @@ export type PushParts = {
   store: HistoryWriter
   pushed: Pushed
   hub: HubClient
-  /** Names the hub and the member: what another one acknowledged is worth nothing. */
+  /** Identifies the hub and the member: an acknowledgement to another one does not count. */
   as: string
-  /** What is agreed to at this moment. */
+  /** The user's current choices. */
   choices(): HubChoices
   platform: NodeJS.Platform
   now(): number
-  /** How a conversation of this project leaves. */
+  /** How a conversation of this project is sent. */
   rulesFor(row: ConversationRow, consent: Consent): Promise<OutgoingRules>
-  /** False where the project's own file says that it is not shared. */
+  /** False if the project's own file forbids sharing. */
   allows(project: string): boolean
   signal?: AbortSignal
-  /** Stop here; the next push goes on. */
+  /** When to stop; the next push continues. */
   deadline?: number
-  /** A person asked: what was refused is tried again. */
+  /** A person started it, so refused conversations are tried again. */
   again?: boolean
   onProgress?: (done: number, total: number) => void
 }
 
-/** What it takes to say whether a conversation is shared. */
+/** The parts that decide whether a conversation is shared. */
 export type Sharing = Pick<PushParts, "store" | "pushed" | "choices" | "platform" | "allows">
 
 export type PushReport = {
-  /** Conversations that the hub took. */
   sent: number
-  /** Conversations that were deleted on the hub. */
   removed: number
-  /** Conversations that the hub did not take. */
   refused: number
   chunks: number
   bytes: number
-  /** False where the deadline came first. */
+  /** False if the deadline came first. */
   complete: boolean
 }
 
@@ -58,14 +55,14 @@ const BATCH_BYTES = 32 << 20
 const AT_ONCE = 4
 const MOST_CONFLICTS = 5
 const LEAVING_AT_ONCE = 100
-/** A grant may have been given meanwhile. */
+/** Access may have been granted in the meantime. */
 const REFUSED_AGAIN_MS = 3_600_000
-/** What decides how everything leaves: where it is newer, everything is looked at again. */
+/** The version of everything that decides how messages are sent. If it changes, everything is checked again. */
 const RULES = `${REDACTION_VERSION}.${OUTGOING_VERSION}`
 
 /**
- * Brings a hub up to date with what the user shares. Whatever ends it, and whenever: what was acknowledged is kept, and
- * the rest is found again by the history's own feed. Throws a HubError where the hub cannot be asked.
+ * Brings a hub up to date with what the user shares. It may end at any time: acknowledged conversations are recorded, and the
+ * feed of the history finds the rest again. Throws a HubError if the hub does not answer.
  */
 export async function pushAll(parts: PushParts): Promise<PushReport> {
   const { pushed, hub } = parts
@@ -82,13 +79,13 @@ export async function pushAll(parts: PushParts): Promise<PushReport> {
   return report
 }
 
-/** Where the feed goes on. From the beginning, where more or other things are shared than by then, or by other rules. */
+/** Where the feed continues. Undefined, which is the beginning, if what is shared or the rules have changed since. */
 export async function feedToken(parts: Sharing): Promise<string | undefined> {
   const [rules, token] = parts.pushed.token()?.split(" ") ?? []
   return rules === (await rulesNow(parts)) ? token : undefined
 }
 
-/** All that decides what is shared, beside the conversations themselves. */
+/** Everything that decides what is shared, except the conversations themselves. */
 async function rulesNow({ store, pushed, choices, allows }: Sharing): Promise<string> {
   const hidden = (await store.projects()).filter((project) => project.private).map(({ path }) => path)
   const shared = choices().consents.map(({ at: _, ...consent }) => [consent, allows(consent.project)])
@@ -113,7 +110,7 @@ async function followFeed(parts: PushParts, report: PushReport): Promise<void> {
       else await consider(parts, ref, batches, report, conversation)
     }
     await batches.flush()
-    // Only now: what of this page was not acknowledged is in it again.
+    // Only now, so that the next push reads this page again if something was not acknowledged.
     if (report.complete) {
       token = page.token
       pushed.saveToken(`${rules} ${token}`)
@@ -137,7 +134,7 @@ function isOver({ deadline, signal, now }: PushParts): boolean {
   return signal?.aborted === true || (deadline !== undefined && now() >= deadline)
 }
 
-/** What was forgotten here is forgotten there. The feed tells only the number that it had. */
+/** Forgets on the hub what was forgotten here. The feed has only the conversation's number. */
 async function leaveIfGone({ store, pushed, now }: PushParts, conversation: string): Promise<void> {
   const known = pushed.named(conversation)
   if (!known || known.state === "gone" || (await store.conversation(known.ref))) return
@@ -154,7 +151,7 @@ async function removeLeaving(parts: PushParts, report: PushReport): Promise<void
         return
       }
       await hub.remove({ source: row.ref.source, id: row.shared_id })
-      // Of what was forgotten here, nothing stays here either.
+      // Nothing stays here of what was forgotten here.
       if (await store.conversation(row.ref)) pushed.put({ ...row, state: "gone", at: parts.now() })
       else pushed.remove(row.ref)
       report.removed++
@@ -177,7 +174,7 @@ async function tryRefused(parts: PushParts, report: PushReport): Promise<void> {
 
 export type StaysBecause = "kind" | "not shared" | "private" | "project" | "older" | "held"
 
-/** The consent that a conversation leaves by, or why it stays here. */
+/** The consent under which a conversation is sent, or why it is not sent. */
 export async function sharedBy(
   { store, pushed, choices, platform, allows }: Sharing,
   row: ConversationRow,
@@ -194,7 +191,7 @@ export async function sharedBy(
 
 const MOST_ANCESTORS = 32
 
-/** Itself, what it is a part of, or what it was forked from: that holds the same messages. */
+/** Whether the conversation, its parent or the one it was forked from is on hold, since they share messages. */
 async function isHeldBack(
   store: Pick<HistoryWriter, "conversation">,
   pushed: Pick<Pushed, "isHeld">,
@@ -279,7 +276,7 @@ async function consider(
   await batches.add(prepared)
 }
 
-/** Everything that decides what would be sent, without reading a message. */
+/** Changes whenever something else would be sent. Computed without reading a message. */
 function markOf(row: ConversationRow, versions: readonly MessageVersion[], { key, what, visibility }: Consent): string {
   const { path: _, archived: __, ...head } = row
   return fingerprint(JSON.stringify([RULES, head, versions, key, what, visibility]))
@@ -303,7 +300,7 @@ function rowOf(
   }
 }
 
-/** What is sent together: planned in one call, and never more of it in memory than a limit. */
+/** Conversations that are sent together: planned in one call, with a limit on their size in memory. */
 class Batches {
   private waiting: Prepared[] = []
   private bytes = 0
@@ -341,14 +338,14 @@ async function sendBatch(parts: PushParts, batch: Prepared[], report: PushReport
     return
   }
   const queue = batch.map((one, i) => ({ one, answer: answers[i]! }))
-  // The first that cannot reach the hub ends all; what the others are at is finished before.
+  // The first worker that cannot reach the hub stops all. The others finish their current conversation.
   let ended: { error: unknown } | undefined
   const work = async () => {
     for (let next = queue.shift(); next && !ended; next = queue.shift()) {
       try {
         await settle(parts, next.one, next.answer, report)
       } catch (error) {
-        // One that the hub fails at, each time it is sent, must not stop all others for good.
+        // A conversation at which the hub fails each time must not block all others.
         if (isOfConversation(error) || (isHubError(error) && error.trouble === "failed"))
           refuse(parts, next.one, error, report)
         else ended ??= { error }
@@ -371,13 +368,13 @@ function plan({ hub }: PushParts, batch: Prepared[]): Promise<PlanAnswer[]> {
   })
 }
 
-/** Sends what the hub lacks of one conversation, and commits it; where another device was faster, planned again. */
+/** Sends the missing chunks of one conversation and commits it. If another device was faster, plans it again. */
 async function settle(parts: PushParts, one: Prepared, planned: PlanAnswer, report: PushReport): Promise<void> {
   const { pushed, hub, now } = parts
   const known = pushed.get(one.row.ref)
   let answer = planned
   for (let conflicts = 0; ; conflicts++) {
-    // As it is now: it may have been unshared, held back, made private or forgotten meanwhile.
+    // Read again, because it may have been unshared, held back, made private or forgotten in the meantime.
     const row = await parts.store.conversation(one.row.ref)
     if (!row || typeof (await sharedBy(parts, row)) === "string") return
     if (answer.state === "gone")
@@ -422,7 +419,7 @@ async function send(
   })
 }
 
-/** Trouble with one conversation hinders no other; trouble with the hub ends the push. */
+/** A problem with one conversation does not affect others; a problem with the hub ends the push. */
 function isOfConversation(error: unknown): error is HubError {
   return isHubError(error) && ["secret", "refused", "denied", "conflict"].includes(error.trouble)
 }

@@ -5,25 +5,25 @@ import { codeOf } from "../core/error.ts"
 import type { Usage } from "../core/usage.ts"
 import type { StoredMessage } from "../store/history/store.ts"
 
-// What a laptop and a hub say to each other. Both import this file; docs/hub.md names every call.
+// The protocol between a laptop and a hub. Both import this file; docs/hub.md lists every call.
 
-/** Larger pieces compress better; smaller ones are sent again for less when a conversation grows. */
+/** Larger pieces compress better; smaller ones cost less to send again when a conversation grows. */
 const CHUNK_CHARS = 128 << 10
-/** Of one chunk as it is sent, and unpacked. */
+/** The limits of one chunk, packed and unpacked. */
 export const MAX_CHUNK_BYTES = 8 << 20
 export const MAX_CHUNK_PLAIN = 4 << 20
 /** Earlier versions sent chunks of this size, and hubs still have them. */
 const MAX_KEPT_PLAIN = 64 << 20
-/** A chunk that unpacks to more than this may be so many times as large as it was sent. */
+/** A chunk may always unpack to this. Beyond that, it may unpack to MAX_RATIO times the sent size. */
 const ALWAYS_FINE_PLAIN = 256 << 10
 const MAX_RATIO = 50
-/** Of one plan. */
+/** Conversations in one plan. */
 export const MAX_PLANNED = 100
 
-/** A message as it is shared. Its `number` never changes; its `version` changes whenever its content does. */
+/** A shared message. Its `number` never changes; its `version` changes whenever its content does. */
 export type WireMessage = StoredMessage & { version: number }
 
-/** A conversation without its messages, as it is shared. It holds no path of the laptop. */
+/** A shared conversation without its messages. It contains no path of the laptop. */
 export type WireHead = {
   source: SourceId
   id: string
@@ -45,15 +45,15 @@ export type WireHead = {
   redaction_version: number
 }
 
-/** `digest` names all of it: equal digests, equal conversation. `chunks` are the SHA-256 of each chunk's plain bytes. */
+/** Equal digests mean equal conversations. `chunks` has the SHA-256 of each chunk's plain bytes. */
 export type PlannedConversation = { source: SourceId; id: string; digest: string; chunks: string[] }
 
-/** The project by its key (`github.com/acme/api`). */
+/** `project` is the project's key (`github.com/acme/api`). */
 export type PlanRequest = { project: string; conversations: PlannedConversation[] }
 
 /**
- * For each conversation, in order. `have`: the hub has exactly this. `send`: these chunks are missing, then commit on top of
- * `rev`. `gone`: it was forgotten there, and is not taken again. `refused`: with the reason, in words.
+ * One answer for each conversation, in order. `have`: the hub has exactly this. `send`: these chunks are missing; commit on top
+ * of `rev`. `gone`: it was forgotten there, and is not accepted again. `refused`: `why` is a sentence for the user.
  */
 export type PlanAnswer =
   | { state: "have"; rev: number }
@@ -62,7 +62,7 @@ export type PlanAnswer =
   | { state: "refused"; why: string }
 export type PlanResponse = { conversations: PlanAnswer[] }
 
-/** `parent_rev` is the `rev` that the plan named: where the hub has another by now, it is planned again. */
+/** `parent_rev` is the `rev` from the plan. If the hub has another one by now, plan again. */
 export type CommitRequest = {
   project: string
   digest: string
@@ -72,23 +72,23 @@ export type CommitRequest = {
   head: WireHead
 }
 
-/** The same request gets the same receipt, however often it is sent. */
+/** The same request gets the same receipt each time. */
 export type CommitResponse = { rev: number; seq: number; receipt: string }
 
-/** What every answer that is not a success says. `rules` names what looks like a secret. */
+/** The body of every answer that is not a success. `rules` are the redaction rules that found a secret. */
 export type WireProblem = { error: { code: string; message: string; rules?: string[] } }
 
-/** A member is told that an admin may read one of their conversations, and until when. */
+/** Notifies a member that an admin may read one of their conversations, and until when. */
 export type WireNotice = { type: "break_glass"; by: string; ref: string; reason: string; at: string; until: string }
 
-/** A member asks to share a project, and those who own it decide. `at` is an ISO date. */
+/** A member's request to share a project, which its owners decide. `at` is an ISO date. */
 export type HubRequest = { project: string; member: string; at: string }
-/** `group_level`: what groups of the identity provider give of it. */
+/** `group_level` is the level that groups of the identity provider give. */
 export type HubMemberLevel = { name: string; level: string; group_level?: string }
 
-/** A login that the person ends on their identity provider's page. Who waits asks every `interval` seconds. */
+/** A login that the person completes on their identity provider's page. The client asks every `interval` seconds. */
 export type DeviceLogin = {
-  /** What is brought when asking; it says nothing to anybody but the hub. */
+  /** Sent with each question. Only the hub can read it. */
   login: string
   user_code: string
   verification_uri: string
@@ -101,13 +101,13 @@ export type DeviceLoginState = { state: "waiting" | "slow_down" } | { state: "do
 
 export type WireChunk = { hash: string; data: Buffer; plain_bytes: number }
 
-/** The chunks of a conversation, in order. Messages that were sent before give the same chunks again, but for the last. */
+/** The chunks of a conversation, in order. Unchanged messages give the same chunks again, except for the last one. */
 export function* chunksOf(messages: Iterable<WireMessage>): Generator<WireChunk> {
   let lines: string[] = []
   let chars = 0
   for (const message of messages) {
     const line = JSON.stringify(message)
-    // What went before has few characters, each of four bytes at most.
+    // The earlier lines have few characters, each of at most four bytes.
     if (lines.length > 0 && chars * 4 + Buffer.byteLength(line) > MAX_CHUNK_PLAIN) {
       yield packChunk(lines)
       lines = []
@@ -128,7 +128,7 @@ function packChunk(lines: string[]): WireChunk {
   return { hash: sha256(plain), data: padded(zstdCompressSync(plain), plain.length), plain_bytes: plain.length }
 }
 
-/** A hub does not unpack what becomes very much larger. Text that repeats itself does, so a frame that is skipped follows it. */
+/** A hub refuses chunks that unpack to a multiple of their size. Repetitive text does, so a skippable frame is appended. */
 function padded(data: Buffer, plainBytes: number): Buffer {
   const missing = Math.ceil(plainBytes / MAX_RATIO) - data.length
   if (plainBytes <= ALWAYS_FINE_PLAIN || missing <= 0) return data
@@ -138,15 +138,15 @@ function padded(data: Buffer, plainBytes: number): Buffer {
   return Buffer.concat([data, frame])
 }
 
-/** As RFC 8878 names it. */
+/** A skippable frame of RFC 8878. */
 const SKIPPED_FRAME = 0x184d2a50
 
-/** How many bytes a chunk may unpack to that was sent with so many. */
+/** The limit for the unpacked size of a chunk with this many sent bytes. */
 export function mostPlain(sentBytes: number): number {
   return Math.min(MAX_CHUNK_PLAIN, Math.max(ALWAYS_FINE_PLAIN, sentBytes * MAX_RATIO))
 }
 
-/** Throws if the bytes are not what was packed, or more than `most`. Whoever is sent them checks the hash. */
+/** Throws if the bytes are damaged, or unpack to more than `most`. The receiver must check the hash. */
 export function unpackChunk(
   data: Uint8Array,
   most = MAX_KEPT_PLAIN,
@@ -156,12 +156,12 @@ export function unpackChunk(
   return { hash: sha256(plain), messages, plainBytes: plain.length }
 }
 
-/** Unpacking stops at the limit. */
+/** Whether unpacking stopped at the limit. */
 export function isTooLarge(error: unknown): boolean {
   return codeOf(error) === "ERR_BUFFER_TOO_LARGE"
 }
 
-/** A message on each line, in the order in which they were packed: reading one need not read the others. Throws as `unpackChunk`. */
+/** The lines of a chunk, one message each, so that a single message can be parsed alone. Throws like `unpackChunk`. */
 export function chunkLines(data: Uint8Array): string[] {
   return linesIn(unpacked(data))
 }

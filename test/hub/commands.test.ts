@@ -13,19 +13,19 @@ const KEY = "github.com/acme/api"
 const A = "aaaaaaaa-1111-4222-8333-444444444444"
 const B = "bbbbbbbb-1111-4222-8333-444444444444"
 
-/** A home with a project of git, two conversations in it and one elsewhere, read. */
+/** A home with a git project, two conversations in it and one elsewhere, after a sync. */
 async function laptop() {
   const home = tempDir()
   const project = join(home, "code", "api")
   mkdirSync(project, { recursive: true })
   execFileSync("git", ["init", "-q", project])
   execFileSync("git", ["remote", "add", "origin", "https://ann:tok@GitHub.com/acme/api.git"], { cwd: project })
-  const session = (id: string, said: string[], cwd = project) =>
+  const session = (id: string, prompts: string[], cwd = project) =>
     claudeSession(home, {
       id,
       cwd,
       start: "2026-10-02T10:00:00Z",
-      turns: said.map((user) => ({ user, assistant: `answer to ${user} in ${project}/src/a.ts` })),
+      turns: prompts.map((user) => ({ user, assistant: `answer to ${user} in ${project}/src/a.ts` })),
     })
   session(A, ["walrus one"])
   session(B, ["walrus two"])
@@ -49,7 +49,7 @@ async function shared() {
   return { ...place, hub }
 }
 
-test("from logging in to deleting: what is shared is on the hub, and nothing else ever was", async () => {
+test("from login to deletion, only what is shared is ever on the hub", async () => {
   const hub = await standInHub()
   const { home, project, session, run, json } = await laptop()
   expect(await json(["hub"])).toEqual({ logged_in: false, shared: [] })
@@ -60,9 +60,9 @@ test("from logging in to deleting: what is shared is on the hub, and nothing els
   const file = join(home, ".dex", "hub.json")
   if (process.platform !== "win32") expect(statSync(file).mode & 0o777).toBe(0o600)
 
-  const asked = await run(["hub", "share"])
-  expect([asked.code, asked.stderr]).toEqual([2, expect.stringContaining("2 conversations, 4 messages")])
-  expect(asked.stderr).toContain("Add --yes")
+  const refused = await run(["hub", "share"])
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("2 conversations, 4 messages")])
+  expect(refused.stderr).toContain("Add --yes")
   expect(hub.calls).toEqual(["GET /v1/me"])
 
   expect(await json(["hub", "share", "--yes"])).toMatchObject({
@@ -79,7 +79,7 @@ test("from logging in to deleting: what is shared is on the hub, and nothing els
 
   session(A, ["walrus one", "walrus three"])
   expect(await run(["sync"])).toMatchObject({ code: 0 })
-  // The sync has ended; who sends goes on by itself.
+  // The sync has ended; the push continues in the background.
   await expect.poll(() => hub.messagesOf(`claude_code:${A}`).length).toBe(4)
 
   expect(await json(["hub", "hold", B, "--forget"])).toMatchObject({ on_hub: 1, pushed: { removed: 1 } })
@@ -97,12 +97,12 @@ test("from logging in to deleting: what is shared is on the hub, and nothing els
   for (const secret of [home, "of another project", "ann:tok"]) expect(everything).not.toContain(secret)
 })
 
-test("the preview shows the very bytes that are sent, and sends nothing", async () => {
+test("the preview shows the exact bytes that are sent, and sends nothing", async () => {
   const hub = await standInHub()
   const { json, run, home } = await laptop()
-  const { preview } = await json(["hub", "share", "--preview"]) // before any hub is known
+  const { preview } = await json(["hub", "share", "--preview"]) // before the first login
   await json(["hub", "login", hub.url, "--token-stdin"], TOKEN)
-  // In each answer, and in the title that was made of it.
+  // In each answer, and in the title that was made from it.
   expect(preview.taken_out).toEqual([{ what: "your home folder's path", count: 4 }])
   await json(["hub", "share", "--yes"])
   for (const { id, head, lines } of preview.conversations) {
@@ -117,7 +117,7 @@ test("the preview shows the very bytes that are sent, and sends nothing", async 
   expect(stderr).toContain("Nothing was sent")
 })
 
-test("without a connection a sync says nothing, the status does, and nothing is lost", async () => {
+test("without a connection a sync reports nothing, the status does, and nothing is lost", async () => {
   const { hub, session, run, json } = await shared()
   hub.mishap = () => "cut"
   session(A, ["walrus one", "walrus three"])
@@ -127,16 +127,16 @@ test("without a connection a sync says nothing, the status does, and nothing is 
   expect(await json(["hub", "status"])).toMatchObject({ reachable: false, waiting: 1 })
   const pushed = await run(["hub", "push"])
   expect([pushed.code, pushed.stderr]).toEqual([2, expect.stringContaining("cannot be reached")])
-  const asked = await run(["search", "walrus", "--team"])
-  expect([asked.code, asked.stdout]).toEqual([2, ""])
-  expect(asked.stderr).toMatch(/cannot be reached .*Nothing of your team's was read\. Try again later/)
-  expect(asked.stderr).not.toContain("sent later")
+  const search = await run(["search", "walrus", "--team"])
+  expect([search.code, search.stdout]).toEqual([2, ""])
+  expect(search.stderr).toMatch(/cannot be reached .*Nothing of your team's was read\. Try again later/)
+  expect(search.stderr).not.toContain("sent later")
   hub.mishap = () => undefined
   expect(await json(["hub", "push"])).toMatchObject({ pushed: { sent: 1, complete: true } })
   expect(await json(["hub", "status"])).toMatchObject({ reachable: true, waiting: 0 })
 })
 
-test("a private project, a project whose file says no, and the home folder cannot be shared", async () => {
+test("a private project, a project whose file forbids it, and the home folder cannot be shared", async () => {
   const hub = await standInHub()
   const { home, project, run, json } = await laptop()
   await json(["hub", "login", hub.url, "--token-stdin"], TOKEN)
@@ -145,14 +145,14 @@ test("a private project, a project whose file says no, and the home folder canno
   await run(["private", project, "--off"])
   writeFileSync(join(project, ".dex.json"), '{"hub.share": false}')
   expect((await run(["hub", "share", "--yes"])).stderr).toContain("hub.share is false")
-  // And it can only say no.
+  // The file can only forbid sharing.
   writeFileSync(join(project, ".dex.json"), '{"hub.share": true, "hub.address": "https://evil.test"}')
   expect(await json(["hub", "status"])).toMatchObject({ shared: [] })
   expect((await run(["hub", "share", "--yes"], "", home)).stderr).toContain("home folder is not a project")
   expect(hub.kept.size).toBe(0)
 })
 
-test("what was shared stops when its project becomes private, and the status says why", async () => {
+test("sharing stops when a project becomes private, and the status says why", async () => {
   const { hub, project, session, run, json } = await shared()
   await run(["private", project])
   session(A, ["walrus one", "walrus three"])
@@ -162,13 +162,13 @@ test("what was shared stops when its project becomes private, and the status say
   expect((await json(["hub", "status"])).shared[0].paused).toContain("private")
 })
 
-test("what was forgotten here goes from the hub by itself", async () => {
+test("what was forgotten here is deleted on the hub automatically", async () => {
   const { hub, run } = await shared()
   expect(await run(["forget", A, "--yes"])).toMatchObject({ code: 0 })
   await expect.poll(() => [...hub.kept.keys()]).toEqual([`claude_code:${B}`])
 })
 
-test("what was agreed to for one hub is not agreed to for another", async () => {
+test("consent for one hub is not consent for another", async () => {
   const { json } = await shared()
   const other = await standInHub()
   expect((await json(["hub", "login", other.url, "--token-stdin"], TOKEN)).no_longer_shared).toHaveLength(1)
@@ -176,7 +176,7 @@ test("what was agreed to for one hub is not agreed to for another", async () => 
   expect(other.calls.filter((call) => call.startsWith("P"))).toEqual([])
 })
 
-test("a token travels only over https or on this machine, is never an argument, and a file that others can read is not used", async () => {
+test("a token is sent only over https or locally, is never an argument, and is not read from a file that others can read", async () => {
   const { home, run, hub } = await shared()
   const plain = await run(["hub", "login", "http://hub.example.com", "--token-stdin"], TOKEN)
   expect([plain.code, plain.stderr]).toEqual([2, expect.stringContaining("https")])
@@ -190,7 +190,7 @@ test("a token travels only over https or on this machine, is never an argument, 
   expect([open.code, open.stderr]).toEqual([2, expect.stringContaining("chmod 600")])
 })
 
-test("a project without a remote needs a name, and a name is no path", async () => {
+test("a project without a remote needs a name, and a name is not a path", async () => {
   const hub = await standInHub()
   const { project, run, json } = await laptop()
   await json(["hub", "login", hub.url, "--token-stdin"], TOKEN)
@@ -206,11 +206,11 @@ test("a project without a remote needs a name, and a name is no path", async () 
   expect(hub.kept.size).toBe(0)
 })
 
-test("agents are not offered it", () => {
+test("agents are not offered the hub commands", () => {
   expect(offered.map(({ name }) => name)).not.toContain("hub")
 })
 
-test("a backup has what is held back, and never the token; doctor looks at both files", async () => {
+test("a backup contains what is on hold but never the token; doctor checks both files", async () => {
   const { home, run, json } = await shared()
   const held = [`claude_code:${A}`]
   expect(await json(["hub", "hold", A])).toMatchObject({ held })
@@ -233,7 +233,7 @@ test("a backup has what is held back, and never the token; doctor looks at both 
   expect(checks.find(({ name }) => name === "hub")).toMatchObject({ status: "problem" })
 })
 
-test("a project is shared by the folder that it had, though that is gone; one that nobody worked in is refused", async () => {
+test("a project can be shared by a folder that no longer exists; a folder without conversations is refused", async () => {
   const hub = await standInHub()
   const { project, home, json, run } = await laptop()
   await json(["hub", "login", hub.url, "--token-stdin"], `${TOKEN}\n`)

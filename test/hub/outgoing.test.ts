@@ -45,7 +45,7 @@ const message = (parts: Part[], effects: Effect[] = [], number = 1): StoredMessa
   copied: false,
 })
 
-const said = (text: string): Part => ({ type: "text", text, origin: "person" })
+const words = (text: string): Part => ({ type: "text", text, origin: "person" })
 
 const rules = (more: Partial<OutgoingRules> = {}): OutgoingRules => ({
   what: SHARED_BY_DEFAULT,
@@ -59,16 +59,16 @@ const rules = (more: Partial<OutgoingRules> = {}): OutgoingRules => ({
 const leave = (parts: Part[], effects: Effect[] = [], more: Partial<OutgoingRules> = {}) =>
   outgoingOf(row(), [message(parts, effects)], [{ number: 1, version: 7, copied: false }], rules(more))
 
-/** All that would travel, as text. */
+/** Everything that would be sent, as text. */
 function bytesOf(outgoing: ReturnType<typeof outgoingOf>): string {
   const chunks = [...chunksOf(outgoing.messages)].map(({ data }) => zstdDecompressSync(data).toString("utf8"))
   return [JSON.stringify(outgoing.head), ...chunks].join("\n")
 }
 
-describe("what leaves", () => {
-  test("what was said, called and returned; neither thinking, images nor what hooks injected", () => {
+describe("what is sent", () => {
+  test("includes words, tool calls and results, but neither thinking, images nor text that hooks injected", () => {
     const outgoing = leave([
-      said("hello"),
+      words("hello"),
       { type: "thinking", text: THOUGHT, origin: "agent" },
       { type: "tool_call", text: '{"a":1}', origin: "agent", tool: "Bash" },
       { type: "tool_result", text: "ok", origin: "local_tool", is_error: false },
@@ -84,8 +84,8 @@ describe("what leaves", () => {
     expect(outgoing.messages).toMatchObject([{ number: 1, parts: [] }])
   })
 
-  test("a message that leaves otherwise has another version, and one that does not has the same", () => {
-    const parts: Part[] = [said("hello"), { type: "thinking", text: THOUGHT, origin: "agent" }]
+  test("a message that is sent differently gets another version, and an unchanged one keeps its version", () => {
+    const parts: Part[] = [words("hello"), { type: "thinking", text: THOUGHT, origin: "agent" }]
     const [plain, again, more] = [
       leave(parts),
       leave(parts),
@@ -97,7 +97,7 @@ describe("what leaves", () => {
     expect(newer.messages[0]!.version).toBeGreaterThan(plain!)
   })
 
-  test("files inside the project are named from it on, others not at all", () => {
+  test("files inside the project have paths relative to it; other files are not named", () => {
     const file = (path: string): Effect => ({ type: "file", path, action: "edited" })
     const outgoing = leave(
       [
@@ -123,12 +123,12 @@ describe("what leaves", () => {
     expect(outgoing.left_out).toEqual({ "files elsewhere": 3, "changes elsewhere": 1 })
   })
 
-  test("a file of the project that is called like the user keeps its name", () => {
+  test("a file of the project that has the user's name keeps it", () => {
     const effect: Effect = { type: "file", path: "packages/alice/index.ts", action: "read" }
     expect(leave([], [effect]).messages[0]!.effects).toEqual([effect])
   })
 
-  test("without what was called no command and no file is told, and without what was returned no error of a command", () => {
+  test("without tool calls no command and no file is sent, and without results no error of a command", () => {
     const command: Effect = { type: "command", command: "npm test", failed: true, error: "boom" }
     const file: Effect = { type: "file", path: "src/a.ts", action: "read" }
     expect(leave([], [command, file], { what: ["said"] }).messages[0]!.effects).toEqual([])
@@ -137,7 +137,7 @@ describe("what leaves", () => {
     ])
   })
 
-  test("an id that names a place is not told, and is the same every time", () => {
+  test("an id that names a place is replaced, with the same id every time", () => {
     const { places } = rules()
     expect(sharedId("1f3c-22", places)).toBe("1f3c-22")
     const hidden = sharedId("/home/alice/code/api/.aider.chat", places)
@@ -145,15 +145,15 @@ describe("what leaves", () => {
     expect(sharedId("/home/alice/code/api/.aider.chat", places)).toBe(hidden)
   })
 
-  test("a message that is too large for a hub leaves shortened and says so; a chunk is never larger than a hub takes", () => {
-    const small = message([said("before")], [], 1)
-    const large = message([said("é".repeat(5 << 20)), said("kept as it is")], [], 2)
+  test("a message that is too large for a hub is shortened and says so; a chunk is never larger than a hub accepts", () => {
+    const small = message([words("before")], [], 1)
+    const large = message([words("é".repeat(5 << 20)), words("kept as it is")], [], 2)
     const outgoing = outgoingOf(row(), [small, large, { ...small, number: 3 }], [], rules())
     const [long, short] = outgoing.messages[1]!.parts as [Part, Part]
     expect(long.text).toMatch(/é\n\[4194304 more characters are only on the author's machine/)
     expect(short.text).toBe("kept as it is")
     expect(outgoing.left_out).toEqual({ "text of very long messages": 1 })
-    const escaped = leave([said("\u0001".repeat(2 << 20)), said("\u0002".repeat(2 << 20))])
+    const escaped = leave([words("\u0001".repeat(2 << 20)), words("\u0002".repeat(2 << 20))])
     const hunks = [
       { path: "a.ts", old_start: 1, old_lines: 0, new_start: 1, new_lines: 1, lines: ["+x".repeat(3 << 20)] },
     ]
@@ -169,8 +169,8 @@ describe("what leaves", () => {
     }
   })
 
-  test("chunks give back the messages as they left", () => {
-    const outgoing = leave([said("x".repeat(300_000)), said("y")])
+  test("chunks unpack to the messages that were sent", () => {
+    const outgoing = leave([words("x".repeat(300_000)), words("y")])
     expect([...chunksOf(outgoing.messages)].flatMap(({ data }) => unpackChunk(data).messages)).toEqual(
       outgoing.messages,
     )
@@ -205,7 +205,7 @@ describe("paths below a project", () => {
     expect(at(path, folders, platform)).toBe(expected)
   })
 
-  test("none leads out of the project, however it is written", () => {
+  test("none leads out of the project, in any spelling", () => {
     const piece = fc.constantFrom("..", ".", "a", "b c", "", "~", "C:", "\\", "..\\..", "%2e%2e")
     fc.assert(
       fc.property(
@@ -247,14 +247,14 @@ describe("places in text", () => {
     expect(maskedPlaces(masked, places).text).toBe(masked)
   })
 
-  test("a home that is the root, and an account that is nobody's, mask nothing but themselves", () => {
+  test("a home that is the root, and an account name that identifies nobody, mask only themselves", () => {
     expect(maskedPlaces("/etc/root/x", placesOf({ home: "/" })).text).toBe("/etc/root/x")
     const root = placesOf({ home: "/root" })
     expect(maskedPlaces("/root/x and /srv/root/y", root).text).toBe("~/x and /srv/root/y")
   })
 })
 
-/** Names as people and systems have them. */
+/** Names of people and systems. */
 const NAME = fc.constantFrom("alice", "alice.smith", "Alice Smith", "jösé", "李雷", "o'neil", "bob-1", "al")
 const HOME = fc.constantFrom(
   (name: string) => `/home/${name}`,
@@ -281,7 +281,7 @@ const AROUND: ((path: string) => string)[] = [
   (path) => `file://${path}/a.ts:3:4`,
   (path) => `(${path})\n${path}\t${path}`,
 ]
-/** Where else the name stands in a path. */
+/** Other paths in which the name occurs. */
 const ELSEWHERE: ((name: string) => string)[] = [
   (name) => `/Users/${name}/x`,
   (name) => `C:\\Users\\${name}\\x`,
@@ -294,7 +294,7 @@ const ELSEWHERE: ((name: string) => string)[] = [
 /** 2,000 in CI, 20,000 by `npm run torture`. */
 const PLANTED = Number(process.env.DEX_OUTGOING ?? 2_000)
 
-test("neither the home folder, the user's name in a path, a secret, a thought nor what was injected is in any byte that leaves", () => {
+test("no byte that is sent contains the home folder, the user's name in a path, a secret, thinking or injected text", () => {
   const spelling = fc.constantFrom(...SPELLED)
   const around = fc.constantFrom(...AROUND)
   const planted = fc.record({
@@ -313,7 +313,7 @@ test("neither the home folder, the user's name in a path, a secret, a thought no
       const places = placesOf({ home, folders: [project] })
       const text = `${around(spelling(home))} ${spelling(elsewhere(name))} ${SECRET}`
       const texts: Part[] = [
-        said(text),
+        words(text),
         { type: "summary", text, origin: "agent" },
         { type: "tool_call", text: JSON.stringify({ command: text }), origin: "agent", tool: "Bash", call_id: "c1" },
         {
@@ -334,14 +334,19 @@ test("neither the home folder, the user's name in a path, a secret, a thought no
         { type: "file", path: `${home}/.ssh/id`, action: "read" },
         { type: "file", path: `${project}/src/x.ts`, action: "edited" },
       ]
-      const told = row({
+      const conversation = row({
         project,
         cwds: [project],
         path: `${home}/.claude/x.jsonl`,
         title: { text, from: "first_prompt" },
         git_branch: "feature",
       })
-      const outgoing = outgoingOf(told, [message(texts, effects)], [], rules({ home, folders: [project], places }))
+      const outgoing = outgoingOf(
+        conversation,
+        [message(texts, effects)],
+        [],
+        rules({ home, folders: [project], places }),
+      )
       const bytes = decoded(bytesOf(outgoing))
       const plain = decoded(home)
       expect(bytes).not.toContain(plain)
@@ -350,7 +355,7 @@ test("neither the home folder, the user's name in a path, a secret, a thought no
           expect(piece).not.toMatch(new RegExp(`[\\\\/~-]${escaped(decoded(name))}(?![\\p{L}\\p{N}])`, "u"))
       expect(bytes).not.toContain(decoded(SECRET.slice(8, 30)))
       expect(bytes).not.toContain(THOUGHT)
-      // The hub looks at it once more, by the same rules.
+      // The hub checks it again by the same rules.
       for (const one of outgoing.messages) expect(redactRecord(structuredClone(one) as never).redactions).toEqual({})
       expect(bytes).not.toContain(INJECTED)
       expect(outgoing.messages[0]!.effects.flatMap((effect) => (effect.type === "file" ? [effect.path] : []))).toEqual([
@@ -364,7 +369,7 @@ test("neither the home folder, the user's name in a path, a secret, a thought no
   expect(redactText(SECRET)).not.toContain(SECRET)
 })
 
-/** However a reader could write it: lower case, without escapes and signs that nobody sees, one slash for all. */
+/** Normalises what a reader could decode: lower case, without escapes and invisible characters, one kind of slash. */
 function decoded(text: string): string {
   return text
     .replaceAll(/\\+u([0-9a-f]{4})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))

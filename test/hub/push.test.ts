@@ -24,7 +24,7 @@ const consent = (more: Partial<Consent> = {}): Consent => ({
   ...more,
 })
 
-/** A history, a hub and what is agreed to; `push` as one process would. */
+/** A history, a hub and the user's choices; `push` as one process would do it. */
 async function setUp(mishap?: (call: string) => Mishap) {
   const dir = tempDir()
   const store = openStore(join(dir, "history.db"))
@@ -113,7 +113,7 @@ describe("a push", () => {
     expect(hub.received()).not.toContain("of another project")
   })
 
-  test("sends of a long conversation that grew only the last chunk", async () => {
+  test("of a long conversation that grew sends only the last chunk", async () => {
     const { hub, push, write } = await setUp()
     const long = Array.from({ length: 60 }, (_, i) => `${i} ${"word ".repeat(2_000)}`)
     await write("a", long)
@@ -124,7 +124,7 @@ describe("a push", () => {
     expect(textsOf(hub, "a")).toEqual([...long, "and one more"])
   })
 
-  test("nothing of a private project leaves, whatever was agreed to; once it is not private, all of it does", async () => {
+  test("nothing of a private project is sent, regardless of consent; all of it is once it is no longer private", async () => {
     const { store, hub, push, write } = await setUp()
     await write("a", ["one"])
     await store.setPrivate("/code/api", true)
@@ -134,7 +134,7 @@ describe("a push", () => {
     expect(await push()).toMatchObject({ sent: 1 })
   })
 
-  test("neither dex's own answers, nor documents, nor what is older than agreed, nor what the project's file forbids", async () => {
+  test("sends neither dex's own answers, documents, what is older than agreed, nor what the project's file forbids", async () => {
     const { hub, push, write, agree } = await setUp()
     await write("a", ["one"], { kind: "dex" })
     await write("b", ["two"], { kind: "document" })
@@ -148,7 +148,7 @@ describe("a push", () => {
     expect([...hub.kept.keys()]).toEqual(["claude_code:c"])
   })
 
-  test("what is held back stays, with its subagents and forks, until it is released", async () => {
+  test("what is on hold is not sent, nor its subagents and forks, until it is released", async () => {
     const { hub, push, pushed, write } = await setUp()
     pushed.hold([ref("a")], 1)
     await write("a", ["one"])
@@ -163,7 +163,7 @@ describe("a push", () => {
     expect(await push()).toMatchObject({ sent: 4 })
   })
 
-  test("what else is agreed to later is sent again with it, and what is no longer agreed to is not in it", async () => {
+  test("sends a conversation again when consent adds a part, and without the parts that it removes", async () => {
     const { hub, push, store, agree } = await setUp()
     const parts = [
       { type: "text" as const, text: "said", origin: "agent" as const },
@@ -192,7 +192,7 @@ describe("a push", () => {
     expect(await push()).toMatchObject({ removed: 0, sent: 0 })
   })
 
-  test("what was deleted on the hub is not sent again, also when it grows", async () => {
+  test("what was deleted on the hub is not sent again, even if it grows", async () => {
     const { hub, push, pushed, write } = await setUp()
     hub.gone.add("claude_code:a")
     await write("a", ["one"])
@@ -204,7 +204,7 @@ describe("a push", () => {
     expect(hub.calls.length).toBe(before)
   })
 
-  test("a conversation with a secret that the hub knows waits for newer rules, and hinders no other", async () => {
+  test("a conversation in which the hub finds a secret waits for newer rules, and blocks no other", async () => {
     const body = { error: { code: "secret", message: "secret", rules: ["acme-token"] } }
     const { hub, push, pushed, write } = await setUp((call) =>
       call.includes("/claude_code/a/chunks/") ? { status: 422, body } : undefined,
@@ -221,7 +221,7 @@ describe("a push", () => {
     expect(await push()).toMatchObject({ sent: 1 })
   })
 
-  test("what the hub refuses is tried again when a person asks, and by itself after a while", async () => {
+  test("what the hub refuses is tried again when a person asks, and automatically after a while", async () => {
     const { hub, push, pushed, write, later } = await setUp()
     hub.consents.clear()
     await write("a", ["one"])
@@ -233,7 +233,7 @@ describe("a push", () => {
     expect(await push()).toMatchObject({ sent: 1 })
   })
 
-  test("where another device was faster, it is planned again", async () => {
+  test("if another device was faster, it plans again", async () => {
     const { hub, push, write } = await setUp()
     await write("a", ["one"])
     await push()
@@ -250,7 +250,7 @@ describe("a push", () => {
     expect(textsOf(hub, "a")).toEqual(["one", "two"])
   })
 
-  test("what is unshared while it is being sent stays here", async () => {
+  test("what is unshared during the push is not sent", async () => {
     const { hub, push, write, agree } = await setUp()
     for (let i = 0; i < 20; i++) await write(`c${i}`, [`text ${i}`])
     hub.mishap = (call) => {
@@ -261,7 +261,7 @@ describe("a push", () => {
     expect(hub.kept.size).toBeLessThanOrEqual(4)
   })
 
-  test("what becomes private or is forgotten while it is being sent stays here", async () => {
+  test("what becomes private or is forgotten during the push is not sent", async () => {
     for (const change of ["private", "forgotten"]) {
       const { hub, push, write, store } = await setUp()
       for (let i = 0; i < 20; i++) await write(`c${i}`, [`text ${i}`])
@@ -281,7 +281,7 @@ describe("a push", () => {
     }
   })
 
-  test("another hub has acknowledged nothing", async () => {
+  test("acknowledgements of another hub do not count", async () => {
     const { hub, push, write } = await setUp()
     await write("a", ["one"])
     await push()
@@ -303,10 +303,10 @@ describe("a push", () => {
     expect(hub.commits).toBe(5)
   })
 
-  test("whatever is lost on the way, nothing is lost in the end and nothing is there twice", async () => {
+  test("despite any failures on the way, in the end nothing is missing and nothing is there twice", async () => {
     let n = 0
     const kinds: Mishap[] = ["lost", "cut", { status: 503, headers: { "retry-after": "0" } }, { status: 429 }]
-    // 7 of 16 calls go wrong, in an order that repeats nowhere near the number of calls of one push.
+    // 7 of 16 calls fail, in an order that does not repeat within the calls of one push.
     const mishap = (): Mishap => {
       n = (Math.imul(n, 1_103_515_245) + 12_345) & 0x7fffffff
       return ((n >> 8) & 15) < 7 ? kinds[(n >> 16) & 3] : undefined
@@ -330,7 +330,7 @@ describe("a push", () => {
     expect(revs).toBeLessThanOrEqual(60)
   })
 
-  test("a history that was replaced is looked at from its beginning, and nothing is deleted on the hub for it", async () => {
+  test("a replaced history is read from its beginning, and nothing is deleted on the hub because of it", async () => {
     const { hub, pushed, push, write } = await setUp()
     await write("a", ["one"])
     await push()

@@ -4,19 +4,19 @@ import type { AddressInfo, Socket } from "node:net"
 import { expect, onTestFinished, test } from "vitest"
 import { openHub } from "../../src/hub-client/client.ts"
 
-/** A server that closes its idle connections at the moment they are used again, all of them. */
+/** A server that closes all its idle connections at the moment they are used again. */
 async function closing() {
   const stale = new Set<Socket>()
   const sockets = new Set<Socket>()
-  const asked: string[] = []
+  const requests: string[] = []
   let held: (() => void)[] = []
   const answer = (request: IncomingMessage) =>
     request.url === "/v1/login" ? { methods: ["token"] } : { token: "t", member: { name: "ann", role: "member" } }
   const server = createServer(async (request, response) => {
     if (stale.has(request.socket)) return request.socket.resetAndDestroy()
-    asked.push(`${request.method} ${request.url}`)
-    // Four at once: each has a connection of its own.
-    if (asked.length <= 4)
+    requests.push(`${request.method} ${request.url}`)
+    // Four at once, so that each has its own connection.
+    if (requests.length <= 4)
       await new Promise<void>((resolve) => {
         held.push(resolve)
         if (held.length === 4) for (const go of held) go()
@@ -37,22 +37,22 @@ async function closing() {
     for (const socket of sockets) stale.add(socket)
     held = []
   }
-  return { address, asked, growStale, sockets }
+  return { address, requests, growStale, sockets }
 }
 
-test("a call whose idle connection was closed is sent again on a new one, however many idle ones there are", async () => {
-  const { address, asked, growStale, sockets } = await closing()
+test("a call on an idle connection that was closed is sent again on a new one, however many idle ones there are", async () => {
+  const { address, requests, growStale, sockets } = await closing()
   const hub = openHub({ address, token: "x" })
   onTestFinished(() => hub.close())
   await Promise.all([hub.me(), hub.me(), hub.me(), hub.me()])
   expect(sockets.size).toBe(4)
   growStale()
   expect(await hub.me()).toMatchObject({ member: { name: "ann" } })
-  expect(asked).toHaveLength(5)
+  expect(requests).toHaveLength(5)
 })
 
-test("what must not be repeated is sent once, on a connection of its own", async () => {
-  const { address, asked, growStale } = await closing()
+test("a call that must not be repeated is sent once, on a new connection", async () => {
+  const { address, requests, growStale } = await closing()
   const hub = openHub({ address, token: "x" })
   onTestFinished(() => hub.close())
   await Promise.all([hub.me(), hub.me(), hub.me(), hub.me()])
@@ -60,10 +60,10 @@ test("what must not be repeated is sent once, on a connection of its own", async
   expect(await hub.redeem("code")).toBe("t")
   const failing = openHub({ address: `${address}/fails`, token: "x" })
   onTestFinished(() => failing.close())
-  const before = asked.length
+  const before = requests.length
   for (const call of [() => failing.redeem("c"), () => failing.beginDeviceLogin(), () => failing.askDeviceLogin("l")])
     await expect(call()).rejects.toMatchObject({ trouble: "offline" })
-  expect(asked.slice(before)).toHaveLength(3)
+  expect(requests.slice(before)).toHaveLength(3)
 })
 
 test("a hub that takes too long is reported as such", async () => {

@@ -13,7 +13,7 @@ import { tempDir } from "../support/temp.ts"
 
 const ID = "aaaaaaaa-1111-4222-8333-444444444444"
 
-test("dex watch sends what it has just read where it is shared, and is quiet where the hub cannot be reached", async () => {
+test("dex watch sends new conversations if they are shared, and is quiet if the hub cannot be reached", async () => {
   const hub = await standInHub()
   const home = tempDir()
   const cwd = join(home, "api")

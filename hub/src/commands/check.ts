@@ -13,7 +13,7 @@ import { type Commands, say } from "./commands.ts"
 
 type Finding = { what: string; problems: string[] }
 
-/** A shard is behind for a moment after every push. */
+/** Every shard is behind for a moment after a push. */
 const FAR_BEHIND = 1_000
 const LEAST_FREE_BYTES = 2e9
 
@@ -38,7 +38,7 @@ export const checkCommands: Commands = {
     try {
       const done = await asOwner(ownerFrom(process.env), (query) => recount(db, query))
       say(
-        done === 0 ? "All counts can be right." : `The messages of ${count(done, "conversation")} were counted again.`,
+        done === 0 ? "All counts are plausible." : `The messages of ${count(done, "conversation")} were counted again.`,
       )
     } finally {
       await db.close()
@@ -100,26 +100,28 @@ async function databaseOf(db: Database, { data, node }: Settings): Promise<Findi
   ]
 }
 
-/** Codes that begin so: the role or its password is not the right one. */
+/** PostgreSQL's error codes for a wrong role or password begin with this. */
 const LOGIN = "28"
 
 function unanswered(code = "no reason given"): string {
   return code.startsWith(LOGIN)
-    ? `PostgreSQL refuses the login of DEX_HUB_DATABASE_URL (${code}), so nothing of it was checked. \`dex-hub migrate\` makes the roles; look at the password too.`
-    : `PostgreSQL does not answer (${code}), so nothing of it was checked. Look at DEX_HUB_DATABASE_URL, and whether it runs.`
+    ? `PostgreSQL refuses the login of DEX_HUB_DATABASE_URL (${code}), so it was not checked. \`dex-hub migrate\` makes the roles; look at the password too.`
+    : `PostgreSQL does not answer (${code}), so it was not checked. Look at DEX_HUB_DATABASE_URL, and whether it runs.`
 }
 
 async function lagOf(data: string, { tenant, shard }: ShardName, seq: number): Promise<string[]> {
-  if (roomProblems(data).length > 0) return [] // which is said
+  if (roomProblems(data).length > 0) return [] // already reported
   const index = readIndex(shardFile(data, { tenant, shard }))
   const followed = typeof index === "string" ? undefined : await index.followed()
   if (typeof index !== "string") index.close()
   const behind = seq - Number(followed?.split("@")[1] ?? 0)
   if (behind <= FAR_BEHIND) return []
-  return [`Shard ${tenant}/${shard} is ${behind} changes behind. \`dex-hub serve\` on this machine brings it there.`]
+  return [
+    `Shard ${tenant}/${shard} is ${behind} changes behind. \`dex-hub serve\` on this machine brings it up to date.`,
+  ]
 }
 
-/** Of other nodes: whether this one runs, whoever looks at it knows. */
+/** Problems of other nodes. The operator of this node knows whether it runs. */
 function nodeProblems(shards: PlacedShard[], nodes: SeenNode[], self: string): string[] {
   const seen = new Map(nodes.map((node) => [node.name, node]))
   const silence = (name: string): string | undefined => {

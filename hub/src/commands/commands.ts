@@ -1,4 +1,4 @@
-/** What `dex-hub` is told after a command's name. Each command takes those that its line in the help names. */
+/** The options of `dex-hub`. Each command accepts those in its line of the help. */
 export type Flags = {
   tenant?: string
   role?: string
@@ -14,7 +14,7 @@ export type Flags = {
   domain?: string
   group?: string
   everyone?: boolean
-  /** The project that is named need not be there yet. */
+  /** Allows a project that does not exist yet. */
   new?: boolean
 }
 

@@ -6,7 +6,7 @@ import { memberData } from "../store/member-data.ts"
 import { asOwner } from "../store/owner.ts"
 import { memberNamed, tenantNamed } from "../store/people.ts"
 
-/** Writes all data of one person into an empty folder that only its owner can read: JSON lines. Says how many each file has. */
+/** Writes all data of one person as JSON lines into an empty folder that only its owner can read. Returns line counts by file. */
 export async function exportMember(name: string, slug = "", folder: string): Promise<Record<string, number>> {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   if (readdirSync(folder).length > 0) throw new SettingsProblem(`${folder} is not empty. Name another folder.`)

@@ -7,22 +7,23 @@ import { inTenant } from "./people.ts"
 const ROLES = ["auditor", "admin", "member"] as const
 const LEVELS = ["read", "write", "own"]
 
-/** Who logs in with an identity provider, and what their groups give them. */
+/** Who may log in with an identity provider, and what their groups give them. */
 export const groupCommands: Commands = {
   "tenant oidc": async ([name = "", off], { issuer = process.env.DEX_HUB_OIDC_ISSUER, domain, group, everyone }) => {
     if (off !== undefined && off !== "off") throw new SettingsProblem(`Say \`dex-hub tenant oidc ${name} off\`.`)
-    if (off === undefined && !issuer) throw new SettingsProblem("Say whose people: --issuer https://login.example.com")
+    if (off === undefined && !issuer)
+      throw new SettingsProblem("Name the identity provider: --issuer https://login.example.com")
     if (off === undefined && !domain && !group && !everyone)
       throw new SettingsProblem("Say who may log in: --domain example.com, --group NAME, or --everyone.")
     if (domain !== undefined && !/^[a-z0-9][a-z0-9.-]*$/.test(domain))
-      throw new SettingsProblem("--domain is what stands behind the @, in small letters: example.com")
+      throw new SettingsProblem("--domain is the part after the @, in lower case: example.com")
     const rules = off ? undefined : { issuer: issuer!, domain: domain || undefined, group: group || undefined }
     await inTenant(name, (query, id) => setProvider(query, id, rules))
     const who = [domain && `an address of ${domain}`, group && `the group ${group}`].filter(Boolean).join(" and ")
     say(
       rules
         ? `People of ${rules.issuer} can log in to ${name}${who && `, with ${who}`}.`
-        : `Nobody logs in to ${name} with an identity provider from now on. Tokens that they have stay.`,
+        : `Nobody can log in to ${name} with an identity provider any more. Existing tokens keep working.`,
     )
   },
   "group grant": async ([group = "", key = ""], { tenant, level = "write", new: isNew }) => {
@@ -34,7 +35,7 @@ export const groupCommands: Commands = {
       if (!isNew) await projectNamed(query, id, key)
       await grantToGroup(query, { tenant: id, group, key, level })
     })
-    say(`Whoever logs in with ${group} has ${key} (${level}).`)
+    say(`Everyone who logs in with ${group} has ${key} (${level}).`)
   },
   "group revoke": async ([group = "", key = ""], { tenant }) => {
     await inTenant(tenant, (query, id) => revokeFromGroup(query, { tenant: id, group, key }))
@@ -44,7 +45,7 @@ export const groupCommands: Commands = {
     const role = ROLES.find((one) => one === typed)
     if (group === "" || !role) throw new SettingsProblem("For example: dex-hub group role security auditor --tenant T")
     await inTenant(tenant, (query, id) => setGroupRole(query, { tenant: id, group, role }))
-    say(`Whoever logs in with ${group} is ${role === "member" ? "a member" : `an ${role}`}.`)
+    say(`Everyone who logs in with ${group} is ${role === "member" ? "a member" : `an ${role}`}.`)
   },
   "group list": async (_, { tenant }) => {
     for (const line of await inTenant(tenant, groupLines)) say(JSON.stringify(line))

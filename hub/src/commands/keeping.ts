@@ -7,7 +7,7 @@ import { setMemberQuota, setTenantQuota } from "../store/quota.ts"
 import { forgetExpired, setRetention } from "../store/retention.ts"
 import { type Commands, say } from "./commands.ts"
 
-/** How long things are kept, and how much. */
+/** How long and how much a hub keeps. */
 export const keepingCommands: Commands = {
   "tenant quota": async ([name = "", size = ""]) => {
     const bytes = bytesOf(size, "dex-hub tenant quota NAME SIZE")
@@ -24,7 +24,7 @@ export const keepingCommands: Commands = {
   },
   "project keep": async ([key = "", days = ""], { tenant = "" }) => {
     if (!/^[1-9][0-9]{0,4}$|^forever$/.test(days))
-      throw new SettingsProblem("Say for how many days: dex-hub project keep KEY DAYS --tenant T, or `forever`.")
+      throw new SettingsProblem("Give a number of days, or `forever`: dex-hub project keep KEY DAYS --tenant T")
     const kept = days === "forever" ? undefined : Number(days)
     await asOwner(ownerFrom(process.env), async (query) =>
       setRetention(query, await tenantNamed(query, tenant), key, kept),
@@ -41,18 +41,18 @@ export const keepingCommands: Commands = {
     say(`Deleted ${forgotten} ${forgotten === 1 ? "conversation" : "conversations"} that projects no longer keep.`)
     const abandoned = await removeAbandoned(owner)
     if (abandoned > 0)
-      say(`Removed what was left of ${abandoned} ${abandoned === 1 ? "push" : "pushes"} that never ended.`)
+      say(`Removed what was left of ${abandoned} ${abandoned === 1 ? "push" : "pushes"} that never finished.`)
     const chunks = await removeUnnamedChunks(owner, keys)
-    if (chunks > 0) say(`Removed ${chunks} ${chunks === 1 ? "piece" : "pieces"} that no conversation has any longer.`)
+    if (chunks > 0) say(`Removed ${chunks} ${chunks === 1 ? "piece" : "pieces"} that no conversation uses any more.`)
   },
 }
 
 const UNITS = { MB: 1e6, GB: 1e9, TB: 1e12 }
 
-/** Undefined where there is to be no limit. */
+/** Undefined means no limit. */
 function bytesOf(size: string, usage: string): number | undefined {
   if (size === "none") return undefined
   const [, number, unit] = /^([0-9]+(?:\.[0-9]+)?)(MB|GB|TB)$/.exec(size.toUpperCase()) ?? []
-  if (number === undefined) throw new SettingsProblem(`Say how much, as 500MB, 50GB or 1TB, or none: ${usage}`)
+  if (number === undefined) throw new SettingsProblem(`Give a size such as 500MB, 50GB or 1TB, or none: ${usage}`)
   return Math.round(Number(number) * UNITS[unit as keyof typeof UNITS])
 }

@@ -23,7 +23,7 @@ import { revokeToken, tokensForOperator } from "../store/tokens.ts"
 import { type Commands, say } from "./commands.ts"
 import { exportMember } from "./export-member.ts"
 
-/** What an operator does with tenants, members and what they may do. */
+/** The operator's commands for tenants, members and their rights. */
 export const peopleCommands: Commands = {
   "tenant add": async ([name = ""]) => {
     await asOwner(ownerFrom(process.env), (query) => addTenant(query, openKeyring(masterKeyFrom(process.env)), name))
@@ -41,7 +41,7 @@ export const peopleCommands: Commands = {
     say(`${name} has no access from now on. What they shared stays, under their name.`)
   },
   "member export": async ([name = ""], { tenant, to }) => {
-    if (!to) throw new SettingsProblem("Say where to: --to FOLDER")
+    if (!to) throw new SettingsProblem("Name a folder: --to FOLDER")
     const counts = await exportMember(name, tenant, to)
     say(
       `Wrote ${Object.entries(counts)
@@ -58,7 +58,7 @@ export const peopleCommands: Commands = {
     say(`${code}\n\nIt works once, for 7 days: ${name} runs \`dex hub login ${address}\` and pastes it.`)
   },
   "token add": async ([name = ""], { tenant, scopes, days, service, project, new: isNew }) => {
-    if (service && !project) throw new SettingsProblem("Say which project the service reads: --project KEY")
+    if (service && !project) throw new SettingsProblem("Name the project that the service reads: --project KEY")
     const token = await inTenant(tenant, async (query, id) => {
       if (service && !isNew) await projectNamed(query, id, project!)
       const { id: member, role } = service
@@ -75,7 +75,8 @@ export const peopleCommands: Commands = {
     for (const line of await inTenant(tenant, (query, id) => tokensForOperator(query, id))) say(JSON.stringify(line))
   },
   "token revoke": async ([id = ""], { tenant }) => {
-    if (!/^\d{1,15}$/.test(id)) throw new SettingsProblem("Say which, by its number: dex-hub token list")
+    if (!/^\d{1,15}$/.test(id))
+      throw new SettingsProblem("Name a token by its number. `dex-hub token list` lists them.")
     await inTenant(tenant, (query, of) => revokeToken(query, of, Number(id)))
     say(`Token ${id} is revoked.`)
   },

@@ -4,15 +4,15 @@ import { addRule, removeRule, rulesOf } from "../store/rules.ts"
 import { type Commands, say } from "./commands.ts"
 import { inTenant } from "./people.ts"
 
-/** A folder of projects: what is before the star is taken as it is. */
+/** A folder of projects. The text before the star is used as it is. */
 const PATTERN = /^[\p{L}\p{N}][\p{L}\p{N}._~/:@+-]*\/\*$/u
 
-/** Whose a project is, and who is let in without being asked about. */
+/** Who owns a project, and who gets access without a request. */
 export const projectCommands: Commands = {
   "tenant rule": async ([name = "", pattern = "", off]) => {
     if (!PATTERN.test(pattern) || (off !== undefined && off !== "off"))
       throw new SettingsProblem(
-        "A rule is a folder of projects: dex-hub tenant rule acme 'github.com/acme/*'. With `off` behind it, it ends.",
+        "A rule is a folder of projects: dex-hub tenant rule acme 'github.com/acme/*'. To end it, add `off`.",
       )
     const had = await inTenant(name, async (query, id) =>
       off ? removeRule(query, id, pattern) : addRule(query, id, pattern).then(() => true),

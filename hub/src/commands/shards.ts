@@ -3,7 +3,6 @@ import { listShards, moveShard } from "../store/moving.ts"
 import { asOwner } from "../store/owner.ts"
 import { type Commands, say } from "./commands.ts"
 
-/** Which node has which search shard. */
 export const shardCommands: Commands = {
   "shard list": async () => {
     for (const shard of await asOwner(ownerFrom(process.env), listShards)) say(JSON.stringify(shard))

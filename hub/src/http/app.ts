@@ -44,28 +44,27 @@ type HubParts = {
   version: string
   log(event: Record<string, unknown>): void
   metrics?: Metrics
-  /** Told after something was deleted. Says when PostgreSQL's files are to be without its key; absent where nobody sees to it. */
+  /** Called after a deletion. Returns when its key will be gone from PostgreSQL's files; absent if the hub cannot remove keys. */
   forgot?(): Date
   ready?: Readiness
   limits?: RequestLimits & LoginLimits & UnknownLimits
-  /** A shard with so many messages takes no further project. */
+  /** A shard with this many messages gets no further project. */
   shardMessages?: number
-  /** Absent where no identity provider is set. */
+  /** Absent if no identity provider is set. */
   login?: HubLogin
-  /** Absent where other nodes cannot reach this one. */
-  asked?: NodeRoutes
+  /** Absent if other nodes cannot reach this one. */
+  nodes?: NodeRoutes
 }
 
 type Env = { Variables: { identity?: Identity } & Spending }
 
-/** No plan and no commit needs more. */
 const LONGEST_JSON = 8 << 20
 /** An access token of an identity provider is longer than the hub's own. */
 const BEARER = /^Bearer (\S{1,8192})$/i
-/** Of the audit log, at once. */
+/** Lines of the audit log in one answer. */
 const MOST_LINES = 1_000
 
-/** The hub's routes. Who asks is known before any of them but the first runs. */
+/** The hub's routes. All but the front page, the health checks and the logins identify the caller first. */
 export function createHubApp({
   db,
   shards,
@@ -78,7 +77,7 @@ export function createHubApp({
   limits,
   shardMessages,
   login,
-  asked,
+  nodes,
 }: HubParts) {
   const app = new Hono<Env>()
   app.use(async (c, next) => {
@@ -87,7 +86,7 @@ export function createHubApp({
     // The pattern, never the path: that names conversations and projects.
     const [route, { status }, ms] = [c.req.routePath, c.res, Date.now() - began]
     const { tenant, member } = c.get("identity")?.viewer ?? {}
-    // A search is many of these.
+    // A search makes many of these requests.
     const isOfNode = route.startsWith("/internal/") && status < 400
     if (!isOfNode) log({ level: "info", event: "request", method: c.req.method, route, status, ms, tenant, member })
     metrics?.count("hub_requests_total", { route, status })
@@ -119,10 +118,10 @@ export function createHubApp({
       return next()
     }
   }
-  // No token opens these: only what is signed with the master key.
-  if (asked) {
-    app.post("/internal/index", asked.index)
-    app.post("/internal/lines", asked.lines)
+  // No token opens these routes: they need a signature with the master key.
+  if (nodes) {
+    app.post("/internal/index", nodes.index)
+    app.post("/internal/lines", nodes.lines)
   }
   app.get("/v1/login", (c) => c.json({ methods: [...(login ? ["device"] : []), "token", "invitation"] }))
   if (limits) app.use("/v1/login/invitation", limitLogins(limits))
@@ -134,7 +133,9 @@ export function createHubApp({
     const { devices, settings, holderOf } = login
     if (limits) app.use("/v1/login/device", limitLogins(limits))
     app.post("/v1/login/device", async (c) => c.json(await devices.begin()))
-    app.post("/v1/login/device/token", json, async (c) => c.json(await devices.ask((await jsonOf<Asked>(c)).login)))
+    app.post("/v1/login/device/token", json, async (c) =>
+      c.json(await devices.ask((await jsonOf<DevicePoll>(c)).login)),
+    )
     app.get("/.well-known/oauth-protected-resource/mcp", (c) => c.json(resourceMetadata(settings)))
     const eitherKind = identifiedBy((token) => (isOwnToken(token) ? identify(db, token) : holderOf(token)))
     app.use("/mcp", challenged(settings), eitherKind)
@@ -244,7 +245,7 @@ export function createHubApp({
       return problem(c, error)
     }
     const gone = databaseGone(error)
-    // The message of a database error may quote what was sent.
+    // The message of a database error may quote what a client sent.
     log({
       level: "error",
       route: c.req.routePath,
@@ -260,13 +261,13 @@ export function createHubApp({
   return app
 }
 
-type Asked = { login?: unknown }
+type DevicePoll = { login?: unknown }
 
 function viewerOf(c: Context<Env>) {
   return c.get("identity")!.viewer
 }
 
-/** An admin's token that may not administer is for their own projects. */
+/** An admin's token without the admin scope decides only about their own projects. */
 function deciderOf(c: Context<Env>): Decider {
   const { viewer, scopes } = c.get("identity")!
   return { viewer, isAdmin: viewer.role === "admin" && scopes.includes("admin") }
@@ -275,7 +276,7 @@ function deciderOf(c: Context<Env>): Decider {
 function named(c: Context, part: string): string {
   const name = c.req.param(part) ?? ""
   // PostgreSQL's text has no NUL.
-  if (name.includes("\0")) throw new HubProblem(400, "invalid", "A name cannot have a NUL in it.")
+  if (name.includes("\0")) throw new HubProblem(400, "invalid", "A name cannot contain a NUL character.")
   return name
 }
 
@@ -295,7 +296,7 @@ async function jsonOf<T>(c: Context): Promise<T> {
   try {
     return await c.req.json<T>()
   } catch {
-    throw new HubProblem(400, "invalid", "The body is not JSON.") // which character it was does not matter
+    throw new HubProblem(400, "invalid", "The body is not JSON.") // the position of the error does not matter
   }
 }
 
@@ -308,7 +309,7 @@ function tooLarge(c: Context) {
   return problem(c, new HubProblem(413, "too_large", "The request has too many bytes."))
 }
 
-// The hub's MCP as a resource server of OAuth: whose tokens it takes, and how a client learns that.
+// The hub's MCP as an OAuth resource server: whose tokens it accepts, and how a client finds that out.
 
 /** RFC 9728. */
 function resourceMetadata(settings: OidcSettings) {
@@ -321,16 +322,16 @@ function resourceMetadata(settings: OidcSettings) {
   }
 }
 
-/** Who is refused is told where tokens come from, and which scope one needs. */
+/** A refused client learns where tokens come from and which scope it needs. */
 function challenged({ url, mcpScope }: OidcSettings): MiddlewareHandler {
-  const where = `scope="${mcpScope}", resource_metadata="${url}/.well-known/oauth-protected-resource/mcp"`
+  const challenge = `scope="${mcpScope}", resource_metadata="${url}/.well-known/oauth-protected-resource/mcp"`
   return async (c, next) => {
     await next()
     const { status } = c.res
     const isScope = c.error instanceof HubProblem && c.error.code === "insufficient_scope"
-    if (isScope) c.res.headers.set("WWW-Authenticate", `Bearer error="insufficient_scope", ${where}`)
+    if (isScope) c.res.headers.set("WWW-Authenticate", `Bearer error="insufficient_scope", ${challenge}`)
     if (status !== 401) return
     const error = c.req.header("authorization") === undefined ? "" : 'error="invalid_token", '
-    c.res.headers.set("WWW-Authenticate", `Bearer ${error}${where}`)
+    c.res.headers.set("WWW-Authenticate", `Bearer ${error}${challenge}`)
   }
 }

@@ -5,12 +5,12 @@ import { recordAudit } from "../store/audit.ts"
 import type { Database } from "../store/connection.ts"
 import { HubProblem } from "../store/problem.ts"
 
-/** Asks the shards, and writes down who got which conversations before they get them. What was asked is not kept. */
+/** Asks the shards, and records who got which conversations before they get them. The question itself is not recorded. */
 export function auditedAsk(db: Database, shards: Pick<Shards, "ask">): (question: TeamQuestion) => Promise<unknown> {
   return async (question) => {
     const { viewer, tool } = question
     if (viewer.role === "auditor")
-      throw new HubProblem(403, "forbidden", "An auditor reads the audit log, and no conversation.")
+      throw new HubProblem(403, "forbidden", "An auditor can read the audit log, but no conversation.")
     const output = await shards.ask(question)
     const conversations = [...refsIn(output)]
     await db.as(viewer, (query) =>
@@ -20,7 +20,7 @@ export function auditedAsk(db: Database, shards: Pick<Shards, "ask">): (question
   }
 }
 
-/** The conversations of an answer: every tool names them as `id`. */
+/** The conversations in an answer. Every tool calls their refs `id`. */
 function refsIn(value: unknown, found = new Set<string>()): Set<string> {
   if (typeof value !== "object" || value === null) return found
   for (const [key, inner] of Object.entries(value)) {

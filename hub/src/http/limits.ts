@@ -3,32 +3,32 @@ import { type Bucket, createBucket } from "../bucket.ts"
 import { tokenHash } from "../store/people.ts"
 import { HubProblem } from "../store/problem.ts"
 
-/** For each token and each hub: kept in memory, so that asking costs no write. 0 is no limit. */
+/** Limits for each token on each hub. They are kept in memory, so that checking them writes nothing. 0 means no limit. */
 export type RequestLimits = {
   pushesPerMinute: number
   readsPerMinute: number
   atOnce: number
-  /** Of what is pushed, unpacked. */
+  /** Unpacked size. */
   pushedMbPerMinute?: number
 }
 
-/** Counts the bytes of a push, once it is unpacked, for whoever sent it. */
+/** Counts the unpacked bytes of a push against the token that sent it. */
 export type Spending = { spend?: (bytes: number) => void }
 
-/** For each hub and everybody together: who begins a login has no token to count by. 0 is no limit. */
+/** Limits for each hub, all clients together: a client that starts to log in has no token to count by. 0 means no limit. */
 export type LoginLimits = { loginsPerMinute: number; loginsAtOnce: number }
 
-/** Of tokens that nobody has, for each hub and everybody together. 0 is no limit. */
+/** Limits for tokens that the hub does not know, for each hub, all clients together. 0 means no limit. */
 export type UnknownLimits = { unknownTokensPerMinute: number }
 
 const MINUTE_MS = 60_000
-/** More than this many are looked through for those that nobody uses. */
+/** With more entries than this, unused ones are removed. */
 const MANY = 10_000
-/** What was sent can be committed, however much it was. */
+/** Only chunks count against the bytes: a push that was sent can always be committed. */
 const CHUNKS = /^\/v1\/conversations\/.+\/chunks\//
 const PUSHES = /^\/v1\/(push|conversations|consents)\//
 
-/** Lets so many requests of a token through a minute, and so many at once. Throws a HubProblem (429) that says when to come back. */
+/** Limits a token's requests per minute and at the same time. Throws a HubProblem (429) that says when to try again. */
 export function limitRequests(limits: RequestLimits, now: () => number = Date.now) {
   const { pushedMbPerMinute: mb = 0 } = limits
   const rates = { push: limits.pushesPerMinute, read: limits.readsPerMinute }
@@ -63,7 +63,7 @@ export function limitRequests(limits: RequestLimits, now: () => number = Date.no
   }
 }
 
-/** The same for logins, of everybody together. Each that is begun asks the identity provider, each invitation the database. */
+/** Limits logins of all clients together: starting one calls the identity provider, and an invitation reads the database. */
 export function limitLogins({ loginsPerMinute, loginsAtOnce }: LoginLimits, now: () => number = Date.now) {
   const use = { running: 0 }
   const bucket = createBucket(loginsPerMinute, now)
@@ -76,8 +76,8 @@ export function limitLogins({ loginsPerMinute, loginsAtOnce }: LoginLimits, now:
 }
 
 /**
- * The same for tokens that nobody has, of everybody together: each is looked up in the database. One that was known before is always
- * looked up, so who works with the hub notices nothing while somebody guesses.
+ * Limits unknown tokens of all clients together, because each is looked up in the database. A token that was valid before is
+ * always looked up, so that members notice nothing while somebody guesses tokens.
  */
 export function limitUnknown<T>(
   perMinute: number,
@@ -89,12 +89,12 @@ export function limitUnknown<T>(
   return async (token) => {
     const key = tokenHash(token).toString("hex")
     const wasKnown = known.has(key)
-    // Counted before it is looked up, since many may ask at once.
+    // It is counted before the lookup, since many requests may arrive at once.
     const seconds = wasKnown ? 0 : bucket.take()
     if (seconds > 0) throw tooMany(`More than ${perMinute} tokens a minute that this hub does not know.`, seconds)
     const giveBack = () => void (wasKnown || bucket.spend(-1))
     const holder = await holderOf(token).catch((error: unknown) => {
-      giveBack() // nobody knows whether it was one
+      giveBack() // the lookup failed, so the token may be valid
       throw error
     })
     known.delete(key)
@@ -104,7 +104,7 @@ export function limitUnknown<T>(
     }
     giveBack()
     known.add(key)
-    // The one that was used longest ago is first.
+    // A Set keeps its order: the first is the one unused for longest.
     if (known.size > MANY) known.delete(known.values().next().value!)
     return holder
   }

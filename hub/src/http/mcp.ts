@@ -10,7 +10,7 @@ import { placeOf } from "../shards/pool.ts"
 import { databaseGone, type Viewer } from "../store/connection.ts"
 import { HubProblem } from "../store/problem.ts"
 
-// MCP for agents that no laptop's dex stands beside. No session is kept: every request says who asks.
+// MCP for agents on machines without dex. There are no sessions: every request identifies its viewer.
 
 const INSTRUCTIONS =
   "What a team's coding agents said and did, shared by its members. Search when something may have been solved, decided or tried by a colleague before."
@@ -43,12 +43,12 @@ export function createTeamMcp({ ask, version, log }: TeamMcpParts) {
     server.setRequestHandler("tools/list", () => ({ tools: mcpTools.map(definitionOf) }))
     server.setRequestHandler("tools/call", async ({ params }) => {
       const tool = mcpTools.find((one) => one.mcp.name === params.name)
-      if (!tool) return failure(`There are: ${mcpTools.map((one) => one.mcp.name).join(", ")}.`)
+      if (!tool) return failure(`There is no such tool. There are: ${mcpTools.map((one) => one.mcp.name).join(", ")}.`)
       try {
         return await answer(viewer, tool, params.arguments ?? {})
       } catch (error) {
-        const said = error instanceof HubProblem ? error : databaseGone(error)
-        if (said) return failure(said.message)
+        const problem = error instanceof HubProblem ? error : databaseGone(error)
+        if (problem) return failure(problem.message)
         log({ level: "error", event: "mcp", at: placeOf((error as Error).stack ?? "") })
         return failure("An error that should not happen. The hub's log says more.")
       }

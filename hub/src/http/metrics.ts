@@ -3,7 +3,7 @@ import type { Metrics } from "../metrics.ts"
 import type { Shards } from "../shards/pool.ts"
 import type { Database } from "../store/connection.ts"
 
-/** `/metrics`, for an address of its own that is not public. */
+/** `/metrics`, served on a separate port that is not public. */
 export function createMetricsApp({ db, shards, metrics }: { db: Database; shards: Shards; metrics: Metrics }) {
   return new Hono().get("/metrics", (c) => {
     const { waiting, drops, lags } = shards.state()

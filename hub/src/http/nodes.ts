@@ -1,17 +1,17 @@
 import type { Context } from "hono"
 import type { TeamQuestion } from "../shards/answer.ts"
 import { hashOf, isFromNode, type NodeRoute } from "../shards/node-call.ts"
-import type { AskedShards } from "../shards/pool.ts"
+import type { NodeShards } from "../shards/pool.ts"
 import type { ShardQuestion } from "../shards/remote.ts"
 import { HubProblem } from "../store/problem.ts"
 
 type Handler = (c: Context) => Promise<Response>
 export type NodeRoutes = Record<NodeRoute, Handler>
 
-/** A scope names every conversation that a member may read: some millions. */
+/** A scope lists every conversation that a member may read, which can be millions. */
 const LONGEST_BYTES = 64 << 20
 
-/** What other nodes ask. Who asks is known before the body is read. */
+/** The routes for other nodes. The caller is authenticated before the body is read. */
 export function nodeRoutes({
   masterKey,
   self,
@@ -19,18 +19,17 @@ export function nodeRoutes({
 }: {
   masterKey: Buffer
   self: string
-  shards: AskedShards
+  shards: NodeShards
 }): NodeRoutes {
-  /** A question comes from another node of this hub, which has the master key and the same types. */
   const from =
     <Question>(route: NodeRoute, answer: (question: Question) => Promise<unknown>): Handler =>
     async (c) => {
-      const asked = isFromNode(masterKey, { route, to: self, header: (name) => c.req.header(name) })
-      if (!asked) throw new HubProblem(401, "unauthorized", "Only nodes of this hub ask this.")
+      const caller = isFromNode(masterKey, { route, to: self, header: (name) => c.req.header(name) })
+      if (!caller) throw new HubProblem(401, "unauthorized", "Only nodes of this hub may send this.")
       if (!(Number(c.req.header("content-length")) <= LONGEST_BYTES))
         throw new HubProblem(413, "too_large", "The request has too many bytes.")
       const body = await c.req.text()
-      if (hashOf(body) !== asked.hash)
+      if (hashOf(body) !== caller.hash)
         throw new HubProblem(401, "unauthorized", "The body is not the one that was signed.")
       return c.json((await answer(JSON.parse(body))) as object)
     }

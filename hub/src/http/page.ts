@@ -7,14 +7,14 @@ body { margin: 12vh auto; max-width: 36rem; padding: 0 1rem; background: var(--p
 pre { padding: .8rem 1rem; background: var(--sunk); overflow-x: auto }
 p:last-child { color: var(--quiet) }`
 
-/** No script, nothing from elsewhere, and this style only. */
+/** No script, nothing from other hosts, only this style. */
 export const PAGE_HEADERS = {
   "Content-Security-Policy": `default-src 'none'; style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
   "Referrer-Policy": "no-referrer",
   "X-Content-Type-Options": "nosniff",
 }
 
-/** For who opens the hub's address in a browser: what it is, and how to log in. It tells nothing of what is kept. */
+/** Shown to people who open the hub's address in a browser. It reveals nothing about the hub's contents. */
 export function frontPage(address = "ADDRESS"): string {
   return html`<!doctype html>
 <html lang="en">

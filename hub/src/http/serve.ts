@@ -4,14 +4,14 @@ import type { Hono } from "hono"
 
 export type Serving = {
   port: number
-  /** From now on every answer is the last one of its connection, so that a proxy turns to another hub. */
+  /** From now on the connection closes after each answer, so that a proxy switches to another hub. */
   drain(): void
-  /** No new connections. What is under way is finished first, for `graceMs`, then cut. Says how many requests were cut. */
+  /** Accepts no new connections, waits up to `graceMs` for open requests, then cuts them. Returns how many were cut. */
   close(graceMs?: number): Promise<number>
 }
 
 const GRACE_MS = 30_000
-/** Longer than proxies keep a connection that nobody uses (60 s is usual), so that none is used while it is being closed. */
+/** Longer than proxies keep idle connections (usually 60 s), so that a proxy never uses one that is being closed. */
 const IDLE_MS = 65_000
 
 export async function serveApp(

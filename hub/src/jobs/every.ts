@@ -1,11 +1,11 @@
 export type Job = {
-  /** As soon as the last run has ended. */
+  /** Runs now, or as soon as the current run ends. */
   soon(): void
-  /** Waits for the run that is under way. */
+  /** Waits for the current run. */
   stop(): Promise<void>
 }
 
-/** Runs `work` again and again, never twice at once. One that fails is logged by its name, and tried again the next time. */
+/** Runs `work` repeatedly, never twice at once. A failed run is reported to `failed`, and the next one starts as usual. */
 export function runEvery(everyMs: number, work: () => Promise<unknown>, failed: (error: unknown) => void): Job {
   let running: Promise<void> | undefined
   let isStopped = false

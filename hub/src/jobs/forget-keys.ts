@@ -3,16 +3,16 @@ import { rewriteForgottenKeys } from "../store/forgotten-keys.ts"
 import { runEvery } from "./every.ts"
 
 const EVERY_MS = 60_000
-/** Whoever was reading what was deleted has ended by then, most times. */
+/** By then, most readers of the deleted rows are done. */
 const SOON_MS = 500
-/** What is said to whoever deletes: two turns, should the first find somebody reading. */
+/** Promised to the person who deletes: two rounds, in case the first finds the table in use. */
 const GONE_WITHIN_MS = 2 * EVERY_MS + SOON_MS
 
-/** Sees to it that the key of what is deleted leaves PostgreSQL's files. Once a minute at the most, by one node. */
+/** Removes the keys of deleted conversations from PostgreSQL's files: at most once a minute, on one node. */
 export function forgetKeysSoon(address: string, log: (event: Record<string, unknown>) => void) {
   let timer: NodeJS.Timeout | undefined
   const work = async () => {
-    const done = await rewriteForgottenKeys(address, { apartMs: EVERY_MS - SOON_MS })
+    const done = await rewriteForgottenKeys(address, { intervalMs: EVERY_MS - SOON_MS })
     if (done.state !== "nothing") log({ level: "info", event: "forget_keys", ...done })
   }
   const job = runEvery(EVERY_MS, work, (error) =>

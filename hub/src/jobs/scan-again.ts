@@ -8,7 +8,7 @@ import { type Job, runEvery } from "./every.ts"
 
 const EVERY_MS = 60_000
 
-/** After an upgrade that brings newer rules: a few conversations at a time, until all were looked at. */
+/** After an upgrade with newer redaction rules, scans stored conversations again, a few at a time. */
 export function scanByNewerRules(
   db: Database,
   { rulesIn }: Pick<ChunkChecker, "rulesIn">,

@@ -7,10 +7,10 @@ import { HubProblem } from "../store/problem.ts"
 import { type HubLogin, resourceOf } from "./login.ts"
 import type { Provider } from "./provider.ts"
 
-/** Only what a key pair signs: a shared secret or no signature at all proves nothing. */
+/** Only signatures with a key pair: a shared secret or a missing signature proves nothing. */
 const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"]
 
-/** What is wrong with the token itself, and not with reaching the provider's keys. */
+/** Errors of the token itself, as opposed to failures to fetch the provider's keys. */
 const BAD_TOKEN = [
   errors.JWTInvalid,
   errors.JWTExpired,
@@ -25,7 +25,7 @@ const BAD_TOKEN = [
 
 type Parts = { db: Database; provider: Provider; settings: OidcSettings; log(event: Record<string, unknown>): void }
 
-/** Reads access tokens that the identity provider made for this hub's MCP. They go nowhere else. */
+/** Reads access tokens that the identity provider issued for this hub's MCP. They are sent nowhere. */
 export function readsAccessTokens({ db, provider, settings, log }: Parts): HubLogin["holderOf"] {
   const { issuer, mcpScope } = settings
   const audience = resourceOf(settings)
@@ -54,13 +54,13 @@ async function verified(read: () => Promise<JWTPayload>, log: Parts["log"]): Pro
   } catch (error) {
     if (error instanceof HubProblem) throw error
     if (BAD_TOKEN.some((kind) => error instanceof kind))
-      throw new HubProblem(401, "invalid_token", "This access token is not one for this hub, or has ended.")
+      throw new HubProblem(401, "invalid_token", "This access token is not for this hub, or has expired.")
     log({ level: "error", event: "identity_provider", kinds: [codeOf(error)] })
     throw new HubProblem(503, "identity_provider", "The identity provider's keys cannot be read. Try again later.")
   }
 }
 
-/** Most say `scope`, some `scp`, as words or as a list. */
+/** Most providers use `scope`, some `scp`; the value is a string of words or a list. */
 function scopesIn({ scope, scp }: JWTPayload): string[] {
-  return [scope, scp].flatMap((said) => (Array.isArray(said) ? said.map(String) : String(said ?? "").split(" ")))
+  return [scope, scp].flatMap((claim) => (Array.isArray(claim) ? claim.map(String) : String(claim ?? "").split(" ")))
 }

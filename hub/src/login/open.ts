@@ -16,7 +16,7 @@ type LoginParts = {
   log(event: Record<string, unknown>): void
 }
 
-/** Loaded only where an identity provider is set: its libraries are not small. */
+/** Loaded only if an identity provider is set, because its libraries are large. */
 export function openLogin({ settings, db, masterKey, log }: LoginParts): HubLogin {
   const provider = openProvider(settings, log)
   return {
@@ -28,10 +28,10 @@ export function openLogin({ settings, db, masterKey, log }: LoginParts): HubLogi
 
 const MOST_GROUPS = 1_000
 const LONGEST = 200
-/** A number is added to a name that is taken. */
+/** Shorter than a name may be: a number is appended if the name is taken. */
 const LONGEST_NAME = 50
 
-/** Who the claims of an identity provider speak of. An e-mail that it has not verified is not taken: anybody can type one. */
+/** The person whom the claims describe. An unverified e-mail address is ignored, because anybody can type one. */
 function personIn(issuer: string, claims: Record<string, unknown>): Person {
   const isVerified = claims.email_verified === true || claims.email_verified === "true"
   const email = isVerified ? textIn(claims.email) : undefined
@@ -57,7 +57,7 @@ function textIn(claim: unknown): string | undefined {
     : undefined
 }
 
-/** As refs can say it: ann.lee of Ann.Lee@example.com. */
+/** A name that refs allow: ann.lee for Ann.Lee@example.com. */
 function nameFrom(text = ""): string | undefined {
   const plain = text
     .replace(/@.*$/s, "")
@@ -74,12 +74,12 @@ function nameFrom(text = ""): string | undefined {
 type Parts = { db: Database; provider: Provider; settings: OidcSettings; masterKey: Buffer; now?: () => number }
 
 const ABOUT = "device login"
-/** Of one login: dex asks every five seconds. */
+/** For one login. dex asks every five seconds. */
 const ASKS_PER_MINUTE = 30
-/** More than begin in two hours. */
+/** More than start within two hours. */
 const MOST_LOGINS = 10_000
 
-/** Nothing that is needed is kept between the two calls: who waits brings what the provider gave, sealed, to whichever node they reach. */
+/** No state is needed between the two calls: the client returns the provider's code, sealed, to any node. */
 function createDeviceLogins({ db, provider, settings, masterKey, now = Date.now }: Parts): DeviceLogins {
   const key = sealedName(masterKey, ABOUT)
   const asks = createRecent<Bucket>(MOST_LOGINS, () => 1)
@@ -116,6 +116,6 @@ function opened(key: Buffer, login: unknown): { code: string; until: number } {
   try {
     return JSON.parse(unseal(key, Buffer.from(String(login), "base64url"), ABOUT).toString("utf8"))
   } catch {
-    throw new HubProblem(400, "invalid", "This is not a login that was begun here.") // whatever is wrong with it
+    throw new HubProblem(400, "invalid", "This is not a login that was begun here.") // the reason does not matter
   }
 }

@@ -2,7 +2,7 @@ import * as oidc from "openid-client"
 import type { OidcSettings } from "../settings.ts"
 import { HubProblem } from "../store/problem.ts"
 
-/** What somebody has to do on the provider's page, and how often to ask whether they did. */
+/** The code to enter on the provider's page, and how often to ask whether that was done. */
 export type DeviceCode = {
   code: string
   userCode: string
@@ -16,9 +16,9 @@ export type DeviceAnswer = { state: "waiting" | "slow_down" } | { state: "done";
 
 export type Provider = {
   beginDevice(): Promise<DeviceCode>
-  /** Asks once. Throws a HubProblem where the login was refused or has ended. */
+  /** Asks once. Throws a HubProblem if the login was refused or has expired. */
   askDevice(code: string): Promise<DeviceAnswer>
-  /** Where its keys are. */
+  /** The address of the provider's keys. */
   keys(): Promise<URL>
 }
 
@@ -26,10 +26,10 @@ type Log = (event: Record<string, unknown>) => void
 
 const TIMEOUT_SECONDS = 10
 const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
-/** RFC 8628: where the provider names no interval. */
+/** From RFC 8628, if the provider names no interval. */
 const USUAL_INTERVAL = 5
 
-/** The identity provider. It is first asked when somebody logs in: where it is down, everything else works. */
+/** The identity provider. It is contacted only when somebody logs in, so everything else works while it is down. */
 export function openProvider(settings: OidcSettings, log: Log): Provider {
   let found: Promise<oidc.Configuration> | undefined
   const configuration = () => {
@@ -88,7 +88,7 @@ function discover({ issuer, clientId, clientSecret }: OidcSettings): Promise<oid
 
 type Tokens = Awaited<ReturnType<typeof oidc.genericGrantRequest>>
 
-/** Some providers say in the ID token only who it is, and the rest where they are asked for it. */
+/** Some providers put only the subject into the ID token, and the other claims into the userinfo response. */
 async function claimsOf(config: oidc.Configuration, tokens: Tokens): Promise<Record<string, unknown>> {
   const claims = tokens.claims()
   if (!claims) throw new Error("no ID token")
@@ -96,7 +96,7 @@ async function claimsOf(config: oidc.Configuration, tokens: Tokens): Promise<Rec
   return { ...(await oidc.fetchUserInfo(config, tokens.access_token, claims.sub)), ...claims }
 }
 
-/** What RFC 8628 answers while there is no token. Anything else is thrown again. */
+/** RFC 8628's answers while there is no token yet. Any other error is thrown again. */
 function unfinished(error: unknown): DeviceAnswer {
   const code = error instanceof oidc.ResponseBodyError ? error.error : undefined
   if (code === "authorization_pending") return { state: "waiting" }
@@ -111,10 +111,10 @@ export function expired(): HubProblem {
   return new HubProblem(410, "expired", "The code has expired. Log in again.")
 }
 
-/** Its words may quote what was sent: only what kind of error it was is logged. */
+/** The error's text may quote what was sent, so only its kind is logged. */
 function unanswered(error: unknown, log: Log): HubProblem {
-  const { code, error: said, name } = error as { code?: unknown; error?: unknown; name?: unknown }
-  const kinds = [name, code, said].filter((one) => typeof one === "string" && /^\w{1,60}$/.test(one))
+  const { code, error: oauthError, name } = error as { code?: unknown; error?: unknown; name?: unknown }
+  const kinds = [name, code, oauthError].filter((one) => typeof one === "string" && /^\w{1,60}$/.test(one))
   log({ level: "error", event: "identity_provider", kinds })
   return new HubProblem(
     502,

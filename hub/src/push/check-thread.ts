@@ -4,9 +4,9 @@ import { HubProblem } from "../store/problem.ts"
 import { factsOf, packJson } from "../store/sealed.ts"
 import { messagesIn, secretsIn } from "./incoming.ts"
 
-// Unpacks and looks at chunks, one after the other, away from the thread that answers requests.
+// Unpacks and checks chunks one at a time, on another thread than the one that answers requests.
 
-/** Without a hash it is a chunk that the hub has already, looked at again by newer rules. */
+/** Without a hash, it is a stored chunk that newer rules check again. */
 export type ToCheck = { data: Uint8Array; hash?: string }
 export type CheckedChunk = { plainBytes: number; facts: Uint8Array }
 export type CheckResult =
@@ -14,9 +14,9 @@ export type CheckResult =
   | { rules: string[] }
   | { problem: { status: number; code: string; message: string; rules?: string[] } }
 
-serveOrders(looked)
+serveOrders(checkChunk)
 
-function looked({ hash, data }: ToCheck): CheckResult {
+function checkChunk({ hash, data }: ToCheck): CheckResult {
   try {
     if (hash === undefined) return { rules: secretsIn(unpackChunk(data).messages) }
     const { messages, plainBytes } = messagesIn(hash, data)

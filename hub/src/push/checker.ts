@@ -5,32 +5,32 @@ import type { CheckedChunk, CheckResult, ToCheck } from "./check-thread.ts"
 import { checkSent } from "./incoming.ts"
 
 export type ChunkChecker = {
-  /** Throws a HubProblem if the chunk is not taken. */
+  /** Throws a HubProblem if the chunk is refused. */
   check(hash: string, data: Uint8Array): Promise<CheckedChunk>
-  /** The rules that find something in a chunk which the hub has. */
+  /** The rules that match something in a stored chunk. */
   rulesIn(data: Uint8Array): Promise<string[]>
   close(): Promise<void>
 }
 
 export type CheckerOptions = {
   threads?: number
-  /** For one chunk. The thread that takes longer is ended. */
+  /** Time for one chunk. A thread that takes longer is ended. */
   longestMs?: number
   log?(event: Record<string, unknown>): void
 }
 
 const LONGEST_MS = 10_000
-/** Chunks of earlier versions unpack to 64 MB, and nobody waits for these. */
+/** Stored chunks may take longer: those of earlier versions unpack to 64 MB, and nobody waits for them. */
 const KEPT_TIMES = 12
-/** Chunks that wait are in memory. */
+/** Waiting chunks are in memory. */
 const LONGEST_QUEUE = 128
 const MEMORY_MB = 256
 
 type CheckThread = Subprocess<ToCheck, CheckResult>
 type Answer = Exclude<CheckResult, { problem: object }>
-type Waiting = { asked: ToCheck; resolve(answer: Answer): void; reject(error: Error): void }
+type Waiting = { chunk: ToCheck; resolve(answer: Answer): void; reject(error: Error): void }
 
-/** Threads are started when there is something to look at. */
+/** Threads are started when the first chunks arrive. */
 export function openChecker({ threads = 2, longestMs = LONGEST_MS, log }: CheckerOptions = {}): ChunkChecker {
   const queue: Waiting[] = []
   const idle: CheckThread[] = []
@@ -52,21 +52,21 @@ export function openChecker({ threads = 2, longestMs = LONGEST_MS, log }: Checke
       if (!thread.hasEnded()) give(thread, queue.shift()!)
     }
   }
-  const give = async (thread: CheckThread, { asked, resolve, reject }: Waiting): Promise<void> => {
-    let why = { code: "failed", message: "The hub could not look at this chunk." }
+  const give = async (thread: CheckThread, { chunk, resolve, reject }: Waiting): Promise<void> => {
+    let why = { code: "failed", message: "The hub could not check this chunk." }
     const timer = setTimeout(
       () => {
-        why = { code: "too_slow", message: "The hub could not look at this chunk in time." }
+        why = { code: "too_slow", message: "The hub could not check this chunk in time." }
         thread.kill()
       },
-      longestMs * (asked.hash === undefined ? KEPT_TIMES : 1),
+      longestMs * (chunk.hash === undefined ? KEPT_TIMES : 1),
     )
     try {
-      const answer = await thread.ask(asked)
+      const answer = await thread.ask(chunk)
       if ("problem" in answer) reject(problemOf(answer))
       else resolve(answer)
     } catch (error) {
-      log?.({ level: "error", event: "chunk", code: why.code, bytes: asked.data.length })
+      log?.({ level: "error", event: "chunk", code: why.code, bytes: chunk.data.length })
       reject(new HubProblem(422, why.code, why.message))
       if (!hasSubprocessEnded(error)) await thread.kill()
     }
@@ -74,11 +74,11 @@ export function openChecker({ threads = 2, longestMs = LONGEST_MS, log }: Checke
     if (!thread.hasEnded()) idle.push(thread)
     next()
   }
-  const ask = (asked: ToCheck): Promise<Answer> => {
+  const ask = (chunk: ToCheck): Promise<Answer> => {
     if (queue.length >= LONGEST_QUEUE)
       throw new HubProblem(503, "busy", "Too many push at once. Try again in a moment.", { afterSeconds: 1 })
     return new Promise((resolve, reject) => {
-      queue.push({ asked, resolve, reject })
+      queue.push({ chunk, resolve, reject })
       next()
     })
   }

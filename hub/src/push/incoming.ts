@@ -17,7 +17,7 @@ import { redactRecord } from "../../../src/redact/redact.ts"
 import { LEVELS, type Level } from "../store/access.ts"
 import { HubProblem } from "../store/problem.ts"
 
-// What clients send is untrusted: nothing goes further before its shape was looked at.
+// Clients are not trusted: the shape of everything they send is checked before it is used.
 
 const SOURCE = /^[a-z][a-z0-9_]{0,40}$/
 const HASH = /^[0-9a-f]{64}$/
@@ -27,8 +27,8 @@ const PLAN = object({
   conversations: listOf(object({ source: text(), id: text(), digest: text(), chunks: listOf(text()) })),
 })
 
-// Bounds of what is no name and no text. All but times fit into 32 bits, which is what the tables have.
-/** Of a conversation. */
+// Limits of numbers. All except times fit into 32 bits, like the columns of the tables.
+/** The highest value of a conversation's counts. */
 export const MOST_COUNTED = 1_000_000
 const count = () => integer(undefined, { minimum: 0, maximum: MOST_COUNTED })
 const size = () => integer(undefined, { minimum: 0, maximum: 2_000_000_000 })
@@ -37,7 +37,7 @@ const LAST_TIME = 253_402_300_799_999
 const time = () => integer(undefined, { minimum: 0, maximum: LAST_TIME })
 const MOST_CHARGED = 1e15
 
-/** Counts, and how the provider charged: as the laptop has them. */
+/** The counts and price details of the provider, as the laptop has them. */
 const USAGE: Schema<Record<string, unknown>> = { type: "object", additionalProperties: true }
 
 const HEAD = object({
@@ -72,7 +72,6 @@ export const commitSchema = object({
 
 const CONSENT = object({ what: listOf(choice(SHAREABLE)) })
 
-/** What somebody agrees to share. */
 export function sharedIn(body: unknown): string[] {
   return shaped<{ what: string[] }>(CONSENT, body).what
 }
@@ -90,7 +89,7 @@ export function decisionIn(body: unknown): "approve" | "deny" {
 
 export function planOf(body: unknown): PlanRequest {
   const plan = shaped<PlanRequest>(PLAN, body)
-  if (plan.conversations.length > MAX_PLANNED) throw invalid(`A plan names ${MAX_PLANNED} conversations at the most.`)
+  if (plan.conversations.length > MAX_PLANNED) throw invalid(`A plan has at most ${MAX_PLANNED} conversations.`)
   for (const { source, id, digest, chunks } of plan.conversations) {
     checkName(source, id)
     checkHashes([digest, ...chunks])
@@ -105,7 +104,7 @@ export function commitOf(body: unknown): CommitRequest {
     throw invalid("usage has a number that nobody was charged.")
   checkName(head.source, head.id)
   checkHashes([commit.digest, ...commit.chunks])
-  // The title is text like any other; the rest are names that no person wrote.
+  // The title is text like any other; the other fields are names that no person wrote.
   refuseSecrets(secretsIn([head]))
   return commit
 }
@@ -116,24 +115,24 @@ export function checkName(source: string, id: string): void {
     throw invalid(`${JSON.stringify(`${source}:${id}`.slice(0, 100))} cannot name a conversation.`)
 }
 
-/** A laptop begins another chunk long before this many. */
+/** A laptop starts another chunk long before this. */
 const MOST_MESSAGES = 4_000
 
-/** A chunk's messages, once its hash, its shape and its text were looked at. That takes the processor: see checker.ts. */
+/** A chunk's messages, after its hash, shape and text were checked. That takes processor time: see checker.ts. */
 export function messagesIn(hash: string, data: Uint8Array): { messages: WireMessage[]; plainBytes: number } {
   const chunk = unpacked(data)
-  if (chunk.hash !== hash) throw invalid("The chunk is not what its name says.")
-  if (chunk.messages.length > MOST_MESSAGES) throw tooLarge(`A chunk has ${MOST_MESSAGES} messages at most.`)
+  if (chunk.hash !== hash) throw invalid("The chunk does not have this hash.")
+  if (chunk.messages.length > MOST_MESSAGES) throw tooLarge(`A chunk has at most ${MOST_MESSAGES} messages.`)
   const wrong = chunk.messages.findIndex((message) => !isMessage(message))
   if (wrong >= 0) throw invalid(`Line ${wrong + 1} of the chunk is not a message.`)
   refuseSecrets(secretsIn(chunk.messages))
   return chunk
 }
 
-/** What can be seen without unpacking a chunk. */
+/** The checks that do not need to unpack the chunk. */
 export function checkSent(hash: string, data: Uint8Array): void {
   checkHashes([hash])
-  if (data.length > MAX_CHUNK_BYTES) throw tooLarge(`A chunk has ${MAX_CHUNK_BYTES} bytes at most.`)
+  if (data.length > MAX_CHUNK_BYTES) throw tooLarge(`A chunk has at most ${MAX_CHUNK_BYTES} bytes.`)
 }
 
 function unpacked(data: Uint8Array): ReturnType<typeof unpackChunk> {
@@ -142,9 +141,9 @@ function unpacked(data: Uint8Array): ReturnType<typeof unpackChunk> {
   } catch (error) {
     if (isTooLarge(error))
       throw tooLarge(
-        `A chunk unpacks to ${MAX_CHUNK_PLAIN >> 20} MB at most, and to 50 times what was sent. A newer dex sends smaller ones.`,
+        `A chunk may unpack to at most ${MAX_CHUNK_PLAIN >> 20} MB, and to 50 times what was sent. A newer dex sends smaller ones.`,
       )
-    throw invalid("The chunk cannot be unpacked.") // how exactly it is damaged does not matter
+    throw invalid("The chunk cannot be unpacked.") // the kind of damage does not matter
   }
 }
 
@@ -172,7 +171,7 @@ function isMessage(message: unknown): boolean {
 }
 
 const HUNK_NUMBERS = ["old_start", "old_lines", "new_start", "new_lines"]
-/** Of lines in a file, and of messages in a conversation. */
+/** The highest number of a line in a file, and of a message in a conversation. */
 const HIGHEST = 1_000_000_000
 
 function areHunks(hunks: unknown): boolean {
@@ -185,13 +184,13 @@ function isWithin(value: unknown, most: number): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= most
 }
 
-/** Of all that is in it, however deep. JSON reads 1e400 as infinite. */
+/** Checks all numbers in a value, at any depth. JSON.parse reads 1e400 as Infinity. */
 function everyNumber(value: unknown, isRight: (number: number) => boolean): boolean {
   if (typeof value === "number") return isRight(value)
   return typeof value !== "object" || value === null || Object.values(value).every((one) => everyNumber(one, isRight))
 }
 
-/** The rules that find something in them, which are then changed. By the redaction's version that this hub has. */
+/** The rules that match something in `values`, which are changed by this. Uses this hub's version of the rules. */
 export function secretsIn(values: readonly object[]): string[] {
   const found = values.flatMap((value) => Object.keys(redactRecord(value as RawRecord).redactions))
   return [...new Set(found)]
@@ -200,7 +199,9 @@ export function secretsIn(values: readonly object[]): string[] {
 function refuseSecrets(rules: string[]): void {
   if (rules.length === 0) return
   const names = rules.join(", ")
-  throw new HubProblem(422, "secret", `It holds what looks like a secret (${names}), so it was not kept.`, { rules })
+  throw new HubProblem(422, "secret", `It contains what looks like a secret (${names}), so it was not stored.`, {
+    rules,
+  })
 }
 
 function checkHashes(hashes: string[]): void {

@@ -27,16 +27,16 @@ import { isMissing, type MergedShard, mergedIndex, ShardMissing } from "./merged
 import type { CallNode, NodeAddress } from "./node-call.ts"
 import { answerCall, remoteIndex, type ShardAnswer, type ShardQuestion } from "./remote.ts"
 
-/** What a team's history can be asked. They only read; the others are a laptop's. */
+/** The tools of a team's history. They only read; other tools work only on a laptop. */
 export const teamTools: readonly Tool<Dex>[] = [search, list, show, timeline, stats]
 
-/** Also what a laptop asks to make an answer of its own. Agents do not see these. */
+/** Includes the questions with which a laptop builds an answer of its own. Agents do not see these. */
 export const teamQuestions: readonly TeamQuestionKind[] = [
   ...teamTools,
   ...answerQuestions,
   linesQuestion as TeamQuestionKind,
 ]
-/** What comes from the shard: each is then read as the one who asked. */
+/** Tools that use the search index. What they find is then read with the viewer's rights. */
 const FROM_INDEX = ["search", "passages"]
 const FROM_SHARD = [...FROM_INDEX, "lines"]
 
@@ -45,21 +45,21 @@ export type TeamAnswer =
   | { output: unknown; drops: number }
   | { problem: { status: number; code: string; message: string } }
 
-/** Reading all of a team's history for one search would take minutes. */
+/** Without an index, a search would have to read all of a team's history, which takes minutes. */
 const BUILDING = {
   status: 503,
   code: "building",
   message: "The hub is building its search index. Ask again in a few minutes.",
 }
 
-/** A project's lines are in one shard: without its node there is no part of an answer. */
+/** All lines of a project are in one shard, so there is no partial answer without its node. */
 const NO_LINES_NOW = {
   status: 503,
   code: "node_missing",
   message: "The node of the hub that knows who wrote these lines does not answer. Ask again in a minute.",
 }
 
-/** Whoever reads "nothing was found" believes that somebody looked. */
+/** "Nothing was found" would suggest that the search took place. */
 const NOT_SEARCHED = {
   status: 503,
   code: "node_missing",
@@ -67,7 +67,7 @@ const NOT_SEARCHED = {
     "Nothing was searched: the node of the hub that has the search index does not answer. Ask again in a minute.",
 }
 
-/** Only to show that each wall holds alone: `scope` in place of what a member may read, and all of a shard. */
+/** Only for tests that each wall works alone: `scope` replaces what a member may read, `index` opens a complete shard. */
 export type AnswerWalls = { scope?: string; index?: "all" }
 type AnswerParts = {
   db: Database
@@ -75,28 +75,30 @@ type AnswerParts = {
   folder: string
   version: string
   walls?: AnswerWalls
-  /** How shards of other nodes are asked. Absent where all that is asked of is here. */
+  /** How shards of other nodes are called. Absent if this node only answers from its own. */
   others?: { self: string; call: CallNode }
 }
 
-/** How long the shards of a question have: each time that they are asked something, and together. */
+/** Time limits for each call to the shards, and for all calls of one question. */
 const CALL_MS = 3_000
 const QUESTION_MS = 10_000
 
-/** Answers one question after the other from this node's shards, each for one person. */
+/** Answers questions from the shards, each for one viewer. */
 export function createAnswers({ db, data, folder, version, walls = {}, others }: AnswerParts) {
   const readable = createReadable(db)
   const local = openLocalShards(data)
   const elsewhere = ({ node, url }: ShardToAsk): NodeAddress | undefined =>
     others && node !== null && node !== others.self ? { name: node, url } : undefined
-  /** The first wall: of the shards only what they may read. `project`: a part of the key that the question names. */
+  /** The first wall: an index of only what the viewer may read. `project` is the part of a key that the question names. */
   const indexFor = async (viewer: Viewer, project: string | undefined): Promise<SearchIndex | undefined> => {
     const { tenant } = viewer
     const time = { callMs: CALL_MS, until: Date.now() + QUESTION_MS }
     const mine = await readable(viewer)
     const named = project === undefined ? undefined : await shardsWithProject(db, tenant, project)
-    const asked = (await shardsOf(db, tenant)).filter(({ shard }) => mine.shards.has(shard) || walls.index === "all")
-    const indexes = asked.map(async (placed): Promise<MergedShard> => {
+    const placements = (await shardsOf(db, tenant)).filter(
+      ({ shard }) => mine.shards.has(shard) || walls.index === "all",
+    )
+    const indexes = placements.map(async (placed): Promise<MergedShard> => {
       const of = { tenant, shard: placed.shard }
       const scope = { of: viewer, version: mine.version, names: mine.shards.get(of.shard) ?? [] }
       const isNamed = named?.has(of.shard) ?? true
@@ -109,14 +111,13 @@ export function createAnswers({ db, data, folder, version, walls = {}, others }:
     if (shards.length > 0 && shards.every(({ index }) => index === undefined)) return undefined
     return shards.length === 1 && !shards[0]!.isFar ? shards[0]!.index : mergedIndex(shards, time)
   }
-  /** Which other node knows a project's lines. */
+  /** The other node that has a project's lines, if another node has them. */
   const linesElsewhere = async ({ tenant }: Viewer, project: string): Promise<NodeAddress | undefined> => {
     if (!others) return undefined
     const shard = await shardOfProject(db, tenant, project)
     const placed = (await shardsOf(db, tenant)).find((one) => one.shard === shard)
     return placed && elsewhere(placed)
   }
-  /** A project's lines are all in one shard. */
   const linesOf = async (viewer: Viewer, project: string) => {
     const shard = await shardOfProject(db, viewer.tenant, project)
     const known = shard === undefined ? undefined : local.lines({ tenant: viewer.tenant, shard })
@@ -130,7 +131,7 @@ export function createAnswers({ db, data, folder, version, walls = {}, others }:
     if ("wrong" in read) return { problem: { status: 400, code: "invalid", message: `${read.wrong}.` } }
     const names = read.ok as SearchNames
     const node = name === "lines" ? await linesElsewhere(viewer, names.project ?? "") : undefined
-    // The whole question goes there, and is answered there behind both walls.
+    // The other node answers the complete question behind both walls.
     if (node)
       try {
         return { output: await others!.call(node, "lines", { viewer, input }, QUESTION_MS), drops: 0 }
@@ -153,7 +154,7 @@ export function createAnswers({ db, data, folder, version, walls = {}, others }:
       }
     })
   }
-  /** What another node asks of a shard that is here, with what its first wall computed. */
+  /** Answers another node's call to a shard of this node, within the scope that the caller's first wall computed. */
   const answerShard = async (question: ShardQuestion): Promise<ShardAnswer> => {
     const { tenant, shard, scope } = question
     try {
@@ -174,14 +175,14 @@ export function createAnswers({ db, data, folder, version, walls = {}, others }:
 
 type SearchNames = { query?: string; project?: string }
 
-/** The flag goes before what the query says. */
+/** The flag takes precedence over the query text. */
 function projectNamed({ query = "", project }: SearchNames): string | undefined {
   return project ?? parseQuery(query).filters.project
 }
 
 /**
- * The second wall: what was found is read as the one who asked. A conversation that is there and that they may not read got
- * through the first one: it is dropped and counted, and should never happen.
+ * The second wall: what was found is read with the viewer's rights. If a conversation exists that they may not read, it got
+ * through the first wall. It is dropped and counted. This should never happen.
  */
 function watchSecondWall(
   db: Database,
@@ -212,8 +213,8 @@ function watchSecondWall(
 }
 
 /**
- * What the tools work with, where the history is a team's and whoever asks may see a part of it. It has no home of its own:
- * `folder` is empty, so that nothing of this machine is in an answer.
+ * The context in which the tools run on a team's history. It has no home of its own: `folder` is empty, so that nothing
+ * from this machine appears in an answer.
  */
 function teamDex(folder: string, version: string, history: HistoryReader, index: SearchIndex | undefined): Dex {
   const refuse = () => Promise.reject(new Error("A hub's history is changed by pushing to it only."))

@@ -3,7 +3,7 @@ import { join } from "node:path"
 
 export type ShardName = { tenant: number; shard: number }
 
-/** Where a shard is: one shard, one folder, so that nothing of one tenant can come up in another's. */
+/** Each shard has its own folder, so that one tenant's data can never appear in another's. */
 export function shardFolder(data: string, { tenant, shard }: ShardName): string {
   return join(data, shard === 0 ? `tenant-${tenant}` : `tenant-${tenant}-shard-${shard}`)
 }
@@ -12,7 +12,7 @@ export function shardFile(data: string, name: ShardName): string {
   return join(shardFolder(data, name), "index.db")
 }
 
-/** Another one where the file was removed and made again: whoever has it open reads what is gone. */
+/** Changes if the file was removed and created again: a process that still has it open reads a deleted file. */
 export function fileIdentity(path: string): string | undefined {
   const stats = statSync(path, { throwIfNoEntry: false })
   return stats && `${stats.ino} ${stats.birthtimeMs}`

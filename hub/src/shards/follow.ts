@@ -8,13 +8,13 @@ import { allShards, nodeSeen, type PlacedShard, type ShardNode, shardArrived } f
 import { type ShardName, shardFile, shardFolder } from "./files.ts"
 import { openShardLines, type ShardLines } from "./lines.ts"
 
-/** A shard that has much to read lets the others have their turn after this long. */
+/** A shard with much to read gives the others a turn after this long. */
 const TURN_MS = 2_000
-/** Of text that is read to be indexed together. With 64 conversations, however long they are, a hub was 70 to 90 MB larger. */
+/** Bytes of text that are read and indexed together. Batches of 64 conversations of any length made a hub 70 to 90 MB larger. */
 const MOST_BYTES = 2_000_000
-/** So often a node says that it runs. */
+/** How often a node reports that it runs. */
 const SEEN_MS = 5_000
-/** Whoever began to ask while a shard was here has its answer by then. */
+/** By then, everyone who asked while the shard was here has an answer. */
 const LEAVE_MS = 15_000
 
 export const ONLY_NODE: ShardNode = { name: "main" }
@@ -22,14 +22,14 @@ export const ONLY_NODE: ShardNode = { name: "main" }
 export type ShardLag = ShardName & { lag: number }
 
 export type Follower = {
-  /** Brings every shard of this node to where its tenant is, or a step nearer. True where nothing is left. */
+  /** Brings every shard of this node up to date, or a step closer. True if nothing is left to do. */
   step(): Promise<boolean>
-  /** By how many changes each shard was behind its tenant's feed after the last step. */
+  /** How many changes each shard was behind its tenant's feed after the last step. */
   lags(): ShardLag[]
   close(): void
 }
 
-/** The one writer of a node's shards. */
+/** The only writer of a node's shards. */
 export function createFollower(db: Database, data: string, node = ONLY_NODE): Follower {
   const shards = new Map<string, OpenShard>()
   let lags: ShardLag[] = []
@@ -40,7 +40,7 @@ export function createFollower(db: Database, data: string, node = ONLY_NODE): Fo
     await nodeSeen(db, node)
     seenAt = Date.now()
   }
-  /** Of another node by now: what is here of it goes. */
+  /** Closes a shard that now belongs to another node, and deletes its folder after a while. */
   const leave = (name: ShardName): void => {
     const key = keyOf(name)
     shards.get(key)?.close()
@@ -65,10 +65,10 @@ export function createFollower(db: Database, data: string, node = ONLY_NODE): Fo
     if (shard.seq === seq && shard.linesSeq === seq) return true
     const history = openShardHistory(db, name.tenant, name.shard)
     const { complete } = await shard.index.follow(history, { deadline: Date.now() + TURN_MS, mostBytes: MOST_BYTES })
-    // What was forgotten leaves no word behind.
+    // No word of a forgotten conversation stays in the index.
     if (complete && (await shard.index.isPurgeDue(history))) await shard.index.purge(history)
     if (complete) shard.seq = seq
-    // What can be searched comes first: lines are read when nothing else is left.
+    // Search comes first: lines are read when nothing else is left.
     if (complete && (await shard.lines.follow(history, Date.now() + TURN_MS))) shard.linesSeq = seq
     return complete && shard.linesSeq === seq
   }
@@ -101,7 +101,7 @@ export function createFollower(db: Database, data: string, node = ONLY_NODE): Fo
   }
 }
 
-/** Up to which change the words are followed, and the lines. */
+/** The last change in the index (`seq`) and in the lines (`linesSeq`). */
 type OpenShard = { index: SearchIndex; seq: number; lines: ShardLines; linesSeq: number; close(): void }
 
 function keyOf({ tenant, shard }: ShardName): string {

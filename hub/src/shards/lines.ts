@@ -5,8 +5,8 @@ import type { HistoryReader } from "../../../src/store/history/store.ts"
 import { type Knowledge, openKnowledge, readKnowledge } from "../../../src/store/knowledge/knowledge.ts"
 import type { LineWorker } from "../../../src/store/knowledge/lines.ts"
 
-// Who wrote which line, derived for a shard as on a laptop: a file beside its index, without a word of what was said but the
-// subjects of commits.
+// Who wrote which line, derived for a shard as on a laptop. The file next to its index contains no text of conversations
+// except the subjects of commits.
 
 const BUSY_MS = 5_000
 
@@ -15,7 +15,7 @@ export function linesFile(indexFile: string): string {
 }
 
 export type ShardLines = {
-  /** Reads what changed, until then. True where nothing is left. */
+  /** Reads what changed, until the deadline. True if nothing is left. */
   follow(history: HistoryReader, deadline: number): Promise<boolean>
   close(): void
 }
@@ -26,7 +26,7 @@ export function openShardLines(indexFile: string): ShardLines {
   return {
     follow: async (history, deadline) => {
       const { complete } = await learn(history, knowledge, { only: "lines", deadline })
-      // What was forgotten leaves no byte behind.
+      // No byte of a forgotten conversation stays in the file.
       if (complete && knowledge.projects.isPurgeDue()) knowledge.projects.purgeKnowledge(path)
       return complete && !knowledge.projects.isPurgeDue()
     },
@@ -34,14 +34,14 @@ export function openShardLines(indexFile: string): ShardLines {
   }
 }
 
-/** Undefined where nothing was derived yet. */
+/** Undefined if nothing was derived yet. */
 export function readShardLines(indexFile: string): Knowledge | undefined {
   return readKnowledge(linesFile(indexFile), BUSY_MS)
 }
 
 const NO_LINES: LineRows = { lineWorkers: () => [], lineFiles: () => [], editsOfFiles: () => [], ranCommits: () => [] }
 
-/** The first wall: of a shard's lines those of conversations that somebody may read, as the feed names them; all, where that is not said. */
+/** The first wall: a shard's lines from the conversations in `names` (as the feed calls them), or from all without `names`. */
 export function linesWithin(knowledge: Knowledge | undefined, names: ReadonlySet<string> | undefined): LineRows {
   if (!knowledge) return NO_LINES
   const { lines } = knowledge
@@ -57,7 +57,7 @@ export function linesWithin(knowledge: Knowledge | undefined, names: ReadonlySet
   const isAllowed = ({ conversation }: { conversation: number }) => allowed.has(conversation)
   return {
     lineWorkers: workersIn,
-    // Numbers for paths: what is told of a file is its edits.
+    // These are only numbers for paths. A file's edits are filtered below.
     lineFiles: (project) => {
       workersIn(project)
       return lines.lineFiles(project)

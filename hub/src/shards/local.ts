@@ -7,8 +7,8 @@ import { fileIdentity, type ShardName, shardFile } from "./files.ts"
 import { linesFile, readShardLines } from "./lines.ts"
 
 /**
- * What somebody may read of a shard. `version` changes with it, as whoever computed it counts (`by`, where that is another
- * node). Without names it can be answered only where they are known from before.
+ * The part of a shard that a member may read. `version` changes with it, counted by the node that computed it (`by`, if that is
+ * another node). Without names, it works only if they are still cached.
  */
 export type ShardScope = {
   of: { member: number }
@@ -17,19 +17,19 @@ export type ShardScope = {
   names?: ReadonlySet<string> | readonly string[]
 }
 
-/** Conversations in the scopes that are remembered, of all members and shards together. */
+/** Conversations in all cached scopes of all members and shards. */
 const MOST_SCOPED = 2_000_000
 
-type KeptScope = { version: number; index: SearchIndex; followed: string | undefined; scope: IndexScope }
+type CachedScope = { version: number; index: SearchIndex; followed: string | undefined; scope: IndexScope }
 
-/** So often is looked whether a file is gone: as long as somebody has it open, its place on the disk is not free. */
+/** How often to check whether a file was deleted. Its disk space is not freed while it is open. */
 const SWEEP_MS = 10_000
 
-/** This node's shards, to be asked. */
+/** This node's shards, opened for reading. */
 export function openLocalShards(data: string) {
   const indexes = openedFiles<SearchIndex>()
   const derived = openedFiles<Knowledge>()
-  const scopes = createRecent<KeptScope>(MOST_SCOPED, ({ scope }) => scope.ids.length + scope.others.length + 1)
+  const scopes = createRecent<CachedScope>(MOST_SCOPED, ({ scope }) => scope.ids.length + scope.others.length + 1)
   const indexOf = (name: ShardName): SearchIndex | undefined => {
     const path = shardFile(data, name)
     return indexes.at(path, () => {
@@ -42,7 +42,7 @@ export function openLocalShards(data: string) {
     derived.closeGone()
   }, SWEEP_MS).unref()
   return {
-    /** Undefined while there is none. Without a scope, all of it. */
+    /** Undefined if there is no index yet; "scope" if the names are needed. Without a scope, returns the complete index. */
     open: async (name: ShardName, wanted: ShardScope | undefined): Promise<SearchIndex | "scope" | undefined> => {
       const index = indexOf(name)
       if (!index || !wanted) return index
@@ -56,7 +56,7 @@ export function openLocalShards(data: string) {
       scopes.set(key, { version: wanted.version, index, followed, scope })
       return scopedIndex(index, scope)
     },
-    /** Who wrote which line. Undefined while nothing was derived. */
+    /** Who wrote which line. Undefined if nothing was derived yet. */
     lines: (name: ShardName): Knowledge | undefined => {
       const path = shardFile(data, name)
       return derived.at(linesFile(path), () => readShardLines(path))
@@ -69,7 +69,7 @@ export function openLocalShards(data: string) {
   }
 }
 
-/** Each is opened once, and again where another file is in its place. */
+/** Opens each file once, and again if another file has replaced it. */
 function openedFiles<T extends { close(): void }>() {
   const files = new Map<string, { identity: string | undefined; opened: T; isGone?: boolean }>()
   return {
@@ -83,7 +83,7 @@ function openedFiles<T extends { close(): void }>() {
       if (opened) files.set(path, { identity, opened })
       return opened
     },
-    /** Those that were gone the last time too: one that is replaced is gone for a moment. */
+    /** Closes files that were also missing the last time: a file that is being replaced is missing for a moment. */
     closeGone: () => {
       for (const [path, file] of files) {
         const wasGone = file.isGone === true

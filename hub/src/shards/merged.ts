@@ -10,38 +10,37 @@ import {
 } from "../../../src/store/index/query.ts"
 import type { SearchIndex } from "../../../src/store/index/search-index.ts"
 import type { WrittenWord } from "../../../src/store/index/vocabulary.ts"
-import { askedOnly } from "./asked-only.ts"
+import { notOffered } from "./not-offered.ts"
 
-/** A shard that cannot be asked now: its node does not answer, or has none of it yet. */
+/** A shard that is not available now: its node does not answer, or has not built it yet. */
 export class ShardMissing extends Error {}
 
 export type MergedShard = {
-  /** Undefined where there is none yet. */
+  /** Undefined if it is not built yet. */
   index: SearchIndex | undefined
-  /** It may have something of the projects that the question names. */
+  /** It may contain something of the projects that the question names. */
   isNamed: boolean
-  /** Another node has it. */
   isFar?: boolean
 }
 
-/** For each call, so that one that is silent does not take the time of the others; and for all of a question (`until`, in milliseconds). */
+/** One call has a limit, so that a silent shard does not use up the time of the others. `until` is the end for all, in ms. */
 export type ShardsTime = { callMs: number; until: number }
 
 /**
- * A tenant's shards as one index, for one question. Scores are compared as they are: each shard knows by itself how rare a
- * word is. What does not answer in time is left out from then on, and `shards` says so.
+ * A tenant's shards as one index, for one question. Scores are compared as they are, although each shard computes on its own
+ * how rare a word is. A shard that does not answer in time is left out from then on, and `shards` reports that.
  */
 export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime): SearchIndex {
-  const asked = new Set<number>()
+  const queried = new Set<number>()
   const missing = new Set<number>()
   const sized = new Map<number, number>()
   const named = new Set(shards.keys().filter((k) => shards[k]!.isNamed))
   const isFar = (k: number) => shards[k]!.isFar === true
-  /** Each of these that answers. Who is far away is asked first: what is here is read while they answer. */
+  /** The answers of those shards that answer. Other nodes are called first, so that local shards are read while they answer. */
   const each = async <T>(among: Iterable<number>, ask: (index: SearchIndex, k: number) => Promise<T>) => {
     const end = Math.min(until, Date.now() + callMs)
     const askOne = async (k: number) => {
-      asked.add(k)
+      queried.add(k)
       if (missing.has(k)) return []
       try {
         const { index } = shards[k]!
@@ -56,7 +55,7 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
     const all = [...among]
     const far = all.filter(isFar)
     const near = all.filter((k) => !isFar(k))
-    // Reading a file lets nothing else happen: what goes to other nodes is on its way first.
+    // Reading a file blocks this thread, so calls to other nodes are sent first.
     const afterFar = async (k: number) => {
       if (far.length > 0) await new Promise(setImmediate)
       return askOne(k)
@@ -64,23 +63,23 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
     const answers = await Promise.all([...far.map(askOne), ...near.map(afterFar)])
     return answers.flat().sort((a, b) => a.k - b.k)
   }
-  /** What names projects is asked of the shards that have them. */
+  /** A question that names projects goes only to the shards that have them. */
   const eachFor = <T>(
     { projects }: Pick<IndexFilter, "projects">,
     ask: (index: SearchIndex, k: number) => Promise<T>,
   ) => each(projects ? named : shards.keys(), ask)
-  /** Of the newest messages of all, each shard has as many as it is large. */
+  /** Splits `newest` among the shards in proportion to their sizes. */
   const newestOf = ({ newest }: IndexFilter, k: number): { newest?: number } => {
     if (newest === undefined) return {}
     const all = [...sized.values()].reduce((sum, messages) => sum + messages, 0)
     return { newest: Math.max(1, Math.ceil((newest * (sized.get(k) ?? 0)) / Math.max(1, all))) }
   }
   return {
-    ...askedOnly,
-    // Another node knows by itself what it leaves out.
+    ...notOffered,
+    // Another node decides what it leaves out.
     ...(shards.some(({ index, isFar }) => isFar || index?.leavesOut) && { leavesOut: true as const }),
     isUnanswered: () => named.size > 0 && [...named].every((k) => missing.has(k)),
-    shards: () => ({ searched: asked.size - missing.size, of: asked.size }),
+    shards: () => ({ searched: queried.size - missing.size, of: queried.size }),
     find: async (query) => {
       const found = await eachFor(query, (index, k) => index.find({ ...query, ...newestOf(query, k) }))
       const hits = found.flatMap(({ k, answer }) =>
@@ -163,7 +162,7 @@ async function inTime<T>(end: number, ask: () => Promise<T>): Promise<T> {
   }
 }
 
-// A document's number is its shard's own: with the shard's place in it, it is one of all.
+// A document's number is unique only in its shard. Combined with the shard's position, it is unique in all of them.
 
 function merged(doc: DocId, k: number, of: number): DocId {
   return docId(rowOf(doc) * of + k)
@@ -177,7 +176,7 @@ function ownDoc(doc: DocId, of: number): DocId {
   return docId(Math.floor(rowOf(doc) / of))
 }
 
-/** As one index orders them. */
+/** The order of a single index. */
 function byScore(a: IndexHit, b: IndexHit): number {
   return b.score - a.score || (b.at ?? 0) - (a.at ?? 0) || compare(a.ref.id, b.ref.id) || a.number - b.number
 }
@@ -194,13 +193,12 @@ function added(counts: Count[]): Count {
   }
 }
 
-/** The first of each, then the second of each. */
 function inTurn<T>(lists: T[][]): T[] {
   const longest = Math.max(0, ...lists.map((list) => list.length))
   return Array.from({ length: longest }, (_, i) => lists.flatMap((list) => list.slice(i, i + 1))).flat()
 }
 
-/** The commonest first. */
+/** Adds up the counts of equal words, most frequent first. */
 function together(answers: { answer: WrittenWord[] }[]): WrittenWord[] {
   const spreads = new Map<string, number>()
   for (const { word, spread } of answers.flatMap(({ answer }) => answer))
@@ -209,7 +207,7 @@ function together(answers: { answer: WrittenWord[] }[]): WrittenWord[] {
   return words.sort((a, b) => b.spread - a.spread || compare(a.word, b.word))
 }
 
-/** Tokens of one tenant's feed: a history and a number. */
+/** The tokens are from one tenant's feed. Each contains a history and a number. */
 function oldest(tokens: (string | undefined)[]): string | undefined {
   if (tokens.includes(undefined)) return undefined
   const seqOf = (token: string) => Number(token.split("@")[1])

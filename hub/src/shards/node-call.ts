@@ -3,20 +3,20 @@ import { isNetError, send } from "../../../src/net/client.ts"
 import { sealedName } from "../store/keys.ts"
 import { ShardMissing } from "./merged.ts"
 
-// How one node asks another: who has the master key is a node, and nobody else is. What is signed is the time, who is asked,
-// and what.
+// How one node calls another. Only nodes have the master key. The signature covers the time, the called node, the route and
+// the body.
 
 export type NodeRoute = "index" | "lines"
 export type NodeAddress = { name: string; url: string | null }
 
-/** Clocks of two nodes may differ by this much. */
+/** The clocks of two nodes may differ by this much. */
 const CLOCK_MS = 60_000
-/** A node that did not answer in time is not asked for this long, so that not every question waits for it. */
+/** A node that timed out is not called for this long, so that not every question waits for it. */
 const SILENT_MS = 3_000
 const MOST_BYTES = 64 << 20
 const HEADERS = { time: "x-dex-hub-time", hash: "x-dex-hub-hash", sign: "x-dex-hub-sign" }
 
-/** Asks a node. Rejects with ShardMissing where it does not answer, or refuses. */
+/** Calls a node. Rejects with ShardMissing if it does not answer, or refuses. */
 export type CallNode = (node: NodeAddress, route: NodeRoute, question: object, ms: number) => Promise<unknown>
 
 export function nodeCaller(masterKey: Buffer): CallNode {
@@ -45,14 +45,14 @@ export function nodeCaller(masterKey: Buffer): CallNode {
   }
 }
 
-/** Whether a node asks this one, and now. The body is to have this hash; it is not looked at before. */
+/** Whether another node sent this request just now. The caller must check that the body has the returned hash. */
 export function isFromNode(
   masterKey: Buffer,
-  asked: { route: NodeRoute; to: string; header(name: string): string | undefined },
+  request: { route: NodeRoute; to: string; header(name: string): string | undefined },
 ): { hash: string } | undefined {
-  const [time = "", hash = "", sign = ""] = [HEADERS.time, HEADERS.hash, HEADERS.sign].map(asked.header)
+  const [time = "", hash = "", sign = ""] = [HEADERS.time, HEADERS.hash, HEADERS.sign].map(request.header)
   if (!/^\d{1,15}$/.test(time) || !/^[0-9a-f]{64}$/.test(sign)) return undefined
-  const right = signed(masterKey, { time, hash, route: asked.route, to: asked.to })
+  const right = signed(masterKey, { time, hash, route: request.route, to: request.to })
   const isRight = timingSafeEqual(right, Buffer.from(sign, "hex"))
   return isRight && Math.abs(Date.now() - Number(time)) <= CLOCK_MS ? { hash } : undefined
 }

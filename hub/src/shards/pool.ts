@@ -8,25 +8,25 @@ import type { AnyQuestion, ThreadAnswer, ThreadData, ThreadEvent, ThreadOrder, T
 
 export type Shards = {
   ask(question: TeamQuestion): Promise<unknown>
-  /** Questions that wait or are being answered, what the second wall dropped since the start, and how far behind shards are. */
+  /** Questions that wait or are being answered, documents that the second wall dropped since the start, and each shard's lag. */
   state(): { waiting: number; drops: number; lags: ShardLag[] }
   close(): Promise<void>
 }
 
-/** What other nodes ask of this one. */
-export type AskedShards = {
+/** This node's answers to other nodes. */
+export type NodeShards = {
   askShard(question: ShardQuestion): Promise<ShardAnswer>
   askLines(question: Omit<TeamQuestion, "tool">): Promise<unknown>
 }
 
 export type ShardsOptions = Omit<ThreadData, "work"> & {
   threads?: number
-  /** More than this many waiting are told to come back, rather than to wait. */
+  /** If more questions than this wait, further ones are refused and must be repeated. */
   longestQueue?: number
   log(event: Record<string, unknown>): void
 }
 
-/** Node gives each thread up to 48 MB for what lives for a moment, and a small hub has four threads. */
+/** Node reserves up to 48 MB for short-lived objects in each thread, and a small hub has four threads. */
 const YOUNG_MB = 8
 
 type ShardThread = Subprocess<ThreadOrder, ThreadAnswer | undefined, ThreadEvent>
@@ -35,8 +35,8 @@ type Waiting = { question: AnyQuestion; resolve(output: unknown): void; reject(e
 
 type Lane = { queue: Waiting[]; idle: ((one: Waiting) => void)[]; answering: number }
 
-/** Threads that answer and one that writes; one that dies is started again. A node that others reach has as many again for them. */
-export function openShards({ threads = 2, longestQueue = 64, log, ...data }: ShardsOptions): Shards & AskedShards {
+/** Starts threads that answer, more for other nodes if they can reach this one, and one that writes. Restarts dead threads. */
+export function openShards({ threads = 2, longestQueue = 64, log, ...data }: ShardsOptions): Shards & NodeShards {
   const lanes: Record<"answer" | "asked", Lane> = {
     answer: { queue: [], idle: [], answering: 0 },
     asked: { queue: [], idle: [], answering: 0 },
@@ -90,7 +90,7 @@ export function openShards({ threads = 2, longestQueue = 64, log, ...data }: Sha
       if ("lags" in event) lags = event.lags
       else failed(event.failed)
     }
-    thread.ask("follow", { onEvent }).catch(() => {}) // it is started again
+    thread.ask("follow", { onEvent }).catch(() => {}) // the thread is restarted
   }
   const works: ThreadWork[] = ["follow"]
   for (let i = 0; i < threads; i++) works.push("answer", ...(data.node.url === undefined ? [] : ["asked" as const]))
@@ -103,11 +103,11 @@ export function openShards({ threads = 2, longestQueue = 64, log, ...data }: Sha
       next(lane)
     })
   }
-  const { answer, asked } = lanes
+  const { answer, asked: forNodes } = lanes
   return {
     ask: (question) => askIn(answer, { team: question }),
-    askShard: (question) => askIn(asked, { shard: question }) as Promise<ShardAnswer>,
-    askLines: (question) => askIn(asked, { team: { ...question, tool: "lines" } }),
+    askShard: (question) => askIn(forNodes, { shard: question }) as Promise<ShardAnswer>,
+    askLines: (question) => askIn(forNodes, { team: { ...question, tool: "lines" } }),
     state: () => ({ waiting: answer.queue.length + answer.answering, drops, lags }),
     close: async () => {
       isClosing = true
@@ -120,7 +120,7 @@ function problemOf({ problem }: Extract<TeamAnswer, { problem: object }>): HubPr
   return new HubProblem(problem.status, problem.code, problem.message)
 }
 
-/** Where it was thrown, without its message, which may quote what somebody wrote. */
+/** Where an error was thrown, without its message, which may quote what somebody wrote. */
 export function placeOf(stack: string): string {
   const lines = stack.split("\n").filter((line) => /^\s+at /.test(line))
   return lines

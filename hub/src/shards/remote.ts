@@ -1,21 +1,21 @@
 import { randomUUID } from "node:crypto"
 import type { DocId } from "../../../src/store/index/doc-id.ts"
 import type { SearchIndex } from "../../../src/store/index/search-index.ts"
-import { askedOnly } from "./asked-only.ts"
 import type { ShardName } from "./files.ts"
 import type { ShardScope } from "./local.ts"
 import { ShardMissing } from "./merged.ts"
 import type { CallNode, NodeAddress } from "./node-call.ts"
+import { notOffered } from "./not-offered.ts"
 
-// A shard of another node as an index: each of its questions is one request there.
+// A shard of another node as an index. Each call is one request to that node.
 
-const ASKED = [
+const REMOTE_METHODS = [
   ...["find", "newest", "holding", "unspoken", "count", "countConversations", "sizes", "words", "wordsOfLength"],
   "followed",
 ] as const
-type AskedMethod = (typeof ASKED)[number]
+type RemoteMethod = (typeof REMOTE_METHODS)[number]
 
-/** `scope`: what the first wall computed. Its names are sent where the other node does not know this version of it. */
+/** `scope` is the result of the first wall. Its names are sent only if the other node does not have this version of it. */
 export type ShardQuestion = ShardName & {
   method: string
   args: unknown[]
@@ -23,7 +23,7 @@ export type ShardQuestion = ShardName & {
 }
 export type ShardAnswer = { answer: unknown } | { missing: "shard" | "scope" }
 
-/** Tells the versions of this thread from those of others. */
+/** Distinguishes the versions of this thread from those of others. */
 const BY = randomUUID()
 
 export function remoteIndex(
@@ -32,21 +32,20 @@ export function remoteIndex(
   { of, scope, ms }: { of: ShardName; scope: ShardScope; ms: number },
 ): SearchIndex {
   const known = { by: BY, member: scope.of.member, version: scope.version }
-  const ask = async (method: AskedMethod, args: unknown[]): Promise<unknown> => {
+  const ask = async (method: RemoteMethod, args: unknown[]): Promise<unknown> => {
     const send = (sent: ShardQuestion["scope"]) =>
       call(node, "index", { ...of, method, args, scope: sent } satisfies ShardQuestion, ms) as Promise<ShardAnswer>
-    let said = await send(known)
-    if ("missing" in said && said.missing === "scope") said = await send({ ...known, names: [...scope.names!] })
-    if ("missing" in said) throw new ShardMissing()
-    return said.answer
+    let reply = await send(known)
+    if ("missing" in reply && reply.missing === "scope") reply = await send({ ...known, names: [...scope.names!] })
+    if ("missing" in reply) throw new ShardMissing()
+    return reply.answer
   }
-  const asked = Object.fromEntries(ASKED.map((method) => [method, (...args: unknown[]) => ask(method, args)])) as Pick<
-    SearchIndex,
-    "find" | "newest" | "count" | "countConversations" | "sizes" | "words" | "wordsOfLength"
-  >
+  const methods = Object.fromEntries(
+    REMOTE_METHODS.map((method) => [method, (...args: unknown[]) => ask(method, args)]),
+  ) as Pick<SearchIndex, "find" | "newest" | "count" | "countConversations" | "sizes" | "words" | "wordsOfLength">
   return {
-    ...askedOnly,
-    ...asked,
+    ...notOffered,
+    ...methods,
     holding: async (...args) => new Set((await ask("holding", args)) as DocId[]),
     unspoken: async (...args) => new Set((await ask("unspoken", args)) as number[]),
     followed: async () => ((await ask("followed", [])) as string | null) ?? undefined,
@@ -54,12 +53,12 @@ export function remoteIndex(
   }
 }
 
-/** The other end: `index` has the scope already. */
+/** Answers a call of another node. `index` is already limited to the scope. */
 export async function answerCall(index: SearchIndex, { method, args }: ShardQuestion): Promise<unknown> {
-  if (!(ASKED as readonly string[]).includes(method))
-    throw new Error("A node asked something that this one does not know.")
+  if (!(REMOTE_METHODS as readonly string[]).includes(method))
+    throw new Error("Another node called a method that this one does not know.")
   // JSON has no undefined.
   const given = args.map((arg) => arg ?? undefined)
-  const answer = await (index[method as AskedMethod] as (...of: unknown[]) => Promise<unknown>)(...given)
+  const answer = await (index[method as RemoteMethod] as (...of: unknown[]) => Promise<unknown>)(...given)
   return answer instanceof Set ? [...answer] : (answer ?? null)
 }

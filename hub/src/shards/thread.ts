@@ -8,9 +8,9 @@ import { createFollower, type ShardLag } from "./follow.ts"
 import { nodeCaller } from "./node-call.ts"
 import type { ShardQuestion } from "./remote.ts"
 
-// What takes the processor runs here, away from the thread that answers requests: searching, or writing the shards.
+// Work that needs the processor runs here, away from the thread that answers requests: searching, or writing the shards.
 
-/** `asked`: by other nodes. It asks nobody else, so that two nodes never wait for each other. */
+/** `asked` answers other nodes. It calls no other node, so that two nodes never wait for each other. */
 export type ThreadWork = "answer" | "asked" | "follow"
 export type ThreadData = DatabaseOptions & {
   work: ThreadWork
@@ -20,17 +20,17 @@ export type ThreadData = DatabaseOptions & {
   node: ShardNode
 }
 export type AnyQuestion = { team: TeamQuestion } | { shard: ShardQuestion }
-/** `follow` is one order that is never done. `failed` is where an error was thrown. */
+/** `follow` is one order that never ends. `failed` is where an error was thrown. */
 export type ThreadOrder = AnyQuestion | "follow"
 export type ThreadAnswer = TeamAnswer | { failed: string }
 export type ThreadEvent = { failed: string } | { lags: ShardLag[] }
 
-/** A push is found within this time, and reading it. */
+/** A push can be found after this time plus the time to read it. */
 const LOOK_MS = 300
 const AFTER_FAILURE_MS = 2_000
 
 const { work, data, folder, version, node, ...options } = workerData as ThreadData
-// What crosses to a thread loses its class.
+// Objects lose their class when they are passed to a thread.
 const masterKey = Buffer.from(options.masterKey)
 const db = openDatabase({ ...options, masterKey })
 

@@ -3,18 +3,18 @@ import type { Keyring } from "./keyring.ts"
 import { asOwner } from "./owner.ts"
 import { ABOUT, type SealedHead, unsealJson } from "./sealed.ts"
 
-// A plan gives a conversation a row and a key before anything of it is there, and chunks arrive before a commit names them. Where
-// no commit follows, they are left behind.
+// A plan gives a conversation a row and a key before its content arrives, and chunks arrive before a commit names them. If no
+// commit follows, they have to be removed.
 
 const DAYS = 7
-/** So many in one transaction, so that pushes wait for a moment only. */
+/** The size of a transaction, so that pushes wait only for a moment. */
 const AT_ONCE = 100
 
-/** Nobody plans to send something of it. */
+/** Nobody is about to send something of it. */
 const AT_REST = "coalesce(planned_at, received_at) < $1::timestamptz - make_interval(days => $2)"
 const FOUND = `select id from hub.conversation where rev = 0 and ${AT_REST} for update skip locked`
 
-/** Removes what was planned a week ago and never committed. Who comes back is told to plan again. Says how many there were. */
+/** Removes what was planned a week ago and never committed. A client that returns must plan again. Returns the number. */
 export async function removeAbandoned(owner: string, now = new Date()): Promise<number> {
   return asOwner(owner, async (query) => {
     const ids = (await query<{ id: number }>(FOUND, [now, DAYS])).map(({ id }) => id)
@@ -25,7 +25,7 @@ export async function removeAbandoned(owner: string, now = new Date()): Promise<
   })
 }
 
-/** A commit removes what it does not name: only what came after the last one can be left. */
+/** A commit removes chunks that it does not name, so only chunks after the last commit can be left over. */
 const WITH_LATER_CHUNKS = `select c.tenant, c.id, c.head, k.wrapped, t.slug, t.wrapped_key from hub.conversation c
   join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id join hub.tenant t on t.id = c.tenant
   where c.rev > 0 and ${AT_REST} and c.id > $3 and exists (select from hub.chunk later
@@ -37,7 +37,7 @@ const REMOVE_UNNAMED = `delete from hub.chunk where tenant = $1 and conversation
 
 type Candidate = { tenant: number; id: number; head: Buffer; wrapped: Buffer; slug: string; wrapped_key: Buffer }
 
-/** Removes chunks that no revision names, a week after they came. Says how many there were. */
+/** Removes chunks that no revision names, a week after they arrived. Returns how many there were. */
 export async function removeUnnamedChunks(owner: string, keys: Keyring, now = new Date()): Promise<number> {
   let removed = 0
   for (let after: number | undefined = 0; after !== undefined; )
@@ -49,7 +49,7 @@ export async function removeUnnamedChunks(owner: string, keys: Keyring, now = ne
   return removed
 }
 
-/** Its row is locked, so that no commit is under way. */
+/** The caller has locked the row, so no commit is in progress. */
 async function removeFrom(query: Query, keys: Keyring, one: Candidate, now: Date): Promise<number> {
   const key = keys.tenantKey(one).conversationKey(one.wrapped)
   const { chunks } = unsealJson<SealedHead>(key, one.head, `${ABOUT.head} ${one.id}`)

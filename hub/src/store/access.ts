@@ -5,23 +5,22 @@ import type { Database, Query, Viewer } from "./connection.ts"
 import { HubProblem } from "./problem.ts"
 import { DECIDED_SCOPE, OWNED_SCOPE, REQUEST_SCOPE } from "./scope.ts"
 
-// Who is let into a project: its owners decide, and admins do. Somebody who decides nothing about a project gets the same
-// answer as if it were not there.
+// Access to projects. A project's owners decide, and so do admins. Everybody else gets the same answer as if the project did
+// not exist.
 
 export const LEVELS = ["read", "write", "own", "none"] as const
 export type Level = (typeof LEVELS)[number]
 
 export type Decided = { member: string; project: string; level?: Level }
 
-/** `isAdmin`: also what they do not own, if their role allows it. */
+/** `isAdmin` also covers projects that they do not own, if their role allows it. */
 export type Decider = { viewer: Viewer; isAdmin: boolean }
 
-/** A list is for people to read. */
 const MOST_LISTED = 200
-/** Of one member, in 30 days, that were not approved. */
+/** Requests of one member in 30 days that were not approved. */
 const MOST_REQUESTS = 20
 
-/** What waits for the viewer's decision, oldest first. */
+/** The requests that the viewer can decide, oldest first. */
 export async function requestsFor(
   db: Database,
   viewer: Viewer,
@@ -41,7 +40,7 @@ export async function membersOf(db: Database, { viewer, isAdmin }: Decider, key:
   })
 }
 
-/** Gives a member this level, in place of what a person gave before. */
+/** Sets the level that people gave this member. */
 export async function grantAccess(
   db: Database,
   { viewer, isAdmin }: Decider,
@@ -69,10 +68,10 @@ export async function decideRequest(
 ): Promise<Decided> {
   return db.as(viewer, async (query) => {
     const project = await lockedProject(query, viewer, key, isAdmin)
-    const [asked] = await query<{ id: number }>(ASKED, [viewer.tenant, project.id, name])
-    if (!asked)
+    const [requester] = await query<{ id: number }>(REQUESTER, [viewer.tenant, project.id, name])
+    if (!requester)
       throw new HubProblem(404, "not_found", `${name} has no request for ${key}. \`dex hub requests\` lists them.`)
-    const about = asked.id
+    const about = requester.id
     if (decision === "deny") {
       await query(DENY, [viewer.tenant, project.id, about])
       await recordAudit(query, viewer, { action: "deny", target: key, about })
@@ -85,8 +84,8 @@ export async function decideRequest(
 }
 
 /**
- * Lets the viewer in if a rule of their tenant does, and else asks the project's owners. Says why they are not let in: the
- * same, whatever is known of the project.
+ * Grants the project if a rule of the tenant does, otherwise sends its owners a request. Returns the refusal, which is the same
+ * whether or not the project exists.
  */
 export async function joinOrAsk(
   query: Query,
@@ -99,12 +98,12 @@ export async function joinOrAsk(
     await recordAudit(query, viewer, { action: "grant", target: project.key, about: viewer.member, detail })
     return undefined
   }
-  const [asked] = await query<{ state: string }>("select hub.request_access($1, $2) as state", [
+  const [request] = await query<{ state: string }>("select hub.request_access($1, $2) as state", [
     project.id,
     MOST_REQUESTS,
   ])
-  if (asked!.state === "asked") await recordAudit(query, viewer, { action: "request", target: project.key })
-  if (asked!.state === "too_many")
+  if (request!.state === "asked") await recordAudit(query, viewer, { action: "request", target: project.key })
+  if (request!.state === "too_many")
     return new HubProblem(
       403,
       "too_many_requests",
@@ -117,7 +116,7 @@ export async function joinOrAsk(
   )
 }
 
-/** The level that a person gave. What groups give stays. */
+/** Sets the level that people gave. Levels from groups stay. */
 export async function setLevel(
   query: Query,
   { tenant, project, member, level }: { tenant: number; project: number; member: number; level: Level },
@@ -136,7 +135,7 @@ export async function setLevel(
 
 type OneProject = { id: number; key: string; is_owner: boolean }
 
-/** Throws a HubProblem (404) that is the same for a project that is not there and for one that others decide about. */
+/** Throws the same HubProblem (404) if the project does not exist and if others decide about it. */
 async function decidedProject(query: Query, key: string, isAdmin: boolean): Promise<OneProject> {
   const [row] = await query<{ id: number; is_owner: boolean }>(DECIDED, [key, isAdmin])
   if (row) return { ...row, key }
@@ -149,7 +148,7 @@ async function decidedProject(query: Query, key: string, isAdmin: boolean): Prom
   throw new HubProblem(404, "not_found", `There is no project ${key} that you own.${hint}`)
 }
 
-/** Two that decide about one project take turns, and what the first decided counts for the second. */
+/** Locks the project, so that of two concurrent decisions the second sees the result of the first. */
 async function lockedProject(query: Query, viewer: Viewer, key: string, isAdmin: boolean): Promise<OneProject> {
   const { id } = await decidedProject(query, key, isAdmin)
   await query("select pg_advisory_xact_lock($1, $2)", [viewer.tenant, id])
@@ -208,7 +207,7 @@ const MEMBERS = `select m.name, g.level, g.group_level from hub.project_grant g
   where g.tenant = $1 and g.project = $2 and m.disabled_at is null order by m.name`
 const MEMBER_TO_GRANT = `select id from hub.member where tenant = $1 and name = $2 and disabled_at is null
   and role in ('member', 'admin')`
-const ASKED = `select m.id from hub.access_request r join hub.member m on ${OF_MEMBER}
+const REQUESTER = `select m.id from hub.access_request r join hub.member m on ${OF_MEMBER}
   where r.tenant = $1 and r.project = $2 and m.name = $3 and ${WAITING}`
 const DENY = "update hub.access_request set denied_at = now() where tenant = $1 and project = $2 and member = $3"
 const ANSWERED = "delete from hub.access_request where tenant = $1 and project = $2 and member = $3"

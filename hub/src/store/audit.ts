@@ -1,7 +1,7 @@
 import type { Database, Query, Viewer } from "./connection.ts"
 import { AUDIT_SCOPE } from "./scope.ts"
 
-// Who did what, for auditors: never what was asked or said. Lines are added and never changed.
+// Who did what, for auditors, without questions or message text. Lines are only added, never changed.
 
 export type AuditAction =
   | "read"
@@ -31,10 +31,10 @@ export type AuditAction =
   | "quota"
   | "keep"
 
-/** `about` is the member whom it was done to. */
+/** `about` is the member who was affected. */
 export type AuditEntry = { action: AuditAction; target?: string; about?: number; detail?: object }
 
-/** In the transaction that does it. `member` is left out where the operator or the hub itself does. */
+/** Runs in the transaction of the action. There is no `member` if the operator or the hub itself acts. */
 export async function recordAudit(
   query: Query,
   { tenant, member }: { tenant: number; member?: number },
@@ -43,10 +43,10 @@ export async function recordAudit(
   await query(RECORD, [tenant, member ?? null, action, target ?? null, about ?? null, JSON.stringify(detail)])
 }
 
-/** `member` is nobody where the hub's operator or the hub itself did it. */
+/** `member` is null if the operator or the hub itself acted. */
 export type AuditLine = { at: string; member: string | null; action: string; target?: string; detail: object }
 
-/** `before` is the `next` of an earlier page; without it, from the newest on. */
+/** `before` is the `next` of an earlier page. Without it, the page starts with the newest line. */
 export type AuditPage = { before?: string; limit: number }
 
 /** Newest first. */
@@ -61,7 +61,7 @@ export async function auditLines(
   return { lines: rows.map(lineOf), next: last && `${last.micros}-${last.id}` }
 }
 
-/** Of one tenant, or of one of its members: oldest first, for its operator. */
+/** The lines of one tenant, or of one of its members, oldest first. For the operator. */
 export async function auditForOperator(
   query: Query,
   { tenant, member, limit }: { tenant: number; member?: number; limit?: number },
@@ -69,7 +69,7 @@ export async function auditForOperator(
   return (await query<AuditRow>(OF_TENANT, [tenant, member ?? null, limit ?? null])).map(lineOf).reverse()
 }
 
-/** What `next` says, as numbers. Anything else begins with the newest. */
+/** Reads a page's `next`. Anything else starts with the newest line. */
 function placeIn(before: string | undefined): [number | null, number | null] {
   const [, micros, id] = /^(\d{1,17})-(\d{1,15})$/.exec(before ?? "") ?? []
   return micros === undefined ? [null, null] : [Number(micros), Number(id)]

@@ -9,14 +9,14 @@ const MOST_HOURS = 24
 const LONGEST_REASON = 500
 const CONTROL = /[\p{Cc}\p{Cf}]/u
 
-/** Lets an admin read one conversation for some hours. It is in the audit log, and its author is told. */
+/** Lets an admin read one conversation for some hours. The audit log records it, and its author is notified. */
 export async function breakGlass(
   db: Database,
   viewer: Viewer,
-  asked: { ref?: unknown; reason?: unknown; hours?: unknown },
+  request: { ref?: unknown; reason?: unknown; hours?: unknown },
 ): Promise<{ ref: string; until: string }> {
   if (viewer.role !== "admin") throw new HubProblem(403, "forbidden", "Only an admin can do this.")
-  const { ref, reason, hours } = checked(asked)
+  const { ref, reason, hours } = checked(request)
   const found = await db.asIndex(viewer.tenant, (query) =>
     query<{ id: number; author: number }>(NAMED, [viewer.tenant, ref.owner, ref.source, ref.id]),
   )
@@ -32,7 +32,7 @@ export async function breakGlass(
   })
 }
 
-/** What was done with what the member wrote, in the last three months: newest first. */
+/** Who broke the glass for the member's conversations in the last three months, newest first. */
 export async function noticesFor(db: Database, viewer: Viewer): Promise<WireNotice[]> {
   const rows = await db.as(viewer, (query) =>
     query<{ by: string; ref: string; reason: string; at: Date; until: Date }>(NOTICES),
@@ -48,11 +48,11 @@ export async function noticesFor(db: Database, viewer: Viewer): Promise<WireNoti
 function checked({ ref, reason, hours = 1 }: { ref?: unknown; reason?: unknown; hours?: unknown }) {
   const named = typeof ref === "string" ? parseWholeRef(ref) : undefined
   if (named?.owner === undefined)
-    throw new HubProblem(400, "invalid", "Say which conversation, and whose: ann/claude_code:1f3c…")
+    throw new HubProblem(400, "invalid", "Name a conversation with its owner: ann/claude_code:1f3c…")
   if (typeof reason !== "string" || reason.trim() === "" || reason.length > LONGEST_REASON || CONTROL.test(reason))
     throw new HubProblem(400, "invalid", `Give a reason, in one line of up to ${LONGEST_REASON} characters.`)
   if (!Number.isInteger(hours) || (hours as number) < 1 || (hours as number) > MOST_HOURS)
-    throw new HubProblem(400, "invalid", `It ends after 1 to ${MOST_HOURS} hours: say how many.`)
+    throw new HubProblem(400, "invalid", `hours is a number from 1 to ${MOST_HOURS}.`)
   const { owner, source, id } = named
   return { ref: { owner, source, id }, reason: reason.trim(), hours: hours as number }
 }

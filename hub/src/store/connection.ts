@@ -4,25 +4,25 @@ import { codeOf } from "../../../src/core/error.ts"
 import { type Keyring, openKeyring } from "./keyring.ts"
 import { HubProblem } from "./problem.ts"
 
-/** Who asks. Every statement runs as one: there is no other way to the tables. */
+/** The member on whose behalf statements run. */
 export type Viewer = { tenant: number; member: number; role: MemberRole; name: string }
 export type MemberRole = "member" | "auditor" | "admin" | "service"
 
 export type Query = <Row extends object>(text: string, values?: unknown[]) => Promise<Row[]>
 
 /**
- * PostgreSQL as the hub's two roles see it: `app` for who asks and pushes, behind both walls, and `index` for the search
+ * PostgreSQL through the hub's two roles: `app` for members who read and push, behind both walls, and `index` for the search
  * shards, which read all of one tenant and write nothing.
  */
 export type Database = {
-  /** One transaction in this viewer's name. Throws a HubProblem (401) where they have left in the meantime. */
+  /** One transaction on behalf of this viewer. Throws a HubProblem (401) if they have left in the meantime. */
   as<T>(viewer: Viewer, work: (query: Query) => Promise<T>): Promise<T>
-  /** One transaction that reads all of a tenant. `shard`: what SHARD_SCOPE lets through. */
+  /** One transaction that reads all of a tenant. `shard` sets what SHARD_SCOPE includes. */
   asIndex<T>(tenant: number, work: (query: Query) => Promise<T>, shard?: number): Promise<T>
-  /** One transaction in nobody's name, with these settings: it sees what they name, and nothing else. */
+  /** One transaction without a member. It sees only what these settings name. */
   asNobody<T>(settings: Record<string, string>, work: (query: Query) => Promise<T>): Promise<T>
   keys: Keyring
-  /** How many connections of each role there are, how many are idle, and how many wait for one. */
+  /** Open, idle and waiting connections of each role. */
   pools(): Record<"app" | "index", { open: number; idle: number; waiting: number }>
   close(): Promise<void>
 }
@@ -32,13 +32,13 @@ export type DatabaseOptions = {
   app: string
   index: string
   masterKey: Buffer
-  /** Connections of each role. */
+  /** Connections per role. */
   connections?: number
-  /** False where a pooler gives each transaction another connection, which does not know the statements of the one before. */
+  /** False if a pooler may give each transaction another connection, which does not have the prepared statements. */
   prepared?: boolean
 }
 
-/** Numbers beyond 2^53 do not occur: ids and milliseconds. */
+/** Ids and milliseconds never exceed 2^53, so they are read as numbers. */
 const BIGINT = 20
 
 export function openDatabase({ app, index, masterKey, connections = 8, prepared = true }: DatabaseOptions): Database {
@@ -47,8 +47,8 @@ export function openDatabase({ app, index, masterKey, connections = 8, prepared 
       ...{ connectionString, max: connections, types: TYPES, application_name: "dex-hub" },
       connectionTimeoutMillis: CONNECT_MS,
     })
-    // A connection that breaks while nobody uses it is replaced; who uses one is told by the query. Without a listener on
-    // the client itself, one that breaks between two queries would end the process.
+    // A connection that breaks while idle is replaced; one that breaks in use fails the query. Without a listener on the client
+    // itself, one that breaks between two queries would end the process.
     pool.on("error", () => {})
     pool.on("connect", ignoreBreaks)
     return pool
@@ -72,21 +72,21 @@ export function openDatabase({ app, index, masterKey, connections = 8, prepared 
   }
 }
 
-/** Also for a connection of the pool, if all are in use. */
+/** Also applies to waiting for a connection of the pool. */
 const CONNECT_MS = 10_000
 
-/** Whoever asks next is told; the event alone would end the process. */
+/** The next query fails anyway; without a listener, the event would end the process. */
 export function ignoreBreaks(client: { on(event: "error", listener: () => void): unknown }): void {
   client.on("error", () => {})
 }
 
-/** The server goes down, or is one that only reads by now: the next connection may lead to another. Class 08 is a broken connection. */
+/** The server shuts down or is now read-only, so the next connection may reach another one. Class 08 is a broken connection. */
 const GONE = /^(57P0\d|25006|53300|08...|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ENOENT)$/
-/** What pg says without a code. */
+/** Messages of pg that have no code. */
 const GONE_WORDS =
   /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect)/
 
-/** What whoever asked is told if it was PostgreSQL that could not answer. */
+/** The answer to the client if PostgreSQL is not available. */
 export function databaseGone(error: unknown): HubProblem | undefined {
   if (!(error instanceof Error) || error instanceof HubProblem) return undefined
   const code = codeOf(error)
@@ -100,7 +100,6 @@ function stateOf({ totalCount, idleCount, waitingCount }: pg.Pool) {
   return { open: totalCount, idle: idleCount, waiting: waitingCount }
 }
 
-/** How PostgreSQL's values are read, whoever asks. */
 export const TYPES = { getTypeParser: parserOf }
 
 function parserOf(oid: number, format?: "text" | "binary") {
@@ -109,17 +108,17 @@ function parserOf(oid: number, format?: "text" | "binary") {
 
 const names = new Map<string, string>()
 
-/** A statement that has a name is planned once for each connection: the walls make that most of what a short one costs. */
+/** A named statement is planned once per connection. Because of the walls, planning is most of the cost of a short statement. */
 function statementName(text: string): string {
   const name = names.get(text) ?? `hub_${createHash("sha256").update(text).digest("hex").slice(0, 16)}`
   names.set(text, name)
   return name
 }
 
-/** The transaction is theirs from then on; false where they have left. */
+/** Starts acting for a member; false if they have left. */
 export const BEGIN_AS = "select hub.begin_as($1, $2, $3) as is_theirs"
 
-/** Sent with `begin`, as text, so that it is no request of its own. */
+/** Sent together with `begin` as text, which saves a request. */
 function setting(settings: Record<string, string>): string {
   return Object.entries(settings)
     .map((one) => filled("select set_config($1, $2, true)", one))
@@ -131,14 +130,14 @@ function filled(text: string, values: readonly (string | number)[]): string {
 }
 
 /**
- * The walls make a plan cost more than what most statements do, and PostgreSQL would plan those that take a list anew each time:
- * it believes that a plan for few names is worth it.
+ * Because of the walls, planning costs more than running most statements, and PostgreSQL would plan those with a list again each
+ * time, expecting that a plan for few names is worth it.
  */
 const BEGIN = "begin; set local plan_cache_mode = force_generic_plan"
 
 /**
- * What a transaction sets ends with it, so that a pooler between us may give the connection to anybody next. `opening` is what it
- * begins with, and `work` is told the last row of that.
+ * Settings end with the transaction, so that a pooler may give the connection to anybody next. `opening` is the first statement,
+ * and `work` gets the last row of its result.
  */
 async function inTransaction<T>(
   pool: pg.Pool,
@@ -149,7 +148,7 @@ async function inTransaction<T>(
   const client = await pool.connect()
   let broken: unknown
   try {
-    // Several statements have several results.
+    // Several statements return several results.
     const results = (await client.query(`${BEGIN}; ${opening}`)) as unknown as pg.QueryResult[]
     const query: Query = async (text, values) =>
       (await client.query({ name: prepared ? statementName(text) : undefined, text, values })).rows

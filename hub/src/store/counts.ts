@@ -4,7 +4,7 @@ import { countsIn } from "./push.ts"
 import { ABOUT, type MessageFacts, type SealedHead, unsealJson } from "./sealed.ts"
 import { tenantKeyOf } from "./tenant.ts"
 
-// Hubs before this version believed the counts that a client sent.
+// Earlier hubs trusted the counts of the client.
 
 /** More than any conversation has. */
 const MOST = 1_000_000
@@ -22,12 +22,12 @@ export async function countProblems(db: Database, tenant: number): Promise<strin
 
 const WRONG = `select c.id, c.head, k.wrapped from hub.conversation c
   join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id where c.tenant = $1 and ${IS_WRONG}`
-const PUT_RIGHT = `update hub.conversation set message_count = $3, copied_count = $4,
+const CORRECT = `update hub.conversation set message_count = $3, copied_count = $4,
   estimated_tokens = greatest(estimated_tokens, 0), text_bytes = greatest(text_bytes, 0) where tenant = $1 and id = $2`
 
 type Wrong = { id: number; head: Buffer; wrapped: Buffer }
 
-/** As the tables' owner. Counts again from what was pushed, and says how many conversations were wrong. */
+/** Runs as the tables' owner. Counts again from the chunks, and returns how many conversations were wrong. */
 export async function recount(db: Database, query: Query): Promise<number> {
   let done = 0
   for (const { tenant } of await feeds(db)) {
@@ -35,7 +35,7 @@ export async function recount(db: Database, query: Query): Promise<number> {
     const key = await tenantKeyOf(db, query)
     for (const one of await query<Wrong>(WRONG, [tenant])) {
       const { messages, copied } = await counted(query, tenant, one, key.conversationKey(one.wrapped))
-      await query(PUT_RIGHT, [tenant, one.id, messages, copied])
+      await query(CORRECT, [tenant, one.id, messages, copied])
       done++
     }
   }

@@ -2,15 +2,15 @@ import pg from "pg"
 import { codeOf } from "../../../src/core/error.ts"
 import { ignoreBreaks } from "./connection.ts"
 
-// PostgreSQL keeps the bytes of a deleted row until its table is written anew. The table of keys is small, so that is done
-// after every forget: then no file of it has the key of what was forgotten.
+// PostgreSQL keeps the bytes of a deleted row until its table is rewritten. The table of keys is small, so it is rewritten
+// after every forget. Then no file of it contains the key of what was forgotten.
 
-/** `nothing`: no key was deleted since. `soon`: another node did it a moment ago. `busy`: somebody still reads. */
+/** `nothing`: no key was deleted since. `soon`: another node did it a moment ago. `busy`: the table is still being read. */
 export type KeysRewritten = { state: "done"; receipts: number } | { state: "nothing" | "soon" | "busy" }
 
-/** Any number: one node at a time. */
+/** An arbitrary number that lets one node work at a time. */
 const LOCK = 7_238_452
-/** Everybody who reads waits behind us while we wait for the table. */
+/** While we wait for the table, all readers wait behind us. */
 const LOCK_TIMEOUT = "2s"
 const LOCK_NOT_AVAILABLE = "55P03"
 
@@ -19,10 +19,10 @@ const RECENT = "select from hub.receipt where key_gone_at > now() - $1 * interva
 const GONE = "update hub.receipt set key_gone_at = now() where key_gone_at is null and id = any ($1)"
 
 /**
- * Writes the table of keys anew, where something was forgotten since the last time. `address` is of the role dex_hub_keys, or
- * of the tables' owner. `apartMs`: not where it was done within this time.
+ * Rewrites the table of keys if something was forgotten since the last time. `address` is for the role dex_hub_keys or the
+ * tables' owner. `intervalMs`: skipped if it was done within this time.
  */
-export async function rewriteForgottenKeys(address: string, { apartMs = 0 } = {}): Promise<KeysRewritten> {
+export async function rewriteForgottenKeys(address: string, { intervalMs = 0 } = {}): Promise<KeysRewritten> {
   const client = new pg.Client({ connectionString: address, application_name: "dex-hub forget-keys" })
   let notGone = Number.NaN
   client.on("notice", ({ message = "", detail = "" }) => {
@@ -35,10 +35,10 @@ export async function rewriteForgottenKeys(address: string, { apartMs = 0 } = {}
     if (!rows[0]!.locked) return { state: "busy" }
     const due = (await client.query<{ id: string }>(DUE)).rows.map(({ id }) => id)
     if (due.length === 0) return { state: "nothing" }
-    if ((await client.query(RECENT, [apartMs])).rowCount) return { state: "soon" }
+    if ((await client.query(RECENT, [intervalMs])).rowCount) return { state: "soon" }
     await client.query("select set_config('lock_timeout', $1, false)", [LOCK_TIMEOUT])
     await client.query("vacuum (full, verbose) hub_key.conversation_key")
-    // A transaction that began before the forget may still read the row, so that it was kept.
+    // A transaction that began before the forget may still read the row, so PostgreSQL kept it.
     if (notGone !== 0) return { state: "busy" }
     await client.query(GONE, [due])
     return { state: "done", receipts: due.length }

@@ -2,8 +2,8 @@ import { recordAudit } from "./audit.ts"
 import type { Query } from "./connection.ts"
 import { makeProject } from "./people.ts"
 
-// What an operator says of an identity provider: whose people log in to a tenant, and what their groups give them. Rules count
-// at once for whoever logged in before, by the groups that they had then.
+// The operator's rules for an identity provider: who may log in to a tenant, and what their groups give them. Rules also apply
+// at once to members who logged in before, with the groups that they had then.
 
 export type ProviderRules = { issuer: string; domain?: string; group?: string }
 

@@ -5,7 +5,7 @@ import { MIGRATIONS } from "./migrations.ts"
 import { TENANT } from "./scope.ts"
 import { tenantKeyOf } from "./tenant.ts"
 
-// Is the database as the hub needs it? Each answers with what is wrong, in words for who runs it; nothing where all is well.
+// Checks that the database is as the hub needs it. Each returns its problems as sentences for the operator.
 
 const OLDEST = 15
 
@@ -15,10 +15,9 @@ const ROLE = `select r.rolname as name, r.rolsuper or r.rolbypassrls as bypasses
 const UNGUARDED = `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
   where n.nspname in ('hub', 'hub_key') and c.relkind in ('r', 'p') and c.relname <> 'migration'
     and not (c.relrowsecurity and c.relforcerowsecurity) order by 1`
-/** Enough to see that it is the right key. */
+/** Enough to see that the master key is the right one. */
 const SOME_KEYS = `select wrapped from hub_key.conversation_key where tenant = ${TENANT} limit 20`
 
-/** What the server says of its version, and what is wrong with it. */
 export async function serverVersion(db: Database): Promise<{ version: string; problems: string[] }> {
   const [row] = await asApp(db, (query) =>
     query<{ version: string; number: number }>(
@@ -44,10 +43,10 @@ export async function roleProblems(db: Database): Promise<string[]> {
 }
 type RoleRow = { name: string; bypasses: boolean; owns: boolean }
 
-/** No table, no schema, or none that the role may look into. */
+/** Codes for: no such table, no such schema, no permission. */
 const NOT_THERE = ["42P01", "3F000", "42501"]
 
-/** Newer tables are well as long as nothing was dropped that this hub needs. Throws where PostgreSQL does not answer. */
+/** Newer tables are fine as long as nothing was dropped that this hub needs. Throws if PostgreSQL does not answer. */
 export async function versionProblems(db: Database): Promise<string[]> {
   try {
     const [row] = await asApp(db, (query) => query<TablesRow>(TABLES))
@@ -71,7 +70,7 @@ export async function wallProblems(db: Database): Promise<string[]> {
   )
 }
 
-/** Does the master key open the tenant's key, and that some of its conversations' keys? */
+/** Checks that the master key opens the tenant's key, and that this opens some of its conversations' keys. */
 export async function keyProblems(db: Database, tenant: number): Promise<string[]> {
   return db.asIndex(tenant, async (query) => {
     try {

@@ -5,12 +5,12 @@ import { beginReading, openHubHistory, type ReaderOptions, type Transaction } fr
 import { MEMBER_SCOPE, SHARD_SCOPE, TENANT_SCOPE } from "./scope.ts"
 import { tenantKeyOf } from "./tenant.ts"
 
-/** What one person may read. There is none without a person. */
+/** The history as one person may read it. */
 export function openViewerHistory(db: Database, viewer: Viewer, options: Partial<ReaderOptions> = {}): HistoryReader {
   return openHubHistory((work) => db.as(viewer, async (query) => work(await reading(db, query))), ofMember(options))
 }
 
-/** The same for one question: all that it reads is one transaction, and nothing is read twice. */
+/** The same for one question. It is one transaction, and nothing is read twice. */
 export function forOneQuestion<T>(
   db: Database,
   viewer: Viewer,
@@ -23,7 +23,6 @@ export function forOneQuestion<T>(
   })
 }
 
-/** All of a tenant. */
 export function openTenantHistory(db: Database, tenant: number): HistoryReader {
   return openHubHistory((work) => db.asIndex(tenant, async (query) => work(await reading(db, query))), {
     scope: TENANT_SCOPE,
@@ -31,8 +30,8 @@ export function openTenantHistory(db: Database, tenant: number): HistoryReader {
 }
 
 /**
- * What one shard of a tenant has, for who follows its changes. Each statement is a transaction, so that none is long; which conversations
- * there are, and their heads, is read once for each batch of changes.
+ * The contents of one shard of a tenant, for the follower of its changes. Each statement is a transaction, so that none is long.
+ * Rows and heads of conversations are read once for each batch of changes.
  */
 export function openShardHistory(db: Database, tenant: number, shard: number): HistoryReader {
   const query: Query = (text, values) => db.asIndex(tenant, (ask) => ask(text, values), shard)

@@ -6,7 +6,7 @@ import { HubProblem } from "./problem.ts"
 
 const DAYS = 7
 
-/** A code that makes one token, once. Only its hash is kept. */
+/** A code that can be exchanged for one token, once. Only its hash is stored. */
 export async function addInvitation(query: Query, { tenant, member }: { tenant: number; member: number }) {
   const code = `dexi_${randomBytes(32).toString("base64url")}`
   await query(ADD, [tokenHash(code), tenant, member, DAYS])
@@ -14,7 +14,7 @@ export async function addInvitation(query: Query, { tenant, member }: { tenant: 
   return code
 }
 
-/** A token of the one who was invited. Of many who bring the same code at once, one gets it. */
+/** Returns a token for the invited member. If many clients send the same code at once, one of them gets it. */
 export async function redeemInvitation(db: Database, code: string): Promise<string> {
   const hash = tokenHash(code)
   return db.asNobody({ "hub.invitation": hash.toString("hex") }, async (query) => {
@@ -30,7 +30,11 @@ export async function redeemInvitation(db: Database, code: string): Promise<stri
 }
 
 function refused(): HubProblem {
-  return new HubProblem(403, "invitation", "This invitation was used, has ended or is not known here. Ask for another.")
+  return new HubProblem(
+    403,
+    "invitation",
+    "This invitation was used, has expired or is unknown here. Ask for another one.",
+  )
 }
 
 const ADD = `insert into hub.invitation (hash, tenant, member, expires_at) values ($1, $2, $3, now() + make_interval(days => $4))`

@@ -1,16 +1,16 @@
 import { KEY_BYTES, newKey, seal, sealedName, unseal } from "./keys.ts"
 
-/** Opens and closes what is kept with keys that only the hub's process has. */
+/** Encrypts and decrypts with keys that only the hub's process has. */
 export type Keyring = {
   newTenantKey(slug: string): Buffer
-  /** The tenant's key out of what PostgreSQL keeps of it. */
+  /** Unwraps the tenant's key, which PostgreSQL stores. */
   tenantKey(tenant: { slug: string; wrapped_key: Buffer }): TenantKey
 }
 
 export type TenantKey = {
   newConversationKey(): { key: Buffer; wrapped: Buffer }
   conversationKey(wrapped: Buffer): Buffer
-  /** How something is known in the tenant after it was forgotten. */
+  /** A keyed hash of a name. It identifies a conversation after it was forgotten. */
   name(of: string): Buffer
 }
 

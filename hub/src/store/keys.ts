@@ -1,8 +1,8 @@
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, randomBytes } from "node:crypto"
 
-// Every conversation has its own key, and what is kept of it is unreadable without. The keys are wrapped by the tenant's, and
-// those by the master key, which PostgreSQL never sees. Node looks at plain bytes several times before it takes them for a key:
-// made into one here, opening a short text takes a third of the time.
+// Every conversation has its own key, without which its data is unreadable. These keys are wrapped with the tenant's key, and
+// that with the master key, which PostgreSQL never sees. Node checks plain bytes several times before it uses them as a key:
+// with createSecretKey, decrypting a short text takes a third of the time.
 
 const CIPHER = "aes-256-gcm"
 const NONCE_BYTES = 12
@@ -13,7 +13,7 @@ export function newKey(): Buffer {
   return randomBytes(KEY_BYTES)
 }
 
-/** `about` names what it belongs to: bytes that were moved to another place do not open. */
+/** `about` says what the bytes belong to: they cannot be opened in another place. */
 export function seal(key: Buffer, plain: Uint8Array, about: string): Buffer {
   const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv(CIPHER, createSecretKey(key), nonce).setAAD(Buffer.from(about))
@@ -22,7 +22,7 @@ export function seal(key: Buffer, plain: Uint8Array, about: string): Buffer {
   return Buffer.concat([nonce, cipher.getAuthTag(), sealed])
 }
 
-/** Throws where the key, the bytes or what they belong to is another one. */
+/** Throws if the key, the bytes or what they belong to is different. */
 export function unseal(key: Buffer, sealed: Uint8Array, about: string): Buffer {
   const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
   const decipher = createDecipheriv(CIPHER, createSecretKey(key), bytes.subarray(0, NONCE_BYTES))
@@ -33,7 +33,7 @@ export function unseal(key: Buffer, sealed: Uint8Array, about: string): Buffer {
   return plain
 }
 
-/** A name that says nothing to who does not have the key. */
+/** A name that reveals nothing without the key. */
 export function sealedName(key: Buffer, name: string): Buffer {
   return createHmac("sha256", createSecretKey(key)).update(name).digest()
 }

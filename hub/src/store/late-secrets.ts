@@ -4,14 +4,14 @@ import { unseal } from "./keys.ts"
 import { ABOUT, type SealedHead, unsealJson } from "./sealed.ts"
 import { tenantKeyOf } from "./tenant.ts"
 
-// What was clean by the rules of its day is looked at again by newer ones. Nothing is edited: where a rule finds something, only
-// the author reads the conversation from then on, until they send a revision without it.
+// Stored conversations are scanned again by newer rules. Nothing is edited: if a rule finds something, only the author can read
+// the conversation until they send a revision without it.
 
 export type Scan = {
   version: number
-  /** The names of the rules that find something. */
+  /** The names of the rules that match. */
   secretsIn(values: readonly object[]): string[]
-  /** The same for a chunk as it was sent. */
+  /** The same for a packed chunk. */
   rulesIn(data: Uint8Array): Promise<string[]>
 }
 
@@ -19,7 +19,7 @@ export type Quarantined = { source: string; id: string; at: string; rules: strin
 
 type Due = { id: number; rev: number; wrapped: Buffer; head: Buffer }
 
-/** Any number: one node at a time. */
+/** An arbitrary number that lets one node work at a time. */
 const LOCK = 7_238_453
 
 const DUE = `select c.id, c.rev, c.head, k.wrapped from hub.conversation c
@@ -28,7 +28,7 @@ const DUE = `select c.id, c.rev, c.head, k.wrapped from hub.conversation c
 const CHUNKS =
   "select hash, data from hub.chunk where tenant = $1 and conversation = $2 and (scanned < $3 or found is not null)"
 
-/** Looks at the newest few of each tenant that were not looked at by these rules. Says how many, and how many are hidden now. */
+/** Scans the newest conversations of each tenant that these rules have not seen. Counts those scanned and those hidden now. */
 export async function scanAgain(
   db: Database,
   scan: Scan,
@@ -66,8 +66,8 @@ async function scanOne(
       rules: await scan.rulesIn(unseal(key, data, `${ABOUT.chunk} ${id}`)),
     })),
   )
-  const { messages: _, chunks: __, ...said } = unsealJson<SealedHead>(key, head, `${ABOUT.head} ${id}`)
-  const rules = [...new Set([...scan.secretsIn([said]), ...chunks.flatMap((chunk) => chunk.rules)])]
+  const { messages: _, chunks: __, ...fields } = unsealJson<SealedHead>(key, head, `${ABOUT.head} ${id}`)
+  const rules = [...new Set([...scan.secretsIn([fields]), ...chunks.flatMap((chunk) => chunk.rules)])]
   const secret = chunks.filter((chunk) => chunk.rules.length > 0).map(({ hash }) => hash)
   await query("select hub.mark_scanned($1, $2, $3, $4, $5, $6)", [
     ...[id, rev, scan.version, chunks.map(({ hash }) => hash), secret, rules],
@@ -75,7 +75,7 @@ async function scanOne(
   return rules
 }
 
-/** What is theirs and hidden from everybody else. */
+/** The member's conversations that are hidden from everybody else. */
 export async function quarantinedOf(db: Database, viewer: Viewer): Promise<Quarantined[]> {
   const rows = await db.as(viewer, (query) =>
     query<{ source: string; native_id: string; quarantined_at: Date; quarantined_by: string[] }>(

@@ -3,18 +3,18 @@ import type { Identity } from "./identity.ts"
 import { newToken, tokenHash } from "./people.ts"
 import { HubProblem } from "./problem.ts"
 
-/** Whom an identity provider vouches for. An e-mail is one that it verified. */
+/** A person whom an identity provider authenticated. The e-mail address is verified. */
 export type Person = {
   issuer: string
   subject: string
   email?: string
   display?: string
-  /** What refs are to call them; where somebody has that name already, they get another. */
+  /** The preferred name for refs. If somebody has it already, they get another one. */
   name: string
   groups: string[]
 }
 
-/** A token for this person, who is a member from their first login on. Throws a HubProblem (403) where they may not. */
+/** A token for this person, who becomes a member at their first login. Throws a HubProblem (403) if they may not log in. */
 export async function logInPerson(db: Database, person: Person, days: number): Promise<string> {
   const token = newToken()
   const { issuer, subject, email = null, display = null, name, groups } = person
@@ -28,7 +28,7 @@ export async function logInPerson(db: Database, person: Person, days: number): P
   return token
 }
 
-/** Who an access token speaks for, by what it says of its subject: they logged in before, and have not left. */
+/** The member whom an access token's subject names, if they have logged in before and have not left. */
 export async function identifySubject(db: Database, issuer: string, subject: string): Promise<Identity | undefined> {
   const [row] = await db.asNobody({}, (query) =>
     query<{ tenant: number; member: number; role: MemberRole; name: string; slug: string }>(KNOWN_AS, [

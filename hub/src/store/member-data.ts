@@ -6,10 +6,9 @@ import { AUTHOR_SCOPE } from "./scope.ts"
 import { tenantKeyOf } from "./tenant.ts"
 import { type TokenLine, tokensForOperator } from "./tokens.ts"
 
-/** One file of an export, line by line. */
 export type ExportedFile = { name: string; lines: AsyncIterable<object> | Iterable<object> }
 
-/** Everything that a tenant has of one member, for whoever runs the hub. It is in the audit log. */
+/** Everything that a tenant has about one member, for the operator. The audit log records it. */
 export async function memberData(
   db: Database,
   query: Query,
@@ -32,7 +31,7 @@ export async function memberData(
 
 type Written = { source: string; id: string; quarantined_at: Date | null; quarantined_by: string[] | null }
 
-/** As the tables' owner: neither who left nor the shards may read what a rule hides. */
+/** Runs as the tables' owner, because neither a member who left nor the shards can read quarantined conversations. */
 async function* conversationsOf(
   db: Database,
   query: Query,

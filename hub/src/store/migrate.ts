@@ -4,9 +4,9 @@ import { ignoreBreaks } from "./connection.ts"
 import { MIGRATIONS, type MigrationStep } from "./migrations.ts"
 
 export type MigrateOptions = {
-  /** The owner's address: it may create schemas and roles, or the roles are there. */
+  /** The owner's address. The role must be allowed to create schemas, and roles if they do not exist yet. */
   owner: string
-  /** Of the roles that the hub works with; where they are set, the roles are made or given them. */
+  /** Passwords for the hub's roles. If they are set, the roles are created or changed. */
   passwords?: { app: string; index: string; keys?: string }
   steps?: readonly MigrationStep[]
 }
@@ -16,17 +16,17 @@ export const TABLES = `select coalesce(max(version), 0) as version,
   coalesce(max((to_jsonb(m) ->> 'least_hub')::int), 1) as least_hub from hub.migration m`
 export type TablesRow = { version: number; least_hub: number }
 
-/** Any number: two that migrate at once wait for each other. */
+/** An arbitrary number that lets one migration run at a time. */
 const LOCK = 7_238_451
 const LOOK_MS = 200
 
-/** A step that cannot have its table within this time lets those pass who wait behind it, and is tried again. */
+/** A step that cannot lock its table within this time lets the queries behind it pass, and is tried again. */
 const LOCK_TIMEOUT = "1s"
 const LOCK_NOT_AVAILABLE = "55P03"
 const TRIES = 10
 const PAUSE_MS = 1_000
 
-/** Brings the tables to this version. Safe to run twice, and by two at once. */
+/** Brings the tables to this version. It may run twice, and two may run at once. */
 export async function migrate(options: MigrateOptions): Promise<{ from: number; to: number }> {
   const { owner, passwords, steps = MIGRATIONS } = options
   const client = new pg.Client({ connectionString: owner, application_name: "dex-hub migrate" })
@@ -37,7 +37,7 @@ export async function migrate(options: MigrateOptions): Promise<{ from: number; 
     await makeRole(client, "dex_hub_app", passwords?.app)
     await makeRole(client, "dex_hub_index", passwords?.index)
     await makeRole(client, "dex_hub_keys", passwords?.keys)
-    // Who gives a table to a role is a member of it.
+    // To give a table to a role, one must be a member of it.
     await client.query("grant dex_hub_keys to current_user")
     await client.query(
       "create schema if not exists hub; create schema if not exists hub_key; create table if not exists hub.migration (version int primary key, at timestamptz not null default now())",
@@ -53,7 +53,7 @@ export async function migrate(options: MigrateOptions): Promise<{ from: number; 
   }
 }
 
-/** Asked again and again, since a statement that waits would keep `create index concurrently` waiting for it. */
+/** Polls the lock, because a statement that waits for it would block `create index concurrently`. */
 async function takeTurn(client: pg.Client): Promise<void> {
   for (;;) {
     const { rows } = await client.query<{ locked: boolean }>("select pg_try_advisory_lock($1) as locked", [LOCK])
@@ -70,7 +70,7 @@ async function patiently(version: number, work: () => Promise<void>): Promise<vo
       if (codeOf(error) !== LOCK_NOT_AVAILABLE) throw error
       if (tries === TRIES)
         throw new Error(
-          `Step ${version} could not have its table ${TRIES} times: a dump or another long transaction uses it (pg_stat_activity names it). The hub goes on with the tables as they are. Run \`dex-hub migrate\` again when it has ended.`,
+          `Step ${version} could not lock its table in ${TRIES} tries: a dump or another long transaction uses it (pg_stat_activity names it). The hub keeps working with the tables as they are. Run \`dex-hub migrate\` again when it has ended.`,
           { cause: error },
         )
       await pause(PAUSE_MS)

@@ -1,21 +1,21 @@
-// The hub's tables, step by step. A step that was released is never changed: another one follows it. Hubs of the version
-// before go on while a step runs and after it: docs/hub-design.md has the rules ("Changing the tables").
+// The hub's tables, step by step. A released step is never changed: add another one. Hubs of the previous version keep
+// working while a step runs and after it: docs/hub-design.md has the rules ("Changing the tables").
 
 /**
- * Text only adds, in one transaction. `batches` changes a few rows, and is run until it changes none, each time in a transaction
- * of its own. `alone` is what PostgreSQL does not do in a transaction: it may be run twice. `drops` takes away what hubs that know
- * `leastHub` steps, and later ones, do not use.
+ * A text only adds, in one transaction. `batches` changes a few rows in its own transaction, and is repeated until it changes
+ * none. `alone` cannot run in a transaction of PostgreSQL, and may run twice. `drops` removes what hubs that know `leastHub`
+ * steps or more do not use.
  */
 export type MigrationStep = string | { batches: string } | { alone: string } | { drops: string; leastHub: number }
 
-/** Who asks, as the transaction says. In a subquery, so that it is worked out once and not for every row. */
+/** The viewer of the transaction. In a subquery, so that it is evaluated once instead of for every row. */
 const TENANT = "(select nullif(current_setting('hub.tenant', true), '')::int)"
 const MEMBER = "(select nullif(current_setting('hub.member', true), '')::int)"
 const ROLE = "(select current_setting('hub.role', true))"
 
 /**
- * What a member may read: their own, and what is shared with a project that they were granted or with everybody. A service
- * reads what it was granted, an auditor nothing, and an admin also what they broke the glass for.
+ * The conversations that a member may read: their own, and those shared with everybody or with a project that they were granted.
+ * A service reads what it was granted, an auditor nothing, and an admin also what they broke the glass for.
  */
 const READABLE = `tenant = ${TENANT} and rev > 0 and ${ROLE} <> 'auditor' and (
   author = ${MEMBER}
@@ -25,7 +25,7 @@ const READABLE = `tenant = ${TENANT} and rev > 0 and ${ROLE} <> 'auditor' and (
   or (${ROLE} = 'admin' and quarantined_at is null and id in (select conversation from hub.break_glass where member = ${MEMBER} and until > now())))`
 
 const OWN = `tenant = ${TENANT} and author = ${MEMBER} and ${ROLE} in ('member', 'admin')`
-/** What belongs to a conversation is read by who may read that. */
+/** Rows that belong to a conversation can be read by those who may read the conversation. */
 const OF_READABLE = `tenant = ${TENANT} and exists (select from hub.conversation c where c.tenant = of.tenant and c.id = of.conversation)`
 
 const MAY_GRANT = `(${ROLE} = 'admin' or hub.level_in(GRANTED) = 'own')`
@@ -35,7 +35,7 @@ export const MIGRATIONS: MigrationStep[] = [
 create table hub.tenant (
   id int primary key generated always as identity,
   slug text not null unique check (slug ~ '^[a-z0-9][a-z0-9-]{0,62}$'),
-  /** Names its history: a shard that was built from another one is of no use. */
+  /** Identifies its history: a shard that was built from another one is useless. */
   history uuid not null default gen_random_uuid(),
   wrapped_key bytea not null,
   settings jsonb not null default '{}',
@@ -44,10 +44,10 @@ create table hub.tenant (
 create table hub.member (
   tenant int not null references hub.tenant on delete cascade,
   id int not null generated always as identity,
-  /** As the identity provider knows them. */
+  /** The identity provider's name for them. */
   subject text,
   email text,
-  /** As refs say it: alice/claude_code:1f3c. */
+  /** The name in refs: alice/claude_code:1f3c. */
   name text not null check (name ~ '^[a-z0-9][a-z0-9_.-]{0,62}$'),
   display text,
   role text not null check (role in ('member', 'auditor', 'admin', 'service')),
@@ -59,7 +59,7 @@ create table hub.member (
 );
 create table hub.token (
   hash bytea primary key,
-  /** How it is named where its secret is not. */
+  /** Its public name, without the secret. */
   id bigint not null unique generated always as identity,
   tenant int not null,
   member int not null,
@@ -72,7 +72,7 @@ create table hub.token (
   revoked_at timestamptz,
   foreign key (tenant, member) references hub.member on delete cascade
 );
-/** Makes one token for a member, once. */
+/** Can be exchanged for one token of a member, once. */
 create table hub.invitation (
   hash bytea primary key,
   tenant int not null,
@@ -120,7 +120,7 @@ create table hub.conversation (
   native_id text not null,
   project int not null,
   visibility text not null check (visibility in ('private', 'project', 'org')),
-  /** 0 while its first chunks arrive: nobody reads it yet. */
+  /** 0 until its first commit: nobody can read it yet. */
   rev bigint not null default 0,
   digest bytea,
   seq bigint,
@@ -133,19 +133,19 @@ create table hub.conversation (
   superseded bool not null default false,
   estimated_tokens bigint not null default 0,
   text_bytes bigint not null default 0,
-  /** As the agent says, in milliseconds; then as its messages say. */
+  /** First the agent's times in milliseconds, then those of its messages. */
   started_at bigint,
   ended_at bigint,
   first_at bigint,
   last_at bigint,
   redaction_version int not null,
-  /** Since when only its author reads it, and by which rules: a newer one found what looks like a secret. */
+  /** Since when only its author can read it, and the newer rules that found what looks like a secret. */
   quarantined_at timestamptz,
   quarantined_by text[],
-  /** The rules that the hub looked at all of it by. */
+  /** The version of the rules that all of it was scanned with. */
   scanned int not null default 0,
   received_at timestamptz not null default now(),
-  /** All that is not needed to find it, sealed with its own key. */
+  /** Everything that is not needed to find it, sealed with its own key. */
   head bytea,
   primary key (tenant, id),
   unique (tenant, author, source, native_id)
@@ -156,13 +156,13 @@ create index on hub.conversation (tenant, source, parent_id) where parent_id is 
 create table hub.chunk (
   tenant int not null,
   conversation bigint not null,
-  /** Of its plain bytes, with the conversation's key: it says nothing elsewhere. */
+  /** Made from its plain bytes with the conversation's key, so that it reveals nothing elsewhere. */
   hash bytea not null,
   bytes int not null,
   data bytea not null,
   facts bytea not null,
   stored_at timestamptz not null default now(),
-  /** The rules that the hub looked at it by, and which of them found something. */
+  /** The version of the rules that it was scanned with, and those that found something. */
   scanned int not null default 0,
   found text[],
   primary key (tenant, conversation, hash)
@@ -175,7 +175,7 @@ create table hub_key.conversation_key (
   wrapped bytea not null,
   primary key (tenant, conversation)
 );
-/** A counter for each tenant, taken last in a transaction: whoever follows it misses nothing. */
+/** A counter for each tenant, increased last in a transaction, so that a follower misses nothing. */
 create table hub.feed (
   tenant int primary key references hub.tenant on delete cascade,
   seq bigint not null default 0
@@ -200,24 +200,24 @@ create table hub.audit (
   tenant int not null references hub.tenant on delete cascade,
   id bigint not null generated always as identity,
   at timestamptz not null default now(),
-  /** Nobody's name where the hub's operator or the hub itself did it. */
+  /** Null if the operator or the hub itself did it. */
   member int,
   action text not null,
   target text,
   detail jsonb,
   primary key (tenant, at, id)
 );
-/** Of a deletion: nothing of what was deleted. */
+/** Records a deletion, but nothing of the content. */
 create table hub.receipt (
   tenant int not null references hub.tenant on delete cascade,
   id bigint not null generated always as identity,
   at timestamptz not null default now(),
-  /** Whose it was, and who deleted it: nobody where the hub did. */
+  /** Whose it was, and who deleted it: null if the hub did. */
   member int not null,
   by_member int,
   conversations int not null,
   why text not null check (why in ('person', 'retention', 'admin', 'quarantine')),
-  /** Since when no file of PostgreSQL's tables has the keys. */
+  /** When the keys were removed from the files of PostgreSQL's tables. */
   key_gone_at timestamptz,
   primary key (tenant, id)
 );
@@ -227,7 +227,7 @@ create table hub.break_glass (
   tenant int not null,
   conversation bigint not null,
   member int not null,
-  /** Who is told of it, and by which ref: the conversation may be gone by then. */
+  /** Who is notified, and the ref to show: the conversation may be gone by then. */
   author int not null,
   ref text not null,
   reason text not null,
@@ -246,20 +246,20 @@ do $$ declare name text; begin
   end loop;
 end $$;
 
-/** What a policy on project_grant itself has to know: it cannot ask the table, whose policy would ask again. */
+/** For the policy on project_grant itself: it cannot query the table, because that would evaluate the policy again. */
 create function hub.level_in(of_project int) returns text language sql stable security definer set search_path = '' as
   $$ select level from hub.project_grant where tenant = ${TENANT} and project = of_project and member = ${MEMBER} $$;
 create function hub.is_granted(of_project int) returns bool language sql stable security definer set search_path = '' as
   $$ select exists (select from hub.project_grant where tenant = ${TENANT} and project = of_project) $$;
 
-/** Begins a transaction in somebody's name: false where they have left, or have another role by now. */
+/** Begins a transaction on behalf of a member: false if they have left, or have another role by now. */
 create function hub.begin_as(of_tenant int, of_member int, as_role text) returns bool language plpgsql security definer set search_path = '' as $$
 begin
   perform pg_catalog.set_config('hub.tenant', of_tenant::text, true), pg_catalog.set_config('hub.member', of_member::text, true),
     pg_catalog.set_config('hub.role', as_role, true);
   return exists (select from hub.member where tenant = of_tenant and id = of_member and role = as_role and disabled_at is null);
 end $$;
-/** What a scan by newer rules may change, and nothing else. False where the conversation is another one by now. */
+/** The only changes that a scan by newer rules may make. False if the conversation has changed in the meantime. */
 create function hub.mark_scanned(of_conversation bigint, of_rev bigint, version int, hashes bytea[], secret bytea[], rules text[])
 returns bool language plpgsql security definer set search_path = '' as $$
 declare next_seq bigint; begin
@@ -299,7 +299,7 @@ create policy used on hub.token for update to dex_hub_app
   using (hash = (select decode(nullif(current_setting('hub.token', true), ''), 'hex')));
 create policy own on hub.token for select to dex_hub_app using (tenant = ${TENANT} and member = ${MEMBER});
 create policy revoked on hub.token for update to dex_hub_app using (tenant = ${TENANT} and member = ${MEMBER});
-/** Who brought an invitation in this very transaction. */
+/** The member whose invitation was redeemed in this transaction. */
 create policy invited on hub.token for insert to dex_hub_app with check (tenant = ${TENANT} and member = ${MEMBER}
   and exists (select from hub.invitation i where i.tenant = token.tenant and i.member = token.member and i.used_at = now()));
 grant select, update (used_at) on hub.invitation to dex_hub_app;
@@ -359,7 +359,7 @@ grant select, insert on hub.receipt to dex_hub_app;
 create policy own on hub.receipt for select to dex_hub_app using (tenant = ${TENANT} and member = ${MEMBER});
 create policy new on hub.receipt for insert to dex_hub_app with check (tenant = ${TENANT} and member = ${MEMBER} and key_gone_at is null);
 
-/** Writes the keys' table anew, which only its owner may. It reads no key: there is no policy for it. */
+/** Rewrites the table of keys, which only its owner may do. It cannot read a key: no policy allows that. */
 grant usage on schema hub, hub_key to dex_hub_keys;
 grant create on schema hub_key to dex_hub_keys;
 alter table hub_key.conversation_key owner to dex_hub_keys;
@@ -376,10 +376,10 @@ create policy own on hub.break_glass for select to dex_hub_app using (tenant = $
 create policy admin on hub.break_glass for insert to dex_hub_app
   with check (tenant = ${TENANT} and member = ${MEMBER} and ${ROLE} = 'admin');
 `,
-  /** Hubs that know fewer steps than this cannot work with the tables any longer. */
+  /** Hubs that know fewer steps than this can no longer work with the tables. */
   "alter table hub.migration add column least_hub int not null default 1",
   `
-/** What its chunks take, compressed. Null: a hub wrote it that did not count. */
+/** The compressed size of its chunks. Null if a hub wrote it that did not count. */
 alter table hub.conversation add column stored_bytes bigint;
 alter table hub.member add column quota_bytes bigint;
 `,
@@ -388,10 +388,10 @@ alter table hub.member add column quota_bytes bigint;
       (select coalesce(sum(k.bytes), 0) from hub.chunk k where k.tenant = c.tenant and k.conversation = c.id)
       where (c.tenant, c.id) in (select tenant, id from hub.conversation where stored_bytes is null and rev > 0 limit 500)`,
   },
-  /** When something was last asked to be sent: until a week later nothing that it may need is removed. */
+  /** When a client last planned to send something. Nothing that it may need is removed until a week later. */
   "alter table hub.conversation add column planned_at timestamptz",
   `
-/** Somebody owns it, or shares it or did: then it is not for whoever comes first. */
+/** Somebody owns, shares or has shared it, so it no longer belongs to the first member who shares it. */
 create function hub.is_taken(of_project int) returns bool language sql stable security definer set search_path = '' as $$
   select exists (select from hub.project_grant where tenant = ${TENANT} and project = of_project and level = 'own')
     or exists (select from hub.consent where tenant = ${TENANT} and project = of_project) $$;
@@ -401,10 +401,10 @@ create policy first_of_granted on hub.project_grant for update to dex_hub_app
   using (tenant = ${TENANT} and member = ${MEMBER} and ${ROLE} in ('member', 'admin') and not hub.is_taken(project));
 `,
   `
-/** A process that keeps search shards. */
+/** A process that has search shards. */
 create table hub.node (
   name text primary key check (name ~ '^[a-z0-9][a-z0-9_.-]{0,62}$'),
-  /** How the others reach it; null where there are no others. */
+  /** How the others reach it; null if there are no others. */
   url text,
   seen_at timestamptz not null default now()
 );
@@ -412,9 +412,9 @@ create table hub.node (
 create table hub.shard (
   tenant int not null references hub.tenant on delete cascade,
   id int not null,
-  /** Which node answers from it: nobody's until one takes it. */
+  /** The node that answers from it; null until one takes it. */
   node text,
-  /** Which node builds it, to answer from it next. */
+  /** The node that builds it, and will answer from it next. */
   moving_to text,
   moving_since timestamptz,
   made_at timestamptz not null default now(),
@@ -434,19 +434,19 @@ grant select on hub.node, hub.shard to dex_hub_index;
 create policy index on hub.node for select to dex_hub_index using (true);
 create policy index on hub.shard for select to dex_hub_index using (true);
 
-/** The node that has the fewest shards of those that run; null where none does. */
+/** The running node with the fewest shards; null if none runs. */
 create function hub.node_with_room() returns text language sql stable security definer set search_path = '' as
   $$ select n.name from hub.node n left join hub.shard s on s.node = n.name where n.seen_at > now() - interval '1 minute'
      group by n.name order by count(s.id), n.name limit 1 $$;
 revoke execute on function hub.node_with_room from public;
-/** A node runs. It takes what is nobody's, also of tenants that an older hub has added. */
+/** Records that a node runs. It takes shards without a node, including those of tenants that an older hub added. */
 create function hub.node_seen(of_name text, at_url text) returns void language sql security definer set search_path = '' as $$
   insert into hub.node (name, url) values (of_name, at_url) on conflict (name) do update set url = excluded.url, seen_at = now();
   insert into hub.shard (tenant, id) select id, 0 from hub.tenant on conflict do nothing;
   update hub.shard set node = of_name where node is null $$;
 revoke execute on function hub.node_seen from public;
 grant execute on function hub.node_seen to dex_hub_index;
-/** Where a new project's conversations are searched: in the tenant's newest shard while it has room, else in a new one. */
+/** Places a new project in the tenant's newest shard while it has room, otherwise in a new one. */
 create function hub.place_project_of(of_tenant int, of_project int, most bigint) returns void language plpgsql security definer set search_path = '' as $$
 declare newest int; held bigint; begin
   -- Two that are made at once are placed one after the other.
@@ -462,22 +462,22 @@ declare newest int; held bigint; begin
     and not exists (select from hub.conversation c where c.tenant = of_tenant and c.project = of_project);
 end $$;
 revoke execute on function hub.place_project_of from public;
-/** The same in the tenant of the transaction. */
+/** The same in the transaction's tenant. */
 create function hub.place_project(of_project int, most bigint) returns void language sql security definer set search_path = '' as
   $$ select hub.place_project_of(${TENANT}, of_project, most) $$;
 revoke execute on function hub.place_project from public;
 grant execute on function hub.place_project to dex_hub_app;
 `,
   `
-/** Whose people log in to a tenant. An issuer belongs to one tenant; its people are members of no other. */
+/** Who may log in to a tenant. An issuer belongs to one tenant, and its people are members of no other. */
 create table hub.identity_provider (
   tenant int primary key references hub.tenant on delete cascade,
   issuer text not null unique,
-  /** Where one is named, nobody else may log in. */
+  /** If one is named, nobody else may log in. */
   email_domain text,
   required_group text
 );
-/** What an operator gives to everybody of a group. */
+/** The operator's grants to everybody in a group. */
 create table hub.group_grant (
   tenant int not null,
   group_name text not null,
@@ -501,12 +501,12 @@ do $$ declare name text; begin
 end $$;
 
 alter table hub.member
-  /** As the identity provider said at the last login. */
+  /** As of the last login, from the identity provider. */
   add column groups text[] not null default '{}',
   add column role_by_group bool not null default false;
 /**
- * What came from groups, and what a person granted beside it: the level is the higher one. Where groups gave nothing, the level is
- * what a person granted.
+ * The level from groups, and the level that a person granted in addition. The higher one applies. If groups gave nothing, the level is
+ * the one that a person granted.
  */
 alter table hub.project_grant
   add column group_level text check (group_level in ('read', 'write', 'own')),
@@ -514,7 +514,7 @@ alter table hub.project_grant
 create function hub.higher_level(one text, other text) returns text language sql immutable set search_path = '' as
   $$ select (array['own', 'write', 'read'])[least(array_position(array['own', 'write', 'read'], one), array_position(array['own', 'write', 'read'], other))] $$;
 
-/** Gives a member what their groups give, and takes away what came from groups that they are no longer in. */
+/** Gives a member what their groups give, and removes what came from groups that they are no longer in. */
 create function hub.apply_groups(of_tenant int, of_member int) returns void language plpgsql security definer set search_path = '' as $$
 declare who hub.member; new_role text; begin
   select * into who from hub.member m where m.tenant = of_tenant and m.id = of_member for update;
@@ -554,8 +554,8 @@ end $$;
 revoke execute on function hub.apply_groups from public;
 
 /**
- * Keeps a token for whom an identity provider vouches, and makes the member at their first login. That is all of this that
- * the hub's role may do: the tenant is the one that the operator gave the issuer to. An e-mail is one that was verified.
+ * Stores a token for a person whom an identity provider authenticated, and adds the member at their first login. The hub's role may
+ * do nothing else of this. The tenant is the one to which the operator gave the issuer. The e-mail address is verified.
  */
 create function hub.log_in(of_issuer text, of_subject text, of_email text, of_display text, wanted_name text, of_groups text[],
   token_hash bytea, token_days int) returns text language plpgsql security definer set search_path = '' as $$
@@ -588,7 +588,7 @@ declare provider hub.identity_provider; who hub.member; tries int := 0; token_sc
     values (who.tenant, who.id, 'login', 'login', jsonb_build_object('about', who.name, 'kind', 'device', 'scopes', token_scopes));
   return 'in';
 end $$;
-/** Who an access token of an identity provider speaks for: nobody where they never logged in, or have left. */
+/** The member whom an identity provider's access token names; none if they never logged in, or have left. */
 create function hub.known_as(of_issuer text, of_subject text) returns table (tenant int, member int, role text, name text, slug text)
 language sql stable security definer set search_path = '' as $$
   select m.tenant, m.id, m.role, m.name, t.slug from hub.identity_provider p join hub.tenant t on t.id = p.tenant
@@ -598,24 +598,24 @@ revoke execute on function hub.log_in, hub.known_as from public;
 grant execute on function hub.log_in, hub.known_as to dex_hub_app;
 `,
   `
-/** A node has built a shard that moves to it, and answers from it from now on. */
+/** Records that a node has built a shard that moves to it, and answers from it from now on. */
 create function hub.shard_arrived(of_tenant int, of_shard int, at_node text) returns void language sql security definer set search_path = '' as
   $$ update hub.shard set node = at_node, moving_to = null, moving_since = null where tenant = of_tenant and id = of_shard and moving_to = at_node $$;
 revoke execute on function hub.shard_arrived from public;
 grant execute on function hub.shard_arrived to dex_hub_index;
 `,
   `
-/** The title by itself, sealed as the head is, which has all of it: a search weighs many titles and reads few heads. */
+/** The title, sealed separately from the head, which also has it: a search ranks many titles and reads few heads. */
 alter table hub.conversation add column title bytea,
-  /** Whose title that is: a hub that does not know the column leaves it behind. */
+  /** The revision of this title: a hub that does not know the column leaves an old title. */
   add column title_rev bigint;
 alter table hub.conversation alter column title set storage external;
 `,
   { alone: "create index concurrently if not exists project_grant_of_member on hub.project_grant (tenant, member)" },
   `
 /**
- * As before, and whom the operator added with an e-mail address becomes that member at their first login with the same one. Only an
- * operator writes the address of somebody who never logged in, and the one of a login was verified.
+ * As before, and a member whom the operator added with an e-mail address is recognised at their first login with that address. Only
+ * an operator writes the address of somebody who never logged in, and the address of a login was verified.
  */
 create or replace function hub.log_in(of_issuer text, of_subject text, of_email text, of_display text, wanted_name text, of_groups text[],
   token_hash bytea, token_days int) returns text language plpgsql security definer set search_path = '' as $$
@@ -659,8 +659,8 @@ end $$;
 `,
   `
 /**
- * As before, but whom the operator disabled before they ever logged in is refused, and does not become somebody new: until a member who is
- * not disabled has their address.
+ * As before, but a member whom the operator disabled before their first login is refused, and is not added again, unless a member
+ * who is not disabled has the address.
  */
 create or replace function hub.log_in(of_issuer text, of_subject text, of_email text, of_display text, wanted_name text, of_groups text[],
   token_hash bytea, token_days int) returns text language plpgsql security definer set search_path = '' as $$
@@ -705,24 +705,24 @@ declare provider hub.identity_provider; who hub.member; is_by_email bool := fals
 end $$;
 `,
   `
-/** What a chunk has unpacked, which is what counts for a quota. Null: a hub wrote it that counted compressed bytes. */
+/** A chunk's unpacked size, which counts for a quota. Null if a hub wrote it that counted compressed bytes. */
 alter table hub.chunk add column plain_bytes bigint;
 `,
   `
-/** A share that was refused: its owners decide. One that was approved is no longer here. */
+/** A share that was refused and waits for the owners' decision. Approved requests are deleted. */
 create table hub.access_request (
   tenant int not null,
   project int not null,
   member int not null,
   at timestamptz not null default now(),
-  /** Nobody is asked about it again for a while. */
+  /** After a denial, the owners are not asked again for a while. */
   denied_at timestamptz,
   primary key (tenant, project, member),
   foreign key (tenant, project) references hub.project on delete cascade,
   foreign key (tenant, member) references hub.member on delete cascade
 );
 create index on hub.access_request (tenant, member);
-/** Whoever shares a project below such a folder is granted it at once. */
+/** A member who shares a project below such a folder is granted it at once. */
 create table hub.project_rule (
   tenant int not null references hub.tenant on delete cascade,
   pattern text not null check (pattern ~ '^[^*]+/[*]$'),
@@ -735,17 +735,17 @@ do $$ declare name text; begin
     execute format('create policy owner on %s to current_user using (true) with check (true)', name);
   end loop;
 end $$;
-/** Members add requests with the function below only, and do not read them. */
+/** Members add requests only with the function below, and cannot read them. */
 grant select, delete, update (denied_at) on hub.access_request to dex_hub_app;
 create policy decides on hub.access_request to dex_hub_app
   using (tenant = ${TENANT} and ${MAY_GRANT.replace("GRANTED", "access_request.project")});
-/** Who may grant every project of a tenant does not grant one to themselves. */
+/** An admin may grant every project of a tenant, but not to themselves. */
 create policy not_oneself on hub.project_grant as restrictive for insert to dex_hub_app
   with check (member <> ${MEMBER} or hub.level_in(project) = 'own' or not hub.is_taken(project));
 create policy not_oneself_again on hub.project_grant as restrictive for update to dex_hub_app
   using (member <> ${MEMBER} or hub.level_in(project) = 'own' or not hub.is_taken(project));
 
-/** Asks the owners of a project. 'known': they were asked before. 'too_many': so many of the member's requests were not approved. */
+/** Sends the owners a request. 'known': there is one already. 'too_many': this many requests of the member were not approved. */
 create function hub.request_access(of_project int, most int) returns text language plpgsql security definer set search_path = '' as $$
 begin
   if ${ROLE} not in ('member', 'admin') or not hub.is_taken(of_project) then return 'refused'; end if;
@@ -757,7 +757,7 @@ begin
   insert into hub.access_request (tenant, project, member) values (${TENANT}, of_project, ${MEMBER});
   return 'asked';
 end $$;
-/** Grants a project to the member if a rule of their tenant says so: the rule, or null. */
+/** Grants a project to the member if a rule of their tenant does. Returns the rule, or null. */
 create function hub.join_by_rule(of_project int) returns text language plpgsql security definer set search_path = '' as $$
 declare rule text; begin
   if ${ROLE} not in ('member', 'admin') then return null; end if;

@@ -2,7 +2,7 @@ import { recordAudit } from "./audit.ts"
 import type { Query } from "./connection.ts"
 import { SILENT_S } from "./shards.ts"
 
-// What an operator sees of shards, and decides.
+// The operator's commands for shards.
 
 export type ListedShard = {
   tenant: string
@@ -28,14 +28,14 @@ export async function listShards(query: Query): Promise<ListedShard[]> {
   return query<ListedShard>(LIST)
 }
 
-/** By a tenant's name, or its number, as \`dex-hub check\` says it. */
+/** Finds a shard by the tenant's name, or by its number, which `dex-hub check` prints. */
 const NAMED = `select s.tenant, t.slug, s.id as shard, s.node, s.moving_to from hub.shard s join hub.tenant t on t.id = s.tenant
   where (t.slug = $1 or t.id::text = $1) and s.id::text = $2 order by t.slug = $1 desc limit 1`
 const NODE = "select url, extract(epoch from now() - seen_at)::int as silent_s from hub.node where name = $1"
 const MOVE = "update hub.shard set moving_to = $3, moving_since = now() where tenant = $1 and id = $2"
 const STAY = "update hub.shard set moving_to = null, moving_since = null where tenant = $1 and id = $2"
 
-/** The node builds it, and then takes it over. \`stays\`: it is there, and no other gets it any longer. */
+/** The node builds the shard, and then takes it over. `stays`: it is already there, and a pending move is cancelled. */
 export async function moveShard(
   query: Query,
   named: string,

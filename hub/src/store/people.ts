@@ -6,7 +6,7 @@ import type { MemberRole, Query } from "./connection.ts"
 import type { Keyring } from "./keyring.ts"
 import { addFirstShard, placeProjectOf } from "./shards.ts"
 
-// What an operator does, as the tables' owner: tenants, members, tokens. What members do themselves is in other files.
+// The operator's work as the tables' owner: tenants, members, tokens.
 
 export async function addTenant(query: Query, keys: Keyring, slug: string): Promise<number> {
   const [row] = await query<{ id: number }>(
@@ -39,7 +39,7 @@ export async function addMember(
 export const SCOPES = ["push", "read", "admin"] as const
 export type Scope = (typeof SCOPES)[number]
 
-/** What a role's token is for: an admin's includes breaking the glass. */
+/** The default scopes of a role's token. An admin's includes breaking the glass. */
 export function usualScopes(role: string): Scope[] {
   if (role === "admin") return ["push", "read", "admin"]
   return role === "member" ? ["push", "read"] : ["read"]
@@ -54,7 +54,7 @@ export type NewToken = {
   expires_at?: Date
 }
 
-/** The token itself is shown once: only its hash is kept. `by` is the member who asked for it; without, the operator did. */
+/** Returns the token itself only now: the hub stores its hash. `by` is the member who requested it, or else the operator did. */
 export async function addToken(query: Query, token: NewToken, by?: number): Promise<string> {
   const text = newToken()
   await query(
@@ -76,7 +76,7 @@ export function newToken(): string {
   return `${PREFIX}${randomBytes(32).toString("base64url")}`
 }
 
-/** One that a hub made; no other is looked for in the tables. */
+/** Whether a hub issued it. Other tokens are not looked up in the tables. */
 export function isOwnToken(token: string): boolean {
   return token.startsWith(PREFIX)
 }
@@ -104,7 +104,7 @@ export async function memberNamed(
   return row
 }
 
-/** Their access ends with what they ask next. What they shared stays, under their name. */
+/** Their access ends with their next request. What they shared stays, under their name. */
 export async function disableMember(query: Query, tenant: number, name: string): Promise<void> {
   const { id } = await memberNamed(query, tenant, name)
   await query("update hub.member set disabled_at = now() where tenant = $1 and id = $2 and disabled_at is null", [
@@ -114,7 +114,7 @@ export async function disableMember(query: Query, tenant: number, name: string):
   await recordAudit(query, { tenant }, { action: "member_disable", target: name })
 }
 
-/** The member of this name, added where there is none. One who has left is refused. */
+/** The member with this name, who is added if there is none. One who has left is refused. */
 export async function memberOrNew(
   query: Query,
   member: { tenant: number; name: string; role: MemberRole; email?: string },
@@ -127,7 +127,7 @@ export async function memberOrNew(
   return known ?? { id: await addMember(query, member), role: member.role }
 }
 
-/** Makes the project where there is none of this key. */
+/** Creates the project if there is none with this key. */
 export async function grantProject(
   query: Query,
   { tenant, member, key, level }: { tenant: number; member: number; key: string; level: Level },
@@ -136,7 +136,7 @@ export async function grantProject(
   await changeGrant(query, { tenant, member, key, level })
 }
 
-/** Makes a member the owner. Who owned it before, and not through a group, may still push: their names. */
+/** Makes a member the owner. Former owners, except through a group, may still push. Returns their names. */
 export async function giveProject(
   query: Query,
   { tenant, key, member }: { tenant: number; key: string; member: number },
@@ -171,7 +171,7 @@ async function changeGrant(
   )
 }
 
-/** Throws if there is none of this key, with the nearest ones: an operator may see all. */
+/** Throws if there is no project with this key, and suggests the nearest ones: an operator may see all. */
 export async function projectNamed(query: Query, tenant: number, key: string): Promise<void> {
   const rows = await query<{ key: string }>("select key from hub.project where tenant = $1", [tenant])
   const keys = rows.map((row) => row.key)
@@ -179,11 +179,13 @@ export async function projectNamed(query: Query, tenant: number, key: string): P
   const [of] = await query<{ slug: string }>("select slug from hub.tenant where id = $1", [tenant])
   const near = nearest(key, keys)
   const hint =
-    near.length === 0 ? " Whoever shares it first makes it; `--new` does here." : ` Did you mean ${near.join(" or ")}?`
+    near.length === 0
+      ? " The first member who shares it creates it; `--new` creates it now."
+      : ` Did you mean ${near.join(" or ")}?`
   throw new Error(`${of!.slug} has no project ${key}.${hint}`)
 }
 
-/** Where there is none of this key. */
+/** Creates the project if there is none with this key. */
 export async function makeProject(query: Query, tenant: number, key: string): Promise<void> {
   const [made] = await query<{ id: number }>(
     "insert into hub.project (tenant, key) values ($1, $2) on conflict do nothing returning id",

@@ -1,10 +1,10 @@
-/** What a caller did that cannot be done, with the HTTP status that says so. Anything else that is thrown is our fault. */
+/** A request that cannot be fulfilled, with its HTTP status. Any other error is a bug of the hub. */
 export class HubProblem extends Error {
   readonly status: number
   readonly code: string
-  /** Which of the redaction's found something. */
+  /** The redaction rules that matched. */
   readonly rules: string[] | undefined
-  /** When it is worth trying again. */
+  /** When to try again. */
   readonly afterSeconds: number | undefined
 
   constructor(status: number, code: string, message: string, more: { rules?: string[]; afterSeconds?: number } = {}) {

@@ -24,12 +24,12 @@ export async function projectsOf(db: Database, viewer: Viewer): Promise<ProjectO
   )
 }
 
-/** A key is a repository's address without what differs between machines, or a name that the team gave. */
+/** A key is a repository's address without the parts that differ between machines, or a name that the team chose. */
 const KEY = /^[\p{L}\p{N}][\p{L}\p{N}._~/:@+-]{0,199}$/u
 
 /**
- * The member shares this project from now on. Where nobody owns or shared one of this key yet, it is theirs. Throws a HubProblem
- * (403) if it is not shared with them, once its owners have been asked.
+ * The member shares this project from now on. If nobody owns or has shared a project with this key, they become its owner. If it
+ * is not shared with them, its owners are asked, and this throws a HubProblem (403).
  */
 export async function consentTo(
   db: Database,
@@ -43,7 +43,7 @@ export async function consentTo(
     const id = (await projectId(query, key)) ?? (await newProject(query, viewer, key, shardMessages))
     await ownIfFirst(query, viewer, id, key)
     const why = (await mayPush(query, viewer, id)) ? undefined : await joinOrAsk(query, viewer, { id, key })
-    // A request is kept, so nothing is thrown in here.
+    // Throwing here would roll back the request to the owners.
     if (why) return why
     await query(END_CONSENT, [viewer.tenant, viewer.member, key])
     await query("insert into hub.consent (tenant, member, project, what) values ($1, $2, $3, $4)", [
@@ -63,7 +63,7 @@ async function mayPush(query: Query, viewer: Viewer, project: number): Promise<b
   return granted.length > 0
 }
 
-/** What was pushed stays; nothing more is taken. Somebody who does not share it changes nothing, whether it is there or not. */
+/** Ends a consent. What was pushed stays. Without a consent nothing happens, whether or not the project exists. */
 export async function withdrawConsent(db: Database, viewer: Viewer, key: string): Promise<void> {
   await db.as(viewer, async (query) => {
     const ended = await query(END_CONSENT, [viewer.tenant, viewer.member, key])
@@ -88,7 +88,7 @@ async function newProject(query: Query, viewer: Viewer, key: string, shardMessag
   return made?.id ?? (await projectId(query, key))!
 }
 
-/** Also where an operator granted it to others before anybody shared it. Two that share it at once take turns. */
+/** Also if an operator granted it to others before anybody shared it. Two members who share it at once take turns. */
 async function ownIfFirst(query: Query, viewer: Viewer, project: number, key: string): Promise<void> {
   await query("select pg_advisory_xact_lock($1, $2)", [viewer.tenant, project])
   const granted = await query(

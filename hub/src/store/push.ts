@@ -12,17 +12,17 @@ import { type DeletedBecause, type Receipt, writeReceipt } from "./receipts.ts"
 import { ABOUT, type MessageFacts, sealedHead, sealJson, unsealJson } from "./sealed.ts"
 import { tenantKeyOf } from "./tenant.ts"
 
-// How a conversation comes in: a plan says what is missing, the chunks follow, a commit makes it readable. Each can be sent
-// again at any time and does nothing the second time.
+// How a conversation arrives: a plan says what is missing, the chunks follow, a commit makes it readable. Each request can be
+// repeated at any time and does nothing the second time.
 
-/** Of a conversation: its head lists them all, which is made on the thread that answers. */
+/** Per conversation. Its head lists all messages, and is built on the thread that answers requests. */
 const MOST_MESSAGES = 250_000
-/** Others are answered after so many chunks. */
+/** After this many chunks, other requests get a turn. */
 const CHUNKS_AT_ONCE = 20
 
-type Kept = { id: number; source: string; native_id: string; rev: number; digest: Buffer | null; wrapped: Buffer }
+type Stored = { id: number; source: string; native_id: string; rev: number; digest: Buffer | null; wrapped: Buffer }
 
-/** `quotas`: where something is missing, and they may not keep more, nothing is planned. */
+/** If something is missing and `quotas` allow no more, nothing is planned. */
 export async function planPush(
   db: Database,
   viewer: Viewer,
@@ -36,7 +36,7 @@ export async function planPush(
     const gone = await goneAmong(query, tenant, viewer, request.conversations)
     const live = request.conversations.filter((_, i) => !gone[i])
     await reserve(query, tenant, viewer, project.id, live)
-    const kept = new Map((await keptOf(query, viewer, live)).map((one) => [nameOf(one.source, one.native_id), one]))
+    const kept = new Map((await storedOf(query, viewer, live)).map((one) => [nameOf(one.source, one.native_id), one]))
     const keys = new Map([...kept.values()].map((one) => [one.id, tenant.conversationKey(one.wrapped)]))
     const stored = await storedChunks(query, [...keys.keys()])
     const answers = request.conversations.map(({ source, id, digest, chunks }, i): PlanAnswer => {
@@ -54,7 +54,7 @@ export async function planPush(
   })
 }
 
-/** `facts` are those of its messages, packed: the caller has unpacked, checked and scanned them. */
+/** `facts` are those of its messages, packed. The caller has already unpacked, checked and scanned them. */
 export async function keepChunk(
   db: Database,
   viewer: Viewer,
@@ -63,7 +63,7 @@ export async function keepChunk(
 ): Promise<void> {
   await db.as(viewer, async (query) => {
     const tenant = await tenantKeyOf(db, query)
-    const [one] = await keptOf(query, viewer, [of])
+    const [one] = await storedOf(query, viewer, [of])
     if (!one) throw new HubProblem(409, "conflict", `${of.source}:${of.id} is not planned. Plan the push again.`)
     const key = tenant.conversationKey(one.wrapped)
     await query(
@@ -87,9 +87,9 @@ export async function commitPush(db: Database, viewer: Viewer, request: CommitRe
     const tenant = await tenantKeyOf(db, query)
     const [isGone] = await goneAmong(query, tenant, viewer, [head])
     if (isGone)
-      throw new HubProblem(410, "gone", `${head.source}:${head.id} was forgotten here and is not taken again.`)
+      throw new HubProblem(410, "gone", `${head.source}:${head.id} was forgotten here and is not accepted again.`)
     await query(LOCK_CONVERSATION, [viewer.tenant, viewer.member, head.source, head.id])
-    const [one] = await keptOf(query, viewer, [head])
+    const [one] = await storedOf(query, viewer, [head])
     if (!one) throw new HubProblem(409, "conflict", `${head.source}:${head.id} is not planned. Plan the push again.`)
     const key = tenant.conversationKey(one.wrapped)
     const digest = sealedName(key, request.digest)
@@ -108,11 +108,11 @@ export async function commitPush(db: Database, viewer: Viewer, request: CommitRe
     const chunks = await chunkFacts(query, one.id, key, request.chunks)
     const rules = [...new Set(chunks.flatMap(({ found }) => found ?? []))]
     if (rules.length > 0)
-      throw new HubProblem(422, "secret", `It holds what looks like a secret (${rules.join(", ")}).`, { rules })
+      throw new HubProblem(422, "secret", `It contains what looks like a secret (${rules.join(", ")}).`, { rules })
     const facts = chunks.flatMap((chunk) => chunk.facts)
     const counted = countsIn(facts)
     if (counted.messages > MOST_MESSAGES)
-      throw new HubProblem(413, "too_large", `A conversation has ${MOST_MESSAGES} messages at most.`)
+      throw new HubProblem(413, "too_large", `A conversation has at most ${MOST_MESSAGES} messages.`)
     const times = facts.flatMap(({ at }) => at ?? []).sort((a, b) => a - b)
     const sealed = sealJson(key, sealedHead(head, chunks), `${ABOUT.head} ${one.id}`)
     const title = seal(key, Buffer.from(head.title?.text ?? ""), `${ABOUT.title} ${one.id}`)
@@ -137,10 +137,10 @@ export async function commitPush(db: Database, viewer: Viewer, request: CommitRe
   })
 }
 
-/** How many of them were readable; a receipt where anything was here. */
+/** How many of them were readable. There is a receipt if anything was stored. */
 export type Forgotten = { forgotten: number; receipt?: Receipt }
 
-/** Forgets them for good: without its key, what backups have of one is unreadable too. */
+/** Forgets them permanently. Without their keys, their data in backups is unreadable too. */
 export async function forgetPushed(
   db: Database,
   viewer: Viewer,
@@ -150,7 +150,7 @@ export async function forgetPushed(
   return db.as(viewer, async (query) => forgetIn(query, await tenantKeyOf(db, query), viewer, conversations, why))
 }
 
-/** In this transaction. `of` is whose they are. */
+/** Runs in the caller's transaction. `of` is the author. */
 export async function forgetIn(
   query: Query,
   tenant: TenantKey,
@@ -158,9 +158,9 @@ export async function forgetIn(
   conversations: { source: string; id: string }[],
   why: DeletedBecause,
 ): Promise<Forgotten> {
-  // A commit that is under way ends first: whether it is readable is known only then.
+  // A commit in progress ends first, because only then is it known whether the conversation is readable.
   for (const { source, id } of conversations) await query(LOCK_CONVERSATION, [of.tenant, of.member, source, id])
-  const kept = await keptOf(query, of, conversations)
+  const kept = await storedOf(query, of, conversations)
   const ids = kept.map(({ id }) => id)
   await query("delete from hub_key.conversation_key where conversation = any ($1)", [ids])
   await query("delete from hub.chunk where conversation = any ($1)", [ids])
@@ -185,7 +185,7 @@ export async function forgetIn(
   return { forgotten: readable.length, receipt: receipt || undefined }
 }
 
-/** Once a day at the most: what is left behind is removed after a week. */
+/** Updated at most once a day: leftovers are only removed after a week. */
 const PLANNED = `update hub.conversation set planned_at = now() where tenant = $1 and id = any ($2)
   and (planned_at is null or planned_at < now() - interval '1 day')`
 
@@ -199,7 +199,7 @@ const COMMIT = `update hub.conversation set project = $2, visibility = $3, rev =
   stored_bytes = (select coalesce(sum(coalesce(k.plain_bytes, k.bytes)), 0) from hub.chunk k where k.tenant = conversation.tenant and k.conversation = $1),
   quarantined_at = null, quarantined_by = null, received_at = now() where id = $1`
 
-/** Taken last, so that two that commit at once wait for each other as shortly as they can. */
+/** Called last, so that two concurrent commits wait for each other as briefly as possible. */
 async function nextSeq(query: Query, tenant: number): Promise<number> {
   const [row] = await query<{ seq: number }>(
     "insert into hub.feed (tenant, seq) values ($1, 1) on conflict (tenant) do update set seq = feed.seq + 1 returning seq",
@@ -208,7 +208,7 @@ async function nextSeq(query: Query, tenant: number): Promise<number> {
   return row!.seq
 }
 
-/** Where the member may push to: they were granted it, and they said that they want to share it. */
+/** A project that the member may push to: they have access, and they have consented to share it. */
 async function projectToWrite(query: Query, viewer: Viewer, key: string): Promise<{ id: number } | { why: string }> {
   const [row] = await query<{ id: number; may_write: boolean; consents: boolean }>(
     `select p.id,
@@ -217,7 +217,7 @@ async function projectToWrite(query: Query, viewer: Viewer, key: string): Promis
      from hub.project p where p.key = $1`,
     [key, viewer.member],
   )
-  // One refusal, so that nobody learns which projects are there.
+  // Both cases give the same refusal, so that nobody learns which projects exist.
   if (!row?.may_write)
     return { why: `There is no project ${key} here, or you may not push to it. \`dex hub share\` asks for it.` }
   if (!row.consents) return { why: `You do not share ${key} with the hub. \`dex hub share\` does.` }
@@ -244,7 +244,7 @@ async function goneAmong(
   return names.map((name) => gone.has(name.toString("hex")))
 }
 
-/** Gives those that are new a row that nobody reads yet, and a key. */
+/** Gives new conversations a key, and a row that nobody can read yet. */
 async function reserve(
   query: Query,
   tenant: TenantKey,
@@ -268,8 +268,12 @@ async function reserve(
   )
 }
 
-async function keptOf(query: Query, viewer: Viewer, conversations: { source: string; id: string }[]): Promise<Kept[]> {
-  return query<Kept>(
+async function storedOf(
+  query: Query,
+  viewer: Viewer,
+  conversations: { source: string; id: string }[],
+): Promise<Stored[]> {
+  return query<Stored>(
     `select c.id, c.source, c.native_id, c.rev, c.digest, k.wrapped
      from unnest($3::text[], $4::text[]) as one (source, native_id)
      join hub.conversation c on c.tenant = $1 and c.author = $2 and c.source = one.source and c.native_id = one.native_id
@@ -311,7 +315,7 @@ async function chunkFacts(
   return chunks
 }
 
-/** A client's own counts are not believed. */
+/** Counts on the hub, because a client's own counts are not trusted. */
 export function countsIn(facts: MessageFacts[]): { messages: number; copied: number } {
   const current = facts.filter(({ superseded }) => !superseded)
   return { messages: current.length, copied: current.filter(({ copied }) => copied).length }

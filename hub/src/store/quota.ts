@@ -4,16 +4,16 @@ import type { Database, Query, Viewer } from "./connection.ts"
 import { HubProblem } from "./problem.ts"
 import { TENANT, TENANT_SCOPE } from "./scope.ts"
 
-// How much a tenant and a member may keep. What counts are chunks, unpacked: what compresses well costs as much to search. A revision
-// counts once it is committed.
+// How much a tenant and a member may store. The unpacked size of chunks counts, because well compressed text costs as much to
+// search. A revision counts once it is committed.
 
-/** What is stored, where somebody set a limit to it. */
+/** The stored bytes, if there is a limit. */
 export type Stored = { bytes: number; quota_bytes: number }
 export type StoredFor = { yours?: Stored; team?: Stored }
 export type Quotas = {
-  /** Nothing where no quota is set. Up to a minute old. */
+  /** Empty if no quota is set. Up to a minute old. */
   storedFor(viewer: Viewer): Promise<StoredFor>
-  /** Throws a HubProblem (507) where nothing more is taken from them. */
+  /** Throws a HubProblem (507) if the member or the team may store no more. */
   checkRoom(viewer: Viewer): Promise<void>
 }
 
@@ -25,7 +25,7 @@ const TEAM_QUOTA = `select (settings ->> 'quota_bytes')::bigint as quota from hu
 const MEMBER_QUOTAS = `select id, quota_bytes as quota from hub.member where tenant = ${TENANT} and quota_bytes is not null`
 const STORED = `select author, coalesce(sum(stored_bytes), 0)::bigint as bytes from hub.conversation where ${TENANT_SCOPE} group by author`
 
-/** Looks once a minute at the most: a quota need not be exact, and a plan must not read all of a tenant. */
+/** Reads at most once a minute: a quota need not be exact, and a plan must not read all of a tenant. */
 export function createQuotas(db: Database, now: () => number = Date.now): Quotas {
   const known = new Map<number, Promise<Usage>>()
   const usageOf = async (tenant: number): Promise<Usage> => {
@@ -49,9 +49,9 @@ export function createQuotas(db: Database, now: () => number = Date.now): Quotas
     checkRoom: async (viewer) => {
       const { yours, team } = await storedFor(viewer)
       if (yours && yours.bytes >= yours.quota_bytes)
-        throw full(`What you share takes ${said(yours)}`, "stop sharing a project with `dex hub unshare --forget`")
+        throw full(`What you share takes ${sizeOf(yours)}`, "stop sharing a project with `dex hub unshare --forget`")
       if (team && team.bytes >= team.quota_bytes)
-        throw full(`What your team shares takes ${said(team)}`, "delete what is not needed")
+        throw full(`What your team shares takes ${sizeOf(team)}`, "delete what is not needed")
     },
   }
 }
@@ -69,7 +69,7 @@ async function read(query: Query): Promise<Omit<Usage, "at">> {
   }
 }
 
-function said({ bytes, quota_bytes }: Stored): string {
+function sizeOf({ bytes, quota_bytes }: Stored): string {
   return `${megabytes(bytes)} on the hub, and ${megabytes(quota_bytes)} are allowed`
 }
 
@@ -77,7 +77,7 @@ function full(what: string, todo: string): HubProblem {
   return new HubProblem(507, "quota", `${what}. Ask who runs the hub for more, or ${todo}.`)
 }
 
-/** Without bytes, there is no limit. */
+/** Undefined bytes mean no limit. */
 export async function setTenantQuota(query: Query, tenant: number, bytes: number | undefined): Promise<void> {
   await query(
     `update hub.tenant set settings = case when $2::bigint is null then settings - 'quota_bytes'

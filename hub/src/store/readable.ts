@@ -2,13 +2,13 @@ import { createRecent } from "../recent.ts"
 import type { Database, Viewer } from "./connection.ts"
 import { MEMBER_SCOPE, TENANT } from "./scope.ts"
 
-/** Which conversations a member may read, as the feed names them, by the shard that has them. `version` changes with them. */
+/** The conversations that a member may read, as the feed calls them, by shard. `version` changes with them. */
 export type Readable = { shards: ReadonlyMap<number, ReadonlySet<string>>; version: number }
 
-type Kept = { seq: number; grants: string; shards: Map<number, Set<string>>; version: number }
+type Cached = { seq: number; grants: string; shards: Map<number, Set<string>>; version: number }
 type Placed = { id: number; shard: number }
 
-/** What grants a member more than their own: where it changes, all is looked at again. */
+/** Everything that grants a member more than their own conversations. If it changes, all conversations are read again. */
 const GRANTS = `select coalesce((select seq from hub.feed where tenant = ${TENANT}), 0) as seq, md5(concat(
   (select string_agg(project || level, ',' order by project) from hub.project_grant where tenant = ${TENANT} and member = $1), ';',
   (select string_agg(id::text, ',' order by id) from hub.project where tenant = ${TENANT} and visibility = 'org'), ';',
@@ -19,12 +19,12 @@ const ALL = `select id, ${SHARD} from hub.conversation where ${MEMBER_SCOPE}`
 const AMONG = `select id, ${SHARD} from hub.conversation where ${MEMBER_SCOPE} and id = any ($1)`
 const CHANGED = `select distinct conversation as id from hub.change where tenant = ${TENANT} and seq > $1`
 
-/** Names of conversations that are kept, of all members together: each may have all of a tenant's. */
+/** Names of conversations in the cache, of all members together. Each may have all of a tenant's. */
 const MOST_NAMES = 500_000
 
-/** Remembers what each member may read, and looks only at what changed since. */
+/** Caches what each member may read, and only looks at what changed since. */
 export function createReadable(db: Database): (viewer: Viewer) => Promise<Readable> {
-  const kept = createRecent<Kept>(MOST_NAMES, ({ shards }) =>
+  const kept = createRecent<Cached>(MOST_NAMES, ({ shards }) =>
     shards.values().reduce((sum, names) => sum + names.size, 1),
   )
   let versions = 0
@@ -42,7 +42,7 @@ export function createReadable(db: Database): (viewer: Viewer) => Promise<Readab
       shards.get(shard)!.add(String(id))
     }
     if (shards === known?.shards) {
-      // A row that is hidden from them by now has changed too: which did is asked without the wall, and only numbers are told.
+      // What is hidden from them now has changed too, so the list of changes (only numbers) is read without the wall.
       const rows = await db.asIndex(viewer.tenant, (query) => query<{ id: number }>(CHANGED, [known!.seq]))
       const changed = rows.map(({ id }) => id)
       const still = await db.as(viewer, (query) => query<Placed>(AMONG, [changed]))

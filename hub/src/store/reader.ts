@@ -18,13 +18,13 @@ import { TENANT } from "./scope.ts"
 import { ABOUT, type MessageFacts, type SealedHead, unsealJson } from "./sealed.ts"
 import { type Statements, statementsIn } from "./statements.ts"
 
-/** One transaction as somebody: what their walls hide is not there, and what was read in it is not read again. */
+/** One transaction for one viewer. It sees only what their walls let through, and reads nothing twice. */
 export type Transaction = {
   query: Query
   tenant: TenantKey
   rows: Map<string, Row>
   heads: Map<number, SealedHead>
-  /** A message on each line. */
+  /** The lines of a chunk. Each is a message. */
   chunks: Map<string, string[]>
   projects?: Promise<{ key: string }[]>
 }
@@ -35,13 +35,13 @@ export function beginReading(query: Query, tenant: TenantKey): Transaction {
 }
 
 export type ReaderOptions = {
-  /** Whose conversations are named without an owner. */
+  /** The member whose conversations are named without an owner. */
   self?: string
-  /** What of the conversations they ask for: the wall before row-level security. */
+  /** The condition for the conversations to read: the wall before row-level security. */
   scope: string
 }
 
-/** A tenant's conversations as one person may read them, or, for its shards, as they are. */
+/** A tenant's conversations as one person may read them, or all of them, for its shards. */
 export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions): HistoryReader {
   const sql = statementsIn(scope)
   const refOf = ({ owner, source, native_id }: Named): Ref =>
@@ -49,7 +49,6 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
   const rowOf = (row: Row, within: Transaction): ConversationRow => toRow(row, refOf(row), headOf(row, within))
   const find = async (within: Transaction, ref: Ref): Promise<Row | undefined> =>
     (await named(sql, within, [ref], self))[0]
-  /** The facts of one conversation's messages, in order. */
   const factsIn = async (within: Transaction, ref: Ref): Promise<MessageFacts[]> => {
     const row = await find(within, ref)
     return row ? ((await factsOf(within, [row])).get(row.id) ?? []) : []
@@ -152,8 +151,9 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
         const wanted = file.replaceAll("\\", "/")
         const rows = await within.query<Row>(sql.ALL)
         const facts = await factsOf(within, rows)
-        const holds = (row: Row, path: string) => (isAbsolute(path) ? path : `${row.project}/${path}`).includes(wanted)
-        return rows.filter((row) => touched(facts.get(row.id)).some(({ path }) => holds(row, path))).map(refOf)
+        const contains = (row: Row, path: string) =>
+          (isAbsolute(path) ? path : `${row.project}/${path}`).includes(wanted)
+        return rows.filter((row) => touched(facts.get(row.id)).some(({ path }) => contains(row, path))).map(refOf)
       }),
     usingModel: (model) =>
       reading(async ({ query }) => (await query<Row>(sql.USING_MODEL, [model.toLowerCase()])).map((row) => refOf(row))),
@@ -211,12 +211,12 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
         if (at.at === undefined || at.copied || at.superseded) return [{ ...ref, number }]
         const mates = await within.query<Row>(sql.AROUND, [own.project_id, at.at, before, after, own.id])
         const facts = await factsOf(within, mates)
-        const said = mates
+        const timed = mates
           .flatMap((row) => counted(facts.get(row.id)).map(({ n, at: time }) => ({ row, n, time })))
           .filter(({ time }) => time !== undefined)
           .sort((a, b) => a.time! - b.time! || a.row.id - b.row.id || a.n - b.n)
-        const place = said.findIndex(({ row, n }) => row.id === own.id && n === number)
-        return said
+        const place = timed.findIndex(({ row, n }) => row.id === own.id && n === number)
+        return timed
           .slice(Math.max(0, place - before), place + after + 1)
           .map(({ row, n }) => ({ ...refOf(row), number: n }))
       }),
@@ -248,7 +248,7 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
           unreadable: [],
         })),
       ),
-    // Documents stay on the laptop: the project has them.
+    // Documents stay on the laptop, since they are in the project anyway.
     collections: async () => [],
     documentsIn: async () => ({ documents: 0, sections: 0, estimated_tokens: 0 }),
     projects: () =>
@@ -269,7 +269,7 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
           ...(await forksOf(sql, of, row)),
         ]),
       ),
-    // Also what was quarantined: a shard keeps no word of either.
+    // Includes quarantined conversations: a shard keeps no word of either.
     forgotten: () =>
       reading(
         async ({ query }) =>
@@ -279,7 +279,7 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
             )
           )[0]!.count,
       ),
-    // A sync is a laptop's.
+    // Only a laptop has a sync.
     progress: async () => undefined,
     close: () => {},
   }
@@ -333,7 +333,7 @@ async function seqOf(query: Query): Promise<number> {
   return (await query<{ seq: number }>(`select seq from hub.feed where tenant = ${TENANT}`))[0]?.seq ?? 0
 }
 
-/** Those of these that are there; `place` says which. */
+/** Those of the refs that exist. `place` is the index in `refs`. */
 async function named(
   sql: Statements,
   { query, rows }: Transaction,
@@ -341,13 +341,13 @@ async function named(
   self: string | undefined,
 ): Promise<(Row & { place: number })[]> {
   const keys = refs.map((ref) => keyOf(ref, self))
-  const asked = refs.filter((_, i) => !rows.has(keys[i]!))
-  if (asked.length > 0)
-    for (const row of await query<Row>(sql.NAMED, columnsOf(asked, self))) rows.set(nameOf(row), row)
+  const unread = refs.filter((_, i) => !rows.has(keys[i]!))
+  if (unread.length > 0)
+    for (const row of await query<Row>(sql.NAMED, columnsOf(unread, self))) rows.set(nameOf(row), row)
   return keys.flatMap((key, i) => (rows.has(key) ? [{ ...rows.get(key)!, place: i }] : []))
 }
 
-/** How a row is named, and how it is asked for. */
+/** The same name, made from a row and from a ref. */
 function nameOf({ owner, source, native_id }: Named): string {
   return formatRef({ owner, source, id: native_id })
 }
@@ -355,7 +355,7 @@ function keyOf({ owner, source, id }: Ref, self: string | undefined): string {
   return formatRef({ owner: owner ?? self ?? "", source, id })
 }
 
-/** Owners, sources and ids, as the statements take them. */
+/** Owners, sources and ids as parameters of the statements. */
 function columnsOf(refs: readonly Ref[], self: string | undefined): string[][] {
   return [refs.map(({ owner }) => owner ?? self ?? ""), refs.map(({ source }) => source), refs.map(({ id }) => id)]
 }
@@ -367,7 +367,7 @@ async function resolved(
   self: string | undefined,
 ): Promise<Row[]> {
   const rows = await query<Row>(sql.RESOLVED, [prefix, source ?? null, owner ?? null])
-  // Without an owner, one's own comes first: only where there is none is it somebody else's.
+  // Without an owner, the viewer's own conversation takes precedence over others with the same id.
   const own = owner === undefined ? rows.filter((row) => row.owner === self && row.native_id === prefix) : []
   return own.length > 0 ? own : rows
 }
@@ -422,7 +422,7 @@ function toRow(row: Row, ref: Ref, { title, git_branch, agent_version, parent, f
   })
 }
 
-/** Only the chunks that hold what is wanted are read. */
+/** Reads only the chunks that contain a wanted message. */
 async function messagesOf(within: Transaction, row: Row, numbers: number[] | undefined): Promise<StoredMessage[]> {
   const wanted = numbers && new Set(numbers)
   const isWanted = ({ number }: { number: number }) => wanted?.has(number) ?? true
@@ -439,7 +439,7 @@ async function messagesOf(within: Transaction, row: Row, numbers: number[] | und
   })
 }
 
-/** In which of its chunks, and on which line, the messages are that are wanted. */
+/** The chunk and the line of each wanted message. */
 function placesOf(
   { messages, chunks }: SealedHead,
   isWanted: (message: { number: number }) => boolean,
@@ -466,11 +466,11 @@ async function readChunks({ query, tenant, chunks }: Transaction, wanted: { row:
       .map((one) => [one.name, one]),
   )
   if (missing.size === 0) return
-  const asked = [...missing.values()]
-  const rows = new Map(asked.map(({ row }) => [row.id, row]))
+  const unread = [...missing.values()]
+  const rows = new Map(unread.map(({ row }) => [row.id, row]))
   const stored = await query<{ conversation: number; hash: Buffer; data: Buffer }>(CHUNKS, [
-    asked.map(({ row }) => row.id),
-    asked.map(({ hash }) => Buffer.from(hash, "hex")),
+    unread.map(({ row }) => row.id),
+    unread.map(({ hash }) => Buffer.from(hash, "hex")),
   ])
   for (const { conversation, hash, data } of stored) {
     const key = tenant.conversationKey(rows.get(conversation)!.wrapped)
@@ -479,7 +479,7 @@ async function readChunks({ query, tenant, chunks }: Transaction, wanted: { row:
   }
 }
 
-/** What the messages of these conversations did, in order. */
+/** The facts of these conversations' messages, in order. */
 async function factsOf(within: Transaction, rows: Row[]): Promise<Map<number, MessageFacts[]>> {
   const stored = await within.query<{ conversation: number; hash: Buffer; facts: Buffer }>(FACTS, [
     rows.map(({ id }) => id),
@@ -503,7 +503,7 @@ function touched(facts: MessageFacts[] = []): FileEffect[] {
   return facts.flatMap(({ effects = [] }) => effects.filter((effect) => effect.type === "file"))
 }
 
-/** Neither a fork's copies nor what was superseded. */
+/** Leaves out a fork's copies and superseded messages. */
 function counted(facts: MessageFacts[] = []): MessageFacts[] {
   return facts.filter(({ copied, superseded }) => !copied && !superseded)
 }
@@ -529,7 +529,7 @@ function workIn(facts: MessageFacts[] | undefined): Work {
   }
 }
 
-/** These and all that belongs to them, step by step. */
+/** These conversations and, step by step, all that belong to them. */
 async function growing(
   sql: Statements,
   within: Transaction,
@@ -556,7 +556,7 @@ function childrenOf(sql: Statements) {
     query<Row>(sql.CHILDREN, [owner, source, native_id])
 }
 
-/** Either way, where they hold copies of the same messages. */
+/** Forks of the conversation and the one it was forked from, if they have copies of the same messages. */
 async function forksOf(sql: Statements, within: Transaction, row: Row): Promise<Row[]> {
   const beside = await within.query<Row>(sql.BESIDE, [row.owner, row.source])
   const origin = row.copied_count > 0 ? headOf(row, within).fork_of : undefined
@@ -570,7 +570,7 @@ function sum(values: number[]): number {
   return values.reduce((all, value) => all + value, 0)
 }
 
-/** Without what is not known. */
+/** Removes undefined properties. */
 function known<T extends object>(object: T): T {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as T
 }

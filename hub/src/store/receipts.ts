@@ -1,7 +1,7 @@
 import { defined } from "../../../src/core/defined.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
 
-// Every deletion leaves a receipt: whose it was, when, how many and why, and not a word of what it was.
+// Every deletion leaves a receipt: whose it was, when, how many and why, but nothing of the content.
 
 export type DeletedBecause = "person" | "retention" | "admin" | "quarantine"
 
@@ -10,16 +10,16 @@ export type Receipt = {
   at: string
   conversations: number
   why: DeletedBecause
-  /** Who deleted it; absent where the hub did. */
+  /** Who deleted it; absent if the hub did. */
   by?: string
-  /** Since when PostgreSQL's files do not have its key either; absent while they may. */
+  /** When the key was removed from PostgreSQL's files; absent while they may still contain it. */
   key_gone_at?: string
 }
 
 const COLUMNS = `r.id, r.at, r.conversations, r.why, m.name as by, r.key_gone_at
   from hub.receipt r left join hub.member m on m.tenant = r.tenant and m.id = r.by_member`
 
-/** `of` is whose they were. What a rule deletes, nobody did. */
+/** `of` is the author. Deletions by a rule name nobody. */
 export async function writeReceipt(
   query: Query,
   { of, conversations, why }: { of: Viewer; conversations: number; why: DeletedBecause },
@@ -32,7 +32,7 @@ export async function writeReceipt(
   return toReceipt(row!)
 }
 
-/** Of what was theirs, newest first. */
+/** The receipts for the member's own conversations, newest first. */
 export async function receiptsOf(db: Database, viewer: Viewer, limit = 20): Promise<Receipt[]> {
   const rows = await db.as(viewer, (query) =>
     query<ReceiptRow>(`select ${COLUMNS} where r.tenant = $1 and r.member = $2 order by r.id desc limit $3`, [

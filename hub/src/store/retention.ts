@@ -5,9 +5,9 @@ import { asOwner } from "./owner.ts"
 import { projectNamed } from "./people.ts"
 import { forgetIn } from "./push.ts"
 
-// What a project keeps for so many days only is then forgotten as if its author had done it, whether they are still there or not.
+// A conversation that is older than its project keeps is forgotten as if its author had done it, even if they have left.
 
-/** So many in one transaction, so that pushes wait for a moment only. */
+/** The size of a transaction, so that pushes wait only for a moment. */
 const AT_ONCE = 100
 
 const EXPIRED = `select c.tenant, c.author as member, m.role, m.name, c.source, c.native_id as id, t.slug, t.wrapped_key
@@ -19,7 +19,7 @@ const EXPIRED = `select c.tenant, c.author as member, m.role, m.name, c.source, 
 
 type Expired = Viewer & { source: string; id: string; slug: string; wrapped_key: Buffer }
 
-/** Says how many conversations were forgotten. */
+/** Returns how many conversations were forgotten. */
 export async function forgetExpired(owner: string, keys: Keyring, now = Date.now()): Promise<number> {
   let all = 0
   for (;;) {
@@ -39,7 +39,7 @@ async function forgetSome(query: Query, keys: Keyring, now: number): Promise<num
   return rows.length
 }
 
-/** Without days, it keeps everything. */
+/** Undefined days mean that everything is kept. */
 export async function setRetention(query: Query, tenant: number, key: string, days: number | undefined): Promise<void> {
   await projectNamed(query, tenant, key)
   await query("update hub.project set retention_days = $3 where tenant = $1 and key = $2", [tenant, key, days ?? null])

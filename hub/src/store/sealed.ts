@@ -4,9 +4,9 @@ import type { Usage } from "../../../src/core/usage.ts"
 import type { WireHead, WireMessage } from "../../../src/hub-client/wire.ts"
 import { seal, unseal } from "./keys.ts"
 
-// What is kept of a conversation that nobody may read without its key.
+// The parts of a conversation that are stored encrypted with its key.
 
-/** What the messages of one chunk did, so that it is known without reading them. */
+/** Facts about one message of a chunk, stored so that the message need not be read. */
 export type MessageFacts = {
   n: number
   v: number
@@ -16,7 +16,7 @@ export type MessageFacts = {
   effects?: Effect[]
 }
 
-/** `messages`: each message's number, version, whether it is a copy, and in which chunk it is. */
+/** `messages` has each message's number, version, whether it is a copy, and the index of its chunk. */
 export type SealedHead = {
   title?: Title
   git_branch?: string
@@ -62,5 +62,5 @@ export function unsealJson<T>(key: Buffer, sealed: Uint8Array, about: string): T
   return JSON.parse(zstdDecompressSync(unseal(key, sealed, about)).toString("utf8")) as T
 }
 
-/** What each sealed piece belongs to. */
+/** The purposes that sealed bytes are bound to. */
 export const ABOUT = { head: "head", title: "title", facts: "facts", chunk: "chunk" } as const

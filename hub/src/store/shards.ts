@@ -1,22 +1,22 @@
 import type { Database, Query } from "./connection.ts"
 import { TENANT } from "./scope.ts"
 
-// Which projects are searched in which shard, and which node has it. A project stays in the shard that it was given.
+// Which projects are in which shard, and which node has it. A project stays in its shard.
 
-/** A shard with so many messages takes no further project. */
+/** A shard with this many messages gets no further project. */
 export const SHARD_MESSAGES = 5_000_000
 
 export type PlacedShard = { tenant: number; shard: number; node: string | null; moving_to: string | null }
-/** `url`: how its node is reached by others. */
+/** `url` is how others reach its node. */
 export type ShardToAsk = { shard: number; node: string | null; url: string | null }
 export type ShardNode = { name: string; url?: string }
 
-/** In a transaction of its tenant. */
+/** Runs in a transaction of its tenant. */
 export async function placeProject(query: Query, project: number, most = SHARD_MESSAGES): Promise<void> {
   await query("select hub.place_project($1, $2)", [project, most])
 }
 
-/** The same for an operator, whose transactions name no tenant. */
+/** The same for an operator, whose transactions have no tenant. */
 export async function placeProjectOf(query: Query, tenant: number, project: number): Promise<void> {
   await query("select hub.place_project_of($1, $2, $3)", [tenant, project, SHARD_MESSAGES])
 }
@@ -25,7 +25,7 @@ export async function addFirstShard(query: Query, tenant: number): Promise<void>
   await query("insert into hub.shard (tenant, id, node) values ($1, 0, hub.node_with_room())", [tenant])
 }
 
-/** Of one tenant, in order. */
+/** The shards of one tenant, in order. */
 export async function shardsOf(db: Database, tenant: number): Promise<ShardToAsk[]> {
   return db.asIndex(tenant, (query) => query<ShardToAsk>(TO_ASK))
 }
@@ -33,7 +33,7 @@ export async function shardsOf(db: Database, tenant: number): Promise<ShardToAsk
 const TO_ASK = `select s.id as shard, s.node, n.url from hub.shard s left join hub.node n on n.name = s.node
   where s.tenant = ${TENANT} order by s.id`
 
-/** The shards that have a project whose key has this in it. */
+/** The shards that have a project whose key contains `part`. */
 export async function shardsWithProject(db: Database, tenant: number, part: string): Promise<Set<number>> {
   const rows = await db.asIndex(tenant, (query) => query<{ shard: number }>(WITH_PROJECT, [part]))
   return new Set(rows.map(({ shard }) => shard))
@@ -41,35 +41,35 @@ export async function shardsWithProject(db: Database, tenant: number, part: stri
 
 const WITH_PROJECT = `select distinct shard from hub.project where tenant = ${TENANT} and position(lower($1) in lower(key)) > 0`
 
-/** Undefined where there is no project of this key. */
+/** Undefined if there is no project with this key. */
 export async function shardOfProject(db: Database, tenant: number, key: string): Promise<number | undefined> {
   const sql = `select shard from hub.project where tenant = ${TENANT} and key = $1`
   return (await db.asIndex(tenant, (query) => query<{ shard: number }>(sql, [key])))[0]?.shard
 }
 
-/** Of all tenants: only numbers and nodes are told of them. */
+/** The shards of all tenants. Only numbers and nodes are visible here. */
 export async function allShards(db: Database): Promise<PlacedShard[]> {
   return db.asIndex(0, (query) =>
     query<PlacedShard>("select tenant, id as shard, node, moving_to from hub.shard order by tenant, id"),
   )
 }
 
-/** The node runs. What no node has is its from then on. */
+/** Records that a node runs. It takes the shards that no node has. */
 export async function nodeSeen(db: Database, { name, url }: ShardNode): Promise<void> {
   await db.asIndex(0, (query) => query("select hub.node_seen($1, $2)", [name, url ?? null]))
 }
 
-/** The node has built what moves to it: in one statement it is the one that is asked. */
+/** Records that a node has built the shard that moves to it. From this statement on, it answers. */
 export async function shardArrived(db: Database, { tenant, shard }: ShardKey, node: string): Promise<void> {
   await db.asIndex(0, (query) => query("select hub.shard_arrived($1, $2, $3)", [tenant, shard, node]))
 }
 
 type ShardKey = { tenant: number; shard: number }
 
-/** `silent_s`: for how many seconds nothing was heard of it. */
+/** `silent_s` is the number of seconds since it was last heard of. */
 export type SeenNode = { name: string; url: string | null; silent_s: number }
 
-/** A node that was not heard of for longer does not run, or not well. */
+/** A node that was silent for longer is considered down. */
 export const SILENT_S = 60
 
 export async function nodesSeen(db: Database): Promise<SeenNode[]> {

@@ -1,6 +1,6 @@
 import { MEMBER, TENANT } from "./scope.ts"
 
-/** What is asked of the conversations that are in a scope. */
+/** The queries for conversations in a scope. */
 export type Statements = ReturnType<typeof statementsIn>
 
 export function statementsIn(SCOPE: string) {
@@ -13,7 +13,7 @@ export function statementsIn(SCOPE: string) {
     join hub.project p on p.tenant = c.tenant and p.id = c.project
     join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id`
   const ALL = `select ${COLUMNS} from ${FROM} where c.rev > 0 order by c.id`
-  /** $1 owners, $2 sources, $3 ids: each is looked up by itself, however many conversations there are. */
+  /** $1 owners, $2 sources, $3 ids. Each is looked up separately, regardless of how many conversations there are. */
   const AMONG = `unnest($1::text[], $2::text[], $3::text[]) as one (owner, source, native_id)
     join hub.member m on m.tenant = ${TENANT} and m.name = one.owner
     cross join lateral (select * from ${VISIBLE} visible where tenant = m.tenant and author = m.id and source = one.source
@@ -21,12 +21,12 @@ export function statementsIn(SCOPE: string) {
     join hub.project p on p.tenant = c.tenant and p.id = c.project
     join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id`
   const NAMED = `select ${COLUMNS} from ${AMONG}`
-  /** The head only where it alone has the title. */
+  /** Reads the head only if the title column is out of date. */
   const TITLES = `select c.id, m.name as owner, c.source, c.native_id, k.wrapped, case when c.title_rev = c.rev then c.title end as title,
     case when c.title_rev = c.rev then null else c.head end as head from ${AMONG}`
   const RESOLVED = `select ${COLUMNS} from ${FROM} where c.rev > 0 and starts_with(c.native_id, $1)
     and ($2::text is null or c.source = $2) and ($3::text is null or m.name = $3) order by c.id limit 200`
-  /** The last change of each conversation, and how it is named where it is still there. $1 after, $2 at the most. */
+  /** The last change of each conversation, with its name if it still exists. $1 after, $2 limit. */
   const CHANGES = `select ch.conversation, ch.seq, ch.deleted, c.owner, c.source, c.native_id from (
       select * from hub.change ch where ch.tenant = ${TENANT} and ch.seq > $1 and not exists (select from hub.change later
         where later.tenant = ch.tenant and later.conversation = ch.conversation and later.seq > ch.seq)
@@ -36,8 +36,8 @@ export function statementsIn(SCOPE: string) {
       where c.tenant = ch.tenant and c.id = ch.conversation and c.rev > 0 limit 1) c on true
     order by ch.seq`
   /**
-   * A private one is listed only from inside its project ($1), as on a laptop. Questions that members ask the hub come from no project
-   * ($1 is empty), and these list the member's own.
+   * A private conversation is listed only from inside its project ($1), as on a laptop. Questions to the hub have no project
+   * ($1 is empty), and list the member's own.
    */
   const IS_OPEN = `(c.visibility <> 'private' or p.key = $1 or ($1 = '' and c.author = ${MEMBER}))`
   const IS_LISTED = `c.rev > 0 and c.kind <> 'document' and ${IS_OPEN}
@@ -56,7 +56,7 @@ export function statementsIn(SCOPE: string) {
     and exists (select from unnest(c.models) as model where position($1 in lower(model)) > 0) order by c.id`
   const COMMITTING = `select ${COLUMNS} from ${FROM} where c.rev > 0 and c.commit_count > 0
     and ${IS_OPEN} order by c.id`
-  /** Those that were going on then, and as many before and after as there can be messages. */
+  /** Conversations in progress at that time, and as many before and after as there can be messages. */
   const AROUND = `select ${COLUMNS} from ${FROM} where c.rev > 0 and c.project = $1 and c.last_at is not null and (
     (c.first_at <= $2 and c.last_at >= $2) or c.id = $5
     or c.id in (select id from ${VISIBLE} visible where rev > 0 and project = $1 and last_at < $2 order by last_at desc limit $3 + 100)

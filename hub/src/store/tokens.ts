@@ -4,7 +4,7 @@ import type { Database, Query, Viewer } from "./connection.ts"
 import { HubProblem } from "./problem.ts"
 import { TOKEN_SCOPE } from "./scope.ts"
 
-/** What can be told of a token. Its secret is not kept anywhere. */
+/** The public facts of a token. Its secret is not stored anywhere. */
 export type TokenLine = HubToken & { member: string }
 
 export async function ownTokens(db: Database, viewer: Viewer): Promise<TokenLine[]> {
@@ -19,7 +19,7 @@ export async function revokeOwnToken(db: Database, viewer: Viewer, id: number): 
   })
 }
 
-/** Of all members of a tenant, or of one. */
+/** The tokens of all members of a tenant, or of one. */
 export async function tokensForOperator(query: Query, tenant: number, member?: number): Promise<TokenLine[]> {
   return (await query<TokenRow>(OF_TENANT, [tenant, member ?? null])).map(lineOf)
 }

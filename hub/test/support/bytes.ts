@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 
-/** The files below a folder that hold these bytes. One that goes away meanwhile holds nothing. */
+/** The files below a folder that contain these bytes. A file that disappears meanwhile is skipped. */
 export function filesWith(folder: string, bytes: Buffer | string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

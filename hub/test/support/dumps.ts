@@ -5,7 +5,7 @@ import { onTestFinished } from "vitest"
 import { openTest, run, type TestDatabase } from "./postgres.ts"
 import { postgresPrograms } from "./start-postgres.ts"
 
-// As docs/hub.md says to back up: by PostgreSQL's own program, the keys apart from all else.
+// Backups as docs/hub.md describes them: with pg_dump, and the keys separate from everything else.
 
 export const WITHOUT_KEYS = ["--exclude-schema=hub_key"]
 export const KEYS = ["--schema=hub_key"]
@@ -14,7 +14,7 @@ export function dump(database: string, args: string[], file: string): void {
   execFileSync(join(postgresPrograms()!, "pg_dump"), [...args, "-f", file, database], { stdio: "ignore" })
 }
 
-/** A database of its own out of these dumps. */
+/** Restores these dumps into a new database. */
 export async function restored(from: TestDatabase, files: string[]) {
   const name = `restored_${randomBytes(6).toString("hex")}`
   await run(from.owner, `create database ${name}`)

@@ -10,7 +10,7 @@ import { commitPush, keepChunk, planPush } from "../../src/store/push.ts"
 import { factsOf, packJson } from "../../src/store/sealed.ts"
 import type { Team } from "./team.ts"
 
-/** A laptop's history whose conversations are taken to a hub as they are: nothing masked, nothing left out. */
+/** A laptop's history whose conversations are sent to a hub unchanged: nothing masked, nothing left out. */
 export function newLaptop(): HistoryWriter {
   const store = openStore(join(tempDir(), "history.db"))
   onTestFinished(() => store.close())
@@ -36,7 +36,7 @@ export async function wireMessages(store: HistoryReader, ref: Ref): Promise<Wire
   }))
 }
 
-/** Plans, sends what is missing, and commits, without the network between. */
+/** Plans, sends what is missing, and commits, without a network. */
 export async function pushOne(
   team: Team,
   viewer: Viewer,
@@ -57,7 +57,7 @@ export async function pushOne(
   return { sent: plan!.chunks.length, ...(await commitPush(team.db, viewer, commit)) }
 }
 
-/** What is kept of a chunk besides its bytes. */
+/** The facts that are stored with a chunk. */
 export function packedFacts(data: Buffer): { facts: Buffer; plainBytes: number } {
   const { messages, plainBytes } = unpackChunk(data)
   return { facts: packJson(factsOf(messages)), plainBytes }

@@ -20,7 +20,7 @@ export async function hubWithLogin(people: Record<string, Claims>, options: { co
   expect(rules).toMatchObject({ code: 0, stderr: "" })
   const begin = async () => (await hub.call(undefined, "POST", "/v1/login/device")).body as DeviceLogin
   const ask = ({ login }: { login: string }) => hub.call(undefined, "POST", "/v1/login/device/token", { login })
-  /** From beginning to the token. */
+  /** From the start to the token. */
   const logIn = async (who: string) => {
     const begun = await begin()
     await approve(begun.verification_uri_complete!, who)
@@ -35,5 +35,5 @@ export async function hubWithLogin(people: Record<string, Claims>, options: { co
   return { ...hub, provider, begin, ask, logIn, tokenOf, me }
 }
 
-/** An e-mail address that the provider vouches for. */
+/** A verified e-mail address. */
 export const verified = (email: string, more: Claims = {}): Claims => ({ email, email_verified: true, ...more })

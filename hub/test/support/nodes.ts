@@ -8,7 +8,7 @@ import type { Team } from "./team.ts"
 
 const MAIN = join(import.meta.dirname, "../../src/main.ts")
 
-/** The settings of a node that others can reach: the same after a restart. */
+/** The settings of a node that others can reach, which stay the same after a restart. */
 export async function nodeEnv(team: Team, name: string): Promise<Record<string, string>> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
@@ -27,7 +27,7 @@ export type FoundByNode = {
   notes: string[]
 }
 
-/** What a search says. Throws where it is no answer. */
+/** The answer to a search. Throws if it is an error. */
 export async function searchAt({ url }: { url: string }, token: string, input: object): Promise<FoundByNode> {
   const { status, body } = await request(url, token, "POST", "/v1/tools/search", input)
   if (status !== 200) throw new Error(`${status}: ${JSON.stringify(body)}`)
@@ -45,7 +45,7 @@ function freePort(): Promise<number> {
   })
 }
 
-/** `dex-hub` on the command line, with a node's settings. Throws where it ends with another code. */
+/** Runs `dex-hub` with a node's settings. Throws if it ends with another code. */
 export async function asOperator(env: Record<string, string>, args: string[], code = 0): Promise<string> {
   const child = spawn(process.execPath, [MAIN, ...args], { env })
   const ended = once(child, "exit")

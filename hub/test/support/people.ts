@@ -17,11 +17,11 @@ import { hubEnv, request, tokenFor } from "./server.ts"
 import { API } from "./share.ts"
 import { newMember, newProject, newTeam, newTenant } from "./team.ts"
 
-/** What a hub with an identity provider is called, wherever it listens. */
+/** The address of a hub with an identity provider, wherever it listens. */
 export const HUB_URL = "https://hub.example.com"
 const MAIN = join(import.meta.dirname, "../../src/main.ts")
 
-/** Answers in this process, once the shard has all that was pushed. */
+/** Answers in this process, once the shard is up to date. */
 function shardsHere(db: Database): Shards {
   const data = tempDir()
   const follower = createFollower(db, data)
@@ -48,7 +48,7 @@ function shardsHere(db: Database): Shards {
   }
 }
 
-/** ann and bob share a project, eve administers, fay audits, and all of them ask a hub over HTTP. */
+/** ann and bob share a project, eve is an admin, fay an auditor, and all of them use the hub over HTTP. */
 export async function hubWithPeople(more: Record<string, string> = {}, oidc?: Omit<OidcSettings, "url">) {
   const team = await newTeam()
   const tenant = await newTenant(team, "acme")
@@ -90,7 +90,7 @@ export async function hubWithPeople(more: Record<string, string> = {}, oidc?: Om
     })
     return { status: response.status, headers: response.headers, text: await response.text() }
   }
-  /** `dex-hub` on the command line, as its operator. */
+  /** Runs `dex-hub` as its operator. */
   const operator = async (...args: string[]) => {
     const child = spawn(process.execPath, [MAIN, ...args], { env })
     const ended = once(child, "exit")

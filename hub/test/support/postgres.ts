@@ -6,7 +6,7 @@ import { postgresPrograms, runAs as run, type StartedPostgres, startPostgres } f
 
 export { runAs as run } from "./start-postgres.ts"
 
-// A real PostgreSQL: the one that DEX_TEST_DATABASE_URL names, or one that this process starts and ends.
+// A real PostgreSQL: the one that DEX_TEST_DATABASE_URL names, or one that this process starts and stops.
 
 export type TestDatabase = {
   owner: string
@@ -14,18 +14,18 @@ export type TestDatabase = {
   index: string
   keys: string
   masterKey: Buffer
-  /** Where the server keeps its files, if it is ours. */
+  /** The folder of the server's files, if it is ours. */
   files?: string
 }
 
 let started: Promise<StartedPostgres> | undefined
 
-/** Where no PostgreSQL is and none is named, the tests say that they were not run. */
+/** Without PostgreSQL, the tests are skipped with a warning. */
 export const hasPostgres = process.env.DEX_TEST_DATABASE_URL !== undefined || postgresPrograms() !== undefined
 if (!hasPostgres)
   console.warn("No PostgreSQL: install postgresql or set DEX_TEST_DATABASE_URL, or the hub is not tested.")
 
-/** A database of its own, with the hub's tables. */
+/** A new database with the hub's tables. */
 export async function newDatabase({ migrated = true } = {}): Promise<TestDatabase> {
   started ??= process.env.DEX_TEST_DATABASE_URL === undefined ? startPostgres() : namedServer()
   const { url, files } = await started

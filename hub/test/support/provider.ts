@@ -4,7 +4,7 @@ import { exportJWK, generateKeyPair, SignJWT } from "jose"
 import { Provider } from "oidc-provider"
 import { onTestFinished } from "vitest"
 
-// A real identity provider on loopback: anybody logs in by typing a name, and is who `people` says.
+// A real identity provider on loopback: anybody logs in by typing a name, and gets the claims in `people`.
 
 export type Claims = { email?: string; email_verified?: boolean; name?: string; groups?: string[] }
 
@@ -13,7 +13,7 @@ const SCOPE = "dex:read"
 
 export type TestProvider = Awaited<ReturnType<typeof startProvider>>
 
-/** `codeSeconds` is how long a code works that nobody typed yet. */
+/** `codeSeconds` is how long a code works before somebody types it. */
 export async function startProvider(people: Record<string, Claims>, { codeSeconds = 600 } = {}) {
   const { privateKey } = await generateKeyPair("RS256", { extractable: true })
   const key = { ...(await exportJWK(privateKey)), kid: "test", alg: "RS256", use: "sig" }
@@ -49,12 +49,12 @@ export async function startProvider(people: Record<string, Claims>, { codeSecond
       },
     },
   })
-  const asked = { device: 0, token: 0, slowDowns: 0 }
+  const calls = { device: 0, token: 0, slowDowns: 0 }
   provider.use(async (ctx, next) => {
-    if (ctx.path === "/device/auth") asked.device++
-    if (ctx.path === "/token") asked.token++
-    if (ctx.path !== "/token" || asked.slowDowns === 0) return next()
-    asked.slowDowns--
+    if (ctx.path === "/device/auth") calls.device++
+    if (ctx.path === "/token") calls.token++
+    if (ctx.path !== "/token" || calls.slowDowns === 0) return next()
+    calls.slowDowns--
     ctx.status = 400
     ctx.body = { error: "slow_down" }
   })
@@ -65,7 +65,7 @@ export async function startProvider(people: Record<string, Claims>, { codeSecond
       .setIssuedAt()
       .setExpirationTime(Math.floor(Date.now() / 1_000) + seconds)
       .sign(by)
-  return { issuer, asked, signed, people, stop: () => closed(server) }
+  return { issuer, calls, signed, people, stop: () => closed(server) }
 }
 
 async function closed(server: Server): Promise<void> {
@@ -73,7 +73,7 @@ async function closed(server: Server): Promise<void> {
   await new Promise((resolve) => server.close(resolve))
 }
 
-/** What a browser does with the address that `dex hub login` prints: every form is sent as this person. */
+/** Does what a browser does with the address that `dex hub login` prints: sends every form as this person. */
 export async function approve(address: string, who: string, { refuse = false } = {}): Promise<string> {
   const cookies = new Map<string, string>()
   const visit = async (url: string, form?: Record<string, string>): Promise<{ url: string; page: string }> => {

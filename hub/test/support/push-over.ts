@@ -11,8 +11,7 @@ import { API } from "./share.ts"
 
 export type Sender = { url: () => string; token: string; signal?: () => AbortSignal | undefined }
 
-/** What a hub answered that it did not take. */
-export class NotTaken extends Error {
+export class PushRefused extends Error {
   readonly status: number
 
   constructor(status: number, body: unknown) {
@@ -21,7 +20,7 @@ export class NotTaken extends Error {
   }
 }
 
-/** Over HTTP as a laptop does it, from the beginning each time: nothing is remembered between two tries. Says which revision it is. */
+/** Pushes over HTTP like a laptop, from the beginning each time, without state between two tries. Returns the revision. */
 export async function pushOver(
   { url, token, signal }: Sender,
   head: WireHead,
@@ -29,7 +28,7 @@ export async function pushOver(
 ): Promise<number | undefined> {
   const send = async <T>(method: string, path: string, body: unknown): Promise<T> => {
     const answer = await request(url(), token, method, path, body, signal?.())
-    if (answer.status >= 400) throw new NotTaken(answer.status, answer.body)
+    if (answer.status >= 400) throw new PushRefused(answer.status, answer.body)
     return answer.body as T
   }
   const chunks = [...chunksOf(messages)]

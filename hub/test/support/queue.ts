@@ -17,7 +17,7 @@ export const LINES = Array.from(
 )
 const REMOTE = "git@git.test:acme/api.git"
 
-/** Ann's agent changed a file and committed it, she shared that, and left. Bob has the code, and was granted the project; cy was not. */
+/** Ann's agent changed a file and committed it; she shared that, and left. Bob has the code and access to the project; cy does not. */
 export async function whoLeft(env: Record<string, string> = {}) {
   const team = await newTeam()
   const tenant = await newTenant(team)
@@ -63,25 +63,25 @@ function must({ code, stderr }: { code: number | null; stderr: string }): void {
 
 function changedByAgent(home: string, { folder, git, gitAt }: Repository): string {
   git("commit", "-q", "--allow-empty", "-m", "start")
-  const told = writer({ sessionId: ID, cwd: folder }, "q")
-  told.prompt("Orders are lost when the queue is restarted, please find out why and repair that")
-  told.prompt("we should always store the queue in Postgres")
+  const session = writer({ sessionId: ID, cwd: folder }, "q")
+  session.prompt("Orders are lost when the queue is restarted, please find out why and repair that")
+  session.prompt("we should always store the queue in Postgres")
   const filePath = join(folder, "src/queue.ts")
-  told.answer("m_1", [call("e1", "Write", { file_path: filePath, content: LINES.join("\n") })])
+  session.answer("m_1", [call("e1", "Write", { file_path: filePath, content: LINES.join("\n") })])
   const lines = LINES.map((line) => `+${line}`)
   const patch = { oldStart: 1, oldLines: 0, newStart: 1, newLines: lines.length, lines }
-  told.result("e1", "done", { toolUseResult: { type: "create", filePath, structuredPatch: [patch] } })
-  told.answer("m_2", [call("t1", "Bash", { command: "npm test 2>&1" })])
+  session.result("e1", "done", { toolUseResult: { type: "create", filePath, structuredPatch: [patch] } })
+  session.answer("m_2", [call("t1", "Bash", { command: "npm test 2>&1" })])
   const passed = "Tests  3 passed (3)"
-  told.result("t1", passed, { toolUseResult: { stdout: passed, stderr: "" } })
+  session.result("t1", passed, { toolUseResult: { stdout: passed, stderr: "" } })
   mkdirSync(join(folder, "src"), { recursive: true })
   writeFileSync(filePath, `${LINES.join("\n")}\n`)
   git("add", "-A")
   gitAt("2026-01-02T10:20:00Z", "commit", "-q", "-m", "queue: survives a restart")
   const made = git("rev-parse", "HEAD")
   const printed = `[main ${made.slice(0, 7)}] queue: survives a restart\n 1 file changed`
-  told.answer("m_3", [call("c1", "Bash", { command: "git commit -am 'queue: survives a restart'" })])
-  told.result("c1", printed, { toolUseResult: { stdout: printed, stderr: "" } })
-  putSession(home, told.records, ID)
+  session.answer("m_3", [call("c1", "Bash", { command: "git commit -am 'queue: survives a restart'" })])
+  session.result("c1", printed, { toolUseResult: { stdout: printed, stderr: "" } })
+  putSession(home, session.records, ID)
   return made
 }

@@ -13,7 +13,7 @@ const MAIN = join(import.meta.dirname, "../../src/main.ts")
 
 export type TestHub = { url: string; child: ChildProcess; log: string[]; kill(): Promise<void> }
 
-/** The settings of a hub over this team's database, as an operator gives them. */
+/** The settings of a hub on this team's database, as an operator sets them. */
 export function hubEnv(team: Team, more: Record<string, string> = {}): Record<string, string> {
   const key = join(tempDir(), "master.key")
   writeFileSync(key, team.masterKey.toString("hex"), { mode: 0o600 })
@@ -32,7 +32,7 @@ export function hubEnv(team: Team, more: Record<string, string> = {}): Record<st
   }
 }
 
-/** `dex-hub serve` as a process of its own; ended with the test. */
+/** Runs `dex-hub serve` as a process until the end of the test. */
 export async function startHub(env: Record<string, string>, main = MAIN): Promise<TestHub> {
   const child = spawn(process.execPath, [main, "serve"], { env, stdio: ["ignore", "pipe", "inherit"] })
   onTestFinished(() => void child.kill("SIGKILL"))
@@ -57,7 +57,6 @@ export async function tokenFor(team: Team, { tenant, member }: Viewer, scopes: S
   return addToken(team.asOwner, { tenant, member, kind: "personal", scopes, name: "test" })
 }
 
-/** One request, with what came back. */
 export async function request(
   url: string,
   token: string | undefined,
@@ -81,7 +80,7 @@ export async function request(
   return { status: response.status, body: isJson ? JSON.parse(text) : text, headers: response.headers }
 }
 
-/** A hub that was just started builds its shards, and says so; whoever runs it sends people there when it has them. */
+/** Waits until a hub that was just started has built its shards. */
 export async function canSearch(url: string, token: string): Promise<void> {
   const status = async () => (await request(url, token, "POST", "/v1/tools/search", { query: "anything" })).status
   await expect.poll(status, { timeout: 60_000 }).toBe(200)

@@ -5,7 +5,7 @@ import type { Team } from "./team.ts"
 
 export const API = "git.test/acme/api"
 
-/** One conversation of this author's, as said by turns, on the hub. */
+/** Puts one conversation of this author on the hub, with user and agent taking turns. */
 export async function share(
   team: Team,
   author: Viewer,

@@ -9,7 +9,7 @@ import pg from "pg"
 
 export type StartedPostgres = { url: (role: string, database: string) => string; files?: string }
 
-/** Where its programs are; undefined where it is not installed. */
+/** The folder of its programs; undefined if it is not installed. */
 export function postgresPrograms(): string | undefined {
   const root = "/usr/lib/postgresql"
   const versions = existsSync(root) ? readdirSync(root).sort((a, b) => Number(b) - Number(a)) : []
@@ -26,7 +26,7 @@ export function ordinaryUser(): { uid: number; gid: number } | undefined {
 const FAST = ["fsync=off", "full_page_writes=off", "jit=off"]
 const WITH_ITS_PARENT = '"$@" & read _; kill -INT $!; wait $!; rm -rf "$0"'
 
-/** As fast as it can be, for data that nobody needs tomorrow; or with these settings. */
+/** Starts a server that is as fast as possible, for data that nobody needs tomorrow, or one with these settings. */
 export async function startPostgres(settings = FAST): Promise<StartedPostgres> {
   const bin = postgresPrograms()!
   const user = ordinaryUser()
@@ -46,7 +46,7 @@ export async function startPostgres(settings = FAST): Promise<StartedPostgres> {
     folder,
     ...[...settings, "listen_addresses=", "max_connections=200"].flatMap((setting) => ["-c", setting]),
   ]
-  // However this process ends, the shell's input ends with it: then the server does, and its files are gone.
+  // When this process ends, the shell's input ends too. Then the shell stops the server and deletes its files.
   const child = spawn("sh", ["-c", WITH_ITS_PARENT, folder, join(bin, "postgres"), ...args], {
     ...as,
     cwd: "/",
@@ -70,7 +70,7 @@ async function until(work: () => Promise<unknown>): Promise<void> {
     }
 }
 
-/** One statement on a connection of its own. */
+/** Runs one statement on a new connection. */
 export async function runAs<Row extends object>(owner: string, sql: string, values: unknown[] = []): Promise<Row[]> {
   const client = new pg.Client({ connectionString: owner })
   await client.connect()

@@ -5,7 +5,7 @@ import type { Database, MemberRole, Query, Viewer } from "../../src/store/connec
 import { addMember, addTenant } from "../../src/store/people.ts"
 import { newDatabase, openTest, type TestDatabase } from "./postgres.ts"
 
-/** A hub with its owner's hand: for setting up what a test needs. */
+/** A hub's database with its owner's connection, to set up tests. */
 export type Team = TestDatabase & { db: Database; asOwner: Query }
 
 export async function newTeam(options: { migrated?: boolean } = {}): Promise<Team> {
@@ -14,7 +14,7 @@ export async function newTeam(options: { migrated?: boolean } = {}): Promise<Tea
   const client = new pg.Client({ connectionString: database.owner })
   await client.connect()
   onTestFinished(() => client.end())
-  // One after the other: a connection has one statement at a time.
+  // One after the other, because a connection runs one statement at a time.
   let last: Promise<unknown> = Promise.resolve()
   const asOwner: Query = async (text, values) => {
     const done = last.then(() => client.query(text, values))
@@ -37,7 +37,7 @@ export async function newMember(
   return { tenant, member: await addMember(team.asOwner, { tenant, name, role }), role, name }
 }
 
-/** A project that these may push to, and say that they do. */
+/** A project with these grants. Those who may push also consent to. */
 export async function newProject(
   team: Team,
   tenant: number,
@@ -63,7 +63,7 @@ export async function newProject(
   return id
 }
 
-/** What these projects have is searched in this shard. */
+/** Puts these projects into this shard. */
 export async function inShard(team: Team, tenant: number, shard: number, keys: string[]): Promise<void> {
   await team.asOwner("insert into hub.shard (tenant, id) values ($1, $2) on conflict do nothing", [tenant, shard])
   await team.asOwner("update hub.project set shard = $2 where tenant = $1 and key = any ($3)", [tenant, shard, keys])

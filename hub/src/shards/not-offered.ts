@@ -1,10 +1,10 @@
 import type { SearchIndex } from "../../../src/store/index/search-index.ts"
 
 const refuse = () =>
-  Promise.reject(new Error("This index is only asked: each shard is written by the node that has it."))
+  Promise.reject(new Error("This index can only be read: each shard is written by the node that has it."))
 
-/** The rest of an index that stands for shards which others keep. */
-export const askedOnly: Pick<
+/** The methods that an index cannot offer if its shards belong to others. */
+export const notOffered: Pick<
   SearchIndex,
   "isPart" | "scope" | "vectors" | "follow" | "purge" | "isPurgeDue" | "check" | "checkpoint" | "close"
 > = {
