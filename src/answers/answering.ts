@@ -1,10 +1,10 @@
 import { splitIdentifier } from "../core/words.ts"
 import type { TextStatement } from "./statements.ts"
 
-/** What is asked for, and how much each of its words tells. */
+/** A question, with a weight for each of its words: a rare word weighs more. */
 export type AskedQuestion = { text: string; words: string[]; weights: number[] }
 
-/** What is known of a statement as an answer to a question; each from 0 to about 1. */
+/** The features of a statement as an answer to a question, each from 0 to about 1. */
 export type Features = Record<(typeof FEATURES)[number], number>
 
 export const FEATURES = [
@@ -34,13 +34,13 @@ export const FEATURES = [
   "score",
 ] as const
 
-/** A text in which statements stand, and how it was found. */
+/** A text with its statements, and how it was found. */
 export type Source = {
   statements: TextStatement[]
   is: "agent" | "person" | "plan" | "document"
-  /** Its place among those that were found, from 0. */
+  /** Its place in the search results, from 0. */
   rank: number
-  /** Its score, as a share of the best one's. */
+  /** Its score divided by the best score. */
   score: number
 }
 
@@ -59,10 +59,9 @@ const DEFINES = /^[^.]{0,60}?(?:\b(?:is|are|means|refers to|stands for|represent
 const PATH =
   /(?:^|[\s`"'(])(?:~|\.{0,2}\/|[\w.-]+\/)[\w@~.<>{}-]*(?:\/[\w.<>{}@-]+)*|\b\w[\w-]*\.(?:go|ts|js|py|md|json|ya?ml|toml|sh|txt|jsonl|rs|rb|java|c|h|cpp)\b/
 
-/** What a sentence is about stands in its first words. */
+/** A sentence names its subject in its first words. */
 const SUBJECT_WORDS = 4
 
-/** The features of every statement of a text. */
 export function featuresIn(question: AskedQuestion, { statements, is, rank, score }: Source): Features[] {
   const stems = question.words.map(stemOf)
   const total = question.weights.reduce((sum, weight) => sum + weight, 0) || 1
@@ -84,7 +83,7 @@ export function featuresIn(question: AskedQuestion, { statements, is, rank, scor
   }
   return statements.map(({ text, kind, lead, headings }, place) => {
     const covered = stems.map(() => false)
-    /** How much these hold that nothing before held. */
+    /** The share of the question that these texts add to what earlier calls covered. */
     const more = (...texts: (boolean[] | undefined)[]) => {
       let sum = 0
       for (const holds of texts)
@@ -129,7 +128,7 @@ export function featuresIn(question: AskedQuestion, { statements, is, rank, scor
   })
 }
 
-/** How much of what is asked a text holds. */
+/** The share of the question's words that the text contains, with a bonus for adjacent words. */
 export function shareHeld(question: AskedQuestion, text: string): number {
   const total = question.weights.reduce((sum, weight) => sum + weight, 0) || 1
   const words = wordsOf(text)
@@ -150,7 +149,7 @@ function heldIn(words: string[], stems: string[]): boolean[] {
   return stems.map((stem) => different.some((word) => isForm(word, stem)))
 }
 
-/** How many neighbours in the question stand together here too. */
+/** Counts adjacent words of the question that are adjacent here too. Three count as 1. */
 function pairsIn(words: string[], stems: string[]): number {
   let found = 0
   for (let i = 1; i < stems.length; i++)
@@ -158,7 +157,7 @@ function pairsIn(words: string[], stems: string[]): number {
   return Math.min(1, found / 3)
 }
 
-/** What an ending may add to a stem. */
+/** The most letters that an ending may add to a stem. */
 const LONGEST_ENDING = 3
 
 function isForm(word: string, stem: string): boolean {

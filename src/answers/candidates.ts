@@ -14,14 +14,14 @@ import type { Passage, Passages } from "./passages.ts"
 import { type ProjectSection, projectSections } from "./project-documents.ts"
 import { statementsIn } from "./statements.ts"
 
-/** A text that may hold the answer. It gets a number when it is cited. */
+/** A text that may contain the answer. It gets a number when it is cited. */
 export type AnswerCandidate = Source & { text: string; at?: number; cite(): Passage | undefined }
 
-/** So many messages are looked through for statements, and so many sections of the project's documents. */
+/** Statements are taken from at most this many messages, and this many sections of the project's documents. */
 const MOST_MESSAGES = 40
 const MOST_SECTIONS = 12
 
-/** What people and agents said, and what the project's documents say: no output of tools, no thoughts. */
+/** Messages of people and agents, and the project's documents. Tool output and thinking are left out. */
 export async function answerCandidates(
   dex: Dex,
   asked: string,
@@ -41,7 +41,7 @@ export async function answerCandidates(
 function saidCandidates(found: FoundMessages["found"], passages: Passages): AnswerCandidate[] {
   const best = Math.max(...found.map(({ score }) => score), Number.MIN_VALUE)
   return found.flatMap(({ row, message, score }, rank) => {
-    // An answer that could cite an earlier answer would need no source at all.
+    // If an answer could cite an earlier answer, it would need no source at all.
     if (row.kind === "dex") return []
     return saidIn(row, message).map(({ text, is }) => ({
       text,

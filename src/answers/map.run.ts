@@ -61,7 +61,7 @@ export async function runRules(dex: Dex, input: RulesInput) {
   return mapAll(dex, "Rules", job, input, page)
 }
 
-/** Maps and merges, or says what that would take. Throws where there is no model to ask. */
+/** Maps and merges, or estimates what that would cost. Throws if there is no model. */
 export async function mapAll(
   dex: Dex,
   title: string,

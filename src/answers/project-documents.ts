@@ -5,12 +5,11 @@ import { formatOf } from "../documents/document.ts"
 import { listDocuments, readDocument } from "../documents/files.ts"
 import { redactText } from "../redact/redact.ts"
 
-/** A section of a file of the project. */
 export type ProjectSection = { path: string; line: number; headings: string[]; text: string; at: number }
 
 type ProjectFile = { folder: string; path: string; size: number; modified_at: number }
 
-/** What projects tell people and agents about themselves. */
+/** Documentation of projects for people and agents. */
 const FILES =
   /^(?:readme|contributing|architecture|development|claude|agents|gemini)\.(?:md|mdx|markdown|rst|txt|adoc)$/i
 const FOLDERS = ["docs", "doc"]
@@ -18,9 +17,9 @@ const MOST_FILES = 200
 const MOST_BYTES = 2_000_000
 
 /**
- * The documents that lie in a project, as they are now. They need not be added, and nothing of them is stored. Links are not followed. Only
- * those that may hold what is asked are divided into sections. `isWhole`: false where some are too
- * many or too large, or cannot be opened.
+ * A project's documents as they are now. They need not be added, and none of their text is stored. Symbolic links are not
+ * followed. Only files that may contain the answer are split into sections. `isWhole` is false if there are too many
+ * files, if they are too large, or if some cannot be opened.
  */
 export async function projectSections(
   root: string,
@@ -41,7 +40,7 @@ export async function projectSections(
   return { sections, isWhole }
 }
 
-/** What stands under each heading. */
+/** The text below each heading. */
 function sectionsIn(text: string): Pick<ProjectSection, "line" | "headings" | "text">[] {
   const found: { line: number; headings: string[]; lines: string[] }[] = [{ line: 1, headings: [], lines: [] }]
   for (const [i, { text: line, kind, headings }] of [...outlined(text.replaceAll("\r\n", "\n"))].entries()) {

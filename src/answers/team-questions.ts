@@ -5,10 +5,10 @@ import type { TeamQuestionKind } from "../tools/hub/team-question.ts"
 import { type EditedFiles, ownHistory, type PassageRow, type SentPassage, type SentPassages } from "./passage-source.ts"
 import { reasonsFor, type WhyFacts } from "./why-facts.ts"
 
-// What a laptop's `ask` and `why` ask of a team's history. The hub finds and reads; what is made of it is made on the laptop, by its own
-// model. Both sides import this file.
+// What a laptop's `ask` and `why` request from a team's history. The hub searches and reads; the laptop's own model
+// writes the answer. Both sides import this file.
 
-/** A team's documents stay in their projects. */
+/** Documents are not shared with a team. */
 const SAID = { among: "history" } as const
 const MOST_FOUND = 100
 

@@ -27,7 +27,7 @@ export type WhyInput = {
   where?: "team"
 }
 
-/** More of them wrote too little of it to explain it. */
+/** Others wrote too little of the lines to explain them. */
 const MOST_CONVERSATIONS = 3
 const MOST_COMMITS = 5
 
@@ -42,7 +42,7 @@ export async function run(dex: Dex, input: WhyInput) {
   return { ...output, notes: [...output.notes, ...teamHint(dex)] }
 }
 
-/** The same for whoever knows already whose the lines are. */
+/** For callers that already know who wrote the lines. */
 export async function explainOwned(dex: Dex, input: WhyInput, owned: OwnersOfTarget, hub?: TeamHub) {
   const { owners, makers, commits, facts, notes } = owned
   const authors = authorsOf(owners, makers)
@@ -56,7 +56,7 @@ export async function explainOwned(dex: Dex, input: WhyInput, owned: OwnersOfTar
   }
   const shown = withinAMinute(found.map(({ told }) => told))
   const more = authors.length - shown.length
-  // An agent has a model of its own.
+  // An agent uses its own model.
   const answer =
     input.facts || dex.caller !== undefined || found.length === 0
       ? undefined
@@ -79,7 +79,7 @@ export async function explainOwned(dex: Dex, input: WhyInput, owned: OwnersOfTar
 
 type Author = { worker: Worker; owners: LineOwner[] }
 
-/** Who wrote the most first; then who made the commit, where that wrote no line of it. */
+/** Those that wrote the most come first, then those that made the commit but wrote none of its lines. */
 function authorsOf(owners: readonly LineOwner[], makers: readonly LineOwner[]): Author[] {
   const wrote = Map.groupBy(owners.filter(isKnown), ({ worker }) => worker)
   const made = new Set(makers.filter(isKnown).map(({ worker }) => worker))
@@ -125,7 +125,7 @@ async function explainedHere(store: HistoryReader, written: WrittenIn): Promise<
   }
 }
 
-/** A colleague's: the hub reads it and says why, as this machine does of its own. */
+/** For a colleague's conversation: the hub reads it and finds the reasons, as this machine does for its own. */
 async function explainedThere(hub: TeamHub, { ref, ...rest }: WrittenIn): Promise<Unleveled | undefined> {
   const { found } = await hub.ask<SentReasons>("reasons", { id: formatRef(ref), ...rest })
   if (!found) return undefined
@@ -154,7 +154,7 @@ function quotedRefs({ asked, decided, rejected, tests, open }: WhyFacts): string
   return [...asked, ...decided, ...rejected, ...tests, ...open].map(({ ref }) => ref)
 }
 
-/** The same as prose, by a model; every sentence is checked against what it cites. */
+/** The explanation as prose, written by a model. Every sentence is checked against its sources. */
 async function asProse(
   dex: Dex,
   input: WhyInput,

@@ -12,7 +12,7 @@ import { itemsOf, listsOf, type MapItem, type MapResult } from "./schema.ts"
 
 type ReplyUsage = ModelReply["usage"]
 
-/** What one run works with, and what has happened in it so far. */
+/** The dependencies and state of one run. */
 export type Desk = {
   model: Model
   purse: Purse
@@ -22,19 +22,19 @@ export type Desk = {
   dropped: Dropped
   /** Answers for which the server counted far fewer tokens than were sent. */
   short: number
-  /** Why nothing more is asked, and the error behind it. */
+  /** Why no more requests are made, and the error that caused it. */
   stopped?: string
   error?: unknown
 }
 
 type PreparedQuestion = {
   question: Question
-  /** All that was shown, and whether a ref was in it. */
+  /** Everything that the model was shown, and a test for refs in it. */
   data: string
   holds(ref: Ref): boolean
 }
 
-/** What was found in some conversations, and their refs. */
+/** The result for some conversations, and their refs. */
 export type PartialResult = { result: MapResult; refs: string[] }
 
 export type MapOutcome =
@@ -43,8 +43,8 @@ export type MapOutcome =
   | { type: "not_done" }
 
 /**
- * The answer that is kept under a key, or the model's, which is kept at once. `prepare` is called only when it has to be
- * asked. Never throws: what stops one request stops those that come after it.
+ * Returns the cached answer, or asks the model and caches its answer at once. `prepare` is called only if the model has
+ * to be asked. Never throws: an error that stops one request also stops the requests after it.
  */
 export async function answer(
   desk: Desk,
@@ -79,7 +79,7 @@ export async function answer(
   }
 }
 
-/** Some servers cut a prompt that is longer than their context and say nothing. What they count tells. */
+/** Some servers silently cut a prompt that exceeds their context. Their token count reveals it. */
 function isShort({ system, text }: Question, { input, is_estimate }: ReplyUsage): boolean {
   return !is_estimate && input < estimateTokens(system + text) / 2
 }
@@ -89,7 +89,7 @@ function note(desk: Desk, { dropped, short }: { dropped: Dropped; short: boolean
   if (short) desk.short++
 }
 
-/** What is in the cache was once checked; a file that somebody changed is as good as none. */
+/** Cached values were checked when they were written. A file that was changed since counts as missing. */
 function keptPart(
   value: unknown,
   schema: Schema,
@@ -112,14 +112,14 @@ function keptPart(
 
 type Answered<T> =
   | { type: "answer"; value: T; usage: ModelReply["usage"] }
-  /** It was asked as often as it may be, and no answer could be taken. */
+  /** The model was asked as often as allowed, and no answer was valid. */
   | { type: "bad"; reason: string }
-  /** It was not asked, or not again: there were no tokens left for it. */
+  /** The model was not asked (again), because no tokens were left. */
   | { type: "no_tokens" }
 
 const RETRIES = 2
 
-/** Asks until an answer can be taken, telling the model what was wrong with the last one. Throws what `reply` throws. */
+/** Asks until an answer is valid, and tells the model what was wrong with the last one. Throws what `reply` throws. */
 async function askJson(
   { model, purse, signal }: { model: Model; purse: Purse; signal: AbortSignal },
   question: Question,
@@ -144,15 +144,15 @@ async function askJson(
   return { type: "bad", reason: `${RETRIES + 1} answers could not be taken; of the last one, ${reason}` }
 }
 
-/** What was taken out of an answer, by why. */
+/** What was removed from an answer, by reason. */
 export type Dropped = { foreign_refs: number; items_without_refs: number; items_with_foreign_links: number }
 export const NOTHING_DROPPED: Dropped = { foreign_refs: 0, items_without_refs: 0, items_with_foreign_links: 0 }
 
 type CheckedReply = { ok: { result: MapResult; dropped: Dropped } } | { wrong: string }
 
 /**
- * Takes of an answer what fits the schema and stands on what was shown: `holds` says whether a ref was, `data` is all of
- * it. `wrong` is in words for the model, and holds none of its own.
+ * Accepts the parts of an answer that match the schema and refer to the data: `holds` tests a ref, `data` is everything
+ * that was shown. `wrong` is a message to the model and contains none of the model's own words.
  */
 function checkReply(
   reply: Pick<ModelReply, "text" | "finish">,
@@ -203,16 +203,16 @@ function stringsIn(value: unknown): string[] {
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(stringsIn) : []
 }
 
-/** Names of fields that the schema does not have are the model's own. */
+/** The names of unknown fields are the model's own words. */
 function inOurWords(wrong: string): string {
   return wrong.endsWith(" is not known") ? "it has a field that is not in the schema" : wrong
 }
 
-/** What may still be spent. A request is made only when it is allowed beforehand, with the longest answer it can have. */
+/** The token budget. A request is made only if it fits together with the longest possible answer. */
 export type Purse = {
-  /** Undefined when there is no room for it. Give it back when the request is over: what it took is counted by then. */
+  /** Undefined if there is no room. Call the result when the request is over; its real cost is counted by then. */
   take(question: Question): (() => void) | undefined
-  /** Why there is no room for it. */
+  /** The reason why there is no room. */
   refusal(question: Question): string
   spent(): number
 }

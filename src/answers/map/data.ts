@@ -6,35 +6,35 @@ import { safe, safeLine } from "../../render/terminal.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../../store/history/store.ts"
 import type { MapFormat } from "../map.ts"
 
-// A conversation as a model is shown it: every line of what somebody wrote stands behind "| ", so that nothing in it can
-// pass for an instruction, for another message or for the end of the data.
+// A conversation as the model sees it. Every line of its text begins with "| ", so that nothing in it can look like an
+// instruction, another message or the end of the data.
 
-/** The smallest thing that goes into a batch: a message, or a run of lines of one that is long. */
+/** The smallest unit of a batch: a message, or several lines of a long message. */
 export type BatchUnit = {
   number: number
-  /** Not the beginning of its message. */
+  /** True if this is not the start of its message. */
   goes_on: boolean
   chars: number
-  /** Of its text: the same hash, the same text. */
+  /** A hash of its text. */
   hash: string
 }
 
-/** What is known of a conversation while batches are packed: sizes, no text. */
+/** A conversation's sizes without its text, for packing batches. */
 export type Measured = {
   ref: Ref
   at: number
   format: MapFormat
   head: string
   units: BatchUnit[]
-  /** How many characters stand before each unit, and after the last. */
+  /** How many characters precede each unit; the last entry is the total. */
   before: number[]
 }
 
-/** A run of a conversation's units. */
+/** Consecutive units of a conversation. */
 export type Piece = { ref: Ref; from: number; count: number }
 
 const PROJECT_CHARS = 60
-/** Whatever a reader may take for one. */
+/** Everything that a reader may take for a line end. */
 const LINE_END = /[\n\u2028\u2029]/
 
 export async function measure(
@@ -51,7 +51,7 @@ export async function measure(
   return { ref: row.ref, at: row.started_at ?? row.ended_at ?? 0, format, head, units, before }
 }
 
-/** How long a piece is when it is shown. */
+/** The length of a piece as the model sees it. */
 export function pieceLength({ head, units, before }: Measured, from: number, count: number): number {
   const first = units[from]!
   return head.length + (first.goes_on ? goesOn(first.number).length : 0) + before[from + count]! - before[from]!
@@ -61,7 +61,7 @@ export function hashOfPiece({ head, units }: Measured, from: number, count: numb
   return hashOf([head, ...units.slice(from, from + count).map(({ hash }) => hash)].join("\n"))
 }
 
-/** The text of a piece; undefined when the conversation is no longer what was measured. */
+/** The text of a piece. Undefined if the conversation has changed since it was measured. */
 export async function readPieceText(
   store: HistoryReader,
   measured: Measured,
@@ -75,7 +75,7 @@ export async function readPieceText(
   return `${head}${texts[0]!.goes_on ? goesOn(texts[0]!.number) : ""}${texts.map(({ text }) => text).join("")}`
 }
 
-/** Nothing that changes while a conversation goes on, such as its title: what was mapped once stays the same. */
+/** Contains nothing that changes while a conversation continues, such as its title, so that cached answers stay valid. */
 function headOf(row: ConversationRow): string {
   const facts = [
     formatRef(row.ref),
@@ -98,7 +98,7 @@ async function unitTexts(store: HistoryReader, ref: Ref, most: number, format: M
     .flatMap((message) => cut(message, most, format))
 }
 
-/** At line ends; a line that is longer than a unit may be is broken. */
+/** Cuts at line ends. A line that is longer than a unit is broken. */
 function cut(message: StoredMessage, most: number, format: MapFormat): UnitText[] {
   const { number, role } = message
   const said = safe(messageText(message, format)).trimEnd()

@@ -1,7 +1,7 @@
 import { safe, safeLine } from "../../render/terminal.ts"
 import type { MapItem, MapResult } from "./schema.ts"
 
-/** A result as a page: every item with its refs behind it, under its project where all items name one. */
+/** A result as a page. Every item is followed by its refs. Items are grouped by project if all of them name one. */
 export function markdownOf(title: string, result: MapResult, notes: string[]): string {
   const lists = Object.entries(result).filter((entry): entry is [string, MapItem[]] => isItems(entry[1]))
   const others = Object.entries(result).filter(([, value]) => !isItems(value) && value !== "")
@@ -30,7 +30,7 @@ function sections(items: MapItem[], mark: string): string[] {
   ])
 }
 
-/** The first text says what it is; the other fields follow. */
+/** The first text field is the item's headline; the other fields follow. */
 function itemLines({ refs, ...item }: MapItem, without?: string): string[] {
   const fields = Object.entries(item).filter(([name, value]) => name !== without && value !== "" && value !== undefined)
   const first = fields.find(([, value]) => typeof value === "string") ?? fields[0]

@@ -2,26 +2,26 @@ import { formatRef } from "../../core/ref.ts"
 import { tokensOf } from "../../core/tokens.ts"
 import { hashOf, hashOfPiece, type Measured, type Piece, pieceLength } from "./data.ts"
 
-/** `hash` names what the batch says: the same hash, the same text. */
+/** Batches with the same `hash` have the same text. */
 export type Batch = { pieces: Piece[]; chars: number; hash: string }
 
-/** Where the pieces of a batch stand, which is all that is remembered of it. */
+/** The pieces of a batch: all that is stored about it. */
 export type KnownBatch = { pieces: { ref: string; from: number; count: number }[] }
 
-/** A batch is full when less than this share of it is empty. */
+/** A batch counts as full if less than this share of it is empty. */
 export const LOOSE = 0.05
-/** How far behind the oldest one to look for a conversation that fits whole. */
+/** How many conversations after the oldest one to try for one that fits completely. */
 const WINDOW = 20
 
-/** A unit longer than this could leave a batch emptier than it may be. */
+/** A longer unit could leave a batch too empty. */
 export function longestUnit(budget: number): number {
   return Math.floor(budget * LOOSE)
 }
 
 /**
  * Puts every unit of every conversation into one batch of at most `budget` characters. A batch of an earlier run
- * keeps its pieces while it is full or answered, so that nothing is paid for twice. The rest is packed oldest first; a
- * conversation is cut only where a batch would be left emptier than it may be.
+ * keeps its pieces if it is full or answered, so that nothing is paid for twice. The rest is packed oldest first. A
+ * conversation is split only if a batch would otherwise be too empty.
  */
 export function planBatches(
   conversations: Measured[],
@@ -58,7 +58,7 @@ export function planBatches(
   ]
 }
 
-/** What to remember of a batch. */
+/** The stored form of a batch. */
 export function remembered({ pieces }: Batch): KnownBatch {
   return { pieces: pieces.map(({ ref, from, count }) => ({ ref: formatRef(ref), from, count })) }
 }
@@ -67,7 +67,7 @@ function isPiece(piece: Partial<KnownBatch["pieces"][number]> | null): boolean {
   return typeof piece?.ref === "string" && Number.isInteger(piece.from) && Number.isInteger(piece.count)
 }
 
-/** What an earlier run remembered; a file that somebody changed counts as far as it can be read. */
+/** The batches that an earlier run stored. Entries that cannot be read are ignored. */
 export function knownBatches(value: unknown): KnownBatch[] {
   if (!Array.isArray(value)) return []
   return (value as (Partial<KnownBatch> | null)[]).flatMap((batch) =>
@@ -75,7 +75,7 @@ export function knownBatches(value: unknown): KnownBatch[] {
   )
 }
 
-/** How many batches are emptier than they may be; the last one always may. */
+/** Counts the batches that are too empty. The last one does not count. */
 export function looseBatches(batches: Batch[], budget: number): number {
   return batches.slice(0, -1).filter(({ chars }) => chars < budget * (1 - LOOSE)).length
 }
@@ -136,7 +136,7 @@ function runsOf(of: Measured, taken: Uint8Array): Run[] {
   return runs
 }
 
-/** By when it began, which never changes. */
+/** By start time, which never changes. */
 function byAge(a: Measured, b: Measured): number {
   const [one, other] = [formatRef(a.ref), formatRef(b.ref)]
   return a.at - b.at || (one < other ? -1 : one > other ? 1 : 0)

@@ -43,10 +43,10 @@ export type Job = {
   max_tokens_total?: number
 }
 
-/** What is to be done: conversations, and how they are packed. Nothing is asked and nothing written for it. */
+/** The chosen conversations and their batches. Preparing calls no model and writes nothing. */
 export type Prepared = {
   rows: number
-  /** Conversations that say nothing of their own. */
+  /** Conversations with no text of their own. */
   without_text: number
   left_out: Record<string, number>
   conversations: Map<string, Measured>
@@ -56,10 +56,10 @@ export type Prepared = {
   planKey: string
 }
 
-/** What is part of every key: answers to another question must not be taken for answers to this one. */
+/** Part of every cache key, so that answers to an older prompt are not reused. */
 const VERSION = "1"
 const EVERYTHING = 1_000_000
-/** All that is merged has to fit into one answer: at most so many times the tokens of an answer are sent to be merged. */
+/** The merged result must fit into one answer, so at most this many times the tokens of an answer are merged. */
 const MERGE_RATIO = 4
 
 export async function prepare(dex: Dex, job: Job, model: Model | undefined): Promise<Prepared> {
@@ -99,7 +99,7 @@ export type Mapped = {
   asked: number
   failed: { refs: string[]; reason: string }[]
   not_done: number
-  /** Why it ended before all was done. */
+  /** Why it ended early. */
   stopped?: string
   merges: { asked: number; cached: number; failed: string[]; unmerged: number }
   dropped: Dropped
@@ -110,7 +110,7 @@ export type Mapped = {
   refs_not_in_result: number
 }
 
-/** Asks for every batch that is not answered yet, then merges. What was answered is kept at once. */
+/** Asks about every batch without an answer, then merges. Each answer is cached at once. */
 export async function runMap(dex: Dex, job: Job, prepared: Prepared, model: Model): Promise<Mapped> {
   const { batches, conversations, budget } = prepared
   const { schema, task } = job
@@ -184,7 +184,7 @@ function progressOf(dex: Dex, batches: Batch[], purse: Purse): (batch: Batch) =>
 
 /**
  * Merges with one question. It takes the batches' results in their order, as long as they fit into `room` characters.
- * What does not fit, or could not be merged, is listed after the rest, so nothing is lost.
+ * Results that do not fit or could not be merged are listed after the others, so nothing is lost.
  */
 async function mergeParts(
   desk: Desk,
@@ -223,7 +223,7 @@ async function mergeParts(
   }
 }
 
-/** Lists one after the other. Of anything else, texts are joined, and the first of other values stays. */
+/** Concatenates lists and joins texts. Of other values, the first one wins. */
 function oneAfterAnother(parts: PartialResult[], schema: Schema): MapResult {
   if (parts.length === 1) return parts[0]!.result
   const result: MapResult = {}
@@ -248,7 +248,7 @@ function conversationsOf({ pieces }: Batch): string[] {
   return [...new Set(pieces.map(({ ref }) => formatRef(ref)))]
 }
 
-/** Whether a ref is one of a conversation, or of a message, in the batch. */
+/** Tests if a ref names a conversation or message in the batch. */
 function refsOf(batch: Batch, measuredOf: (piece: Piece) => Measured): (ref: Ref) => boolean {
   const numbers = new Map<string, Set<number>>()
   for (const piece of batch.pieces) {
@@ -263,7 +263,7 @@ function refsOf(batch: Batch, measuredOf: (piece: Piece) => Measured): (ref: Ref
   }
 }
 
-/** A ref of a whole conversation says nothing beside one of its messages. */
+/** A conversation's ref adds nothing if one of its messages is listed too. */
 function withoutWiderRefs(result: MapResult, schema: Schema): MapResult {
   const lists = listsOf(schema).map((name) => [
     name,
@@ -275,7 +275,7 @@ function withoutWiderRefs(result: MapResult, schema: Schema): MapResult {
   return { ...result, ...Object.fromEntries(lists) }
 }
 
-/** Runs `work` on every item, at most `most` at once, and gives the results in order. */
+/** Runs `work` on every item, at most `most` at once, and returns the results in order. */
 async function inParallel<T, R>(items: T[], most: number, work: (item: T, i: number) => Promise<R>): Promise<R[]> {
   const results: R[] = new Array(items.length)
   let next = 0
