@@ -7,7 +7,7 @@ import { isPasted, LONGEST_SENTENCE, OWN_VOICE, ownLines, sentencesOf } from "./
 
 const LOOKED_AT = 20_000
 
-/** What agents write in the person's name around what was typed. */
+/** Text that agents write in the person's name around what was typed. */
 const WRAPPERS = [
   "Operation stopped by hook",
   "The user wants to clarify these questions.",
@@ -17,19 +17,19 @@ const WRAPPERS = [
 
 export type Decided = { quote: string; origin: "person" | "agent" }
 
-/** A message this long was pasted, whatever it begins with. */
+/** A longer message was pasted, whatever it begins with. */
 const LONGEST_MESSAGE = 5_000
 
 /**
- * What a person's message decides, as it stands there. A sentence that does not say by itself what was decided comes with the one
- * before it, or with what the agent asked or proposed before (`question → sentence`: then it holds the agent's words too), or
- * not at all.
+ * The decisions in a person's message, quoted. A sentence that is not clear on its own is quoted together with the one
+ * before it, or with the agent's question or proposal (`question → sentence`, which then contains the agent's words too),
+ * or not at all.
  */
 export function decidedIn(text: string, agentsText = ""): Decided[] {
   const looked = text
     .slice(0, LOOKED_AT)
     .trimStart()
-    .replace(/^\/[\w:-]+\s+/, "") // what follows a slash command is typed
+    .replace(/^\/[\w:-]+\s+/, "") // the text after a slash command is typed
   if (/^[/!]/.test(looked) || WRAPPERS.some((words) => looked.startsWith(words))) return []
   if (looked.length > LONGEST_MESSAGE) return []
   const lines = ownLines(looked)
@@ -72,7 +72,7 @@ function add(
 const RETREAT =
   /^(?:(?:ok|okay|no|yeah|hmm|actually)[,\s]+){0,2}(?:let's |lets |we |please |i'd )?(?:go|switch|change|roll)(?:ing)? (?:it |that )?back(?: to (?:what|how) (?:we|it) (?:had|was))?[.!]?$|^(?:(?:ok|okay|no|yeah|hmm|actually)[,\s]+){0,2}(?:let's |lets |please )?(?:revert|undo|scrap|drop) (?:that|this|it|those|these)(?: changes?)?[.!]?$/i
 
-/** Sentences that take back what was decided before, without saying what that was. */
+/** Sentences that withdraw an earlier decision without naming it. */
 export function retreatsIn(text: string): string[] {
   return ownLines(text.slice(0, LOOKED_AT))
     .flatMap(sentencesOf)
@@ -85,7 +85,7 @@ export function isRetreat(sentence: string): boolean {
 
 const LONGEST_SHOWN = 300
 
-/** "I want it to behave like:" says nothing without what comes after it, and nothing more where that speaks for itself. */
+/** "I want it to behave like:" says nothing without the next lines. If these decide something themselves, it is not quoted. */
 function withWhatFollows(sentence: string, after: string[], stands: (sentence: string) => boolean): string[] {
   if (sentencesOf(after[0] ?? "").some(stands)) return []
   let shown = sentence
@@ -105,7 +105,7 @@ const CUES = {
   tasks: anyPhrase(TASKS),
 }
 
-/** "No, …" and "yes, …" with something after it take a side. */
+/** "No, …" and "yes, …" take a side if something follows. */
 const ANSWERS = [
   /^(?:no,|nope|nah|yes|yeah|ok|okay|sure)[,\s-]+(?=\S+\s+\S+\s+\S+)/i,
   /^(?:no|nope|nah)(?:,| (?:i|we|it|this|that|let's|don't|need|revert|just|not)\b)/i,
@@ -117,7 +117,7 @@ const LEAST_SUBJECT = 2
 const PLAIN = 3
 const OPTION = /\S\s+(?:\S+\s+)?options? (?:\d|[A-F]\b)/i
 
-/** True for what asks, with a question mark or without. */
+/** True for a question, with or without a question mark. */
 export function isQuestion(text: string): boolean {
   return ASKS.test(text)
 }

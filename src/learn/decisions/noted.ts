@@ -3,20 +3,20 @@ import type { StoredMessage } from "../../store/history/store.ts"
 
 export type NoteFound = {
   message: StoredMessage
-  /** As it is kept: an agent's begins with who wrote it. */
+  /** The stored text. An agent's note begins with the agent's name. */
   quote: string
-  /** Without that. */
+  /** The text without that name. */
   text: string
-  /** The agent that wrote it. Absent: the person did. */
+  /** The agent that wrote it. Undefined if the person did. */
   agent?: string
-  /** The person wrote it, or confirmed what an agent wrote. */
+  /** True if the person wrote it, or confirmed what an agent wrote. */
   confirmed: boolean
-  /** Whole paths. */
+  /** Absolute paths. */
   files: string[]
   rejects?: string
 }
 
-/** What a note says now: its last wording. Undefined where nothing is left of it. */
+/** The current wording of a note. Undefined if the note is empty. */
 export function noteIn(messages: StoredMessage[]): NoteFound | undefined {
   const live = messages.filter(({ abandoned, superseded }) => !abandoned && !superseded)
   const [message, ...after] = live

@@ -4,20 +4,20 @@ import type { KnownFix } from "../../store/knowledge/fixes.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import { mayBeMended } from "./fixes.ts"
 
-/** A fix that is like what was asked. `error` is the line of its output that is closest. */
+/** A fix that matches the question. `error` is the most similar line of its output. */
 export type FoundFix = KnownFix & { error: string; likeness: number }
 
 export type FixQuestion = {
   /** An error's text, or the command that failed. */
   asked: string
-  /** The command that printed it. Without one, a single line is taken at its word. */
+  /** The command that printed it. If omitted, a single line may be a command. */
   ran?: string
-  /** Where it is asked: what was solved here goes before what was solved as well elsewhere. */
+  /** The current project. Fixes from here rank above equally good fixes from elsewhere. */
   inside: string
   project?: string
-  /** Only of `inside`. */
+  /** Search only `inside`. */
   here?: boolean
-  /** Of these projects nothing is told. */
+  /** Projects that are excluded. */
   except?: string[]
 }
 
@@ -27,18 +27,18 @@ export type FoundFixes = {
   unsolved: FoundFix[]
 }
 
-/** Those with the best words are compared line by line. */
+/** Only the fixes with the best matching words are compared line by line. */
 const MOST_COMPARED = 200
 const MOST_ASKED_LINES = 10
-/** Below this the two share little more than common words. */
+/** Below this, two errors share little more than common words. */
 const LEAST_LIKENESS = 0.6
-/** An output's most telling line is what was asked; the others may say more of it. */
+/** The most informative line of the question counts fully; the other lines count for less. */
 const FURTHER_LINE = 0.9
 const HERE = 0.1
-/** One edit says what fixed it; of forty it may be any. */
+/** If there was one edit, it was the fix. Of forty edits, any may have been. */
 const EACH_EDIT = 0.01
 
-/** What fixed an error, or made a command pass. */
+/** Finds what fixed an error, or made a command pass. */
 export function findFixes(knowledge: Knowledge, wanted: FixQuestion): FoundFixes {
   const { asked, ran, inside, project, here, except } = wanted
   if (ran !== undefined && !mayBeMended(ran)) return { solved: [], unsolved: [] }
@@ -61,7 +61,7 @@ export function findFixes(knowledge: Knowledge, wanted: FixQuestion): FoundFixes
 
 type Question = {
   lines: ErrorText[]
-  /** What was asked, where it may be a command. */
+  /** The query, if it may be a command. */
   command?: string
   words: string[]
 }
@@ -95,7 +95,7 @@ function matched(fix: KnownFix, question: Question): FoundFix[] {
   return best.likeness < LEAST_LIKENESS ? [] : [{ ...fix, ...best }]
 }
 
-/** The same things done: on the same files, on others, or `npm` where it was `npm test`. */
+/** 1 for the same command on the same files, less for other files, or for `npm` instead of `npm test`. */
 function commandLikeness(asked: string, ran: string): number {
   const [a, b] = [commandParts(asked).parts, commandParts(ran).parts]
   if (a.length === 0) return 0

@@ -1,28 +1,28 @@
-/** What a command line tests. */
+/** The test run in a command line. */
 export type TestCommand = {
-  /** The program that runs the tests, or `script` where another file says which. */
+  /** The test runner's name, or `script` if another file chooses the runner. */
   runner: string
   /** How it was started: `npm run test:unit`. */
   kind: string
-  /** The folder it went to before, as written. */
+  /** The folder of a `cd` before it, as written. */
   folder?: string
-  /** Files, folders or packages; empty where it tests everything. */
+  /** Files, folders or packages. Empty if it tests everything. */
   targets: string[]
-  /** Only tests whose name holds one of these. */
+  /** Only tests whose name contains one of these. */
   filter: string[]
-  /** It may have tested less than it says. */
+  /** True if it may have tested less than it says. */
   partial: boolean
-  /** It ends at the first failure, so that others may be behind it. */
+  /** True if it stops at the first failure, so that more may fail. */
   stops: boolean
-  /** What its output went through, `tail -5`; a part of it may be missing. */
+  /** The program that its output was piped to, such as `tail -5`. A part of the output may be missing. */
   through?: string
-  /** Nothing else in the line can have failed. */
+  /** True if nothing else in the line can have failed. */
   alone: boolean
 }
 
 const LOOKED_AT = 2_000
 const TOKEN = /&&|\|\||[;|\n]|(?:[^\s"'|;&]|"(?:[^"\\]|\\.)*"|'[^']*'|&(?!&))+/g
-/** Where one of these comes first, a runner's name is only a word. */
+/** After one of these, a runner's name is only a word. */
 const NO_RUN =
   /^(?:grep|rg|ag|cat|ls|git|gh|echo|printf|which|type|command|pip3?|brew|apt|apt-get|sed|awk|find|fd|head|tail|man|code|vim?|rm|cp|mv|mkdir|touch|cd|kill|pkill|pgrep|ps|wc|diff|open|curl|ssh|sleep|export|source|tree|stat)$/
 const INSTALLS = /^(?:install|i|add|ci|remove|uninstall|update|info|view|init|create|dlx-only|help)$/
@@ -58,7 +58,7 @@ const RUNNERS: readonly [runner: string, words: RegExp][] = [
 ]
 const FURTHEST = 8
 
-/** The test run in a command line, the last where there are several; undefined where there is none. */
+/** The last test run in a command line. Undefined if there is none. */
 export function testCommand(command: string): TestCommand | undefined {
   const segments = segmentsOf(command.slice(0, LOOKED_AT))
   let folder: string | undefined
@@ -115,7 +115,7 @@ function runIn(words: string[]): Omit<TestCommand, "folder" | "through" | "alone
   return undefined
 }
 
-/** Tests with another tag are other tests. */
+/** Go tests with other build tags are other tests. */
 function tagsOf(runner: string, words: string[]): string {
   const tags = /(?:^| )-tags[= ](\S+)/.exec(words.join(" "))?.[1]
   return runner === "go" && tags !== undefined ? ` -tags=${tags}` : ""
@@ -148,7 +148,7 @@ function askedFor(runner: string, words: string[]): Pick<TestCommand, "targets" 
     if (FILTERS.test(flag)) asked.filter.push(...alternatives(inline ?? words[++i] ?? ""))
     else if (inline === undefined && TAKES_VALUE.test(flag)) i++
   }
-  // Without a package go tests the one in its folder.
+  // Without a package, go tests the one in its folder.
   if (runner === "go" && asked.targets.length === 0) asked.targets.push(".")
   return asked
 }
@@ -158,7 +158,7 @@ function splitFlag(word: string): [flag: string, value: string | undefined] {
   return at === -1 ? [word, undefined] : [word.slice(0, at), word.slice(at + 1)]
 }
 
-/** Programs that take any word for a part of a file's name. */
+/** Runners that take any word as a part of a file name. */
 const BY_WORD = /^(?:vitest|jest|playwright|script|bun|mocha)$/
 
 function addTarget(asked: { targets: string[]; filter: string[] }, word: string, runner: string): void {
@@ -168,7 +168,7 @@ function addTarget(asked: { targets: string[]; filter: string[] }, word: string,
   if (names.length > 0) asked.filter.push(names.join(" ").replace(/\[.*$/, ""))
 }
 
-/** `./a/b/...`, `a/b/` and `a/b/*.test.ts` are `a/b`; everything is the empty text. */
+/** `./a/b/...`, `a/b/` and `a/b/*.test.ts` become `a/b`; everything becomes the empty string. */
 function targetOf(path: string): string {
   return path
     .replaceAll("\\", "/")
@@ -180,7 +180,7 @@ function targetOf(path: string): string {
     .replace(/^\.$/, "")
 }
 
-/** Of a pattern the words that it must hold; what cannot be read as such is kept as it is. */
+/** The words that a pattern requires, with operators replaced by blanks. */
 function alternatives(pattern: string): string[] {
   return pattern
     .split(/\||,| or /)

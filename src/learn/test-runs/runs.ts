@@ -8,8 +8,8 @@ import { type FailedTest, testOutput } from "./output.ts"
 const LONGEST_COMMAND = 300
 
 /**
- * The runs of tests in a conversation whose outcome is known, oldest first. Paths are relative to the project where they are
- * below it. `complete`: every test that it ran and that is not among the failures has passed. Pure.
+ * The test runs of a conversation with a known outcome, oldest first. Paths below the project are relative to it.
+ * `complete`: every test that ran and is not among the failures has passed. Pure.
  */
 export function testRunsIn(messages: StoredMessage[], project: string): TestRunWrite[] {
   const told = messages.filter(({ superseded, copied, abandoned }) => !superseded && !copied && !abandoned)
@@ -33,7 +33,7 @@ export function testRunsIn(messages: StoredMessage[], project: string): TestRunW
   )
 }
 
-/** What cuts lines out of the middle or the end; a tail keeps the counts. */
+/** Programs that remove lines from the middle or the end. `tail` keeps the counts. */
 const CUTS = /^(?:grep|egrep|rg|sed|awk|cut|less|jq|sort|uniq|wc)$/
 
 function isCut(through: string, output: string): boolean {
@@ -55,9 +55,9 @@ function runOf(
   const cut = test.through !== undefined && isCut(test.through, output)
   const byStatus = test.through === undefined && (!failed || test.alone) ? failed : undefined
   const hasFailed = told === undefined ? byStatus : told.failed > 0
-  // Without counts the end of a cut output says nothing of the rest; a failure in it is one all the same.
+  // Without counts, the end of a cut output says nothing about the rest. A failure in it still counts.
   if (hasFailed === undefined || (!hasFailed && cut && told?.counted !== true)) return undefined
-  // A run that says nothing and ends well may have found no tests.
+  // A silent run that succeeds may have found no tests.
   if (told === undefined && !hasFailed && output.trim() !== "" && /no tests?\b/i.test(output)) return undefined
   const failures = (told?.failures ?? []).map((failure) => inProject(failure, test, project))
   const namesAll =
