@@ -6,9 +6,9 @@ import type { DeliverParts } from "./deliver.ts"
 const LOOK_EVERY_MS = 1_000
 
 /**
- * Delivers for as long as a process runs. Of several processes one does; when it ends, however, another takes over. A
- * problem is said and tried again. There are no suggestions while none was ever kept. Returns how to stop: what is on its
- * way is ended, and once nothing more is read or written it comes back.
+ * Delivers as long as the process runs. One of several processes delivers; when it ends for any reason, another takes over.
+ * Problems are logged, and delivery is tried again. `suggestions` returns undefined until one was stored. Returns a function
+ * that cancels what is being sent and resolves when nothing more is read or written.
  */
 export function keepDelivering(
   parts: Omit<DeliverParts, "suggestions"> & { suggestions(): Suggestions | undefined },
@@ -24,7 +24,7 @@ export function keepDelivering(
       const at = suggestions?.nextDue()
       if (suggestions && at !== undefined && at <= parts.now()) {
         lock ??= tryLock(lockFile)
-        // Only now: Node's HTTP takes 40 ms to load, and most processes never send anything.
+        // Loaded late: Node's HTTP takes 40 ms to load, and most processes never send anything.
         if (lock) await (await import("./deliver.ts")).deliverDue({ ...parts, suggestions }, stop.signal)
       }
     } catch (error) {

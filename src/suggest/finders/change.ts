@@ -2,15 +2,15 @@ import { DAY_MS, localDay, localMinute } from "../../core/dates.ts"
 import { fileNameOf, isPlainPath } from "../../learn/paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
-// What git says: who changed this file lately, what changes with it, and what was committed since somebody last worked here.
+// From git: recent changes of this file, files that change with it, and commits since somebody last worked here.
 
 const MOST_COMMITS = 2
 const MOST_TOGETHER = 4
-/** Once is chance. */
+/** Fewer may be chance. */
 const LEAST_TOGETHER = 3
 const RECENT_DAYS = 7
 
-/** A commit's words are whoever's: they are told to who asks. */
+/** Anybody may have written a commit's subject, so it is shown only on request. */
 export const findChange: Finder = ({ knowledge, recent_change_days = RECENT_DAYS }, moment) => {
   const { file } = moment
   if (file === undefined) return []
@@ -34,7 +34,7 @@ export const findChange: Finder = ({ knowledge, recent_change_days = RECENT_DAYS
     })
 }
 
-/** Files of the same commits. Told to who asks: nobody has yet labelled what they are worth unasked. */
+/** Files of the same commits. Only on request, because nobody has labelled yet how useful they are unasked. */
 export const findCommittedTogether: Finder = ({ knowledge }, moment, session) => {
   const { file } = moment
   if (file === undefined || moment.event !== "asked") return []
@@ -57,10 +57,10 @@ export const findCommittedTogether: Finder = ({ knowledge }, moment, session) =>
 
 const MOST_NEWS = 20
 const MOST_FILES = 3
-/** Begins the key of what tells of them. */
+/** The prefix of their keys. */
 const SINCE = "since:"
 
-/** Unasked only where it changed what was worked on last. A commit's words are whoever's: they are told to who asks. */
+/** Unasked only if commits changed the files last worked on. Anybody may have written a subject, so it needs a request. */
 export const findNews: Finder = ({ knowledge }, moment) => {
   const isAsked = moment.event === "asked"
   if (!isAsked && moment.event !== "session_start") return []
@@ -99,12 +99,12 @@ export const findNews: Finder = ({ knowledge }, moment) => {
   ]
 }
 
-/** What happened since somebody last looked: its worth is that it is new, so it has places of its own. */
+/** Something that happened since somebody last looked. It matters because it is new, so places are reserved for it. */
 export function isNews({ kind, key }: Pick<Candidate, "kind" | "key">): boolean {
   return kind === "change" || key.startsWith("failing:")
 }
 
-/** News that is told at a session's start, however likely it is to be used: nobody could have labelled it. */
+/** News is shown at a session's start whatever its relevance, because nobody could have labelled it. */
 export function isToldUnasked({ key }: Pick<Candidate, "key">): boolean {
   return key.startsWith(SINCE)
 }

@@ -3,7 +3,7 @@ import { fileNameOf } from "../../learn/paths.ts"
 import type { KnownDecision } from "../../store/knowledge/decisions.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
-// What was decided about this file or symbol, and whether that still stands.
+// The decisions about this file or symbol, and whether they are still in force.
 
 const MOST_LOOKED_AT = 10
 const MOST_CANDIDATES = 3
@@ -67,14 +67,14 @@ function why({ quote, origin, kind }: KnownDecision, about: string): string {
     : `, and ${about} was named with it or edited ${origin === "commit" ? "in it" : "after it"}`
 }
 
-/** A person's words; an agent's where nobody else's can have come into them. */
+/** True for a person's words, and for an agent's if they cannot contain a stranger's. */
 export function isTellable({ origin, is_own_words }: Pick<KnownDecision, "origin" | "is_own_words">): boolean {
   return origin === "person" || (origin === "agent" && is_own_words)
 }
 
 const LONGEST_TITLE = 80
 
-/** Its first words; the summary has all of them. */
+/** The beginning; the summary has the rest. */
 function inShort(quote: string): string {
   const [line = ""] = quote.split("\n")
   return line.length <= LONGEST_TITLE ? line : `${line.slice(0, LONGEST_TITLE).replace(/\s+\S*$/, "")}…`
@@ -84,11 +84,11 @@ function cut(quote: string): string {
   return quote.length <= LONGEST_QUOTE ? quote : `${quote.slice(0, LONGEST_QUOTE)}…`
 }
 
-/** Begins the key of what tells of one. */
+/** The prefix of a note's key. */
 export const NOTE = "note:"
 const MOST_NOTES = 20
 
-/** What the person noted for the whole project. A note for a file is told with what was decided about the file. */
+/** The person's notes for the project. A note for a file is shown with the file's decisions. */
 export const findNote: Finder = ({ knowledge }, moment) => {
   if (moment.event !== "session_start" && moment.event !== "asked") return []
   if (moment.file !== undefined || moment.symbol !== undefined || moment.error !== undefined) return []

@@ -7,17 +7,17 @@ import { type Match, matching, type Trigger } from "./matching.ts"
 
 export type TriggerParts = {
   suggestions: Suggestions
-  /** The items for a moment, best first, with what may not be pushed left out. */
+  /** The items for a moment, best first, without items that may not be pushed. */
   suggest(moment: Moment): Promise<Item[]>
-  /** For how long something took. */
+  /** Measures durations. */
   clock(): number
 }
 
 export type SubscriptionNotice = { subscription: string; suggestion: string; items: number; kept: SaveResult }
 
 /**
- * Tells the subscriptions that a trigger concerns: one suggestion for each, kept with what a webhook must be told in one
- * transaction. Those who poll or stream find it there.
+ * Notifies the subscriptions that match a trigger. Each gets one suggestion, stored in one transaction with the webhook's
+ * delivery. Subscribers that poll or stream find it there.
  */
 export async function tell(parts: TriggerParts, trigger: Trigger): Promise<SubscriptionNotice[]> {
   const { suggestions, suggest, clock } = parts
@@ -53,7 +53,7 @@ export async function tell(parts: TriggerParts, trigger: Trigger): Promise<Subsc
   return told
 }
 
-/** A pattern is kept without the secrets in it, so names are also compared as they are kept. */
+/** Patterns are stored redacted, so names are also compared in their redacted form. */
 async function matchingByEitherName(suggestions: Suggestions, trigger: Trigger): Promise<Match[]> {
   const all = suggestions.subscriptions(trigger.project)
   const matched = matching(all, trigger)
@@ -69,7 +69,7 @@ async function matchingByEitherName(suggestions: Suggestions, trigger: Trigger):
   return [...matched, ...matching(others, kept)]
 }
 
-/** The same thing is not told twice a day. */
+/** The same item is not sent twice within a day. */
 function keysToldTo(suggestions: Suggestions, subscription: string, now: number): Set<string> {
   const told = suggestions.list({ subscription, from: now - DAY_MS, limit: 200 })
   return new Set(told.flatMap(({ items }) => items.map(({ key }) => key)))
