@@ -8,23 +8,23 @@ import { matchTexts } from "../store/index/snippets.ts"
 import { coverage } from "./floor.ts"
 import type { Query } from "./query.ts"
 
-/** What shows why a conversation was found. */
+/** The passage that shows why a conversation was found. */
 export type ShownPassage = { number: number; message: StoredMessage; snippet: string }
 
 export type PassageQuery = { query: Query; weights: readonly number[] }
-/** The other messages that matched, best first, and how much of what was asked the best one has in all of its text. */
+/** The other messages that matched, best first, and how much of the question the best one's complete text contains. */
 export type Matches = { ref: Ref; numbers: readonly number[]; worth: number }
 
-/** Of the messages that matched, the best so many are looked at. */
+/** The most matching messages that are read. */
 const MOST_MATCHES = 12
-/** Of what the best message was found for, prose that says so much of it is worth showing. */
+/** Prose is worth showing if it contains this share of what the best message contains. */
 const ENOUGH = 0.5
-/** Of a conversation in which none of these says it in prose, those among so many messages that the index does not rule out. */
+/** If no matching message has it in prose, this many messages of the conversation are considered; the index rules some out. */
 const MOST_MESSAGES = 400
 
 /**
- * The passage of prose that holds most of what was asked: in the best message where it says what it was found for, else in others of the
- * conversation. Undefined where only machines wrote them: a tool's output, JSON, code.
+ * The passage of prose that contains most of the question. The best message is preferred if its prose contains enough of
+ * it, else other messages of the conversation. Undefined if only machines wrote the text: tool output, JSON, code.
  */
 export async function passageIn(
   store: HistoryReader,
@@ -48,7 +48,7 @@ export async function passageIn(
   return bestOf(await messagesAmong(all), asked)
 }
 
-/** What is said comes before what was thought, and of equals the first. */
+/** Spoken text comes before thinking. Of equal passages, the first one wins. */
 function bestOf(
   messages: readonly StoredMessage[],
   { query, weights }: PassageQuery,
@@ -79,14 +79,14 @@ function bestOf(
   return found.sort((a, b) => b.worth - a.worth || a.place - b.place)[0]
 }
 
-/** What was put in quotation marks must be in what is shown, or it shows something else than was found. */
+/** Quoted phrases must be in the passage, or it would not show what was found. */
 function withPhrases(texts: string[], { required }: Query): boolean[] {
   if (required.length === 0) return texts.map(() => true)
   const phrases = required.map(({ words }) => words)
   return matchTexts(texts, required, phrases, required).map(({ holds }) => holds.every(Boolean))
 }
 
-/** All forms of a word begin alike, so a text without these letters need not be looked at. */
+/** All forms of a word begin with these letters, so a text without them need not be searched. */
 const STEM_CHARS = 3
 
 function hasOneOf(text: string, beginnings: readonly string[]): boolean {

@@ -8,11 +8,11 @@ import type { Query } from "./query.ts"
 import type { Scope } from "./scope.ts"
 import type { SearchHit, SearchInput, SearchOutcome } from "./search.ts"
 
-/** A person waits this long for an answer without an index, and is told how far it came. */
+/** The longest time a person waits for an answer without an index. The answer says how much was read. */
 const TIME_MS = 3_000
 const PAGE = 50
 
-/** Looks through the history itself, newest first, while the index is not there. Slower, and it says so. */
+/** Reads the history itself, newest first, if there is no index. This is slower, and the outcome says so. */
 export async function scanHistory(
   store: HistoryReader,
   query: Query,
@@ -92,7 +92,7 @@ export async function scanHistory(
 
 type ScannedHit = Omit<SearchHit, "snippet"> & { text: string }
 
-/** As many rows as are asked for; a conversation and its subagents share one, which shows the newest. */
+/** Only as many rows as requested. A conversation and its subagents share a row, which shows the newest. */
 async function foldedRows(
   store: HistoryReader,
   hits: ScannedHit[],
