@@ -6,7 +6,7 @@ import { largest } from "./budget.ts"
 import { formatIndices } from "./indices.ts"
 import { safe, safeLine } from "./terminal.ts"
 
-/** What the brief says of the conversation as a whole. Texts from the record are made safe here, not before. */
+/** Facts about the complete conversation. They are escaped when they are written. */
 export type BriefHead = {
   /** The conversation's ref. */
   id: string
@@ -18,9 +18,9 @@ export type BriefHead = {
   from?: string
   to?: string
   message_count: number
-  /** The last message that was looked at, where the rest was not wanted. */
+  /** The last message that was read, if the brief is not about all of them. */
   up_to?: number
-  /** A call that reads this conversation, as it is typed. */
+  /** Returns a command that reads this conversation. */
   call(form: "scan" | "read", messages: string[], flags?: Record<string, number>): string
 }
 
@@ -51,9 +51,9 @@ export type BriefText = Sections & {
 }
 
 /**
- * The brief as Markdown within so many tokens, and what is in it. Items are dropped by how little they matter until the
- * rest fits with a fair share of text each; then all texts grow together as far as there is room. Undefined where not
- * even the frame fits; `needed` then says how much the smallest brief takes.
+ * The brief as Markdown within a budget, and its contents. The least important items are dropped until the rest fits with a
+ * fair share of text each. Then all texts grow together while there is room. `text` is undefined if not even the frame
+ * fits; `needed` is the size of the smallest brief.
  */
 export function briefText(
   brief: Brief,
@@ -79,18 +79,18 @@ export function briefText(
 
 /** In sixty-fourths of an item's base, so that texts grow in small steps. */
 const FAIR = 64
-/** The task, the last words and the last request are worth being cut short for. */
+/** To keep the task, the last words and the last request, texts are cut shorter. */
 const LEAST_ITEMS = 3
 
-/** A name is not cut, unless it is absurd. */
+/** Names are not cut, unless they are absurdly long. */
 const NAME = 2400
 
-/** `lead` is dex's own words; `text` is quoted. `base` is how many characters of it are a fair share. */
+/** `lead` is written by dex; `text` is quoted. `base` is the fair share of its characters. */
 type BriefPart = { lead: string; text: string; base: number }
 type BriefItem<T = unknown> = { rank: number; number: number; parts: BriefPart[]; told: (pieces: Piece[]) => T }
 type Items = { [S in keyof Sections]: BriefItem<Sections[S][number]>[] }
 
-/** Lower ranks stay longer. The step is what each further item of the kind loses against the others. */
+/** Items with lower ranks are dropped later. The steps decide how fast further items of a kind lose against others. */
 function itemsOf(brief: Brief, id: string): Items {
   const ref = (number: number) => `${id}#${number}`
   const said =
@@ -238,7 +238,7 @@ const OPEN_WORDS: Record<OpenEnd["kind"], string> = {
   command: "failed, and no later run succeeded",
 }
 
-/** A question moves the work less than a request does. */
+/** A question changes the work less than a request does. */
 function asksOnly(text: string): boolean {
   return text.endsWith("?") && !/\b(?:can|could|would|will) (?:you|we)\b/i.test(text)
 }
@@ -327,7 +327,7 @@ function written(
   }
 }
 
-/** What dex counted and no item says. */
+/** Counts that are in no item. */
 function notes(name: keyof Sections, brief: Brief): string[] {
   if (name === "goal" && brief.replies > 0)
     return [`(${brief.replies === 1 ? "One short reply" : `${brief.replies} short replies`} such as "yes" not shown.)`]
@@ -382,14 +382,14 @@ function footer(left: BriefText["left_out"], cut: boolean, more: More[], maxToke
   ]
 }
 
-/** dex's words, then what is quoted; every line of a quote has its mark. */
+/** dex's words, then the quotation. Every line of a quotation is marked. */
 function lines(lead: string, { text }: Piece, inner: boolean): string[] {
   const begin = `${inner ? "  " : "- "}${lead}`
   const quoted = text.split("\n")
   return quoted.length === 1 ? [`${begin} > ${quoted[0]}`] : [begin, ...quoted.map((line) => `  > ${line}`)]
 }
 
-/** From which share of their bases on no text is cut. */
+/** The share of their bases from which on no text is cut. */
 function wholeFrom(items: BriefItem[]): number {
   return items.reduce(
     (most, { parts }) => parts.reduce((so, { text, base }) => Math.max(so, text.length / base), most),
@@ -397,7 +397,7 @@ function wholeFrom(items: BriefItem[]): number {
   )
 }
 
-/** Of a long text the beginning and the end: what is asked for stands in one of them. */
+/** Keeps the beginning and the end of a long text, because the request is in one of them. */
 function cutTo(text: string, length: number): Piece {
   if (text.length <= length) return { text }
   const room = Math.max(1, length - 3)
@@ -420,7 +420,7 @@ function clipped(text: string, length: number): string {
   return cutTo(oneLine(text), length).text
 }
 
-/** Without control characters; no line separator is left that is not a newline. */
+/** Without control characters. All line separators become newlines. */
 function quotable(text: string): string {
   return safe(text.replaceAll(/[\u2028\u2029]/g, "\n"))
     .split("\n")
@@ -434,7 +434,7 @@ function oneLine(text: string): string {
   return safeLine(text)
 }
 
-/** Agents read `@path` in a prompt as "put that file here": a quote must not make them. */
+/** Agents read `@path` in a prompt as a request to include the file. Quotations must not cause that. */
 function inert(text: string): string {
   return text.replaceAll(/(?<!\\)@/g, "\\@")
 }

@@ -7,10 +7,10 @@ import type { Screen } from "./screen.ts"
 import { clip, paint, safeLine, widthOf } from "./terminal.ts"
 
 export type ToolResult = Part & { type: "tool_result" }
-/** What became of a call. */
+/** The result of a call. */
 export type Outcome = { result?: ToolResult; exit_status?: number }
 
-/** `▸ Bash go test ./… ✗ exit 1 · 22 lines`: a call and what became of it on one line. */
+/** `▸ Bash go test ./… ✗ exit 1 · 22 lines`: a call and its outcome on one line. */
 export function foldedCall(tool: string, input: string, outcome: Outcome, fold: FoldOptions): string {
   const { what } = input.length > MOST_CHARS ? { what: input } : callWords(input)
   const said = withoutRoot(safeLine(what.slice(0, 2_000)), fold.root)
@@ -22,10 +22,10 @@ export function foldedCall(tool: string, input: string, outcome: Outcome, fold: 
   )
 }
 
-/** A call may be given a whole file; of one that is larger than this only the beginning is looked at. */
+/** A call's input may contain a complete file. Of a longer input, only the beginning is shown. */
 const MOST_CHARS = 500_000
 
-/** Text that is not said aloud: thinking, what was injected, a summary, an image. */
+/** For text that nobody said: thinking, injected text, a summary, an image. */
 export function foldedText(name: string, text: string, fold: FoldOptions): string {
   const size = text === "" ? "" : `${formatCount(estimateTokens(text))} tokens`
   return folded(`${name} ${safeLine(text.slice(0, 500))}`, size, false, fold)
@@ -33,9 +33,9 @@ export function foldedText(name: string, text: string, fold: FoldOptions): strin
 
 export type FoldOptions = {
   screen: Screen
-  /** The folder that paths are said without. */
+  /** The folder to remove from paths. */
   root: string
-  /** The message, for whoever wants all of it. */
+  /** The number of the message, so that people can read all of it. */
   number: number
 }
 
@@ -58,17 +58,16 @@ function folded(what: string, outcome: string, isFailure: boolean, { screen, num
   ].join("")
 }
 
-/** Paths below a folder, and calls that first go there, said without it. */
+/** Removes the folder from paths, and `cd` to it from commands. */
 export function withoutRoot(text: string, root: string): string {
   return root === "" ? text : text.replaceAll(`cd ${root} && `, "").replaceAll(`${root}/`, "")
 }
 
-/** Whether it went wrong. */
 export function failed({ result, exit_status }: Outcome): boolean {
   return result?.is_error === true || (exit_status !== undefined && exit_status !== 0)
 }
 
-/** `exit 1`, `22 lines`, `+3 -1`: what became of a call, in a few words. */
+/** A call's outcome in a few words: `exit 1`, `22 lines`, `+3 -1`. */
 export function outcomeWords({ result, exit_status }: Outcome): string[] {
   if (result === undefined) return []
   const says: string[] = []
@@ -84,7 +83,7 @@ export function outcomeWords({ result, exit_status }: Outcome): string[] {
 
 type CallMessage = { number: number; parts: readonly Part[]; effects?: readonly Effect[] }
 
-/** What became of each call, and in which message it was made. */
+/** The outcome of each call, and the message in which the call was made. */
 export function outcomesOf(messages: readonly CallMessage[]): Map<string, Outcome & { madeIn?: number }> {
   const outcomes = new Map<string, Outcome & { madeIn?: number }>()
   const of = (id: string) => {

@@ -7,36 +7,36 @@ import { type Screen, styled, within } from "./screen.ts"
 import { isPersons, type Speaker, speakerIn } from "./speaker.ts"
 import { clip, markWords, paint, type Style, safeLine, widthOf, wrapAfter } from "./terminal.ts"
 
-/** A message as it is read on a screen. */
+/** A message as shown on a screen. */
 export type ReadMessage = {
   number: number
   role: Role
   parts: readonly Part[]
   effects?: readonly Effect[]
-  /** `2026-11-03 09:12`, and what else is to be said of it. */
+  /** `2026-11-03 09:12`, and other facts. */
   facts: readonly string[]
 }
 
 export type ReadOptions = {
   screen: Screen
-  /** What the agent is called. */
+  /** The agent's name. */
   agent: string
-  /** The folder that paths are said without. */
+  /** The folder to remove from paths. */
   root: string
-  /** Parts that are shown whole; all others of calls, outputs and thinking are folded to one line. */
+  /** True for parts that are shown completely. Other calls, outputs and thinking are folded to one line. */
   unfolds(part: Part): boolean
-  /** What calls were given that are not among the messages, by id: their results are said with it. */
+  /** The inputs of calls that are not among the messages, by id. They are shown with the results. */
   calls?: ReadonlyMap<string, string>
-  /** What is marked in what is shown. */
+  /** The words to mark. */
   words?: RegExp
 }
 
-/** Of a change that is not unfolded, how many lines are shown. */
+/** How many lines of a folded change are shown. */
 const DIFF_LINES = 24
 
 /**
- * The lines of each message, in order, made when they are asked for. A call stands on one line with what became of it, so a
- * message that has nothing but the results of calls shown here has no lines. `messages` are all of those that are shown.
+ * The lines of each message, in order, generated lazily. A call is on one line with its outcome, so a message that contains
+ * only results of calls shown here has no lines. `messages` must be all messages that are shown.
  */
 export function* readMessages(messages: readonly ReadMessage[], options: ReadOptions): Generator<string[]> {
   const outcomes = outcomesOf(messages)
@@ -54,7 +54,7 @@ export function* readMessages(messages: readonly ReadMessage[], options: ReadOpt
       lines.push(...(isPersons(message) ? part.lines.map((line) => barred(line, options.screen)) : part.lines))
       before = part.type
     }
-    // One blank line between what is said; none between calls that follow each other.
+    // One blank line around spoken text; none between consecutive calls.
     yield isSaid || !isFolded ? ["", ...lines] : lines
     isFolded = before === "folded"
   }
@@ -117,7 +117,7 @@ function callOf({ call_id }: ToolResult, { calls }: ReadOptions): string {
   return (call_id !== undefined && calls?.get(call_id)) || ""
 }
 
-/** A change as a diff; other output only where it was asked for, or the lines of it that were searched for. */
+/** A change as a diff. Other output only if it is unfolded, else the lines that contain searched words. */
 function resultLines(result: ToolResult, { unfolds, words }: ReadOptions, screen: Screen): string[] {
   const isWhole = unfolds(result)
   if (result.hunks?.length) return diffLines(result.hunks, screen, isWhole ? Number.POSITIVE_INFINITY : DIFF_LINES)
@@ -125,9 +125,9 @@ function resultLines(result: ToolResult, { unfolds, words }: ReadOptions, screen
   return words ? foundLines(result.text, words, screen) : []
 }
 
-/** Of an output that is folded, how many lines are shown for the words in them. */
+/** How many lines with searched words are shown of a folded output. */
 const FOUND_LINES = 3
-/** An output may be a whole file; what is beyond this is not looked through. */
+/** An output may be a complete file. The rest is not searched. */
 const FOUND_CHARS = 200_000
 const LONGEST_LINE = 10_000
 
@@ -154,7 +154,7 @@ function indented(text: string, screen: Screen, ...styles: Style[]): string[] {
     : plainLines(text, within(screen, 2), ...styles).map((line) => (line === "" ? "" : `  ${line}`))
 }
 
-/** A call's input, field by field: texts as they are, not as JSON writes them. */
+/** A call's input, field by field: texts are shown as they are, without JSON escapes. */
 function callInput(text: string, screen: Screen): string[] {
   const input = parseObject(text)
   if (!input) return indented(text, screen)
@@ -179,7 +179,7 @@ function diffLines(hunks: readonly Hunk[], screen: Screen, most: number): string
   return left === 0 ? lines : [...lines, `  ${paint(screen, "dim", `${screen.glyphs.ellipsis} ${left} more lines`)}`]
 }
 
-/** What does not fit stands below the text, not below the sign: only a line that was changed begins with one. */
+/** Continuation lines are indented below the text, because only a changed line begins with a sign. */
 function wrapChange(line: string, columns: number): string[] {
   const [lead = ""] = /^[+-]? */.exec(line)!
   if (widthOf(line) <= columns) return [line]
