@@ -122,8 +122,8 @@ export function usedBy({ id, used }: Pick<Model, "id" | "used">, calls: number) 
 
 /** The answer without a model: quotes. */
 export async function answerFrom(input: AnswerRequest, library: PassageLibrary, statements: Answering[], rest: Rest) {
-  const said = answersNothing(evidenceOf(statements)) ? [] : quoted(statements)
-  return finish(input, library, said, statements, rest)
+  const quotes = answersNothing(evidenceOf(statements)) ? [] : quoted(statements)
+  return finish(input, library, quotes, statements, rest)
 }
 
 type Rest = {
@@ -139,15 +139,15 @@ type Rest = {
 export async function finish(
   input: AnswerRequest,
   library: PassageLibrary,
-  said: Cited[],
+  cited: Cited[],
   statements: Answering[],
   rest: Rest,
 ) {
-  const older = await olderOnTheSame(library, citedBy(said, library))
+  const older = await olderOnTheSame(library, citedBy(cited, library))
   const build = (kept: number) => {
-    const sentences = said.slice(0, kept)
+    const sentences = cited.slice(0, kept)
     const sources = citedBy(sentences, library)
-    const left = said.length - kept
+    const left = cited.length - kept
     const notes = [
       ...rest.notes.filter((one) => sentences.length > 0 || one !== NO_MODEL),
       ...library.notRead,
@@ -176,13 +176,13 @@ export async function finish(
       used: rest.used,
     })
   }
-  let kept = said.length
+  let kept = cited.length
   while (kept > 0 && estimateTokens(`${toJson(build(kept))}\n`) > input.max_tokens) kept--
   return build(kept)
 }
 
-function citedBy(said: Cited[], library: PassageLibrary): Passage[] {
-  const numbers = [...new Set(said.flatMap((one) => one.numbers))]
+function citedBy(sentences: Cited[], library: PassageLibrary): Passage[] {
+  const numbers = [...new Set(sentences.flatMap((one) => one.numbers))]
   return numbers.flatMap((n) => library.passages.get(n) ?? []).sort((a, b) => a.n - b.n)
 }
 
@@ -207,7 +207,7 @@ function onlyWeb(sources: Passage[]): boolean {
 }
 
 function droppedNotes({ dropped }: CheckedAnswer): string[] {
-  const said = {
+  const reasons = {
     no_source: "without a source",
     wrong_quote: "with a quotation that is in no source",
     foreign_link: "with a link that is in no source",
@@ -217,7 +217,7 @@ function droppedNotes({ dropped }: CheckedAnswer): string[] {
   }
   return Object.entries(dropped).flatMap(([reason, count]) =>
     count > 0
-      ? [`${count} ${count === 1 ? "sentence" : "sentences"} ${said[reason as keyof typeof said]} left out.`]
+      ? [`${count} ${count === 1 ? "sentence" : "sentences"} ${reasons[reason as keyof typeof reasons]} left out.`]
       : [],
   )
 }
@@ -227,11 +227,14 @@ export type Older = { n: number; newer: number; note: string }
 /** Finds cited passages that are older than another cited passage about the same document or edited file. */
 async function olderOnTheSame(library: PassageLibrary, cited: Passage[]): Promise<Older[]> {
   const isDocument = ({ conversation }: Passage) => conversation.source === "docs"
-  const said = cited.filter((passage) => !isDocument(passage))
-  const edited = said.length === 0 ? [] : await library.editedBy(said.map(({ conversation }) => conversation))
+  const fromConversations = cited.filter((passage) => !isDocument(passage))
+  const edited =
+    fromConversations.length === 0
+      ? []
+      : await library.editedBy(fromConversations.map(({ conversation }) => conversation))
   const subjects = new Map([
     ...cited.filter(isDocument).map(({ n, conversation }) => [n, new Set([formatRef(conversation)])] as const),
-    ...said.map(({ n }, i) => [n, new Set(edited[i])] as const),
+    ...fromConversations.map(({ n }, i) => [n, new Set(edited[i])] as const),
   ])
   const found: Older[] = []
   const sorted = newestFirst(cited)

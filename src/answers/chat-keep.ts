@@ -72,9 +72,9 @@ export function keepChat(dex: Dex, about: AboutChat): KeptChat {
     id: () => (problem === undefined ? id : undefined),
     folder: () => (problem === undefined && id !== undefined ? join(root, id) : undefined),
     problem: () => problem,
-    question: (asked) =>
+    question: (typed) =>
       attempt(() => {
-        const text = redactText(asked)
+        const text = redactText(typed)
         if (id === undefined) begin(text)
         questions++
         say({ type: "question", n: questions, text, use_case: redacted(about.useCase()) })

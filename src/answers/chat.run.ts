@@ -269,7 +269,7 @@ export type Sentences = {
  * withdrawn: a repeated reply, or one that follows a search, adds only new sentences.
  */
 export function createSentences(check: (text: string) => CheckedAnswer, show: (sentence: string) => void): Sentences {
-  const said = new Set<string>()
+  const shown = new Set<string>()
   const total: CheckedAnswer = { kept: [], dropped: { ...NONE_DROPPED } }
   let text = ""
   let settled = 0
@@ -285,8 +285,8 @@ export function createSentences(check: (text: string) => CheckedAnswer, show: (s
     const checked = check(text.slice(0, length))
     for (const sentence of checked.kept.slice(taken)) {
       taken++
-      if (said.has(sentence.text)) continue
-      said.add(sentence.text)
+      if (shown.has(sentence.text)) continue
+      shown.add(sentence.text)
       total.kept.push(sentence)
       show(sentence.text)
     }

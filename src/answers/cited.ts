@@ -55,7 +55,7 @@ export function checkCitations(answer: string, passage: (n: number) => Passage |
 function faultOf({ text, isCode }: Piece, code: string, sources: Passage[]): DropReason | undefined {
   if (sources.length === 0) return "no_source"
   const quotes = [...text.matchAll(QUOTE)].map((match) => match[1] ?? match[2]!)
-  if (!quotes.every((quote) => sources.some((source) => holdsQuote(source.text, quote)))) return "wrong_quote"
+  if (!quotes.every((quote) => sources.some((source) => containsQuote(source.text, quote)))) return "wrong_quote"
   if (!linksIn(text).every((link) => sources.some((source) => source.text.includes(link)))) return "foreign_link"
   const evidence = sources.map(evidenceIn)
   if (unsupportedIn(text, evidence) !== undefined) return "unsupported"
@@ -67,7 +67,7 @@ function evidenceIn({ text, title, ref, at }: Passage) {
 }
 
 /** White space may differ; `…` matches omitted text. */
-export function holdsQuote(text: string, quote: string): boolean {
+export function containsQuote(text: string, quote: string): boolean {
   const plain = squeezed(text)
   let from = 0
   for (const part of squeezed(quote).split("…")) {

@@ -1,4 +1,4 @@
-import { type AskedQuestion, FEATURES, type Features, featuresIn, wordsOf } from "./answering.ts"
+import { FEATURES, type Features, featuresIn, type WeightedQuestion, wordsOf } from "./answering.ts"
 import type { AnswerCandidate } from "./candidates.ts"
 import type { Cited } from "./cited.ts"
 import type { TextStatement } from "./statements.ts"
@@ -27,7 +27,7 @@ const MOST_FOLLOWING = 45
 
 /** All statements, best first. */
 export function rankStatements(
-  question: AskedQuestion,
+  question: WeightedQuestion,
   candidates: AnswerCandidate[],
   weights: AnswerWeights = ANSWER_WEIGHTS,
 ): Answering[] {
@@ -121,11 +121,11 @@ const ANSWER_WEIGHTS: AnswerWeights = {
   narrates: -1.5,
   short: -0.36,
   code_span: 0.88,
-  code_asked: -0.59,
+  code_wanted: -0.59,
   number: 0.38,
-  number_asked: 0.79,
-  path_asked: 0.51,
-  reason_asked: 1.23,
+  number_wanted: 0.79,
+  path_wanted: 0.51,
+  reason_wanted: 1.23,
   subject: 0.82,
   defines: 0.32,
   row: 0.27,

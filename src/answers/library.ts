@@ -58,9 +58,9 @@ export async function openLibrary(
         if (shown.length === MOST_FOUND || isLast || offset >= MOST_SKIPPED) return { found: shown, notes }
       }
     },
-    async statements(asked) {
-      const { question, candidates, isWhole } = await answerCandidates(dex, asked, scope, passages, source)
-      if (!isWhole) notRead.add(NOT_ALL_DOCUMENTS)
+    async statements(query) {
+      const { question, candidates, isComplete } = await answerCandidates(dex, query, scope, passages, source)
+      if (!isComplete) notRead.add(NOT_ALL_DOCUMENTS)
       return chosen(rankStatements(question, candidates))
     },
     async read(ref) {

@@ -140,9 +140,9 @@ async function carryOut(
   seen: Set<string>,
 ): Promise<string> {
   if (invalid) return invalid.reason
-  const asked = `${name} ${JSON.stringify(input)}`
-  if (seen.has(asked)) return "You asked exactly that before; its passages are above. Ask something else, or answer."
-  seen.add(asked)
+  const request = `${name} ${JSON.stringify(input)}`
+  if (seen.has(request)) return "You asked exactly that before; its passages are above. Ask something else, or answer."
+  seen.add(request)
   const { query, ref, from, to } = (typeof input === "object" && input !== null ? input : {}) as Record<string, unknown>
   try {
     if (name === "search" && typeof query === "string" && query.trim() !== "") {

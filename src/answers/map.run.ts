@@ -36,8 +36,9 @@ export type MapInput = MapFilters &
 
 const LAST = "last"
 
-export async function run(dex: Dex, asked: MapInput): Promise<MapOutput> {
-  const input = asked.resume && asked.task === undefined && asked.recipe === undefined ? lastRun(dex, asked) : asked
+export async function run(dex: Dex, request: MapInput): Promise<MapOutput> {
+  const input =
+    request.resume && request.task === undefined && request.recipe === undefined ? lastRun(dex, request) : request
   const { title, ...what } = wanted(dex, input)
   if (!input.dry_run && (await configuredModel(dex))) openCache(dex.home.dir).put(LAST, { refs: [], value: input })
   const filters = { ...what.filters, ...filtersOf(input) }

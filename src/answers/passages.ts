@@ -33,8 +33,8 @@ export type Passages = {
 export function createPassages(): Passages {
   const byRef = new Map<string, Passage>()
   return {
-    add(row, whole) {
-      const message = { ...whole, parts: whole.parts.filter((part) => part.origin !== "injected") }
+    add(row, complete) {
+      const message = { ...complete, parts: complete.parts.filter((part) => part.origin !== "injected") }
       if (message.parts.length === 0) return undefined
       const section = markOf(message)?.name
       const ref = formatRef(section ? { ...row.ref, section } : { ...row.ref, number: message.number })

@@ -18,26 +18,26 @@ const MOST_BYTES = 2_000_000
 
 /**
  * A project's documents as they are now. They need not be added, and none of their text is stored. Symbolic links are not
- * followed. Only files that may contain the answer are split into sections. `isWhole` is false if there are too many
+ * followed. Only files that may contain the answer are split into sections. `isComplete` is false if there are too many
  * files, if they are too large, or if some cannot be opened.
  */
 export async function projectSections(
   root: string,
-  mayHold: (text: string) => boolean,
-): Promise<{ sections: ProjectSection[]; isWhole: boolean }> {
+  mayContain: (text: string) => boolean,
+): Promise<{ sections: ProjectSection[]; isComplete: boolean }> {
   const sections: ProjectSection[] = []
   const { files, isAll } = await documentFiles(root)
-  let isWhole = isAll
+  let isComplete = isAll
   let bytes = 0
   for (const { folder, path, size, modified_at } of files) {
     bytes += size
     const text = bytes > MOST_BYTES ? undefined : await readDocument(join(root, folder), path).catch(() => undefined)
-    isWhole &&= text !== undefined
-    if (text === undefined || !mayHold(text)) continue
+    isComplete &&= text !== undefined
+    if (text === undefined || !mayContain(text)) continue
     const name = folder === "" ? path : `${folder}/${path}`
     for (const part of sectionsIn(redactText(text))) sections.push({ path: name, at: modified_at, ...part })
   }
-  return { sections, isWhole }
+  return { sections, isComplete }
 }
 
 /** The text below each heading. */

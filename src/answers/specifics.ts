@@ -20,15 +20,15 @@ export function unsupportedIn(sentence: string, sources: Evidence[]): string | u
   const texts = sources.flatMap(({ text, title }) => [text, title]).map(plain)
   const labels = new Set(sources.flatMap(({ ref, date }) => [ref, date]))
   const lower = texts.map((text) => text.toLowerCase())
-  const stands = (wanted: string, isCode: boolean) =>
+  const isSupported = (wanted: string, isCode: boolean) =>
     isCode
-      ? texts.some((text) => standsIn(text, plain(wanted)))
-      : lower.some((text) => standsIn(text, plain(wanted).toLowerCase()))
+      ? texts.some((text) => occursIn(text, plain(wanted)))
+      : lower.some((text) => occursIn(text, plain(wanted).toLowerCase()))
   for (const { wanted, isCode, isOpening } of specificsIn(sentence))
     if (
       !labels.has(wanted) &&
       !(isOpening && begins(lower, wanted)) &&
-      !formsOf(wanted).some((form) => stands(form, isCode))
+      !formsOf(wanted).some((form) => isSupported(form, isCode))
     )
       return wanted
   return undefined
@@ -78,7 +78,7 @@ function begins(lower: string[], word: string): boolean {
 }
 
 /** True if the text contains it, but not as a part of a longer word or number. */
-function standsIn(text: string, wanted: string): boolean {
+function occursIn(text: string, wanted: string): boolean {
   if (wanted === "") return true
   const isPart = (character: string | undefined) => character !== undefined && /[\p{L}\p{N}_]/u.test(character)
   const [first, last] = [isPart(wanted[0]), isPart(wanted.at(-1))]

@@ -89,12 +89,12 @@ function isNegatedThere(clause: string[], at: number, known: Set<string>, statem
   if (stems.filter((stem) => known.has(stem)).length < COMPARABLE * stems.length) return true
   const after = clause
     .slice(at + 1)
-    .filter(isTelling)
+    .filter(isContentWord)
     .slice(0, SCOPE)
-  const scope = after.length > 0 ? after : clause.slice(0, at).filter(isTelling).slice(-SCOPE)
+  const scope = after.length > 0 ? after : clause.slice(0, at).filter(isContentWord).slice(-SCOPE)
   const scopeStems = stemsOf(scope)
   const isMeant =
-    clause[at + 1] === "only" ? isOnly : (word: string) => isTelling(word) && scopeStems.includes(stemOf(word))
+    clause[at + 1] === "only" ? isOnly : (word: string) => isContentWord(word) && scopeStems.includes(stemOf(word))
   // "Not removed" is the opposite of "removed": a negative word does not negate itself.
   const negation = scope.some((word) => NEGATIVE.test(word)) ? NEGATION : NEGATIVE
   return statements.some((words) =>
@@ -114,7 +114,7 @@ function isOnlyNegatedThere(clause: string[], statements: string[][]): boolean {
   const wanted = new Set(stems.slice(1).map((stem, i) => `${stems[i]} ${stem}`))
   const [negated, affirmed] = [new Set<string>(), new Set<string>()]
   for (const words of statements) {
-    const telling = words.flatMap((word, at) => (isTelling(word) ? [{ stem: stemOf(word), at }] : []))
+    const telling = words.flatMap((word, at) => (isContentWord(word) ? [{ stem: stemOf(word), at }] : []))
     for (const [i, { stem, at }] of telling.entries()) {
       const pair = `${stem} ${telling[i + 1]?.stem}`
       if (!wanted.has(pair)) continue
@@ -130,7 +130,7 @@ function stemsIn(text: string): string[] {
 }
 
 function stemsOf(words: string[]): string[] {
-  return words.filter(isTelling).map(stemOf)
+  return words.filter(isContentWord).map(stemOf)
 }
 
 function wordsIn(text: string): string[] {
@@ -145,7 +145,7 @@ function wordsIn(text: string): string[] {
   })
 }
 
-function isTelling(word: string): boolean {
+function isContentWord(word: string): boolean {
   return /\p{L}{3}|\p{N}{2}|[^\p{ASCII}]/u.test(word) && !isStopword(word) && !FILLERS.has(word)
 }
 

@@ -9,7 +9,7 @@ import { reasonsFor, type WhyFacts } from "./why-facts.ts"
 // writes the answer. Both sides import this file.
 
 /** Documents are not shared with a team. */
-const SAID = { among: "history" } as const
+const CONVERSATIONS_ONLY = { among: "history" } as const
 const MOST_FOUND = 100
 
 const findInput = object({
@@ -27,7 +27,7 @@ const passages: TeamQuestionKind<typeof findInput, SentPassages> = {
   name: "passages",
   input: findInput,
   run: async (dex, wanted) => {
-    const { found, ...rest } = await ownHistory(dex, SAID).find(wanted)
+    const { found, ...rest } = await ownHistory(dex, CONVERSATIONS_ONLY).find(wanted)
     return { found: found.map(({ row, ...one }) => ({ ...one, ...named(row) })), ...rest }
   },
 }
@@ -36,7 +36,7 @@ const passage: TeamQuestionKind<typeof readInput, SentPassage> = {
   name: "passage",
   input: readInput,
   run: async (dex, { id }) => {
-    const { row, messages } = await ownHistory(dex, SAID).read(id)
+    const { row, messages } = await ownHistory(dex, CONVERSATIONS_ONLY).read(id)
     return { ...named(row), messages }
   },
 }
@@ -46,7 +46,7 @@ const edited: TeamQuestionKind<typeof editedInput, EditedFiles> = {
   input: editedInput,
   run: async (dex, { ids }) => {
     const refs = ids.slice(0, MOST_FOUND).flatMap((id) => parseWholeRef(id) ?? [])
-    const files = await ownHistory(dex, SAID).editedBy(refs)
+    const files = await ownHistory(dex, CONVERSATIONS_ONLY).editedBy(refs)
     return { edited: refs.map((ref, i) => ({ id: formatRef(ref), files: files[i]! })) }
   },
 }

@@ -57,7 +57,7 @@ export function whyFacts({ row, messages: all, edits, committed }: WrittenBy): W
   const brief = briefOf(messages.slice(0, stretch.end + 1))
   const project = row.project ?? ""
   return {
-    asked: askedIn(brief, messages, stretch.firstEdit).map(({ number, text }) => ({ ref: refOf(number), text })),
+    asked: requestsIn(brief, messages, stretch.firstEdit).map(({ number, text }) => ({ ref: refOf(number), text })),
     decided: decisionsIn(row, messages)
       .filter(({ number, kind }) => within.has(number) && kind !== "breaking" && kind !== "revert")
       .slice(-MOST_DECIDED)
@@ -91,15 +91,15 @@ function stretchOf(messages: StoredMessage[], edits: number[], committed: number
 }
 
 /** The conversation's task, and the last request before the first edit if that is another one. */
-function askedIn({ goal }: Brief, messages: StoredMessage[], firstEdit: number) {
+function requestsIn({ goal }: Brief, messages: StoredMessage[], firstEdit: number) {
   const places = new Map(messages.map(({ number }, place) => [number, place]))
   const before = goal.filter(({ number }) => places.get(number)! <= firstEdit)
-  const [task, request] = [goal.find(isSaid), before.findLast(isSaid)]
+  const [task, request] = [goal.find(isMeaningful), before.findLast(isMeaningful)]
   return [...(task ? [task] : []), ...(request && request !== task ? [request] : [])]
 }
 
 /** The name of an agent's command means nothing to people who do not have that command. */
-function isSaid({ text }: { text: string }): boolean {
+function isMeaningful({ text }: { text: string }): boolean {
   return !/^\/[\w:-]+$/.test(text.trim())
 }
 
@@ -132,10 +132,10 @@ function openIn(row: ConversationRow, messages: StoredMessage[], refOf: (number:
   const failing = leftOpen(row.project ?? "", [
     { messages: messages.slice(since), refOf, ended_at: row.ended_at ?? 0 },
   ]).map(({ ref, command }) => ({ ref, kind: "command", text: shownCommand(command) }))
-  const said = briefOf(messages)
+  const openEnds = briefOf(messages)
     .open_ends.filter(({ kind }) => kind === "step" || kind === "question" || kind === "todo" || kind === "request")
     .map(({ number, kind, text }) => ({ ref: refOf(number), kind, text }))
-  return [...failing, ...said].slice(0, MOST_OPEN)
+  return [...failing, ...openEnds].slice(0, MOST_OPEN)
 }
 
 /** A conversation that wrote lines, the messages in which it or its subagents wrote them, and the one with the commit. */

@@ -52,9 +52,9 @@ export async function explainOwned(dex: Dex, input: WhyInput, owned: OwnersOfTar
     const explained = await (hub && written.ref.owner !== undefined
       ? explainedThere(hub, written)
       : explainedHere(await dex.store(), written))
-    if (explained) found.push({ ...explained, told: { ...toldOf(author), ...explained.told } })
+    if (explained) found.push({ ...explained, explanation: { ...shareOf(author), ...explained.explanation } })
   }
-  const shown = withinAMinute(found.map(({ told }) => told))
+  const shown = withinAMinute(found.map(({ explanation }) => explanation))
   const more = authors.length - shown.length
   // An agent uses its own model.
   const answer =
@@ -93,7 +93,7 @@ function isKnown(owner: LineOwner): owner is LineOwner & { worker: Worker } {
   return owner.worker !== undefined
 }
 
-type Explained = { told: Explanation; passages(library: PassageLibrary): Promise<Passage[]> }
+type Explained = { explanation: Explanation; passages(library: PassageLibrary): Promise<Passage[]> }
 
 function writtenIn({ worker, owners }: Author, commits: readonly CommitHead[], facts: BlameFacts): WrittenIn {
   const ran = facts.ran.find(
@@ -104,12 +104,12 @@ function writtenIn({ worker, owners }: Author, commits: readonly CommitHead[], f
 
 type Share = Pick<Explanation, "level" | "lines" | "proved" | "likely">
 
-function toldOf({ owners }: Author): Share {
+function shareOf({ owners }: Author): Share {
   const { total, proved, likely } = countsOf(owners.map(({ level }) => level))
   return { level: proved > 0 ? "proved" : "likely", lines: total, proved, likely }
 }
 
-type Unleveled = { told: Omit<Explanation, keyof Share>; passages: Explained["passages"] }
+type Unleveled = { explanation: Omit<Explanation, keyof Share>; passages: Explained["passages"] }
 
 async function explainedHere(store: HistoryReader, written: WrittenIn): Promise<Unleveled | undefined> {
   const found = await reasonsFor(store, written)
@@ -117,7 +117,7 @@ async function explainedHere(store: HistoryReader, written: WrittenIn): Promise<
   const { row, messages, facts } = found
   const wanted = new Set(quotedRefs(facts))
   return {
-    told: { ...headOf(row), ...facts },
+    explanation: { ...headOf(row), ...facts },
     passages: async (library) =>
       messages
         .filter(({ number }) => wanted.has(formatRef({ ...row.ref, number })))
@@ -131,7 +131,7 @@ async function explainedThere(hub: TeamHub, { ref, ...rest }: WrittenIn): Promis
   if (!found) return undefined
   const { id: _, row, facts } = found
   return {
-    told: { ...headOf(row), ...facts },
+    explanation: { ...headOf(row), ...facts },
     passages: async (library) => {
       const read: Passage[] = []
       for (const one of new Set(quotedRefs(facts)))

@@ -3,7 +3,7 @@ import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 import { TEAM_FLAG, whereField } from "../tools/team.ts"
 
-const said = object({ ref: text(), text: text() })
+const quote = object({ ref: text(), text: text() })
 const named = object({ ref: text(), kind: text(), text: text() })
 
 export const why = defineTool({
@@ -32,9 +32,9 @@ export const why = defineTool({
         lines: integer("Of the lines, those that it wrote: proved and likely together."),
         proved: integer(),
         likely: integer(),
-        asked: listOf(said, "The task, and the last request before the first of these edits."),
+        asked: listOf(quote, "The task, and the last request before the first of these edits."),
         decided: listOf(named, "Before the commit that the edits went into."),
-        rejected: listOf(said, "What the person said on stopping a tool."),
+        rejected: listOf(quote, "What the person said on stopping a tool."),
         tests: listOf(
           object({
             ref: text(),

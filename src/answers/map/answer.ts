@@ -7,7 +7,7 @@ import type { Model, ModelReply } from "../../llm/model.ts"
 import { redactRecord } from "../../redact/redact.ts"
 import { linksIn } from "../cited.ts"
 import type { Cache } from "./cache.ts"
-import { askedAgain, type Question } from "./prompt.ts"
+import { type Question, retryQuestion } from "./prompt.ts"
 import { itemsOf, listsOf, type MapItem, type MapResult } from "./schema.ts"
 
 type ReplyUsage = ModelReply["usage"]
@@ -31,7 +31,7 @@ type PreparedQuestion = {
   question: Question
   /** Everything that the model was shown, and a test for refs in it. */
   data: string
-  holds(ref: Ref): boolean
+  contains(ref: Ref): boolean
 }
 
 /** The result for some conversations, and their refs. */
@@ -58,10 +58,12 @@ export async function answer(
   }
   if (desk.stopped !== undefined) return { type: "not_done" }
   try {
-    const asked = await prepare()
-    if ("reason" in asked) return { type: "failed", reason: asked.reason }
-    const { question, data, holds } = asked
-    const answered = await askJson(desk, question, desk.schema, (reply) => checkReply(reply, desk.schema, holds, data))
+    const prepared = await prepare()
+    if ("reason" in prepared) return { type: "failed", reason: prepared.reason }
+    const { question, data, contains } = prepared
+    const answered = await askJson(desk, question, desk.schema, (reply) =>
+      checkReply(reply, desk.schema, contains, data),
+    )
     if (answered.type === "bad") return { type: "failed", reason: answered.reason }
     if (answered.type === "no_tokens") {
       desk.stopped ??= desk.purse.refusal(question)
@@ -128,7 +130,7 @@ async function askJson(
 ): Promise<Answered<Extract<CheckedReply, { ok: unknown }>["ok"]>> {
   let reason = ""
   for (let tries = 0; tries <= RETRIES; tries++) {
-    const { system, text } = reason === "" ? question : askedAgain(question, reason)
+    const { system, text } = reason === "" ? question : retryQuestion(question, reason)
     const giveBack = purse.take({ system, text })
     if (!giveBack) return { type: "no_tokens" }
     let reply: ModelReply
@@ -151,13 +153,13 @@ export const NOTHING_DROPPED: Dropped = { foreign_refs: 0, items_without_refs: 0
 type CheckedReply = { ok: { result: MapResult; dropped: Dropped } } | { wrong: string }
 
 /**
- * Accepts the parts of an answer that match the schema and refer to the data: `holds` tests a ref, `data` is everything
+ * Accepts the parts of an answer that match the schema and refer to the data: `contains` tests a ref, `data` is everything
  * that was shown. `wrong` is a message to the model and contains none of the model's own words.
  */
 function checkReply(
   reply: Pick<ModelReply, "text" | "finish">,
   schema: Schema,
-  holds: (ref: Ref) => boolean,
+  contains: (ref: Ref) => boolean,
   data: string,
 ): CheckedReply {
   if (reply.finish === "length") return { wrong: "it was cut off, because it was too long; say it in fewer words" }
@@ -172,7 +174,7 @@ function checkReply(
   for (const name of listsOf(schema)) {
     const items = itemsOf(result, name)
     given += items.length
-    result[name] = items.flatMap((item) => takeItem(item, holds, data, dropped))
+    result[name] = items.flatMap((item) => takeItem(item, contains, data, dropped))
     kept += itemsOf(result, name).length
   }
   if (given > 0 && kept === 0)
@@ -180,8 +182,8 @@ function checkReply(
   return { ok: { result, dropped } }
 }
 
-function takeItem(item: MapItem, holds: (ref: Ref) => boolean, data: string, dropped: Dropped): MapItem[] {
-  const refs = [...new Set(item.refs.flatMap((text) => refOf(text, holds)))]
+function takeItem(item: MapItem, contains: (ref: Ref) => boolean, data: string, dropped: Dropped): MapItem[] {
+  const refs = [...new Set(item.refs.flatMap((text) => refOf(text, contains)))]
   dropped.foreign_refs += item.refs.length - refs.length
   if (refs.length === 0) dropped.items_without_refs++
   const isClean = stringsIn(item)
@@ -191,11 +193,11 @@ function takeItem(item: MapItem, holds: (ref: Ref) => boolean, data: string, dro
   return refs.length > 0 && isClean ? [{ ...item, refs }] : []
 }
 
-function refOf(text: string, holds: (ref: Ref) => boolean): string[] {
+function refOf(text: string, contains: (ref: Ref) => boolean): string[] {
   const named = parseWholeRef(text)
   if (!named) return []
   const { section: _, ...ref } = named
-  return holds(ref) ? [formatRef(ref)] : []
+  return contains(ref) ? [formatRef(ref)] : []
 }
 
 function stringsIn(value: unknown): string[] {
@@ -218,7 +220,7 @@ export type Purse = {
 }
 
 export function openPurse(model: Model, most: number | undefined, answerTokens: number): Purse {
-  let held = 0
+  let reserved = 0
   const spent = () => model.used().input + model.used().output
   const neededFor = ({ system, text }: Question) => estimateTokens(system + text) + answerTokens
   return {
@@ -227,10 +229,10 @@ export function openPurse(model: Model, most: number | undefined, answerTokens: 
       `the next request may need ${neededFor(question)} tokens, and of ${most} tokens ${spent()} were spent`,
     take(question) {
       const needed = neededFor(question)
-      if (most !== undefined && spent() + held + needed > most) return undefined
-      held += needed
+      if (most !== undefined && spent() + reserved + needed > most) return undefined
+      reserved += needed
       return () => {
-        held -= needed
+        reserved -= needed
       }
     },
   }

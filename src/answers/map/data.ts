@@ -101,14 +101,14 @@ async function unitTexts(store: HistoryReader, ref: Ref, most: number, format: M
 /** Cuts at line ends. A line that is longer than a unit is broken. */
 function cut(message: StoredMessage, most: number, format: MapFormat): UnitText[] {
   const { number, role } = message
-  const said = safe(messageText(message, format)).trimEnd()
-  if (said === "") return []
+  const content = safe(messageText(message, format)).trimEnd()
+  if (content === "") return []
   const parts = message.parts.filter((part) => messageText({ parts: [part] }, format) !== "")
   const head = `#${number} ${role}, words of: ${[...new Set(parts.map((part) => part.origin))].join(", ")}\n`
   const room = Math.max(40, most - Math.max(head.length, goesOn(number).length))
   const units: UnitText[] = []
   let text = head
-  for (const line of said.split(LINE_END).flatMap((one) => broken(one, room - 3))) {
+  for (const line of content.split(LINE_END).flatMap((one) => broken(one, room - 3))) {
     const shown = `| ${line}\n`
     if (text.length + shown.length > room + (units.length === 0 ? head.length : 0) && text !== head) {
       units.push({ number, goes_on: units.length > 0, text })

@@ -8,7 +8,7 @@ export function markdownOf(title: string, result: MapResult, notes: string[]): s
   const lines = [
     `# ${safeLine(title)}`,
     "",
-    ...others.flatMap(([name, value]) => [`${words(name)}: ${said(value)}`, ""]),
+    ...others.flatMap(([name, value]) => [`${words(name)}: ${valueText(value)}`, ""]),
     ...lists.flatMap(([name, items]) => [
       ...(lists.length > 1 ? [`## ${words(name)}`, ""] : []),
       ...(items.length === 0 ? ["None.", ""] : sections(items, lists.length > 1 ? "###" : "##")),
@@ -35,8 +35,8 @@ function itemLines({ refs, ...item }: MapItem, without?: string): string[] {
   const fields = Object.entries(item).filter(([name, value]) => name !== without && value !== "" && value !== undefined)
   const first = fields.find(([, value]) => typeof value === "string") ?? fields[0]
   return [
-    `- ${first ? said(first[1]) : ""} (${refs.map(safeLine).join(", ")})`,
-    ...fields.filter((field) => field !== first).map(([name, value]) => `  - ${words(name)}: ${said(value)}`),
+    `- ${first ? valueText(first[1]) : ""} (${refs.map(safeLine).join(", ")})`,
+    ...fields.filter((field) => field !== first).map(([name, value]) => `  - ${words(name)}: ${valueText(value)}`),
   ]
 }
 
@@ -44,7 +44,7 @@ function isItems(value: unknown): value is MapItem[] {
   return Array.isArray(value) && value.every((item) => Array.isArray((item as MapItem | null)?.refs))
 }
 
-function said(value: unknown): string {
+function valueText(value: unknown): string {
   if (typeof value === "string") return safe(value).trim().replaceAll("\n", "\n  ")
   return Array.isArray(value) && value.every((one) => typeof one === "string")
     ? value.map(safeLine).join(", ")

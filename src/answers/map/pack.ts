@@ -44,10 +44,10 @@ export function planBatches(
       return isFree ? [{ of, from, count }] : []
     })
     if (pieces.length === 0 || pieces.length < batch.pieces.length) return []
-    const whole = batchOf(pieces)
-    if (whole.chars > budget || (whole.chars < budget * (1 - LOOSE) && !isDone(whole.hash))) return []
+    const packed = batchOf(pieces)
+    if (packed.chars > budget || (packed.chars < budget * (1 - LOOSE) && !isDone(packed.hash))) return []
     for (const { of, from, count } of pieces) taken.get(of)!.fill(1, from, from + count)
-    return [whole]
+    return [packed]
   })
   return [
     ...kept,

@@ -42,7 +42,7 @@ export function shownResult(result: MapResult, schema: Schema): string {
 }
 
 /** Repeats the question after an invalid answer. The answer is not repeated, because it may contain anything. */
-export function askedAgain({ system, text }: Question, reason: string): Question {
+export function retryQuestion({ system, text }: Question, reason: string): Question {
   return { system, text: `${text}\nThe data ends here. Your last answer was not taken: ${reason}. Answer again.` }
 }
 

@@ -134,7 +134,7 @@ export async function runMap(dex: Dex, job: Job, prepared: Prepared, model: Mode
       )
       if (texts.includes(undefined)) return { reason: "it changed while it was read; run this again" }
       const data = texts.join("\n")
-      return { question: mapQuestion(task, schema, data), data, holds: refsOf(batch, measuredOf) }
+      return { question: mapQuestion(task, schema, data), data, contains: refsOf(batch, measuredOf) }
     })
     say(batch)
     return outcome
@@ -147,7 +147,7 @@ export async function runMap(dex: Dex, job: Job, prepared: Prepared, model: Mode
     throw desk.error ?? new DexError("map_failed", `Nothing was mapped: ${desk.stopped ?? failed[0]?.reason}.`)
 
   const room = Math.min(budget, charactersWithin(answerTokens * MERGE_RATIO))
-  const { result, unmerged, asked: merge } = await mergeParts(desk, job, parts, room)
+  const { result, unmerged, outcomes: merge } = await mergeParts(desk, job, parts, room)
   const kept = new Set(itemRefs(result, schema))
   const before = new Set(parts.flatMap((part) => itemRefs(part.result, schema)))
   return {
@@ -191,7 +191,7 @@ async function mergeParts(
   { task, schema }: Job,
   parts: PartialResult[],
   room: number,
-): Promise<{ result: MapResult; unmerged: number; asked: MapOutcome[] }> {
+): Promise<{ result: MapResult; unmerged: number; outcomes: MapOutcome[] }> {
   let left = room
   const group: (PartialResult & { shown: string })[] = []
   const others: PartialResult[] = []
@@ -205,7 +205,7 @@ async function mergeParts(
     left -= shown.length
   }
   if (group.length < 2)
-    return { result: oneAfterAnother(parts, schema), unmerged: parts.length === 1 ? 0 : parts.length, asked: [] }
+    return { result: oneAfterAnother(parts, schema), unmerged: parts.length === 1 ? 0 : parts.length, outcomes: [] }
   const shown = group.map((part) => part.shown)
   const key = cacheKey("merge", VERSION, desk.model.id, task, JSON.stringify(schema), ...shown)
   const refs = [...new Set(group.flatMap((part) => part.refs))]
@@ -213,13 +213,13 @@ async function mergeParts(
   const outcome = await answer(desk, { key, refs }, async () => ({
     question: mergeQuestion(task, schema, shown),
     data: shown.join(""),
-    holds: (ref) => known.has(formatRef(ref)),
+    contains: (ref) => known.has(formatRef(ref)),
   }))
   const isMerged = outcome.type === "part"
   return {
     result: oneAfterAnother(isMerged ? [outcome.part, ...others] : parts, schema),
     unmerged: isMerged ? others.length : parts.length,
-    asked: [outcome],
+    outcomes: [outcome],
   }
 }
 
