@@ -7,9 +7,9 @@ const WORKTREE = /^\.(?:claude\/)?worktrees?\/[^/]+\//
 export function pathBelow(project: string, path: string, platform = process.platform): string | undefined {
   const base = project.replaceAll("\\", "/").replace(/\/$/, "")
   const slashed = spelledBelow(base, path.replaceAll("\\", "/"), platform)
-  const isWhole = slashed.startsWith("/") || slashed.startsWith("~") || /^[A-Za-z]:/.test(slashed)
-  if (isWhole && !slashed.startsWith(`${base}/`)) return undefined
-  const below = isWhole ? slashed.slice(base.length + 1) : slashed.replace(/^(?:\.\/)+/, "")
+  const isAbsolute = slashed.startsWith("/") || slashed.startsWith("~") || /^[A-Za-z]:/.test(slashed)
+  if (isAbsolute && !slashed.startsWith(`${base}/`)) return undefined
+  const below = isAbsolute ? slashed.slice(base.length + 1) : slashed.replace(/^(?:\.\/)+/, "")
   return below === "" || below.startsWith("../") ? undefined : below.replace(WORKTREE, "")
 }
 

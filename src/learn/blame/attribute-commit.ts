@@ -38,15 +38,15 @@ export type AttributedCommit = {
 export function attributeCommit(
   commit: CommitDiff,
   facts: BlameFacts,
-  isAsked: (path: string) => boolean = () => true,
+  isWanted: (path: string) => boolean = () => true,
 ): AttributedCommit {
   const { candidates, writersIn } = evidenceFor(commit, facts)
   const ranked = rankWorkers(candidates)
   const files = commit.files.flatMap(({ path, added }, i) =>
-    isAsked(path) ? [{ path, lines: linesOf(added, writersIn(i), ranked[0]) }] : [],
+    isWanted(path) ? [{ path, lines: linesOf(added, writersIn(i), ranked[0]) }] : [],
   )
   const [first] = ranked
-  if (!first || first.trust < TELLS_COMMIT) return { ranked, files }
+  if (!first || first.trust < REPORTS_COMMIT) return { ranked, files }
   const isProved = first.ran || files.some(({ lines }) => lines.some((line) => provesFor(line, first.worker)))
   return { ranked, told: { ...first, level: isProved ? "proved" : "likely" }, files }
 }
@@ -83,17 +83,17 @@ function linesOf(
 ): AttributedLine[] {
   const written = writers.map(likeliest)
   return added.map(({ line, text }, i): AttributedLine => {
-    const asked = { line, key: lineKey(text) }
+    const base = { line, key: lineKey(text) }
     const own = written[i]
     if (own) {
       const { worker, ref } = own.edit
-      if (own.trust < LIKELY_LINE) return { ...asked, level: "unknown" }
-      return { ...asked, level: own.trust >= PROVES_LINE ? "proved" : "likely", reason: "wrote_line", worker, ref }
+      if (own.trust < LIKELY_LINE) return { ...base, level: "unknown" }
+      return { ...base, level: own.trust >= PROVES_LINE ? "proved" : "likely", reason: "wrote_line", worker, ref }
     }
     const near = neighbour(added, written, i)
-    if (near) return { ...asked, level: "likely", reason: "wrote_near", worker: near.worker }
-    if (!first || first.trust < LIKELY_COMMIT || !isAlone(first)) return { ...asked, level: "unknown" }
-    return { ...asked, level: "likely", reason: first.ran ? "ran_commit" : "files_and_time", worker: first.worker }
+    if (near) return { ...base, level: "likely", reason: "wrote_near", worker: near.worker }
+    if (!first || first.trust < LIKELY_COMMIT || !isAlone(first)) return { ...base, level: "unknown" }
+    return { ...base, level: "likely", reason: first.ran ? "ran_commit" : "files_and_time", worker: first.worker }
   })
 }
 
@@ -147,8 +147,8 @@ export const ORDER: Weights<CommitFeatures> = {
   edited_last: 2.962,
   newest_edit: -0.314,
   since_edit: -1.152,
-  since_said: -3.642,
-  newest_said: 1.734,
+  since_message: -3.642,
+  newest_message: 1.734,
   went_on: -1.22,
 }
 
@@ -162,8 +162,8 @@ export const TRUST: Weights<CommitFeatures> = {
   edited_last: 2.037,
   newest_edit: -0.557,
   since_edit: -1.598,
-  since_said: -3.972,
-  newest_said: 1.093,
+  since_message: -3.972,
+  newest_message: 1.093,
   went_on: -1.1,
 }
 
@@ -181,7 +181,7 @@ export const WROTE: Weights<LineFeatures> = {
 // The trust from which on an answer is given. There is a margin, because the values drift over time.
 
 /** For a commit. */
-export const TELLS_COMMIT = 0.65
+export const REPORTS_COMMIT = 0.65
 /** For a line that the conversation is known to have written. */
 export const PROVES_LINE = 0.95
 export const LIKELY_LINE = 0.6

@@ -19,9 +19,9 @@ export type CommitFeatures = {
   /** The time since it edited one of the files, as a logarithm. */
   since_edit: number
   /** The time since its last message, as a logarithm. */
-  since_said: number
+  since_message: number
   /** 1 if it has the newest message of all conversations. */
-  newest_said: number
+  newest_message: number
   /** 1 if it had not ended yet. */
   went_on: number
 }
@@ -57,7 +57,7 @@ type CommitEvidence = {
   writersIn: (file: number) => Writer[][]
 }
 
-type AskedCommit = Pick<CommitDiff, "hash" | "at" | "subject" | "files">
+type BlamedCommit = Pick<CommitDiff, "hash" | "at" | "subject" | "files">
 
 const MINUTE = 60_000
 /** Clocks differ, and git rounds times. */
@@ -68,12 +68,12 @@ export const LONG_AGO_SECONDS = 24 * 60 * 60
 const NEVER_MINUTES = 60 * 24 * 60
 
 /** Anything later than this is not evidence about a commit. */
-export function lastMomentFor({ at }: Pick<AskedCommit, "at">): number {
+export function lastMomentFor({ at }: Pick<BlamedCommit, "at">): number {
   return at + SLACK
 }
 
 /** Pure, except that it reads facts. */
-export function evidenceFor(commit: AskedCommit, facts: BlameFacts): CommitEvidence {
+export function evidenceFor(commit: BlamedCommit, facts: BlameFacts): CommitEvidence {
   const until = lastMomentFor(commit)
   const files = commit.files.map((file) => readFile(file, facts.editsOf(file.path, until), until))
   const sums = sumsOver(files)
@@ -179,15 +179,15 @@ function sumsOver(files: ReadFile[]): Sums {
 
 const NOTHING = { wrote: 0, removed: 0, editedLast: 0, lastEdit: 0, newestOf: 0, arrived: 0, everWrote: 0 }
 
-function candidatesOf(commit: AskedCommit, facts: BlameFacts, sums: Sums, until: number): CommitCandidate[] {
+function candidatesOf(commit: BlamedCommit, facts: BlameFacts, sums: Sums, until: number): CommitCandidate[] {
   const second = Math.floor(until / 1000)
-  const said = saidWithin(facts.workers, second, LONG_AGO_SECONDS)
-  const soonest = Math.min(...said.values())
+  const recent = activeWithin(facts.workers, second, LONG_AGO_SECONDS)
+  const soonest = Math.min(...recent.values())
   const ran = ranBy(commit, facts.ran)
   const fileCount = Math.max(1, commit.files.length)
-  return [...new Set([...sums.of.keys(), ...said.keys(), ...ran.keys()])].map((worker): CommitCandidate => {
+  return [...new Set([...sums.of.keys(), ...recent.keys(), ...ran.keys()])].map((worker): CommitCandidate => {
     const { wrote, newestOf, arrived, everWrote, removed, editedLast, lastEdit } = sums.of.get(worker) ?? NOTHING
-    const sinceSaid = said.get(worker) ?? secondsSince(worker, second)
+    const sinceMessage = recent.get(worker) ?? secondsSince(worker, second)
     const run = ran.get(worker)
     return {
       worker,
@@ -199,8 +199,8 @@ function candidatesOf(commit: AskedCommit, facts: BlameFacts, sums: Sums, until:
         edited_last: editedLast / fileCount,
         newest_edit: lastEdit > 0 && lastEdit === sums.newestEdit ? 1 : 0,
         since_edit: logOf(lastEdit === 0 ? NEVER_MINUTES : (until - lastEdit) / MINUTE),
-        since_said: logOf(sinceSaid === undefined ? NEVER_MINUTES : sinceSaid / 60),
-        newest_said: said.get(worker) === soonest ? 1 : 0,
+        since_message: logOf(sinceMessage === undefined ? NEVER_MINUTES : sinceMessage / 60),
+        newest_message: recent.get(worker) === soonest ? 1 : 0,
         went_on: wentOn(worker, Math.floor(commit.at / 1000)) ? 1 : 0,
       },
       has_edited: lastEdit > 0,
@@ -232,14 +232,14 @@ function writersOf({ wrote, editors, lines }: ReadFile, sums: Sums, until: numbe
   })
 }
 
-const share = (part: number, whole: number) => (whole === 0 ? 0 : part / whole)
+const share = (part: number, total: number) => (total === 0 ? 0 : part / total)
 const logOf = (minutes: number) => Math.log1p(Math.max(0, minutes)) / 10
 
 /**
  * Finds the conversations that ran the commit: git printed its hash there. A rebase changes the hash, so a commit with the
  * same subject at the same time counts too.
  */
-function ranBy(commit: AskedCommit, ran: RanBy[]): Map<Worker, RanBy> {
+function ranBy(commit: BlamedCommit, ran: RanBy[]): Map<Worker, RanBy> {
   const same = ran.filter((one) => isSameCommit(commit, one))
   const alike = ran.filter((one) => isAlike(commit, one))
   return new Map((same.length > 0 ? same : alike).map((one) => [one.worker, one]))
@@ -265,10 +265,10 @@ export function mayBeSame(commit: NamedCommit, ran: { hash: string; subject: str
 const ENDED_BEFORE_SECONDS = 10 * 60
 
 /** Maps each conversation with a message in the last `most` seconds to the age of that message. */
-function saidWithin(workers: Worker[], second: number, most: number): Map<Worker, number> {
+function activeWithin(workers: Worker[], second: number, most: number): Map<Worker, number> {
   const found = new Map<Worker, number>()
   for (const worker of workers) {
-    if ((worker.said.at(-1) ?? 0) < second - most) continue
+    if ((worker.activeSeconds.at(-1) ?? 0) < second - most) continue
     const since = secondsSince(worker, second)
     if (since !== undefined && since <= most) found.set(worker, since)
   }
@@ -276,17 +276,19 @@ function saidWithin(workers: Worker[], second: number, most: number): Map<Worker
 }
 
 /** The time between the conversation's last message and this second. */
-function secondsSince({ said }: Worker, second: number): number | undefined {
-  let [low, high] = [0, said.length]
+function secondsSince({ activeSeconds }: Worker, second: number): number | undefined {
+  let [low, high] = [0, activeSeconds.length]
   while (low < high) {
     const middle = (low + high) >> 1
-    if (said[middle]! <= second) low = middle + 1
+    if (activeSeconds[middle]! <= second) low = middle + 1
     else high = middle
   }
-  return low === 0 ? undefined : second - said[low - 1]!
+  return low === 0 ? undefined : second - activeSeconds[low - 1]!
 }
 
 /** True if it had begun, and had ended at most a few minutes before. */
-function wentOn({ said }: Worker, second: number): boolean {
-  return said.length > 0 && said[0]! <= second && second <= said.at(-1)! + ENDED_BEFORE_SECONDS
+function wentOn({ activeSeconds }: Worker, second: number): boolean {
+  return (
+    activeSeconds.length > 0 && activeSeconds[0]! <= second && second <= activeSeconds.at(-1)! + ENDED_BEFORE_SECONDS
+  )
 }

@@ -8,7 +8,7 @@ export type Worker = {
   title?: string
   started_at?: number
   /** Seconds since 1970, ascending: the last message of each minute that has one. */
-  said: Uint32Array
+  activeSeconds: Uint32Array
 }
 
 export type KnownEdit = {
@@ -46,12 +46,12 @@ export function blameFacts({ lines }: { lines: LineRows }, project: string): Bla
   const workers = new Map<number, Worker>()
   for (const [starter, own] of Map.groupBy(rows, (row) => starterOf(row))) {
     const { source, id, title, started_at } = starter
-    const said = own.length === 1 ? starter.said : merged(own.map((row) => row.said))
+    const activeSeconds = own.length === 1 ? starter.said : merged(own.map((row) => row.said))
     const worker = {
       ref: refFrom(source, id),
       title,
       started_at,
-      said,
+      activeSeconds,
     }
     for (const { conversation } of own) workers.set(conversation, worker)
   }
@@ -133,9 +133,9 @@ export function fileIndex(edits: readonly KnownEdit[]): FileIndex {
 
 function put(index: Map<number, KnownEdit[]>, keys: Uint32Array, edit: KnownEdit): void {
   for (const key of keys) {
-    const holding = index.get(key)
-    if (!holding) index.set(key, [edit])
-    else if (holding.at(-1) !== edit) holding.push(edit)
+    const known = index.get(key)
+    if (!known) index.set(key, [edit])
+    else if (known.at(-1) !== edit) known.push(edit)
   }
 }
 

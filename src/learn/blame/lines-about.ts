@@ -42,17 +42,17 @@ export async function linesAbout(
   const rows = lines.lineWorkers(project)
   const moments = commits.map((commit) => Math.floor(lastMomentFor(commit) / 1000))
   const isWanted = (row: LineWorker) =>
-    has.has(row.conversation) || saidBefore(row, moments) || sessions.some((one) => isSession(row, one))
+    has.has(row.conversation) || wasActiveBefore(row, moments) || sessions.some((one) => isSession(row, one))
   // A subagent's work belongs to the conversation that started it, so they are sent together or not at all.
   const withMates = matesIn(rows)
   const wanted = new Set(rows.filter(isWanted).flatMap(withMates))
   const titles = await titlesOf([...wanted])
-  const told = [...wanted].filter(({ conversation }) => titles.has(conversation))
-  const isTold = ({ conversation }: { conversation: number }) => titles.has(conversation)
-  const { edits, isCut } = withinLimit(found.edits.filter(isTold))
+  const visible = [...wanted].filter(({ conversation }) => titles.has(conversation))
+  const isVisible = ({ conversation }: { conversation: number }) => titles.has(conversation)
+  const { edits, isCut } = withinLimit(found.edits.filter(isVisible))
   const files = new Set(edits.map(({ file }) => file))
   return {
-    workers: told.map(({ said, id, name: _, title: __, ...row }) => {
+    workers: visible.map(({ said, id, name: _, title: __, ...row }) => {
       const title = titles.get(row.conversation)
       return {
         ...row,
@@ -64,7 +64,7 @@ export async function linesAbout(
     }),
     files: found.files.filter(({ file }) => files.has(file)),
     edits: edits.map(({ added, removed, ...one }) => ({ ...one, added: sentKeys(added), removed: sentKeys(removed) })),
-    ran: ran.filter(isTold),
+    ran: ran.filter(isVisible),
     is_cut: isCut,
   }
 }
@@ -88,7 +88,7 @@ function editsAbout(lines: LineRows, { project, paths }: LinesQuestion) {
 }
 
 /** True if it had a message shortly before one of these times. */
-function saidBefore({ said }: LineWorker, seconds: readonly number[]): boolean {
+function wasActiveBefore({ said }: LineWorker, seconds: readonly number[]): boolean {
   const [first, last] = [said[0], said.at(-1)]
   if (first === undefined || last === undefined) return false
   return seconds.some((second) => first <= second && second - LONG_AGO_SECONDS <= last)
@@ -100,15 +100,14 @@ function isSession({ id }: LineWorker, session: string): boolean {
 }
 
 function matesIn(rows: LineWorker[]): (row: LineWorker) => LineWorker[] {
-  const wholeName = ({ source }: LineWorker, id: string) => `${source}\n${id}`
-  const byName = new Map(rows.map((row) => [wholeName(row, row.id), row]))
-  const started = Map.groupBy(rows, (row) => wholeName(row, row.belongs_to))
+  const nameIn = ({ source }: LineWorker, id: string) => `${source}\n${id}`
+  const byName = new Map(rows.map((row) => [nameIn(row, row.id), row]))
+  const started = Map.groupBy(rows, (row) => nameIn(row, row.belongs_to))
   return (row) => {
     const found = new Set([row])
     for (const one of found) {
-      const starter = byName.get(wholeName(one, one.belongs_to))
-      for (const mate of [...(starter ? [starter] : []), ...(started.get(wholeName(one, one.id)) ?? [])])
-        found.add(mate)
+      const starter = byName.get(nameIn(one, one.belongs_to))
+      for (const mate of [...(starter ? [starter] : []), ...(started.get(nameIn(one, one.id)) ?? [])]) found.add(mate)
     }
     return [...found]
   }

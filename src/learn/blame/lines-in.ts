@@ -22,11 +22,12 @@ export function linesIn(
   const settled = settledCalls(messages)
   const edits: EditWrite[] = []
   const commits: LinesWrite["commits"] = []
-  const said = new Map<number, number>()
-  for (const { number, at: saidAt, parts, effects } of messages) {
-    const at = saidAt ?? startedAt
+  const active = new Map<number, number>()
+  for (const { number, at: writtenAt, parts, effects } of messages) {
+    const at = writtenAt ?? startedAt
     if (at === undefined) continue
-    if (saidAt !== undefined) said.set(Math.floor(at / MINUTE), Math.max(at, said.get(Math.floor(at / MINUTE)) ?? 0))
+    if (writtenAt !== undefined)
+      active.set(Math.floor(at / MINUTE), Math.max(at, active.get(Math.floor(at / MINUTE)) ?? 0))
     for (const effect of effects)
       if (effect.type === "commit") commits.push({ number, hash: effect.hash, subject: effect.subject, at })
     for (const part of parts)
@@ -37,7 +38,7 @@ export function linesIn(
     belongs_to: belongsTo,
     edits: edits.filter(({ added, removed }) => added.length + removed.length > 0),
     commits,
-    said: [...said.values()].map((at) => Math.floor(at / 1000)).sort((a, b) => a - b),
+    said: [...active.values()].map((at) => Math.floor(at / 1000)).sort((a, b) => a - b),
   }
 }
 
@@ -76,8 +77,8 @@ function commandOf(text: string): string | undefined {
   try {
     const input: unknown = JSON.parse(text)
     if (!isRecord(input)) return undefined
-    const said = input.command ?? input.cmd ?? input.script
-    return Array.isArray(said) ? said.filter((word) => typeof word === "string").at(-1) : string(said)
+    const value = input.command ?? input.cmd ?? input.script
+    return Array.isArray(value) ? value.filter((word) => typeof word === "string").at(-1) : string(value)
   } catch {
     return undefined // the text of a freeform tool
   }

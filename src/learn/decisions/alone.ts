@@ -57,7 +57,7 @@ const LONGEST = 300
  * with the sentence before it if it only asks "shall I?"; else the agent's last sentence on the same subject. Undefined if
  * none of these is clear on its own, or if the sentence is more than a "yes, do" and shares no word with them.
  */
-export function askedBefore(agentsText: string, sentence: string): string | undefined {
+export function questionBefore(agentsText: string, sentence: string): string | undefined {
   const lines = agentsText
     .slice(-LOOKED_AT)
     .replace(/^[ \t]*(?:```|~~~)[\s\S]*?^[ \t]*(?:```|~~~)/gm, "")
@@ -66,12 +66,12 @@ export function askedBefore(agentsText: string, sentence: string): string | unde
     .filter((line) => line !== "")
   const [, named] = /\b(?:options?|approach|number|item|point)\s+#?(\d+|[a-f])\b/i.exec(sentence) ?? []
   if (named !== undefined) return lines.findLast((line) => isOption(line, named))?.slice(0, LONGEST)
-  const said = lines.filter((line) => !line.startsWith("|")).flatMap(sentencesOf)
-  const at = said.findLastIndex((one) => one.endsWith("?"))
-  const question = at < 0 ? undefined : questionAt(said, at)
+  const sentences = lines.filter((line) => !line.startsWith("|")).flatMap(sentencesOf)
+  const at = sentences.findLastIndex((one) => one.endsWith("?"))
+  const question = at < 0 ? undefined : questionAt(sentences, at)
   if (question !== undefined && (isShortAnswer(sentence) || sharedWords(question, sentence) > 0))
     return question.slice(0, LONGEST)
-  return said.findLast((one) => sharedWords(one, sentence) >= LEAST_BEFORE && standsAlone(one))?.slice(0, LONGEST)
+  return sentences.findLast((one) => sharedWords(one, sentence) >= LEAST_BEFORE && standsAlone(one))?.slice(0, LONGEST)
 }
 
 function isShortAnswer(sentence: string): boolean {
@@ -83,8 +83,8 @@ function sharedWords(one: string, other: string): number {
   return subjectOf(one).filter((word) => about.has(word)).length
 }
 
-function questionAt(said: string[], at: number): string | undefined {
-  const [before, question] = [said[at - 1], said[at]!]
+function questionAt(sentences: string[], at: number): string | undefined {
+  const [before, question] = [sentences[at - 1], sentences[at]!]
   if (standsAlone(question)) return question
   return before !== undefined && standsAlone(before) ? `${before} ${question}` : undefined
 }

@@ -14,15 +14,15 @@ const LOOKED_AT = 20_000
 
 /** The answers in a tool's result, or in the text that replaces it, that decide something. */
 export function decidingAnswers(part: Part & { type: "tool_result" | "text" }, calls: Map<string, string>): Answered[] {
-  const told = part.text.slice(0, LOOKED_AT)
+  const text = part.text.slice(0, LOOKED_AT)
   if (part.type === "text")
-    return told.trimStart().startsWith(CLARIFIES) ? partly(told).flatMap((one) => answered(one, undefined)) : []
+    return text.trimStart().startsWith(CLARIFIES) ? partly(text).flatMap((one) => answered(one, undefined)) : []
   if (part.tool !== "AskUserQuestion" || part.is_error) return []
-  const asked = questionsOf(part.call_id === undefined ? undefined : calls.get(part.call_id))
-  const options = asked && new Set(asked.flatMap(({ options }) => options))
+  const questions = questionsOf(part.call_id === undefined ? undefined : calls.get(part.call_id))
+  const options = questions && new Set(questions.flatMap(({ options }) => options))
   return pairsIn(
-    told,
-    asked?.map(({ question }) => question),
+    text,
+    questions?.map(({ question }) => question),
   ).flatMap((one) => answered(one, options))
 }
 
@@ -67,16 +67,16 @@ function answered({ question, answer: given }: Pair, options: Set<string> | unde
   const isTyped = options !== undefined && !isChosen(given, options)
   const answer = isTyped ? ownLines(given).join("\n") : given
   if (answer === "" || answer.endsWith(":") || isQuestion(answer)) return []
-  const told: Answered = {
+  const decision: Answered = {
     kind: "answer",
     ...(isTyped && standsAlone(answer)
       ? { quote: answer, origin: "person" }
       : { quote: `${question} → ${answer}`, origin: "agent" }),
     text: `${question}\n${answer}`,
   }
-  if (!isTyped) return ABOUT_THE_WORK.test(question) ? [] : [told]
-  if (!ABOUT_THE_WORK.test(question)) return [told]
-  return answer.split("\n").flatMap(sentencesOf).some(isDecision) ? [told] : []
+  if (!isTyped) return ABOUT_THE_WORK.test(question) ? [] : [decision]
+  if (!ABOUT_THE_WORK.test(question)) return [decision]
+  return answer.split("\n").flatMap(sentencesOf).some(isDecision) ? [decision] : []
 }
 
 /** Several options may be chosen, and each may contain commas. */

@@ -1,4 +1,4 @@
-import { askedBefore, standsAlone } from "./alone.ts"
+import { questionBefore, standsAlone } from "./alone.ts"
 import { anyPhrase, STATES, SUPPORTS, TASKS } from "./cues.ts"
 import { subjectOf } from "./subject.ts"
 import { isPasted, LONGEST_SENTENCE, OWN_VOICE, ownLines, sentencesOf } from "./typed.ts"
@@ -34,15 +34,15 @@ export function decidedIn(text: string, agentsText = ""): Decided[] {
   if (looked.length > LONGEST_MESSAGE) return []
   const lines = ownLines(looked)
   const pasted = isPasted(looked, lines)
-  const stands = (sentence: string) => (!pasted || OWN_VOICE.test(sentence)) && isDecision(sentence)
+  const decides = (sentence: string) => (!pasted || OWN_VOICE.test(sentence)) && isDecision(sentence)
   const found: (Decided & { last: string })[] = []
   let [before, announced]: (string | undefined)[] = []
   for (const [i, line] of lines.entries())
     for (const [n, sentence] of sentencesOf(line).entries()) {
       if (n === 0 && announced !== undefined) before = announced
-      if (stands(sentence)) {
-        const told = sentence.endsWith(":") ? withWhatFollows(sentence, lines.slice(i + 1), stands) : [sentence]
-        for (const quote of told) add(found, quote, before, agentsText)
+      if (decides(sentence)) {
+        const quotes = sentence.endsWith(":") ? withWhatFollows(sentence, lines.slice(i + 1), decides) : [sentence]
+        for (const quote of quotes) add(found, quote, before, agentsText)
       }
       before = sentence
       if (sentence.endsWith(":")) announced = sentence
@@ -64,8 +64,8 @@ function add(
   } else if (before !== undefined && standsAlone(before) && !isQuestion(before))
     found.push({ quote: `${before} ${quote}`, origin: "person", last: quote })
   else {
-    const asked = askedBefore(agentsText, quote)
-    if (asked !== undefined) found.push({ quote: `${asked} → ${quote}`, origin: "agent", last: quote })
+    const question = questionBefore(agentsText, quote)
+    if (question !== undefined) found.push({ quote: `${question} → ${quote}`, origin: "agent", last: quote })
   }
 }
 
@@ -86,8 +86,8 @@ export function isRetreat(sentence: string): boolean {
 const LONGEST_SHOWN = 300
 
 /** "I want it to behave like:" says nothing without the next lines. If these decide something themselves, it is not quoted. */
-function withWhatFollows(sentence: string, after: string[], stands: (sentence: string) => boolean): string[] {
-  if (sentencesOf(after[0] ?? "").some(stands)) return []
+function withWhatFollows(sentence: string, after: string[], decides: (sentence: string) => boolean): string[] {
+  if (sentencesOf(after[0] ?? "").some(decides)) return []
   let shown = sentence
   for (const line of after) {
     if (shown.length + line.length > LONGEST_SHOWN) break

@@ -46,12 +46,12 @@ export function decisionsIn(
     agentsText = agentsTextIn(message) ?? agentsText
     for (const one of stated) {
       const decision = decisionOf(row, message, one, edited[i]!)
-      const said = plain(decision.quote)
-      const before = found.get(said)
-      if (said === "" || (before && before === last)) continue
-      last = before ? saidAgain(before, decision) : decision
-      found.delete(said)
-      found.set(said, last)
+      const words = plain(decision.quote)
+      const before = found.get(words)
+      if (words === "" || (before && before === last)) continue
+      last = before ? restated(before, decision) : decision
+      found.delete(words)
+      found.set(words, last)
     }
   }
   return [...found.values()].map((decision) => withCommit(decision, live))
@@ -72,7 +72,7 @@ function agentsTextIn({ role, parts }: StoredMessage): string | undefined {
 }
 
 /** The opposite may have been decided in between, so the newest statement counts. */
-function saidAgain(before: Decision, now: Decision): Decision {
+function restated(before: Decision, now: Decision): Decision {
   return { ...now, files: [...new Set([...now.files, ...before.files])].slice(0, MOST_FILES) }
 }
 
@@ -181,8 +181,12 @@ function inDocument(row: Pick<ConversationRow, "ref" | "kind" | "project">, sect
   const all = sections.flatMap((message) =>
     message.parts.flatMap((part) => (part.type === "text" ? [{ message, part, mark: part.section }] : [])),
   )
-  const whole = all.map(({ part, mark }) => `${mark?.name ?? ""}\n${part.text.slice(0, 500)}`).join("\n")
-  if (row.project === undefined || NOT_IN_FORCE.test(whole) || !(IN_FORCE.test(whole) || ADR_PATH.test(row.ref.id)))
+  const beginnings = all.map(({ part, mark }) => `${mark?.name ?? ""}\n${part.text.slice(0, 500)}`).join("\n")
+  if (
+    row.project === undefined ||
+    NOT_IN_FORCE.test(beginnings) ||
+    !(IN_FORCE.test(beginnings) || ADR_PATH.test(row.ref.id))
+  )
     return []
   const decided = all.find(({ mark }) => mark !== undefined && DECISION_HEADING.test(mark.headings.at(-1) ?? mark.name))
   // A document from the web decides nothing here.

@@ -20,15 +20,15 @@ export type NoteFound = {
 export function noteIn(messages: StoredMessage[]): NoteFound | undefined {
   const live = messages.filter(({ abandoned, superseded }) => !abandoned && !superseded)
   const [message, ...after] = live
-  const [said, second] = message?.parts ?? []
-  if (!message || said?.type !== "text") return undefined
-  const isPersons = message.role === "user" && said.origin === "person"
+  const [first, second] = message?.parts ?? []
+  if (!message || first?.type !== "text") return undefined
+  const isPersons = message.role === "user" && first.origin === "person"
   const rejects =
     second?.type === "text" && second.text.startsWith(REJECTS) ? second.text.slice(REJECTS.length) : undefined
   return {
     message,
-    quote: said.text,
-    ...(isPersons ? { text: said.text } : writtenIn(said.text)),
+    quote: first.text,
+    ...(isPersons ? { text: first.text } : writtenIn(first.text)),
     confirmed: isPersons || after.some(({ role }) => role === "user"),
     files: message.effects.flatMap((effect) => (effect.type === "file" ? effect.path : [])),
     rejects,

@@ -23,8 +23,8 @@ export function plannedIn(plan: string): string | undefined {
     ...[before, ...sections].filter(({ heading }) => IN_SHORT.test(heading)),
   ]
   for (const section of ordered) {
-    const said = firstSaid(section)
-    if (said !== undefined) return `${title.heading}\n${said}`
+    const sentence = firstSentence(section)
+    if (sentence !== undefined) return `${title.heading}\n${sentence}`
   }
   return undefined
 }
@@ -45,18 +45,18 @@ function sectionsOf(plan: string): Section[] {
 }
 
 /** The section's first complete sentence. */
-function firstSaid({ lines }: Section): string | undefined {
+function firstSentence({ lines }: Section): string | undefined {
   return lines
     .filter((line) => !/^\s*(?:\||[-=]{3,})/.test(line))
     .flatMap((line) => sentencesOf(line.replaceAll(/\*\*|^\s+/g, "")))
-    .find(isSaid)
+    .find(isSentence)
     ?.slice(0, LONGEST)
 }
 
 const LEAST_WORDS = 5
 
 /** True for a sentence in words. A file name, a call or an introduction to a list is not one. */
-function isSaid(sentence: string): boolean {
+function isSentence(sentence: string): boolean {
   if (/[:?]$/.test(sentence)) return false
   const words = sentence.replaceAll(/`[^`]*`/g, " ").match(/[A-Za-z']{2,}/g) ?? []
   return words.length >= LEAST_WORDS && subjectOf(sentence).length >= LEAST_SUBJECT

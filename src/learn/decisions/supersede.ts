@@ -73,7 +73,7 @@ const MOST_PER_WORD = 50
 
 class Known {
   private readonly byWord = new Map<string, Read[]>()
-  private readonly heldBy = new Map<string, number>()
+  private readonly occurrences = new Map<string, number>()
   private readonly byConversation = new Map<string, Read[]>()
   private readonly byCommit = new Map<string, Read[]>()
   private count = 0
@@ -82,7 +82,7 @@ class Known {
     this.count++
     for (const word of decision.about) {
       push(this.byWord, word, decision)
-      this.heldBy.set(word, (this.heldBy.get(word) ?? 0) + 1)
+      this.occurrences.set(word, (this.occurrences.get(word) ?? 0) + 1)
     }
     push(this.byConversation, decision.conversation, decision)
     if (decision.committed !== undefined) push(this.byCommit, decision.committed, decision)
@@ -114,7 +114,7 @@ class Known {
     if (opposite && closest(later, earlier) < CLOSE) return false
     let shared = 0
     for (const word of later.about) if (earlier.about.has(word)) shared++
-    const telling = () => [...later.about].filter((word) => earlier.about.has(word) && this.isTelling(word))
+    const telling = () => [...later.about].filter((word) => earlier.about.has(word) && this.isDistinctive(word))
     const close = shared / (later.about.size + earlier.about.size - shared)
     const enough = close >= (together ? CLOSE_TOGETHER : CLOSE) || shared >= MANY
     if (shared < 2 || !enough) return false
@@ -123,8 +123,8 @@ class Known {
   }
 
   /** A word that many of the project's decisions contain does not show that two are about the same subject. */
-  private isTelling(word: string): boolean {
-    return (this.heldBy.get(word) ?? 0) <= Math.max(FEW, this.count * COMMON)
+  private isDistinctive(word: string): boolean {
+    return (this.occurrences.get(word) ?? 0) <= Math.max(FEW, this.count * COMMON)
   }
 }
 
@@ -144,9 +144,9 @@ const AGAINST_THAT = /\b(?:remove|drop|delete|get rid of|abandon|stop) (?:that|i
 
 function read(decision: Made): Read {
   const quote = decision.kind === "plan" ? firstLine(decision.quote) : decision.quote.slice(0, 2_000)
-  const asked = quote.lastIndexOf(" → ")
-  const own = asked < 0 ? quote : quote.slice(asked + 3) // a question also names the options that were not chosen
-  const about = new Set(decision.kind === "said" && asked >= 0 ? subjectOf(own) : decision.subject)
+  const arrow = quote.lastIndexOf(" → ")
+  const own = arrow < 0 ? quote : quote.slice(arrow + 3) // a question also names the options that were not chosen
+  const about = new Set(decision.kind === "said" && arrow >= 0 ? subjectOf(own) : decision.subject)
   const against = AGAINST_THAT.test(own)
     ? about
     : new Set([...own.matchAll(AGAINST)].flatMap(([, after]) => subjectOf(after!)))

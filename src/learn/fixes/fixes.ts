@@ -141,11 +141,11 @@ function namedFirst(edits: FixEdit[], output: string): FixEdit[] {
 type Result = Part & { type: "tool_result" }
 
 function stepsOf(messages: StoredMessage[], subagents: Subagent[]): Step[] {
-  const told = messages.filter(({ superseded, copied, abandoned }) => !superseded && !copied && !abandoned)
-  const results = resultsOf(told)
-  const calls = callTexts(told)
+  const live = messages.filter(({ superseded, copied, abandoned }) => !superseded && !copied && !abandoned)
+  const results = resultsOf(live)
+  const calls = callTexts(live)
   const byCall = Map.groupBy(subagents, ({ call_id }) => call_id)
-  return told.flatMap((message, place) => {
+  return live.flatMap((message, place) => {
     const own = message.effects.flatMap((effect) => stepOf(effect, message, place, { results, calls }))
     const called = message.parts.flatMap((part) => (part.type === "tool_call" ? (part.call_id ?? []) : []))
     const theirs = called.flatMap((call) => byCall.get(call) ?? []).flatMap(({ id, messages }) => editsOf(id, messages))
@@ -196,14 +196,14 @@ function stepOf(
   const result = id === undefined ? undefined : results.get(id)
   if (effect.type === "file" && effect.action === "edited") {
     const { path, added = 0, removed = 0 } = effect
-    const told = result?.hunks?.filter((hunk) => hunk.path === path) ?? []
-    const hunks = told.length > 0 || id === undefined ? told : hunksOfCall(path, calls.get(id))
+    const reported = result?.hunks?.filter((hunk) => hunk.path === path) ?? []
+    const hunks = reported.length > 0 || id === undefined ? reported : hunksOfCall(path, calls.get(id))
     return [{ type: "edit", place, edit: { path, number, added, removed, hunks } }]
   }
   if (effect.type !== "command" || effect.failed === undefined) return []
   const { command } = effect
   const does = doingOf(command)
-  if (!isMendable(does)) return []
+  if (!isFixable(does)) return []
   const output = result?.text || effect.error || ""
   const outcome = outcomeOf(effect.failed, does, output)
   const lines = outcome === "failed" ? errorLines(output) : []
@@ -217,22 +217,22 @@ const NO_ERROR =
   /nothing to commit|no changes added to commit|\[Request interrupted|doesn't want to (?:proceed|take)|\bcd:.{0,200}no such file or directory|: command not found$/im
 
 /** False for a command that only reads, or whose failure no edit can fix. */
-export function mayBeMended(command: string): boolean {
-  return isMendable(doingOf(command))
+export function mayBeFixed(command: string): boolean {
+  return isFixable(doingOf(command))
 }
 
-function isMendable({ parts }: Doing): boolean {
+function isFixable({ parts }: Doing): boolean {
   return parts.some(({ kind }) => !NOT_BY_EDITS.test(kind))
 }
 
 function outcomeOf(failed: boolean, { piped }: Doing, output: string): Run["outcome"] {
   // The exit status of a pipe is that of its last program: `test | grep x` fails if grep finds nothing.
-  if (piped) return failed && TELLS_FAILURE.test(output) ? "failed" : "unknown"
+  if (piped) return failed && SAYS_FAILURE.test(output) ? "failed" : "unknown"
   if (!failed) return "succeeded"
   return NO_ERROR.test(output) ? "unknown" : "failed"
 }
 
-const TELLS_FAILURE = /\b(?:error|failed|failure|fatal|exception|panic)\b/i
+const SAYS_FAILURE = /\b(?:error|failed|failure|fatal|exception|panic)\b/i
 
 /** The parts of a command line, and its folder. */
 type Doing = ReturnType<typeof commandParts> & { folder?: string }

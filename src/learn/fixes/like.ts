@@ -2,7 +2,7 @@ import { commandParts } from "../../core/command.ts"
 import { type ErrorText, errorLines, errorText, isTelling, likeness, mayBeLike } from "../../core/error-text.ts"
 import type { KnownFix } from "../../store/knowledge/fixes.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
-import { mayBeMended } from "./fixes.ts"
+import { mayBeFixed } from "./fixes.ts"
 
 /** A fix that matches the question. `error` is the most similar line of its output. */
 export type FoundFix = KnownFix & { error: string; likeness: number }
@@ -29,7 +29,7 @@ export type FoundFixes = {
 
 /** Only the fixes with the best matching words are compared line by line. */
 const MOST_COMPARED = 200
-const MOST_ASKED_LINES = 10
+const MOST_QUERY_LINES = 10
 /** Below this, two errors share little more than common words. */
 const LEAST_LIKENESS = 0.6
 /** The most informative line of the question counts fully; the other lines count for less. */
@@ -41,7 +41,7 @@ const EACH_EDIT = 0.01
 /** Finds what fixed an error, or made a command pass. */
 export function findFixes(knowledge: Knowledge, wanted: FixQuestion): FoundFixes {
   const { asked, ran, inside, project, here, except } = wanted
-  if (ran !== undefined && !mayBeMended(ran)) return { solved: [], unsolved: [] }
+  if (ran !== undefined && !mayBeFixed(ran)) return { solved: [], unsolved: [] }
   const question = questionOf(asked, ran === undefined)
   const known = knowledge.fixes.fixesHolding(question.words, {
     project: here ? inside : project,
@@ -66,13 +66,13 @@ type Question = {
   words: string[]
 }
 
-function questionOf(asked: string, mayBeCommand: boolean): Question {
-  const isOneLine = mayBeCommand && !asked.trim().includes("\n")
-  const said = isOneLine ? [asked.trim()] : errorLines(asked).filter(isTelling)
-  const lines = said.slice(0, MOST_ASKED_LINES).map(errorText)
+function questionOf(query: string, mayBeCommand: boolean): Question {
+  const isOneLine = mayBeCommand && !query.trim().includes("\n")
+  const texts = isOneLine ? [query.trim()] : errorLines(query).filter(isTelling)
+  const lines = texts.slice(0, MOST_QUERY_LINES).map(errorText)
   const words = lines.flatMap(({ words, particulars }) => [...words, ...particulars])
   if (!isOneLine) return { lines, words: [...new Set(words)].filter(isWord) }
-  const command = asked.trim()
+  const command = query.trim()
   return { lines, command, words: [...new Set([...words, ...command.slice(0, 300).split(/\s+/)])].filter(isWord) }
 }
 
@@ -84,11 +84,11 @@ function matched(fix: KnownFix, question: Question): FoundFix[] {
   const byCommand = question.command === undefined ? 0 : commandLikeness(question.command, fix.command)
   let best = { error: fix.lines[0] ?? "", likeness: byCommand }
   for (const line of fix.lines) {
-    const likely = question.lines.filter((asked) => mayBeLike(asked, line, LEAST_LIKENESS))
+    const likely = question.lines.filter((wanted) => mayBeLike(wanted, line, LEAST_LIKENESS))
     if (likely.length === 0 || !isTelling(line)) continue
     const known = errorText(line)
     const close = Math.max(
-      ...likely.map((asked) => likeness(asked, known) * (asked === question.lines[0] ? 1 : FURTHER_LINE)),
+      ...likely.map((wanted) => likeness(wanted, known) * (wanted === question.lines[0] ? 1 : FURTHER_LINE)),
     )
     if (close > best.likeness) best = { error: line, likeness: close }
   }
@@ -96,8 +96,8 @@ function matched(fix: KnownFix, question: Question): FoundFix[] {
 }
 
 /** 1 for the same command on the same files, less for other files, or for `npm` instead of `npm test`. */
-function commandLikeness(asked: string, ran: string): number {
-  const [a, b] = [commandParts(asked).parts, commandParts(ran).parts]
+function commandLikeness(query: string, ran: string): number {
+  const [a, b] = [commandParts(query).parts, commandParts(ran).parts]
   if (a.length === 0) return 0
   const each = a.map(({ kind, args }) => {
     const same = b.filter((part) => part.kind === kind)

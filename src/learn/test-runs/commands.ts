@@ -109,7 +109,11 @@ function runIn(words: string[]): Omit<TestCommand, "folder" | "through" | "alone
       if (kind === undefined) continue
       const rest = words.slice(i + kind.split(" ").length)
       if (runner === "go" && rest.includes("-c")) return undefined
-      return { runner, kind: `${kind.replace(/^(vitest) .*/, "$1")}${tagsOf(runner, rest)}`, ...askedFor(runner, rest) }
+      return {
+        runner,
+        kind: `${kind.replace(/^(vitest) .*/, "$1")}${tagsOf(runner, rest)}`,
+        ...selectionIn(runner, rest),
+      }
     }
   }
   return undefined
@@ -129,8 +133,8 @@ const STOPS = /^(?:-x|--bail|--maxfail|--exitfirst|--fail-fast|-failfast)$/
 const PARTIAL =
   /^(?:--lf|--last-failed|--ff|--onlyChanged|--changed|--onlyFailures|--shard|--related|--short|-short|--collect-only|--co|--list|--listTests|-h|--help|-p|--package|--test|--project|--lib|--doc|--bin|--bins|-m)$/
 
-function askedFor(runner: string, words: string[]): Pick<TestCommand, "targets" | "filter" | "partial" | "stops"> {
-  const asked = { targets: [] as string[], filter: [] as string[], partial: false, stops: false }
+function selectionIn(runner: string, words: string[]): Pick<TestCommand, "targets" | "filter" | "partial" | "stops"> {
+  const selection = { targets: [] as string[], filter: [] as string[], partial: false, stops: false }
   for (let i = 0; i < words.length; i++) {
     const word = words[i]!
     if (/^\d*[<>]/.test(word)) {
@@ -138,19 +142,19 @@ function askedFor(runner: string, words: string[]): Pick<TestCommand, "targets" 
       continue
     }
     if (!word.startsWith("-") || word === "-") {
-      if (runner === "cargo" && !word.includes("/")) asked.filter.push(word)
-      else addTarget(asked, word, runner)
+      if (runner === "cargo" && !word.includes("/")) selection.filter.push(word)
+      else addTarget(selection, word, runner)
       continue
     }
     const [flag, inline] = splitFlag(word)
-    if (PARTIAL.test(flag)) asked.partial = true
-    if (STOPS.test(flag)) asked.stops = true
-    if (FILTERS.test(flag)) asked.filter.push(...alternatives(inline ?? words[++i] ?? ""))
+    if (PARTIAL.test(flag)) selection.partial = true
+    if (STOPS.test(flag)) selection.stops = true
+    if (FILTERS.test(flag)) selection.filter.push(...alternatives(inline ?? words[++i] ?? ""))
     else if (inline === undefined && TAKES_VALUE.test(flag)) i++
   }
   // Without a package, go tests the one in its folder.
-  if (runner === "go" && asked.targets.length === 0) asked.targets.push(".")
-  return asked
+  if (runner === "go" && selection.targets.length === 0) selection.targets.push(".")
+  return selection
 }
 
 function splitFlag(word: string): [flag: string, value: string | undefined] {
@@ -161,11 +165,11 @@ function splitFlag(word: string): [flag: string, value: string | undefined] {
 /** Runners that take any word as a part of a file name. */
 const BY_WORD = /^(?:vitest|jest|playwright|script|bun|mocha)$/
 
-function addTarget(asked: { targets: string[]; filter: string[] }, word: string, runner: string): void {
+function addTarget(selection: { targets: string[]; filter: string[] }, word: string, runner: string): void {
   if (!/[./\\]/.test(word) && !BY_WORD.test(runner)) return
   const [path, ...names] = word.split("::")
-  asked.targets.push(runner === "go" && /^\.\/?$/.test(path!) ? "." : targetOf(path!))
-  if (names.length > 0) asked.filter.push(names.join(" ").replace(/\[.*$/, ""))
+  selection.targets.push(runner === "go" && /^\.\/?$/.test(path!) ? "." : targetOf(path!))
+  if (names.length > 0) selection.filter.push(names.join(" ").replace(/\[.*$/, ""))
 }
 
 /** `./a/b/...`, `a/b/` and `a/b/*.test.ts` become `a/b`; everything becomes the empty string. */

@@ -27,8 +27,8 @@ const LINE = new RegExp(`(.{1,${LONGEST_LINE}}).*`, "g")
 
 /** Parses the results of the tests. Undefined if the output contains none. Pure; never throws. */
 export function testOutput(output: string): TestOutput | undefined {
-  const whole = output.length <= HEAD + TAIL ? output : `${output.slice(0, HEAD)}\n${output.slice(-TAIL)}`
-  const text = whole.replaceAll(ESCAPE, "").replaceAll("\r\n", "\n").replaceAll(LINE, "$1")
+  const shortened = output.length <= HEAD + TAIL ? output : `${output.slice(0, HEAD)}\n${output.slice(-TAIL)}`
+  const text = shortened.replaceAll(ESCAPE, "").replaceAll("\r\n", "\n").replaceAll(LINE, "$1")
   for (const form of FORMS) {
     const counts = form.counts(text)
     if (counts === undefined) continue
@@ -244,12 +244,12 @@ const FORMS: readonly Form[] = [
 function each(text: string, form: RegExp): FailedTest[] {
   return [...text.matchAll(form)].map(({ groups, index, 0: line }) => {
     const { file, name, tap, message } = groups as Record<string, string | undefined>
-    const said = message ?? messageAfter(text, index + line.length)
+    const reason = message ?? messageAfter(text, index + line.length)
     const named = name ?? tap
     return {
       test: named === undefined ? (file ?? "") : file === undefined ? named : `${file} > ${named}`,
       file,
-      message: said || undefined,
+      message: reason || undefined,
     }
   })
 }

@@ -84,10 +84,10 @@ function covers(run: KnownTestRun, one: Open): boolean {
  */
 function isSameKind(run: KnownTestRun, before: KnownTestRun): boolean {
   if (run.kind === before.kind) return true
-  return run.runner === before.runner && run.script !== before.script && apart(run.kind) === apart(before.kind)
+  return run.runner === before.runner && run.script !== before.script && suiteIn(run.kind) === suiteIn(before.kind)
 }
 
-function apart(kind: string): string | undefined {
+function suiteIn(kind: string): string | undefined {
   return /(?:^|[^a-z])(integration|e2e|acceptance|system|browser|smoke|slow)(?![a-z])/.exec(kind)?.[1]
 }
 
@@ -96,11 +96,11 @@ function isWithin(run: KnownTestRun, { failure, run: before }: Open): boolean {
   if (run.targets.length === 0 || run.targets.includes(""))
     return run.folder === "" || before.folder === run.folder || below(failure.file ?? "", run.folder)
   const targets = run.targets.map((target) => placed(run, target))
-  const isTold = (path: string) => targets.some((target) => below(path, target) || path.endsWith(`/${target}`))
-  if (failure.file?.includes("/") && isTold(failure.file)) return true
+  const isCovered = (path: string) => targets.some((target) => below(path, target) || path.endsWith(`/${target}`))
+  if (failure.file?.includes("/") && isCovered(failure.file)) return true
   if (failure.file !== undefined && targets.some((target) => !/[./]/.test(target) && failure.file!.includes(target)))
     return true
-  return before.targets.length > 0 && before.targets.every((target) => isTold(placed(before, target)))
+  return before.targets.length > 0 && before.targets.every((target) => isCovered(placed(before, target)))
 }
 
 function placed({ folder }: KnownTestRun, target: string): string {

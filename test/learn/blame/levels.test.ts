@@ -5,7 +5,7 @@ import {
   attributeCommit,
   LIKELY_LINE,
   PROVES_LINE,
-  TELLS_COMMIT,
+  REPORTS_COMMIT,
 } from "../../../src/learn/blame/attribute-commit.ts"
 import type { BlameFacts, KnownEdit, Worker } from "../../../src/learn/blame/facts.ts"
 import { lineKey } from "../../../src/learn/blame/line-key.ts"
@@ -20,7 +20,7 @@ function attributed(wrote: number, minutes: number): AttributedCommit {
   const at = COMMITTED - minutes * MINUTE
   const worker: Worker = {
     ref: { source: "claude_code", id: "quokka" },
-    said: Uint32Array.of(Math.floor(at / 1000)),
+    activeSeconds: Uint32Array.of(Math.floor(at / 1000)),
   }
   const added = Uint32Array.from(LINES.slice(0, wrote).map(lineKey))
   const edit: KnownEdit = { worker, ref: { ...worker.ref, number: 2 }, at, added, removed: new Uint32Array() }
@@ -88,7 +88,7 @@ describe("how sure an answer is", () => {
   })
 
   test("a commit is given to a conversation only from the needed trust on", () => {
-    expect(TELLS_COMMIT).toBe(0.65)
+    expect(REPORTS_COMMIT).toBe(0.65)
     const trusted = cases.map(({ ranked, told }) => ({ trust: ranked[0]?.trust ?? 0, isNamed: told !== undefined }))
     expect(trusted.some(({ trust }) => trust > 0.325 && trust < 0.65)).toBe(true)
     expect(trusted.some(({ trust }) => trust >= 0.65)).toBe(true)
