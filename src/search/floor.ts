@@ -22,16 +22,16 @@ export async function wordWeights(index: SearchIndex, { words }: Query): Promise
 }
 
 export function coverage(weights: readonly number[], holds: readonly boolean[]): number {
-  return shareHeld(weights, holds, sum(weights))
+  return shareOfWeight(weights, holds, sum(weights))
 }
 
 /** The value that is compared with the floor: the coverage, but a long question is measured by its rarest words only. */
 export function coverageOfRarest(weights: readonly number[], holds: readonly boolean[]): number {
   const rarest = weights.toSorted((a, b) => b - a).slice(0, MOST_WEIGHED)
-  return Math.min(1, shareHeld(weights, holds, sum(rarest)))
+  return Math.min(1, shareOfWeight(weights, holds, sum(rarest)))
 }
 
-function shareHeld(weights: readonly number[], holds: readonly boolean[], total: number): number {
+function shareOfWeight(weights: readonly number[], holds: readonly boolean[], total: number): number {
   return total === 0 ? 1 : sum(weights.filter((_, i) => holds[i])) / total
 }
 

@@ -127,8 +127,8 @@ async function isThere({ store, index, hidden }: Vocabulary, word: string): Prom
   const match = [{ words: word }]
   if (hidden.length === 0 && !index.isPart) return (await index.count({ match })).total > 0
   // The index knows only the stem, so the word itself is looked up in the texts.
-  const asked = { match, weights: RANK_WEIGHTS.columns, limit: MOST_TEXTS, excludedProjects: hidden }
-  for (const { ref, number } of await index.find(asked)) {
+  const query = { match, weights: RANK_WEIGHTS.columns, limit: MOST_TEXTS, excludedProjects: hidden }
+  for (const { ref, number } of await index.find(query)) {
     const [message] = number > 0 ? await store.messages(ref, [number]) : []
     if (message && messageText(message, "full").toLowerCase().includes(word)) return true
   }

@@ -31,21 +31,21 @@ export async function passageIn(
   index: Pick<SearchIndex, "unspoken"> | undefined,
   best: StoredMessage,
   matches: Matches,
-  asked: PassageQuery,
+  passageQuery: PassageQuery,
 ): Promise<ShownPassage | undefined> {
-  const own = bestOf([best], asked)
+  const own = bestOf([best], passageQuery)
   if ((own && own.worth >= matches.worth * ENOUGH) || matches.numbers.length === 0) return own
-  const words = asked.query.words.map((word) => ({ words: word }))
+  const words = passageQuery.query.words.map((word) => ({ words: word }))
   const messagesAmong = async (numbers: number[]) => {
     const unspoken = await index?.unspoken(matches.ref, numbers, words)
     const left = numbers.filter((number) => !unspoken?.has(number))
     return left.length === 0 ? [] : store.messages(matches.ref, left)
   }
   const others = await messagesAmong(matches.numbers.slice(0, MOST_MATCHES))
-  const among = others.length === 0 ? own : bestOf([best, ...inOrder(others, matches.numbers)], asked)
+  const among = others.length === 0 ? own : bestOf([best, ...inOrder(others, matches.numbers)], passageQuery)
   if (among) return among
   const all = (await store.versions(matches.ref)).map(({ number }) => number).slice(0, MOST_MESSAGES)
-  return bestOf(await messagesAmong(all), asked)
+  return bestOf(await messagesAmong(all), passageQuery)
 }
 
 /** Spoken text comes before thinking. Of equal passages, the first one wins. */
@@ -55,7 +55,7 @@ function bestOf(
 ): (ShownPassage & { worth: number }) | undefined {
   const beginnings = query.words.map((word) => word.slice(0, STEM_CHARS))
   const candidates = messages.flatMap((message) =>
-    [SAID, ASIDE].flatMap((isWanted, place) => {
+    [SPOKEN, ASIDE].flatMap((isWanted, place) => {
       const text = proseIn(message, (part) => isWanted(part) && hasOneOf(part.text, beginnings))
       return text === "" ? [] : [{ message, text, place }]
     }),
@@ -94,7 +94,7 @@ function hasOneOf(text: string, beginnings: readonly string[]): boolean {
   return beginnings.some((letters) => lower.includes(letters))
 }
 
-const SAID = (part: Part) => part.type === "text" && part.origin !== "injected"
+const SPOKEN = (part: Part) => part.type === "text" && part.origin !== "injected"
 const ASIDE = (part: Part) => part.type === "thinking" || part.type === "summary"
 
 function proseIn(message: StoredMessage, isWanted: (part: Part) => boolean): string {

@@ -42,12 +42,12 @@ export async function planQuery(index: SearchIndex, { terms, pairs, required }: 
   const telling = rarestFirst.filter(
     (term, i) => share.get(term)! <= COMMON && cost(rarestFirst.slice(0, i + 1)) <= BUDGET * room,
   )
-  const isTold = telling.some((term) => share.get(term)! > 0)
+  const hasRareWord = telling.some((term) => share.get(term)! > 0)
   if (telling.length === all.length) return exact
-  const kept = isTold ? telling : rarestFirst.filter((term) => share.get(term)! > COMMON).slice(0, MOST_COMMON)
+  const kept = hasRareWord ? telling : rarestFirst.filter((term) => share.get(term)! > COMMON).slice(0, MOST_COMMON)
   const common = all.filter((term) => !telling.includes(term))
   const rest = all.filter((term) => !kept.includes(term))
-  const [rarePairs, commonPairs] = split(pairs, (pair) => !common.some((term) => holdsWord(pair, term)))
+  const [rarePairs, commonPairs] = split(pairs, (pair) => !common.some((term) => containsWord(pair, term)))
   const pairShares = await index.sizes(commonPairs)
   const plan: Plan = {
     match: kept,
@@ -60,7 +60,7 @@ export async function planQuery(index: SearchIndex, { terms, pairs, required }: 
       }),
     ],
   }
-  if (isTold || cost(kept) <= COMMON_BUDGET * room) return plan
+  if (hasRareWord || cost(kept) <= COMMON_BUDGET * room) return plan
   return { ...plan, newest: Math.floor((messages * COMMON_BUDGET * room) / cost(kept)) }
 }
 
@@ -74,6 +74,6 @@ function split<T>(list: T[], isFirst: (item: T) => boolean): [T[], T[]] {
 }
 
 /** A prefix is not a word of the pair. */
-function holdsWord(pair: Term, { words, prefix }: Term): boolean {
+function containsWord(pair: Term, { words, prefix }: Term): boolean {
   return !prefix && pair.words.split(" ").includes(words)
 }

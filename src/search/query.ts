@@ -52,7 +52,7 @@ export function parseQuery(typed: string, accepts: (filter: string, value: strin
     query.filters[known] = value
     return true
   }
-  for (const [whole, minus, name, phrase, word] of text.matchAll(TOKEN)) {
+  for (const [matched, minus, name, phrase, word] of text.matchAll(TOKEN)) {
     if (phrase !== undefined) {
       if (name !== undefined && minus === "" && filter(name, phrase.trim())) continue
       if (!hasWord(phrase)) continue
@@ -66,7 +66,7 @@ export function parseQuery(typed: string, accepts: (filter: string, value: strin
       if (name !== undefined) plain.push(name)
       continue
     }
-    const named = FILTER.exec(word ?? whole)
+    const named = FILTER.exec(word ?? matched)
     if (named && filter(named[1]!, named[2]!)) continue
     const left = /^-([\p{L}]{2,})$/u.exec(word ?? "")?.[1]
     if (left !== undefined && !isCommandLine) {

@@ -87,9 +87,9 @@ async function addCommon(index: SearchIndex, hits: Map<string, RankedMessage>, {
   const best = [...hits.values()].sort(byScore).slice(0, LOOKED_UP)
   const docs = best.map((hit) => hit.doc)
   for (const { term, name, weight } of common) {
-    const holding = await index.holding(term, docs)
+    const containing = await index.holding(term, docs)
     const value = weight * (name === "pairs" ? RANK_WEIGHTS.pairs : 1)
-    for (const hit of best) if (holding.has(hit.doc)) addPart(hit, "common", value)
+    for (const hit of best) if (containing.has(hit.doc)) addPart(hit, "common", value)
   }
 }
 

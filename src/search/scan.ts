@@ -55,8 +55,8 @@ export async function scanHistory(
         if (message.copied || isOutside(message, row.ended_at, input)) continue
         const text = messageText(message, "full")
         const lower = text.toLowerCase()
-        const holds = (word: string) => lower.includes(word)
-        if (!words.every(holds) || !phrases.every(holds) || without.some(holds)) continue
+        const contains = (word: string) => lower.includes(word)
+        if (!words.every(contains) || !phrases.every(contains) || without.some(contains)) continue
         count++
         best ??= { message, text }
       }
@@ -73,11 +73,13 @@ export async function scanHistory(
     [...query.terms, ...query.required],
     query.words,
   )
-  const asked = { query, weights: query.words.map(() => 1) }
+  const passageQuery = { query, weights: query.words.map(() => 1) }
   const passages = await Promise.all(
     shown.map(
       ({ message, row }) =>
-        input.prose && message && passageIn(store, undefined, message, { ref: row.ref, numbers: [], worth: 1 }, asked),
+        input.prose &&
+        message &&
+        passageIn(store, undefined, message, { ref: row.ref, numbers: [], worth: 1 }, passageQuery),
     ),
   )
   return {

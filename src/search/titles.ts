@@ -23,9 +23,9 @@ export async function addTitles<Row extends RankedConversation>(
 ): Promise<Row[]> {
   const best = rows[0]?.score ?? 0
   const looked = rows.slice(0, LOOKED_AT)
-  const held = wordsHeld(await store.titles(looked.map(({ ref }) => ref)), words)
+  const contained = wordsHeld(await store.titles(looked.map(({ ref }) => ref)), words)
   const weighed = looked.map((row, i) => {
-    const share = coverage(wordWeights, held[i]!)
+    const share = coverage(wordWeights, contained[i]!)
     if (share < LEAST_COVERAGE) return row
     const value = WORTH * best * share
     return { ...row, score: row.score + value, parts: [...row.parts, { name: "title" as const, value }] }

@@ -100,10 +100,10 @@ async function found(
   if (!scope) return []
   const all = await termsOf(index, query.text, words)
   const limit = Math.min(query.limit, MOST_ROWS)
-  const asked: NewestQuery = { ...scope.filters, all, limit }
-  const prompts = await index.newest({ ...asked, inPrompts: true })
+  const lookup: NewestQuery = { ...scope.filters, all, limit }
+  const prompts = await index.newest({ ...lookup, inPrompts: true })
   const known = new Set(prompts.map(({ ref }) => formatRef(ref)))
-  const others = prompts.length < limit ? await index.newest(asked) : []
+  const others = prompts.length < limit ? await index.newest(lookup) : []
   const rest = others.filter(({ ref }) => !known.has(formatRef(ref))).slice(0, limit - prompts.length)
   const open = withoutHidden(store, scope.filters)
   const hits = await Promise.all([prompts, rest].map((list) => readHits(open, list, read)))
@@ -112,10 +112,10 @@ async function found(
 
 /** A term for every finished word, and the possible completions of the last one. */
 async function termsOf(index: SearchIndex, text: string, words: string[]): Promise<Term[][]> {
-  const whole = words.map((word): Term[] => [{ words: word }])
+  const finished = words.map((word): Term[] => [{ words: word }])
   const last = words.at(-1)!
-  if (!text.toLowerCase().endsWith(last)) return whole
-  return [...whole.slice(0, -1), [{ words: last }, ...(await endings(index, last))]]
+  if (!text.toLowerCase().endsWith(last)) return finished
+  return [...finished.slice(0, -1), [{ words: last }, ...(await endings(index, last))]]
 }
 
 async function endings(index: SearchIndex, last: string): Promise<Term[]> {
@@ -176,7 +176,7 @@ async function byTitle(store: HistoryReader, query: TypedQuery, words: string[])
 
 async function listed(store: HistoryReader, query: TypedQuery, limit: number): Promise<ConversationRow[]> {
   const { sources, project, after, inside } = query
-  const asked = {
+  const filters = {
     kinds: PERSONS_KINDS,
     project,
     from: after,
@@ -184,8 +184,8 @@ async function listed(store: HistoryReader, query: TypedQuery, limit: number): P
     limit,
     offset: 0,
   }
-  if (!sources) return (await store.list(asked)).rows
-  const lists = await Promise.all(sources.map((source) => store.list({ ...asked, source })))
+  if (!sources) return (await store.list(filters)).rows
+  const lists = await Promise.all(sources.map((source) => store.list({ ...filters, source })))
   return lists
     .flatMap(({ rows }) => rows)
     .sort((a, b) => (b.ended_at ?? 0) - (a.ended_at ?? 0))
