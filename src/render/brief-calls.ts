@@ -44,12 +44,12 @@ function changeTask(tasks: Map<string, Todo>, { number, input }: BriefCall): voi
 }
 
 function todoOf(item: unknown, number: number): (Todo & { id?: string })[] {
-  const told = recordOf(item)
-  const text = [told.content, told.step, told.description, told.title]
+  const fields = recordOf(item)
+  const text = [fields.content, fields.step, fields.description, fields.title]
     .map(stringOf)
     .find((value) => value !== undefined)
-  if (text === undefined || told.status === "cancelled") return []
-  return [{ text, status: statusOf(told.status), number, id: stringOf(told.id) }]
+  if (text === undefined || fields.status === "cancelled") return []
+  return [{ text, status: statusOf(fields.status), number, id: stringOf(fields.id) }]
 }
 
 function merged<T extends { id?: string }>(before: T[], now: T[]): T[] {
@@ -89,7 +89,7 @@ export function answersOf(calls: BriefCall[]): Answered[] {
       const answer = answerIn(text, question, questions[i + 1])
       return answer === undefined ? [] : [{ number, question, answer }]
     })
-    return pairs.length > 0 ? pairs : [{ number, question: questions.join("\n"), answer: toldAnswers(text) }]
+    return pairs.length > 0 ? pairs : [{ number, question: questions.join("\n"), answer: answerStrings(text) }]
   })
 }
 
@@ -105,7 +105,7 @@ function answerIn(text: string, question: string, next: string | undefined): str
 }
 
 /** All strings in `{"answers": {…}}`, at any depth; or the text as it is. */
-function toldAnswers(text: string): string {
+function answerStrings(text: string): string {
   const answers = recordOf(callInput(text).answers)
   const strings = (value: unknown): string[] =>
     typeof value === "string"

@@ -25,11 +25,11 @@ export type BriefHead = {
 }
 
 type Piece = { text: string; cut?: true }
-export type Said = { ref: string; kind: string; text: string; question?: string; cut?: true }
+export type BriefQuote = { ref: string; kind: string; text: string; question?: string; cut?: true }
 export type Sections = {
-  goal: Said[]
-  state: Said[]
-  decisions: Said[]
+  goal: BriefQuote[]
+  state: BriefQuote[]
+  decisions: BriefQuote[]
   files: { ref: string; kind: "edited" | "read"; path: string; added: number; removed: number }[]
   commands: {
     ref: string
@@ -41,7 +41,7 @@ export type Sections = {
     cut?: true
   }[]
   commits: { ref: string; kind: "commit" | "pull_request"; name: string; subject: string; branch?: string }[]
-  open_ends: Said[]
+  open_ends: BriefQuote[]
 }
 export type BriefText = Sections & {
   read_more: string[]
@@ -71,8 +71,8 @@ export function briefText(
   for (const share of [FAIR, FAIR / 2, FAIR / 4, FAIR / 8]) {
     const count = largest(share > FAIR / 8 ? least : 0, ranked.length, (n) => fits(n, share))
     if (count === undefined) continue
-    const whole = Math.max(share, Math.ceil(wholeFrom(ranked.slice(0, count)) * FAIR))
-    return { text: build(count, largest(share, whole, (more) => fits(count, more)) ?? share) }
+    const uncut = Math.max(share, Math.ceil(uncutFrom(ranked.slice(0, count)) * FAIR))
+    return { text: build(count, largest(share, uncut, (more) => fits(count, more)) ?? share) }
   }
   return { text: undefined, needed: build(0, FAIR / 8).estimated_tokens }
 }
@@ -87,15 +87,15 @@ const NAME = 2400
 
 /** `lead` is written by dex; `text` is quoted. `base` is the fair share of its characters. */
 type BriefPart = { lead: string; text: string; base: number }
-type BriefItem<T = unknown> = { rank: number; number: number; parts: BriefPart[]; told: (pieces: Piece[]) => T }
+type BriefItem<T = unknown> = { rank: number; number: number; parts: BriefPart[]; output: (pieces: Piece[]) => T }
 type Items = { [S in keyof Sections]: BriefItem<Sections[S][number]>[] }
 
 /** Items with lower ranks are dropped later. The steps decide how fast further items of a kind lose against others. */
 function itemsOf(brief: Brief, id: string): Items {
   const ref = (number: number) => `${id}#${number}`
-  const said =
+  const quoteOutput =
     (number: number, kind: string) =>
-    ([first, second]: Piece[]): Said => ({
+    ([first, second]: Piece[]): BriefQuote => ({
       ref: ref(number),
       kind,
       ...(second ? { question: first!.text, text: second.text } : { text: first!.text }),
@@ -108,11 +108,11 @@ function itemsOf(brief: Brief, id: string): Items {
     lead: string,
     text: string,
     base: number,
-  ): BriefItem<Said> => ({
+  ): BriefItem<BriefQuote> => ({
     rank,
     number,
     parts: [{ lead: `#${number} ${lead}`, text: quotable(text), base }],
-    told: said(number, kind),
+    output: quoteOutput(number, kind),
   })
   const [task, ...later] = brief.goal
   const newestFirst = (i: number, of: { length: number }) => of.length - 1 - i
@@ -140,7 +140,7 @@ function itemsOf(brief: Brief, id: string): Items {
         quote(13 + newestFirst(i, done), number, "done", "ticked off", oneLine(text), 100),
       ),
     ],
-    decisions: brief.decisions.map(({ kind, number, question, text }, i): BriefItem<Said> => {
+    decisions: brief.decisions.map(({ kind, number, question, text }, i): BriefItem<BriefQuote> => {
       const age = newestFirst(i, brief.decisions)
       const rank = kind === "plan" ? 5 + age / 4 : 5 + age
       if (question === undefined)
@@ -152,7 +152,7 @@ function itemsOf(brief: Brief, id: string): Items {
           { lead: `#${number} the agent asked`, text: quotable(question), base: 160 },
           { lead: "the person chose", text: quotable(text), base: 160 },
         ],
-        told: said(number, kind),
+        output: quoteOutput(number, kind),
       }
     }),
     files: [
@@ -160,13 +160,13 @@ function itemsOf(brief: Brief, id: string): Items {
         rank: 5 + i / 2,
         number,
         parts: [{ lead: `#${number} +${added} -${removed}`, text: oneLine(path), base: NAME }],
-        told: ([piece]) => ({ ref: ref(number), kind: "edited", path: piece!.text, added, removed }),
+        output: ([piece]) => ({ ref: ref(number), kind: "edited", path: piece!.text, added, removed }),
       })),
       ...brief.read.map(({ number, text }, i): Items["files"][number] => ({
         rank: 9 + i,
         number,
         parts: [{ lead: `#${number} read`, text: oneLine(text), base: NAME }],
-        told: ([piece]) => ({ ref: ref(number), kind: "read", path: piece!.text, added: 0, removed: 0 }),
+        output: ([piece]) => ({ ref: ref(number), kind: "read", path: piece!.text, added: 0, removed: 0 }),
       })),
     ],
     commands: brief.commands.map(
@@ -181,7 +181,7 @@ function itemsOf(brief: Brief, id: string): Items {
           },
           ...(error === undefined ? [] : [{ lead: "it said", text: oneLine(error), base: 160 }]),
         ],
-        told: ([first, second]) => ({
+        output: ([first, second]) => ({
           ref: ref(number),
           command: first!.text,
           outcome,
@@ -202,7 +202,7 @@ function itemsOf(brief: Brief, id: string): Items {
           base: NAME,
         },
       ],
-      told: () => ({
+      output: () => ({
         ref: ref(number),
         kind,
         name: oneLine(name),
@@ -300,7 +300,7 @@ function written(
       cutTo(text, Math.min(Math.floor((base * share) / FAIR), charactersWithin(maxTokens))),
     )
     if (pieces.some((piece) => piece.cut)) cut.add(item.number)
-    return { lines: item.parts.flatMap(({ lead }, i) => lines(lead, pieces[i]!, i > 0)), told: item.told(pieces) }
+    return { lines: item.parts.flatMap(({ lead }, i) => lines(lead, pieces[i]!, i > 0)), output: item.output(pieces) }
   }
   const sections = ORDER.map((name) => ({
     name,
@@ -319,7 +319,7 @@ function written(
   const markdown = inert([...headLines(head), ...body, ...footer(left, cut.size > 0, more, maxTokens)].join("\n"))
   return {
     // Each section has the items of its own kind, see `Items`.
-    ...(Object.fromEntries(sections.map(({ name, shown }) => [name, shown.map(({ told }) => told)])) as Sections),
+    ...(Object.fromEntries(sections.map(({ name, shown }) => [name, shown.map(({ output }) => output)])) as Sections),
     read_more: more.map(({ call }) => call),
     left_out: left,
     brief: markdown,
@@ -390,7 +390,7 @@ function lines(lead: string, { text }: Piece, inner: boolean): string[] {
 }
 
 /** The share of their bases from which on no text is cut. */
-function wholeFrom(items: BriefItem[]): number {
+function uncutFrom(items: BriefItem[]): number {
   return items.reduce(
     (most, { parts }) => parts.reduce((so, { text, base }) => Math.max(so, text.length / base), most),
     0,

@@ -44,7 +44,7 @@ type Work = {
   places: Map<number, number>
   prompts: BriefPrompt[]
   /** The agent's texts. */
-  said: Quote[]
+  spoken: Quote[]
   calls: BriefCall[]
   commands: WorkCommand[]
   edited: Map<string, FileWork>
@@ -58,7 +58,7 @@ export function workOf(messages: BriefMessage[], roots: string[]): Work {
   const work: Work = {
     places: new Map(),
     prompts: [],
-    said: [],
+    spoken: [],
     calls: [],
     commands: [],
     edited: new Map(),
@@ -77,7 +77,7 @@ export function workOf(messages: BriefMessage[], roots: string[]): Work {
     for (const effect of effects ?? []) addEffect(work, number, effect, roots)
     if (role === "assistant") {
       const text = wordsOf(parts, "agent")
-      if (text !== "") work.said.push({ number, text })
+      if (text !== "") work.spoken.push({ number, text })
     } else if (role === "user") {
       const prompt = promptIn(number, parts)
       // A repeated plan counts once.

@@ -51,7 +51,7 @@ export type CommandRun = Omit<WorkCommand, "kinds"> & {
 
 /** Pure: the same messages give the same brief. It never contains text of origin web or injected. */
 export function briefOf(messages: BriefMessage[], roots: string[] = []): Brief {
-  const { places, prompts, said, calls, made, last, ...work } = workOf(messages, roots)
+  const { places, prompts, spoken, calls, made, last, ...work } = workOf(messages, roots)
   const isAfter = (number: number, other: number | undefined) =>
     other === undefined || places.get(number)! > places.get(other)!
   const task = prompts.find(({ text }) => !isReply(text)) ?? prompts[0]
@@ -61,7 +61,7 @@ export function briefOf(messages: BriefMessage[], roots: string[] = []): Brief {
     (prompt) => prompt !== task && isAfter(prompt.number, task?.number) && !wholly.has(prompt.number),
   )
   const isPassed = (prompt: BriefPrompt) => isReply(prompt.text) && prompt !== prompts.at(-1)
-  const lastWords = lastSubstantial(said)
+  const lastWords = lastSubstantial(spoken)
   const ending = lastWords.at(-1)
   const todos = todosOf(calls)
   const commands = commandRuns(work.commands)
@@ -160,11 +160,11 @@ function summaryIn(text: string): string {
 
 const SUBSTANTIAL = 120
 
-function lastSubstantial(said: Quote[]): Quote[] {
-  const last = said.at(-1)
+function lastSubstantial(texts: Quote[]): Quote[] {
+  const last = texts.at(-1)
   if (!last) return []
   if (last.text.length >= SUBSTANTIAL) return [last]
-  const longer = said.findLast(({ text }) => text.length >= SUBSTANTIAL)
+  const longer = texts.findLast(({ text }) => text.length >= SUBSTANTIAL)
   return longer ? [longer, last] : [last]
 }
 
@@ -214,14 +214,14 @@ function commandRuns(all: WorkCommand[]): CommandRun[] {
   const lastOfKey = new Map(keys.map((key, i) => [key, i]))
   const lastFailure = runs.findLastIndex(({ outcome }) => outcome === "failed")
   const covered = new Set<string>()
-  const told: CommandRun[] = []
+  const shown: CommandRun[] = []
   for (const [i, { kinds, ...run }] of [...runs.entries()].reverse()) {
     const isLast = lastOfKey.get(keys[i]!) === i && !kinds.every((kind) => covered.has(kind))
-    if (run.outcome === "failed" && (isLast || i === lastFailure)) told.push({ ...run, later: laterThan(runs, i) })
-    else if (isLast && kinds.some((kind) => CHECKS.test(kind))) told.push(run)
+    if (run.outcome === "failed" && (isLast || i === lastFailure)) shown.push({ ...run, later: laterThan(runs, i) })
+    else if (isLast && kinds.some((kind) => CHECKS.test(kind))) shown.push(run)
     for (const kind of kinds) covered.add(kind)
   }
-  return told
+  return shown
 }
 
 /** `a && b` failed, and later `a` and `b` succeeded, in one run or in several. */

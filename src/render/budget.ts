@@ -11,9 +11,9 @@ export type Sized<A> = A & { estimated_tokens: number }
 export function sized<A extends object>(answer: A): Sized<A> {
   let tokens = 0
   for (;;) {
-    const told = { ...answer, estimated_tokens: tokens }
-    const now = estimateTokens(`${toJson(told)}\n`)
-    if (now <= tokens) return told
+    const withSize = { ...answer, estimated_tokens: tokens }
+    const now = estimateTokens(`${toJson(withSize)}\n`)
+    if (now <= tokens) return withSize
     tokens = now // one more digit may be one more token; it only grows, so this ends
   }
 }

@@ -1,6 +1,6 @@
 import { largest, type Sized, sized, tooSmall } from "./budget.ts"
 import { LEAST_TOKENS_PER_MSG } from "./limits.ts"
-import { type Line, wholeFrom } from "./line.ts"
+import { type Line, uncutLimit } from "./line.ts"
 
 /** A range of lines; `to` is exclusive. */
 export type LineRange = { from: number; to: number }
@@ -20,7 +20,7 @@ export function filled<A extends object>(
   return found.answer
 }
 
-/** The same with the caller's lowest limit. Undefined if not even one line fits. `isWhole`: all lines are included. */
+/** The same with the caller's lowest limit. Undefined if not even one line fits. `isComplete`: all lines are included. */
 export function filledFrom<A extends object>(
   least: number,
   lines: Line[],
@@ -31,7 +31,7 @@ export function filledFrom<A extends object>(
   const fits = (span: LineRange, tokensPerMsg: number) =>
     sized(answer(span, tokensPerMsg)).estimated_tokens <= maxTokens
   const all = { from: 0, to: lines.length }
-  const whole = Math.max(Math.ceil(wholeFrom(lines)), least)
+  const whole = Math.max(Math.ceil(uncutLimit(lines)), least)
   // In tenths, because in a long conversation one whole step may be many tokens.
   const tenths = largest(10 * least, 10 * whole, (n) => fits(all, n / 10))
   if (tenths !== undefined) return { answer: sized(answer(all, tenths / 10)), isWhole: true }

@@ -13,9 +13,9 @@ export type Outcome = { result?: ToolResult; exit_status?: number }
 /** `▸ Bash go test ./… ✗ exit 1 · 22 lines`: a call and its outcome on one line. */
 export function foldedCall(tool: string, input: string, outcome: Outcome, fold: FoldOptions): string {
   const { what } = input.length > MOST_CHARS ? { what: input } : callWords(input)
-  const said = withoutRoot(safeLine(what.slice(0, 2_000)), fold.root)
+  const words = withoutRoot(safeLine(what.slice(0, 2_000)), fold.root)
   return folded(
-    `${safeLine(tool)} ${said}`,
+    `${safeLine(tool)} ${words}`,
     outcomeWords(outcome).join(` ${fold.screen.glyphs.dot} `),
     failed(outcome),
     fold,
@@ -45,9 +45,9 @@ function folded(what: string, outcome: string, isFailure: boolean, { screen, num
   const end = ` ${mark}${outcome}`.trimEnd()
   const label = `  #${number}`
   const room = Math.max(8, screen.columns - widthOf(end) - widthOf(label) - 2)
-  const said = safeLine(what)
+  const line = safeLine(what)
   const shown =
-    widthOf(said) <= room ? said : clip(said, room - widthOf(glyphs.ellipsis) + 1).slice(0, -1) + glyphs.ellipsis
+    widthOf(line) <= room ? line : clip(line, room - widthOf(glyphs.ellipsis) + 1).slice(0, -1) + glyphs.ellipsis
   const [, first = "", rest = ""] = /^(\S*)(.*)$/s.exec(shown)!
   return [
     paint(screen, "dim", `${glyphs.folded} `),

@@ -50,12 +50,12 @@ export function linesOf(entries: LineEntry[], most: number): Line[] {
 
 /** The line with each of its texts cut to what `tokensPerMsg` allows. */
 export function lineText({ head, pieces }: Line, tokensPerMsg: number): string {
-  const said = pieces.map((piece) => pieceText(piece, limitOf(piece.shown, tokensPerMsg)))
-  return [head, ...said.filter((text) => text !== "")].join(" ")
+  const texts = pieces.map((piece) => pieceText(piece, limitOf(piece.shown, tokensPerMsg)))
+  return [head, ...texts.filter((text) => text !== "")].join(" ")
 }
 
 /** The tokens per message from which on nothing is cut. */
-export function wholeFrom(lines: Line[]): number {
+export function uncutLimit(lines: Line[]): number {
   return lines.reduce(
     (most, { pieces }) =>
       pieces.reduce((so, piece) => Math.max(so, tokensPerMsgFor(piece.shown, piece.text.length)), most),
@@ -144,12 +144,12 @@ function endOf(part: Part & { type: "tool_result" }, exitStatus: number | undefi
 function piece(
   shown: Shown,
   before: string,
-  said: { text: string; more: boolean },
+  content: { text: string; more: boolean },
   after: string,
   none: string,
 ): Piece {
-  if (said.text === "") return bare(none === "…" ? "" : none)
-  return { before, ...said, after, bare: none, shown }
+  if (content.text === "") return bare(none === "…" ? "" : none)
+  return { before, ...content, after, bare: none, shown }
 }
 
 function bare(text: string): Piece {
@@ -160,7 +160,7 @@ function bare(text: string): Piece {
 function oneLine(text: string, most: number, roots: string[]): { text: string; more: boolean } {
   const enough = 2 * most + 1000
   const near = roots.reduce(
-    (said, root) => said.replaceAll(`cd ${root} && `, "").replaceAll(`${root}/`, ""),
+    (short, root) => short.replaceAll(`cd ${root} && `, "").replaceAll(`${root}/`, ""),
     text.slice(0, enough),
   )
   return { text: safeLine(near), more: text.length > enough }

@@ -172,8 +172,9 @@ function inlineText(node: Inline, screen: Screen, styles: Style[]): string {
     case "link": {
       const text = inline(node.children, screen, styles)
       const url = safe(node.url)
-      const isSaid = url === "" || inline(node.children, { ...screen, color: false }) === url.replace(/^mailto:/, "")
-      return isSaid ? text : `${text}${styled(screen, ` (${url})`, "dim")}`
+      const showsTarget =
+        url === "" || inline(node.children, { ...screen, color: false }) === url.replace(/^mailto:/, "")
+      return showsTarget ? text : `${text}${styled(screen, ` (${url})`, "dim")}`
     }
     case "image":
       return styled(screen, `[image: ${node.alt || node.url}]`, ...styles, "dim")

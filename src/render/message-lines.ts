@@ -46,16 +46,16 @@ export function* readMessages(messages: readonly ReadMessage[], options: ReadOpt
     const fold: FoldOptions = { screen, root: options.root, number: message.number }
     const shown = message.parts.flatMap((part) => partLines(part, outcomes, fold, options)).map(withMarks(options))
     if (shown.length === 0) continue
-    const isSaid = shown.some(({ type }) => type === "said")
-    const lines = isSaid ? [headLine(message, options)] : []
+    const isSpoken = shown.some(({ type }) => type === "spoken")
+    const lines = isSpoken ? [headLine(message, options)] : []
     let before: ShownPart["type"] | undefined
     for (const part of shown) {
-      if (before !== undefined && (before === "said" || part.type === "said")) lines.push("")
+      if (before !== undefined && (before === "spoken" || part.type === "spoken")) lines.push("")
       lines.push(...(isPersons(message) ? part.lines.map((line) => barred(line, options.screen)) : part.lines))
       before = part.type
     }
     // One blank line around spoken text; none between consecutive calls.
-    yield isSaid || !isFolded ? ["", ...lines] : lines
+    yield isSpoken || !isFolded ? ["", ...lines] : lines
     isFolded = before === "folded"
   }
 }
@@ -64,7 +64,7 @@ function withMarks({ words }: ReadOptions): (part: ShownPart) => ShownPart {
   return (part) => (words ? { ...part, lines: part.lines.map((line) => markWords(line, words)) } : part)
 }
 
-type ShownPart = { type: "said" | "folded"; lines: string[] }
+type ShownPart = { type: "spoken" | "folded"; lines: string[] }
 
 function partLines(
   part: Part,
@@ -73,22 +73,22 @@ function partLines(
   options: ReadOptions,
 ): ShownPart[] {
   const { screen } = fold
-  const isWhole = options.unfolds(part)
+  const isUnfolded = options.unfolds(part)
   const folded = (...lines: string[]): ShownPart[] => [{ type: "folded", lines }]
   switch (part.type) {
     case "text": {
       if (part.text.trim() === "") return []
-      if (part.origin !== "injected") return [{ type: "said", lines: markdownLines(part.text, screen) }]
+      if (part.origin !== "injected") return [{ type: "spoken", lines: markdownLines(part.text, screen) }]
       return folded(
-        foldedText("injected", isWhole ? "" : part.text, fold),
-        ...(isWhole ? indented(part.text, screen) : []),
+        foldedText("injected", isUnfolded ? "" : part.text, fold),
+        ...(isUnfolded ? indented(part.text, screen) : []),
       )
     }
     case "thinking":
     case "summary": {
       if (part.text.trim() === "") return []
       const name = part.type === "summary" ? "summary of what came before:" : part.type
-      if (!isWhole) return folded(foldedText(name, part.text, fold))
+      if (!isUnfolded) return folded(foldedText(name, part.text, fold))
       const lines = markdownLines(part.text, within(screen, 2)).map((line) => (line === "" ? "" : `  ${line}`))
       return folded(foldedText(name, "", fold), ...lines)
     }
@@ -96,7 +96,7 @@ function partLines(
       return folded(foldedText(messageText({ parts: [part] }, "stripped").replace(/^\[|\]$/g, ""), "", fold))
     case "tool_call": {
       const outcome = (part.call_id !== undefined && outcomes.get(part.call_id)) || {}
-      const input = isWhole ? callInput(part.text, screen) : []
+      const input = isUnfolded ? callInput(part.text, screen) : []
       const result = outcome.result === undefined ? [] : resultLines(outcome.result, options, screen)
       return folded(foldedCall(part.tool, part.text, outcome, fold), ...input, ...result)
     }
@@ -119,9 +119,9 @@ function callOf({ call_id }: ToolResult, { calls }: ReadOptions): string {
 
 /** A change as a diff. Other output only if it is unfolded, else the lines that contain searched words. */
 function resultLines(result: ToolResult, { unfolds, words }: ReadOptions, screen: Screen): string[] {
-  const isWhole = unfolds(result)
-  if (result.hunks?.length) return diffLines(result.hunks, screen, isWhole ? Number.POSITIVE_INFINITY : DIFF_LINES)
-  if (isWhole) return indented(result.text.trimEnd(), screen)
+  const isUnfolded = unfolds(result)
+  if (result.hunks?.length) return diffLines(result.hunks, screen, isUnfolded ? Number.POSITIVE_INFINITY : DIFF_LINES)
+  if (isUnfolded) return indented(result.text.trimEnd(), screen)
   return words ? foundLines(result.text, words, screen) : []
 }
 
@@ -193,11 +193,11 @@ function styleOfChange(line: string): Style | undefined {
 
 function headLine(message: ReadMessage, { screen, agent }: ReadOptions): string {
   const { name, kind } = speakerIn(message, agent)
-  const said = clip(safeLine(name), screen.columns)
+  const title = clip(safeLine(name), screen.columns)
   const facts = ["", `#${message.number}`, ...message.facts].join(` ${screen.glyphs.dot} `)
-  const room = screen.columns - widthOf(said)
+  const room = screen.columns - widthOf(title)
   return (
-    paint(screen, "bold", paint(screen, STYLES[kind], said)) + paint(screen, "dim", room > 1 ? clip(facts, room) : "")
+    paint(screen, "bold", paint(screen, STYLES[kind], title)) + paint(screen, "dim", room > 1 ? clip(facts, room) : "")
   )
 }
 

@@ -64,12 +64,12 @@ export function highlightedLines(lines: readonly string[], language: string): Ht
     do chars += texts[to++]!.length + 1
     while (to < texts.length && chars + texts[to]!.length < CHARS_AT_ONCE)
     const { html: coloured } = highlightedHtml(texts.slice(from, to).join("\n"), language)
-    shown.push(...linesApart(coloured))
+    shown.push(...separateLines(coloured))
   }
   return shown
 }
 
-function linesApart(coloured: string): Html[] {
+function separateLines(coloured: string): Html[] {
   const open: string[] = []
   return coloured.split("\n").map((line) => {
     const before = open.join("")

@@ -91,11 +91,11 @@ function inline(node: Inline, depth: number): Html {
 }
 
 /** Links only to the web. If the text differs from the target, both are shown. */
-function link(url: string, text: Html[], said: string): Html {
+function link(url: string, text: Html[], label: string): Html {
   const target = webAddress(url)
-  if (target === undefined) return html`${text}${url !== said && html` <span class="to">(${url})</span>`}`
-  const isSaid = said === url || said === target.href
-  return html`<a href="${target.href}" target="_blank" rel="noopener noreferrer">${text}</a>${!isSaid && html` <span class="to">(${target.host})</span>`}`
+  if (target === undefined) return html`${text}${url !== label && html` <span class="to">(${url})</span>`}`
+  const showsTarget = label === url || label === target.href
+  return html`<a href="${target.href}" target="_blank" rel="noopener noreferrer">${text}</a>${!showsTarget && html` <span class="to">(${target.host})</span>`}`
 }
 
 function webAddress(url: string): URL | undefined {

@@ -45,11 +45,11 @@ export function messageHtml(message: PageMessage, options: PageOptions): Html | 
   const shown = message.parts.flatMap((part, i) => partHtml(part, i, message, options) ?? [])
   if (shown.length === 0) return undefined
   const { name, kind } = speakerIn(message, options.agent)
-  const isSaid = message.parts.some(
+  const isSpoken = message.parts.some(
     (part) => part.type === "text" && part.origin !== "injected" && part.text.trim() !== "",
   )
   const head = html`<header><b>${name}</b> <span class="facts">${message.facts.join(" · ")}</span>${options.beside?.(message.number)}</header>`
-  return html`<article class="message ${CLASSES[kind]}${isSaid ? "" : " quiet"}" id="m${message.number}" tabindex="-1">${head}${shown}</article>`
+  return html`<article class="message ${CLASSES[kind]}${isSpoken ? "" : " quiet"}" id="m${message.number}" tabindex="-1">${head}${shown}</article>`
 }
 
 function partHtml(part: Part, index: number, message: PageMessage, options: PageOptions): Html | undefined {
@@ -98,20 +98,20 @@ function callHtml(
   options: PageOptions,
 ): Html {
   const { what } = input.length > MOST_INPUT ? { what: input } : callWords(input)
-  const said = withoutRoot(what.slice(0, 2_000), options.root).replaceAll(/\s+/g, " ")
+  const words = withoutRoot(what.slice(0, 2_000), options.root).replaceAll(/\s+/g, " ")
   const isFailure = failed(outcome)
   const hunks = outcome.result?.hunks
   const body = hunks?.length
-    ? html`${pathOf(hunks, said, options.root)}${diffHtml(hunks, options.rest ? DIFF_ROWS : undefined)}`
-    : html`${inputHtml(input, options, place)}${outcome.result && outputHtml(outcome.result, said, options, place)}`
+    ? html`${pathOf(hunks, words, options.root)}${diffHtml(hunks, options.rest ? DIFF_ROWS : undefined)}`
+    : html`${inputHtml(input, options, place)}${outcome.result && outputHtml(outcome.result, words, options, place)}`
   const began = callId === undefined ? undefined : options.subagentOf?.(callId)
-  return html`<details class="fold call${isFailure ? " failed" : ""}${hunks?.length ? " edit" : ""}"${hunks?.length ? html` open` : ""}><summary><span class="tool">${tool}</span> <span class="what">${said.slice(0, 300)}</span> <span class="outcome">${isFailure ? "✗ " : ""}${outcomeWords(outcome).join(" · ")}</span></summary><div class="body">${body}</div></details>${began}`
+  return html`<details class="fold call${isFailure ? " failed" : ""}${hunks?.length ? " edit" : ""}"${hunks?.length ? html` open` : ""}><summary><span class="tool">${tool}</span> <span class="what">${words.slice(0, 300)}</span> <span class="outcome">${isFailure ? "✗ " : ""}${outcomeWords(outcome).join(" · ")}</span></summary><div class="body">${body}</div></details>${began}`
 }
 
 /** The changed file, unless the call already names it. */
-function pathOf([hunk]: readonly Hunk[], said: string, root: string): Html | undefined {
+function pathOf([hunk]: readonly Hunk[], words: string, root: string): Html | undefined {
   const path = withoutRoot(hunk!.path, root)
-  return path === said ? undefined : html`<p class="path">${path}</p>`
+  return path === words ? undefined : html`<p class="path">${path}</p>`
 }
 
 /** A call's input, field by field: texts are shown as they are, without JSON escapes. */
@@ -126,10 +126,10 @@ function inputHtml(text: string, options: PageOptions, place: Place): Html {
   return html`<dl class="fields">${fields}</dl>`
 }
 
-function outputHtml(result: ToolResult, said: string, options: PageOptions, place: Place): Html {
+function outputHtml(result: ToolResult, words: string, options: PageOptions, place: Place): Html {
   const shown = cut(result.text.trimEnd(), options, place)
   if (shown.text === "") return html`<p class="none">no output</p>`
-  const language = /^\S+$/.test(said) ? highlightedAs(said) : ""
+  const language = /^\S+$/.test(words) ? highlightedAs(words) : ""
   const text = language === "" || result.is_error ? terminalHtml(shown.text) : highlightedHtml(shown.text, language)
   return html`<pre class="output">${text}${shown.rest}</pre>`
 }
