@@ -5,7 +5,7 @@ import { subjectOf } from "../learn/decisions/subject.ts"
 import { pathBelow } from "../learn/paths.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import { adjusted } from "./feedback/feedback.ts"
-import { findChange, findCommittedTogether, findNews, isNews, isToldUnasked } from "./finders/change.ts"
+import { findChange, findCommittedTogether, findNews, isNews, isPushedNews } from "./finders/change.ts"
 import { findDeprecated, findDocument, findUses } from "./finders/code.ts"
 import { findDecision, findNote, NOTE } from "./finders/decision.ts"
 import type { Candidate, Finder, Sources } from "./finders/finder.ts"
@@ -51,7 +51,7 @@ const MOST_NEWS = 2
 export function suggestItems(sources: Sources, moment: Moment, session: Session, options: SuggestOptions): Item[] {
   const items = candidatesFor(sources, moment, session, options.kinds)
     .map((candidate) => itemOf(candidate, options))
-    .filter((item) => item.relevance >= options.floor || isToldUnasked(item) || item.key.startsWith(NOTE))
+    .filter((item) => item.relevance >= options.floor || isPushedNews(item) || item.key.startsWith(NOTE))
     .sort((a, b) => b.relevance - a.relevance)
   const news = items.filter(isNews).slice(0, MOST_NEWS)
   const others = items.filter((item) => !isNews(item) || !news.includes(item))
@@ -62,12 +62,12 @@ const ALIKE = 0.6
 
 /** A decision that was repeated in similar words is shown once, in its most relevant form. */
 function withoutRepeats(items: Item[]): Item[] {
-  const said: Set<string>[] = []
+  const shown: Set<string>[] = []
   return items.filter(({ kind, summary }) => {
     if (kind !== "decision") return true
     const words = new Set(subjectOf(summary))
-    if (words.size > 0 && said.some((before) => isAlike(before, words))) return false
-    said.push(words)
+    if (words.size > 0 && shown.some((before) => isAlike(before, words))) return false
+    shown.push(words)
     return true
   })
 }

@@ -6,7 +6,7 @@ import type { Item, Moment, Pattern } from "../../src/core/suggestion.ts"
 import { redactText } from "../../src/redact/redact.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { checkPatterns, type Glob, globOf, matching, type Trigger } from "../../src/suggest/subscriptions/matching.ts"
-import { tell } from "../../src/suggest/subscriptions/tell.ts"
+import { tell } from "../../src/suggest/subscriptions/notify.ts"
 import { itemOf, NOW, subscriptionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
 

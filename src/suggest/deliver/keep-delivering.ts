@@ -17,7 +17,7 @@ export function keepDelivering(
 ): () => Promise<void> {
   const stop = new AbortController()
   let lock: { release(): void } | undefined
-  let said = ""
+  let logged = ""
   const look = async () => {
     try {
       const suggestions = parts.suggestions()
@@ -29,8 +29,8 @@ export function keepDelivering(
       }
     } catch (error) {
       const problem = messageOf(error)
-      if (problem !== said) log(`Webhooks are not delivered now: ${problem}`)
-      said = problem
+      if (problem !== logged) log(`Webhooks are not delivered now: ${problem}`)
+      logged = problem
     }
     if (!stop.signal.aborted) timer = setTimeout(begin, LOOK_EVERY_MS)
   }

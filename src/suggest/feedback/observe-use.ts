@@ -22,8 +22,8 @@ export async function observeUse(store: HistoryReader, suggestions: Suggestions,
   const last = suggestions.observed()
   const [newest] = suggestions.list({ would: false, limit: 1 })
   if (newest === undefined || (last?.token === revision && last.seq >= newest.seq)) return 0
-  const told = suggestions.list({ from: now - LOOKS_BACK_MS, would: false, limit: 1_000 }).reverse()
-  const open = Map.groupBy(told.filter(isOpen), sessionOf)
+  const shown = suggestions.list({ from: now - LOOKS_BACK_MS, would: false, limit: 1_000 }).reverse()
+  const open = Map.groupBy(shown.filter(isOpen), sessionOf)
   const looked = new Set<string>()
   let used = 0
   const look = async (session: string) => {
@@ -40,7 +40,7 @@ export async function observeUse(store: HistoryReader, suggestions: Suggestions,
     if (feed.rebuild) seq = 0
     for (const { ref } of feed.changes) if (ref && open.has(formatRef(ref))) await look(formatRef(ref))
   } while (feed.more && !feed.rebuild && looked.size < MOST_SESSIONS)
-  for (const suggestion of told) {
+  for (const suggestion of shown) {
     if (suggestion.seq <= seq) continue
     const session = sessionOf(suggestion)
     if (open.has(session) && !looked.has(session)) {
@@ -53,12 +53,12 @@ export async function observeUse(store: HistoryReader, suggestions: Suggestions,
   return used
 }
 
-async function lookAt(store: HistoryReader, suggestions: Suggestions, told: KeptSuggestion[]): Promise<number> {
-  const { source, session } = told[0]!.moment
+async function lookAt(store: HistoryReader, suggestions: Suggestions, shown: KeptSuggestion[]): Promise<number> {
+  const { source, session } = shown[0]!.moment
   const ref: Ref = { source: source!, id: session! }
   const messages = (await store.conversation(ref)) ? await store.messages(ref) : []
   let used = 0
-  for (const { id, moment, items } of told) {
+  for (const { id, moment, items } of shown) {
     const unjudged = items.filter(({ status }) => status === "shown" || status === "pending")
     const [before, after] = [doneIn(messages, -Infinity, moment.at), doneIn(messages, moment.at, Infinity)]
     for (const number of usedItems(unjudged, after, moment.project, before.files)) {
@@ -137,9 +137,9 @@ export function usedItems(
 /** Opening a conversation or any of its messages counts as opening a ref to it. */
 function opens(opened: string, ref: string): boolean {
   if (opened === ref) return true
-  const [asked, told] = [parseRef(opened), parseRef(ref)]
-  if (!asked || !told) return false
-  const sameSource = asked.source === undefined || asked.source === told.source
-  const sameOwner = asked.owner === undefined || asked.owner === told.owner
-  return sameSource && sameOwner && asked.prefix.length >= 4 && told.prefix.startsWith(asked.prefix)
+  const [query, target] = [parseRef(opened), parseRef(ref)]
+  if (!query || !target) return false
+  const sameSource = query.source === undefined || query.source === target.source
+  const sameOwner = query.owner === undefined || query.owner === target.owner
+  return sameSource && sameOwner && query.prefix.length >= 4 && target.prefix.startsWith(query.prefix)
 }

@@ -62,8 +62,8 @@ const SINCE = "since:"
 
 /** Unasked only if commits changed the files last worked on. Anybody may have written a subject, so it needs a request. */
 export const findNews: Finder = ({ knowledge }, moment) => {
-  const isAsked = moment.event === "asked"
-  if (!isAsked && moment.event !== "session_start") return []
+  const isRequested = moment.event === "asked"
+  if (!isRequested && moment.event !== "session_start") return []
   if (moment.file !== undefined || moment.symbol !== undefined || moment.error !== undefined) return []
   const last = knowledge.files.newestWork(moment.project, moment.at, moment.session)
   if (!last) return []
@@ -78,7 +78,7 @@ export const findNews: Finder = ({ knowledge }, moment) => {
   const changed = [...new Set(commits.flatMap(({ hash }) => knowledge.git.filesOfCommit(moment.project, hash)))]
   const files = changed.filter(isPlainPath).sort((a, b) => Number(edited.has(b)) - Number(edited.has(a)))
   const known = files.filter((path) => edited.has(path))
-  if (known.length === 0 && !isAsked) return []
+  if (known.length === 0 && !isRequested) return []
   const most = commits.length === MOST_NEWS ? "at least " : ""
   const count = `${most}${commits.length} ${commits.length === 1 ? "commit" : "commits"}`
   const more = files.length > MOST_FILES ? ` and ${files.length - MOST_FILES} more` : ""
@@ -87,7 +87,7 @@ export const findNews: Finder = ({ knowledge }, moment) => {
       kind: "change",
       key: `${SINCE}${newest.hash}`,
       title: `Changed since ${localMinute(last.at)}, when this was last worked on: ${count}, the newest on ${localMinute(newest.at)}`,
-      summary: `${files.slice(0, MOST_FILES).join(", ")}${more}${isAsked ? `\n${newest.subject}` : ""}`,
+      summary: `${files.slice(0, MOST_FILES).join(", ")}${more}${isRequested ? `\n${newest.subject}` : ""}`,
       reason:
         known.length > 0
           ? `${fileNameOf(known[0]!)} was edited then, and has changed since.`
@@ -105,6 +105,6 @@ export function isNews({ kind, key }: Pick<Candidate, "kind" | "key">): boolean 
 }
 
 /** News is shown at a session's start whatever its relevance, because nobody could have labelled it. */
-export function isToldUnasked({ key }: Pick<Candidate, "key">): boolean {
+export function isPushedNews({ key }: Pick<Candidate, "key">): boolean {
   return key.startsWith(SINCE)
 }

@@ -12,9 +12,9 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
   const { file } = moment
   const { symbol } = moment
   if (file === undefined && symbol === undefined) return []
-  const isAsked = moment.event === "asked"
+  const isRequested = moment.event === "asked"
   const { decisions } = knowledge.decisions.knownDecisions({
-    with_commits: isAsked,
+    with_commits: isRequested,
     project: moment.project,
     exactly: true,
     symbol: symbol?.toLowerCase(),
@@ -23,7 +23,7 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
   })
   return decisions
     .filter(({ conversation }) => conversation === undefined || conversation !== moment.session)
-    .filter((decision) => (isAsked || isTellable(decision)) && (decision.at ?? 0) <= moment.at)
+    .filter((decision) => (isRequested || mayBeShown(decision)) && (decision.at ?? 0) <= moment.at)
     .slice(0, MOST_CANDIDATES)
     .map((decision): Candidate => {
       const day = decision.at === undefined ? "before" : `on ${localDay(decision.at)}`
@@ -36,7 +36,7 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
           ? `A decision about ${about} was reversed since`
           : `${decision.kind === "note" ? "Noted" : "Decided"}: ${inShort(decision.quote)}`,
         summary: later
-          ? `Then: "${cut(decision.quote)}"${isAsked || isTellable(later) ? ` Since: "${cut(later.quote)}"` : ""}`
+          ? `Then: "${cut(decision.quote)}"${isRequested || mayBeShown(later) ? ` Since: "${cut(later.quote)}"` : ""}`
           : `"${cut(decision.quote)}"`,
         reason: `${decision.kind === "note" ? notedBy(decision) : BY[decision.origin]} ${day}${why(decision, about)}.`,
         ref: decision.ref,
@@ -68,7 +68,7 @@ function why({ quote, origin, kind }: KnownDecision, about: string): string {
 }
 
 /** True for a person's words, and for an agent's if they cannot contain a stranger's. */
-export function isTellable({ origin, is_own_words }: Pick<KnownDecision, "origin" | "is_own_words">): boolean {
+export function mayBeShown({ origin, is_own_words }: Pick<KnownDecision, "origin" | "is_own_words">): boolean {
   return origin === "person" || (origin === "agent" && is_own_words)
 }
 

@@ -15,10 +15,10 @@ const MOST_EDIT_LINES = 8
 const LONGEST_LINE = 160
 
 export const findFix: Finder = ({ knowledge }, moment) => {
-  const asked = moment.error ?? moment.command
-  if (asked === undefined || asked.trim() === "") return []
+  const query = moment.error ?? moment.command
+  if (query === undefined || query.trim() === "") return []
   const { solved } = findFixes(knowledge, {
-    asked,
+    asked: query,
     ran: moment.error === undefined ? undefined : moment.command,
     inside: moment.project,
     here: true,

@@ -2,7 +2,7 @@ import { DAY_MS, localDay, localMinute } from "../../core/dates.ts"
 import { formatRef } from "../../core/ref.ts"
 import { fileNameOf, isPlainPath } from "../../learn/paths.ts"
 import { failing } from "../../learn/test-runs/status.ts"
-import { isTellable } from "./decision.ts"
+import { mayBeShown } from "./decision.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
 // The work at the end of the last conversation in this project, and the failing tests.
@@ -35,7 +35,7 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
     })
     .decisions.filter(({ reversed_by, at }) => !reversed_by && (at ?? 0) <= moment.at)
   // Only the last decision: if it may not be shown, an older one would be misleading.
-  const isToldHere = decided !== undefined && (moment.event === "asked" || isTellable(decided))
+  const isShown = decided !== undefined && (moment.event === "asked" || mayBeShown(decided))
   const titled = last.title !== undefined ? `: "${last.title.slice(0, 100)}"` : ""
   return [
     {
@@ -45,7 +45,7 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
       summary: [
         `Edited ${files.join(", ")}.`,
         ...(failed ? [`Failing when last seen: ${failed.test.slice(0, LONGEST)}.`] : []),
-        ...(isToldHere ? [`Decided last: "${decided.quote.slice(0, LONGEST)}"`] : []),
+        ...(isShown ? [`Decided last: "${decided.quote.slice(0, LONGEST)}"`] : []),
       ].join("\n"),
       reason: onBranch ? "It was on the same branch." : "It is the last conversation here that changed anything.",
       ref: formatRef({ source: last.source, id: last.id }),

@@ -109,13 +109,13 @@ export type Glob = (path: string) => boolean
  * match like others.
  */
 export function globOf(pattern: string): Glob | { wrong: string } {
-  const asked = pattern.trim().replaceAll("\\", "/").replace(/^\.\//, "")
-  if (asked === "") return { wrong: "is empty" }
-  if (asked.length > LONGEST) return { wrong: `is longer than ${LONGEST} signs` }
-  if (asked.startsWith("!")) return { wrong: "must say what to watch, not what to leave out" }
-  if (asked.startsWith("/") || /^[a-z]:/i.test(asked) || asked.split("/").includes(".."))
+  const trimmed = pattern.trim().replaceAll("\\", "/").replace(/^\.\//, "")
+  if (trimmed === "") return { wrong: "is empty" }
+  if (trimmed.length > LONGEST) return { wrong: `is longer than ${LONGEST} signs` }
+  if (trimmed.startsWith("!")) return { wrong: "must say what to watch, not what to leave out" }
+  if (trimmed.startsWith("/") || /^[a-z]:/i.test(trimmed) || trimmed.split("/").includes(".."))
     return { wrong: "must be a path below the project, like src/auth/**" }
-  const alternatives = expand(asked)
+  const alternatives = expand(trimmed)
   if (alternatives === undefined)
     return { wrong: `may hold braces like {a,b}, not nested, for ${MOST_ALTERNATIVES} paths in all` }
   if (alternatives.some((alternative) => alternative.split("/").length > MOST_SEGMENTS))

@@ -35,10 +35,10 @@ export async function tell(parts: TriggerParts, trigger: Trigger): Promise<Subsc
     found.set(symbol, fresh)
     return fresh
   }
-  const told: SubscriptionNotice[] = []
+  const notices: SubscriptionNotice[] = []
   for (const { subscription, pattern } of matched) {
     const { moment, items, latency_ms } = await findFor(pattern)
-    const known = keysToldTo(suggestions, subscription.id, trigger.at)
+    const known = keysSentTo(suggestions, subscription.id, trigger.at)
     const wanted = items
       .filter(({ key, relevance }) => relevance >= subscription.min_relevance && !known.has(key))
       .slice(0, subscription.max_per_trigger)
@@ -48,9 +48,9 @@ export async function tell(parts: TriggerParts, trigger: Trigger): Promise<Subsc
       { id, moment, items: wanted, status: "pending", latency_ms },
       { subscription: subscription.id },
     )
-    told.push({ subscription: subscription.id, suggestion: id, items: wanted.length, kept })
+    notices.push({ subscription: subscription.id, suggestion: id, items: wanted.length, kept })
   }
-  return told
+  return notices
 }
 
 /** Patterns are stored redacted, so names are also compared in their redacted form. */
@@ -70,9 +70,9 @@ async function matchingByEitherName(suggestions: Suggestions, trigger: Trigger):
 }
 
 /** The same item is not sent twice within a day. */
-function keysToldTo(suggestions: Suggestions, subscription: string, now: number): Set<string> {
-  const told = suggestions.list({ subscription, from: now - DAY_MS, limit: 200 })
-  return new Set(told.flatMap(({ items }) => items.map(({ key }) => key)))
+function keysSentTo(suggestions: Suggestions, subscription: string, now: number): Set<string> {
+  const recent = suggestions.list({ subscription, from: now - DAY_MS, limit: 200 })
+  return new Set(recent.flatMap(({ items }) => items.map(({ key }) => key)))
 }
 
 function momentOf({ project, at, beside, file = beside, text }: Trigger, symbol: string | undefined): Moment {
