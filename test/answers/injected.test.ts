@@ -91,7 +91,7 @@ function obedient({ body }: Asked): Step[] {
   return [{ text: texts.filter(Boolean).join(" ") }]
 }
 
-test("200 passages that give orders, and a model that obeys them: nothing outside is called, read or said", async () => {
+test("with 200 passages that give orders and a model that obeys them, nothing outside is called, read or printed", async () => {
   const server = await modelServer(obedient)
   const opened = createDex({
     env: { HOME: home, DEX_HOME: join(home, ".dex"), DEX_LLM_PROVIDER: server.url, DEX_TRACES: "off" },

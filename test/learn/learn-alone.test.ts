@@ -45,7 +45,7 @@ function learnedFrom(home: string): number {
   }
 }
 
-test("while another process learns, an answer is what is known so far, and says so", async () => {
+test("while another process learns, an answer uses what is known so far, and says so", async () => {
   const home = await synced()
   const release = holdLock(home)
   const commands = [["suggest", "--file", "src/auth.ts"], ["fix", "token already used"], ["decisions"], ["tests"]]
@@ -68,7 +68,7 @@ test("while another process learns, an answer is what is known so far, and says 
   expect(learnedFrom(home)).toBe(3)
 })
 
-test("one that is killed while it learns leaves no lock, and the next one finishes", async () => {
+test("a process that is killed while it learns leaves no lock, and the next one finishes", async () => {
   const home = tempDir()
   const { conversations } = generateCorpus(join(home, ".claude"), { messages: 12_000, seed: 8 })
   await syncHome(home)
@@ -86,7 +86,7 @@ test("one that is killed while it learns leaves no lock, and the next one finish
   expect(learnedFrom(home)).toBe(conversations)
 })
 
-test("what came while one was learning, and was left to it, is learned before it ends", async () => {
+test("what was added while another process was learning is learned before that process ends", async () => {
   const home = await synced()
   const later = {
     id: "44444444-4444-4444-8444-444444444444",
@@ -115,7 +115,7 @@ test("what came while one was learning, and was left to it, is learned before it
   expect(learnedFrom(home)).toBe(4)
 })
 
-test("forgetting takes the facts out, though another process is learning", async () => {
+test("forgetting deletes the facts, even while another process is learning", async () => {
   const home = await synced()
   await warmDex(home, ["fix", "token already used"])
   const bytes = () => {
@@ -129,7 +129,7 @@ test("forgetting takes the facts out, though another process is learning", async
   expect(bytes()).not.toContain("Refresh token race")
 })
 
-test("dex watch reads a project again that it could not read while another process was learning", async () => {
+test("dex watch reads a project again if it could not while another process was learning", async () => {
   const home = await synced()
   const { folder: project, git } = makeRepository(tempDir())
   git("commit", "-q", "--allow-empty", "-m", "first")

@@ -8,7 +8,7 @@ import { DEX, dex } from "../support/dex.ts"
 import { inside } from "../support/inside.ts"
 import { tempDir } from "../support/temp.ts"
 
-test("six that ask for the first time at once cost little more than one", async () => {
+test("six first questions at the same time cost little more than one", async () => {
   const [alone, together] = [tempDir(), tempDir()]
   for (const home of [alone, together]) {
     generateCorpus(join(home, ".claude"), { messages: 24_000, seed: 7 })

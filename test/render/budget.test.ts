@@ -220,7 +220,7 @@ test("a scan stays within its budget, and its continuations show every message o
   )
 })
 
-test("a scan fills its budget: with one token more a message it would not fit", async () => {
+test("a scan uses its budget: with one more token per message it would not fit", async () => {
   const { dex, write } = await history()
   await fc.assert(
     fc.asyncProperty(told, async (one) => {
@@ -241,7 +241,7 @@ test("a scan fills its budget: with one token more a message it would not fit", 
   )
 })
 
-test("a read stays within its budget, and its continuations give every character", async () => {
+test("a read stays within its budget, and its continuations return every character", async () => {
   const { dex, write, store } = await history()
   await fc.assert(
     fc.asyncProperty(told, fc.boolean(), async (one, hasForms) => {
@@ -367,7 +367,7 @@ test("a list stays within its budget, and its continuations name every conversat
   )
 })
 
-test("a call that goes on can be pasted into a shell whatever an id holds", () => {
+test("a command that continues can be pasted into a shell whatever an id contains", () => {
   for (const word of ["$(echo no)", "`echo no`", "a;b", "it's", "a b", '"', "\\", "*", "~", "日本", "a&b|c>d"]) {
     const call = commandLine("scan", [word], { show: ["tool:a b", "text"] })
     const script = call.replace(/^dex scan/, "printf '%s\\n'")

@@ -90,7 +90,7 @@ test.each(["2025-11-25", "2026-07-28"])(
   },
 )
 
-test("a note that rejects a decision takes it back, until the note is forgotten; an agent's does not", async () => {
+test("a note that rejects a decision reverses it, until the note is forgotten; an agent's note does not", async () => {
   const place = project()
   claudeSession(place.home, {
     id: "99999999-9999-4999-8999-999999999999",

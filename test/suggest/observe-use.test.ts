@@ -13,7 +13,7 @@ import { syncHome } from "../support/warm.ts"
 
 const SESSION = "99999999-9999-4999-8999-999999999999"
 
-test("a sync notes what a session went on to open or edit of what it was told, and leaves verdicts alone", async () => {
+test("a sync records which suggestions a session opened or edited, and leaves verdicts alone", async () => {
   const home = tempDir()
   const started = Date.now() - 3_600_000
   const edit = (file: string) => ({
@@ -73,7 +73,7 @@ test("a sync notes what a session went on to open or edit of what it was told, a
   expect(suggestions.weights()).toEqual(learnt)
 })
 
-test("only sessions that changed, or were told something, since the last time are looked at; without news none", async () => {
+test("only sessions that changed, or received a suggestion, since the last time are read; without news none", async () => {
   const dir = tempDir()
   const suggestions = openSuggestions(join(dir, "suggest.db"))
   onTestFinished(() => suggestions.close())

@@ -59,13 +59,13 @@ const KEPT_IN_PROJECTS = ["aider"]
 const RECORDS_NO_EDITS = ["auggie", "dex_chat", "dex_note"]
 const ELSEWHERE = [...TESTED_ELSEWHERE, ...KEPT_IN_PROJECTS, ...RECORDS_NO_EDITS]
 
-test("the table names every agent that is read, but for those that have another one's format", () => {
+test("the table contains every agent, except those that use another agent's format", () => {
   const own = agents.filter(({ connector, variantOf }) => connector && variantOf === undefined)
   const missing = own.map(({ source }) => source).filter((source) => !WROTE[source] && !ELSEWHERE.includes(source))
   expect(missing).toEqual([])
 })
 
-test("in one home that all agents work in, each line is its own agent's", async () => {
+test("in one home with all agents, each line is attributed to its own agent", async () => {
   const home = tempDir()
   const repository = join(home, "proj")
   const { git, gitAt } = makeRepository(repository)

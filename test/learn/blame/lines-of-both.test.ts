@@ -44,7 +44,7 @@ const TEAM = [
   { source: "bob/claude_code", id: "starter", path: "src/c.ts", at: AT - 200 * HOUR },
 ]
 
-test("only what has a say in a commit is sent: who edited its files, who ran it, who was at work then", async () => {
+test("only relevant rows are sent: who edited the commit's files, who ran it, who was active then", async () => {
   const told = async (path: string, more = {}) =>
     (await linesAbout(rows(TEAM), asked(path, more), all)).workers.map(({ id }) => id).sort()
   expect(await told("src/a.ts")).toEqual(["ann/claude_code:a"])
@@ -58,12 +58,12 @@ test("only what has a say in a commit is sent: who edited its files, who ran it,
   expect([edits.length, files]).toEqual([1, [{ file: 1, path: "src/a.ts" }]])
 })
 
-test("what may not be told of is in nothing that is sent", async () => {
+test("nothing that may not be shown is sent", async () => {
   const none = await linesAbout(rows(TEAM), asked("src/a.ts"), async () => new Map())
   expect(none).toEqual({ workers: [], files: [], edits: [], ran: [], is_cut: false })
 })
 
-test("two memories are one, and what this machine has itself counts as its own", async () => {
+test("two histories are combined, and what this machine has counts as its own", async () => {
   const own = rows([{ source: "claude_code", id: "starter", path: "src/b.ts", at: AT - 2 * HOUR }])
   const sent = await linesAbout(rows(TEAM), asked("src/b.ts"), all)
   const { workers, editsOf, ran } = blameFacts({ lines: linesOfBoth(own, "/code/api", sent) }, "/code/api")

@@ -113,7 +113,7 @@ function hostileUrls(port: number): string[] {
   ]
 }
 
-test("of all hostile addresses none is connected to, seen at the sockets of this process and at a listener on loopback", async () => {
+test("no hostile address is connected to, as seen at this process's sockets and at a listener on loopback", async () => {
   let accepted = 0
   const listener = createServer((socket) => {
     accepted++
@@ -168,7 +168,7 @@ test("of all hostile addresses none is connected to, seen at the sockets of this
   expect(sockets).toBe(1)
 })
 
-test("a name is looked up once, and what it answers the second time is not asked for", async () => {
+test("a name is looked up once, so a different second answer has no effect", async () => {
   const answers = ["1.1.1.1", "127.0.0.1"]
   const lookup = async () => [{ address: answers.shift()! }]
   expect(await targetOf("https://rebind.example/x", [], lookup)).toMatchObject({ address: "1.1.1.1" })
@@ -181,7 +181,7 @@ test("only ordinary addresses of the internet are public", () => {
   for (const address of PUBLIC) expect(isPublic(address), address).toBe(true)
 })
 
-test("a host that the user named may be private and without TLS, at its port or at all of them", async () => {
+test("a host that the user allowed may be private and without TLS, at its port or at all ports", async () => {
   const lookup = async () => [{ address: "192.168.1.5" }]
   const at = async (url: string, allowed: string[]) => "address" in (await targetOf(url, allowed, lookup))
   expect(await at("http://hooks.lan:3000/x", ["hooks.lan:3000"])).toBe(true)
