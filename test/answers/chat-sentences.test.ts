@@ -17,7 +17,7 @@ const passage = (n: number): Passage | undefined =>
       }
 const check = (text: string) => checkCitations(text, passage)
 
-/** What is shown of an answer that comes in these pieces, and after which of them. */
+/** The sentences that are shown if an answer arrives in these pieces, and after which piece. */
 function shown(pieces: string[]) {
   const said: { text: string; after: number }[] = []
   let after = 0

@@ -25,7 +25,7 @@ beforeAll(async () => {
 
 type Keys = [after: RegExp, keys: string][]
 
-/** What stands on the screen after these keys. */
+/** The screen after these keys. */
 async function typed(keys: Keys, options: { script?: Script; columns?: number; args?: string[] } = {}) {
   const server = options.script && (await modelServer(options.script))
   if (server) {

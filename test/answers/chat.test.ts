@@ -65,7 +65,7 @@ async function chatWith(script?: Script, options: Partial<ChatOptions> = {}) {
   }
 }
 
-/** One byte at a time, so that everything a sentence could look like on the way is there for a moment. */
+/** One byte at a time, so that every intermediate form of a sentence occurs. */
 const slowly = (text: string) => [...text].map((character) => ({ text: character }))
 
 describe("while an answer arrives", () => {

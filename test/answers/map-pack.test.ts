@@ -8,7 +8,7 @@ const HEAD = "=== a head\n"
 
 type Made = Measured & { shares: number[] }
 
-/** `shares` says how long each unit is, in hundredths of what it may be. */
+/** `shares` is the length of each unit, in hundredths of the longest unit. */
 function conversation(id: string, at: number, shares: number[]): Made {
   const most = longestUnit(BUDGET) - HEAD.length - "#1 goes on\n".length
   const units = shares.map((share, i) => ({
@@ -69,7 +69,7 @@ test("when a history grows, full and answered batches stay, and only new units a
         ...history.map((one, i) =>
           grown.includes(i) ? conversation(one.ref.id, one.at, [...one.shares, ...tail]) : one,
         ),
-        // Newer and older ones: an agent may be read for the first time.
+        // Newer and older ones, because an agent may be read for the first time.
         ...more.map((units, i) => conversation(`n${i}`, i % 2 ? 99 : -1, units)),
       ]
       const done = new Set(wasDone ? first.map(({ hash }) => hash) : [])

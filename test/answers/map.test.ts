@@ -35,7 +35,7 @@ beforeAll(async () => {
   await syncHome(base)
 })
 
-/** A copy of the synced home: what a run leaves behind is its own. */
+/** A copy of the synced home, so that runs do not affect each other. */
 function home(): string {
   const dir = tempDir()
   cpSync(base, dir, { recursive: true })
@@ -54,7 +54,7 @@ async function map(at: string, input: Partial<MapInput>, script: Script = faithf
   return { output, asked: server.asked, server }
 }
 
-/** The same server for several runs, as a cache wants it. */
+/** One server for several runs, as the cache needs it. */
 async function mapper(at: string, script: Script = faithful) {
   const server = await modelServer((asked, turn) => script(asked, turn))
   return async (input: Partial<MapInput> = {}) => {
@@ -634,7 +634,7 @@ test("answers made from a forgotten conversation are deleted with it, and nothin
 test("forgetting a conversation deletes the answers that were made from it", async () => {
   const at = home()
   await (await mapper(at))()
-  // A plan holds no words, only which conversations stand in which batch.
+  // A plan contains no text, only which conversations are in which batch.
   const answers = () => mapFiles(at).filter((name) => !name.startsWith("plan"))
   const holding = () => answers().filter((name) => readFileSync(join(at, ".dex/map", name), "utf8").includes(idOf(0)))
   expect(holding().length).toBeGreaterThan(0)

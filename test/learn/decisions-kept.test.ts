@@ -297,7 +297,7 @@ test("while reversals are computed, others can write, and nothing that they writ
     const said = { kind: "said" as const, quote: key, number: 1, files: [], symbols: [], subject: [key] }
     db.decisions.saveDecisions(id, PROJECT, [{ key, ...said, origin: "person" }])
   }
-  /** Each decision takes back the one before it. */
+  /** Each decision reverses the one before it. */
   const chained = (made: MadeDecision[]) => new Map(made.slice(1).map(({ key }, i) => [made[i]!.key, key]))
   const kept = () => inside(ours).prepare("select key, reversed_by from decision order by id").raw().all()
   const stale = () => inside(ours).prepare("select count(*) from decision_stale").pluck().get()
@@ -318,7 +318,7 @@ test("while reversals are computed, others can write, and nothing that they writ
   ])
   expect(stale()).toBe(0)
 
-  // Somebody else was first, with the same; then something came that nobody has looked at yet.
+  // Another process was first, with the same result; then something came that nobody has processed yet.
   decide(ours, "d")
   ours.decisions.renewReversals((made) => {
     if (stale() === 1) theirs.decisions.renewReversals(chained)
@@ -335,7 +335,7 @@ test("while reversals are computed, others can write, and nothing that they writ
   })
   expect([kept()[4], stale()]).toEqual([["e", "f"], 0])
 
-  // Where it changes each time, it is left to the next.
+  // If it changes each time, it is left for the next time.
   let more = 0
   decide(ours, "g")
   ours.decisions.renewReversals((made) => {

@@ -604,7 +604,7 @@ function edit(session: Writer, id: string): void {
   session.result(id, "The file was updated.", { toolUseResult: { filePath, structuredPatch } })
 }
 
-/** A failing test, the edit that mends it, the test again; and a failure that nobody comes back to. */
+/** A failing test, the edit that fixes it, the test again; and a failure that is never fixed. */
 function solvedSession(session: Writer): void {
   session.prompt("Make the tests pass")
   bash(session, "c1", "npm test", FAILED, true)

@@ -24,7 +24,7 @@ const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
 
 const lockOf = (home: string) => join(home, ".dex", "knowledge.lock")
 
-/** As another process holds it while it learns. */
+/** Holds the lock like another process that learns. */
 function holdLock(home: string): () => void {
   const lock = tryLock(lockOf(home))!
   let held = true
@@ -55,7 +55,7 @@ test("while another process learns, an answer uses what is known so far, and say
     expect((await warmDex(home, command)).stderr, command[0]).toContain(LEFT)
   }
   const client = await connect(home)
-  // A server does not wait for long: on a busy machine it may say first that it does not know yet.
+  // A server does not wait for long: on a busy machine it may first answer that it does not know yet.
   const suggest = () => client.call("context_suggest", { current_file: "src/auth.ts" })
   let told = await suggest()
   for (let i = 0; i < 40 && !(told.structuredContent!.notes as string[]).includes(LEFT); i++) told = await suggest()
@@ -98,7 +98,7 @@ test("what was added while another process was learning is learned before that p
     env: { HOME: home },
     cwd: home,
     version: "0",
-    // After the last look at what is new, before it lets go of the lock.
+    // After the last check for news, before it releases the lock.
     onProgress: () => {
       if (synced_again !== "") return
       claudeSession(home, later)

@@ -21,11 +21,11 @@ test("six first questions at the same time cost little more than one", async () 
     `one: ${one.toFixed(2)} s of processor, six at once: ${all.toFixed(2)} s, ${(all / one).toFixed(2)} times`,
   )
   expect(learnedFrom(together)).toBe(learnedFrom(alone))
-  // Each starts a process of its own; the others' learning would make it six times.
+  // Each starts its own process. If each learned too, it would take six times as long.
   expect(all / one).toBeLessThan(2.5)
 })
 
-/** Of a first `dex suggest`, in seconds. */
+/** The time of a first `dex suggest`, in seconds. */
 function processorTime(home: string): Promise<number> {
   const measured = '"$@" >&2; times'
   return new Promise((resolve) => {

@@ -17,7 +17,7 @@ import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const VITEST = fileURLToPath(new URL("../../node_modules/vitest/vitest.mjs", import.meta.url))
 
-/** Runs a real runner; how it ends does not matter, what it prints does. */
+/** Runs a real runner. Only its output matters, not its exit status. */
 function printed(cwd: string, args: string[]): string {
   const env = { PATH: process.env.PATH, HOME: cwd, FORCE_COLOR: "1" }
   try {
@@ -126,7 +126,7 @@ describe("parsing an output", () => {
     }
   })
 
-  // As these programs print it; the names are ours.
+  // Printed by these programs; the names are ours.
   test.each([
     [
       "jest",

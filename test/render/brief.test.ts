@@ -22,7 +22,7 @@ const did = (...effects: Effect[]): Omit<BriefMessage, "number"> => ({ role: "as
 const ran = (command: string, exit_status: number, error?: string): Omit<BriefMessage, "number"> =>
   did({ type: "command", command, exit_status, failed: exit_status !== 0, ...(error !== undefined && { error }) })
 
-/** A call and what came of it. */
+/** A call and its result. */
 function called(tool: string, input: object, result: string, more: { is_error?: boolean; said?: string } = {}) {
   const call_id = `${tool}-${JSON.stringify(input).length}-${result.length}`
   const is_error = more.is_error ?? false

@@ -22,7 +22,7 @@ import { commandLine } from "../../src/tools/view.ts"
 import { conversation, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
 
-// `--max-tokens` counts the whole answer as it is given out, in JSON and in print, for every view.
+// `--max-tokens` counts the complete answer, in JSON and in print, for every view.
 
 const RUNS = Number(process.env.DEX_RUNS ?? 60)
 
@@ -142,7 +142,7 @@ const PRINTERS: Record<string, (output: never, context: never) => Printed> = {
   get: ((output: never, context: never) => printShow(output, context, { ids: [], format: "stripped" })) as never,
 }
 
-/** Runs a call as it is typed. Undefined: refused, because nothing at all fits. */
+/** Runs a command line. Undefined if it was refused because nothing at all fits. */
 async function call(
   dex: Parameters<Tool<unknown>["run"]>[0],
   typed: string,
@@ -176,7 +176,7 @@ async function call(
   }
 }
 
-/** Follows the calls that continue until one answer is whole; each answer goes to `take`. */
+/** Follows the continuations until an answer is complete. Each answer goes to `take`. */
 async function follow(
   dex: unknown,
   typed: string,
@@ -302,8 +302,8 @@ test("a show stays within its budget in every format, and its continuations name
 })
 
 /**
- * A message whose every part is empty text has nothing to show, and no line of an outline where it is blank. Only `full`
- * gives injected text; the others give its size.
+ * A message with only empty text has nothing to show, and no line in an outline. Only `full` contains injected text; the
+ * other formats contain its size.
  */
 function emptyOnes(all: { messages: MessageWrite[] }[], format: Format): number {
   const isEmpty = (text: string) => (format === "outline" ? text.trim() : text) === ""

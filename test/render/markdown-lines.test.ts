@@ -94,7 +94,7 @@ describe("Markdown on a terminal", () => {
     expect(markdownLines(deep, plain).join(" ").replace(/\s+/g, " ")).toBe(deep)
     const long = `- a\n${"  - **b**\n".repeat(3_000)}`
     expect(markdownLines(long, color)).toContain("  - **b**")
-    // A long list of the text itself is read piece by piece.
+    // A long top-level list is parsed piece by piece.
     expect(markdownLines("- **b**\n".repeat(3_000), color)).toContain("• \x1b[1mb\x1b[0m")
   })
 })

@@ -85,7 +85,7 @@ test("wrapped text fits, and has the same words", () => {
   )
 })
 
-/** The wrapper as it was before it knew colours. */
+/** The wrapper before it supported colours. */
 function plainWrap(text: string, columns: number): string[] {
   const lines: string[] = []
   let line = ""

@@ -102,7 +102,7 @@ test("a subagent whose parent is unknown or deleted has a row of its own", async
   const { store, rows } = await world([
     { id: "main", says: ["Nothing"] },
     { id: "sub", says: ["quokka"], more: subagentOf("missing") },
-    // A chain that leads back to its start has no first conversation.
+    // A circular chain has no first conversation.
     { id: "a", says: ["wombat"], more: subagentOf("b") },
     { id: "b", says: ["Nothing"], more: subagentOf("a") },
   ])
@@ -124,7 +124,7 @@ test("a subagent whose parent is excluded by a filter has a row of its own, and 
   expect(await rows("quokka", { conversation: { source: "claude_code", id: "sub" } })).toEqual(["sub#1"])
   expect(await rows("quokka", { excludedConversations: [{ source: "claude_code", id: "main" }] })).toEqual(["sub#1"])
   await store.setPrivate("/secret", true)
-  // What a private conversation started is private too.
+  // A subagent of a private conversation is private too.
   expect(await rows("quokka")).toEqual([])
   expect(await rows("quokka", {}, false)).toEqual([])
   expect(await rows("quokka", { inside: "/secret" })).toEqual(["main > sub#1"])

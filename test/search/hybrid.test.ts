@@ -258,7 +258,7 @@ describe("filters apply to vectors", () => {
         expect(hits.map((hit) => `${hit.ref.id}#${hit.number}`).sort()).toEqual(expected(filter))
         const few = vectors.scan(EMBEDDER, vectorOf(word), { limit: 3, filter })
         expect(few.map((hit) => hit.score)).toEqual(hits.slice(0, 3).map((hit) => hit.score))
-        // The same filters, asked of the words: every message holds "remark".
+        // The same filters on words: every message contains "remark".
         const counted = await index.count({ ...filter, match: [{ words: "remark" }] })
         expect(counted.total).toBe(hits.length)
       }),
@@ -280,7 +280,7 @@ describe("filters apply to vectors", () => {
     )
     const { vectors } = await history(crowd)
     const query = vectorOf("refresh token")
-    // The 500 nearest, more than are looked at closely, are all a person's; the filter lets in the 5,500 others.
+    // The 500 nearest, more than are compared closely, are all a person's; the filter allows the 5,500 others.
     const others = { roles: ["assistant" as const] }
     const hits = vectors.scan(EMBEDDER, query, { limit: 100, filter: others })
     expect(hits).toHaveLength(100)
@@ -313,7 +313,7 @@ describe("vectors follow the messages", () => {
     await store.writeUnit(unit("b.jsonl", [conversation("b", [said("b1", "other words")])]))
     await index.follow(store)
     const [now] = vectors.missing(EMBEDDER, 10)
-    expect(now!.doc).toBe(waiting!.doc) // the number is given again
+    expect(now!.doc).toBe(waiting!.doc) // the number is reused
     expect(vectors.save(EMBEDDER, [{ message: waiting!, vector: vectorOf("the first words") }])).toEqual({
       saved: 0,
       gone: 1,

@@ -91,7 +91,7 @@ describe("words that no tokenizer sees", () => {
   test.each(["x", "X", "x9", "xX", "X9", "東"])(
     "a text that is one long word of %s takes no longer than its length",
     (word) => {
-      expect(hiddenWords(word.repeat(500_000)).split("\n").length).toBe(1) // by the square of it: hours
+      expect(hiddenWords(word.repeat(500_000)).split("\n").length).toBe(1) // in quadratic time: hours
     },
   )
 

@@ -124,7 +124,7 @@ describe("ranking", () => {
       said("a2", "done, on ENT-221", { role: "assistant" }),
       said("a3", "thanks"),
     ])
-    /** Says it more often. */
+    /** Contains it more often. */
     const scattered = titled("scattered", "What is open this week?", [
       said("s1", "ENT-221, ENT-221: delay, uploads, retry"),
       said("s2", "uploads of ENT-221", { role: "assistant" }),
@@ -349,7 +349,7 @@ describe("filters", () => {
         async (text, filters, by) => {
           const query = parseQuery(text)
           const outcome = await searchHistory(store, index, { ...filters, by, limit: 20, offset: 0, query })
-          // A query that the index cannot read would be taken for damage, and the history read in its place.
+          // A query that the index cannot parse would be taken for damage, and the history would be read instead.
           expect([text, outcome.mode]).toEqual([text, "lexical"])
           for (const { row, number } of outcome.hits) {
             const [found] = await store.messages(row.ref, [number])

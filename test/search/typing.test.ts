@@ -116,7 +116,7 @@ test("rows that were read for an earlier key are reused, and forgotten conversat
   expect(read.size).toBe(3)
   expect(await searchAsTyped(store, index, { text: "confi", limit: 20 }, read)).toEqual(rows)
   await store.forget([{ source: "claude_code", id: "new" }])
-  expect(await ids("confi")).toBe("old agent") // the index has not followed yet
+  expect(await ids("confi")).toBe("old agent") // the index is not updated yet
 })
 
 test("a snippet of a long text shows the word that is being typed", async () => {

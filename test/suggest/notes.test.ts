@@ -29,7 +29,7 @@ async function answer({ home, at }: Place, ...args: string[]) {
   return JSON.parse(stdout)
 }
 
-/** What a hook would say at this moment, with the floor that hooks have. */
+/** What a hook would suggest at this moment, with the floor of hooks. */
 async function pushed({ home, at }: Place, moment: Pick<Moment, "event" | "file">) {
   const store = openStore(join(home, ".dex/history.db"))
   const knowledge = openKnowledge(join(home, `.dex/${KNOWLEDGE_FILE}`))

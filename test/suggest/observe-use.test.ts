@@ -125,7 +125,7 @@ test("only sessions that changed, or received a suggestion, since the last time 
   expect(await observe()).toBe(1)
   expect([read, status("b-1")]).toEqual([["b"], "used"])
 
-  // Told of it before it was done, but kept after the history was read.
+  // Suggested before it was done, but stored after the history was read.
   await write("c", ["src/late.ts"])
   await observe()
   tell("c-2", "c", "src/late.ts")
@@ -141,7 +141,7 @@ test("only sessions that changed, or received a suggestion, since the last time 
   expect(used.reduce((sum, of) => sum + of)).toBe(70)
   expect([used[2], read]).toEqual([0, []])
 
-  // Another history: all is looked at again.
+  // Another history: everything is read again.
   const other = history("other.db")
   await write("a", ["src/a.ts"], other)
   expect(await observe(other)).toBe(1)

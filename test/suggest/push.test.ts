@@ -15,7 +15,7 @@ import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 import { edit, errorOf, fileOf, MARK, PROJECT, run, sayNoneOf, WAYS } from "./strangers.ts"
 
-// What is pushed unasked: never a stranger's words, and nothing where nothing is known.
+// Pushed suggestions never contain a stranger's words, and there are none if nothing is known.
 
 test(`of ${Object.keys(WAYS).length * 3} passages from strangers, made as relevant as can be, none is pushed`, () =>
   sayNoneOf(3))

@@ -40,7 +40,7 @@ test("a glob matches the same paths as with picomatch", () => {
   fc.assert(
     fc.property(pattern, path, (asked, file) => {
       fc.pre((asked.match(/\{/g) ?? []).length <= 3)
-      // There `a/**` fits `a` too, but `*/**` does not: here neither does.
+      // In picomatch `a/**` matches `a` too, but `*/**` does not. Here neither does.
       const oracle = picomatch(asked.replace(/(^|\/)\*\*$/, "$1**/*"), { dot: true, nobracket: true, noextglob: true })
       expect(glob(asked)(file), `${asked} on ${file}`).toBe(oracle(file))
     }),
@@ -178,7 +178,7 @@ test("each subscription gets its suggestion: enough relevance, not too many, not
     "password=[REDACTED:password]",
   ])
   expect(suggestions.due(NOW, 9)).toHaveLength(1)
-  // Not the same twice a day.
+  // The same item is not sent twice a day.
   expect((await tell(parts, trigger({ file: "src/b.ts", at: NOW + 1 }))).map(({ items }) => items)).toEqual([1])
   expect(await tell(parts, trigger({ file: "src/b.ts", at: NOW + 2 }))).toEqual([])
   const later = await tell(parts, trigger({ file: "src/b.ts", at: NOW + 86_400_002 }))

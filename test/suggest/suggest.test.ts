@@ -305,7 +305,7 @@ test("the last decision is really the last, and a decision's title says what was
     return { summary: work!.summary, titles: items(editing("src/token.ts")).map(({ title }) => title) }
   }
   expect(lastOf(false).summary).toContain('Decided last: "Tokens expire after a day"')
-  // What may be an outsider's words is not told, and an older decision is not the last.
+  // Words that may be a stranger's are not shown, and an older decision is not the last.
   expect(lastOf(true).summary).not.toContain("Decided last")
   expect(lastOf(false).titles).toContain("Decided: Tokens expire after a day")
 })

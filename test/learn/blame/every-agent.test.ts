@@ -10,7 +10,7 @@ import { syncHome, warmDex } from "../../support/warm.ts"
 
 const WOMBAT = "export let wombats = 1 // the first wombat"
 
-/** A fixture of each agent in which a line was written, and the file that has it. */
+/** A fixture of each agent in which a line was written, and its file. */
 const WROTE: Record<string, { fixture: string; file: string; line: string }> = {
   amp: { fixture: "0.0.17-threads", file: "src/kick.ts", line: "export const kicks = 1 // once is enough" },
   antigravity: { fixture: "agy-1.1-tools", file: "src/song.ts", line: "export const songs = all().sort()" },

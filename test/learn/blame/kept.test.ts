@@ -30,7 +30,7 @@ const rowsIn = (home: string) =>
     .prepare("select hash, path, found from line_owner order by until")
     .all() as KeptRow[]
 
-/** As if it had been found otherwise: whoever is told so was told from what is kept. */
+/** Stores another result than the real one, so that an answer shows if it came from the store. */
 function mark(home: string): void {
   inside({ path: fileIn(home) })
     .prepare("update line_owner set found = replace(found, 'proved', 'likely')")

@@ -6,7 +6,7 @@ import { linesAbout, linesOfBoth } from "../../../src/learn/blame/lines-about.ts
 const AT = Date.parse("2026-01-02T10:00:00Z")
 const HOUR = 3_600_000
 
-/** Each wrote into one file, and said something then. */
+/** Each wrote into one file and had a message at that time. */
 function rows(wrote: { source: string; id: string; path: string; at: number; belongs_to?: string }[]): LineRows {
   const paths = [...new Set(wrote.map(({ path }) => path))]
   const keys = Uint32Array.of(7, 8)
@@ -52,7 +52,7 @@ test("only relevant rows are sent: who edited the commit's files, who ran it, wh
     "ann/claude_code:a",
     "ann/claude_code:long-ago",
   ])
-  // A subagent comes with who started it.
+  // A subagent is sent with the conversation that started it.
   expect(await told("src/b.ts")).toEqual(TEAM.map(({ source, id }) => `${source}:${id}`).sort())
   const { edits, files } = await linesAbout(rows(TEAM), asked("old/a.ts"), all)
   expect([edits.length, files]).toEqual([1, [{ file: 1, path: "src/a.ts" }]])

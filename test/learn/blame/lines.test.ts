@@ -29,7 +29,7 @@ describe("lines that a shell wrote", () => {
     ["semicolons", ";".repeat(399_990)],
     ["names of programs", `${"cat ".repeat(90_000)}<<EOF\nx\nEOF`],
   ])("a command that is nothing but %s takes no longer than its length", (_, command) => {
-    expect(shellEdits(command)).toEqual([]) // by the square of it: minutes
+    expect(shellEdits(command)).toEqual([]) // in quadratic time: minutes
   })
 
   test.each([

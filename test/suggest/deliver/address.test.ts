@@ -33,7 +33,7 @@ const PUBLIC = [
   "2a00:1450:4001::1",
 ]
 
-/** A name for every refused address, as a hostile DNS server gives them; and answers with one good address among bad. */
+/** A name for every refused address, as from a hostile DNS server, and answers with one good address among bad ones. */
 const DNS: Record<string, string[]> = {
   ...Object.fromEntries([...REFUSED_V4, ...REFUSED_V6].map((address, i) => [`a${i}.evil.example`, [address]])),
   ...Object.fromEntries(
@@ -139,7 +139,7 @@ test("no hostile address is connected to, as seen at this process's sockets and 
     suggestions,
     now: () => NOW,
     version: "test",
-    // Allowing one host and port allows no other.
+    // Allowing one host and port allows nothing else.
     allowedHosts: () => [`127.0.0.1:${port + 1}`, "hooks.lan", ""],
     mayLeave: () => true,
   }
@@ -160,7 +160,7 @@ test("no hostile address is connected to, as seen at this process's sockets and 
   expect([sockets, accepted]).toEqual([0, 0])
   console.log(`${urls.length} hostile addresses, ${asked.length} names looked up, ${sockets} sockets`)
 
-  // The same watch sees a connection where one is made.
+  // The same check sees a connection if one is made.
   const open = await receiver()
   suggestions.subscribe(subscriptionOf("good", { deliver: "webhook", url: open.url }), newSecret())
   suggestions.save(suggestionOf("good"), { subscription: "good" })

@@ -94,7 +94,7 @@ test("our signature equals the library's, and of 10,000 messages with one flippe
     const field = i % 2 === 0 ? undefined : fields[i % 3]
     const original = field === undefined ? body : headers[field]!
     const bytes = Buffer.from(original, "latin1")
-    // Before the comma of a signature stands its version; another version is not looked at, as the specification has it.
+    // The version of a signature is before its comma. Other versions are ignored, as the specification requires.
     const bit = (i * 7919) % (bytes.length * 8)
     bytes[bit >> 3]! ^= 1 << (bit & 7)
     const flipped = bytes.toString("latin1")
@@ -103,7 +103,7 @@ test("our signature equals the library's, and of 10,000 messages with one flippe
         field === undefined ? flipped : body,
         field === undefined ? headers : { ...headers, [field]: flipped },
       )
-      // Base64 ignores the last bits of its last sign: the same signature, written differently.
+      // Base64 ignores the last bits of its last character: the same signature, written differently.
       const same =
         field === "webhook-signature" &&
         Buffer.from(flipped.slice(3), "base64").equals(Buffer.from(original.slice(3), "base64"))
