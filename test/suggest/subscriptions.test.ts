@@ -137,7 +137,7 @@ test("invalid patterns are refused before they are stored", () => {
   const check = (type: Pattern["type"], pattern: string) => () => checkPatterns([{ type, pattern, priority: 1 }])
   expect(check("file", "src/**")).not.toThrow()
   expect(check("file", "/etc/**")).toThrow(/below the project/)
-  expect(check("topic", " . ")).toThrow(/holds no word/)
+  expect(check("topic", " . ")).toThrow(/contains no word/)
   expect(check("symbol", "x".repeat(201))).toThrow(/200 signs/)
   expect(() => checkPatterns([])).toThrow(/What should be watched/)
   expect(() => checkPatterns(Array.from({ length: 21 }, () => ({ type: "topic", pattern: "x", priority: 1 })))).toThrow(

@@ -45,17 +45,17 @@ export function checkUrl(
   allowed: readonly string[],
 ): { url: URL; isAllowed: boolean } | { refused: string } {
   if (text.length > LONGEST_URL || !URL.canParse(text))
-    return { refused: "that is no address, like https://example.com/dex" }
+    return { refused: "it is not a URL like https://example.com/dex" }
   const url = new URL(text)
   if (url.protocol !== "https:" && url.protocol !== "http:") return { refused: "it must begin with https://" }
   if (url.username || url.password)
-    return { refused: "it must hold no name and no password: the receiver knows dex by its signature" }
+    return { refused: "it must not contain a name or password; the receiver recognises dex by its signature" }
   const host = hostOf(url)
-  if (host === "" || host.includes("%")) return { refused: "that is no host" }
+  if (host === "" || host.includes("%")) return { refused: "it has no valid host" }
   const isAllowed = isAllowedHost(url, allowed)
   if (url.protocol === "http:" && !isAllowed)
     return {
-      refused: `without TLS everybody on the way could read it: it must begin with https://. ${howToAllow(url)}`,
+      refused: `it must begin with https://, because others could read it without TLS. ${howToAllow(url)}`,
     }
   if (!isAllowed && ipaddr.isValid(host) && !isPublic(host))
     return { refused: `${host} is not on the public internet. ${howToAllow(url)}` }

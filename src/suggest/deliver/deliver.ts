@@ -81,7 +81,7 @@ async function attempt(
   }
   const suggestion = suggestions.get(suggestion_id)
   const secret = suggestions.secretOf(subscription)
-  if (!suggestion || secret === undefined) return ended({ type: "dead", problem: "it is not kept any more" })
+  if (!suggestion || secret === undefined) return ended({ type: "dead", problem: "it was deleted" })
   if (!(await parts.mayLeave(suggestion.moment.project)))
     return ended({ type: "dead", problem: "the project is private" })
   // A lookup cannot be cancelled, so its result is ignored.
@@ -100,7 +100,7 @@ async function attempt(
   const { status } = answer
   if (status >= 200 && status < 300) return ended({ type: "delivered" })
   if (status !== GONE) return failed(status < 400 ? `${status}: redirects are not followed` : String(status))
-  const gone = "The receiver answered 410: it does not want any more."
+  const gone = "The receiver answered 410 (gone), so the subscription is disabled."
   suggestions.disable(subscription, gone)
   return ended({ type: "dead", problem: gone })
 }

@@ -47,7 +47,7 @@ export function checkPatterns(patterns: readonly Pattern[]): void {
   if (patterns.length === 0)
     throw new DexError("usage", "What should be watched? For example: dex subscribe 'file:src/auth/**'")
   if (patterns.length > MOST_PATTERNS)
-    throw new DexError("usage", `A subscription may have ${MOST_PATTERNS} patterns at the most. Make a second one.`)
+    throw new DexError("usage", `A subscription can have at most ${MOST_PATTERNS} patterns. Create a second one.`)
   for (const { type, pattern } of patterns) {
     const wrong = type === "file" ? wrongGlob(pattern) : wrongWords(pattern)
     if (wrong !== undefined)
@@ -61,8 +61,8 @@ function wrongGlob(pattern: string): string | undefined {
 }
 
 function wrongWords(pattern: string): string | undefined {
-  if (pattern.length > LONGEST_WORDS) return `is longer than ${LONGEST_WORDS} signs`
-  return wordsOf(pattern).length === 0 ? "holds no word" : undefined
+  if (pattern.length > LONGEST_WORDS) return `is longer than ${LONGEST_WORDS} characters`
+  return wordsOf(pattern).length === 0 ? "contains no word" : undefined
 }
 
 const byPriority = (a: Pattern, b: Pattern) => b.priority - a.priority
@@ -111,15 +111,15 @@ export type Glob = (path: string) => boolean
 export function globOf(pattern: string): Glob | { wrong: string } {
   const trimmed = pattern.trim().replaceAll("\\", "/").replace(/^\.\//, "")
   if (trimmed === "") return { wrong: "is empty" }
-  if (trimmed.length > LONGEST) return { wrong: `is longer than ${LONGEST} signs` }
+  if (trimmed.length > LONGEST) return { wrong: `is longer than ${LONGEST} characters` }
   if (trimmed.startsWith("!")) return { wrong: "must say what to watch, not what to leave out" }
   if (trimmed.startsWith("/") || /^[a-z]:/i.test(trimmed) || trimmed.split("/").includes(".."))
     return { wrong: "must be a path below the project, like src/auth/**" }
   const alternatives = expand(trimmed)
   if (alternatives === undefined)
-    return { wrong: `may hold braces like {a,b}, not nested, for ${MOST_ALTERNATIVES} paths in all` }
+    return { wrong: `may contain braces like {a,b}, not nested, for at most ${MOST_ALTERNATIVES} paths in all` }
   if (alternatives.some((alternative) => alternative.split("/").length > MOST_SEGMENTS))
-    return { wrong: `has more than ${MOST_SEGMENTS} names; ** stands for any number of folders` }
+    return { wrong: `has more than ${MOST_SEGMENTS} names; use ** for any number of folders` }
   const wanted = alternatives.map((alternative) =>
     alternative
       .replace(/(^|\/)\*\*$/, "$1**/*")
