@@ -30,7 +30,7 @@ export const askOutput = object({
       origin: text("Whose words: person, agent, local_tool, web, document."),
       date: optional(text()),
     }),
-    "What the answer stands on: all of it was really read.",
+    "The sources of the answer. All of them were really read.",
   ),
   confidence: choice(["high", "medium", "low", "none"], "Computed from what the sources contain, not by the model."),
   probability: decimal("How likely it is that the best statement answers; an estimate."),

@@ -166,7 +166,7 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
   }
 }
 
-const BROKE = "The connection broke on the way, and the model began again."
+const BROKE = "The connection broke, and the model started again."
 const STOPPED = { extractive: false, partial: true, notes: ["You stopped it."] }
 
 /** Passes the model's text on sentence by sentence, and counts only this question's tokens. */

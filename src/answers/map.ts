@@ -103,7 +103,7 @@ export const mapOutput = object({
     ),
   ),
   refs_not_in_result: optional(integer("Refs that merging left out.")),
-  result: optional(anyObject("What was found, as the schema says.")),
+  result: optional(anyObject("The result, as the schema defines it.")),
   partial: optional(flag("It is incomplete; the notes say what is missing.")),
   used: optional(
     object({

@@ -56,7 +56,7 @@ function recipeNames(dexDir: string): string[] {
 export function taskOf(recipe: Recipe, given: Record<string, string>): string {
   const missing = recipe.arguments.find((name) => !given[name]?.trim())
   if (missing !== undefined)
-    throw new DexError("usage", `The recipe ${recipe.name} needs to know its ${missing}: --${missing} "…"`)
+    throw new DexError("usage", `The recipe ${recipe.name} needs a ${missing}: --${missing} "…"`)
   return recipe.arguments.reduce((task, name) => task.replaceAll(`{{${name}}}`, () => given[name]!.trim()), recipe.task)
 }
 
@@ -130,7 +130,7 @@ function factsIn(top: string, file: string): Map<string, string> {
     const [, key, value] = /^([a-z_]+):(.*)$/.exec(line) ?? []
     if (key === undefined) {
       if (line.trim() !== "" && (last === "" || !/^\s/.test(line)))
-        throw bad(file, `has a line that is no \`key: value\`: ${line}`)
+        throw bad(file, `has a line that is not \`key: value\`: ${line}`)
       facts.set(last, `${facts.get(last) ?? ""}\n${line}`)
       continue
     }
@@ -170,7 +170,7 @@ function jsonOf(text: string, file: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw bad(file, `has a schema that is no JSON (${messageOf(error)})`)
+    throw bad(file, `has a schema that is not JSON (${messageOf(error)})`)
   }
 }
 

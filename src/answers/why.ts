@@ -21,7 +21,7 @@ export const why = defineTool({
     target: text(),
     commits: listOf(object({ hash: text(), subject: text(), date: text() }), "Newest first."),
     lines: integer("Lines that were looked at."),
-    unknown: integer("Lines of which nobody knows who wrote them."),
+    unknown: integer("Lines whose author is unknown."),
     conversations: listOf(
       object({
         ref: text(),
@@ -49,7 +49,7 @@ export const why = defineTool({
     ),
     answer: optional(
       object({
-        text: text("The same as prose, by a model. Each sentence cites what it rests on."),
+        text: text("The same as prose, by a model. Each sentence cites its sources."),
         sources: listOf(object({ n: integer(), ref: text() })),
       }),
     ),

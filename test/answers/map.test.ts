@@ -199,7 +199,7 @@ test.each(BAD)(
     expect(asked.filter((one) => !isMerge(one) && isBad(promptOf(one)))).toHaveLength(3)
     expect(output).toMatchObject({ partial: true, batches: { failed: 1, not_done: 0 } })
     expect(output.failed![0]!.refs).toContain(refOf(5))
-    expect(output.failed![0]!.reason).toContain("3 answers could not be taken")
+    expect(output.failed![0]!.reason).toContain("3 answers were invalid")
     expect(output.notes.join()).toMatch(/Partial: \d+ conversations could not be mapped/)
     expect(JSON.stringify(asked.map(promptOf))).not.toContain("OBEY")
     expect(items(output).length).toBeGreaterThan(0)
@@ -487,7 +487,7 @@ test("recipes are files: those of the package, one's own instead of them, or any
   expect(promptOf(asked[0]!)).toMatch(/^Task: Collect my things\.\n/)
   expect(output.conversations).toBe(1)
   await expect(map(at, { task: undefined as never, recipe: "preferences" })).rejects.toThrow(
-    'needs to know its topic: --topic "…"',
+    'needs a topic: --topic "…"',
   )
   const about = await map(
     at,

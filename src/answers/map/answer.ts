@@ -143,7 +143,7 @@ async function askJson(
     if ("ok" in checked) return { type: "answer", value: checked.ok, usage: reply.usage }
     reason = checked.wrong
   }
-  return { type: "bad", reason: `${RETRIES + 1} answers could not be taken; of the last one, ${reason}` }
+  return { type: "bad", reason: `${RETRIES + 1} answers were invalid; of the last one, ${reason}` }
 }
 
 /** What was removed from an answer, by reason. */

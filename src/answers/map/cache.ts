@@ -69,7 +69,7 @@ export function openCache(dexDir: string): Cache {
         rmSync(beside, { force: true })
         throw new DexError(
           "map_cache",
-          `${folder} cannot be written (${messageOf(error)}), so nothing that is paid for could be kept. Make room or fix it.`,
+          `${folder} cannot be written (${messageOf(error)}), so paid answers could not be stored. Free some space, or fix the permissions.`,
           { cause: error },
         )
       }
