@@ -6,7 +6,7 @@ import type { Dex } from "../tools/context.ts"
 import type { Turn } from "./chat.run.ts"
 
 /** A chat's folder. Every line is written at once, so if the process dies, only the running answer is lost. */
-export type KeptChat = {
+export type StoredChat = {
   /** Undefined before the first question, and if nothing can be written. */
   id(): string | undefined
   folder(): string | undefined
@@ -20,7 +20,7 @@ export type KeptChat = {
 export type AboutChat = { model?: string; collections?: string[]; useCase: () => string | undefined }
 
 /** Writes nothing before the first question. A write error does not end the chat. */
-export function keepChat(dex: Dex, about: AboutChat): KeptChat {
+export function storeChat(dex: Dex, about: AboutChat): StoredChat {
   const root = join(dex.home.dir, "chat-sessions")
   let id: string | undefined
   let problem: string | undefined

@@ -16,7 +16,7 @@ import {
   NO_MODEL,
   usedBy,
 } from "./ask.run.ts"
-import { keepChat } from "./chat-keep.ts"
+import { storeChat } from "./chat-keep.ts"
 import { type CheckedAnswer, NONE_DROPPED, settledLength } from "./cited.ts"
 import { openLibrary } from "./library.ts"
 import { type Caps, DEFAULT_CAPS, type LoopResult, runLoop, type Step } from "./loop.ts"
@@ -245,7 +245,7 @@ export async function startChat(dex: Dex, input: ChatInput) {
   const model = await configuredModel(dex, { model: input.model, temperature })
   const scope = { among: "all" as const, collections, noGlobal: no_global }
   const chat = await openChat(dex, { scope, model, use_case })
-  const kept = keepChat(dex, { model: model?.id, collections, useCase: chat.useCase })
+  const kept = storeChat(dex, { model: model?.id, collections, useCase: chat.useCase })
   return { chat, model, kept }
 }
 

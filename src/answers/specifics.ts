@@ -84,8 +84,8 @@ function occursIn(text: string, wanted: string): boolean {
   const [first, last] = [isPart(wanted[0]), isPart(wanted.at(-1))]
   for (let at = text.indexOf(wanted); at !== -1; at = text.indexOf(wanted, at + 1)) {
     const [before, after] = [text[at - 1], text[at + wanted.length]]
-    const goesOn = /\d$/.test(wanted) && /^[.,]\d/.test(text.slice(at + wanted.length, at + wanted.length + 2))
-    if (!(first && isPart(before)) && !(last && isPart(after)) && !goesOn) return true
+    const continues = /\d$/.test(wanted) && /^[.,]\d/.test(text.slice(at + wanted.length, at + wanted.length + 2))
+    if (!(first && isPart(before)) && !(last && isPart(after)) && !continues) return true
   }
   return false
 }

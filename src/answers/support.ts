@@ -114,9 +114,9 @@ function isOnlyNegatedThere(clause: string[], statements: string[][]): boolean {
   const wanted = new Set(stems.slice(1).map((stem, i) => `${stems[i]} ${stem}`))
   const [negated, affirmed] = [new Set<string>(), new Set<string>()]
   for (const words of statements) {
-    const telling = words.flatMap((word, at) => (isContentWord(word) ? [{ stem: stemOf(word), at }] : []))
-    for (const [i, { stem, at }] of telling.entries()) {
-      const pair = `${stem} ${telling[i + 1]?.stem}`
+    const contentWords = words.flatMap((word, at) => (isContentWord(word) ? [{ stem: stemOf(word), at }] : []))
+    for (const [i, { stem, at }] of contentWords.entries()) {
+      const pair = `${stem} ${contentWords[i + 1]?.stem}`
       if (!wanted.has(pair)) continue
       const isNegated = words.slice(Math.max(0, at - PAIR_REACH), at).some((word) => /^(?:not|never)$/.test(word))
       ;(isNegated ? negated : affirmed).add(pair)

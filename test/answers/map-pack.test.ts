@@ -13,7 +13,7 @@ function conversation(id: string, at: number, shares: number[]): Made {
   const most = longestUnit(BUDGET) - HEAD.length - "#1 goes on\n".length
   const units = shares.map((share, i) => ({
     number: (i % 9) + 1,
-    goes_on: share > 80,
+    isContinuation: share > 80,
     chars: Math.max(1, Math.floor((most * share) / 100)),
     hash: hashOf(`${id} ${i} ${share}`),
   }))

@@ -51,10 +51,10 @@ export async function answer(
   { key, refs }: { key: string; refs: string[] },
   prepare: () => Promise<PreparedQuestion | { reason: string }>,
 ): Promise<MapOutcome> {
-  const known = keptPart(desk.cache.get(key), desk.schema)
-  if (known) {
-    note(desk, known)
-    return { type: "part", part: known.part, was: "kept" }
+  const cached = cachedPart(desk.cache.get(key), desk.schema)
+  if (cached) {
+    note(desk, cached)
+    return { type: "part", part: cached.part, was: "kept" }
   }
   if (desk.stopped !== undefined) return { type: "not_done" }
   try {
@@ -92,7 +92,7 @@ function note(desk: Desk, { dropped, short }: { dropped: Dropped; short: boolean
 }
 
 /** Cached values were checked when they were written. A file that was changed since counts as missing. */
-function keptPart(
+function cachedPart(
   value: unknown,
   schema: Schema,
 ): { part: PartialResult; dropped: Dropped; short: boolean } | undefined {

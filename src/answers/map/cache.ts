@@ -24,7 +24,7 @@ export type CacheEntry = { refs: string[]; value: unknown }
 export type Cache = {
   has(key: string): boolean
   get(key: string): unknown
-  put(key: string, kept: CacheEntry): void
+  put(key: string, entry: CacheEntry): void
   /** Deletes incomplete files of killed runs. */
   sweep(): void
 }
@@ -53,13 +53,13 @@ export function openCache(dexDir: string): Cache {
           rmSync(file, { force: true })
       }
     },
-    put(key, kept) {
+    put(key, entry) {
       const beside = `${path(key)}.${process.pid}.new`
       try {
         mkdirSync(folder, { recursive: true, mode: 0o700 })
         const fd = openSync(beside, "w", 0o600)
         try {
-          writeFileSync(fd, JSON.stringify(kept)) // writes everything or throws; writeSync may write only a part
+          writeFileSync(fd, JSON.stringify(entry)) // writes everything or throws; writeSync may write only a part
           fsyncSync(fd)
         } finally {
           closeSync(fd)
@@ -88,12 +88,12 @@ export function forgetMapped(dexDir: string, refs: Ref[]): number {
 }
 
 /** Deletes every answer whose text matches. Returns how many. */
-export function dropMapped(dexDir: string, isMeant: (text: string) => boolean): number {
+export function dropMapped(dexDir: string, matches: (text: string) => boolean): number {
   const folder = folderOf(dexDir)
   if (!existsSync(folder)) return 0
   const files = readdirSync(folder).filter((name) => {
     try {
-      return isMeant(readFileSync(join(folder, name), "utf8"))
+      return matches(readFileSync(join(folder, name), "utf8"))
     } catch {
       return true // damaged: nobody can tell what it contains
     }

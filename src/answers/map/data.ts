@@ -13,7 +13,7 @@ import type { MapFormat } from "../map.ts"
 export type BatchUnit = {
   number: number
   /** True if this is not the start of its message. */
-  goes_on: boolean
+  isContinuation: boolean
   chars: number
   /** A hash of its text. */
   hash: string
@@ -45,7 +45,12 @@ export async function measure(
 ): Promise<Measured> {
   const head = headOf(row)
   const texts = await unitTexts(store, row.ref, most - head.length, format)
-  const units = texts.map(({ number, goes_on, text }) => ({ number, goes_on, chars: text.length, hash: hashOf(text) }))
+  const units = texts.map(({ number, isContinuation, text }) => ({
+    number,
+    isContinuation,
+    chars: text.length,
+    hash: hashOf(text),
+  }))
   const before = [0]
   for (const { chars } of units) before.push(before.at(-1)! + chars)
   return { ref: row.ref, at: row.started_at ?? row.ended_at ?? 0, format, head, units, before }
@@ -54,7 +59,12 @@ export async function measure(
 /** The length of a piece as the model sees it. */
 export function pieceLength({ head, units, before }: Measured, from: number, count: number): number {
   const first = units[from]!
-  return head.length + (first.goes_on ? goesOn(first.number).length : 0) + before[from + count]! - before[from]!
+  return (
+    head.length +
+    (first.isContinuation ? continuationHead(first.number).length : 0) +
+    before[from + count]! -
+    before[from]!
+  )
 }
 
 export function hashOfPiece({ head, units }: Measured, from: number, count: number): string {
@@ -72,7 +82,7 @@ export async function readPieceText(
   const texts = (await unitTexts(store, ref, most - head.length, format)).slice(from, from + count)
   const same = texts.length === count && texts.every(({ text }, i) => hashOf(text) === units[from + i]!.hash)
   if (!same) return undefined
-  return `${head}${texts[0]!.goes_on ? goesOn(texts[0]!.number) : ""}${texts.map(({ text }) => text).join("")}`
+  return `${head}${texts[0]!.isContinuation ? continuationHead(texts[0]!.number) : ""}${texts.map(({ text }) => text).join("")}`
 }
 
 /** Contains nothing that changes while a conversation continues, such as its title, so that cached answers stay valid. */
@@ -85,11 +95,11 @@ function headOf(row: ConversationRow): string {
   return `=== ${facts.filter((fact) => fact !== undefined).join(" · ")}\n`
 }
 
-function goesOn(number: number): string {
+function continuationHead(number: number): string {
   return `#${number} goes on\n`
 }
 
-type UnitText = { number: number; goes_on: boolean; text: string }
+type UnitText = { number: number; isContinuation: boolean; text: string }
 
 async function unitTexts(store: HistoryReader, ref: Ref, most: number, format: MapFormat): Promise<UnitText[]> {
   const messages = await store.messages(ref)
@@ -105,18 +115,18 @@ function cut(message: StoredMessage, most: number, format: MapFormat): UnitText[
   if (content === "") return []
   const parts = message.parts.filter((part) => messageText({ parts: [part] }, format) !== "")
   const head = `#${number} ${role}, words of: ${[...new Set(parts.map((part) => part.origin))].join(", ")}\n`
-  const room = Math.max(40, most - Math.max(head.length, goesOn(number).length))
+  const room = Math.max(40, most - Math.max(head.length, continuationHead(number).length))
   const units: UnitText[] = []
   let text = head
   for (const line of content.split(LINE_END).flatMap((one) => broken(one, room - 3))) {
     const shown = `| ${line}\n`
     if (text.length + shown.length > room + (units.length === 0 ? head.length : 0) && text !== head) {
-      units.push({ number, goes_on: units.length > 0, text })
+      units.push({ number, isContinuation: units.length > 0, text })
       text = ""
     }
     text += shown
   }
-  return [...units, { number, goes_on: units.length > 0, text }]
+  return [...units, { number, isContinuation: units.length > 0, text }]
 }
 
 function broken(line: string, most: number): string[] {

@@ -6,7 +6,7 @@ import { hashOf, hashOfPiece, type Measured, type Piece, pieceLength } from "./d
 export type Batch = { pieces: Piece[]; chars: number; hash: string }
 
 /** The pieces of a batch: all that is stored about it. */
-export type KnownBatch = { pieces: { ref: string; from: number; count: number }[] }
+export type StoredBatch = { pieces: { ref: string; from: number; count: number }[] }
 
 /** A batch counts as full if less than this share of it is empty. */
 export const LOOSE = 0.05
@@ -26,12 +26,12 @@ export function longestUnit(budget: number): number {
 export function planBatches(
   conversations: Measured[],
   budget: number,
-  known: KnownBatch[] = [],
+  stored: StoredBatch[] = [],
   isDone: (hash: string) => boolean = () => false,
 ): Batch[] {
   const byRef = new Map(conversations.map((one) => [formatRef(one.ref), one]))
   const taken = new Map(conversations.map((one) => [one, new Uint8Array(one.units.length)]))
-  const kept = known.flatMap((batch) => {
+  const kept = stored.flatMap((batch) => {
     const pieces = batch.pieces.flatMap(({ ref, from, count }): Run[] => {
       const of = byRef.get(ref)
       const isThere = of && from >= 0 && count > 0 && from + count <= of.units.length
@@ -59,18 +59,18 @@ export function planBatches(
 }
 
 /** The stored form of a batch. */
-export function remembered({ pieces }: Batch): KnownBatch {
+export function remembered({ pieces }: Batch): StoredBatch {
   return { pieces: pieces.map(({ ref, from, count }) => ({ ref: formatRef(ref), from, count })) }
 }
 
-function isPiece(piece: Partial<KnownBatch["pieces"][number]> | null): boolean {
+function isPiece(piece: Partial<StoredBatch["pieces"][number]> | null): boolean {
   return typeof piece?.ref === "string" && Number.isInteger(piece.from) && Number.isInteger(piece.count)
 }
 
 /** The batches that an earlier run stored. Entries that cannot be read are ignored. */
-export function knownBatches(value: unknown): KnownBatch[] {
+export function storedBatches(value: unknown): StoredBatch[] {
   if (!Array.isArray(value)) return []
-  return (value as (Partial<KnownBatch> | null)[]).flatMap((batch) =>
+  return (value as (Partial<StoredBatch> | null)[]).flatMap((batch) =>
     Array.isArray(batch?.pieces) ? [{ pieces: batch.pieces.filter(isPiece) }] : [],
   )
 }

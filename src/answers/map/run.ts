@@ -20,7 +20,7 @@ import {
 } from "./answer.ts"
 import { cacheKey, openCache } from "./cache.ts"
 import { type Measured, measure, type Piece, readPieceText } from "./data.ts"
-import { type Batch, knownBatches, longestUnit, planBatches, remembered } from "./pack.ts"
+import { type Batch, longestUnit, planBatches, remembered, storedBatches } from "./pack.ts"
 import { mapQuestion, mergeQuestion, shownResult } from "./prompt.ts"
 import { countItems, itemRefs, itemsOf, listsOf, type MapResult } from "./schema.ts"
 
@@ -86,7 +86,7 @@ export async function prepare(dex: Dex, job: Job, model: Model | undefined): Pro
     without_text: measured.length - saying.length,
     left_out: left_out as Record<string, number>,
     conversations: new Map(saying.map((one) => [formatRef(one.ref), one])),
-    batches: planBatches(saying, budget, knownBatches(cache.get(planKey)), isDone),
+    batches: planBatches(saying, budget, storedBatches(cache.get(planKey)), isDone),
     isDone: (batch) => isDone(batch.hash),
     budget,
     planKey,
