@@ -103,7 +103,7 @@ async function factsOf(store: HistoryReader, { conversation: name, ref }: Change
     row,
     web_at,
     worked: row.project === undefined ? [] : workedFiles(messages, row.project),
-    fixes: fixesIn(messages, await subagentsOf(store, row)).map((fix) => keptFix(fix, row.project)),
+    fixes: fixesIn(messages, await subagentsOf(store, row)).map((fix) => storedFix(fix, row.project)),
     test_runs: row.project === undefined ? [] : testRunsIn(messages, row.project),
     decisions: decisionsIn(row, messages),
     lines: project === undefined ? undefined : linesOf(row, project, messages),
@@ -236,7 +236,7 @@ const LONGEST_COMMAND = 1000
 const MOST_FILES = 40
 const MOST_EDIT_LINES = 40
 
-export function keptFix(fix: Fix, project: string | undefined): KeptFix & { words: string } {
+export function storedFix(fix: Fix, project: string | undefined): KeptFix & { words: string } {
   const edits = fix.edits.map((edit) => below(edit, project))
   const lines = fix.lines.slice(0, MOST_LINES).map((line) => shortened(line, LONGEST_LINE))
   const hunks = inOrder(edits, lines)

@@ -6,7 +6,7 @@ import type { Effect, Part } from "../../src/core/conversation.ts"
 import { errorLines, errorText, isTelling, likeness, mayBeLike, normaliseError } from "../../src/core/error-text.ts"
 import { type FixEdit, fixesIn, isLike } from "../../src/learn/fixes/fixes.ts"
 import { findFixes } from "../../src/learn/fixes/like.ts"
-import { keptFix } from "../../src/learn/learn.ts"
+import { storedFix } from "../../src/learn/learn.ts"
 import { patchText } from "../../src/render/patch.ts"
 import type { StoredMessage } from "../../src/store/history/store.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
@@ -246,7 +246,7 @@ describe("which errors are the same", () => {
     const line = `cmd/a.go:9:2: error is unwrapped: sig: func ${"a".repeat(2000)} (wrapcheck)`
     expect(errorText(line).code).toBe("wrapcheck")
     const [fix] = fixesIn(messagesOf(did(ran("make lint", line)), did(edited("cmd/a.go")), did(ran("make lint"))))
-    const [kept] = keptFix(fix!, "/home/dev").lines
+    const [kept] = storedFix(fix!, "/home/dev").lines
     expect(kept!.length).toBe(300)
     expect(errorText(kept!).code).toBe("wrapcheck")
   })
@@ -295,7 +295,7 @@ describe("which errors are the same", () => {
     ]
     const line = "a.go:301:2: func x is unused (unused)"
     const fix = { command: "make lint", error: line, normalised: "", lines: [line], failed_at: 1, edits }
-    expect(keptFix(fix, "/home/dev").edit.split("\n").slice(2, 5)).toEqual([
+    expect(storedFix(fix, "/home/dev").edit.split("\n").slice(2, 5)).toEqual([
       "@@ -300,2 +300,0 @@",
       "-line 300",
       "-line 301",
@@ -311,7 +311,7 @@ describe("which errors are the same", () => {
       })),
     })
     const fixed = (edits: FixEdit[]) =>
-      keptFix({ command: "make", error: "x", normalised: "x", lines: ["x"], failed_at: 1, edits }, undefined)
+      storedFix({ command: "make", error: "x", normalised: "x", lines: ["x"], failed_at: 1, edits }, undefined)
     fc.assert(
       fc.property(fc.array(fc.array(fc.nat(50), { maxLength: 4 }), { maxLength: 4 }), (files) => {
         const edits = files.map((lengths, i) => changed(`f${i}`, lengths))
@@ -335,7 +335,7 @@ function knowing(output: string, path: string, edit = "-old\n+new") {
   const [fix] = fixesIn(messagesOf(did(ran("npm test", output)), did(edited(path)), did(ran("npm test"))))
   const conversation = { name: "a", ref: { source: "claude_code", id: "a" }, root: "a", kind: "person" } as const
   const id = knowledge.conversations.renewConversation({ ...conversation, project: HERE, started_at: 1, ended_at: 9 })
-  knowledge.fixes.saveFixes(id, HERE, [{ ...keptFix(fix!, HERE), edit }])
+  knowledge.fixes.saveFixes(id, HERE, [{ ...storedFix(fix!, HERE), edit }])
   return knowledge
 }
 
@@ -354,7 +354,7 @@ test("private fixes do not crowd out the others", () => {
     const name = `${project}-${i}`
     const ref = { source: "claude_code", id: name } as const
     const id = knowledge.conversations.renewConversation({ name, ref, root: name, kind: "person", project })
-    knowledge.fixes.saveFixes(id, project, [keptFix(fix!, project)])
+    knowledge.fixes.saveFixes(id, project, [storedFix(fix!, project)])
   }
   const error = "TypeError: quokka is not a function"
   for (let i = 0; i < 210; i++) put("/code/secret", error, i)

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { errorLines, errorText, isTelling, likeness, normaliseError } from "../../src/core/error-text.ts"
 import { fixesIn, isLike } from "../../src/learn/fixes/fixes.ts"
-import { keptFix } from "../../src/learn/learn.ts"
+import { storedFix } from "../../src/learn/learn.ts"
 import { hostileTexts, processorMs } from "../support/hostile.ts"
 
 const NOTHING = { role: "assistant" as const, parts: [], abandoned: false, superseded: false, copied: false }
@@ -57,7 +57,7 @@ test("only the stored lines of a long edit are formatted", () => {
   })
   const fixed = { command: "make", error: "x", normalised: "x", lines: ["x"], failed_at: 1, edits }
   const took = processorMs(() => {
-    for (let i = 0; i < 100; i++) expect(keptFix(fixed, undefined).edit_lines_left_out).toBe(100 * 2_003 - 40)
+    for (let i = 0; i < 100; i++) expect(storedFix(fixed, undefined).edit_lines_left_out).toBe(100 * 2_003 - 40)
   })
   expect(took).toBeLessThan(1_000)
 })

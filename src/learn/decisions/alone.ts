@@ -49,7 +49,7 @@ function pointsAt(word: string, next: string | undefined): boolean {
   return !((plain === "this" || plain === "that") && ONLY_ONE.test(next))
 }
 
-const LOOKED_AT = 20_000
+const MOST_CHARS = 20_000
 const LONGEST = 300
 
 /**
@@ -59,7 +59,7 @@ const LONGEST = 300
  */
 export function questionBefore(agentsText: string, sentence: string): string | undefined {
   const lines = agentsText
-    .slice(-LOOKED_AT)
+    .slice(-MOST_CHARS)
     .replace(/^[ \t]*(?:```|~~~)[\s\S]*?^[ \t]*(?:```|~~~)/gm, "")
     .split("\n")
     .map((line) => line.replaceAll(/\*\*|^[\s>#*-]+/g, "").trim())

@@ -10,11 +10,11 @@ type Answered = { kind: "answer"; quote: string; origin: "person" | "agent"; tex
 
 /** Agents write this in the person's name if only some questions were answered. */
 const CLARIFIES = "The user wants to clarify these questions."
-const LOOKED_AT = 20_000
+const MOST_CHARS = 20_000
 
 /** The answers in a tool's result, or in the text that replaces it, that decide something. */
 export function decidingAnswers(part: Part & { type: "tool_result" | "text" }, calls: Map<string, string>): Answered[] {
-  const text = part.text.slice(0, LOOKED_AT)
+  const text = part.text.slice(0, MOST_CHARS)
   if (part.type === "text")
     return text.trimStart().startsWith(CLARIFIES) ? partly(text).flatMap((one) => answered(one, undefined)) : []
   if (part.tool !== "AskUserQuestion" || part.is_error) return []

@@ -5,7 +5,7 @@ import { isPasted, LONGEST_SENTENCE, OWN_VOICE, ownLines, sentencesOf } from "./
 
 // Which of a person's sentences state a lasting choice, and which only ask, report or give a task.
 
-const LOOKED_AT = 20_000
+const MOST_CHARS = 20_000
 
 /** Text that agents write in the person's name around what was typed. */
 const WRAPPERS = [
@@ -26,14 +26,14 @@ const LONGEST_MESSAGE = 5_000
  * or not at all.
  */
 export function decidedIn(text: string, agentsText = ""): Decided[] {
-  const looked = text
-    .slice(0, LOOKED_AT)
+  const beginning = text
+    .slice(0, MOST_CHARS)
     .trimStart()
     .replace(/^\/[\w:-]+\s+/, "") // the text after a slash command is typed
-  if (/^[/!]/.test(looked) || WRAPPERS.some((words) => looked.startsWith(words))) return []
-  if (looked.length > LONGEST_MESSAGE) return []
-  const lines = ownLines(looked)
-  const pasted = isPasted(looked, lines)
+  if (/^[/!]/.test(beginning) || WRAPPERS.some((words) => beginning.startsWith(words))) return []
+  if (beginning.length > LONGEST_MESSAGE) return []
+  const lines = ownLines(beginning)
+  const pasted = isPasted(beginning, lines)
   const decides = (sentence: string) => (!pasted || OWN_VOICE.test(sentence)) && isDecision(sentence)
   const found: (Decided & { last: string })[] = []
   let [before, announced]: (string | undefined)[] = []
@@ -74,7 +74,7 @@ const RETREAT =
 
 /** Sentences that withdraw an earlier decision without naming it. */
 export function retreatsIn(text: string): string[] {
-  return ownLines(text.slice(0, LOOKED_AT))
+  return ownLines(text.slice(0, MOST_CHARS))
     .flatMap(sentencesOf)
     .filter((sentence) => isRetreat(sentence))
 }

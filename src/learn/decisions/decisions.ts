@@ -237,18 +237,18 @@ export function plain(text: string): string {
   return text.replaceAll(/\s+/g, " ").trim().toLowerCase()
 }
 
-const LOOKED_AT = 20_000
+const MOST_CHARS = 20_000
 const PATH = /(?<![\w/.:@-])(?:\.{0,2}\/)?(?:[\w@.-]{1,80}\/){1,20}[\w@.-]{1,80}\.[A-Za-z]\w{0,7}(?![\w/])/g
 
 function pathsIn(text: string): string[] {
-  return [...new Set(text.slice(0, LOOKED_AT).match(PATH) ?? [])]
+  return [...new Set(text.slice(0, MOST_CHARS).match(PATH) ?? [])]
 }
 
 const SYMBOL =
   /`([A-Za-z_$][\w$.]{2,79})(?:\(\))?`|\b([A-Za-z]\w{0,60}[a-z0-9][A-Z]\w{0,60}|[A-Za-z]\w{0,60}_\w{1,60})\b|\b([A-Za-z]\w{2,60})\(\)/g
 
 function symbolsIn(text: string): string[] {
-  const found = [...text.slice(0, LOOKED_AT).matchAll(SYMBOL)].map(([, a, b, c]) => (a ?? b ?? c)!)
+  const found = [...text.slice(0, MOST_CHARS).matchAll(SYMBOL)].map(([, a, b, c]) => (a ?? b ?? c)!)
   return [...new Set(found)].slice(0, MOST_SYMBOLS)
 }
 

@@ -3,7 +3,7 @@ import { sentencesOf } from "./typed.ts"
 
 // The decision of an approved plan: its title, and what it says will be done.
 
-const LOOKED_AT = 50_000
+const MOST_CHARS = 50_000
 const LONGEST = 300
 const LEAST_SUBJECT = 3
 /** Sections that say what will be done, then those that summarize it. Sections with reasons are not used. */
@@ -15,7 +15,7 @@ type Section = { heading: string; lines: string[] }
 
 /** Undefined if the plan has only a title. */
 export function plannedIn(plan: string): string | undefined {
-  const [title, ...sections] = sectionsOf(plan.slice(0, LOOKED_AT))
+  const [title, ...sections] = sectionsOf(plan.slice(0, MOST_CHARS))
   if (!title || /^review\b/i.test(title.heading)) return undefined
   const before = { heading: "overview", lines: title.lines }
   const ordered = [

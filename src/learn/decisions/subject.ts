@@ -15,12 +15,12 @@ const SPEAKING = new Set(
   ).split(" "),
 )
 const MOST_WORDS = 40
-const LOOKED_AT = 2_000
+const MOST_CHARS = 2_000
 
 /** The words in order, each once. */
 export function subjectOf(text: string): string[] {
   const found = new Set<string>()
-  for (const token of text.slice(0, LOOKED_AT).match(/[\p{L}\p{N}_]+/gu) ?? []) {
+  for (const token of text.slice(0, MOST_CHARS).match(/[\p{L}\p{N}_]+/gu) ?? []) {
     for (const part of (splitIdentifier(token) ?? token).split(/[\s_]+/)) {
       const word = stem(part.toLowerCase())
       if (

@@ -114,12 +114,12 @@ class Known {
     if (opposite && closest(later, earlier) < CLOSE) return false
     let shared = 0
     for (const word of later.about) if (earlier.about.has(word)) shared++
-    const telling = () => [...later.about].filter((word) => earlier.about.has(word) && this.isDistinctive(word))
+    const distinctive = () => [...later.about].filter((word) => earlier.about.has(word) && this.isDistinctive(word))
     const close = shared / (later.about.size + earlier.about.size - shared)
     const enough = close >= (together ? CLOSE_TOGETHER : CLOSE) || shared >= MANY
     if (shared < 2 || !enough) return false
-    if (opposite) return close >= CLOSE && telling().length > 0
-    return telling().some((word) => later.against.has(word) && earlier.for.has(word))
+    if (opposite) return close >= CLOSE && distinctive().length > 0
+    return distinctive().some((word) => later.against.has(word) && earlier.for.has(word))
   }
 
   /** A word that many of the project's decisions contain does not show that two are about the same subject. */

@@ -20,7 +20,7 @@ export type TestCommand = {
   alone: boolean
 }
 
-const LOOKED_AT = 2_000
+const MOST_CHARS = 2_000
 const TOKEN = /&&|\|\||[;|\n]|(?:[^\s"'|;&]|"(?:[^"\\]|\\.)*"|'[^']*'|&(?!&))+/g
 /** After one of these, a runner's name is only a word. */
 const NO_RUN =
@@ -60,7 +60,7 @@ const FURTHEST = 8
 
 /** The last test run in a command line. Undefined if there is none. */
 export function testCommand(command: string): TestCommand | undefined {
-  const segments = segmentsOf(command.slice(0, LOOKED_AT))
+  const segments = segmentsOf(command.slice(0, MOST_CHARS))
   let folder: string | undefined
   let found: Omit<TestCommand, "alone"> | undefined
   let programs = 0
