@@ -104,8 +104,8 @@ function evidenceOf(lex: number | undefined, vec: number | undefined): RankEvide
 }
 
 /** The first rows that keep their places, and how many places after them the nearest messages get. */
-const KEPT = 3
-const GIVEN = 2
+const FIXED_ROWS = 3
+const GIVEN_ROWS = 2
 
 /**
  * For a question that shares few words with any message. Scores by words are scaled to 1 however weak they are, so the
@@ -130,13 +130,13 @@ function placed<Row extends { score: number; parts: ScorePart[] }>(
   nearest: string[],
 ): Row[] {
   const byName = new Map(rows.map((row) => [nameOf(row), row]))
-  const kept = rows.slice(0, KEPT)
+  const kept = rows.slice(0, FIXED_ROWS)
   const given = new Set<Row>()
   for (const name of nearest) {
     const row = byName.get(name)
-    if (row && !kept.includes(row) && given.size < GIVEN) given.add(row)
+    if (row && !kept.includes(row) && given.size < GIVEN_ROWS) given.add(row)
   }
-  const rest = rows.slice(KEPT).filter((row) => !given.has(row))
+  const rest = rows.slice(FIXED_ROWS).filter((row) => !given.has(row))
   const least = rest[0]?.score ?? 0
   const raised = [...given].map((row) => raisedTo(row, least)).sort((a, b) => b.score - a.score)
   return [...kept, ...raised, ...rest]

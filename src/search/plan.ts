@@ -39,13 +39,13 @@ export async function planQuery(index: SearchIndex, { terms, pairs, required }: 
   const cost = (kept: Term[]) => kept.reduce((sum, term) => sum + share.get(term)!, 0) * messages
   if (cost(all) <= EXACT * room) return exact
   const rarestFirst = [...all].sort((a, b) => share.get(a)! - share.get(b)!)
-  const telling = rarestFirst.filter(
+  const rare = rarestFirst.filter(
     (term, i) => share.get(term)! <= COMMON && cost(rarestFirst.slice(0, i + 1)) <= BUDGET * room,
   )
-  const hasRareWord = telling.some((term) => share.get(term)! > 0)
-  if (telling.length === all.length) return exact
-  const kept = hasRareWord ? telling : rarestFirst.filter((term) => share.get(term)! > COMMON).slice(0, MOST_COMMON)
-  const common = all.filter((term) => !telling.includes(term))
+  const hasRareWord = rare.some((term) => share.get(term)! > 0)
+  if (rare.length === all.length) return exact
+  const kept = hasRareWord ? rare : rarestFirst.filter((term) => share.get(term)! > COMMON).slice(0, MOST_COMMON)
+  const common = all.filter((term) => !rare.includes(term))
   const rest = all.filter((term) => !kept.includes(term))
   const [rarePairs, commonPairs] = split(pairs, (pair) => !common.some((term) => containsWord(pair, term)))
   const pairShares = await index.sizes(commonPairs)

@@ -83,8 +83,8 @@ function addTerms(query: Query, plain: string[]): void {
   const terms = new Map<string, Term>()
   const add = (text: string) => void terms.set(text.toLowerCase(), termOf(text))
   const words: string[] = []
-  const telling = plain.flatMap((text) => text.match(WORD) ?? []).filter((word) => !isStopword(word))
-  const keepAll = telling.length === 0
+  const contentWords = plain.flatMap((text) => text.match(WORD) ?? []).filter((word) => !isStopword(word))
+  const keepAll = contentWords.length === 0
   for (const text of plain) {
     const parts = text.match(WORD) ?? []
     // A path, a flag or a snake_case name says more as a phrase than its parts do.

@@ -26,7 +26,7 @@ export async function scanHistory(
   const without = query.without.map((word) => word.toLowerCase())
   const hits: ScannedHit[] = []
   let total = 0
-  let looked = 0
+  let scanned = 0
   let of = 0
   let complete = false
   for (let offset = 0; Date.now() < deadline; offset += PAGE) {
@@ -47,7 +47,7 @@ export async function scanHistory(
     }
     for (const row of page.rows) {
       if (Date.now() > deadline) break
-      looked++
+      scanned++
       if (only && !only.has(formatRef(row.ref))) continue
       let best: { message: StoredMessage; text: string } | undefined
       let count = 0
@@ -88,7 +88,7 @@ export async function scanHistory(
     total_is_at_least: !complete,
     matched: "all",
     mode: "scan",
-    scanned: { conversations: looked, of },
+    scanned: { conversations: scanned, of },
   }
 }
 

@@ -8,7 +8,7 @@ import type { RankedConversation } from "./rank.ts"
 // people who type words of a title mean the conversation about them, not one in which a tool printed them.
 
 /** How many of the best conversations are considered. */
-const LOOKED_AT = 60
+const MOST_TITLED = 60
 /** A title that contains less of the query than this is about something else. */
 const LEAST_COVERAGE = 0.8
 /** The worth of a title that contains the complete query, relative to the best conversation's score. See docs/retrieval.md. */
@@ -22,14 +22,14 @@ export async function addTitles<Row extends RankedConversation>(
   wordWeights: readonly number[],
 ): Promise<Row[]> {
   const best = rows[0]?.score ?? 0
-  const looked = rows.slice(0, LOOKED_AT)
-  const contained = wordsHeld(await store.titles(looked.map(({ ref }) => ref)), words)
-  const weighed = looked.map((row, i) => {
+  const top = rows.slice(0, MOST_TITLED)
+  const contained = wordsHeld(await store.titles(top.map(({ ref }) => ref)), words)
+  const weighed = top.map((row, i) => {
     const share = coverage(wordWeights, contained[i]!)
     if (share < LEAST_COVERAGE) return row
     const value = WORTH * best * share
     return { ...row, score: row.score + value, parts: [...row.parts, { name: "title" as const, value }] }
   })
   // Sorting is stable, so equal rows keep their order.
-  return [...weighed, ...rows.slice(LOOKED_AT)].sort((a, b) => b.score - a.score)
+  return [...weighed, ...rows.slice(MOST_TITLED)].sort((a, b) => b.score - a.score)
 }
