@@ -127,7 +127,7 @@ function fitting(items: Item[], most: number): Item[] {
   return kept
 }
 
-const LOOKED_AT = 20_000
+const MOST_CHARS = 20_000
 const MOST_NAMES = 20
 /** No path is longer. Without this limit, a long key or blob would be tried from each of its characters on. */
 const LONGEST_RUN = 300
@@ -137,7 +137,7 @@ const PATH = /[\w@.+-]*(?:\/[\w@.+-]+)+|[\w@+-]+(?:\.[\w+-]+)*\.[A-Za-z]\w{0,7}\
 /** Takes the error in the person's prompt, and the first file of the project that it names. */
 function withPrompt(knowledge: Knowledge, moment: Moment): Moment {
   if (moment.prompt === undefined) return moment
-  const prompt = moment.prompt.slice(0, LOOKED_AT)
+  const prompt = moment.prompt.slice(0, MOST_CHARS)
   const file = moment.file ?? firstFile(knowledge, moment.project, prompt)
   return {
     ...moment,

@@ -24,10 +24,10 @@ export async function observeUse(store: HistoryReader, suggestions: Suggestions,
   if (newest === undefined || (last?.token === revision && last.seq >= newest.seq)) return 0
   const shown = suggestions.list({ from: now - LOOKS_BACK_MS, would: false, limit: 1_000 }).reverse()
   const open = Map.groupBy(shown.filter(isOpen), sessionOf)
-  const looked = new Set<string>()
+  const done = new Set<string>()
   let used = 0
   const look = async (session: string) => {
-    looked.add(session)
+    done.add(session)
     used += await lookAt(store, suggestions, open.get(session)!)
   }
 
@@ -39,12 +39,12 @@ export async function observeUse(store: HistoryReader, suggestions: Suggestions,
     token = feed.rebuild ? revision : feed.token
     if (feed.rebuild) seq = 0
     for (const { ref } of feed.changes) if (ref && open.has(formatRef(ref))) await look(formatRef(ref))
-  } while (feed.more && !feed.rebuild && looked.size < MOST_SESSIONS)
+  } while (feed.more && !feed.rebuild && done.size < MOST_SESSIONS)
   for (const suggestion of shown) {
     if (suggestion.seq <= seq) continue
     const session = sessionOf(suggestion)
-    if (open.has(session) && !looked.has(session)) {
-      if (looked.size >= MOST_SESSIONS) break
+    if (open.has(session) && !done.has(session)) {
+      if (done.size >= MOST_SESSIONS) break
       await look(session)
     }
     seq = suggestion.seq

@@ -5,7 +5,7 @@ import type { Candidate, Finder } from "./finder.ts"
 
 // The decisions about this file or symbol, and whether they are still in force.
 
-const MOST_LOOKED_AT = 10
+const MOST_READ = 10
 const MOST_CANDIDATES = 3
 const LONGEST_QUOTE = 300
 export const findDecision: Finder = ({ knowledge }, moment, session) => {
@@ -19,7 +19,7 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
     exactly: true,
     symbol: symbol?.toLowerCase(),
     file: symbol === undefined ? file : undefined,
-    limit: MOST_LOOKED_AT,
+    limit: MOST_READ,
   })
   return decisions
     .filter(({ conversation }) => conversation === undefined || conversation !== moment.session)
