@@ -12,7 +12,7 @@ import { resolveRef } from "../tools/resolve.ts"
 import { run as runSearch } from "../tools/search/run.ts"
 
 /**
- * What may be read for one answer. This is enforced in code, whatever a model asks for. dex's own chats are never read:
+ * Limits what may be read for one answer. This is enforced in code, whatever a model asks for. dex's own chats are never read:
  * if an answer could cite an earlier answer, it would need no source at all.
  */
 export type AnswerScope = { among: "history" | "docs" | "all"; collections?: string[]; noGlobal?: boolean }

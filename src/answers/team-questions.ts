@@ -5,7 +5,7 @@ import type { TeamQuestionKind } from "../tools/hub/team-question.ts"
 import { type EditedFiles, ownHistory, type PassageRow, type SentPassage, type SentPassages } from "./passage-source.ts"
 import { reasonsFor, type WhyFacts } from "./why-facts.ts"
 
-// What a laptop's `ask` and `why` request from a team's history. The hub searches and reads; the laptop's own model
+// The questions of a laptop's `ask` and `why` to a team's history. The hub searches and reads; the laptop's own model
 // writes the answer. Both sides import this file.
 
 /** Documents are not shared with a team. */

@@ -27,7 +27,7 @@ export type WhyFacts = {
   /** The person's words on stopping a tool. */
   rejected: QuotedWords[]
   tests: TestOutcome[]
-  /** What was still open at the end of the conversation. */
+  /** Open ends of the conversation. */
   open: (QuotedWords & { kind: string })[]
 }
 

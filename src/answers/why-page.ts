@@ -11,7 +11,7 @@ type Why = {
   unknown: number
 }
 
-/** What a reviewer will read. */
+/** A reviewer will not read more. */
 const MOST_WORDS = 300
 const QUOTED_WORDS = 32
 /** Dropped in this order. The requests are dropped last. */

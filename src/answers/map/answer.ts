@@ -146,7 +146,7 @@ async function askJson(
   return { type: "bad", reason: `${RETRIES + 1} answers were invalid; of the last one, ${reason}` }
 }
 
-/** What was removed from an answer, by reason. */
+/** Counts of what was removed from an answer, by reason. */
 export type Dropped = { foreign_refs: number; items_without_refs: number; items_with_foreign_links: number }
 export const NOTHING_DROPPED: Dropped = { foreign_refs: 0, items_without_refs: 0, items_with_foreign_links: 0 }
 
