@@ -2,7 +2,7 @@ import { lookup as systemLookup } from "node:dns/promises"
 import ipaddr from "ipaddr.js"
 import { codeOf } from "../../core/error.ts"
 
-/** Where a message is sent, and the one address that was checked and will be connected to. */
+/** The destination of a message, with the one address that was checked and will be connected to. */
 export type Target = { url: URL; address: string }
 export type Lookup = (host: string) => Promise<{ address: string }[]>
 

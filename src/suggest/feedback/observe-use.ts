@@ -105,7 +105,7 @@ function openedBy(tool: string, input: string): string[] {
   }
 }
 
-/** What a session did after it received a suggestion. */
+/** The actions of a session after it received a suggestion. */
 export type Done = {
   /** Refs that it opened with dex, as it wrote them. */
   refs: readonly string[]
