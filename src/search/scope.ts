@@ -4,7 +4,7 @@ import { formatRef, type Ref } from "../core/ref.ts"
 import type { Collection, HistoryReader, ProjectRow } from "../store/history/store.ts"
 import type { IndexFilter } from "../store/index/query.ts"
 
-/** What to search. A result must match all filters. */
+/** Restrict a search. A result must match all filters. */
 export type Filters = {
   sources?: SourceId[]
   project?: string
