@@ -19,7 +19,7 @@ import {
 export type BriefDecision = Quote & { kind: "plan" | "answer" | "refusal" | "words"; question?: string }
 export type OpenEnd = Quote & { kind: "request" | "call" | "question" | "todo" | "step" | "command" }
 
-/** What the next agent needs to know about a conversation. Everything is quoted or counted, nothing is guessed. */
+/** The facts about a conversation that the next agent needs. Everything is quoted or counted, nothing is guessed. */
 export type Brief = {
   /** The prompt that states the task, later ones that redirect it, and the last one, oldest first. */
   goal: BriefPrompt[]
@@ -179,7 +179,7 @@ const LISTED = /^\s*(?:[-*+]|\d+[.)])\s+(?:\[ \]\s*)?(\S.*)$/
 
 const MOST_STEPS = 20
 
-/** What the last words leave open: a list of next steps, or an unanswered question. */
+/** The open ends in the last words: a list of next steps, or an unanswered question. */
 function openIn({ number, text }: Quote, isLast: boolean): OpenEnd[] {
   const lines = text.split("\n")
   const title = lines.findIndex((line) => line.length < 80 && STEPS.test(line))

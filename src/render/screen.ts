@@ -1,6 +1,6 @@
 import { paint, type Style, safe, type Terminal } from "./terminal.ts"
 
-/** What a conversation is drawn on: a terminal with a pager, or a part of one. */
+/** The area for a conversation: a terminal with a pager, or a part of one. */
 export type Screen = Pick<Terminal, "columns" | "color"> & { glyphs: Glyphs }
 export type Glyphs = typeof GLYPHS
 

@@ -113,7 +113,7 @@ export function wrapLine(line: string, columns: number): string[] {
   return widthOf(lead) > columns / 2 ? wrap(line, columns) : wrapAfter(lead, line.slice(lead.length), columns)
 }
 
-/** Where each line begins and ends. Spaces at a break belong to no line. */
+/** The beginning and end of each line. Spaces at a break belong to no line. */
 function breaks(text: string, columns: number): [from: number, to: number][] {
   const lines: [number, number][] = []
   let from = -1
