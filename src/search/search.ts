@@ -68,7 +68,7 @@ export type SearchOutcome = {
   /** `some` if none of the best messages contains all the words. */
   matched: "all" | "some"
   /**
-   * How the search was really done. `hybrid`: by words and by vectors. `scan`: there was no index, so the history itself was read,
+   * How the search was done. `hybrid`: by words and by vectors. `scan`: there was no index, so the history itself was read,
    * newest first, until the time was up.
    */
   mode: "lexical" | "hybrid" | "scan"
