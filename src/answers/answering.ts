@@ -1,10 +1,10 @@
 import { splitIdentifier } from "../core/words.ts"
 import type { TextStatement } from "./statements.ts"
 
-/** What is asked for, and how much each of its words tells. */
-export type AskedQuestion = { text: string; words: string[]; weights: number[] }
+/** A question, with a weight for each of its words: a rare word weighs more. */
+export type WeightedQuestion = { text: string; words: string[]; weights: number[] }
 
-/** What is known of a statement as an answer to a question; each from 0 to about 1. */
+/** The features of a statement as an answer to a question, each from 0 to about 1. */
 export type Features = Record<(typeof FEATURES)[number], number>
 
 export const FEATURES = [
@@ -18,11 +18,11 @@ export const FEATURES = [
   "narrates",
   "short",
   "code_span",
-  "code_asked",
+  "code_wanted",
   "number",
-  "number_asked",
-  "path_asked",
-  "reason_asked",
+  "number_wanted",
+  "path_wanted",
+  "reason_wanted",
   "subject",
   "defines",
   "row",
@@ -34,61 +34,60 @@ export const FEATURES = [
   "score",
 ] as const
 
-/** A text in which statements stand, and how it was found. */
+/** A text with its statements, and how it was found. */
 export type Source = {
   statements: TextStatement[]
   is: "agent" | "person" | "plan" | "document"
-  /** Its place among those that were found, from 0. */
+  /** Its place in the search results, from 0. */
   rank: number
-  /** Its score, as a share of the best one's. */
+  /** Its score divided by the best score. */
   score: number
 }
 
 const NARRATES =
   /^(?:now|next|finally)\b|^(?:(?:ok(?:ay)?|great|good|perfect|now|first|next|so|alright|right|yes|hmm|wait|done|excellent)[,.!:—-]*\s+)*(?:let me|let's|i'll|i will|i'm going|i am going|i need to|i should|now i|i see|i can see|i've|i have|looking at|let us|i want|i think i|can you|could you|please)\b/i
-const COMMAND_ASKED =
+const COMMAND_QUESTION =
   /\bhow (?:do|can|should|to|would)\b|\b(?:command|run|flag|option|set|setting|env|variable|invoke|install)\b|\bwhat do i\b/i
-const NUMBER_ASKED =
+const NUMBER_QUESTION =
   /\bhow (?:many|long|much|often|big|large|old)\b|\b(?:number|limit|timeout|version|default|size|threshold|port)\b/i
-const PATH_ASKED = /\bwhere\b|\b(?:file|folder|directory|path|branch|package|stored|lives?)\b/i
-const REASON_ASKED = /\bwhy\b|\b(?:reason|caused?|causes|purpose)\b|\bhow come\b/i
+const PATH_QUESTION = /\bwhere\b|\b(?:file|folder|directory|path|branch|package|stored|lives?)\b/i
+const REASON_QUESTION = /\bwhy\b|\b(?:reason|caused?|causes|purpose)\b|\bhow come\b/i
 const REASON =
   /\b(?:because|since|so that|due to|to avoid|root cause|causes|caused|otherwise|prevents?|ensures?)\b|\bthe (?:issue|problem|reason|cause) (?:is|was)\b|\bwould (?:have|be|cause|break)\b/i
-const DEFINITION_ASKED = /^\s*(?:what(?:'s| is| are| does| do)|who is|explain|define)\b|\bmeans?\b/i
+const DEFINITION_QUESTION = /^\s*(?:what(?:'s| is| are| does| do)|who is|explain|define)\b|\bmeans?\b/i
 const DEFINES = /^[^.]{0,60}?(?:\b(?:is|are|means|refers to|stands for|represents|describes)\b|[*`]\s*(?:[—–:-]|\())/i
 const PATH =
   /(?:^|[\s`"'(])(?:~|\.{0,2}\/|[\w.-]+\/)[\w@~.<>{}-]*(?:\/[\w.<>{}@-]+)*|\b\w[\w-]*\.(?:go|ts|js|py|md|json|ya?ml|toml|sh|txt|jsonl|rs|rb|java|c|h|cpp)\b/
 
-/** What a sentence is about stands in its first words. */
+/** A sentence names its subject in its first words. */
 const SUBJECT_WORDS = 4
 
-/** The features of every statement of a text. */
-export function featuresIn(question: AskedQuestion, { statements, is, rank, score }: Source): Features[] {
+export function featuresIn(question: WeightedQuestion, { statements, is, rank, score }: Source): Features[] {
   const stems = question.words.map(stemOf)
   const total = question.weights.reduce((sum, weight) => sum + weight, 0) || 1
   const known = new Map<string, boolean[]>()
-  const holdsOf = (text: string) => {
-    const holds = known.get(text) ?? heldIn(wordsOf(text), stems)
-    known.set(text, holds)
-    return holds
+  const wordsContainedIn = (text: string) => {
+    const contained = known.get(text) ?? containedIn(wordsOf(text), stems)
+    known.set(text, contained)
+    return contained
   }
   const tokens = statements.map(({ text }) => wordsOf(text))
-  const own = tokens.map((words) => heldIn(words, stems))
-  const everywhere = stems.map((_, i) => own.some((holds) => holds[i]))
+  const own = tokens.map((words) => containedIn(words, stems))
+  const everywhere = stems.map((_, i) => own.some((contained) => contained[i]))
   const asks = {
-    command: COMMAND_ASKED.test(question.text),
-    number: NUMBER_ASKED.test(question.text),
-    path: PATH_ASKED.test(question.text),
-    reason: REASON_ASKED.test(question.text),
-    definition: DEFINITION_ASKED.test(question.text),
+    command: COMMAND_QUESTION.test(question.text),
+    number: NUMBER_QUESTION.test(question.text),
+    path: PATH_QUESTION.test(question.text),
+    reason: REASON_QUESTION.test(question.text),
+    definition: DEFINITION_QUESTION.test(question.text),
   }
   return statements.map(({ text, kind, lead, headings }, place) => {
     const covered = stems.map(() => false)
-    /** How much these hold that nothing before held. */
+    /** The share of the question that these texts add to what earlier calls covered. */
     const more = (...texts: (boolean[] | undefined)[]) => {
       let sum = 0
-      for (const holds of texts)
-        for (const [i, yes] of (holds ?? []).entries())
+      for (const contained of texts)
+        for (const [i, yes] of (contained ?? []).entries())
           if (yes && !covered[i]) {
             covered[i] = true
             sum += question.weights[i]!
@@ -98,12 +97,12 @@ export function featuresIn(question: AskedQuestion, { statements, is, rank, scor
     const words = tokens[place]!
     const fresh = words.filter((word) => !stems.some((stem) => isForm(word, stem)))
     const hasSpan = kind === "code" || /`[^`]+`/.test(text)
-    const yes = (holds: boolean) => (holds ? 1 : 0)
+    const yes = (isTrue: boolean) => (isTrue ? 1 : 0)
     const isSubject = words.slice(0, SUBJECT_WORDS).some((word) => stems.some((stem) => isForm(word, stem)))
     return {
       own: more(own[place]),
-      lead: more(holdsOf(lead)),
-      heading: more(...headings.map(holdsOf)),
+      lead: more(wordsContainedIn(lead)),
+      heading: more(...headings.map(wordsContainedIn)),
       around: more(own[place - 1], own[place + 1], own[place - 2]),
       passage: more(everywhere),
       pairs: pairsIn(words, stems),
@@ -111,11 +110,11 @@ export function featuresIn(question: AskedQuestion, { statements, is, rank, scor
       narrates: yes(NARRATES.test(text)),
       short: Math.max(0, 1 - words.length / 6),
       code_span: yes(hasSpan),
-      code_asked: yes(hasSpan && asks.command),
+      code_wanted: yes(hasSpan && asks.command),
       number: yes(/\d/.test(text)),
-      number_asked: yes(asks.number && /\d/.test(text)),
-      path_asked: yes(asks.path && PATH.test(text)),
-      reason_asked: yes(asks.reason && REASON.test(text)),
+      number_wanted: yes(asks.number && /\d/.test(text)),
+      path_wanted: yes(asks.path && PATH.test(text)),
+      reason_wanted: yes(asks.reason && REASON.test(text)),
       subject: yes(isSubject),
       defines: yes(asks.definition && isSubject && DEFINES.test(text)),
       row: yes(kind === "row"),
@@ -129,13 +128,13 @@ export function featuresIn(question: AskedQuestion, { statements, is, rank, scor
   })
 }
 
-/** How much of what is asked a text holds. */
-export function shareHeld(question: AskedQuestion, text: string): number {
+/** The share of the question's words that the text contains, with a bonus for adjacent words. */
+export function shareContained(question: WeightedQuestion, text: string): number {
   const total = question.weights.reduce((sum, weight) => sum + weight, 0) || 1
   const words = wordsOf(text)
   const stems = question.words.map(stemOf)
-  const held = heldIn(words, stems).reduce((sum, yes, i) => sum + (yes ? question.weights[i]! : 0), 0)
-  return held / total + 0.3 * pairsIn(words, stems)
+  const contained = containedIn(words, stems).reduce((sum, yes, i) => sum + (yes ? question.weights[i]! : 0), 0)
+  return contained / total + 0.3 * pairsIn(words, stems)
 }
 
 export function wordsOf(text: string): string[] {
@@ -145,12 +144,12 @@ export function wordsOf(text: string): string[] {
   })
 }
 
-function heldIn(words: string[], stems: string[]): boolean[] {
+function containedIn(words: string[], stems: string[]): boolean[] {
   const different = [...new Set(words)]
   return stems.map((stem) => different.some((word) => isForm(word, stem)))
 }
 
-/** How many neighbours in the question stand together here too. */
+/** Counts adjacent words of the question that are adjacent here too. Three count as 1. */
 function pairsIn(words: string[], stems: string[]): number {
   let found = 0
   for (let i = 1; i < stems.length; i++)
@@ -158,7 +157,7 @@ function pairsIn(words: string[], stems: string[]): number {
   return Math.min(1, found / 3)
 }
 
-/** What an ending may add to a stem. */
+/** The most letters that an ending may add to a stem. */
 const LONGEST_ENDING = 3
 
 function isForm(word: string, stem: string): boolean {

@@ -26,16 +26,15 @@ export type AskInput = {
   where?: "team"
 }
 
-/** What an answer must know of what was asked. */
 type AnswerRequest = Pick<AskInput, "query" | "max_tokens">
 export type AskAnswer = Awaited<ReturnType<typeof finish>>
 
-/** What to show while it works, and how much it may use. */
+/** Reports progress and limits what an answer may use. */
 type AskHooks = { onStep?: (step: Step) => void; caps?: Caps }
 
 export const NO_MODEL = "No model is set up, so these are quotes."
 const NOT_FOUND = "No answer was found."
-/** The sources have their dates; more of this is noise. */
+/** The sources show their dates, so more of these notes would be noise. */
 const MOST_OLDER = 1
 
 export async function run(dex: Dex, input: AskInput, hooks: AskHooks = {}): Promise<AskAnswer> {
@@ -63,7 +62,7 @@ async function runWith(dex: Dex, input: AskInput, hooks: AskHooks, library: Pass
   return answerOf(input, library, statements, model, run, checkedAnswer(run.text, library))
 }
 
-/** What a model is shown first: what search finds, and what the best statements stand in. */
+/** The model sees these first: the passages that search finds, and those of the best statements. */
 export async function firstPassages(
   library: PassageLibrary,
   query: string,
@@ -73,7 +72,7 @@ export async function firstPassages(
   return [...new Set([...found, ...statements.flatMap(({ candidate }) => candidate.cite() ?? [])])]
 }
 
-/** What of a model's words holds. */
+/** Removes the sentences that their sources do not support. */
 export function checkedAnswer(text: string, library: PassageLibrary): CheckedAnswer {
   return checkCitations(
     redactText(
@@ -121,34 +120,34 @@ export function usedBy({ id, used }: Pick<Model, "id" | "used">, calls: number) 
   return defined({ model: id, calls, input_tokens: input, output_tokens: output, is_estimate, cost_usd })
 }
 
-/** What there is to say without a model. */
+/** The answer without a model: quotes. */
 export async function answerFrom(input: AnswerRequest, library: PassageLibrary, statements: Answering[], rest: Rest) {
-  const said = answersNothing(evidenceOf(statements)) ? [] : quoted(statements)
-  return finish(input, library, said, statements, rest)
+  const quotes = answersNothing(evidenceOf(statements)) ? [] : quoted(statements)
+  return finish(input, library, quotes, statements, rest)
 }
 
 type Rest = {
   extractive: boolean
   partial?: boolean
-  /** A part of what the model wrote did not hold, so the rest is not sure either. */
+  /** Some of the model's sentences were not supported, so the others are less certain too. */
   doubtful?: boolean
   notes: string[]
   used?: ReturnType<typeof usedBy>
 }
 
-/** As many sentences as the ceiling holds, with their sources. */
+/** Includes as many sentences as fit into `max_tokens`, with their sources. */
 export async function finish(
   input: AnswerRequest,
   library: PassageLibrary,
-  said: Cited[],
+  cited: Cited[],
   statements: Answering[],
   rest: Rest,
 ) {
-  const older = await olderOnTheSame(library, citedBy(said, library))
+  const older = await olderOnTheSame(library, citedBy(cited, library))
   const build = (kept: number) => {
-    const sentences = said.slice(0, kept)
+    const sentences = cited.slice(0, kept)
     const sources = citedBy(sentences, library)
-    const left = said.length - kept
+    const left = cited.length - kept
     const notes = [
       ...rest.notes.filter((one) => sentences.length > 0 || one !== NO_MODEL),
       ...library.notRead,
@@ -177,13 +176,13 @@ export async function finish(
       used: rest.used,
     })
   }
-  let kept = said.length
+  let kept = cited.length
   while (kept > 0 && estimateTokens(`${toJson(build(kept))}\n`) > input.max_tokens) kept--
   return build(kept)
 }
 
-function citedBy(said: Cited[], library: PassageLibrary): Passage[] {
-  const numbers = [...new Set(said.flatMap((one) => one.numbers))]
+function citedBy(sentences: Cited[], library: PassageLibrary): Passage[] {
+  const numbers = [...new Set(sentences.flatMap((one) => one.numbers))]
   return numbers.flatMap((n) => library.passages.get(n) ?? []).sort((a, b) => a.n - b.n)
 }
 
@@ -198,7 +197,7 @@ function describe({ n, ref, title, origins, at, file }: Passage) {
     section: (file ?? query)?.section,
     title: title.length > 60 ? `${title.slice(0, 59)}…` : title,
     origin: origins.join(", "),
-    // When a file was written here says little about how old its words are.
+    // The date of a project file says little about the age of its text.
     date: file ? undefined : dayOf({ at }),
   })
 }
@@ -208,7 +207,7 @@ function onlyWeb(sources: Passage[]): boolean {
 }
 
 function droppedNotes({ dropped }: CheckedAnswer): string[] {
-  const said = {
+  const reasons = {
     no_source: "without a source",
     wrong_quote: "with a quotation that is in no source",
     foreign_link: "with a link that is in no source",
@@ -218,21 +217,24 @@ function droppedNotes({ dropped }: CheckedAnswer): string[] {
   }
   return Object.entries(dropped).flatMap(([reason, count]) =>
     count > 0
-      ? [`${count} ${count === 1 ? "sentence" : "sentences"} ${said[reason as keyof typeof said]} left out.`]
+      ? [`${count} ${count === 1 ? "sentence" : "sentences"} ${reasons[reason as keyof typeof reasons]} left out.`]
       : [],
   )
 }
 
 export type Older = { n: number; newer: number; note: string }
 
-/** Which cited passages are older than another one on the same document or the same edited file. */
+/** Finds cited passages that are older than another cited passage about the same document or edited file. */
 async function olderOnTheSame(library: PassageLibrary, cited: Passage[]): Promise<Older[]> {
   const isDocument = ({ conversation }: Passage) => conversation.source === "docs"
-  const said = cited.filter((passage) => !isDocument(passage))
-  const edited = said.length === 0 ? [] : await library.editedBy(said.map(({ conversation }) => conversation))
+  const fromConversations = cited.filter((passage) => !isDocument(passage))
+  const edited =
+    fromConversations.length === 0
+      ? []
+      : await library.editedBy(fromConversations.map(({ conversation }) => conversation))
   const subjects = new Map([
     ...cited.filter(isDocument).map(({ n, conversation }) => [n, new Set([formatRef(conversation)])] as const),
-    ...said.map(({ n }, i) => [n, new Set(edited[i])] as const),
+    ...fromConversations.map(({ n }, i) => [n, new Set(edited[i])] as const),
   ])
   const found: Older[] = []
   const sorted = newestFirst(cited)
@@ -255,24 +257,24 @@ function shared(subjects: Map<number, Set<string>>, a: Passage, b: Passage): str
   return [...(subjects.get(a.n) ?? [])].find((subject) => subjects.get(b.n)?.has(subject))
 }
 
-/** How much of what was asked the statements hold that would be shown, from 0 to 1, a rare word counting for more. */
+/** The share of the question that the shown statements contain, from 0 to 1. Rare words count for more. */
 export type AnswerEvidence = {
-  /** In the words of the one that holds most. */
+  /** In the best statement's own text. */
   own: number
-  /** With the sentence that leads to it and the headings above it. */
+  /** Including the sentence before it and the headings above it. */
   introduced: number
-  /** With all that stands around it. */
+  /** Including all of the text around it. */
   passage: number
 }
 
 export type Confidence = "high" | "medium" | "low"
 
-/** Fitted on the build half of the labelled questions and of those that nothing answers: `npm run eval:answers -- --fit`. */
+/** Fitted on the build half of the labelled questions, including unanswerable ones: `npm run eval:answers -- --fit`. */
 const WEIGHTS = { base: -2.97, own: 1.47, introduced: 3.55, passage: 0.74 }
 const HIGH = 0.88
 const MEDIUM = 0.5
 const LEAST_WORDS = 3
-/** Below this "not found" is the better answer. */
+/** Below this probability, "not found" is the better answer. */
 const LEAST = 0.21
 
 export function evidenceOf(shown: Answering[]): AnswerEvidence {
@@ -285,7 +287,7 @@ export function evidenceOf(shown: Answering[]): AnswerEvidence {
   }
 }
 
-/** The probability that one of the statements answers. Computed from what they hold; no model is asked. */
+/** The probability that one of the statements is an answer. It is computed from their words; no model is called. */
 export function probabilityOf({ own, introduced, passage }: AnswerEvidence, weights = WEIGHTS): number {
   const sum = weights.base + weights.own * own + weights.introduced * introduced + weights.passage * passage
   return 1 / (1 + Math.exp(-sum))
@@ -295,7 +297,7 @@ function answersNothing(evidence: AnswerEvidence): boolean {
   return probabilityOf(evidence) < LEAST
 }
 
-/** A statement that has the only two words of a question need not answer it, so of few words the confidence is never high. */
+/** A statement with both words of a two-word question may still not answer it. Short questions never get "high". */
 function confidenceOf(evidence: AnswerEvidence, words: number): Confidence {
   const probability = probabilityOf(evidence)
   if (probability >= HIGH && words >= LEAST_WORDS) return "high"

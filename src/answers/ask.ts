@@ -14,7 +14,7 @@ import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 import { TEAM_FLAG, whereField } from "../tools/team.ts"
 
-/** What a whole answer takes unless told. */
+/** The default token limit of a complete answer. */
 export const ANSWER_TOKENS = 600
 
 export const askOutput = object({
@@ -30,7 +30,7 @@ export const askOutput = object({
       origin: text("Whose words: person, agent, local_tool, web, document."),
       date: optional(text()),
     }),
-    "What the answer stands on: all of it was really read.",
+    "The sources of the answer. All of them were really read.",
   ),
   confidence: choice(["high", "medium", "low", "none"], "Computed from what the sources contain, not by the model."),
   probability: decimal("How likely it is that the best statement answers; an estimate."),
@@ -81,7 +81,7 @@ export const ask = defineTool({
   found: (output) => output.sources.length > 0,
 })
 
-/** Says what an answer rests on, and nothing that it says, in place of what its searches told the trace. */
+/** Replaces what the searches wrote into the trace with the answer's sources. The answer's text stays out of the trace. */
 export function traced<Output extends Infer<typeof askOutput>>(dex: Dex, output: Output): Output {
   dex.trace?.({
     mode: output.extractive ? "quotes" : "model",

@@ -5,22 +5,22 @@ import { redactText } from "../redact/redact.ts"
 import type { Dex } from "../tools/context.ts"
 import type { Turn } from "./chat.run.ts"
 
-/** A chat's own folder. Every line is written when it is said: whatever ends the process, only a running answer is lost. */
-export type KeptChat = {
-  /** Undefined before the first question, and where nothing can be written. */
+/** A chat's folder. Every line is written at once, so if the process dies, only the running answer is lost. */
+export type StoredChat = {
+  /** Undefined before the first question, and if nothing can be written. */
   id(): string | undefined
   folder(): string | undefined
   question(text: string): void
   answer(turn: Turn): void
   cleared(): void
-  /** Why the chat is not kept. */
+  /** Why the chat is not stored. */
   problem(): string | undefined
 }
 
 export type AboutChat = { model?: string; collections?: string[]; useCase: () => string | undefined }
 
-/** Nothing is written before the first question. A disk that takes nothing ends no chat. */
-export function keepChat(dex: Dex, about: AboutChat): KeptChat {
+/** Writes nothing before the first question. A write error does not end the chat. */
+export function storeChat(dex: Dex, about: AboutChat): StoredChat {
   const root = join(dex.home.dir, "chat-sessions")
   let id: string | undefined
   let problem: string | undefined
@@ -72,9 +72,9 @@ export function keepChat(dex: Dex, about: AboutChat): KeptChat {
     id: () => (problem === undefined ? id : undefined),
     folder: () => (problem === undefined && id !== undefined ? join(root, id) : undefined),
     problem: () => problem,
-    question: (asked) =>
+    question: (typed) =>
       attempt(() => {
-        const text = redactText(asked)
+        const text = redactText(typed)
         if (id === undefined) begin(text)
         questions++
         say({ type: "question", n: questions, text, use_case: redacted(about.useCase()) })
@@ -114,7 +114,7 @@ function redacted(text: string | undefined): string | undefined {
 
 const MOST_TRIES = 100
 
-/** Named by when it began; a second one of the same millisecond gets a number. */
+/** The folder is named after the start time. A second chat in the same millisecond gets a number. */
 export function makeChatFolder(root: string, at: number): string {
   mkdirSync(root, { recursive: true, mode: 0o700 })
   const name = new Date(at).toISOString().replaceAll(":", "-").replace(".", "-")

@@ -16,7 +16,7 @@ import {
   NO_MODEL,
   usedBy,
 } from "./ask.run.ts"
-import { keepChat } from "./chat-keep.ts"
+import { storeChat } from "./chat-keep.ts"
 import { type CheckedAnswer, NONE_DROPPED, settledLength } from "./cited.ts"
 import { openLibrary } from "./library.ts"
 import { type Caps, DEFAULT_CAPS, type LoopResult, runLoop, type Step } from "./loop.ts"
@@ -37,15 +37,15 @@ export type ChatInput = {
 
 export type ChatOptions = {
   scope: AnswerScope
-  /** Undefined where none is set up: then every answer is quotes. */
+  /** Undefined if no model is set up: then every answer consists of quotes. */
   model: Model | undefined
   use_case?: string
   caps?: Caps
-  /** How much of the earlier exchange a question may bring along. */
+  /** How many tokens of the earlier exchange a question may include. */
   historyTokens?: number
 }
 
-/** What to show while an answer comes. A sentence is shown once it is complete and holds. */
+/** Called while an answer arrives. A sentence is shown once it is complete and its sources support it. */
 type ChatEvents = {
   onSentence?: (sentence: string) => void
   onStep?: (step: Step) => void
@@ -53,18 +53,18 @@ type ChatEvents = {
 }
 
 export type Turn = AskAnswer & {
-  /** The signal said so. What was shown before stands. */
+  /** The person stopped it. Sentences that were already shown remain. */
   stopped?: true
-  /** How many of the oldest questions and answers the model no longer sees; told when it happens first. */
+  /** How many of the oldest exchanges the model no longer sees. Set only the first time this happens. */
   forgot?: number
 }
 
-/** Questions that follow one another. A passage keeps its number through all of them. */
+/** A series of questions. A passage has the same number in all of them. */
 export type Chat = {
   ask(question: string, events?: ChatEvents): Promise<Turn>
   useCase(): string | undefined
   setUseCase(text: string | undefined): void
-  /** The next question stands alone. */
+  /** The next question is asked without the earlier ones. */
   clear(): void
 }
 
@@ -72,7 +72,7 @@ type Exchange = { question: string; answer: string; cited: Passage[] }
 
 const HISTORY_TOKENS = 4_000
 const QUOTES_TOKENS = 600
-/** A model's answer has its own cap; what was shown is not cut afterwards. */
+/** A model's answer has its own limit, and sentences that were shown cannot be removed. */
 const NO_CEILING = Number.POSITIVE_INFINITY
 
 export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
@@ -144,7 +144,7 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
     })
   }
 
-  /** Leaves out the oldest until the rest fits. How many, the first time. */
+  /** Drops the oldest exchanges until the rest fits. Returns how many, but only the first time. */
   const trim = (): number => {
     const before = history.length
     while (history.length > 0 && sizeOf(history) > (options.historyTokens ?? HISTORY_TOKENS)) history.shift()
@@ -166,10 +166,10 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
   }
 }
 
-const BROKE = "The connection broke on the way, and the model began again."
+const BROKE = "The connection broke, and the model started again."
 const STOPPED = { extractive: false, partial: true, notes: ["You stopped it."] }
 
-/** The model, heard sentence by sentence. It counts the tokens of this question alone. */
+/** Passes the model's text on sentence by sentence, and counts only this question's tokens. */
 function listening(model: Model, sentences: Sentences, onRetry: ModelRequest["onRetry"]): Model {
   const before = model.used()
   return {
@@ -192,7 +192,7 @@ function listening(model: Model, sentences: Sentences, onRetry: ModelRequest["on
 
 type Stoppable = LoopResult & { byPerson?: true }
 
-/** When the person stops it, that is how it ended, and nothing is thrown. */
+/** If the person stops the run, it returns a result instead of throwing. */
 async function stoppable(
   signal: AbortSignal | undefined,
   run: (onStep: (step: Step) => void) => Promise<LoopResult>,
@@ -206,7 +206,7 @@ async function stoppable(
   }
 }
 
-/** What the last answer stood on is shown again: "and why?" is about that. */
+/** The passages of the last answer are shown again, because "and why?" refers to them. */
 function citedLast(history: Exchange[], found: Passage[]): Passage[] {
   const known = new Set(found.map(({ n }) => n))
   return (history.at(-1)?.cited ?? []).filter(({ n }) => !known.has(n))
@@ -223,7 +223,7 @@ function sizeOf(history: Exchange[]): number {
   return estimateTokens(JSON.stringify(history.flatMap(messagesOf)))
 }
 
-/** One question, as `dex ask --interactive "…" --json` asks it. */
+/** Answers one question (`dex chat "…" --json`). */
 export async function run(dex: Dex, input: ChatInput): Promise<AskAnswer> {
   if (input.query === undefined)
     throw new DexError("usage", 'What is the question? dex ask "how do we retry failed webhooks" --json')
@@ -235,7 +235,7 @@ export async function run(dex: Dex, input: ChatInput): Promise<AskAnswer> {
   return answer
 }
 
-/** A chat with the model that is set up, and where it is kept. */
+/** A chat with the configured model, and the folder that stores it. */
 export async function startChat(dex: Dex, input: ChatInput) {
   const { temperature } = input
   if (temperature !== undefined && (temperature < 0 || temperature > 2))
@@ -245,31 +245,31 @@ export async function startChat(dex: Dex, input: ChatInput) {
   const model = await configuredModel(dex, { model: input.model, temperature })
   const scope = { among: "all" as const, collections, noGlobal: no_global }
   const chat = await openChat(dex, { scope, model, use_case })
-  const kept = keepChat(dex, { model: model?.id, collections, useCase: chat.useCase })
+  const kept = storeChat(dex, { model: model?.id, collections, useCase: chat.useCase })
   return { chat, model, kept }
 }
 
-/** A model's words as they come, let through sentence by sentence: only what holds is ever shown. */
+/** A model's text as it arrives. Only sentences that their sources support are shown. */
 export type Sentences = {
   hear(piece: string): void
-  /** The stream broke. It may begin again. */
+  /** The stream broke. It may start again. */
   restart(): void
-  /** A reply is complete. What it has that does not hold counts when it is the answer, and not a word before a search. */
+  /** A reply is complete. Its dropped sentences count only if it is the answer, not a remark before a search. */
   end(isAnswer: boolean): void
-  /** A reply is left in the middle: a sentence that was not complete is never shown. */
+  /** A reply was interrupted. Its last, incomplete sentence is never shown. */
   leave(): void
-  /** Everything that was shown, and how much was not. */
+  /** Everything that was shown, and how many sentences were dropped. */
   checked(): CheckedAnswer
-  /** How often it broke and began again. */
+  /** How often the stream broke and started again. */
   breaks(): number
 }
 
 /**
- * `check` says what of a text holds. What was shown stays part of the answer, so nothing is shown twice and nothing is
- * taken back: a reply that is made again, or that follows a search, adds only what was not said before.
+ * `check` removes unsupported sentences. A sentence that was shown stays in the answer, so nothing is shown twice or
+ * withdrawn: a repeated reply, or one that follows a search, adds only new sentences.
  */
 export function createSentences(check: (text: string) => CheckedAnswer, show: (sentence: string) => void): Sentences {
-  const said = new Set<string>()
+  const shown = new Set<string>()
   const total: CheckedAnswer = { kept: [], dropped: { ...NONE_DROPPED } }
   let text = ""
   let settled = 0
@@ -285,8 +285,8 @@ export function createSentences(check: (text: string) => CheckedAnswer, show: (s
     const checked = check(text.slice(0, length))
     for (const sentence of checked.kept.slice(taken)) {
       taken++
-      if (said.has(sentence.text)) continue
-      said.add(sentence.text)
+      if (shown.has(sentence.text)) continue
+      shown.add(sentence.text)
       total.kept.push(sentence)
       show(sentence.text)
     }

@@ -2,12 +2,12 @@ import { dayOf, type Passage } from "./passages.ts"
 import { unsupportedIn } from "./specifics.ts"
 import { faultInWords } from "./support.ts"
 
-/** A piece of an answer that stands on what was read, with the numbers it cites. */
+/** A piece of an answer that is supported by passages, with the numbers that it cites. */
 export type Cited = { text: string; numbers: number[] }
 
 export type CheckedAnswer = {
   kept: Cited[]
-  /** How many sentences were taken out, by why. */
+  /** How many sentences were removed, by reason. */
   dropped: Record<DropReason, number>
 }
 export type DropReason = "no_source" | "wrong_quote" | "foreign_link" | "unsupported" | "unrelated" | "contradicted"
@@ -26,9 +26,9 @@ const QUOTE = /“([^”]{12,})”|"([^"\n]{12,})"/g
 const LINK = /\b(?:https?|ftp|file|data|javascript):[^\s<>)\]}"'`]+|\bwww\.[^\s<>)\]}"'`]+/gi
 
 /**
- * Keeps of an answer what it can show a source for: every sentence must cite a passage that was read, hold no quotation
- * that is not in what it cites, no link that is not there either, and no name, path, number, command or code. Its words must be
- * about the same, and must not say the opposite. Code belongs to the sentence before it.
+ * Removes every sentence that its sources do not support. A sentence must cite a passage that was read. Its quotations,
+ * links, names, paths, numbers, commands and code must be in the cited passages. Its words must be about the same subject,
+ * and must not say the opposite. Code belongs to the sentence before it.
  */
 export function checkCitations(answer: string, passage: (n: number) => Passage | undefined): CheckedAnswer {
   const checked: CheckedAnswer = { kept: [], dropped: { ...NONE_DROPPED } }
@@ -51,11 +51,11 @@ export function checkCitations(answer: string, passage: (n: number) => Passage |
   return checked
 }
 
-/** A sentence that leads to code says little by itself, so its words are checked together with the code's. */
+/** A sentence that introduces code says little on its own, so it is checked together with the code. */
 function faultOf({ text, isCode }: Piece, code: string, sources: Passage[]): DropReason | undefined {
   if (sources.length === 0) return "no_source"
   const quotes = [...text.matchAll(QUOTE)].map((match) => match[1] ?? match[2]!)
-  if (!quotes.every((quote) => sources.some((source) => holdsQuote(source.text, quote)))) return "wrong_quote"
+  if (!quotes.every((quote) => sources.some((source) => containsQuote(source.text, quote)))) return "wrong_quote"
   if (!linksIn(text).every((link) => sources.some((source) => source.text.includes(link)))) return "foreign_link"
   const evidence = sources.map(evidenceIn)
   if (unsupportedIn(text, evidence) !== undefined) return "unsupported"
@@ -66,8 +66,8 @@ function evidenceIn({ text, title, ref, at }: Passage) {
   return { text, title, ref, date: dayOf({ at }) }
 }
 
-/** Spaces and line ends may differ; `…` stands for what was left out. */
-export function holdsQuote(text: string, quote: string): boolean {
+/** White space may differ; `…` matches omitted text. */
+export function containsQuote(text: string, quote: string): boolean {
   const plain = squeezed(text)
   let from = 0
   for (const part of squeezed(quote).split("…")) {
@@ -83,7 +83,7 @@ function squeezed(text: string): string {
   return text.replace(/\s+/g, " ").replaceAll("**", "").trim()
 }
 
-/** Without the full stop or comma that ends a sentence. */
+/** Without the punctuation at the end of a sentence. */
 export function linksIn(text: string): string[] {
   return (text.match(LINK) ?? []).map((link) => link.replace(/[.,;:!?]+$/, ""))
 }
@@ -98,9 +98,8 @@ const BETWEEN_SENTENCES = /(?<=[.!?](?:\s?\[\d{1,3}\])*)\s+(?!\[\d{1,3}\])(?=\S)
 const CLOSED_CODE = /^```[^\n]*\n[\s\S]*?^```[ \t]*$(?=[\s\S])/gm
 
 /**
- * How much of an answer that is still being written can change no more: whatever follows, the sentences up to there stay
- * as they are. Code that is not closed yet, the line before it or before what may become code, and a full stop whose number
- * may still come, are not settled.
+ * The length of the part of an unfinished answer that can no longer change, whatever follows. Not settled: code
+ * that is not closed yet, a line before code or possible code, and a full stop that a citation may still follow.
  */
 export function settledLength(text: string): number {
   const closed = [...text.matchAll(CLOSED_CODE)].at(-1)
@@ -116,12 +115,12 @@ export function settledLength(text: string): number {
   return from + Math.max(line, ...ends)
 }
 
-/** Whether the sentence is not over: code may follow that belongs to it. */
+/** True if the sentence has no end yet, so that following code belongs to it. */
 function leadsOn(text: string): boolean {
   return /[^.!?]$/.test(text.replace(MARKS, "").trimEnd())
 }
 
-/** Sentences, list items and fenced code. Marks that follow a full stop belong to the sentence before it. */
+/** Sentences, list items and fenced code. Citations after a full stop belong to the sentence before it. */
 function piecesOf(answer: string): Piece[] {
   return answer.split(/(^```[^\n]*\n[\s\S]*?^```[ \t]*$)/m).flatMap((block): Piece[] => {
     if (block.startsWith("```")) return [{ text: block.trim(), isCode: true }]

@@ -62,7 +62,7 @@ export async function run(dex: Dex, input: DigestInput): Promise<Digest> {
 
 function write(dex: Dex, file: string, projects: ProjectFacts[], result: MapResult | undefined, notes: string[]): void {
   const path = resolve(dex.cwd, file)
-  const said = result === undefined ? "" : `${markdownOf("Digest", result, notes)}\n`
-  const page = `${said}${factsPage(projects).join("\n")}\n`
+  const summary = result === undefined ? "" : `${markdownOf("Digest", result, notes)}\n`
+  const page = `${summary}${factsPage(projects).join("\n")}\n`
   writeFileSync(path, /\.json$/i.test(path) ? `${JSON.stringify({ projects, result }, undefined, 2)}\n` : page)
 }

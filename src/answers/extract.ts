@@ -1,33 +1,33 @@
-import { type AskedQuestion, FEATURES, type Features, featuresIn, wordsOf } from "./answering.ts"
+import { FEATURES, type Features, featuresIn, type WeightedQuestion, wordsOf } from "./answering.ts"
 import type { AnswerCandidate } from "./candidates.ts"
 import type { Cited } from "./cited.ts"
 import type { TextStatement } from "./statements.ts"
 
-/** A statement that may answer, with all that is known of it. */
+/** A statement that may be an answer. */
 export type Answering = {
   candidate: AnswerCandidate
-  /** Where it stands in the candidate's text; with what follows, where it only announces that. */
+  /** Its place in the candidate's text. A statement that ends with a colon includes what follows. */
   start: number
   end: number
   features: Features
   score: number
 }
 
-/** What a person reads before giving up. */
+/** People do not read more than this. */
 const MOST_WORDS = 110
 const MOST_STATEMENTS = 6
-/** A statement that is so much worse than the best one answers something else. */
+/** A statement with a score this far below the best one answers another question. */
 const FAR_BEHIND = 4
-/** Of two that share so much of the shorter one's words, one is enough. */
+/** Two statements that share this much of the shorter one's words say the same. */
 const SAME_SHARE = 0.6
-/** Of two that say the same, the newer one, unless the older one answers so much better. */
+/** Of two statements that say the same, the newer one wins unless the older one's score is higher by this much. */
 const MUCH_BETTER = 1
-/** What a statement announces is a part of it, up to so many words. */
+/** The most words that are added to a statement that introduces them. */
 const MOST_FOLLOWING = 45
 
-/** All statements, the one that answers best first. */
+/** All statements, best first. */
 export function rankStatements(
-  question: AskedQuestion,
+  question: WeightedQuestion,
   candidates: AnswerCandidate[],
   weights: AnswerWeights = ANSWER_WEIGHTS,
 ): Answering[] {
@@ -41,7 +41,7 @@ export function rankStatements(
     .sort((a, b) => b.score - a.score)
 }
 
-/** The best statements that fit, no two of which say the same. */
+/** The best statements that fit. No two say the same. */
 export function chosen(ranked: Answering[]): Answering[] {
   const kept: { one: Answering; words: Set<string> }[] = []
   let total = 0
@@ -63,7 +63,6 @@ export function chosen(ranked: Answering[]): Answering[] {
   return kept.map(({ one }) => one)
 }
 
-/** As quotes, exactly as they stand there. */
 export function quoted(statements: Answering[]): Cited[] {
   return statements.flatMap((one) => {
     const passage = one.candidate.cite()
@@ -75,7 +74,7 @@ export function quoteOf({ candidate, start, end }: Answering): string {
   return candidate.text.slice(start, end)
 }
 
-/** “Run it with:” says nothing without what comes next. */
+/** “Run it with:” says nothing without the next line. */
 function endWithFollowing({ statements, text }: AnswerCandidate, at: number): number {
   const { end, kind, text: own } = statements[at]!
   if (kind === "code") return isComment(statements[at]!) ? (commandAfter(statements, at)?.end ?? end) : end
@@ -92,7 +91,7 @@ function endWithFollowing({ statements, text }: AnswerCandidate, at: number): nu
   return last + (closing?.[0].length ?? 0)
 }
 
-/** A comment says what the next line does. */
+/** A comment describes the next line. */
 function commandAfter(statements: TextStatement[], at: number): TextStatement | undefined {
   const next = statements[at + 1]
   return next?.kind === "code" && !isComment(next) ? next : undefined
@@ -118,15 +117,15 @@ const ANSWER_WEIGHTS: AnswerWeights = {
   passage: -1.84,
   pairs: 1.93,
   repeats: 1.04,
-  // Fitted -0.36. What an agent is about to do annoys who asked, even where it is not wrong.
+  // Fitted: -0.36. Announcements of an agent annoy the reader even if they are not wrong.
   narrates: -1.5,
   short: -0.36,
   code_span: 0.88,
-  code_asked: -0.59,
+  code_wanted: -0.59,
   number: 0.38,
-  number_asked: 0.79,
-  path_asked: 0.51,
-  reason_asked: 1.23,
+  number_wanted: 0.79,
+  path_wanted: 0.51,
+  reason_wanted: 1.23,
   subject: 0.82,
   defines: 0.32,
   row: 0.27,

@@ -7,14 +7,14 @@ import type { TestRunWrite } from "../store/knowledge/test-runs.ts"
 /** A check that failed and did not pass afterwards. */
 export type OpenCheck = { ref: string; command: string; error?: string; times: number }
 
-/** A conversation's messages, with how they are named. */
+/** A conversation's messages, and a function that formats their refs. */
 type Spoken = { messages: StoredMessage[]; refOf: (number: number) => string; ended_at: number }
 
 const ERROR_CHARS = 200
 
 /**
- * Test runs, builds and linters that failed and did not pass afterwards, the last first. A command that only looks, or that
- * was not there, leaves nothing open. What went through a pipe counts only where its output says how the tests went.
+ * Test runs, builds and linters that failed and did not pass afterwards, newest first. A command that only reads, or that
+ * does not exist, is ignored. If the output went through a pipe, the run counts only if the output states the test results.
  */
 export function leftOpen(project: string, conversations: Spoken[]): OpenCheck[] {
   const failing = new Map<string, OpenCheck & { run?: TestRunWrite }>()
@@ -63,7 +63,7 @@ function outcomeOf(command: string, error: string | undefined, ref: string, at: 
   return defined({ at, ref, command: command.replace(/\s+/g, " ").trim(), error: error?.slice(0, ERROR_CHARS) })
 }
 
-/** Whether a later run tells the outcome of everything that an earlier one ran. */
+/** True if the later run covers everything that the earlier one ran. */
 function covers(later: TestRunWrite, earlier: TestRunWrite): boolean {
   const isWithin = (target: string) =>
     later.targets.length === 0 ||
@@ -91,7 +91,7 @@ const BUILDER = new RegExp(
   ].join("|")})(?= |$)`,
 )
 
-/** Nothing else in the line can have failed, and nothing came between the program and its exit code. */
+/** True if nothing else in the line can have failed, and no pipe hides the program's exit code. */
 function isBuild(line: string): boolean {
   if (/(?<!\|)\|(?!\|)|<</.test(line)) return false
   const commands = line

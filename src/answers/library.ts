@@ -7,23 +7,23 @@ import { type Answering, chosen, rankStatements } from "./extract.ts"
 import { type AnswerScope, ownHistory, type PassageSource } from "./passage-source.ts"
 import { createPassages, type Passage, type Passages } from "./passages.ts"
 
-/** Searching and reading within a scope. Everything that was read has a number from then on. */
+/** Searches and reads within a scope. Every passage gets a number when it is read. */
 export type PassageLibrary = {
   passages: Passages
   search(query: string, filters?: { from?: string; to?: string }): Promise<{ found: Passage[]; notes: string[] }>
-  /** The statements that answer best, without a model. Each gets its number when it is quoted. */
+  /** The best statements, chosen without a model. Each gets its number when it is quoted. */
   statements(question: string): Promise<Answering[]>
-  /** What should have been looked at and was not, in sentences. */
+  /** Sentences about sources that could not be read. */
   notRead: Set<string>
   read(ref: string): Promise<Passage[]>
-  /** The files that each of these edited the most. */
+  /** The files that each conversation edited most. */
   editedBy(conversations: Ref[]): Promise<string[][]>
 }
 
 const NOT_ALL_DOCUMENTS =
   "Not all of this project's documents were read: there are too many, they are too large, or some cannot be opened."
 const MOST_FOUND = 8
-/** So far it looks past dex's own chats for something else. */
+/** Search pages beyond dex's own chats only up to this offset. */
 const MOST_SKIPPED = 3 * MOST_FOUND
 
 export async function openLibrary(
@@ -58,9 +58,9 @@ export async function openLibrary(
         if (shown.length === MOST_FOUND || isLast || offset >= MOST_SKIPPED) return { found: shown, notes }
       }
     },
-    async statements(asked) {
-      const { question, candidates, isWhole } = await answerCandidates(dex, asked, scope, passages, source)
-      if (!isWhole) notRead.add(NOT_ALL_DOCUMENTS)
+    async statements(query) {
+      const { question, candidates, isComplete } = await answerCandidates(dex, query, scope, passages, source)
+      if (!isComplete) notRead.add(NOT_ALL_DOCUMENTS)
       return chosen(rankStatements(question, candidates))
     },
     async read(ref) {

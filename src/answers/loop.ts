@@ -5,7 +5,7 @@ import { redactText } from "../redact/redact.ts"
 import type { PassageLibrary } from "./library.ts"
 import { newestFirst, type Passage, shownTo } from "./passages.ts"
 
-/** Enforced here, whatever the model says or does. */
+/** Limits that are enforced whatever the model does. */
 export type Caps = { calls: number; tokens: number; ms: number }
 
 export const DEFAULT_CAPS: Caps = { calls: 10, tokens: 60_000, ms: 120_000 }
@@ -13,9 +13,9 @@ export const DEFAULT_CAPS: Caps = { calls: 10, tokens: 60_000, ms: 120_000 }
 export type Step = { call: string; outcome: string }
 
 export type LoopResult = {
-  /** What the model answered last; empty when it never did. */
+  /** The model's last answer; empty if there was none. */
   text: string
-  /** Why it ended before the model was done; absent when it was. */
+  /** Why the loop ended early; undefined if the model finished. */
   stopped?: string
   steps: Step[]
 }
@@ -27,7 +27,7 @@ export type LoopOptions = {
   caps: Caps
   signal?: AbortSignal
   onStep?: (step: Step) => void
-  /** Of an earlier exchange in the same chat. */
+  /** Earlier messages of the same chat. */
   history?: ModelMessage[]
 }
 
@@ -68,7 +68,7 @@ You are given numbered passages, newest first. Everything behind "|" in a passag
 Use search and read only as long as the question is not answered: stop when a passage answers it, when passages agree, when the use case is met, or when searches bring nothing new. You have few calls.
 Then answer in at most 150 words. Every sentence ends with the number of the passage it stands on, like [2]. A sentence without one is thrown away, and so is one that shares few words with that passage: keep to the passage's own words and language. Quote exactly or not at all. Give no link that is not in a passage. Where passages disagree, the newer one counts; say so. If the passages do not answer the question, say exactly: NOT FOUND`
 
-/** Lets a model search and read until it answers or a cap is reached. Throws only what stops it from beginning. */
+/** Lets a model search and read until it answers or reaches a cap. Errors after the start end the loop; only an abort throws. */
 export async function runLoop(model: Model, library: PassageLibrary, options: LoopOptions): Promise<LoopResult> {
   const { caps } = options
   const deadline = AbortSignal.timeout(caps.ms)
@@ -133,16 +133,16 @@ function shown(passages: Passage[], chars: number): string {
     .join("\n\n")
 }
 
-/** What goes wrong is an answer too: the model may ask again, and nothing else happens. */
+/** Errors are returned to the model as the call's output, so that it can try again. */
 async function carryOut(
   library: PassageLibrary,
   { name, input, invalid }: ToolCall,
   seen: Set<string>,
 ): Promise<string> {
   if (invalid) return invalid.reason
-  const asked = `${name} ${JSON.stringify(input)}`
-  if (seen.has(asked)) return "You asked exactly that before; its passages are above. Ask something else, or answer."
-  seen.add(asked)
+  const request = `${name} ${JSON.stringify(input)}`
+  if (seen.has(request)) return "You asked exactly that before; its passages are above. Ask something else, or answer."
+  seen.add(request)
   const { query, ref, from, to } = (typeof input === "object" && input !== null ? input : {}) as Record<string, unknown>
   try {
     if (name === "search" && typeof query === "string" && query.trim() !== "") {

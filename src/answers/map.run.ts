@@ -36,8 +36,9 @@ export type MapInput = MapFilters &
 
 const LAST = "last"
 
-export async function run(dex: Dex, asked: MapInput): Promise<MapOutput> {
-  const input = asked.resume && asked.task === undefined && asked.recipe === undefined ? lastRun(dex, asked) : asked
+export async function run(dex: Dex, request: MapInput): Promise<MapOutput> {
+  const input =
+    request.resume && request.task === undefined && request.recipe === undefined ? lastRun(dex, request) : request
   const { title, ...what } = wanted(dex, input)
   if (!input.dry_run && (await configuredModel(dex))) openCache(dex.home.dir).put(LAST, { refs: [], value: input })
   const filters = { ...what.filters, ...filtersOf(input) }
@@ -61,7 +62,7 @@ export async function runRules(dex: Dex, input: RulesInput) {
   return mapAll(dex, "Rules", job, input, page)
 }
 
-/** Maps and merges, or says what that would take. Throws where there is no model to ask. */
+/** Maps and merges, or estimates what that would cost. Throws if there is no model. */
 export async function mapAll(
   dex: Dex,
   title: string,
@@ -174,7 +175,7 @@ function schemaIn(dex: Dex, file: string) {
 function lastRun(dex: Dex, now: MapInput): MapInput {
   const last = openCache(dex.home.dir).get(LAST) as MapInput | undefined
   if (last === undefined || typeof last !== "object")
-    throw new DexError("nothing_to_resume", 'There is no earlier run to go on with. Start one: dex map "…"')
+    throw new DexError("nothing_to_resume", 'There is no earlier run to continue. Start one: dex map "…"')
   const { max_tokens_total: _, ...before } = last
   const { max_tokens_total, output, dry_run } = now
   return { ...before, ...defined({ max_tokens_total, output, dry_run: dry_run || undefined }) }
@@ -223,10 +224,12 @@ function leftOutNotes({ format }: Job, { left_out, without_text }: Prepared): st
 
 function notesOf(mapped: Mapped, { batches }: Prepared): string[] {
   const { failed, not_done, stopped, merges, dropped, refs_not_in_result } = mapped
-  const goOn = "Run the same command to continue; what is done is not paid for again."
+  const howToContinue = "Run the same command to continue; finished batches are not paid for again."
   return [
-    ...(not_done > 0 ? [`Partial: ${not_done} of ${batches.length} batches were not done: ${stopped}. ${goOn}`] : []),
-    ...(not_done === 0 && stopped !== undefined ? [`Not all was merged: ${stopped}. ${goOn}`] : []),
+    ...(not_done > 0
+      ? [`Partial: ${not_done} of ${batches.length} batches were not done: ${stopped}. ${howToContinue}`]
+      : []),
+    ...(not_done === 0 && stopped !== undefined ? [`Not everything was merged: ${stopped}. ${howToContinue}`] : []),
     ...failed.map(
       ({ refs, reason }) => `Partial: ${refs.length} conversations could not be mapped (${refs[0]}…): ${reason}.`,
     ),
@@ -260,7 +263,7 @@ function write(path: string, content: string): void {
   } catch (error) {
     throw new DexError(
       "output",
-      `${path} cannot be written (${messageOf(error)}). The answers are kept: the same command with another --output asks nothing again.`,
+      `${path} cannot be written (${messageOf(error)}). The answers are stored: the same command with another --output asks nothing again.`,
       {
         cause: error,
       },

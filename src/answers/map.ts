@@ -17,9 +17,9 @@ import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 import { fromField, projectField, sourceField, toField } from "../tools/fields.ts"
 
-// map and rules. What every command that maps takes and gives is here once, so that one flag means the same in all of them.
+// map and rules. Fields that several mapping commands have are defined once, so that a flag means the same in all of them.
 
-/** Which conversations. */
+/** Choose the conversations. */
 const filterFields = {
   project: projectField,
   source: sourceField,
@@ -29,11 +29,11 @@ const filterFields = {
   limit: optional(integer("Only the newest N.", { minimum: 1 })),
 }
 
-/** How much of a conversation a model is shown: what was said, or only what the person said. */
+/** How much of a conversation the model sees: the conversation without tool outputs, or only the person's words. */
 export const MAP_FORMATS = ["stripped", "user_only"] as const satisfies readonly Format[]
 export type MapFormat = (typeof MAP_FORMATS)[number]
 
-/** How much of them the model reads; a recipe can choose it too. */
+/** How much of each conversation the model reads. A recipe can choose this too. */
 const formatField = optional(
   choice(
     MAP_FORMATS,
@@ -41,7 +41,7 @@ const formatField = optional(
   ),
 )
 
-/** How it is done, and what it may cost. */
+/** How to run, and what it may cost. */
 export const costFields = {
   batch_tokens: withDefault(
     integer("Tokens of conversations per request.", { minimum: 4_000, maximum: 2_000_000 }),
@@ -54,7 +54,7 @@ export const costFields = {
   output: optional(text("A file to write: JSON if it ends in .json, else Markdown.")),
 }
 
-/** Its shape is the user's. */
+/** An object in the shape of the user's schema. */
 const anyObject = (description: string): Schema<Record<string, unknown>> => ({
   type: "object",
   additionalProperties: true,
@@ -103,7 +103,7 @@ export const mapOutput = object({
     ),
   ),
   refs_not_in_result: optional(integer("Refs that merging left out.")),
-  result: optional(anyObject("What was found, as the schema says.")),
+  result: optional(anyObject("The result, as the schema defines it.")),
   partial: optional(flag("It is incomplete; the notes say what is missing.")),
   used: optional(
     object({

@@ -12,8 +12,8 @@ import { resolveRef } from "../tools/resolve.ts"
 import { run as runSearch } from "../tools/search/run.ts"
 
 /**
- * What may be looked at for one answer. Kept to in code: whatever a model asks for, nothing else is opened. dex's own
- * chats never are: an answer that could cite an earlier answer would need no source at all.
+ * Limits what may be read for one answer. This is enforced in code, whatever a model asks for. dex's own chats are never read:
+ * if an answer could cite an earlier answer, it would need no source at all.
  */
 export type AnswerScope = { among: "history" | "docs" | "all"; collections?: string[]; noGlobal?: boolean }
 
@@ -26,33 +26,33 @@ export type WantedPassages = {
   offset: number
 }
 
-/** What a passage must know of the conversation that it stands in. */
+/** The facts about a conversation that its passages need. */
 export type PassageRow = Pick<ConversationRow, "ref" | "kind" | "title" | "ended_at">
 
 export type FoundMessages = {
-  /** The best first. */
+  /** Best first. */
   found: { row: PassageRow; message: StoredMessage; score: number }[]
-  /** Nothing comes after these. */
+  /** True if there are no more results. */
   isLast: boolean
-  /** How much each of the question's words tells. */
+  /** A weight for each word of the question: a rare word weighs more. */
   weights: number[]
   notes: string[]
-  /** Where some of a hub's search shards did not answer. */
+  /** Set if some of a hub's search shards did not answer. */
   shards?: SearchOutcome["shards"]
 }
 
-/** Where passages are looked for: the history of this machine, or a team's. */
+/** A searchable history: this machine's, or a team's. */
 export type PassageSource = {
   find(wanted: WantedPassages): Promise<FoundMessages>
-  /** A section with those below it, a message with its neighbours, or the beginning of the whole. */
+  /** Returns a section with its subsections, a message with its neighbours, or the beginning of a conversation or document. */
   read(ref: string): Promise<{ row: PassageRow; messages: StoredMessage[] }>
-  /** The files that each of these edited the most. */
+  /** The files that each conversation edited most. */
   editedBy(conversations: Ref[]): Promise<string[][]>
 }
 
 const MOST_EDITED = 40
 
-/** The history that this dex has. */
+/** This machine's history. */
 export function ownHistory(dex: Dex, scope: AnswerScope): PassageSource {
   return {
     async find(wanted) {
@@ -99,7 +99,7 @@ export type SentPassages = Omit<FoundMessages, "found"> & { found: (FoundMessage
 export type EditedFiles = { edited: { id: string; files: string[] }[] }
 export type SentPassage = { id: string; row: PassageRow; messages: StoredMessage[] }
 
-/** What a team shares, found and read on its hub. */
+/** A team's shared history, searched and read on its hub. */
 export function teamHistory(hub: Pick<HubClient, "ask">): PassageSource {
   return {
     find: (wanted) => hub.ask<SentPassages>("passages", wanted),

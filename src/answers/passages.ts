@@ -8,7 +8,7 @@ import { markOf } from "../tools/docs/sections.ts"
 import type { PassageRow } from "./passage-source.ts"
 import type { ProjectSection } from "./project-documents.ts"
 
-/** A message or a section that was really read, under the number by which an answer may cite it. */
+/** A message or section that was read. An answer cites it by its number. */
 export type Passage = {
   n: number
   ref: string
@@ -16,15 +16,15 @@ export type Passage = {
   title: string
   origins: Origin[]
   at?: number
-  /** All of it, as it is stored: what a quote is held against. */
+  /** The complete stored text, against which quotes are checked. */
   text: string
-  /** Set for a section of a file that lies in the project and is not stored. */
+  /** Set for a section of a project file, which is not stored in the history. */
   file?: { path: string; section?: string }
 }
 
-/** What was read for one answer. A passage keeps its number however often it is read. */
+/** The passages of one answer. Reading a passage again does not change its number. */
 export type Passages = {
-  /** Undefined where nothing of it is evidence: text that a hook or dex itself put there never is. */
+  /** Undefined if no part of it is evidence. Text that a hook or dex inserted never is. */
   add(row: PassageRow, message: StoredMessage): Passage | undefined
   addSection(section: ProjectSection): Passage
   get(n: number): Passage | undefined
@@ -33,8 +33,8 @@ export type Passages = {
 export function createPassages(): Passages {
   const byRef = new Map<string, Passage>()
   return {
-    add(row, whole) {
-      const message = { ...whole, parts: whole.parts.filter((part) => part.origin !== "injected") }
+    add(row, complete) {
+      const message = { ...complete, parts: complete.parts.filter((part) => part.origin !== "injected") }
       if (message.parts.length === 0) return undefined
       const section = markOf(message)?.name
       const ref = formatRef(section ? { ...row.ref, section } : { ...row.ref, number: message.number })
@@ -77,14 +77,14 @@ export function dayOf({ at }: Pick<Passage, "at">): string | undefined {
   return at === undefined ? undefined : isoDate(at).slice(0, 10)
 }
 
-/** Newest first: of two that disagree, the later one is more likely to hold. */
+/** If two passages disagree, the later one is more likely to be right. */
 export function newestFirst(passages: Passage[]): Passage[] {
   return [...passages].sort((a, b) => (b.at ?? 0) - (a.at ?? 0) || a.n - b.n)
 }
 
 /**
- * A passage as a model is shown it: data, with where it comes from before it, and every line of it marked, so that
- * nothing in it can pass for an instruction or for the end of the passage.
+ * A passage as the model sees it. Its source comes first, and every line is marked, so that nothing in it can look like
+ * an instruction or the end of the passage.
  */
 export function shownTo(passage: Passage, chars: number): string {
   const { n, ref, title, origins, at, text } = passage

@@ -5,12 +5,11 @@ import { formatOf } from "../documents/document.ts"
 import { listDocuments, readDocument } from "../documents/files.ts"
 import { redactText } from "../redact/redact.ts"
 
-/** A section of a file of the project. */
 export type ProjectSection = { path: string; line: number; headings: string[]; text: string; at: number }
 
 type ProjectFile = { folder: string; path: string; size: number; modified_at: number }
 
-/** What projects tell people and agents about themselves. */
+/** Documentation of projects for people and agents. */
 const FILES =
   /^(?:readme|contributing|architecture|development|claude|agents|gemini)\.(?:md|mdx|markdown|rst|txt|adoc)$/i
 const FOLDERS = ["docs", "doc"]
@@ -18,30 +17,30 @@ const MOST_FILES = 200
 const MOST_BYTES = 2_000_000
 
 /**
- * The documents that lie in a project, as they are now. They need not be added, and nothing of them is stored. Links are not followed. Only
- * those that may hold what is asked are divided into sections. `isWhole`: false where some are too
- * many or too large, or cannot be opened.
+ * A project's documents as they are now. They need not be added, and none of their text is stored. Symbolic links are not
+ * followed. Only files that may contain the answer are split into sections. `isComplete` is false if there are too many
+ * files, if they are too large, or if some cannot be opened.
  */
 export async function projectSections(
   root: string,
-  mayHold: (text: string) => boolean,
-): Promise<{ sections: ProjectSection[]; isWhole: boolean }> {
+  mayContain: (text: string) => boolean,
+): Promise<{ sections: ProjectSection[]; isComplete: boolean }> {
   const sections: ProjectSection[] = []
   const { files, isAll } = await documentFiles(root)
-  let isWhole = isAll
+  let isComplete = isAll
   let bytes = 0
   for (const { folder, path, size, modified_at } of files) {
     bytes += size
     const text = bytes > MOST_BYTES ? undefined : await readDocument(join(root, folder), path).catch(() => undefined)
-    isWhole &&= text !== undefined
-    if (text === undefined || !mayHold(text)) continue
+    isComplete &&= text !== undefined
+    if (text === undefined || !mayContain(text)) continue
     const name = folder === "" ? path : `${folder}/${path}`
     for (const part of sectionsIn(redactText(text))) sections.push({ path: name, at: modified_at, ...part })
   }
-  return { sections, isWhole }
+  return { sections, isComplete }
 }
 
-/** What stands under each heading. */
+/** The text below each heading. */
 function sectionsIn(text: string): Pick<ProjectSection, "line" | "headings" | "text">[] {
   const found: { line: number; headings: string[]; lines: string[] }[] = [{ line: 1, headings: [], lines: [] }]
   for (const [i, { text: line, kind, headings }] of [...outlined(text.replaceAll("\r\n", "\n"))].entries()) {

@@ -9,13 +9,13 @@ import type { MapFilters } from "./map/run.ts"
 import { ITEMS, readSchema } from "./map/schema.ts"
 import { MAP_FORMATS, type MapFormat } from "./map.ts"
 
-// A recipe is a Markdown file: what it is and which conversations it takes on top, the task below. Those that come with
-// dex are in recipes/; a file of the same name in ~/.dex/recipes stands in its place.
+// A recipe is a Markdown file: front matter with a description and filters, then the task. dex's recipes are in
+// recipes/. A file of the same name in ~/.dex/recipes replaces one of them.
 
 export type Recipe = {
   name: string
   description: string
-  /** What the task has `{{name}}` for. */
+  /** The task contains `{{name}}` for each of these. */
   arguments: string[]
   filters: MapFilters
   format: MapFormat
@@ -25,7 +25,7 @@ export type Recipe = {
 
 const KEYS = ["name", "description", "arguments", "schema", "format", "project", "source", "from", "to", "all", "limit"]
 
-/** By name, or by the path of a file. */
+/** `name` is a recipe's name or the path of a file. */
 export function findRecipe(dexDir: string, name: string, cwd: string): Recipe {
   const isPath = /[\\/]|\.md$/.test(name)
   const file = isPath
@@ -52,15 +52,15 @@ function recipeNames(dexDir: string): string[] {
   return [...new Set(names)].sort()
 }
 
-/** The task with what was given in its places. Throws when something is missing. */
+/** The task with its arguments filled in. Throws if one is missing. */
 export function taskOf(recipe: Recipe, given: Record<string, string>): string {
   const missing = recipe.arguments.find((name) => !given[name]?.trim())
   if (missing !== undefined)
-    throw new DexError("usage", `The recipe ${recipe.name} needs to know its ${missing}: --${missing} "…"`)
+    throw new DexError("usage", `The recipe ${recipe.name} needs a ${missing}: --${missing} "…"`)
   return recipe.arguments.reduce((task, name) => task.replaceAll(`{{${name}}}`, () => given[name]!.trim()), recipe.task)
 }
 
-/** A recipe as a prompt for an agent that does the work itself, with dex's tools and its own subagents. */
+/** A recipe as a prompt for an agent, which does the work with dex's tools and its own subagents. */
 export type RecipePrompt = {
   name: string
   title: string
@@ -69,7 +69,7 @@ export type RecipePrompt = {
   text(given: Record<string, string>): string
 }
 
-/** Recipes that cannot be read are left out: an agent could do nothing about them. */
+/** Unreadable recipes are left out, because an agent cannot fix them. */
 export function recipePrompts(dexDir: string): RecipePrompt[] {
   return recipeNames(dexDir).flatMap((name) => {
     try {
@@ -122,7 +122,7 @@ function readRecipe(file: string): Recipe {
   }
 }
 
-/** `key: value`; lines that begin with a space go on with the value before them. */
+/** `key: value` lines. A line that begins with a space continues the value before it. */
 function factsIn(top: string, file: string): Map<string, string> {
   const facts = new Map<string, string>()
   let last = ""
@@ -130,7 +130,7 @@ function factsIn(top: string, file: string): Map<string, string> {
     const [, key, value] = /^([a-z_]+):(.*)$/.exec(line) ?? []
     if (key === undefined) {
       if (line.trim() !== "" && (last === "" || !/^\s/.test(line)))
-        throw bad(file, `has a line that is no \`key: value\`: ${line}`)
+        throw bad(file, `has a line that is not \`key: value\`: ${line}`)
       facts.set(last, `${facts.get(last) ?? ""}\n${line}`)
       continue
     }
@@ -170,16 +170,16 @@ function jsonOf(text: string, file: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw bad(file, `has a schema that is no JSON (${messageOf(error)})`)
+    throw bad(file, `has a schema that is not JSON (${messageOf(error)})`)
   }
 }
 
-/** The user's own come first. */
+/** The user's own recipes come first. */
 function foldersOf(dexDir: string): string[] {
   return [join(dexDir, "recipes"), ...packaged()]
 }
 
-/** Beside src/ and beside dist/, from whichever of their files this code ended up in. */
+/** recipes/ is next to src/ and dist/; the depth of this file below them depends on the build. */
 function packaged(): string[] {
   const near = ["../recipes", "../../recipes"].map((path) => fileURLToPath(new URL(path, import.meta.url)))
   return near.filter((path) => existsSync(join(path, "rules.md"))).slice(0, 1)

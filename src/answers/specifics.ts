@@ -1,43 +1,43 @@
-/** What a source says, with when and under which title it said so. */
+/** The text of a source, with its date and title. */
 export type Evidence = { text: string; title: string; ref: string; date?: string }
 
 const FENCED = /^```[^\n]*\n([\s\S]*?)^```[ \t]*$/m
 const SPAN = /`([^`\n]+)`/g
-/** Marks around a word that are not a part of it. */
+/** Punctuation around a word. */
 const AROUND = /^[("'“‘[{<*_~]+|[)"'”’\]}>*_~,;:!?.…]+$/g
 const NAME_LIKE =
   /\d|[\\/_@#$=()]|\w\.\w|^--?[a-z]|[a-z][A-Z]|^[A-Z]{2,}|^[A-Z][a-z]+$|^[A-Z][\w-]*-\w+$|^[A-Z][a-z]+[A-Z]/
 
-/** Words that begin sentences and name nothing. */
+/** Words at the start of a sentence that name nothing. */
 const OPENINGS =
   /^(?:a|about|according|after|again|all|already|also|although|among|an|and|another|any|anyone|apart|are|as|at|because|before|behind|being|besides|between|both|but|by|can|compared|depending|despite|did|do|does|during|each|either|even|every|everything|except|first|for|from|given|has|have|having|he|hence|here|how|however|i|if|in|inside|instead|into|is|it|its|later|like|many|most|much|neither|never|next|no|nobody|none|nor|not|nothing|now|of|on|once|one|only|or|other|otherwise|our|out|over|per|rather|second|several|she|should|since|so|some|still|such|than|that|the|their|then|there|these|they|this|those|though|three|through|thus|to|together|today|two|under|unless|until|up|use|using|was|we|were|what|whatever|when|whenever|where|whether|which|while|who|why|will|with|within|without|you|your|more|less|people|someone|plain|start|run|set|add|call|check|make|keep|see|try|open|put|pass|\w+ing|\w+ed|\w+ly)$/i
 
 /**
- * The first thing in a sentence that can be wrong by a letter and that none of its sources says: a line of code, a code span, a path, a
- * number, a flag, a command or a name. Undefined where all of them stand there.
+ * Returns the first specific in a sentence that none of its sources contains: a line of code, a code span, a path, a
+ * number, a flag, a command or a name. One wrong letter would make these false. Undefined if all of them are supported.
  */
 export function unsupportedIn(sentence: string, sources: Evidence[]): string | undefined {
   const texts = sources.flatMap(({ text, title }) => [text, title]).map(plain)
   const labels = new Set(sources.flatMap(({ ref, date }) => [ref, date]))
   const lower = texts.map((text) => text.toLowerCase())
-  const stands = (wanted: string, isCode: boolean) =>
+  const isSupported = (wanted: string, isCode: boolean) =>
     isCode
-      ? texts.some((text) => standsIn(text, plain(wanted)))
-      : lower.some((text) => standsIn(text, plain(wanted).toLowerCase()))
+      ? texts.some((text) => occursIn(text, plain(wanted)))
+      : lower.some((text) => occursIn(text, plain(wanted).toLowerCase()))
   for (const { wanted, isCode, isOpening } of specificsIn(sentence))
     if (
       !labels.has(wanted) &&
       !(isOpening && begins(lower, wanted)) &&
-      !formsOf(wanted).some((form) => stands(form, isCode))
+      !formsOf(wanted).some((form) => isSupported(form, isCode))
     )
       return wanted
   return undefined
 }
 
-/** `isOpening`: the first word of a sentence, which may be an ordinary one in another form. */
+/** `isOpening`: the first word of a sentence. It may be an ordinary word in another form. */
 export type Specific = { wanted: string; isCode: boolean; isOpening?: boolean }
 
-/** Lines of code, code spans and, of what is left, every word that looks like a name, a number, a path or a flag. */
+/** Lines of code, code spans, and every other word that looks like a name, number, path or flag. */
 export function specificsIn(sentence: string): Specific[] {
   const found: Specific[] = []
   const unfenced = sentence.replace(FENCED, (_, code: string) => {
@@ -55,7 +55,7 @@ export function specificsIn(sentence: string): Specific[] {
       if (raw === "`") isFirst = false
       continue
     }
-    // An ordinary word is written with a capital at the beginning of a sentence only.
+    // An ordinary word has a capital letter only at the start of a sentence.
     const isOpening = isFirst && /^\p{Lu}\p{Ll}*$/u.test(word)
     isFirst = /[.!?:]["'”)]*$/.test(raw)
     if (word === "I" || !NAME_LIKE.test(word) || (isOpening && OPENINGS.test(word))) continue
@@ -65,32 +65,32 @@ export function specificsIn(sentence: string): Specific[] {
   return found
 }
 
-/** As it stands, without the brackets of a call and in the singular. */
+/** The text as written, without the brackets of a call, and in the singular. */
 function formsOf(wanted: string): string[] {
   const bare = wanted.replace(/\((?:\.{3}|…)?\)$/, "")
   return [wanted, bare, ...(/^[A-Z]{2,}s$/.test(bare) ? [bare.slice(0, -1)] : [])]
 }
 
-/** Whether a word of the texts begins as this one does. */
+/** True if a word of the texts has the same beginning. */
 function begins(lower: string[], word: string): boolean {
   const beginning = word.toLowerCase().slice(0, Math.max(4, word.length - 2))
   return lower.some((text) => new RegExp(`\\b${beginning}`).test(text))
 }
 
-/** Not as a part of a longer word or number. */
-function standsIn(text: string, wanted: string): boolean {
+/** True if the text contains it, but not as a part of a longer word or number. */
+function occursIn(text: string, wanted: string): boolean {
   if (wanted === "") return true
   const isPart = (character: string | undefined) => character !== undefined && /[\p{L}\p{N}_]/u.test(character)
   const [first, last] = [isPart(wanted[0]), isPart(wanted.at(-1))]
   for (let at = text.indexOf(wanted); at !== -1; at = text.indexOf(wanted, at + 1)) {
     const [before, after] = [text[at - 1], text[at + wanted.length]]
-    const goesOn = /\d$/.test(wanted) && /^[.,]\d/.test(text.slice(at + wanted.length, at + wanted.length + 2))
-    if (!(first && isPart(before)) && !(last && isPart(after)) && !goesOn) return true
+    const continues = /\d$/.test(wanted) && /^[.,]\d/.test(text.slice(at + wanted.length, at + wanted.length + 2))
+    if (!(first && isPart(before)) && !(last && isPart(after)) && !continues) return true
   }
   return false
 }
 
-/** Spaces and emphasis may differ, and 10,000 is 10000. */
+/** Ignores differences in white space and emphasis, and reads 10,000 as 10000. */
 function plain(text: string): string {
   return text
     .replaceAll(/\s+/g, " ")

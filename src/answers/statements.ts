@@ -1,32 +1,32 @@
 import { isProse, outlined } from "../core/prose.ts"
 
-/** A piece of a text that can stand in an answer as it is: a sentence, an item of a list, a row of a table, a line of code. */
+/** A piece of a text that can be quoted in an answer: a sentence, a list item, a table row or a line of code. */
 export type TextStatement = {
-  /** Where it stands in the text. */
+  /** Its place in the text. */
   start: number
   end: number
   text: string
   kind: "sentence" | "item" | "row" | "code"
-  /** The headings above it, the nearest last. */
+  /** The headings above it, nearest last. */
   headings: string[]
-  /** What leads to it: the sentence before a list or a block of code. */
+  /** The sentence before a list or a block of code. */
   lead: string
-  /** Of all statements of the text. */
+  /** Its index among all statements of the text. */
   place: number
 }
 
-/** A longer line is a file or an answer of a server. */
+/** A longer line is a file or a server's output. */
 const LONGEST = 700
 const MOST_STATEMENTS = 400
 const ITEM = /^(\s*(?:[-*+•]|\d{1,3}[.)])\s+)(?=\S)/
 const ROW = /^\s*\|.*\|\s*$/
 const RULE = /^[\s|:+=─━═_*-]+$/
-/** Where a sentence ends and another begins. */
+/** Between two sentences. */
 const BETWEEN = /(?<=[.!?](?:["'”)*`]{0,3}))\s+(?=[\p{Lu}\p{N}`"'“(*[])/gu
-/** After these a full stop ends no sentence. */
+/** A full stop after these does not end a sentence. */
 const SHORTENED = /(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|Dr|Mr|Ms)|^\s*\d{1,3})\.$/i
 
-/** What a text states, in its order. Headings, rules and what machines wrote are left out. */
+/** The statements of a text, in order, without headings, horizontal rules and machine output. */
 export function statementsIn(text: string): TextStatement[] {
   const found: TextStatement[] = []
   let lead = ""

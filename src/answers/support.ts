@@ -1,20 +1,20 @@
 import { cjkRuns, isStopword, pairsOfCharacters, splitIdentifier } from "../core/words.ts"
 import { type Evidence, specificsIn } from "./specifics.ts"
 
-// Whether a sentence is about what its sources say, by its words alone. Names, numbers and code are checked in specifics.ts.
+// Checks by its words alone if a sentence is about the same subject as its sources. specifics.ts checks names, numbers and code.
 
-/** This share of a sentence's words must occur close together in what it cites. */
+/** This share of a sentence's words must occur close together in the sources that it cites. */
 const LEAST_SHARE = 0.45
-/** Close together: within so many words, not counting stopwords. */
+/** "Close together" is within this many words, not counting stopwords. */
 const WINDOW = 100
 
-/** What a negation applies to: the first two words that follow it. */
+/** A negation applies to the first two words after it. */
 const SCOPE = 2
-/** A negation applies to a word at most so many words later. */
+/** A negation applies to a word at most this many words later. */
 const REACH = 3
-/** The same for two neighbouring words, which an affirmative sentence repeats. */
+/** The same limit for two adjacent words that an affirmative sentence repeats. */
 const PAIR_REACH = 2
-/** A clause of which the sources contain less than this says it in other words, so its polarity cannot be compared. */
+/** If the sources contain a smaller share of a clause, it is a paraphrase, and its polarity cannot be compared. */
 const COMPARABLE = 0.4
 
 const FILLERS = new Set(
@@ -24,7 +24,7 @@ const FILLERS = new Set(
   ).split(" "),
 )
 const NEGATION = /^(?:not|never|no|none|nothing|nobody|neither|nor|cannot|without)$/
-/** Words by which a source says that something is not, or is no longer, so. */
+/** Words that say that something is not, or is no longer, true. */
 const NEGATIVE =
   /^(?:not|never|no|none|nothing|nobody|neither|nor|cannot|without|instead|unless|unknown|false|(?:skip|disabl|remov|avoid|miss|bypass|prevent|ignor|lack)\p{L}*)$/u
 const CONTRACTED = /\b(do|does|did|is|are|was|were|wo|would|could|should|has|have|had|must|need)n['’]t\b/gi
@@ -32,7 +32,7 @@ const UNABLE = /\bcan['’]t\b/gi
 const BETWEEN_CLAUSES = /[,;:.!?](?:\s|$)|\n|\s(?:and|but|because|since|so|when|if|while|which|who|that|as)\s/
 const BETWEEN_STATEMENTS = /(?<=[.!?;])\s+|\n+|\s[—–]\s|;/
 
-/** Undefined if the sources support the sentence, as far as its words can tell. */
+/** Undefined if the sources support the sentence, judging by its words. */
 export function faultInWords(sentence: string, sources: Evidence[]): "unrelated" | "contradicted" | undefined {
   const prose = sentence.replaceAll(/\[\d{1,3}\]/g, " ")
   if (!isAbout(prose, sources)) return "unrelated"
@@ -51,7 +51,7 @@ function isAbout(sentence: string, sources: Evidence[]): boolean {
   for (const { text, title, ref, date } of sources)
     for (const stem of [...densest(stemsIn(text), wanted), ...stemsIn(`${title} ${ref} ${date ?? ""}`)])
       if (wanted.has(stem)) found.add(stem)
-  // Numbers and code were found to the letter, so each of them counts as one more word. Abbreviations are too common for that.
+  // Numbers and code were matched exactly, so each counts as one more word. Abbreviations are too common for that.
   const exact = new Set(
     specificsIn(sentence).flatMap(({ wanted, isCode }) =>
       /\d/.test(wanted) || (isCode && !/^[A-Z]+s?$/.test(wanted)) ? wanted : [],
@@ -60,7 +60,7 @@ function isAbout(sentence: string, sources: Evidence[]): boolean {
   return found.size + exact.size >= LEAST_SHARE * (wanted.size + exact.size)
 }
 
-/** The part of a text in which most of the wanted words occur. */
+/** The part of a text with the most wanted words. */
 function densest(stems: string[], wanted: Set<string>): string[] {
   const counts = new Map<string, number>()
   let [most, end] = [0, 0]
@@ -76,25 +76,25 @@ function densest(stems: string[], wanted: Set<string>): string[] {
   return stems.slice(Math.max(0, end - WINDOW), end)
 }
 
-/** Where a clause says "not", "never" or "no longer". What cannot be done is often said as an error, so "cannot" is not compared. */
+/** Finds "not", "never" and "no longer". Errors often say what cannot be done, so "cannot" is not compared. */
 function negationsIn(clause: string[]): number[] {
   return clause.flatMap((word, i) =>
     /^(?:not|never)$/.test(word) || (word === "no" && clause[i + 1] === "longer") ? [i] : [],
   )
 }
 
-/** Whether the sources negate what the clause negates. True as well if the clause is in words that cannot be compared. */
+/** True if the sources negate what the clause negates, or if the clause is a paraphrase and cannot be compared. */
 function isNegatedThere(clause: string[], at: number, known: Set<string>, statements: string[][]): boolean {
   const stems = [...new Set(stemsOf(clause))]
   if (stems.filter((stem) => known.has(stem)).length < COMPARABLE * stems.length) return true
   const after = clause
     .slice(at + 1)
-    .filter(isTelling)
+    .filter(isContentWord)
     .slice(0, SCOPE)
-  const scope = after.length > 0 ? after : clause.slice(0, at).filter(isTelling).slice(-SCOPE)
+  const scope = after.length > 0 ? after : clause.slice(0, at).filter(isContentWord).slice(-SCOPE)
   const scopeStems = stemsOf(scope)
   const isMeant =
-    clause[at + 1] === "only" ? isOnly : (word: string) => isTelling(word) && scopeStems.includes(stemOf(word))
+    clause[at + 1] === "only" ? isOnly : (word: string) => isContentWord(word) && scopeStems.includes(stemOf(word))
   // "Not removed" is the opposite of "removed": a negative word does not negate itself.
   const negation = scope.some((word) => NEGATIVE.test(word)) ? NEGATION : NEGATIVE
   return statements.some((words) =>
@@ -108,15 +108,15 @@ function isOnly(word: string): boolean {
   return word === "only" || word === "just"
 }
 
-/** Whether the sources contain two neighbouring words of an affirmative clause, but only after "not" or "never". */
+/** True if the sources contain two adjacent words of an affirmative clause only after "not" or "never". */
 function isOnlyNegatedThere(clause: string[], statements: string[][]): boolean {
   const stems = stemsOf(clause)
   const wanted = new Set(stems.slice(1).map((stem, i) => `${stems[i]} ${stem}`))
   const [negated, affirmed] = [new Set<string>(), new Set<string>()]
   for (const words of statements) {
-    const telling = words.flatMap((word, at) => (isTelling(word) ? [{ stem: stemOf(word), at }] : []))
-    for (const [i, { stem, at }] of telling.entries()) {
-      const pair = `${stem} ${telling[i + 1]?.stem}`
+    const contentWords = words.flatMap((word, at) => (isContentWord(word) ? [{ stem: stemOf(word), at }] : []))
+    for (const [i, { stem, at }] of contentWords.entries()) {
+      const pair = `${stem} ${contentWords[i + 1]?.stem}`
       if (!wanted.has(pair)) continue
       const isNegated = words.slice(Math.max(0, at - PAIR_REACH), at).some((word) => /^(?:not|never)$/.test(word))
       ;(isNegated ? negated : affirmed).add(pair)
@@ -130,7 +130,7 @@ function stemsIn(text: string): string[] {
 }
 
 function stemsOf(words: string[]): string[] {
-  return words.filter(isTelling).map(stemOf)
+  return words.filter(isContentWord).map(stemOf)
 }
 
 function wordsIn(text: string): string[] {
@@ -145,11 +145,11 @@ function wordsIn(text: string): string[] {
   })
 }
 
-function isTelling(word: string): boolean {
+function isContentWord(word: string): boolean {
   return /\p{L}{3}|\p{N}{2}|[^\p{ASCII}]/u.test(word) && !isStopword(word) && !FILLERS.has(word)
 }
 
-/** Coarse, so that other forms of a word count as the same. */
+/** Coarse, so that different forms of a word match. */
 function stemOf(word: string): string {
   const singular = word.length > 3 ? word.replace(/ies$/, "y").replace(/(?<!s)s$/, "") : word
   return singular.replace(/y$/, "i").slice(0, 5)

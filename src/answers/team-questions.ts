@@ -5,11 +5,11 @@ import type { TeamQuestionKind } from "../tools/hub/team-question.ts"
 import { type EditedFiles, ownHistory, type PassageRow, type SentPassage, type SentPassages } from "./passage-source.ts"
 import { reasonsFor, type WhyFacts } from "./why-facts.ts"
 
-// What a laptop's `ask` and `why` ask of a team's history. The hub finds and reads; what is made of it is made on the laptop, by its own
-// model. Both sides import this file.
+// The questions of a laptop's `ask` and `why` to a team's history. The hub searches and reads; the laptop's own model
+// writes the answer. Both sides import this file.
 
-/** A team's documents stay in their projects. */
-const SAID = { among: "history" } as const
+/** Documents are not shared with a team. */
+const CONVERSATIONS_ONLY = { among: "history" } as const
 const MOST_FOUND = 100
 
 const findInput = object({
@@ -27,7 +27,7 @@ const passages: TeamQuestionKind<typeof findInput, SentPassages> = {
   name: "passages",
   input: findInput,
   run: async (dex, wanted) => {
-    const { found, ...rest } = await ownHistory(dex, SAID).find(wanted)
+    const { found, ...rest } = await ownHistory(dex, CONVERSATIONS_ONLY).find(wanted)
     return { found: found.map(({ row, ...one }) => ({ ...one, ...named(row) })), ...rest }
   },
 }
@@ -36,7 +36,7 @@ const passage: TeamQuestionKind<typeof readInput, SentPassage> = {
   name: "passage",
   input: readInput,
   run: async (dex, { id }) => {
-    const { row, messages } = await ownHistory(dex, SAID).read(id)
+    const { row, messages } = await ownHistory(dex, CONVERSATIONS_ONLY).read(id)
     return { ...named(row), messages }
   },
 }
@@ -46,7 +46,7 @@ const edited: TeamQuestionKind<typeof editedInput, EditedFiles> = {
   input: editedInput,
   run: async (dex, { ids }) => {
     const refs = ids.slice(0, MOST_FOUND).flatMap((id) => parseWholeRef(id) ?? [])
-    const files = await ownHistory(dex, SAID).editedBy(refs)
+    const files = await ownHistory(dex, CONVERSATIONS_ONLY).editedBy(refs)
     return { edited: refs.map((ref, i) => ({ id: formatRef(ref), files: files[i]! })) }
   },
 }

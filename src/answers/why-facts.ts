@@ -6,39 +6,39 @@ import type { ConversationRow, HistoryReader, StoredMessage } from "../store/his
 import type { TestRunWrite } from "../store/knowledge/test-runs.ts"
 import { leftOpen } from "./left-open.ts"
 
-/** A conversation, and the messages in which it wrote what is asked about. */
+/** A conversation, and the messages in which it wrote the lines in question. */
 export type WrittenBy = {
   row: ConversationRow
   messages: StoredMessage[]
-  /** The edits, by number; of a subagent, the message that started it. */
+  /** The numbers of the messages with the edits. For a subagent's edit, the message that started the subagent. */
   edits: number[]
-  /** The message in which it made the commit, where it did. */
+  /** The message in which it made the commit, if it did. */
   committed?: number
 }
 
 export type QuotedWords = { ref: string; text: string }
 export type TestOutcome = { ref: string; command: string; outcome: "passed" | "failed"; failed_before: number }
 
-/** Why something was written: what the records say, nothing guessed. Each with its message. */
+/** Why something was written, from the records alone. Nothing is guessed. Each fact has its message. */
 export type WhyFacts = {
-  /** What the person wanted: the task, and the last request before the first edit. */
+  /** The person's task, and the last request before the first edit. */
   asked: QuotedWords[]
   decided: (QuotedWords & { kind: string })[]
-  /** What the person said on stopping a tool. */
+  /** The person's words on stopping a tool. */
   rejected: QuotedWords[]
   tests: TestOutcome[]
-  /** What the conversation left open at its end. */
+  /** Open ends of the conversation. */
   open: (QuotedWords & { kind: string })[]
 }
 
-/** A conversation that wrote some of it, and why. */
+/** A conversation that wrote some of the lines, and why. */
 export type Explanation = WhyFacts & {
   ref: string
   title: string
   source: string
   date: string
   level: "proved" | "likely"
-  /** Of the lines, those that it wrote: the proved and the likely ones together. */
+  /** How many of the lines it wrote, proved and likely together. */
   lines: number
   proved: number
   likely: number
@@ -49,7 +49,6 @@ const MOST_REJECTED = 2
 const MOST_TESTS = 3
 const MOST_OPEN = 3
 
-/** Pure. */
 export function whyFacts({ row, messages: all, edits, committed }: WrittenBy): WhyFacts {
   const messages = all.filter(({ abandoned, superseded, copied }) => !abandoned && !superseded && !copied)
   const stretch = stretchOf(messages, edits, committed)
@@ -58,7 +57,7 @@ export function whyFacts({ row, messages: all, edits, committed }: WrittenBy): W
   const brief = briefOf(messages.slice(0, stretch.end + 1))
   const project = row.project ?? ""
   return {
-    asked: askedIn(brief, messages, stretch.firstEdit).map(({ number, text }) => ({ ref: refOf(number), text })),
+    asked: requestsIn(brief, messages, stretch.firstEdit).map(({ number, text }) => ({ ref: refOf(number), text })),
     decided: decisionsIn(row, messages)
       .filter(({ number, kind }) => within.has(number) && kind !== "breaking" && kind !== "revert")
       .slice(-MOST_DECIDED)
@@ -72,10 +71,10 @@ export function whyFacts({ row, messages: all, edits, committed }: WrittenBy): W
   }
 }
 
-/** By place: a number tells which record it is, not when it was said. */
+/** Places in the list of messages. A message's number identifies it, but does not say when it was written. */
 type Stretch = { start: number; firstEdit: number; end: number }
 
-/** What led to the edits: from the commit before the first of them to the commit that they went into, or to the end. */
+/** The messages that led to the edits: from the commit before the first edit to the commit that includes them, or to the end. */
 function stretchOf(messages: StoredMessage[], edits: number[], committed: number | undefined): Stretch {
   const wanted = new Set(edits)
   const last = messages.length - 1
@@ -91,20 +90,20 @@ function stretchOf(messages: StoredMessage[], edits: number[], committed: number
   return { start: before === undefined ? 0 : before + 1, firstEdit, end: after ?? last }
 }
 
-/** The task of the conversation, and the last request before the first edit, where that is another one. */
-function askedIn({ goal }: Brief, messages: StoredMessage[], firstEdit: number) {
+/** The conversation's task, and the last request before the first edit if that is another one. */
+function requestsIn({ goal }: Brief, messages: StoredMessage[], firstEdit: number) {
   const places = new Map(messages.map(({ number }, place) => [number, place]))
   const before = goal.filter(({ number }) => places.get(number)! <= firstEdit)
-  const [task, request] = [goal.find(isSaid), before.findLast(isSaid)]
+  const [task, request] = [goal.find(isMeaningful), before.findLast(isMeaningful)]
   return [...(task ? [task] : []), ...(request && request !== task ? [request] : [])]
 }
 
-/** The name of a command of the agent says nothing to whoever does not have that command. */
-function isSaid({ text }: { text: string }): boolean {
+/** The name of an agent's command means nothing to people who do not have that command. */
+function isMeaningful({ text }: { text: string }): boolean {
   return !/^\/[\w:-]+$/.test(text.trim())
 }
 
-/** Each command once, as it went last. */
+/** Each command once, with its last outcome. */
 function outcomesOf(runs: TestRunWrite[], refOf: (number: number) => string): TestOutcome[] {
   const byCommand = Map.groupBy(runs, ({ command }) => shownCommand(command))
   return [...byCommand]
@@ -118,7 +117,7 @@ function outcomesOf(runs: TestRunWrite[], refOf: (number: number) => string): Te
     .map(({ at: _, ...outcome }) => outcome)
 }
 
-/** Without where its output goes. */
+/** Removes pipes and redirections of the output. */
 function shownCommand(command: string): string {
   return command
     .replace(/\s+/g, " ")
@@ -126,23 +125,23 @@ function shownCommand(command: string): string {
     .trim()
 }
 
-/** What failed before the last run that passed was most likely repaired: a test that is written first fails. */
+/** Ignores failures before the last run that passed: they were most likely fixed, such as a test that is written first. */
 function openIn(row: ConversationRow, messages: StoredMessage[], refOf: (number: number) => string): WhyFacts["open"] {
   const passed = testRunsIn(messages, row.project ?? "").findLast(({ outcome }) => outcome === "passed")
   const since = passed === undefined ? 0 : messages.findIndex(({ number }) => number === passed.number)
   const failing = leftOpen(row.project ?? "", [
     { messages: messages.slice(since), refOf, ended_at: row.ended_at ?? 0 },
   ]).map(({ ref, command }) => ({ ref, kind: "command", text: shownCommand(command) }))
-  const said = briefOf(messages)
+  const openEnds = briefOf(messages)
     .open_ends.filter(({ kind }) => kind === "step" || kind === "question" || kind === "todo" || kind === "request")
     .map(({ number, kind, text }) => ({ ref: refOf(number), kind, text }))
-  return [...failing, ...said].slice(0, MOST_OPEN)
+  return [...failing, ...openEnds].slice(0, MOST_OPEN)
 }
 
-/** A conversation that wrote lines: in which messages, of its subagents too, and the one in which it made the commit. */
+/** A conversation that wrote lines, the messages in which it or its subagents wrote them, and the one with the commit. */
 export type WrittenIn = { ref: Ref; edits: { id: string; number: number }[]; committed?: number }
 
-/** Why it wrote them. Undefined where the conversation is not there. */
+/** Explains why the lines were written. Undefined if the conversation is missing. */
 export async function reasonsFor(
   store: HistoryReader,
   { ref, edits, committed }: WrittenIn,
@@ -155,7 +154,7 @@ export async function reasonsFor(
   return { row, messages, facts }
 }
 
-/** The messages that wrote the lines. For what a subagent wrote, the last one that was said before it started. */
+/** The messages that wrote the lines. For a subagent's lines, the last message before the subagent started. */
 async function editsIn(
   store: HistoryReader,
   own: Ref,

@@ -11,13 +11,13 @@ type Why = {
   unknown: number
 }
 
-/** What one reads before a review. */
+/** A reviewer will not read more. */
 const MOST_WORDS = 300
 const QUOTED_WORDS = 32
-/** The last thing to go is what was asked. */
+/** Dropped in this order. The requests are dropped last. */
 const DROPPED_FIRST = ["open", "rejected", "tests", "decided"] as const
 
-/** Shortened until it can be read in a minute: long quotes first, then what was left open, then whole conversations. */
+/** Shortens the facts until they can be read in a minute: long quotes first, then what was left open, then conversations. */
 export function withinAMinute(facts: Explanation[]): Explanation[] {
   const shown = facts.map((one) => ({
     ...one,
@@ -45,7 +45,7 @@ function wordsOf(conversations: Explanation[]): number {
     .flatMap(({ rows }) => rows.flatMap(({ text, ref }) => `${text} ${ref}`.split(/\s+/))).length
 }
 
-/** How much of it the conversation wrote, and how sure that is. */
+/** How many of the lines the conversation wrote, and how certain that is. */
 export function shareText(
   { lines, proved, likely }: Pick<Explanation, "lines" | "proved" | "likely">,
   of: number,
@@ -57,7 +57,7 @@ export function shareText(
 
 export type WhySection = { title: string; rows: { text: string; ref: string }[] }
 
-/** What there is to say of a conversation, under plain headings. Texts of transcripts are made safe here. */
+/** The facts about a conversation under headings. Texts from transcripts are escaped here. */
 export function sectionsOf({ asked, decided, rejected, tests, open }: Explanation): WhySection[] {
   const quoted = (rows: { text: string; ref: string }[]) =>
     rows.map(({ text, ref }) => ({ text: `“${safeLine(text)}”`, ref: safeLine(ref) }))
@@ -75,7 +75,7 @@ function outcomeText({ command, outcome, failed_before }: TestOutcome): string {
   return `${safeLine(command)}: ${outcome}${before}`
 }
 
-/** For a review: Markdown, with every ref. */
+/** Markdown for a review, with every ref. */
 export function whyMarkdown({ commits, conversations, answer, lines, unknown }: Why): string[] {
   const head = commits.map(({ hash, subject }) => `- ${hash.slice(0, 10)} ${safeLine(subject)}`)
   return [

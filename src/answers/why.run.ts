@@ -27,7 +27,7 @@ export type WhyInput = {
   where?: "team"
 }
 
-/** More of them wrote too little of it to explain it. */
+/** Others wrote too little of the lines to explain them. */
 const MOST_CONVERSATIONS = 3
 const MOST_COMMITS = 5
 
@@ -42,7 +42,7 @@ export async function run(dex: Dex, input: WhyInput) {
   return { ...output, notes: [...output.notes, ...teamHint(dex)] }
 }
 
-/** The same for whoever knows already whose the lines are. */
+/** For callers that already know who wrote the lines. */
 export async function explainOwned(dex: Dex, input: WhyInput, owned: OwnersOfTarget, hub?: TeamHub) {
   const { owners, makers, commits, facts, notes } = owned
   const authors = authorsOf(owners, makers)
@@ -52,11 +52,11 @@ export async function explainOwned(dex: Dex, input: WhyInput, owned: OwnersOfTar
     const explained = await (hub && written.ref.owner !== undefined
       ? explainedThere(hub, written)
       : explainedHere(await dex.store(), written))
-    if (explained) found.push({ ...explained, told: { ...toldOf(author), ...explained.told } })
+    if (explained) found.push({ ...explained, explanation: { ...shareOf(author), ...explained.explanation } })
   }
-  const shown = withinAMinute(found.map(({ told }) => told))
+  const shown = withinAMinute(found.map(({ explanation }) => explanation))
   const more = authors.length - shown.length
-  // An agent has a model of its own.
+  // An agent uses its own model.
   const answer =
     input.facts || dex.caller !== undefined || found.length === 0
       ? undefined
@@ -79,7 +79,7 @@ export async function explainOwned(dex: Dex, input: WhyInput, owned: OwnersOfTar
 
 type Author = { worker: Worker; owners: LineOwner[] }
 
-/** Who wrote the most first; then who made the commit, where that wrote no line of it. */
+/** Those that wrote the most come first, then those that made the commit but wrote none of its lines. */
 function authorsOf(owners: readonly LineOwner[], makers: readonly LineOwner[]): Author[] {
   const wrote = Map.groupBy(owners.filter(isKnown), ({ worker }) => worker)
   const made = new Set(makers.filter(isKnown).map(({ worker }) => worker))
@@ -93,7 +93,7 @@ function isKnown(owner: LineOwner): owner is LineOwner & { worker: Worker } {
   return owner.worker !== undefined
 }
 
-type Explained = { told: Explanation; passages(library: PassageLibrary): Promise<Passage[]> }
+type Explained = { explanation: Explanation; passages(library: PassageLibrary): Promise<Passage[]> }
 
 function writtenIn({ worker, owners }: Author, commits: readonly CommitHead[], facts: BlameFacts): WrittenIn {
   const ran = facts.ran.find(
@@ -104,12 +104,12 @@ function writtenIn({ worker, owners }: Author, commits: readonly CommitHead[], f
 
 type Share = Pick<Explanation, "level" | "lines" | "proved" | "likely">
 
-function toldOf({ owners }: Author): Share {
+function shareOf({ owners }: Author): Share {
   const { total, proved, likely } = countsOf(owners.map(({ level }) => level))
   return { level: proved > 0 ? "proved" : "likely", lines: total, proved, likely }
 }
 
-type Unleveled = { told: Omit<Explanation, keyof Share>; passages: Explained["passages"] }
+type Unleveled = { explanation: Omit<Explanation, keyof Share>; passages: Explained["passages"] }
 
 async function explainedHere(store: HistoryReader, written: WrittenIn): Promise<Unleveled | undefined> {
   const found = await reasonsFor(store, written)
@@ -117,7 +117,7 @@ async function explainedHere(store: HistoryReader, written: WrittenIn): Promise<
   const { row, messages, facts } = found
   const wanted = new Set(quotedRefs(facts))
   return {
-    told: { ...headOf(row), ...facts },
+    explanation: { ...headOf(row), ...facts },
     passages: async (library) =>
       messages
         .filter(({ number }) => wanted.has(formatRef({ ...row.ref, number })))
@@ -125,13 +125,13 @@ async function explainedHere(store: HistoryReader, written: WrittenIn): Promise<
   }
 }
 
-/** A colleague's: the hub reads it and says why, as this machine does of its own. */
+/** For a colleague's conversation: the hub reads it and finds the reasons, as this machine does for its own. */
 async function explainedThere(hub: TeamHub, { ref, ...rest }: WrittenIn): Promise<Unleveled | undefined> {
   const { found } = await hub.ask<SentReasons>("reasons", { id: formatRef(ref), ...rest })
   if (!found) return undefined
   const { id: _, row, facts } = found
   return {
-    told: { ...headOf(row), ...facts },
+    explanation: { ...headOf(row), ...facts },
     passages: async (library) => {
       const read: Passage[] = []
       for (const one of new Set(quotedRefs(facts)))
@@ -154,7 +154,7 @@ function quotedRefs({ asked, decided, rejected, tests, open }: WhyFacts): string
   return [...asked, ...decided, ...rejected, ...tests, ...open].map(({ ref }) => ref)
 }
 
-/** The same as prose, by a model; every sentence is checked against what it cites. */
+/** The explanation as prose, written by a model. Every sentence is checked against its sources. */
 async function asProse(
   dex: Dex,
   input: WhyInput,

@@ -3,7 +3,7 @@ import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 import { TEAM_FLAG, whereField } from "../tools/team.ts"
 
-const said = object({ ref: text(), text: text() })
+const quote = object({ ref: text(), text: text() })
 const named = object({ ref: text(), kind: text(), text: text() })
 
 export const why = defineTool({
@@ -21,7 +21,7 @@ export const why = defineTool({
     target: text(),
     commits: listOf(object({ hash: text(), subject: text(), date: text() }), "Newest first."),
     lines: integer("Lines that were looked at."),
-    unknown: integer("Lines of which nobody knows who wrote them."),
+    unknown: integer("Lines whose author is unknown."),
     conversations: listOf(
       object({
         ref: text(),
@@ -32,9 +32,9 @@ export const why = defineTool({
         lines: integer("Of the lines, those that it wrote: proved and likely together."),
         proved: integer(),
         likely: integer(),
-        asked: listOf(said, "The task, and the last request before the first of these edits."),
+        asked: listOf(quote, "The task, and the last request before the first of these edits."),
         decided: listOf(named, "Before the commit that the edits went into."),
-        rejected: listOf(said, "What the person said on stopping a tool."),
+        rejected: listOf(quote, "What the person said on stopping a tool."),
         tests: listOf(
           object({
             ref: text(),
@@ -49,7 +49,7 @@ export const why = defineTool({
     ),
     answer: optional(
       object({
-        text: text("The same as prose, by a model. Each sentence cites what it rests on."),
+        text: text("The same as prose, by a model. Each sentence cites its sources."),
         sources: listOf(object({ n: integer(), ref: text() })),
       }),
     ),

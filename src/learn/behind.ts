@@ -1,18 +1,18 @@
 import type { HistoryReader } from "../store/history/store.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 
-// Whether there is anything to learn, apart from learning itself: mostly there is not, and learning is much to load.
+// Checks if there is anything to learn. Learning loads much code and usually has nothing to do, so the check is separate.
 
-/** What is learned differently from this on is learned again from everything. */
+/** Increase it if something is learned differently: then everything is learned again. */
 export const LEARNER_VERSION = 10
 
-/** Whether the history says more than what was learned from. */
+/** True if the history has changes that were not learned from. */
 export async function isBehind(store: HistoryReader, knowledge: Knowledge): Promise<boolean> {
   const { rebuild, changes } = await store.changes(knowledge.conversations.learnedToken(), 1)
   return rebuild || changes.length > 0
 }
 
-/** … or is to be learned in another way, or was not brought to its end. */
+/** Also true if the learner has a new version, or did not finish the last time. */
 export async function hasToLearn(store: HistoryReader, knowledge: Knowledge): Promise<boolean> {
   const { conversations, decisions } = knowledge
   return !conversations.isLearner(LEARNER_VERSION) || decisions.hasStale() || (await isBehind(store, knowledge))

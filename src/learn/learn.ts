@@ -21,14 +21,14 @@ const BATCH = 16
 const MOST_SUBAGENTS = 50
 
 type LearnOptions = {
-  /** Nothing else, and no title or branch: for who asks only who wrote what. */
+  /** Learns only who wrote which lines, without titles and branches. */
   only?: "lines"
   deadline?: number
   signal?: AbortSignal
   onProgress?: (learned: number) => void
 }
 
-/** Brings the facts up to what the history says: reads the conversations that changed since last time, one at a time. */
+/** Updates the knowledge: reads the conversations that changed since the last time, one by one. */
 export async function learn(
   store: HistoryReader,
   knowledge: Knowledge,
@@ -47,7 +47,7 @@ export async function learn(
     const isOnlyLines = options.only === "lines"
     for (const change of isOnlyLines ? feed.changes : await withParents(store, knowledge, feed.changes)) {
       facts.push(await (isOnlyLines ? lineFacts(store, change) : factsOf(store, change)))
-      await setImmediate() // whoever says that it is enough must be heard
+      await setImmediate() // lets an abort signal through
     }
     if (feed.token !== token && !knowledge.conversations.saveLearned(facts, token, feed.token)) continue
     learned += feed.changes.length
@@ -60,7 +60,7 @@ export async function learn(
   }
 }
 
-/** What a subagent did is part of what its parent knows, until it is forgotten. A parent that is not known yet comes by itself. */
+/** A subagent's work is part of its parent's facts until it is forgotten. An unknown parent is in the feed itself. */
 async function withParents(store: HistoryReader, knowledge: Knowledge, changes: Change[]): Promise<Change[]> {
   const all = new Map(changes.map((change) => [change.conversation, change]))
   const add = (name: string, ref: Ref) => {
@@ -77,7 +77,7 @@ async function withParents(store: HistoryReader, knowledge: Knowledge, changes: 
   return [...all.values()]
 }
 
-/** One conversation alone, for those who want to know what was known at a time. */
+/** Learns one conversation only, to reproduce what was known at some time. */
 export async function learnConversation(
   store: HistoryReader,
   knowledge: Knowledge,
@@ -103,7 +103,7 @@ async function factsOf(store: HistoryReader, { conversation: name, ref }: Change
     row,
     web_at,
     worked: row.project === undefined ? [] : workedFiles(messages, row.project),
-    fixes: fixesIn(messages, await subagentsOf(store, row)).map((fix) => keptFix(fix, row.project)),
+    fixes: fixesIn(messages, await subagentsOf(store, row)).map((fix) => storedFix(fix, row.project)),
     test_runs: row.project === undefined ? [] : testRunsIn(messages, row.project),
     decisions: decisionsIn(row, messages),
     lines: project === undefined ? undefined : linesOf(row, project, messages),
@@ -123,7 +123,7 @@ async function lineFacts(store: HistoryReader, { conversation: name, ref }: Chan
   return { name, gone: false, ref: row.ref, row, ...nothing, lines: linesOf(row, found.project, messages) }
 }
 
-/** Of a document only what it decides. */
+/** From a document, only its decisions are learned. */
 async function documentFacts(store: HistoryReader, name: string, row: ConversationRow): Promise<LearnedFacts> {
   const decisions = mayDecide(row.ref.id) ? decisionsIn(row, await store.messages(row.ref)) : []
   return decisions.length === 0
@@ -131,7 +131,7 @@ async function documentFacts(store: HistoryReader, name: string, row: Conversati
     : { name, gone: false, ref: row.ref, row, worked: [], fixes: [], test_runs: [], decisions }
 }
 
-/** Of an agent's note nothing, until the person confirms it: so nobody is told of it who did not ask. */
+/** Nothing is learned from an agent's note until the person confirms it, so it is not suggested to anybody unasked. */
 async function noteFacts(store: HistoryReader, name: string, row: ConversationRow): Promise<LearnedFacts> {
   const decisions = decisionInNote(row, await store.messages(row.ref))
   return decisions.length === 0
@@ -139,7 +139,7 @@ async function noteFacts(store: HistoryReader, name: string, row: ConversationRo
     : { name, gone: false, ref: row.ref, row, worked: [], fixes: [], test_runs: [], decisions }
 }
 
-/** Those of the same project: whether another one is private may change at any time, and what was learned stays. */
+/** Only subagents in the same project: another project may become private at any time, but what was learned stays. */
 async function subagentsOf(store: HistoryReader, { ref, kind, project }: ConversationRow): Promise<Subagent[]> {
   if (kind === "subagent") return []
   const { rows } = await store.list({
@@ -190,14 +190,14 @@ function workedFiles(messages: StoredMessage[], project: string): WorkedFile[] {
   return [...files.values()]
 }
 
-/** A worktree may stand anywhere: its files are the project's. */
+/** A worktree may be anywhere. Its files count as the project's. */
 function belowAny(folders: string[]): (path: string) => string | undefined {
   return (path) => folders.reduce<string | undefined>((found, folder) => found ?? pathBelow(folder, path), undefined)
 }
 
-// From when on a conversation may hold words that neither the person nor the agent wrote.
+// The time from which a conversation may contain words of a stranger.
 
-/** When a web page's or a remote tool's words first stand in it. Without a time that is from its beginning on. */
+/** When text from the web or a remote tool first occurs. A message without a time counts as the start. */
 function webAt(messages: readonly StoredMessage[]): number | undefined {
   const times = messages.flatMap((message) => (readsElsewhere(message) ? [message.at ?? 0] : []))
   return times.length === 0 ? undefined : Math.min(...times)
@@ -210,17 +210,17 @@ function readsElsewhere({ parts, effects }: StoredMessage): boolean {
   )
 }
 
-/** Programs that print what somebody else wrote. As a word anywhere: who runs them, and how, does not matter. */
+/** Programs that print other people's text. They match anywhere in the command line. */
 const FETCHES = /(?<![\w.-])(?:curl|wget|aria2c|xh|httpie|lynx|w3m|e?links|ssh|nc|ncat|telnet|glab|hub)(?![\w.-])/
 const HTTPIE = /(?:^|[;&|(`]|\$\()\s*https?\s+[^|;&\n]/
 const ASKS_REGISTRY = /(?<![\w.-])(?:npm|pnpm|yarn|bun|pip3?|cargo|gem)\s+(?:view|info|show|search|v)\s/
-/** `gh` prints issues, reviews and logs, but for what only does something. */
+/** `gh` prints issues, reviews and logs, except for the subcommands that only change something. */
 const GH =
   /(?<![\w./-])gh\s+(?!(?:auth|config|alias|extension|completion|version)\b|\w+\s+(?:create|checkout|merge|ready|close|reopen|delete|edit|comment|lock|develop|clone|fork|rerun|cancel|upload)\b)/
 const URL_HOST = /\bhttps?:\/\/(?:[^\s/"'@]*@)?(\[[^\]\s]*\]|[^\s/:"'?#]+)/g
 const LOCAL = /^(?:localhost|127(?:\.\d{1,3}){3}|0\.0\.0\.0|\[::1?\]|[\w-]+\.localhost)$/i
 
-/** What a command prints may be a stranger's words. A server on the same machine is the project's own. */
+/** True if a command may print a stranger's words. A server on the same machine belongs to the project. */
 export function isRemote(command: string): boolean {
   if (ASKS_REGISTRY.test(command) || GH.test(command)) return true
   if (!FETCHES.test(command) && !HTTPIE.test(command)) return false
@@ -228,7 +228,7 @@ export function isRemote(command: string): boolean {
   return hosts.length === 0 || !hosts.every((host) => LOCAL.test(host))
 }
 
-// What of a fix is kept, so that it can be found and told without reading its conversation again.
+// The stored form of a fix, so that it can be found and shown without reading its conversation again.
 
 const MOST_LINES = 10
 const LONGEST_LINE = 300
@@ -236,7 +236,7 @@ const LONGEST_COMMAND = 1000
 const MOST_FILES = 40
 const MOST_EDIT_LINES = 40
 
-export function keptFix(fix: Fix, project: string | undefined): KeptFix & { words: string } {
+export function storedFix(fix: Fix, project: string | undefined): KeptFix & { words: string } {
   const edits = fix.edits.map((edit) => below(edit, project))
   const lines = fix.lines.slice(0, MOST_LINES).map((line) => shortened(line, LONGEST_LINE))
   const hunks = inOrder(edits, lines)
@@ -256,7 +256,7 @@ export function keptFix(fix: Fix, project: string | undefined): KeptFix & { word
   }
 }
 
-/** Of the whole change only what is kept is written out: an edit may be a file of thousands of lines. */
+/** Formats only the lines that are stored, because an edit may be a file of thousands of lines. */
 function firstLines(hunks: Hunk[]): string[] {
   const first: Hunk[] = []
   for (let i = 0, lines = 0; i < hunks.length && lines < MOST_EDIT_LINES; i++) {
@@ -267,12 +267,12 @@ function firstLines(hunks: Hunk[]): string[] {
   return patchText(first).split("\n").slice(0, MOST_EDIT_LINES)
 }
 
-/** Of the change as `patchText` writes it. */
+/** Counts the lines that `patchText` would write. */
 function lineCount(hunks: Hunk[]): number {
   return hunks.reduce((sum, { path, lines }, i) => sum + (path === hunks[i - 1]?.path ? 1 : 3) + lines.length, 0)
 }
 
-/** What it is found by: the words of its error, the names in it, and what was run. */
+/** The search words: the error's words and names, and the command. */
 function wordsOf(lines: string[], command: string): string[] {
   const found = lines.flatMap((line) => {
     const { words, particulars } = errorText(line)
@@ -281,7 +281,7 @@ function wordsOf(lines: string[], command: string): string[] {
   return [...new Set([...found, ...command.slice(0, LONGEST_LINE).split(/\s+/)])]
 }
 
-/** Its paths as the project knows them. */
+/** Makes its paths relative to the project. */
 function below(edit: FixEdit, project: string | undefined): FixEdit {
   const short = (path: string) => (project === undefined ? path : (pathBelow(project, path) ?? path))
   return { ...edit, path: short(edit.path), hunks: edit.hunks.map((hunk) => ({ ...hunk, path: short(hunk.path) })) }
@@ -296,7 +296,7 @@ function filesOf(edits: FixEdit[]): FixedFile[] {
   return [...sums.values()]
 }
 
-/** One file's changes together, the files in the order of their first edit; what is at an error's place goes first. */
+/** Groups changes by file, in the order of the first edit. Changes at the place of an error come first. */
 function inOrder(edits: FixEdit[], lines: string[]): Hunk[] {
   const places = lines.flatMap((line) => placeInError(line) ?? [])
   const isAtPlace = ({ path, old_start, old_lines }: Hunk) =>

@@ -1,14 +1,14 @@
 const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 const HEIGHTS = "▁▂▃▄▅▆▇█"
 
-/** A bar of at most so many columns, exact to an eighth of one. What is more than nothing is seen. */
+/** A bar of at most this many columns, exact to an eighth of one. A value above zero is always visible. */
 export function bar(share: number, columns: number): string {
   const eighths = Math.round(share * columns * 8)
   const least = share > 0 ? Math.max(1, eighths) : 0
   return "█".repeat(Math.floor(least / 8)) + EIGHTHS[least % 8]!
 }
 
-/** One sign for each value, or for as many neighbours as must share one; nothing is a space. */
+/** One character per value, or per group of neighbours if there are more values than columns. Zero is a space. */
 export function sparkline(values: number[], columns: number): string {
   const width = Math.ceil(values.length / Math.max(1, columns))
   const sums: number[] = []

@@ -1,10 +1,10 @@
 import { type BriefCall, callInput } from "./brief-work.ts"
 
-// What an agent's own tools tell of the work: lists of things to do, plans that were put to the person, questions.
+// The work as seen in an agent's own tool calls: to-do lists, plans for approval, questions.
 
 export type Todo = { text: string; status: "done" | "active" | "open"; number: number }
 
-/** The list as it was last: of the tool that was used last, if there are two. */
+/** The last state of the list. If two tools were used, the list of the last one. */
 export function todosOf(calls: BriefCall[]): Todo[] {
   let written: (Todo & { id?: string })[] = []
   const tasks = new Map<string, Todo>()
@@ -44,12 +44,12 @@ function changeTask(tasks: Map<string, Todo>, { number, input }: BriefCall): voi
 }
 
 function todoOf(item: unknown, number: number): (Todo & { id?: string })[] {
-  const told = recordOf(item)
-  const text = [told.content, told.step, told.description, told.title]
+  const fields = recordOf(item)
+  const text = [fields.content, fields.step, fields.description, fields.title]
     .map(stringOf)
     .find((value) => value !== undefined)
-  if (text === undefined || told.status === "cancelled") return []
-  return [{ text, status: statusOf(told.status), number, id: stringOf(told.id) }]
+  if (text === undefined || fields.status === "cancelled") return []
+  return [{ text, status: statusOf(fields.status), number, id: stringOf(fields.id) }]
 }
 
 function merged<T extends { id?: string }>(before: T[], now: T[]): T[] {
@@ -64,7 +64,7 @@ function statusOf(status: unknown): Todo["status"] {
 
 type Plan = { number: number; text: string }
 
-/** Plans that the person agreed to. */
+/** Plans that the person approved. */
 export function plansOf(calls: BriefCall[]): Plan[] {
   return calls.flatMap(({ tool, input, result }) => {
     if (!["exitplanmode", "planexit"].includes(plainName(tool)) || !result || result.is_error) return []
@@ -77,7 +77,7 @@ export function plansOf(calls: BriefCall[]): Plan[] {
 
 type Answered = { number: number; question: string; answer: string }
 
-/** Questions that an agent put by a tool, and what the person chose. */
+/** An agent's questions by a tool, and the person's answers. */
 export function answersOf(calls: BriefCall[]): Answered[] {
   return calls.flatMap(({ tool, input, result }) => {
     if (!["askuserquestion", "question", "requestuserinput", "askuser"].includes(plainName(tool))) return []
@@ -89,11 +89,11 @@ export function answersOf(calls: BriefCall[]): Answered[] {
       const answer = answerIn(text, question, questions[i + 1])
       return answer === undefined ? [] : [{ number, question, answer }]
     })
-    return pairs.length > 0 ? pairs : [{ number, question: questions.join("\n"), answer: toldAnswers(text) }]
+    return pairs.length > 0 ? pairs : [{ number, question: questions.join("\n"), answer: answerStrings(text) }]
   })
 }
 
-/** Of `"question"="answer", "next"="…". You can now …`; both may hold quotation marks. */
+/** Parses `"question"="answer", "next"="…". You can now …`. Both may contain quotation marks. */
 function answerIn(text: string, question: string, next: string | undefined): string | undefined {
   const head = `"${question}"="`
   const at = text.indexOf(head)
@@ -104,8 +104,8 @@ function answerIn(text: string, question: string, next: string | undefined): str
   return text.slice(from, end).replace(/"\.?$/, "")
 }
 
-/** `{"answers": {…}}`, whatever its depth; or the text as it is. */
-function toldAnswers(text: string): string {
+/** All strings in `{"answers": {…}}`, at any depth; or the text as it is. */
+function answerStrings(text: string): string {
   const answers = recordOf(callInput(text).answers)
   const strings = (value: unknown): string[] =>
     typeof value === "string"
@@ -116,7 +116,7 @@ function toldAnswers(text: string): string {
   return strings(answers).join("\n") || text
 }
 
-/** Agents write one tool's name in several ways: TodoWrite, todowrite, todo_write. */
+/** Agents spell a tool's name in several ways: TodoWrite, todowrite, todo_write. */
 function plainName(tool: string): string {
   return tool.toLowerCase().replaceAll(/[^a-z]/g, "")
 }
@@ -125,7 +125,7 @@ function recordOf(value: unknown): Record<string, unknown> {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {}
 }
 
-/** Of todos or questions in one call. */
+/** The most to-dos or questions of one call. */
 const MOST_LISTED = 200
 
 function listOf(value: unknown): unknown[] {

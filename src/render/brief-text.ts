@@ -6,7 +6,7 @@ import { largest } from "./budget.ts"
 import { formatIndices } from "./indices.ts"
 import { safe, safeLine } from "./terminal.ts"
 
-/** What the brief says of the conversation as a whole. Texts from the record are made safe here, not before. */
+/** Facts about the complete conversation. They are escaped when they are written. */
 export type BriefHead = {
   /** The conversation's ref. */
   id: string
@@ -18,18 +18,18 @@ export type BriefHead = {
   from?: string
   to?: string
   message_count: number
-  /** The last message that was looked at, where the rest was not wanted. */
+  /** The last message that was read, if the brief is not about all of them. */
   up_to?: number
-  /** A call that reads this conversation, as it is typed. */
+  /** Returns a command that reads this conversation. */
   call(form: "scan" | "read", messages: string[], flags?: Record<string, number>): string
 }
 
 type Piece = { text: string; cut?: true }
-export type Said = { ref: string; kind: string; text: string; question?: string; cut?: true }
+export type BriefQuote = { ref: string; kind: string; text: string; question?: string; cut?: true }
 export type Sections = {
-  goal: Said[]
-  state: Said[]
-  decisions: Said[]
+  goal: BriefQuote[]
+  state: BriefQuote[]
+  decisions: BriefQuote[]
   files: { ref: string; kind: "edited" | "read"; path: string; added: number; removed: number }[]
   commands: {
     ref: string
@@ -41,7 +41,7 @@ export type Sections = {
     cut?: true
   }[]
   commits: { ref: string; kind: "commit" | "pull_request"; name: string; subject: string; branch?: string }[]
-  open_ends: Said[]
+  open_ends: BriefQuote[]
 }
 export type BriefText = Sections & {
   read_more: string[]
@@ -51,9 +51,9 @@ export type BriefText = Sections & {
 }
 
 /**
- * The brief as Markdown within so many tokens, and what is in it. Items are dropped by how little they matter until the
- * rest fits with a fair share of text each; then all texts grow together as far as there is room. Undefined where not
- * even the frame fits; `needed` then says how much the smallest brief takes.
+ * The brief as Markdown within a budget, and its contents. The least important items are dropped until the rest fits with a
+ * fair share of text each. Then all texts grow together while there is room. `text` is undefined if not even the frame
+ * fits; `needed` is the size of the smallest brief.
  */
 export function briefText(
   brief: Brief,
@@ -71,31 +71,31 @@ export function briefText(
   for (const share of [FAIR, FAIR / 2, FAIR / 4, FAIR / 8]) {
     const count = largest(share > FAIR / 8 ? least : 0, ranked.length, (n) => fits(n, share))
     if (count === undefined) continue
-    const whole = Math.max(share, Math.ceil(wholeFrom(ranked.slice(0, count)) * FAIR))
-    return { text: build(count, largest(share, whole, (more) => fits(count, more)) ?? share) }
+    const uncut = Math.max(share, Math.ceil(uncutFrom(ranked.slice(0, count)) * FAIR))
+    return { text: build(count, largest(share, uncut, (more) => fits(count, more)) ?? share) }
   }
   return { text: undefined, needed: build(0, FAIR / 8).estimated_tokens }
 }
 
 /** In sixty-fourths of an item's base, so that texts grow in small steps. */
 const FAIR = 64
-/** The task, the last words and the last request are worth being cut short for. */
+/** To keep the task, the last words and the last request, texts are cut shorter. */
 const LEAST_ITEMS = 3
 
-/** A name is not cut, unless it is absurd. */
+/** Names are not cut, unless they are absurdly long. */
 const NAME = 2400
 
-/** `lead` is dex's own words; `text` is quoted. `base` is how many characters of it are a fair share. */
+/** `lead` is written by dex; `text` is quoted. `base` is the fair share of its characters. */
 type BriefPart = { lead: string; text: string; base: number }
-type BriefItem<T = unknown> = { rank: number; number: number; parts: BriefPart[]; told: (pieces: Piece[]) => T }
+type BriefItem<T = unknown> = { rank: number; number: number; parts: BriefPart[]; output: (pieces: Piece[]) => T }
 type Items = { [S in keyof Sections]: BriefItem<Sections[S][number]>[] }
 
-/** Lower ranks stay longer. The step is what each further item of the kind loses against the others. */
+/** Items with lower ranks are dropped later. The steps decide how fast further items of a kind lose against others. */
 function itemsOf(brief: Brief, id: string): Items {
   const ref = (number: number) => `${id}#${number}`
-  const said =
+  const quoteOutput =
     (number: number, kind: string) =>
-    ([first, second]: Piece[]): Said => ({
+    ([first, second]: Piece[]): BriefQuote => ({
       ref: ref(number),
       kind,
       ...(second ? { question: first!.text, text: second.text } : { text: first!.text }),
@@ -108,11 +108,11 @@ function itemsOf(brief: Brief, id: string): Items {
     lead: string,
     text: string,
     base: number,
-  ): BriefItem<Said> => ({
+  ): BriefItem<BriefQuote> => ({
     rank,
     number,
     parts: [{ lead: `#${number} ${lead}`, text: quotable(text), base }],
-    told: said(number, kind),
+    output: quoteOutput(number, kind),
   })
   const [task, ...later] = brief.goal
   const newestFirst = (i: number, of: { length: number }) => of.length - 1 - i
@@ -140,7 +140,7 @@ function itemsOf(brief: Brief, id: string): Items {
         quote(13 + newestFirst(i, done), number, "done", "ticked off", oneLine(text), 100),
       ),
     ],
-    decisions: brief.decisions.map(({ kind, number, question, text }, i): BriefItem<Said> => {
+    decisions: brief.decisions.map(({ kind, number, question, text }, i): BriefItem<BriefQuote> => {
       const age = newestFirst(i, brief.decisions)
       const rank = kind === "plan" ? 5 + age / 4 : 5 + age
       if (question === undefined)
@@ -152,7 +152,7 @@ function itemsOf(brief: Brief, id: string): Items {
           { lead: `#${number} the agent asked`, text: quotable(question), base: 160 },
           { lead: "the person chose", text: quotable(text), base: 160 },
         ],
-        told: said(number, kind),
+        output: quoteOutput(number, kind),
       }
     }),
     files: [
@@ -160,13 +160,13 @@ function itemsOf(brief: Brief, id: string): Items {
         rank: 5 + i / 2,
         number,
         parts: [{ lead: `#${number} +${added} -${removed}`, text: oneLine(path), base: NAME }],
-        told: ([piece]) => ({ ref: ref(number), kind: "edited", path: piece!.text, added, removed }),
+        output: ([piece]) => ({ ref: ref(number), kind: "edited", path: piece!.text, added, removed }),
       })),
       ...brief.read.map(({ number, text }, i): Items["files"][number] => ({
         rank: 9 + i,
         number,
         parts: [{ lead: `#${number} read`, text: oneLine(text), base: NAME }],
-        told: ([piece]) => ({ ref: ref(number), kind: "read", path: piece!.text, added: 0, removed: 0 }),
+        output: ([piece]) => ({ ref: ref(number), kind: "read", path: piece!.text, added: 0, removed: 0 }),
       })),
     ],
     commands: brief.commands.map(
@@ -181,7 +181,7 @@ function itemsOf(brief: Brief, id: string): Items {
           },
           ...(error === undefined ? [] : [{ lead: "it said", text: oneLine(error), base: 160 }]),
         ],
-        told: ([first, second]) => ({
+        output: ([first, second]) => ({
           ref: ref(number),
           command: first!.text,
           outcome,
@@ -202,7 +202,7 @@ function itemsOf(brief: Brief, id: string): Items {
           base: NAME,
         },
       ],
-      told: () => ({
+      output: () => ({
         ref: ref(number),
         kind,
         name: oneLine(name),
@@ -238,7 +238,7 @@ const OPEN_WORDS: Record<OpenEnd["kind"], string> = {
   command: "failed, and no later run succeeded",
 }
 
-/** A question moves the work less than a request does. */
+/** A question changes the work less than a request does. */
 function asksOnly(text: string): boolean {
   return text.endsWith("?") && !/\b(?:can|could|would|will) (?:you|we)\b/i.test(text)
 }
@@ -300,7 +300,7 @@ function written(
       cutTo(text, Math.min(Math.floor((base * share) / FAIR), charactersWithin(maxTokens))),
     )
     if (pieces.some((piece) => piece.cut)) cut.add(item.number)
-    return { lines: item.parts.flatMap(({ lead }, i) => lines(lead, pieces[i]!, i > 0)), told: item.told(pieces) }
+    return { lines: item.parts.flatMap(({ lead }, i) => lines(lead, pieces[i]!, i > 0)), output: item.output(pieces) }
   }
   const sections = ORDER.map((name) => ({
     name,
@@ -319,7 +319,7 @@ function written(
   const markdown = inert([...headLines(head), ...body, ...footer(left, cut.size > 0, more, maxTokens)].join("\n"))
   return {
     // Each section has the items of its own kind, see `Items`.
-    ...(Object.fromEntries(sections.map(({ name, shown }) => [name, shown.map(({ told }) => told)])) as Sections),
+    ...(Object.fromEntries(sections.map(({ name, shown }) => [name, shown.map(({ output }) => output)])) as Sections),
     read_more: more.map(({ call }) => call),
     left_out: left,
     brief: markdown,
@@ -327,7 +327,7 @@ function written(
   }
 }
 
-/** What dex counted and no item says. */
+/** Counts that are in no item. */
 function notes(name: keyof Sections, brief: Brief): string[] {
   if (name === "goal" && brief.replies > 0)
     return [`(${brief.replies === 1 ? "One short reply" : `${brief.replies} short replies`} such as "yes" not shown.)`]
@@ -382,22 +382,22 @@ function footer(left: BriefText["left_out"], cut: boolean, more: More[], maxToke
   ]
 }
 
-/** dex's words, then what is quoted; every line of a quote has its mark. */
+/** dex's words, then the quotation. Every line of a quotation is marked. */
 function lines(lead: string, { text }: Piece, inner: boolean): string[] {
   const begin = `${inner ? "  " : "- "}${lead}`
   const quoted = text.split("\n")
   return quoted.length === 1 ? [`${begin} > ${quoted[0]}`] : [begin, ...quoted.map((line) => `  > ${line}`)]
 }
 
-/** From which share of their bases on no text is cut. */
-function wholeFrom(items: BriefItem[]): number {
+/** The share of their bases from which on no text is cut. */
+function uncutFrom(items: BriefItem[]): number {
   return items.reduce(
     (most, { parts }) => parts.reduce((so, { text, base }) => Math.max(so, text.length / base), most),
     0,
   )
 }
 
-/** Of a long text the beginning and the end: what is asked for stands in one of them. */
+/** Keeps the beginning and the end of a long text, because the request is in one of them. */
 function cutTo(text: string, length: number): Piece {
   if (text.length <= length) return { text }
   const room = Math.max(1, length - 3)
@@ -420,7 +420,7 @@ function clipped(text: string, length: number): string {
   return cutTo(oneLine(text), length).text
 }
 
-/** Without control characters; no line separator is left that is not a newline. */
+/** Without control characters. All line separators become newlines. */
 function quotable(text: string): string {
   return safe(text.replaceAll(/[\u2028\u2029]/g, "\n"))
     .split("\n")
@@ -434,7 +434,7 @@ function oneLine(text: string): string {
   return safeLine(text)
 }
 
-/** Agents read `@path` in a prompt as "put that file here": a quote must not make them. */
+/** Agents read `@path` in a prompt as a request to include the file. Quotations must not cause that. */
 function inert(text: string): string {
   return text.replaceAll(/(?<!\\)@/g, "\\@")
 }

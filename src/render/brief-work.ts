@@ -1,7 +1,7 @@
 import { kindsOf } from "../core/command.ts"
 import type { Effect, Message, Part } from "../core/conversation.ts"
 
-// What a brief is made from, collected in one pass over a conversation's messages.
+// The contents of a brief, collected in one pass over a conversation's messages.
 
 export type BriefMessage = Pick<Message, "role" | "at" | "parts" | "effects"> & {
   number: number
@@ -11,7 +11,7 @@ export type BriefMessage = Pick<Message, "role" | "at" | "parts" | "effects"> & 
 
 /** Words, and the number of the message that contains them. */
 export type Quote = { number: number; text: string }
-/** `by` an agent: a subagent's task, or a plan that was accepted and begun in a conversation of its own. */
+/** `by` is "agent" for a subagent's task, and for an approved plan that was started in a new conversation. */
 export type BriefPrompt = Quote & { by: "person" | "agent"; refused: boolean }
 export type FileWork = { number: number; path: string; added: number; removed: number }
 export type Made = Quote & { kind: "commit" | "pull_request"; name: string; branch?: string }
@@ -27,24 +27,24 @@ export type BriefCall = {
   result?: Part & { type: "tool_result"; number: number }
 }
 
-/** A command that did more than look around, and its outcome. */
+/** A command that did more than read, and its outcome. */
 export type WorkCommand = {
   number: number
   command: string
-  /** `unknown`: it ended well as a pipe, which tells nothing of its first program. */
+  /** `unknown`: a pipe succeeded, which says nothing about its first program. */
   outcome: "succeeded" | "failed" | "unknown"
   exit_status?: number
   error?: string
   kinds: string[]
 }
 
-/** Everything is in the order of the messages, except files: what was touched last comes last. */
+/** In the order of the messages, except files: the last touched is last. */
 type Work = {
-  /** Where each message is. A number says which record a message is, not when it was said. */
+  /** The place of each message. A message's number identifies it, but does not say when it was written. */
   places: Map<number, number>
   prompts: BriefPrompt[]
-  /** What the agent said. */
-  said: Quote[]
+  /** The agent's texts. */
+  spoken: Quote[]
   calls: BriefCall[]
   commands: WorkCommand[]
   edited: Map<string, FileWork>
@@ -58,7 +58,7 @@ export function workOf(messages: BriefMessage[], roots: string[]): Work {
   const work: Work = {
     places: new Map(),
     prompts: [],
-    said: [],
+    spoken: [],
     calls: [],
     commands: [],
     edited: new Map(),
@@ -77,10 +77,10 @@ export function workOf(messages: BriefMessage[], roots: string[]): Work {
     for (const effect of effects ?? []) addEffect(work, number, effect, roots)
     if (role === "assistant") {
       const text = wordsOf(parts, "agent")
-      if (text !== "") work.said.push({ number, text })
+      if (text !== "") work.spoken.push({ number, text })
     } else if (role === "user") {
       const prompt = promptIn(number, parts)
-      // A plan that was given again counts once.
+      // A repeated plan counts once.
       if (prompt && (prompt.by === "person" || !prompted.has(prompt.text))) work.prompts.push(prompt)
       if (prompt) prompted.add(prompt.text)
     }
@@ -157,7 +157,7 @@ function shortened(path: string, roots: string[]): string {
   return root === undefined ? path : path.slice(root.length + 1)
 }
 
-/** What the agent was given to do, without what only steers its interface. */
+/** The agent's task in a message, without commands that only control its interface. */
 function promptIn(number: number, parts: Part[]): BriefPrompt | undefined {
   const by = parts.some((part) => part.type === "text" && part.origin === "person") ? "person" : "agent"
   const written = wordsOf(parts, by)
@@ -169,7 +169,7 @@ function promptIn(number: number, parts: Part[]): BriefPrompt | undefined {
 const INTERFACE =
   /^\/(?:exit|quit|clear|new|ide|mcp|skills|help|model|login|logout|config|cost|usage|context|compact|resume|release-notes|status|theme|vim|hooks|agents|memory|permissions|plugin|doctor|terminal-setup|rewind)\b[^\n]{0,40}$/
 
-/** The person stopped a tool and may have said why. */
+/** The person stopped a tool, and may have given a reason. */
 function isRefusal(part: Part): boolean {
   return part.type === "tool_result" && part.is_error && /^The user doesn't want to /.test(part.text)
 }
@@ -182,7 +182,7 @@ function wordsOf(parts: Part[], origin: "person" | "agent"): string {
     .trim()
 }
 
-/** After what Claude Code wrote for another agent, it tells that agent what to do with it. Nobody else said that. */
+/** Removes the instructions that Claude Code adds after a text for another agent. Nobody else wrote them. */
 export function withoutCharge(text: string): string {
   const charge = /^[ \t]*(?:If you need specific details from before|Please continue the conversation from)/m.exec(text)
   return text.slice(0, charge?.index).trim()

@@ -13,45 +13,45 @@ import {
 } from "./brief-work.ts"
 
 /**
- * A plan that the person approved, a question that they answered, what they said on stopping a tool, or words of theirs
- * that are put as decisions are: these are found by a list of phrases, so some are missed and some decide nothing.
+ * A plan that the person approved, a question that they answered, their words on stopping a tool, or their words that sound
+ * like a decision. The latter are found by a list of phrases, so some are missed and some decide nothing.
  */
 export type BriefDecision = Quote & { kind: "plan" | "answer" | "refusal" | "words"; question?: string }
 export type OpenEnd = Quote & { kind: "request" | "call" | "question" | "todo" | "step" | "command" }
 
-/** What there is to say of a conversation to whoever takes the work up. Everything is quoted or counted, nothing is guessed. */
+/** The facts about a conversation that the next agent needs. Everything is quoted or counted, nothing is guessed. */
 export type Brief = {
   /** The prompt that states the task, later ones that redirect it, and the last one, oldest first. */
   goal: BriefPrompt[]
-  /** Prompts that only answered ("yes", "commit this"), and are not in the goal. */
+  /** How many prompts only answered ("yes", "commit this"). They are not in the goal. */
   replies: number
-  /** The agent's last words; where these are few, the last longer ones before them too. */
+  /** The agent's last text. If it is short, also the last longer one before it. */
   last_words: Quote[]
-  /** Tool calls after the last words. */
+  /** How many tool calls came after the last words. */
   calls_after: number
-  /** A compaction's summary of what came before it. */
+  /** The summary of a compaction. */
   summary?: Quote
   todos: Todo[]
   /** Oldest first. */
   decisions: BriefDecision[]
   /** Newest first. */
   edited: FileWork[]
-  /** Newest first; only where none was edited. */
+  /** Newest first. Empty if any file was edited. */
   read: Quote[]
   commands: CommandRun[]
   made: Made[]
   open_ends: OpenEnd[]
 }
 
-/** A command whose outcome the next one should know. */
+/** A command whose outcome the next agent should know. */
 export type CommandRun = Omit<WorkCommand, "kinds"> & {
-  /** When, after a failure, the same kinds of thing were done and did not fail. */
+  /** Set after a failure if the same kinds of commands were run later and did not fail. */
   later?: { number: number; outcome: "succeeded" | "unknown" }
 }
 
-/** Pure: the same messages give the same brief. Text of origin web or injected is never in it. */
+/** Pure: the same messages give the same brief. It never contains text of origin web or injected. */
 export function briefOf(messages: BriefMessage[], roots: string[] = []): Brief {
-  const { places, prompts, said, calls, made, last, ...work } = workOf(messages, roots)
+  const { places, prompts, spoken, calls, made, last, ...work } = workOf(messages, roots)
   const isAfter = (number: number, other: number | undefined) =>
     other === undefined || places.get(number)! > places.get(other)!
   const task = prompts.find(({ text }) => !isReply(text)) ?? prompts[0]
@@ -61,7 +61,7 @@ export function briefOf(messages: BriefMessage[], roots: string[] = []): Brief {
     (prompt) => prompt !== task && isAfter(prompt.number, task?.number) && !wholly.has(prompt.number),
   )
   const isPassed = (prompt: BriefPrompt) => isReply(prompt.text) && prompt !== prompts.at(-1)
-  const lastWords = lastSubstantial(said)
+  const lastWords = lastSubstantial(spoken)
   const ending = lastWords.at(-1)
   const todos = todosOf(calls)
   const commands = commandRuns(work.commands)
@@ -85,7 +85,7 @@ export function briefOf(messages: BriefMessage[], roots: string[] = []): Brief {
     commands,
     made,
     open_ends: [
-      // The agent has said and done nothing after the person's last words.
+      // The agent did nothing after the person's last prompt.
       ...(lastPrompt && (last.assistant === undefined || isAfter(lastPrompt.number, last.assistant))
         ? [{ kind: "request" as const, number: lastPrompt.number, text: lastPrompt.text }]
         : []),
@@ -100,12 +100,12 @@ export function briefOf(messages: BriefMessage[], roots: string[] = []): Brief {
   }
 }
 
-/** A program that is not there was asked for by mistake. */
+/** A program that does not exist was called by mistake. */
 const NOT_FOUND = 127
 
 const todoEnd = (text: string, number: number): OpenEnd => ({ kind: "todo", number, text })
 
-/** Agreement, thanks and "commit this": they move the work on and do not change where it goes. */
+/** Agreement, thanks and "commit this": they continue the work without changing its direction. */
 function isReply(text: string): boolean {
   if (text.length > 100) return false
   const words = text.toLowerCase().split(/[\s,.!]+/)
@@ -118,17 +118,17 @@ const REPLIES = new Set(
   ),
 )
 
-/** In a short prompt; a longer one holds pasted text, in which these words mean nothing. */
+/** For short prompts. A longer one contains pasted text, in which these words mean nothing. */
 const DECIDES =
   /\b(?:let'?s (?:use|go|keep|not|do|make|switch|drop|remove|rename|move|stick|skip|leave|add|start)|instead|rather than|decided|never|always|must(?:n'?t)?|prefer|go with|should(?:n'?t)?|no need|i want|i(?:'d| would) like|we (?:don'?t|do not) (?:need|want))\b|(?<!\b(?:i|we|you|they|it|that|this|tests?|still) )\b(?:don'?t|do not)\b(?! (?:we|you|i|they|the)\b)/i
 const DECIDES_ALONE =
   /\b(?:let'?s|we decided|we should(?:n'?t)?|i want|i(?:'d| would) (?:like|prefer|rather)|please (?:don'?t|do not|use|keep)|make sure|no need)\b|^(?:don'?t|do not|never|always)\b/i
 const TURNS = /^(?:no|nope|actually|only)\b[, ]/i
 const SHORT = 300
-/** Beyond this a prompt is mostly something that was pasted. */
+/** A longer prompt is mostly pasted. */
 const TYPED = 3000
 
-/** `whole`: nothing else is in the prompt. */
+/** `whole`: the prompt contains nothing else. */
 function decidingWords(
   { number, text, by, refused }: BriefPrompt,
   isTask: boolean,
@@ -147,12 +147,12 @@ function decidingWords(
   const length = sentences.join("\n").length
   if (length === 0) return []
   if (short && !isTask) return [{ kind: "words", number, text, whole: true }]
-  // The request itself says it.
+  // The request itself contains it.
   if (2 * length > text.length) return []
   return [{ kind: "words", number, text: sentences.join("\n"), whole: false }]
 }
 
-/** Claude Code puts its reasoning before a compaction's summary. */
+/** Claude Code writes its reasoning before a compaction's summary. */
 function summaryIn(text: string): string {
   const title = /^[ \t]*Summary:[ \t]*$/m.exec(text)
   return withoutCharge(title ? text.slice(title.index + title[0].length) : text)
@@ -160,15 +160,15 @@ function summaryIn(text: string): string {
 
 const SUBSTANTIAL = 120
 
-function lastSubstantial(said: Quote[]): Quote[] {
-  const last = said.at(-1)
+function lastSubstantial(texts: Quote[]): Quote[] {
+  const last = texts.at(-1)
   if (!last) return []
   if (last.text.length >= SUBSTANTIAL) return [last]
-  const longer = said.findLast(({ text }) => text.length >= SUBSTANTIAL)
+  const longer = texts.findLast(({ text }) => text.length >= SUBSTANTIAL)
   return longer ? [longer, last] : [last]
 }
 
-/** A call at the very end whose result is not known: the conversation broke off while a tool ran. */
+/** A call at the very end without a result: the conversation broke off while a tool ran. */
 function unfinished({ number, tool, text, call_id, result }: BriefCall): OpenEnd[] {
   return call_id === undefined || result ? [] : [{ kind: "call", number, text: `${tool}: ${callWords(text).what}` }]
 }
@@ -179,7 +179,7 @@ const LISTED = /^\s*(?:[-*+]|\d+[.)])\s+(?:\[ \]\s*)?(\S.*)$/
 
 const MOST_STEPS = 20
 
-/** What the last words leave open: a list of next steps, a question that nobody answered. */
+/** The open ends in the last words: a list of next steps, or an unanswered question. */
 function openIn({ number, text }: Quote, isLast: boolean): OpenEnd[] {
   const lines = text.split("\n")
   const title = lines.findIndex((line) => line.length < 80 && STEPS.test(line))
@@ -199,14 +199,14 @@ function openIn({ number, text }: Quote, isLast: boolean): OpenEnd[] {
   return question === undefined ? steps : [{ kind: "question", number, text: question.trim() }, ...steps]
 }
 
-/** What was run before these says nothing of the state. */
+/** Older runs say nothing about the state. */
 const MOST_RUNS = 1000
 const CHECKS =
   /\b(?:tests?|lint|build|check|fmt|format|vet|tsc|typecheck|ci|compile|verify|vitest|jest|pytest|clippy)\b/i
 
 /**
- * The last run of each kind of command that checks something or failed, and the failure that came last, newest first.
- * Commands that only look are left out: their failures mean nothing to the work.
+ * The last run of each kind of command that checks something or failed, and the last failure, newest first. Commands that
+ * only read are left out, because their failures do not matter for the work.
  */
 function commandRuns(all: WorkCommand[]): CommandRun[] {
   const runs = all.slice(-MOST_RUNS)
@@ -214,17 +214,17 @@ function commandRuns(all: WorkCommand[]): CommandRun[] {
   const lastOfKey = new Map(keys.map((key, i) => [key, i]))
   const lastFailure = runs.findLastIndex(({ outcome }) => outcome === "failed")
   const covered = new Set<string>()
-  const told: CommandRun[] = []
+  const shown: CommandRun[] = []
   for (const [i, { kinds, ...run }] of [...runs.entries()].reverse()) {
     const isLast = lastOfKey.get(keys[i]!) === i && !kinds.every((kind) => covered.has(kind))
-    if (run.outcome === "failed" && (isLast || i === lastFailure)) told.push({ ...run, later: laterThan(runs, i) })
-    else if (isLast && kinds.some((kind) => CHECKS.test(kind))) told.push(run)
+    if (run.outcome === "failed" && (isLast || i === lastFailure)) shown.push({ ...run, later: laterThan(runs, i) })
+    else if (isLast && kinds.some((kind) => CHECKS.test(kind))) shown.push(run)
     for (const kind of kinds) covered.add(kind)
   }
-  return told
+  return shown
 }
 
-/** In one run or in several: `a && b` failed, and later `a` and `b` each ended well. */
+/** `a && b` failed, and later `a` and `b` succeeded, in one run or in several. */
 function laterThan(runs: WorkCommand[], at: number): CommandRun["later"] {
   const after = runs.slice(at + 1).filter(({ outcome }) => outcome !== "failed")
   const each = runs[at]!.kinds.map((kind) => {

@@ -2,8 +2,8 @@ import { DexError } from "../core/error.ts"
 import { charactersWithin, estimateTokens } from "../core/tokens.ts"
 import { toJson } from "./json.ts"
 
-// What a budget counts: the whole answer as an agent gets it, JSON with its names, quotes and escapes. What a terminal
-// shows of the same answer is shorter.
+// A budget counts the complete answer as an agent gets it: JSON with its names, quotes and escapes. The same answer is
+// shorter on a terminal.
 
 export type Sized<A> = A & { estimated_tokens: number }
 
@@ -11,16 +11,16 @@ export type Sized<A> = A & { estimated_tokens: number }
 export function sized<A extends object>(answer: A): Sized<A> {
   let tokens = 0
   for (;;) {
-    const told = { ...answer, estimated_tokens: tokens }
-    const now = estimateTokens(`${toJson(told)}\n`)
-    if (now <= tokens) return told
-    tokens = now // one more digit may be one more token; it grows, so this ends
+    const withSize = { ...answer, estimated_tokens: tokens }
+    const now = estimateTokens(`${toJson(withSize)}\n`)
+    if (now <= tokens) return withSize
+    tokens = now // one more digit may be one more token; it only grows, so this ends
   }
 }
 
 /**
- * The answer with as many items, from the first on, as `maxTokens` hold. `build` is told how many; the answer says what
- * it leaves out. `least[i]` is a size that item i cannot be below, in characters. Undefined: not even none of them fit.
+ * The answer with as many of the first items as fit into `maxTokens`. `build` gets their number; the answer says what it
+ * leaves out. `least(i)` is a lower bound for the size of item i in characters. Undefined if not even zero items fit.
  */
 export function fitted<A extends object>(
   count: number,
@@ -36,12 +36,12 @@ export function fitted<A extends object>(
   return kept === undefined ? undefined : { answer: sized(build(kept)), kept }
 }
 
-/** The first item alone, cut: `build` makes the answer with the item up to character `n`. */
+/** A fallback with only the first item, cut: `build` makes the answer with the item up to character `n`. */
 type FirstCut<A> = { from: number; to: number; build: (n: number) => A }
 
 /**
- * As `fitted`, but at least `enough` items have to fit. If they do not, as much of the first one as does, or an error if there is
- * nothing to cut.
+ * Like `fitted`, but at least `enough` items must fit. If they do not, it cuts the first one, or throws an error if there
+ * is nothing to cut.
  */
 export function fittedOrCut<A extends object>(
   count: number,
@@ -61,7 +61,7 @@ export function fittedOrCut<A extends object>(
   return cut(length)
 }
 
-/** The largest whole number of a range that passes, where each that passes has only passing ones below it. */
+/** The largest integer of a range that passes. If a number passes, all smaller ones must pass too. */
 export function largest(from: number, to: number, passes: (n: number) => boolean): number | undefined {
   if (to < from || !passes(from)) return undefined
   let [low, high] = [from, to]
@@ -73,7 +73,7 @@ export function largest(from: number, to: number, passes: (n: number) => boolean
   return low
 }
 
-/** How many items could fit at all: what is far too long need not be built to be found too long. */
+/** An upper bound for the number of items that fit, so that far too long answers are not built. */
 function reachable(count: number, characters: number, least: (item: number) => number): number {
   let sum = 0
   for (let item = 0; item < count; item++) {

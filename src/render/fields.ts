@@ -1,7 +1,7 @@
 import type { Message, Part } from "../core/conversation.ts"
 import { DexError } from "../core/error.ts"
 
-/** Which parts of messages somebody wants: only those that `show` names, if it names any, and none that `hide` names. */
+/** Which parts of messages to show: only those in `show`, if there are any, and none of those in `hide`. */
 export type FieldFilter = { show: Field[]; hide: Field[] }
 type Field = { type: Part["type"] | "injected" } | { tool: string | undefined; side: "call" | "result" | undefined }
 
@@ -16,7 +16,7 @@ export function isChosen(part: Part, fields: FieldFilter): boolean {
   return fields.show.some((field) => matches(field, part))
 }
 
-/** The messages with the parts that are wanted; those of which nothing is left are gone. `hidden` counts parts. */
+/** Removes unwanted parts, and messages without any parts left. `hidden` counts the removed parts. */
 export function withFields<M extends Pick<Message, "parts">>(
   messages: M[],
   fields: FieldFilter,
@@ -43,7 +43,7 @@ function matches(field: Field, part: Part): boolean {
   return field.tool === undefined || part.tool?.toLowerCase() === field.tool
 }
 
-/** `thinking`, `tool:Bash:result`, or several with commas between them. */
+/** `thinking`, `tool:Bash:result`, or several separated by commas. */
 function fieldsOf(text: string): Field[] {
   return text
     .split(",")

@@ -1,13 +1,13 @@
 import { largest, type Sized, sized, tooSmall } from "./budget.ts"
 import { LEAST_TOKENS_PER_MSG } from "./limits.ts"
-import { type Line, wholeFrom } from "./line.ts"
+import { type Line, uncutLimit } from "./line.ts"
 
-/** Which lines, from one to before another. */
+/** A range of lines; `to` is exclusive. */
 export type LineRange = { from: number; to: number }
 
 /**
- * One limit for all lines, solved from their real lengths: the most of each that lets all of them fit into the budget.
- * Where even the least of all is too much, the lines that `near` puts first when only so many can be shown.
+ * Finds one limit for all lines, from their real lengths: the highest at which all of them fit into the budget. If even the
+ * lowest limit is too much, only some lines are shown; `near` chooses them.
  */
 export function filled<A extends object>(
   lines: Line[],
@@ -20,7 +20,7 @@ export function filled<A extends object>(
   return found.answer
 }
 
-/** The same with a least of the caller's own; undefined where not even one line fits. `isWhole`: all lines are there. */
+/** The same with the caller's lowest limit. Undefined if not even one line fits. `isComplete`: all lines are included. */
 export function filledFrom<A extends object>(
   least: number,
   lines: Line[],
@@ -31,8 +31,8 @@ export function filledFrom<A extends object>(
   const fits = (span: LineRange, tokensPerMsg: number) =>
     sized(answer(span, tokensPerMsg)).estimated_tokens <= maxTokens
   const all = { from: 0, to: lines.length }
-  const whole = Math.max(Math.ceil(wholeFrom(lines)), least)
-  // In tenths: between two whole numbers there can be many tokens for a long conversation.
+  const whole = Math.max(Math.ceil(uncutLimit(lines)), least)
+  // In tenths, because in a long conversation one whole step may be many tokens.
   const tenths = largest(10 * least, 10 * whole, (n) => fits(all, n / 10))
   if (tenths !== undefined) return { answer: sized(answer(all, tenths / 10)), isWhole: true }
   const count = largest(1, lines.length - 1, (n) => fits(near(n), least))

@@ -7,25 +7,25 @@ import type { Screen } from "./screen.ts"
 import { clip, paint, safeLine, widthOf } from "./terminal.ts"
 
 export type ToolResult = Part & { type: "tool_result" }
-/** What became of a call. */
+/** The result of a call. */
 export type Outcome = { result?: ToolResult; exit_status?: number }
 
-/** `▸ Bash go test ./… ✗ exit 1 · 22 lines`: a call and what became of it on one line. */
+/** `▸ Bash go test ./… ✗ exit 1 · 22 lines`: a call and its outcome on one line. */
 export function foldedCall(tool: string, input: string, outcome: Outcome, fold: FoldOptions): string {
   const { what } = input.length > MOST_CHARS ? { what: input } : callWords(input)
-  const said = withoutRoot(safeLine(what.slice(0, 2_000)), fold.root)
+  const words = withoutRoot(safeLine(what.slice(0, 2_000)), fold.root)
   return folded(
-    `${safeLine(tool)} ${said}`,
+    `${safeLine(tool)} ${words}`,
     outcomeWords(outcome).join(` ${fold.screen.glyphs.dot} `),
     failed(outcome),
     fold,
   )
 }
 
-/** A call may be given a whole file; of one that is larger than this only the beginning is looked at. */
+/** A call's input may contain a complete file. Of a longer input, only the beginning is shown. */
 const MOST_CHARS = 500_000
 
-/** Text that is not said aloud: thinking, what was injected, a summary, an image. */
+/** For text that nobody said: thinking, injected text, a summary, an image. */
 export function foldedText(name: string, text: string, fold: FoldOptions): string {
   const size = text === "" ? "" : `${formatCount(estimateTokens(text))} tokens`
   return folded(`${name} ${safeLine(text.slice(0, 500))}`, size, false, fold)
@@ -33,9 +33,9 @@ export function foldedText(name: string, text: string, fold: FoldOptions): strin
 
 export type FoldOptions = {
   screen: Screen
-  /** The folder that paths are said without. */
+  /** The folder to remove from paths. */
   root: string
-  /** The message, for whoever wants all of it. */
+  /** The number of the message, so that people can read all of it. */
   number: number
 }
 
@@ -45,9 +45,9 @@ function folded(what: string, outcome: string, isFailure: boolean, { screen, num
   const end = ` ${mark}${outcome}`.trimEnd()
   const label = `  #${number}`
   const room = Math.max(8, screen.columns - widthOf(end) - widthOf(label) - 2)
-  const said = safeLine(what)
+  const line = safeLine(what)
   const shown =
-    widthOf(said) <= room ? said : clip(said, room - widthOf(glyphs.ellipsis) + 1).slice(0, -1) + glyphs.ellipsis
+    widthOf(line) <= room ? line : clip(line, room - widthOf(glyphs.ellipsis) + 1).slice(0, -1) + glyphs.ellipsis
   const [, first = "", rest = ""] = /^(\S*)(.*)$/s.exec(shown)!
   return [
     paint(screen, "dim", `${glyphs.folded} `),
@@ -58,17 +58,16 @@ function folded(what: string, outcome: string, isFailure: boolean, { screen, num
   ].join("")
 }
 
-/** Paths below a folder, and calls that first go there, said without it. */
+/** Removes the folder from paths, and `cd` to it from commands. */
 export function withoutRoot(text: string, root: string): string {
   return root === "" ? text : text.replaceAll(`cd ${root} && `, "").replaceAll(`${root}/`, "")
 }
 
-/** Whether it went wrong. */
 export function failed({ result, exit_status }: Outcome): boolean {
   return result?.is_error === true || (exit_status !== undefined && exit_status !== 0)
 }
 
-/** `exit 1`, `22 lines`, `+3 -1`: what became of a call, in a few words. */
+/** A call's outcome in a few words: `exit 1`, `22 lines`, `+3 -1`. */
 export function outcomeWords({ result, exit_status }: Outcome): string[] {
   if (result === undefined) return []
   const says: string[] = []
@@ -84,7 +83,7 @@ export function outcomeWords({ result, exit_status }: Outcome): string[] {
 
 type CallMessage = { number: number; parts: readonly Part[]; effects?: readonly Effect[] }
 
-/** What became of each call, and in which message it was made. */
+/** The outcome of each call, and the message in which the call was made. */
 export function outcomesOf(messages: readonly CallMessage[]): Map<string, Outcome & { madeIn?: number }> {
   const outcomes = new Map<string, Outcome & { madeIn?: number }>()
   const of = (id: string) => {

@@ -1,4 +1,4 @@
-// As much of highlight.js as is used here. Its own declarations bring the DOM's types into every file.
+// The used part of highlight.js. Its own declarations would bring the DOM's types into every file.
 
 declare module "highlight.js/lib/languages/*" {
   const define: import("highlight.js").LanguageFn

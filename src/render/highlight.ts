@@ -15,10 +15,10 @@ import xml from "highlight.js/lib/languages/xml"
 import yaml from "highlight.js/lib/languages/yaml"
 
 const LANGUAGES = { bash, cpp, diff, go, ini, java, json, python, ruby, rust, sql, typescript, xml, yaml }
-/** Above this it is a file rather than an example, and colours take longer than reading. */
+/** Longer code is a complete file, and colouring it takes too long. */
 const MOST_CHARS = 30_000
 
-/** Code with a span of a class around each word that has a colour, all else escaped. Undefined: it is shown without colours. */
+/** HTML with a span and a class around each coloured word; everything else is escaped. Undefined if there are no colours. */
 export function highlighted(code: string, language: string): string | undefined {
   const name = language.toLowerCase()
   if (code.length > MOST_CHARS || !isKnown(name)) return undefined
@@ -27,11 +27,11 @@ export function highlighted(code: string, language: string): string | undefined 
 
 let isReady = false
 
-/** Languages are described to the library when the first code is shown. */
+/** The languages are registered when code is shown for the first time. */
 function isKnown(name: string): boolean {
   if (!isReady) {
     for (const [language, define] of Object.entries(LANGUAGES)) hljs.registerLanguage(language, define)
-    // What TypeScript knows is more than JavaScript, and one of them is enough to carry.
+    // TypeScript includes JavaScript, so one of them is enough.
     hljs.registerAliases(["js", "jsx", "mjs", "cjs", "javascript"], { languageName: "typescript" })
   }
   isReady = true

@@ -3,7 +3,7 @@ import { DexError } from "../core/error.ts"
 /** Inclusive. */
 export type Range = { from: number; to: number }
 
-/** `5`, `5-10`, `1,5,10-15`; `10-` is from 10 on. */
+/** `5`, `5-10`, `1,5,10-15`; `10-` means from 10 on. */
 export function readIndices(text: string): Range[] {
   return text
     .split(",")
@@ -23,7 +23,7 @@ export function isInRanges(ranges: Range[], number: number): boolean {
   return ranges.some(({ from, to }) => number >= from && number <= to)
 }
 
-/** As short as it can be said: 1,5,10-15. */
+/** The shortest form: 1,5,10-15. */
 export function formatIndices(numbers: number[]): string {
   const ranges: Range[] = []
   for (const number of [...new Set(numbers)].sort((a, b) => a - b)) {

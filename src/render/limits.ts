@@ -1,4 +1,4 @@
-/** What a line shows of a message, by how much of it is worth showing. */
+/** The kinds of text in a line. They differ in how much of them is worth showing. */
 export type Shown =
   | "user"
   | "command_output"
@@ -12,7 +12,7 @@ export type Shown =
   | "call"
   | "system"
 
-/** Characters at 50 tokens a message. They grow and shrink with it. */
+/** Characters at 50 tokens per message. They scale with it. */
 const BASE: Record<Shown, number> = {
   user: 200,
   command_output: 150,
@@ -27,17 +27,17 @@ const BASE: Record<Shown, number> = {
   system: 80,
 }
 export const DEFAULT_TOKENS_PER_MSG = 50
-/** Below this a line says nothing; a budget that is smaller shows fewer messages instead. */
+/** Below this, a line says nothing. With a smaller budget, fewer messages are shown. */
 export const LEAST_TOKENS_PER_MSG = 5
 
-/** From here on words can be read: a scan leaves messages out before it says less of each. */
+/** From here on, the text is readable. A scan leaves messages out before it shows less of each. */
 export const READABLE_TOKENS_PER_MSG = 20
 
 export function limitOf(shown: Shown, tokensPerMsg: number): number {
   return Math.floor((BASE[shown] * tokensPerMsg) / DEFAULT_TOKENS_PER_MSG)
 }
 
-/** From how many tokens a message on a text of this length is not cut. */
+/** The tokens per message from which on a text of this length is not cut. */
 export function tokensPerMsgFor(shown: Shown, length: number): number {
   return (length * DEFAULT_TOKENS_PER_MSG) / BASE[shown]
 }

@@ -6,7 +6,7 @@ import { limitOf, type Shown, tokensPerMsgFor } from "./limits.ts"
 import { changedLines } from "./patch.ts"
 import { safeLine } from "./terminal.ts"
 
-/** A message on its way to a line, with what stands before it. */
+/** A message that becomes a line, with its label. */
 export type LineEntry = {
   message: Pick<Message, "role" | "at" | "parts" | "effects"> & {
     abandoned?: boolean
@@ -15,19 +15,18 @@ export type LineEntry = {
   }
   /** Its number, or a ref. */
   label: string
-  /** Folders whose paths are said without them. */
+  /** Folders to remove from paths. */
   roots: string[]
 }
 
 /** A line that can be cut to any length. */
 export type Line = { head: string; pieces: Piece[] }
-/** `before` and `after` stand around the text; `bare` is what is left when there is no room for any of it. */
+/** `before` and `after` surround the text; `bare` replaces all of it if there is no room. */
 type Piece = { before: string; text: string; more: boolean; after: string; bare: string; shown: Shown }
 
 /**
- * One line for each message, as `cat -n` would: number, tab, `[role]`, time, its size in tokens when read in full, and
- * what it says. `most` is the longest text that could be wanted of one part. Hunks are not shown: an edit says how many
- * lines it changed.
+ * One line per message, as in `cat -n`: number, tab, `[role]`, time, its complete size in tokens, and its text. `most` is
+ * the longest text that may be needed of one part. Hunks are not shown: an edit says how many lines it changed.
  */
 export function linesOf(entries: LineEntry[], most: number): Line[] {
   const calls: Calls = new Map()
@@ -49,14 +48,14 @@ export function linesOf(entries: LineEntry[], most: number): Line[] {
   })
 }
 
-/** The line with its texts cut to what `tokensPerMsg` allows each of them. */
+/** The line with each of its texts cut to what `tokensPerMsg` allows. */
 export function lineText({ head, pieces }: Line, tokensPerMsg: number): string {
-  const said = pieces.map((piece) => pieceText(piece, limitOf(piece.shown, tokensPerMsg)))
-  return [head, ...said.filter((text) => text !== "")].join(" ")
+  const texts = pieces.map((piece) => pieceText(piece, limitOf(piece.shown, tokensPerMsg)))
+  return [head, ...texts.filter((text) => text !== "")].join(" ")
 }
 
-/** From how many tokens a message on nothing is cut any more. */
-export function wholeFrom(lines: Line[]): number {
+/** The tokens per message from which on nothing is cut. */
+export function uncutLimit(lines: Line[]): number {
   return lines.reduce(
     (most, { pieces }) =>
       pieces.reduce((so, piece) => Math.max(so, tokensPerMsgFor(piece.shown, piece.text.length)), most),
@@ -66,7 +65,7 @@ export function wholeFrom(lines: Line[]): number {
 
 function pieceText(piece: Piece, limit: number): string {
   if (piece.text.length <= limit && !piece.more) return `${piece.before}${piece.text}${piece.after}`
-  // Of a path, the end says which file it is.
+  // The end of a path says which file it is.
   const kept = isPath(piece.text)
     ? `…${piece.text.slice(piece.text.length - limit).replace(/^[\udc00-\udfff]/, "")}`
     : `${piece.text
@@ -112,7 +111,7 @@ function piecesOf(part: Part, role: Message["role"], calls: Calls, at: number, c
   }
 }
 
-/** What came of a call. Where the line above is not the call's own, it is said again which one it was. */
+/** The result of a call. If the call is not on this line or the line above, it is named again. */
 function resultPieces(part: Part & { type: "tool_result" }, calls: Calls, at: number, cut: Cut): Piece[] {
   const call = part.call_id === undefined ? undefined : calls.get(part.call_id)
   const tool = safeLine(part.tool ?? call?.tool ?? "tool")
@@ -145,29 +144,29 @@ function endOf(part: Part & { type: "tool_result" }, exitStatus: number | undefi
 function piece(
   shown: Shown,
   before: string,
-  said: { text: string; more: boolean },
+  content: { text: string; more: boolean },
   after: string,
   none: string,
 ): Piece {
-  if (said.text === "") return bare(none === "…" ? "" : none)
-  return { before, ...said, after, bare: none, shown }
+  if (content.text === "") return bare(none === "…" ? "" : none)
+  return { before, ...content, after, bare: none, shown }
 }
 
 function bare(text: string): Piece {
   return { before: "", text: "", more: true, after: "", bare: text, shown: "system" }
 }
 
-/** Enough of the text for any cut, on one line, without the folders that everybody knows. */
+/** Enough of the text for any cut, on one line, without well-known folders. */
 function oneLine(text: string, most: number, roots: string[]): { text: string; more: boolean } {
   const enough = 2 * most + 1000
   const near = roots.reduce(
-    (said, root) => said.replaceAll(`cd ${root} && `, "").replaceAll(`${root}/`, ""),
+    (short, root) => short.replaceAll(`cd ${root} && `, "").replaceAll(`${root}/`, ""),
     text.slice(0, enough),
   )
   return { text: safeLine(near), more: text.length > enough }
 }
 
-/** The calls so far: an id may be given again. */
+/** The calls so far. An id may be used again. */
 type Calls = Map<string, { at: number; tool: string; text: string; exit_status?: number }>
 
 function learn(calls: Calls, message: LineEntry["message"], at: number): void {
@@ -195,7 +194,7 @@ function timeOf(at: number): { day: string; time: string } {
   }
 }
 
-/** How much a tool's output is worth; undefined where its size says enough. */
+/** How much of a tool's output to show. Undefined if its size says enough. */
 function outputKind(tool: string): Shown | undefined {
   const name = tool.toLowerCase()
   if (/^(bash|shell|local_shell|exec|exec_command|run_shell_command|run_terminal_cmd|bashoutput)$/.test(name))

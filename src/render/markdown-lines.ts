@@ -12,9 +12,9 @@ import { type Screen, styled, within } from "./screen.ts"
 import { paint, type Style, safe, widthOf, wrap, wrapAfter, wrapLine } from "./terminal.ts"
 
 /**
- * Markdown as lines for a terminal, none wider than it. Line breaks stay where they were written: a prompt is often a log
- * or a list without marks. Without colours the marks of emphasis and code stay. Every text is made safe after it was
- * parsed, because a character reference can spell what was taken out before.
+ * Markdown as lines for a terminal, none wider than it. Line breaks are kept, because a prompt is often a log or a list
+ * without marks. Without colours, the marks of emphasis and code are kept. Every text is made safe after parsing, because a
+ * character reference can produce characters that were removed before.
  */
 export function markdownLines(text: string, screen: Screen): string[] {
   const lines: string[] = []
@@ -34,7 +34,7 @@ function pieceLines(piece: MarkdownPiece, screen: Screen): string[] {
     : blocks(piece.blocks, { screen, source: piece.source })
 }
 
-/** Text that is no Markdown, with its own lines. */
+/** Text that is not Markdown, with its own lines. */
 export function plainLines(text: string, screen: Screen, ...styles: Style[]): string[] {
   return styled(screen, text.replaceAll("\t", "    "), ...styles)
     .split("\n")
@@ -107,7 +107,7 @@ function listLines(list: List, place: Place): string[] {
   return items.flatMap((lines, i) => (i > 0 && list.spread ? ["", ...lines] : lines))
 }
 
-/** Aligned; where a row is wider than the screen, its widest cells are broken inside their columns. */
+/** Aligned columns. If a row is wider than the screen, its widest cells are wrapped inside their columns. */
 function tableLines(table: Table, screen: Screen): string[] {
   const rows = table.children.map((row, i) =>
     row.children.map((cell) => inline(cell.children, screen, i === 0 ? ["bold"] : []).replaceAll("\n", " ")),
@@ -172,8 +172,9 @@ function inlineText(node: Inline, screen: Screen, styles: Style[]): string {
     case "link": {
       const text = inline(node.children, screen, styles)
       const url = safe(node.url)
-      const isSaid = url === "" || inline(node.children, { ...screen, color: false }) === url.replace(/^mailto:/, "")
-      return isSaid ? text : `${text}${styled(screen, ` (${url})`, "dim")}`
+      const showsTarget =
+        url === "" || inline(node.children, { ...screen, color: false }) === url.replace(/^mailto:/, "")
+      return showsTarget ? text : `${text}${styled(screen, ` (${url})`, "dim")}`
     }
     case "image":
       return styled(screen, `[image: ${node.alt || node.url}]`, ...styles, "dim")
@@ -184,14 +185,14 @@ function inlineText(node: Inline, screen: Screen, styles: Style[]): string {
   }
 }
 
-/** Code as lines, coloured where its language is known. */
+/** Code as lines, coloured if its language is known. */
 export function codeLines(code: string, language: string, screen: Screen): string[] {
   const text = safe(code).replaceAll("\t", "    ").replace(/\n+$/, "")
   const html = screen.color ? highlighted(text, language) : undefined
   return (html === undefined ? text : coloured(html, screen)).split("\n")
 }
 
-/** The library answers with HTML; all text in it is escaped. */
+/** The library returns HTML in which all text is escaped. */
 function coloured(html: string, screen: Screen): string {
   const open: (Style | undefined)[] = []
   return html.replace(/<span class="([^"]*)">|<\/span>|[^<]+/g, (piece, classes: string | undefined) => {

@@ -2,7 +2,7 @@ import { fromMarkdown, type Extension as Tree } from "mdast-util-from-markdown"
 import { gfmFromMarkdown } from "mdast-util-gfm"
 import { gfm } from "micromark-extension-gfm"
 
-/** A piece of a text in Markdown: its blocks, code, or what is shown as it was written. */
+/** A piece of Markdown: blocks, code, or text that is shown as it was written. */
 export type MarkdownPiece =
   | { type: "blocks"; blocks: MarkdownBlock[]; source: string }
   | { type: "code"; language: string; text: string }
@@ -13,11 +13,11 @@ export type Table = Extract<MarkdownBlock, { type: "table" }>
 export type List = Extract<MarkdownBlock, { type: "list" }>
 export type Inline = Extract<MarkdownBlock, { type: "paragraph" }>["children"][number]
 
-/** The parser's time grows with the square of a list or a quotation: it is given a few kilobytes at a time. */
+/** The parser's time is quadratic in the size of a list or quotation, so it gets a few kilobytes at a time. */
 const WINDOW = 2_000
-/** What cannot be split below this is shown as it was written. */
+/** A longer part that cannot be split is shown as it was written. */
 const MOST_CHARS = 12_000
-/** Quotes and lists within each other on one line cost more than their length. */
+/** Nested quotations and lists on one line cost more than their length. */
 const DEEP = /^(?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t]))){20}/m
 
 /** Without the transforms, which look for bare links in every text. */
@@ -26,7 +26,7 @@ const SYNTAX = {
   mdastExtensions: gfmFromMarkdown().map(({ transforms: _, ...extension }): Tree => extension),
 }
 
-/** A text in Markdown, in pieces, so that parsing takes no longer than its length, whatever somebody wrote. */
+/** Splits Markdown into pieces, so that parsing time is linear in the length of any text. */
 export function* markdownPieces(text: string): Generator<MarkdownPiece> {
   for (const part of partsOf(text)) {
     if (part.type === "code") yield part
@@ -35,14 +35,14 @@ export function* markdownPieces(text: string): Generator<MarkdownPiece> {
   }
 }
 
-/** What has no form of its own, HTML and definitions, stands as it was written. */
+/** The source of blocks without a form of their own, such as HTML and definitions. */
 export function sourceOf({ position }: Pick<MarkdownBlock, "position">, source: string): string {
   return source.slice(position?.start.offset ?? 0, position?.end.offset ?? 0)
 }
 
 type Part = { type: "flow"; text: string } | Extract<MarkdownPiece, { type: "code" }>
 
-/** Fenced code of the text itself, and what stands between, in parts that end where blocks do. */
+/** Top-level fenced code, and the text between, in parts that end where blocks end. */
 function partsOf(text: string): Part[] {
   const found: Part[] = []
   let flowing: string[] = []

@@ -7,36 +7,36 @@ import { type Screen, styled, within } from "./screen.ts"
 import { isPersons, type Speaker, speakerIn } from "./speaker.ts"
 import { clip, markWords, paint, type Style, safeLine, widthOf, wrapAfter } from "./terminal.ts"
 
-/** A message as it is read on a screen. */
+/** A message as shown on a screen. */
 export type ReadMessage = {
   number: number
   role: Role
   parts: readonly Part[]
   effects?: readonly Effect[]
-  /** `2026-11-03 09:12`, and what else is to be said of it. */
+  /** `2026-11-03 09:12`, and other facts. */
   facts: readonly string[]
 }
 
 export type ReadOptions = {
   screen: Screen
-  /** What the agent is called. */
+  /** The agent's name. */
   agent: string
-  /** The folder that paths are said without. */
+  /** The folder to remove from paths. */
   root: string
-  /** Parts that are shown whole; all others of calls, outputs and thinking are folded to one line. */
+  /** True for parts that are shown completely. Other calls, outputs and thinking are folded to one line. */
   unfolds(part: Part): boolean
-  /** What calls were given that are not among the messages, by id: their results are said with it. */
+  /** The inputs of calls that are not among the messages, by id. They are shown with the results. */
   calls?: ReadonlyMap<string, string>
-  /** What is marked in what is shown. */
+  /** The words to mark. */
   words?: RegExp
 }
 
-/** Of a change that is not unfolded, how many lines are shown. */
+/** How many lines of a folded change are shown. */
 const DIFF_LINES = 24
 
 /**
- * The lines of each message, in order, made when they are asked for. A call stands on one line with what became of it, so a
- * message that has nothing but the results of calls shown here has no lines. `messages` are all of those that are shown.
+ * The lines of each message, in order, generated lazily. A call is on one line with its outcome, so a message that contains
+ * only results of calls shown here has no lines. `messages` must be all messages that are shown.
  */
 export function* readMessages(messages: readonly ReadMessage[], options: ReadOptions): Generator<string[]> {
   const outcomes = outcomesOf(messages)
@@ -46,16 +46,16 @@ export function* readMessages(messages: readonly ReadMessage[], options: ReadOpt
     const fold: FoldOptions = { screen, root: options.root, number: message.number }
     const shown = message.parts.flatMap((part) => partLines(part, outcomes, fold, options)).map(withMarks(options))
     if (shown.length === 0) continue
-    const isSaid = shown.some(({ type }) => type === "said")
-    const lines = isSaid ? [headLine(message, options)] : []
+    const isSpoken = shown.some(({ type }) => type === "spoken")
+    const lines = isSpoken ? [headLine(message, options)] : []
     let before: ShownPart["type"] | undefined
     for (const part of shown) {
-      if (before !== undefined && (before === "said" || part.type === "said")) lines.push("")
+      if (before !== undefined && (before === "spoken" || part.type === "spoken")) lines.push("")
       lines.push(...(isPersons(message) ? part.lines.map((line) => barred(line, options.screen)) : part.lines))
       before = part.type
     }
-    // One blank line between what is said; none between calls that follow each other.
-    yield isSaid || !isFolded ? ["", ...lines] : lines
+    // One blank line around spoken text; none between consecutive calls.
+    yield isSpoken || !isFolded ? ["", ...lines] : lines
     isFolded = before === "folded"
   }
 }
@@ -64,7 +64,7 @@ function withMarks({ words }: ReadOptions): (part: ShownPart) => ShownPart {
   return (part) => (words ? { ...part, lines: part.lines.map((line) => markWords(line, words)) } : part)
 }
 
-type ShownPart = { type: "said" | "folded"; lines: string[] }
+type ShownPart = { type: "spoken" | "folded"; lines: string[] }
 
 function partLines(
   part: Part,
@@ -73,22 +73,22 @@ function partLines(
   options: ReadOptions,
 ): ShownPart[] {
   const { screen } = fold
-  const isWhole = options.unfolds(part)
+  const isUnfolded = options.unfolds(part)
   const folded = (...lines: string[]): ShownPart[] => [{ type: "folded", lines }]
   switch (part.type) {
     case "text": {
       if (part.text.trim() === "") return []
-      if (part.origin !== "injected") return [{ type: "said", lines: markdownLines(part.text, screen) }]
+      if (part.origin !== "injected") return [{ type: "spoken", lines: markdownLines(part.text, screen) }]
       return folded(
-        foldedText("injected", isWhole ? "" : part.text, fold),
-        ...(isWhole ? indented(part.text, screen) : []),
+        foldedText("injected", isUnfolded ? "" : part.text, fold),
+        ...(isUnfolded ? indented(part.text, screen) : []),
       )
     }
     case "thinking":
     case "summary": {
       if (part.text.trim() === "") return []
       const name = part.type === "summary" ? "summary of what came before:" : part.type
-      if (!isWhole) return folded(foldedText(name, part.text, fold))
+      if (!isUnfolded) return folded(foldedText(name, part.text, fold))
       const lines = markdownLines(part.text, within(screen, 2)).map((line) => (line === "" ? "" : `  ${line}`))
       return folded(foldedText(name, "", fold), ...lines)
     }
@@ -96,7 +96,7 @@ function partLines(
       return folded(foldedText(messageText({ parts: [part] }, "stripped").replace(/^\[|\]$/g, ""), "", fold))
     case "tool_call": {
       const outcome = (part.call_id !== undefined && outcomes.get(part.call_id)) || {}
-      const input = isWhole ? callInput(part.text, screen) : []
+      const input = isUnfolded ? callInput(part.text, screen) : []
       const result = outcome.result === undefined ? [] : resultLines(outcome.result, options, screen)
       return folded(foldedCall(part.tool, part.text, outcome, fold), ...input, ...result)
     }
@@ -117,17 +117,17 @@ function callOf({ call_id }: ToolResult, { calls }: ReadOptions): string {
   return (call_id !== undefined && calls?.get(call_id)) || ""
 }
 
-/** A change as a diff; other output only where it was asked for, or the lines of it that were searched for. */
+/** A change as a diff. Other output only if it is unfolded, else the lines that contain searched words. */
 function resultLines(result: ToolResult, { unfolds, words }: ReadOptions, screen: Screen): string[] {
-  const isWhole = unfolds(result)
-  if (result.hunks?.length) return diffLines(result.hunks, screen, isWhole ? Number.POSITIVE_INFINITY : DIFF_LINES)
-  if (isWhole) return indented(result.text.trimEnd(), screen)
+  const isUnfolded = unfolds(result)
+  if (result.hunks?.length) return diffLines(result.hunks, screen, isUnfolded ? Number.POSITIVE_INFINITY : DIFF_LINES)
+  if (isUnfolded) return indented(result.text.trimEnd(), screen)
   return words ? foundLines(result.text, words, screen) : []
 }
 
-/** Of an output that is folded, how many lines are shown for the words in them. */
+/** How many lines with searched words are shown of a folded output. */
 const FOUND_LINES = 3
-/** An output may be a whole file; what is beyond this is not looked through. */
+/** An output may be a complete file. The rest is not searched. */
 const FOUND_CHARS = 200_000
 const LONGEST_LINE = 10_000
 
@@ -154,7 +154,7 @@ function indented(text: string, screen: Screen, ...styles: Style[]): string[] {
     : plainLines(text, within(screen, 2), ...styles).map((line) => (line === "" ? "" : `  ${line}`))
 }
 
-/** A call's input, field by field: texts as they are, not as JSON writes them. */
+/** A call's input, field by field: texts are shown as they are, without JSON escapes. */
 function callInput(text: string, screen: Screen): string[] {
   const input = parseObject(text)
   if (!input) return indented(text, screen)
@@ -179,7 +179,7 @@ function diffLines(hunks: readonly Hunk[], screen: Screen, most: number): string
   return left === 0 ? lines : [...lines, `  ${paint(screen, "dim", `${screen.glyphs.ellipsis} ${left} more lines`)}`]
 }
 
-/** What does not fit stands below the text, not below the sign: only a line that was changed begins with one. */
+/** Continuation lines are indented below the text, because only a changed line begins with a sign. */
 function wrapChange(line: string, columns: number): string[] {
   const [lead = ""] = /^[+-]? */.exec(line)!
   if (widthOf(line) <= columns) return [line]
@@ -193,11 +193,11 @@ function styleOfChange(line: string): Style | undefined {
 
 function headLine(message: ReadMessage, { screen, agent }: ReadOptions): string {
   const { name, kind } = speakerIn(message, agent)
-  const said = clip(safeLine(name), screen.columns)
+  const title = clip(safeLine(name), screen.columns)
   const facts = ["", `#${message.number}`, ...message.facts].join(` ${screen.glyphs.dot} `)
-  const room = screen.columns - widthOf(said)
+  const room = screen.columns - widthOf(title)
   return (
-    paint(screen, "bold", paint(screen, STYLES[kind], said)) + paint(screen, "dim", room > 1 ? clip(facts, room) : "")
+    paint(screen, "bold", paint(screen, STYLES[kind], title)) + paint(screen, "dim", room > 1 ? clip(facts, room) : "")
   )
 }
 

@@ -1,6 +1,5 @@
 import type { Hunk } from "../core/conversation.ts"
 
-/** A change as a unified diff. */
 export function patchText(hunks: Hunk[]): string {
   return hunks
     .flatMap(({ path, old_start, old_lines, new_start, new_lines, lines }, i) => [
@@ -11,7 +10,6 @@ export function patchText(hunks: Hunk[]): string {
     .join("\n")
 }
 
-/** How many lines were added and removed. */
 export function changedLines(hunks: Hunk[]): { added: number; removed: number } {
   const lines = hunks.flatMap((hunk) => hunk.lines)
   return {

@@ -1,6 +1,6 @@
 import { paint, type Style, safe, type Terminal } from "./terminal.ts"
 
-/** What a conversation is drawn on: a terminal behind a pager, or a part of one. */
+/** The area for a conversation: a terminal with a pager, or a part of one. */
 export type Screen = Pick<Terminal, "columns" | "color"> & { glyphs: Glyphs }
 export type Glyphs = typeof GLYPHS
 
@@ -11,13 +11,13 @@ export function screenOf({ columns, color }: Terminal, env: Record<string, strin
   return { columns, color, glyphs: glyphsOf(env) }
 }
 
-/** Only ASCII where the locale says that the terminal can draw no more; where it says nothing, it can. */
+/** ASCII only if the locale names another encoding than UTF-8. Without a locale, UTF-8 is assumed. */
 export function glyphsOf(env: Record<string, string | undefined>): Glyphs {
   const locale = env.LC_ALL || env.LC_CTYPE || env.LANG || "UTF-8"
   return /utf-?8/i.test(locale) ? GLYPHS : ASCII
 }
 
-/** Words of a transcript in a style, safe to write; each line by itself, so that lines can be taken apart. */
+/** Text of a transcript in a style, safe to print. Each line is styled separately, so that lines can be split. */
 export function styled(screen: Pick<Screen, "color">, text: string, ...styles: Style[]): string {
   return safe(text)
     .split("\n")

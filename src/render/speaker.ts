@@ -3,15 +3,14 @@ import { planIn } from "../core/plan.ts"
 
 type Spoken = { role: Role; parts: readonly Part[] }
 
-/** Who is speaking: what they are called, and what kind of speaker they are. */
+/** The speaker's name and kind. */
 export type Speaker = { name: string; kind: "person" | "plan" | "agent" | "program" }
 
-/** Whether a person wrote it. */
 export function isPersons({ role, parts }: Spoken): boolean {
   return role === "user" && parts.some((part) => part.type === "text" && part.origin === "person")
 }
 
-/** `agent`: what the agent is called. */
+/** `agent` is the agent's name. */
 export function speakerIn(message: Spoken, agent: string): Speaker {
   if (isPersons(message)) return { name: "You", kind: "person" }
   switch (message.role) {

@@ -7,7 +7,7 @@ export type Terminal = {
   columns: number
   color: boolean
   interactive: boolean
-  /** What is typed here to start dex, where that is not `dex`. */
+  /** The command that starts dex here, if it is not `dex`. */
   program?: string
 }
 
@@ -34,12 +34,12 @@ export function paint(terminal: Pick<Terminal, "color">, style: Style, text: str
   return terminal.color && text !== "" ? `\x1b[${CODES[style]}m${text}\x1b[0m` : text
 }
 
-/** Text from a transcript as it may reach a screen. */
+/** Makes text of a transcript safe to print. */
 export function safe(text: string): string {
   return visible(text)
 }
 
-/** On one line, whatever it held. */
+/** The same on one line. */
 export function safeLine(text: string): string {
   return safe(text).replace(/\s+/g, " ").trim()
 }
@@ -49,10 +49,10 @@ export function widthOf(text: string): number {
   return NARROW.test(text) ? text.length : stringWidth(text)
 }
 
-/** Letters, punctuation, arrows and lines of one column each, as most texts and all of our own: a fiftieth of the time. */
+/** Letters, punctuation, arrows and lines of one column each: most texts, and all of dex's own. A fiftieth of the time. */
 const NARROW = /^[\x20-\x7e\xa0-\u02ff\u2010-\u2027\u2030-\u205e\u2190-\u2218\u2500-\u259f]*$/
 
-/** What is drawn as one: a letter with its marks, an emoji of several. Intl.Segmenter would do, and takes 10 ms to start. */
+/** Grapheme clusters: a letter with its marks, a composed emoji. Intl.Segmenter would work too, but takes 10 ms to start. */
 const SIGNS =
   /(?:\p{RI}{2}|\p{Extended_Pictographic}\p{EMod}?(?:\p{M}*\u200d\p{Extended_Pictographic}\p{EMod}?)*|.)[\p{M}\u200c\u200d]*/gsu
 
@@ -61,7 +61,7 @@ export function signsOf(text: string): string[] {
   return text.match(SIGNS) ?? []
 }
 
-/** As many whole signs from the beginning as fit. */
+/** As many complete signs from the beginning as fit. */
 export function fitting(text: string, columns: number): string {
   if (NARROW.test(text)) return text.slice(0, Math.max(0, columns))
   let width = 0
@@ -74,7 +74,7 @@ export function fitting(text: string, columns: number): string {
   return text.slice(0, end)
 }
 
-/** At most `columns` wide, with an ellipsis where something was cut. */
+/** At most `columns` wide, with an ellipsis if something was cut. */
 export function clip(text: string, columns: number): string {
   return widthOf(text) <= columns ? text : `${fitting(text, columns - 1).trimEnd()}…`
 }
@@ -84,8 +84,8 @@ export function padEnd(text: string, columns: number): string {
 }
 
 /**
- * The one way in which text is broken into lines: at spaces, and inside a word only where that is longer than a line.
- * Colours go on where their words do.
+ * The only function that wraps text: at spaces, and inside a word only if it is longer than a line. Colours continue on the
+ * next line.
  */
 export function wrap(text: string, columns: number): string[] {
   const { plain, codes } = withoutCodes(text)
@@ -99,21 +99,21 @@ export function wrap(text: string, columns: number): string[] {
   })
 }
 
-/** Behind a label, a bullet or an indentation, and below it: every line begins where the first one's text does. */
+/** Wraps text after a label, a bullet or an indentation. Every line begins where the first line's text does. */
 export function wrapAfter(lead: string, text: string, columns: number): string[] {
   const width = widthOf(lead)
   const [first = "", ...more] = wrap(text, Math.max(1, columns - width))
   return [lead + first, ...more.map((line) => " ".repeat(width) + line)]
 }
 
-/** A line of a text that has lists and indentations. */
+/** Wraps a line of a text with lists and indentations. */
 export function wrapLine(line: string, columns: number): string[] {
   const [lead = ""] = /^\s*(?:(?:[-*•]|\d+\.|>) +)?/.exec(line)!
   if (widthOf(line) <= columns) return [line]
   return widthOf(lead) > columns / 2 ? wrap(line, columns) : wrapAfter(lead, line.slice(lead.length), columns)
 }
 
-/** From where to where each line goes. Spaces at a break belong to none. */
+/** The beginning and end of each line. Spaces at a break belong to no line. */
 function breaks(text: string, columns: number): [from: number, to: number][] {
   const lines: [number, number][] = []
   let from = -1
@@ -129,7 +129,7 @@ function breaks(text: string, columns: number): [from: number, to: number][] {
       from = -1
     }
     while (wide > columns) {
-      // A few times what can fit is enough to look at: a word may be a whole file.
+      // A word may be a complete file, so only a few times of what can fit is measured.
       const head = fitting(text.slice(at, Math.min(next - 1, at + 8 * columns + 64)), columns)
       if (head === "") break
       lines.push([at, at + head.length])
@@ -159,7 +159,7 @@ function withoutCodes(text: string): { plain: string; codes: Code[] } {
   return { plain, codes }
 }
 
-/** Takes the codes off the list that stand before the line's end. `open`: what is switched on there. */
+/** Removes the codes up to the line's end from the list. `open`: the codes that are active there. */
 function withCodes(line: string, from: number, codes: Code[], open: string): { text: string; open: string } {
   let text = ""
   let done = 0
@@ -177,7 +177,7 @@ function withCodes(line: string, from: number, codes: Code[], open: string): { t
 const MARKED = "\x1b[7m"
 const UNMARKED = "\x1b[27m"
 
-/** These words, each as a whole and in any case. */
+/** Matches any of these words, complete and in any case. */
 export function wordPattern(words: readonly string[]): RegExp {
   const longestFirst = [...words]
     .sort((a, b) => b.length - a.length)
@@ -185,7 +185,7 @@ export function wordPattern(words: readonly string[]): RegExp {
   return new RegExp(`(?<![\\p{L}\\p{N}])(?:${longestFirst.join("|")})(?![\\p{L}\\p{N}])`, "giu")
 }
 
-/** Every whole word of a line that is one of these, in any case, in reverse. Colours stay as they are. */
+/** Inverts every matching word of a line. Colours are kept. */
 export function markWords(line: string, words: RegExp): string {
   const { plain, codes } = withoutCodes(line)
   const marks = [...plain.matchAll(words)].flatMap(({ 0: word, index }) => [

@@ -1,18 +1,18 @@
-// What a person looks at and what a model reads must be the same text. Signs that nobody sees carry whole sentences past
-// the person (tags, selectors), turn words around (bidirectional controls) or steer a terminal (escape sequences).
+// A person and a model must see the same text. Invisible characters can hide sentences from the person (tags, selectors),
+// reorder words (bidirectional controls) or control a terminal (escape sequences).
 
 /**
- * A text as people see it: no control characters, no escape sequences, nothing that hides or reorders. Newlines and tabs
- * stay. So do joiners and selectors where a sign or a word is spelt with them; one at a time, since a run of them is a
- * code. Tags go even from flags: nothing else spells letters that nobody sees.
+ * Text as people see it, without control characters, escape sequences, and characters that hide or reorder. Newlines and
+ * tabs are kept. Joiners and selectors are kept if a sign or word is spelled with them, but only one at a time, because a
+ * series of them is a code. Tags are removed even from flags: nothing else can spell invisible letters.
  */
 export function visible(text: string): string {
   return PLAIN.test(text) ? text : withoutHidden(withoutControls(text))
 }
 
 /**
- * An answer with every text in it made visible, and how many hidden signs that took out. Controls are not counted. Fields
- * that are undefined are left out, so that a program gets the same fields as a reader of the JSON.
+ * Makes every text in an answer visible, and counts the hidden characters that were removed, not counting controls. Undefined
+ * fields are removed too, so that a program gets the same fields as a reader of the JSON.
  */
 export function visibleIn(output: unknown): { output: unknown; removed: number } {
   let removed = 0
@@ -46,7 +46,7 @@ function isPlain(row: object): boolean {
 const PLAIN = /^[\n\t\x20-\x7e]*$/
 const ESCAPED = /\x1b(?:\[[0-?]*[ -/]*[@-~]?|[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|[ -~]?)/g
 
-/** Half a sign is marked: some models' servers refuse every later request that holds one. */
+/** Lone surrogates are replaced: some models' servers refuse every later request that contains one. */
 function withoutControls(text: string): string {
   return text
     .toWellFormed()
@@ -55,7 +55,7 @@ function withoutControls(text: string): string {
     .replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, "")
 }
 
-/** With the format characters that are drawn, as the signs over numbers in Arabic, Syriac and Kaithi are. */
+/** Some format characters are drawn, such as the number signs of Arabic, Syriac and Kaithi. */
 const HIDDEN = /[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu
 const DRAWN = /[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}]/u
 
@@ -63,13 +63,13 @@ function withoutHidden(text: string): string {
   return text.replace(HIDDEN, (sign, at: number, whole: string) => (isSpelling(sign, at, whole) ? sign : ""))
 }
 
-/** Whether a sign that nobody sees belongs to what stands around it. */
+/** True if an invisible character belongs to the text around it. */
 function isSpelling(sign: string, at: number, whole: string): boolean {
   const code = sign.codePointAt(0)!
   const before = () => signBefore(whole, at)
   if (code === 0xfe0e || code === 0xfe0f) return /\p{Emoji}/u.test(before())
   if (code === 0x200d && isPicture(whole.codePointAt(at + 1))) {
-    // Between them may stand the colour of a skin, or the selector that asks for colour.
+    // A skin colour, or the selector for colour, may be between them.
     const last = before()
     const base = /[\ufe0f\u{1f3fb}-\u{1f3ff}]/u.test(last) ? signBefore(whole, at - last.length) : last
     return isPicture(base.codePointAt(0))
@@ -89,7 +89,7 @@ function isPicture(code: number | undefined): boolean {
   return code !== undefined && /\p{Extended_Pictographic}/u.test(String.fromCodePoint(code))
 }
 
-/** A letter or mark of a script in which a joiner is part of the spelling: by its letters' shapes, or by a virama. */
+/** A letter or mark of a script in which a joiner is part of the spelling: by the shapes of its letters, or by a virama. */
 function isJoined(sign: string): boolean {
   return (
     /[\p{L}\p{M}]/u.test(sign) &&

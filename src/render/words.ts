@@ -1,7 +1,7 @@
 import { localMinute } from "../core/dates.ts"
 import { grouped } from "../core/format.ts"
 
-// How numbers, times and paths are said to a person.
+// Formats numbers, times and paths for people.
 
 export function many(count: number, one: string, more = `${one}s`): string {
   return `${grouped(count)} ${count === 1 ? one : more}`
@@ -25,7 +25,7 @@ export function when(iso: string | undefined): string {
   return localMinute(Date.parse(iso))
 }
 
-/** 5m, 3h, 2d, 9w, 14mo: how long ago it was. */
+/** How long ago it was: 5m, 3h, 2d, 9w, 14mo. */
 export function age(iso: string, now: number): string {
   const minutes = Math.max(0, (now - Date.parse(iso)) / 60_000)
   if (Number.isNaN(minutes)) return "no date"

@@ -2,15 +2,15 @@ import { besideOf, formatRef, type Ref } from "../core/ref.ts"
 import type { ConversationRow, HistoryReader } from "../store/history/store.ts"
 import { type Scope, withoutHidden } from "./scope.ts"
 
-/** Where a conversation is shown: `name` is the same for all that share a row. `parent` is set for a subagent. */
+/** The row in which a conversation is shown. `name` is the same for all that share a row. `parent` is set for a subagent. */
 export type RowPlace = { name: string; parent?: ConversationRow }
 
-/** An imported history may contain longer chains, or ones that lead back to their start. */
+/** An imported history may contain longer chains, or circular ones. */
 const MOST_PARENTS = 10
 
 /**
- * Finds the conversation in whose row a subagent is shown: the one that a person or a script started. A subagent has a row of its own
- * if that one is unknown, deleted, private, or left out by the filters.
+ * Finds the conversation in whose row a subagent is shown: the one that a person or a script started. If that one is
+ * unknown, deleted, private or excluded by the filters, the subagent has a row of its own.
  */
 export function folding(store: HistoryReader, filters: Scope["filters"]) {
   const open = withoutHidden(store, filters)

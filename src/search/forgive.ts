@@ -7,32 +7,32 @@ import type { WrittenWord } from "../store/index/vocabulary.ts"
 import { parseQuery, type Query } from "./query.ts"
 import { RANK_WEIGHTS } from "./rank.ts"
 
-/** A word that no message contains, or hardly any, and what was looked for in its place, the likeliest first. */
+/** A word that occurs in few or no messages, and the words that were searched for instead, likeliest first. */
 export type Replaced = { typed: string; by: string[]; why: "typo" | "prefix" }
 
-/** Words as people mistype them. Names of one's own, numbers and hashes are not guessed at; shorter ones have too many neighbours. */
+/** Words that people mistype. Capitalised names, numbers and hashes are not guessed; shorter words have too many neighbours. */
 const TYPED = /^\p{Ll}{4,64}$/u
-/** The last word may be half typed: so many letters say enough of it. */
+/** The last word may be unfinished. This many letters are enough. */
 const BEGUN = /^\p{Ll}{3,64}$/u
-/** From here on two mistakes in one word are believed. */
+/** From this length on, a word may contain two mistakes. */
 const TWO_MISTAKES_FROM = 8
 const OFFERED = 3
-/** Of words that go on as one begins, so many are looked for. */
+/** The most words that are tried as completions. */
 const MOST_ENDINGS = 8
-/** Whether a word stands outside of hidden projects is looked up in so many messages. */
+/** At most this many messages are read to check if a word occurs outside of hidden projects. */
 const MOST_TEXTS = 60
 
-/** What a guess is made from. */
+/** The sources for guesses. */
 export type Vocabulary = {
   store: HistoryReader
   index: SearchIndex
   /** Words that occur only in these projects are never offered. */
   hidden: string[]
-  /** A word in no more messages than this may be the beginning of a longer one. */
+  /** A word in at most this many messages may be the beginning of a longer one. */
   few: number
 }
 
-/** What was meant, where some of the words occur nowhere. Undefined where all do, or nothing is like them. */
+/** Corrects words that do not occur. Undefined if all words occur, or if there are no similar ones. */
 export async function forgive(
   vocabulary: Vocabulary,
   query: Query,
@@ -50,7 +50,7 @@ export async function forgive(
   return { query: replaced.reduce(withReplaced, query), replaced }
 }
 
-/** Those that stand in a few messages at the most. */
+/** The words that occur in at most a few messages. */
 async function rareWords({ index, few }: Vocabulary, { words }: Query): Promise<{ word: string; messages: number }[]> {
   const typed = words.filter((word) => (word === words.at(-1) ? BEGUN : TYPED).test(word) && !isStopword(word))
   const { shares, sample } = await index.sizes(typed.map((words) => ({ words })))
@@ -59,16 +59,16 @@ async function rareWords({ index, few }: Vocabulary, { words }: Query): Promise<
   return rare.map((word, i) => ({ word, messages: totals[i]!.total })).filter(({ messages }) => messages <= few)
 }
 
-/** Words that go on where this one ends, the commonest first. */
+/** Words that begin with this one, most common first. */
 export async function endingsOf(index: SearchIndex, word: string): Promise<string[]> {
   const words = await index.words(word)
   return (index.leavesOut ? await asSeen(index, words) : words).map((one) => one.word).filter((one) => one !== word)
 }
 
-/** So many words are counted for somebody who may not see everything, in the order of the alphabet. */
+/** The most words that are counted for a reader who may not see everything, in alphabetical order. */
 const MOST_COUNTED = 200
 
-/** The words that whoever asks can find, by how often they can, the commonest first. */
+/** The words that the reader can find, most common first, counting only what the reader may see. */
 async function asSeen<W extends WrittenWord>(index: SearchIndex, words: W[]): Promise<W[]> {
   const some = words.toSorted((a, b) => (a.word < b.word ? -1 : 1)).slice(0, MOST_COUNTED)
   const totals = await Promise.all(some.map(({ word }) => index.count({ match: [{ words: word }] })))
@@ -76,7 +76,7 @@ async function asSeen<W extends WrittenWord>(index: SearchIndex, words: W[]): Pr
   return seen.sort((a, b) => b.spread - a.spread)
 }
 
-/** Words that this one may have been meant to be, the likeliest first. */
+/** Words that this one may be a misspelling of, likeliest first. */
 async function wordsLike(index: SearchIndex, word: string): Promise<string[]> {
   const most = word.length >= TWO_MISTAKES_FROM ? 2 : 1
   const letters = lettersOf(word)
@@ -91,7 +91,7 @@ async function wordsLike(index: SearchIndex, word: string): Promise<string[]> {
 
 type Near = WrittenWord & { distance: number }
 
-/** Fewer mistakes first; then the commoner word, and the one that begins alike: few people mistype the first letter. */
+/** Fewer mistakes first, then common words. The same first letter counts double, because few people mistype it. */
 function likelihood(typed: string, a: Near, b: Near): number {
   return a.distance - b.distance || weightOf(typed, b) - weightOf(typed, a) || (a.word < b.word ? -1 : 1)
 }
@@ -100,7 +100,7 @@ function weightOf(typed: string, { word, spread }: Near): number {
   return spread * (word[0] === typed[0] ? 2 : 1)
 }
 
-/** Which letters a word has, a bit for each: words that differ in more of them than mistakes could are not compared. */
+/** One bit per letter. Words whose letters differ more than the mistakes allow are not compared. */
 function lettersOf(word: string): number {
   let letters = 0
   for (let i = 0; i < word.length; i++) letters |= 1 << (word.charCodeAt(i) & 31)
@@ -113,7 +113,7 @@ function bitsIn(number: number): number {
   return bits
 }
 
-/** The first of the words that somebody may be told of: a word may stand in hidden projects only. */
+/** The first words that the reader may see: a word may occur only in hidden projects. */
 async function firstOf(vocabulary: Vocabulary, words: string[], most: number): Promise<string[]> {
   const there: string[] = []
   for (const word of words.slice(0, 2 * most)) {
@@ -126,16 +126,16 @@ async function firstOf(vocabulary: Vocabulary, words: string[], most: number): P
 async function isThere({ store, index, hidden }: Vocabulary, word: string): Promise<boolean> {
   const match = [{ words: word }]
   if (hidden.length === 0 && !index.isPart) return (await index.count({ match })).total > 0
-  // The index knows the stem only: the word itself is shown by a text.
-  const asked = { match, weights: RANK_WEIGHTS.columns, limit: MOST_TEXTS, excludedProjects: hidden }
-  for (const { ref, number } of await index.find(asked)) {
+  // The index knows only the stem, so the word itself is looked up in the texts.
+  const query = { match, weights: RANK_WEIGHTS.columns, limit: MOST_TEXTS, excludedProjects: hidden }
+  for (const { ref, number } of await index.find(query)) {
     const [message] = number > 0 ? await store.messages(ref, [number]) : []
     if (message && messageText(message, "full").toLowerCase().includes(word)) return true
   }
   return false
 }
 
-/** The same query with other words in place of one. */
+/** The query with other words instead of the typed one. */
 function withReplaced(query: Query, { typed, by, why }: Replaced): Query {
   const others = (why === "typo" ? by.slice(0, 1) : [...by, typed]).map((word) => parseQuery(word))
   const isTyped = (words: string) => words === typed

@@ -10,7 +10,7 @@ import {
   type ScorePart,
 } from "./rank.ts"
 
-/** What found a row, and how strongly. */
+/** How a row was found: by words, by vectors or both, with the scores. */
 export type RankEvidence = { rank_source: "lexical" | "vector" | "both"; score_lex?: number; score_vec?: number }
 export type Fused = {
   messages: (RankedMessage & RankEvidence)[]
@@ -18,28 +18,28 @@ export type Fused = {
   plan: Ranking["plan"]
 }
 
-/** How near messages are that have nothing to do with a question. */
+/** The distribution of the cosines of messages that are unrelated to a question. */
 export type Spread = { centre: number; deviation: number }
 
 /**
- * The nearest messages, best first. There always are some: those with a greater cosine than `near` are near. `worth`: what
- * one earns, beside the 1 of the best message by words, by its cosine and its place (0 is the nearest).
+ * The nearest messages, best first. There always are some; those with a cosine above `near` are really near. `worth`
+ * computes a message's score from its cosine and its place (0 is the nearest). The best message by words has 1.
  */
 export type Nearest = { hits: IndexHit[]; near: number; worth: Worth }
 type Worth = (cosine: number, place: number) => number
 
-/** The constant of reciprocal rank fusion, as in the paper that proposed it, and what the nearest is worth. */
+/** The constant of reciprocal rank fusion, as in the original paper, and the worth of the nearest message. */
 const K = 60
 const NEAREST_BY_RANK = 0.2
 
-/** Cosines of different models mean different things; ranks mean the same for all. */
+/** Cosines of different models are not comparable; ranks are. */
 export const byRank: Worth = (_, place) => (NEAREST_BY_RANK * (K + 1)) / (K + place + 1)
 
-/** From so many deviations above the usual on, nearness counts; four more are worth 0.4. Chosen on the tune halves. */
+/** Nearness counts from this many deviations above the mean on; four more are worth 0.4. Chosen on the tune halves. */
 const STANDS_OUT = 3
 const WORTH_PER_DEVIATION = 0.1
 
-/** By how far a message stands out from those that have nothing to do with the question. */
+/** By how far a message stands out from messages that are unrelated to the question. */
 export function byDistance({ centre, deviation }: Spread): Worth {
   return (cosine) => WORTH_PER_DEVIATION * Math.max(0, (cosine - centre) / deviation - STANDS_OUT)
 }
@@ -49,10 +49,10 @@ export function standsOutFrom({ centre, deviation }: Spread): number {
 }
 
 /**
- * Messages of both lists in one, then the same grouping by conversation as without vectors. A message keeps what its
- * words are worth, in shares of the best one, and earns by its nearness. By rank alone on both sides, a conversation's few
- * good messages would no longer outweigh its many weak ones: measured, see docs/embeddings.md. What is not near orders what
- * words found, and adds nothing to it. The parts of every score add up to it.
+ * Merges the messages of both lists, then groups them by conversation as without vectors. A message keeps its score by
+ * words, relative to the best one, and gains by its nearness. If both sides counted by rank only, a conversation's few good
+ * messages would no longer outweigh many weak ones (measured, see docs/embeddings.md). Messages that are not near change
+ * the order of what words found, but add nothing to it. The parts of every score add up to it.
  */
 export function fuse({ messages, conversations, plan }: Ranking, { hits, near, worth }: Nearest): Fused {
   const best = messages[0]?.score || 1
@@ -103,13 +103,13 @@ function evidenceOf(lex: number | undefined, vec: number | undefined): RankEvide
   }
 }
 
-/** Rows that stay where they are, and how many after them the nearest get. */
-const KEPT = 3
-const GIVEN = 2
+/** The first rows that keep their places, and how many places after them the nearest messages get. */
+const FIXED_ROWS = 3
+const GIVEN_ROWS = 2
 
 /**
- * For a question that shares few words with any message: the scores by words are then scaled to 1 however weak they are, so
- * the nearest would stand below all of them. Each that gets a place gets at least the score of the row below it.
+ * For a question that shares few words with any message. Scores by words are scaled to 1 however weak they are, so the
+ * nearest messages would rank below all of them. Each row that is moved up gets at least the score of the row below it.
  */
 export function givePlaces(fused: Fused, hits: IndexHit[]): Fused {
   const messages = hits.filter(({ number }) => number > 0)
@@ -130,13 +130,13 @@ function placed<Row extends { score: number; parts: ScorePart[] }>(
   nearest: string[],
 ): Row[] {
   const byName = new Map(rows.map((row) => [nameOf(row), row]))
-  const kept = rows.slice(0, KEPT)
+  const kept = rows.slice(0, FIXED_ROWS)
   const given = new Set<Row>()
   for (const name of nearest) {
     const row = byName.get(name)
-    if (row && !kept.includes(row) && given.size < GIVEN) given.add(row)
+    if (row && !kept.includes(row) && given.size < GIVEN_ROWS) given.add(row)
   }
-  const rest = rows.slice(KEPT).filter((row) => !given.has(row))
+  const rest = rows.slice(FIXED_ROWS).filter((row) => !given.has(row))
   const least = rest[0]?.score ?? 0
   const raised = [...given].map((row) => raisedTo(row, least)).sort((a, b) => b.score - a.score)
   return [...kept, ...raised, ...rest]

@@ -9,42 +9,41 @@ import type { VectorStats } from "../store/index/vectors.ts"
 import { byDistance, byRank, type Fused, fuse, givePlaces, type Spread, standsOutFrom } from "./fuse.ts"
 import type { Ranking } from "./rank.ts"
 
-/** How to look for what was meant, beside what was written. */
+/** The settings for searching by meaning, in addition to words. */
 export type Meaning = {
-  /** Throws a DexError where the settings are not complete. */
+  /** Throws a DexError if the settings are incomplete. */
   settings: () => EmbedSettings
   timeoutMs: number
-  /** What was asked, without filters and redacted: it may leave the machine. */
+  /** The question, without filters and redacted, because it may leave the machine. */
   text: string
 }
 
 export type Hybrid = {
-  /** Undefined when there was nothing to fuse, and why in `degraded`. */
+  /** Undefined if there was nothing to fuse; `degraded` has the reason. */
   fused?: Fused
-  /** The nearest message stands out from those that have nothing to do with the question. */
+  /** True if the nearest message stands out from unrelated ones. */
   isNear: boolean
   degraded: string[]
 }
 
-/** Messages that the vectors put forward. */
+/** How many messages the vectors contribute. */
 const NEAREST = 100
 /**
- * A model whose distances were measured: what is near counts by how far it stands out. A weak model that counts as much
- * as words do makes search worse, so one that nobody has measured counts as the weakest that somebody has: by rank. See
+ * A model whose distances were measured: nearness counts by how far a message stands out. If a weak model counted as much
+ * as words, search would get worse. So a model that nobody has measured counts like the weakest measured one: by rank. See
  * docs/embeddings.md.
  */
 const MEASURED = /all-minilm-l6-v2/i
-/** Where even the best rows by words hold less of the question than this, words are not enough. */
+/** If even the best rows by words contain less of the question than this, words are not enough. */
 const LITTLE = 0.5
 
-/** Of fewer messages nothing can be said about what is usual, nor is a smaller deviation to be believed. */
+/** With fewer messages, the distribution is unknown. A smaller deviation is not believable. */
 const LEAST_SAMPLE = 20
 const LEAST_DEVIATION = 0.02
 
 /**
- * Words and vectors in one ranking. `covered`: how much of the question the best rows by words hold, from 0 to 1; asked
- * for only if it matters. Never throws for what a server or a setting does: then `degraded` says
- * why not.
+ * Combines words and vectors in one ranking. `covered` returns how much of the question the best rows by words contain,
+ * from 0 to 1; it is called only if needed. Problems with a server or a setting do not throw; `degraded` has the reason.
  */
 export async function addMeaning(
   index: SearchIndex,
@@ -104,9 +103,9 @@ function whyNone(settings: EmbedSettings, known: string[]): string {
 }
 
 /**
- * A message is near when it is nearer than the nearest of so many unrelated ones would be by chance: the greatest of n
- * normally distributed values stays below √(2 ln n) deviations, nearly always. No model's own idea of a high cosine is
- * needed: for some, 0.4 is much, for others 0.8 is nothing.
+ * A message is near if it is nearer than the nearest of this many unrelated messages would be by chance: the greatest of n
+ * normally distributed values is almost always below √(2 ln n) deviations. This works for every model, although 0.4 is a
+ * high cosine for some and 0.8 is a low one for others.
  */
 function nearFrom({ centre, deviation }: Spread, count: number): number {
   return centre + Math.sqrt(2 * Math.log(count)) * deviation

@@ -8,54 +8,54 @@ import { matchTexts } from "../store/index/snippets.ts"
 import { coverage } from "./floor.ts"
 import type { Query } from "./query.ts"
 
-/** What shows why a conversation was found. */
+/** The passage that shows why a conversation was found. */
 export type ShownPassage = { number: number; message: StoredMessage; snippet: string }
 
 export type PassageQuery = { query: Query; weights: readonly number[] }
-/** The other messages that matched, best first, and how much of what was asked the best one has in all of its text. */
+/** The other messages that matched, best first, and how much of the question the best one's complete text contains. */
 export type Matches = { ref: Ref; numbers: readonly number[]; worth: number }
 
-/** Of the messages that matched, the best so many are looked at. */
+/** The most matching messages that are read. */
 const MOST_MATCHES = 12
-/** Of what the best message was found for, prose that says so much of it is worth showing. */
+/** Prose is worth showing if it contains this share of what the best message contains. */
 const ENOUGH = 0.5
-/** Of a conversation in which none of these says it in prose, those among so many messages that the index does not rule out. */
+/** If no matching message has it in prose, this many messages of the conversation are considered; the index rules some out. */
 const MOST_MESSAGES = 400
 
 /**
- * The passage of prose that holds most of what was asked: in the best message where it says what it was found for, else in others of the
- * conversation. Undefined where only machines wrote them: a tool's output, JSON, code.
+ * The passage of prose that contains most of the question. The best message is preferred if its prose contains enough of
+ * it, else other messages of the conversation. Undefined if only machines wrote the text: tool output, JSON, code.
  */
 export async function passageIn(
   store: HistoryReader,
   index: Pick<SearchIndex, "unspoken"> | undefined,
   best: StoredMessage,
   matches: Matches,
-  asked: PassageQuery,
+  passageQuery: PassageQuery,
 ): Promise<ShownPassage | undefined> {
-  const own = bestOf([best], asked)
+  const own = bestOf([best], passageQuery)
   if ((own && own.worth >= matches.worth * ENOUGH) || matches.numbers.length === 0) return own
-  const words = asked.query.words.map((word) => ({ words: word }))
+  const words = passageQuery.query.words.map((word) => ({ words: word }))
   const messagesAmong = async (numbers: number[]) => {
     const unspoken = await index?.unspoken(matches.ref, numbers, words)
     const left = numbers.filter((number) => !unspoken?.has(number))
     return left.length === 0 ? [] : store.messages(matches.ref, left)
   }
   const others = await messagesAmong(matches.numbers.slice(0, MOST_MATCHES))
-  const among = others.length === 0 ? own : bestOf([best, ...inOrder(others, matches.numbers)], asked)
+  const among = others.length === 0 ? own : bestOf([best, ...inOrder(others, matches.numbers)], passageQuery)
   if (among) return among
   const all = (await store.versions(matches.ref)).map(({ number }) => number).slice(0, MOST_MESSAGES)
-  return bestOf(await messagesAmong(all), asked)
+  return bestOf(await messagesAmong(all), passageQuery)
 }
 
-/** What is said comes before what was thought, and of equals the first. */
+/** Spoken text comes before thinking. Of equal passages, the first one wins. */
 function bestOf(
   messages: readonly StoredMessage[],
   { query, weights }: PassageQuery,
 ): (ShownPassage & { worth: number }) | undefined {
   const beginnings = query.words.map((word) => word.slice(0, STEM_CHARS))
   const candidates = messages.flatMap((message) =>
-    [SAID, ASIDE].flatMap((isWanted, place) => {
+    [SPOKEN, ASIDE].flatMap((isWanted, place) => {
       const text = proseIn(message, (part) => isWanted(part) && hasOneOf(part.text, beginnings))
       return text === "" ? [] : [{ message, text, place }]
     }),
@@ -79,14 +79,14 @@ function bestOf(
   return found.sort((a, b) => b.worth - a.worth || a.place - b.place)[0]
 }
 
-/** What was put in quotation marks must be in what is shown, or it shows something else than was found. */
+/** Quoted phrases must be in the passage, or it would not show what was found. */
 function withPhrases(texts: string[], { required }: Query): boolean[] {
   if (required.length === 0) return texts.map(() => true)
   const phrases = required.map(({ words }) => words)
   return matchTexts(texts, required, phrases, required).map(({ holds }) => holds.every(Boolean))
 }
 
-/** All forms of a word begin alike, so a text without these letters need not be looked at. */
+/** All forms of a word begin with these letters, so a text without them need not be searched. */
 const STEM_CHARS = 3
 
 function hasOneOf(text: string, beginnings: readonly string[]): boolean {
@@ -94,7 +94,7 @@ function hasOneOf(text: string, beginnings: readonly string[]): boolean {
   return beginnings.some((letters) => lower.includes(letters))
 }
 
-const SAID = (part: Part) => part.type === "text" && part.origin !== "injected"
+const SPOKEN = (part: Part) => part.type === "text" && part.origin !== "injected"
 const ASIDE = (part: Part) => part.type === "thinking" || part.type === "summary"
 
 function proseIn(message: StoredMessage, isWanted: (part: Part) => boolean): string {

@@ -3,29 +3,29 @@ import type { Term } from "../store/index/terms.ts"
 import type { Query } from "./query.ts"
 
 /**
- * What is asked of the index for a query. FTS5 reads every message that holds any of the words, twice: to learn how
- * rare each word is, and to score. Where that would be hundreds of thousands, the work is bounded, and the answer says so.
+ * The lookups in the index for a query. FTS5 reads every message that contains any of the words twice: to find out how rare
+ * each word is, and to score. If that would be hundreds of thousands of messages, the work is limited, and the answer says so.
  */
 export type Plan = {
-  /** Empty when there is nothing to look for. */
+  /** Empty if there is nothing to look up. */
   match: Term[]
   pairs: Term[]
-  /** Words that stand nearly everywhere, and pairs of them: they bring no message into the list, but count in it. */
+  /** Words that occur nearly everywhere, and pairs of them. They add no message to the list, but count in the score. */
   common: { term: Term; name: "words" | "pairs"; weight: number }[]
-  /** Only about so many of the newest messages were looked at. */
+  /** Set if only about this many of the newest messages were searched. */
   newest?: number
 }
 
-/** Up to here everything is looked at as it is. */
+/** Up to this cost, everything is searched without limits. */
 const EXACT = 80_000
-/** Beyond it: messages that may be scored where some word is telling, and where every word is common. */
+/** Above it: the most messages that are scored if some word is rare, and if every word is common. */
 const BUDGET = 200_000
 const COMMON_BUDGET = 25_000
-/** Of whoever may see a part of an index, every message of the others is read too, and how many those are must not show. */
+/** If a reader may see only part of an index, other messages are read too. Their number must not be measurable. */
 const PART = 1 / 3
-/** A word in more than this share of the messages tells little beside one that is not. */
+/** A word in more than this share of the messages says little compared with a rarer one. */
 const COMMON = 0.1
-/** Of common words only, so many are looked for: the rarest of them. */
+/** If all words are common, only this many are looked up, rarest first. */
 const MOST_COMMON = 2
 
 export async function planQuery(index: SearchIndex, { terms, pairs, required }: Query): Promise<Plan> {
@@ -39,15 +39,15 @@ export async function planQuery(index: SearchIndex, { terms, pairs, required }: 
   const cost = (kept: Term[]) => kept.reduce((sum, term) => sum + share.get(term)!, 0) * messages
   if (cost(all) <= EXACT * room) return exact
   const rarestFirst = [...all].sort((a, b) => share.get(a)! - share.get(b)!)
-  const telling = rarestFirst.filter(
+  const rare = rarestFirst.filter(
     (term, i) => share.get(term)! <= COMMON && cost(rarestFirst.slice(0, i + 1)) <= BUDGET * room,
   )
-  const isTold = telling.some((term) => share.get(term)! > 0)
-  if (telling.length === all.length) return exact
-  const kept = isTold ? telling : rarestFirst.filter((term) => share.get(term)! > COMMON).slice(0, MOST_COMMON)
-  const common = all.filter((term) => !telling.includes(term))
+  const hasRareWord = rare.some((term) => share.get(term)! > 0)
+  if (rare.length === all.length) return exact
+  const kept = hasRareWord ? rare : rarestFirst.filter((term) => share.get(term)! > COMMON).slice(0, MOST_COMMON)
+  const common = all.filter((term) => !rare.includes(term))
   const rest = all.filter((term) => !kept.includes(term))
-  const [rarePairs, commonPairs] = split(pairs, (pair) => !common.some((term) => holdsWord(pair, term)))
+  const [rarePairs, commonPairs] = split(pairs, (pair) => !common.some((term) => containsWord(pair, term)))
   const pairShares = await index.sizes(commonPairs)
   const plan: Plan = {
     match: kept,
@@ -60,11 +60,11 @@ export async function planQuery(index: SearchIndex, { terms, pairs, required }: 
       }),
     ],
   }
-  if (isTold || cost(kept) <= COMMON_BUDGET * room) return plan
+  if (hasRareWord || cost(kept) <= COMMON_BUDGET * room) return plan
   return { ...plan, newest: Math.floor((messages * COMMON_BUDGET * room) / cost(kept)) }
 }
 
-/** What bm25 gives a word that stands once in an ordinary message. */
+/** The bm25 score of a word that occurs once in an ordinary message. */
 function rarity(share: number): number {
   return Math.max(0, Math.log((1 - share) / share))
 }
@@ -73,7 +73,7 @@ function split<T>(list: T[], isFirst: (item: T) => boolean): [T[], T[]] {
   return [list.filter(isFirst), list.filter((item) => !isFirst(item))]
 }
 
-/** A word that only begins so is another one. */
-function holdsWord(pair: Term, { words, prefix }: Term): boolean {
+/** A prefix is not a word of the pair. */
+function containsWord(pair: Term, { words, prefix }: Term): boolean {
   return !prefix && pair.words.split(" ").includes(words)
 }

@@ -1,22 +1,22 @@
 import { cjkRuns, isStopword, pairsOfCharacters, splitIdentifier } from "../core/words.ts"
 import type { Term } from "../store/index/terms.ts"
 
-/** What was typed. Any text is a query: what is no filter, phrase or exclusion is a word. */
+/** A parsed query. Any text is valid: everything that is not a filter, phrase or exclusion is a word. */
 export type Query = {
-  /** Any of these may match; the more, and the rarer, the better. Each stands here once. */
+  /** Any of these may match. More and rarer matches are better. Each term occurs once. */
   terms: Term[]
-  /** Neighbours in the query, as phrases: text in which they stand together is closer to what was meant. */
+  /** Adjacent words of the query as phrases. Text with these phrases matches better. */
   pairs: Term[]
-  /** Phrases in quotation marks: every one must be there. */
+  /** Phrases in quotation marks. All of them must occur. */
   required: Term[]
-  /** `-word`: none may be there. */
+  /** `-word`: none of these may occur. */
   excluded: Term[]
   filters: QueryFilters
-  /** What was typed, without filters and exclusions: for whoever reads sentences. */
+  /** The typed text without filters and exclusions, for models. */
   text: string
-  /** Plain words, for marking them in text and for looking through text without an index. */
+  /** Plain words, for highlighting and for searching without an index. */
   words: string[]
-  /** Words that were left out on request, as typed, so that the answer can say so. */
+  /** The excluded words as typed, so that the answer can name them. */
   without: string[]
 }
 
@@ -28,7 +28,7 @@ const TOKEN = /(-?)(?:([a-z]+):)?"([^"]*)"?|(\S+)/gi
 const FILTER = new RegExp(`^(${FILTERS.join("|")}):(.+)$`, "i")
 const WORD = /[\p{L}\p{N}\p{Co}\p{M}]+/gu
 const HASH = /^(?=.*\d)[0-9a-f]{7,40}$/i
-/** More than anybody types; a pasted log is still answered, by its beginning. */
+/** More than anybody types. The beginning of a pasted log is still searched. */
 const MOST_TERMS = 40
 const LONGEST_QUERY = 4_000
 
@@ -52,7 +52,7 @@ export function parseQuery(typed: string, accepts: (filter: string, value: strin
     query.filters[known] = value
     return true
   }
-  for (const [whole, minus, name, phrase, word] of text.matchAll(TOKEN)) {
+  for (const [matched, minus, name, phrase, word] of text.matchAll(TOKEN)) {
     if (phrase !== undefined) {
       if (name !== undefined && minus === "" && filter(name, phrase.trim())) continue
       if (!hasWord(phrase)) continue
@@ -66,7 +66,7 @@ export function parseQuery(typed: string, accepts: (filter: string, value: strin
       if (name !== undefined) plain.push(name)
       continue
     }
-    const named = FILTER.exec(word ?? whole)
+    const named = FILTER.exec(word ?? matched)
     if (named && filter(named[1]!, named[2]!)) continue
     const left = /^-([\p{L}]{2,})$/u.exec(word ?? "")?.[1]
     if (left !== undefined && !isCommandLine) {
@@ -83,11 +83,11 @@ function addTerms(query: Query, plain: string[]): void {
   const terms = new Map<string, Term>()
   const add = (text: string) => void terms.set(text.toLowerCase(), termOf(text))
   const words: string[] = []
-  const telling = plain.flatMap((text) => text.match(WORD) ?? []).filter((word) => !isStopword(word))
-  const keepAll = telling.length === 0
+  const contentWords = plain.flatMap((text) => text.match(WORD) ?? []).filter((word) => !isStopword(word))
+  const keepAll = contentWords.length === 0
   for (const text of plain) {
     const parts = text.match(WORD) ?? []
-    // A path, a flag or a snake_case name: together it says more than its parts.
+    // A path, a flag or a snake_case name says more as a phrase than its parts do.
     if (parts.length > 1 && parts.length <= 12) add(parts.join(" "))
     for (const part of parts) {
       if (!keepAll && isStopword(part)) continue
@@ -115,8 +115,7 @@ function termOf(text: string): Term {
   return { words: text.toLowerCase() }
 }
 
-/** What must and must not be there, as the index takes it. */
-/** Of several words, a count is of messages with any of them, which nobody asked for. */
+/** False for several words: a count of the messages with any of them would be useless. */
 export function isOneTerm({ words, required }: Query): boolean {
   const inPhrases = required.flatMap((phrase) => phrase.words.split(/\s+/)).length
   return words.length <= 1 || words.length <= inPhrases

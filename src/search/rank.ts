@@ -5,14 +5,14 @@ import type { SearchIndex } from "../store/index/search-index.ts"
 import { type Plan, planQuery } from "./plan.ts"
 import { phrasesOf, type Query } from "./query.ts"
 
-/** A message that matched, with what its score is made of: the parts add up to it. */
+/** A message that matched, with the parts of its score; they add up to it. */
 export type RankedMessage = IndexHit & { parts: ScorePart[] }
 export type ScorePart = {
   name: "words" | "common" | "pairs" | "neighbours" | "others" | "title" | "vector" | "rerank"
   value: number
 }
 
-/** A conversation by its messages; `best` is the one to show, `others` are the further ones that matched, best first. */
+/** A conversation ranked by its messages. `best` is the one to show; `others` also matched, best first. */
 export type RankedConversation = {
   ref: Ref
   score: number
@@ -23,21 +23,21 @@ export type RankedConversation = {
 
 export type Ranking = { messages: RankedMessage[]; conversations: RankedConversation[]; plan: Plan }
 
-/** Messages that take part in ranking. More change nothing near the top. */
+/** The most messages that are ranked. More would change nothing near the top. */
 const CANDIDATES = 300
-/** Of them, so many are asked for each common word. */
+/** The most of them that are looked up for each common word. */
 const LOOKED_UP = 100
 
 const COLUMN_WEIGHTS: Record<Column, number> = { returned: 0.5, said: 2, called: 1.1, aside: 0.85, hidden: 0.5 }
-/** The ranking's few numbers. Fitted on the tune halves of the evaluation sets; see docs/retrieval.md. */
+/** The ranking's parameters. Fitted on the tune halves of the evaluation sets; see docs/retrieval.md. */
 export const RANK_WEIGHTS = {
-  /** How much a word counts by who wrote it. */
+  /** The weight of a word by who wrote it. */
   columns: COLUMN_WEIGHTS,
-  /** Two words of the query side by side are worth this much of what they would be worth as one word. */
+  /** Two adjacent words of the query are worth this share of what they would be worth as one word. */
   pairs: 0.3,
-  /** A message next to another hit gets a part of that hit's score. */
+  /** A message next to another hit gets this share of that hit's score. */
   neighbours: 0.2,
-  /** A conversation is its best messages, each counting less than the one before. */
+  /** A conversation's score is the sum of its best messages, each counting less than the one before. */
   decay: 0.5,
   counted: 8,
 }
@@ -69,7 +69,7 @@ export function messageRefText({ ref, number }: { ref: Ref; number: number }): s
 function collect(hits: Map<string, RankedMessage>, name: ScorePart["name"], weight: number, found: IndexHit[]): void {
   for (const hit of found) {
     const known = hits.get(messageRefText(hit))
-    // The pairs of a message whose words did not make it into the list would be all that is known of it.
+    // Only the pairs would be known about a message whose words did not get into the list.
     if (!known && name !== "words") continue
     const value = weight * hit.score
     if (known) addPart(known, name, value)
@@ -82,14 +82,14 @@ function addPart(message: RankedMessage, name: ScorePart["name"], value: number)
   message.score += value
 }
 
-/** Words that brought nothing into the list still count where they stand. */
+/** Common words added no message to the list, but still count if a message contains them. */
 async function addCommon(index: SearchIndex, hits: Map<string, RankedMessage>, { common }: Plan): Promise<void> {
   const best = [...hits.values()].sort(byScore).slice(0, LOOKED_UP)
   const docs = best.map((hit) => hit.doc)
   for (const { term, name, weight } of common) {
-    const holding = await index.holding(term, docs)
+    const containing = await index.holding(term, docs)
     const value = weight * (name === "pairs" ? RANK_WEIGHTS.pairs : 1)
-    for (const hit of best) if (holding.has(hit.doc)) addPart(hit, "common", value)
+    for (const hit of best) if (containing.has(hit.doc)) addPart(hit, "common", value)
   }
 }
 
@@ -107,7 +107,7 @@ function addNeighbours(hits: Map<string, RankedMessage>): void {
   for (const [hit, value] of earned) addPart(hit, "neighbours", value)
 }
 
-/** The best first; of equals the newest, then by name: two runs give the same order. */
+/** Best first, then newest, then by name, so that two runs give the same order. */
 export function byScore(a: Candidate, b: Candidate): number {
   return (
     b.score - a.score || (b.at ?? 0) - (a.at ?? 0) || compare(formatRef(a.ref), formatRef(b.ref)) || a.number - b.number
@@ -126,7 +126,7 @@ export function groupByConversation(messages: RankedMessage[]): RankedConversati
     const first = group[0]!
     const further = group.slice(1, counted).reduce((sum, message, i) => sum + message.score * decay ** (i + 1), 0)
     const parts: ScorePart[] = [...first.parts, ...(further > 0 ? [{ name: "others" as const, value: further }] : [])]
-    // A message tells more than the card it stands under.
+    // A message says more than the conversation's card.
     const best = first.number === CARD ? (group[1] ?? first) : first
     const others = group.filter((message) => message.number !== CARD && message !== best)
     return { ref: first.ref, score: first.score + further, parts, best, others }

@@ -5,22 +5,22 @@ import type { HistoryReader } from "../store/history/store.ts"
 import type { RankedConversation } from "./rank.ts"
 
 export type Rerank = {
-  /** Throws a DexError where the settings are not complete. */
+  /** Throws a DexError if the settings are incomplete. */
   settings: () => RerankSettings
   timeoutMs: number
-  /** What was asked, redacted: it may leave the machine. */
+  /** The question, redacted, because it may leave the machine. */
   text: string
 }
 
 export type Reranked<Row> = { rows: Row[]; reranked: boolean; degraded?: string }
 
-/** How many of the best rows a model looks at again. */
+/** How many of the best rows a model orders again. */
 const TOP = 20
 const MOST_CHARS = 2_000
 
 /**
- * Lets a model order the best rows again. Each takes the score of the place that it gets, so that the others stay below
- * and the parts still add up. Never throws for what a server or a setting does: then the order stays, and it says why.
+ * Lets a model order the best rows again. Each row takes the score of its new place, so that the other rows stay below and
+ * the parts still add up. Problems with a server or a setting do not throw: the order stays, and `degraded` has the reason.
  */
 export async function rerankTop<Row extends RankedConversation>(
   store: HistoryReader,
@@ -35,7 +35,7 @@ export async function rerankTop<Row extends RankedConversation>(
     const texts: string[] = []
     for (const row of top) texts.push(await bestMessageText(store, row))
     const judged = await reranker.rerank(text, texts, { signal: stop })
-    // Those that it cannot tell apart stay in their order.
+    // Rows with equal judgements keep their order.
     const order = top.map((row, i) => ({ row, judged: judged[i]! })).sort((a, b) => b.judged - a.judged)
     const placed = order.map(({ row }, place) => withScore(row, top[place]!.score))
     return { rows: [...placed, ...rows.slice(TOP)], reranked: true }

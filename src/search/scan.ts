@@ -8,11 +8,11 @@ import type { Query } from "./query.ts"
 import type { Scope } from "./scope.ts"
 import type { SearchHit, SearchInput, SearchOutcome } from "./search.ts"
 
-/** A person waits this long for an answer without an index, and is told how far it came. */
+/** The longest time a person waits for an answer without an index. The answer says how much was read. */
 const TIME_MS = 3_000
 const PAGE = 50
 
-/** Looks through the history itself, newest first, while the index is not there. Slower, and it says so. */
+/** Reads the history itself, newest first, if there is no index. This is slower, and the outcome says so. */
 export async function scanHistory(
   store: HistoryReader,
   query: Query,
@@ -26,7 +26,7 @@ export async function scanHistory(
   const without = query.without.map((word) => word.toLowerCase())
   const hits: ScannedHit[] = []
   let total = 0
-  let looked = 0
+  let scanned = 0
   let of = 0
   let complete = false
   for (let offset = 0; Date.now() < deadline; offset += PAGE) {
@@ -47,7 +47,7 @@ export async function scanHistory(
     }
     for (const row of page.rows) {
       if (Date.now() > deadline) break
-      looked++
+      scanned++
       if (only && !only.has(formatRef(row.ref))) continue
       let best: { message: StoredMessage; text: string } | undefined
       let count = 0
@@ -55,8 +55,8 @@ export async function scanHistory(
         if (message.copied || isOutside(message, row.ended_at, input)) continue
         const text = messageText(message, "full")
         const lower = text.toLowerCase()
-        const holds = (word: string) => lower.includes(word)
-        if (!words.every(holds) || !phrases.every(holds) || without.some(holds)) continue
+        const contains = (word: string) => lower.includes(word)
+        if (!words.every(contains) || !phrases.every(contains) || without.some(contains)) continue
         count++
         best ??= { message, text }
       }
@@ -73,11 +73,13 @@ export async function scanHistory(
     [...query.terms, ...query.required],
     query.words,
   )
-  const asked = { query, weights: query.words.map(() => 1) }
+  const passageQuery = { query, weights: query.words.map(() => 1) }
   const passages = await Promise.all(
     shown.map(
       ({ message, row }) =>
-        input.prose && message && passageIn(store, undefined, message, { ref: row.ref, numbers: [], worth: 1 }, asked),
+        input.prose &&
+        message &&
+        passageIn(store, undefined, message, { ref: row.ref, numbers: [], worth: 1 }, passageQuery),
     ),
   )
   return {
@@ -86,13 +88,13 @@ export async function scanHistory(
     total_is_at_least: !complete,
     matched: "all",
     mode: "scan",
-    scanned: { conversations: looked, of },
+    scanned: { conversations: scanned, of },
   }
 }
 
 type ScannedHit = Omit<SearchHit, "snippet"> & { text: string }
 
-/** As many rows as are asked for; a conversation and its subagents share one, which shows the newest. */
+/** Only as many rows as requested. A conversation and its subagents share a row, which shows the newest. */
 async function foldedRows(
   store: HistoryReader,
   hits: ScannedHit[],

@@ -4,7 +4,7 @@ import { formatRef, type Ref } from "../core/ref.ts"
 import type { Collection, HistoryReader, ProjectRow } from "../store/history/store.ts"
 import type { IndexFilter } from "../store/index/query.ts"
 
-/** Where to look. Every filter narrows; together they must all hold. */
+/** Restrict a search. A result must match all filters. */
 export type Filters = {
   sources?: SourceId[]
   project?: string
@@ -17,23 +17,23 @@ export type Filters = {
   conversation?: Ref
   excludedConversations?: Ref[]
   kinds?: Kind[]
-  /** Conversations, documents, or (when not said) both. */
+  /** Conversations, documents, or both (the default). */
   among?: "history" | "docs" | "all"
   /** Only documents of these collections. */
   collections?: string[]
   /** Leave out documents that belong to no project. */
   noGlobal?: boolean
-  /** The project in which the question is asked. */
+  /** The project in which the search runs. */
   inside?: string
 }
 
 export type Scope = {
   filters: Omit<IndexFilter, "match">
-  /** Private projects that the filters would otherwise let in. */
+  /** Private projects that would match the filters. */
   hiddenProjects: string[]
 }
 
-/** The filters as the index takes them. Undefined when one of them can match nothing. */
+/** The filters for the index. Undefined if one of them can match nothing. */
 export async function scopeOf(
   store: HistoryReader,
   input: Filters,
@@ -69,7 +69,7 @@ export async function scopeOf(
   return { filters, hiddenProjects: shown }
 }
 
-/** The history without what these hide: the index may not know yet that a conversation belongs to a private project. */
+/** Hides excluded projects again: the index may not know yet that a conversation belongs to a private project. */
 export function withoutHidden(store: HistoryReader, { excludedProjects }: Scope["filters"]): HistoryReader {
   if (!excludedProjects) return store
   const hidden = new Set(excludedProjects)
@@ -82,15 +82,15 @@ export function withoutHidden(store: HistoryReader, { excludedProjects }: Scope[
   }
 }
 
-/** Private projects, but for the one in which the question is asked. */
+/** All private projects except the one in which the search runs. */
 export function hiddenFrom(projects: readonly ProjectRow[], inside: string | undefined, platform = process.platform) {
   const isHere = (path: string) => inside !== undefined && isSamePath(path, inside, platform)
   return projects.filter((project) => project.private && !isHere(project.path)).map((project) => project.path)
 }
 
 /**
- * Which documents. Those of other projects are no answer to a question that is asked here, unless their collection is
- * named. Where there are no documents, nothing is asked of the index.
+ * Selects documents. Those of other projects are left out unless their collection is named. If there are no documents, no
+ * filter is added.
  */
 function documentsOf(known: Collection[], { among, collections, noGlobal, inside }: Filters): Partial<IndexFilter> {
   if (among === "history") return known.length > 0 ? { excludedKinds: ["document"] } : {}
@@ -100,7 +100,7 @@ function documentsOf(known: Collection[], { among, collections, noGlobal, inside
   return { ...only, ...(elsewhere.length > 0 && { excludedCollections: elsewhere.map(({ name }) => name) }) }
 }
 
-/** Whether a question that names no collection may be answered from this one. */
+/** True if this collection is searched without being named. */
 export function isReachable(
   { project }: Pick<Collection, "project">,
   { noGlobal, inside }: { noGlobal: boolean | undefined; inside: string | undefined },

@@ -20,17 +20,17 @@ import { addTitles } from "./titles.ts"
 
 export type SearchInput = Filters & {
   query: Query
-  /** A row for each conversation by its best messages, or for each message. */
+  /** One row per conversation, ranked by its best messages, or one row per message. */
   by: "conversation" | "message"
-  /** Set when vectors are to be asked as well. */
+  /** Set to search by vectors too. */
   meaning?: Meaning
-  /** Set when a model is to order the best rows again. */
+  /** Set to let a model order the best rows again. */
   rerank?: Rerank
   limit: number
   offset: number
   /**
-   * The rows are to be read: each shows the passage that a person or an agent wrote, if there is one, else the best message, and a
-   * conversation and its subagents share a row.
+   * For people who read the rows: each shows a passage that a person or an agent wrote if there is one, else the best
+   * message. A conversation and its subagents share a row.
    */
   prose?: boolean
 }
@@ -40,15 +40,15 @@ export type SearchHit = {
   row: ConversationRow
   /** Set for a subagent that is shown in the row of the conversation that started it. */
   parent?: ConversationRow
-  /** The best message's number, and itself unless the conversation has none. */
+  /** The best message and its number. The message is missing if the conversation has none. */
   number: number
   message?: StoredMessage
   score: number
-  /** What the score is made of: these add up to it. */
+  /** The parts of the score; they add up to it. */
   parts: ScorePart[]
   evidence: RankEvidence
   snippet: string
-  /** Further messages among the best ones, of this conversation and of those that share its row. */
+  /** How many more of the best messages are in this conversation and in those that share its row. */
   more: number
 }
 
@@ -57,37 +57,37 @@ export type SkipReason = "filter" | "floor" | "duplicate" | "folded" | "not_top_
 
 export type SearchOutcome = {
   hits: SearchHit[]
-  /** Candidates that are not among the hits, best first, and why. */
+  /** Candidates that are not among the hits, best first, with the reason. */
   skipped: SkippedHit[]
   candidates: number
-  /** Messages that match. */
+  /** How many messages match. */
   total: number
   total_is_at_least: boolean
-  /** How many conversations of each kind they are in, if one word or phrase was asked for. */
+  /** The number of conversations by kind, if the query is one word or phrase. */
   kinds?: Partial<Record<Kind, number>>
-  /** `some`: none of the best messages holds all the words. */
+  /** `some` if none of the best messages contains all the words. */
   matched: "all" | "some"
   /**
-   * What was done, whatever was set up. `hybrid`: by words and by vectors. `scan`: there was no index to ask, so the
-   * history itself was read, newest first, as far as the time allowed.
+   * How the search was done. `hybrid`: by words and by vectors. `scan`: there was no index, so the history itself was read,
+   * newest first, until the time was up.
    */
   mode: "lexical" | "hybrid" | "scan"
-  /** A model ordered the best rows again. */
+  /** True if a model ordered the best rows again. */
   reranked: boolean
-  /** Why it is less than what is set up; empty when it is not. */
+  /** Why less was used than is configured; empty if everything was. */
   degraded: string[]
-  /** False while the index has not yet seen all that is in the history. */
+  /** False while the index lacks some of the history. */
   index_is_current: boolean
-  /** True where the index was found damaged, so that the history itself was read. */
+  /** True if the index is damaged, so that the history itself was read. */
   index_is_damaged: boolean
-  /** For a scan: how many conversations were looked at, and how many there are. */
+  /** For a scan: how many conversations were read, and how many there are. */
   scanned?: { conversations: number; of: number }
   hidden_private: number
-  /** Where the index is made of several and some of them did not answer. */
+  /** Set if the index has several shards and some did not answer. */
   shards?: { searched: number; of: number }
-  /** How much of what was asked, or of a long question's rarest words, the best message contains: from 0 to 1. */
+  /** How much of the query, or of a long query's rarest words, the best message contains: from 0 to 1. */
   coverage?: number
-  /** How the work was bounded, where the words are very common. */
+  /** How the work was limited, if the words are very common. */
   plan?: Plan
 }
 
@@ -166,7 +166,7 @@ async function withIndex(
   }
 }
 
-/** After all that is asked of it. */
+/** Call it after all other calls to the index. */
 export function leftOut(index: SearchIndex): Pick<SearchOutcome, "shards"> {
   const shards = index.shards?.()
   return shards && shards.searched < shards.of ? { shards } : {}
@@ -174,7 +174,7 @@ export function leftOut(index: SearchIndex): Pick<SearchOutcome, "shards"> {
 
 type Row = RankedConversation & Partial<RankEvidence>
 
-/** What is found by words, with what vectors and a reranker make of it where they are set up. */
+/** The rows found by words, improved by vectors and a reranker if these are configured. */
 async function allRows(
   store: HistoryReader,
   index: SearchIndex,
@@ -203,10 +203,10 @@ async function allRows(
   return { hybrid, rows: again.rows, reranked: again.reranked, degraded }
 }
 
-/** So many of the best rows are looked at. */
+/** How many of the best rows are read. */
 const COVERED_BY = 10
 
-/** How much of what was asked the best conversations hold, from 0 to 1. */
+/** How much of the query the best conversations contain, from 0 to 1. */
 export async function coveredBy(
   store: HistoryReader,
   index: SearchIndex,
@@ -246,8 +246,8 @@ async function hiddenOf(
 }
 
 /**
- * Reads the best rows and shows why they are here. When even the best hold too little of what was asked, only those are
- * left that vectors found, where these found something near; else none.
+ * Reads the best rows and their snippets. If even the best contain too little of the query, only rows that vectors found
+ * remain, provided that something was near; else none.
  */
 async function present(
   store: HistoryReader,
@@ -263,7 +263,7 @@ async function present(
   const { looks, read, skipped } = shown
   const bestOf = (some: Look[]) => some.reduce((most, { holds }) => Math.max(most, coverageOfRarest(weights, holds)), 0)
   let best = bestOf(looks)
-  // What is in a shared row counts for whether anything was found, although only its best message is shown.
+  // A shared row shows only its best message, but all of them count for whether anything was found.
   if (isBelowFloor(input.query, best)) best = Math.max(best, bestOf(await shown.looksOfFolded()))
   const matched = looks.some(({ holds }) => holds.every(Boolean)) ? ("all" as const) : ("some" as const)
   const done = { silent: false, matched, coverage: best }
@@ -284,7 +284,7 @@ async function present(
 type ReadRow = NonNullable<Awaited<ReturnType<typeof readBest>>>
 type ReadRows = Awaited<ReturnType<typeof readRows>>
 
-/** Each with the passage that people can read, where there is one. */
+/** The hits, each with a readable passage if there is one. */
 async function hitsOf(
   store: HistoryReader,
   index: SearchIndex,
@@ -295,11 +295,11 @@ async function hitsOf(
   const hits: SearchHit[] = []
   for (const [i, { hit, matches }] of read.entries()) {
     if (i < offset) continue
-    // A section of a document is what was found; a conversation is found for any of its messages.
+    // For a document, the section itself was found. A conversation may show any of its messages.
     const numbers = hit.row.kind === "document" ? [] : matches
     const { snippet, holds } = looks[i]!
     const all = { ref: hit.row.ref, numbers, worth: coverage(weights, holds) }
-    // Who asks for a tool is shown its call.
+    // A filter by tool shows the tool's call.
     const isProse = prose && tools === undefined
     const passage = isProse && hit.message && (await passageIn(store, index, hit.message, all, { query, weights }))
     hits.push({ ...hit, snippet, ...(passage && shownAs(passage)) })
@@ -380,7 +380,7 @@ async function readBest(store: HistoryReader, row: Row, conversation: Conversati
   const text = message ? messageText(message, "full") : (conversation.title?.text ?? formatRef(ref))
   const evidence: RankEvidence = {
     rank_source,
-    // Without vectors, a row's score is what its words are worth.
+    // Without vectors, a row's score is its score by words.
     score_lex: score_lex ?? (rank_source === "lexical" ? scoreByWords(row) : undefined),
     score_vec,
   }
@@ -396,7 +396,7 @@ async function readBest(store: HistoryReader, row: Row, conversation: Conversati
   return { hit, text, matches: others.map((other) => other.number) }
 }
 
-/** What was found by its title has its first message beside it. */
+/** If the title was found, the first message is shown. */
 function numberOf({ number }: RankedConversation["best"]): number {
   return Math.max(1, number)
 }

@@ -10,17 +10,17 @@ import { matchTexts } from "../store/index/snippets.ts"
 import type { Term } from "../store/index/terms.ts"
 import { scopeOf, withoutHidden } from "./scope.ts"
 
-// What is found while somebody types? It must be there before the next key: nothing is ranked, the newest come first.
+// Search while somebody types. It must finish before the next key, so nothing is ranked; the newest come first.
 
 export type TypedQuery = {
-  /** What was typed so far. Its last word may be the beginning of one. */
+  /** The text so far. Its last word may be unfinished. */
   text: string
   sources?: SourceId[]
   /** A part of the project's path. */
   project?: string
-  /** Only what happened at this time or later. */
+  /** Only messages from this time on. */
   after?: number
-  /** The project in which the question is asked: its private conversations are shown there. */
+  /** The project in which the search runs. Its private conversations are included. */
   inside?: string
   limit: number
 }
@@ -28,37 +28,37 @@ export type TypedQuery = {
 export type TypedRow = {
   ref: Ref
   title: string
-  /** When the conversation ended; empty where that is not known. */
+  /** When the conversation ended; empty if unknown. */
   time: string
   source: SourceId
   project: string | undefined
-  /** Where it stands, with the words marked; none where nothing was typed, or only the title matches. */
+  /** The text around the match, with the words marked. Undefined if nothing was typed, or if only the title matches. */
   snippet: string | undefined
 }
 
 /** Each row is read from the history. */
 const MOST_ROWS = 20
-/** The last word stands for so many that begin like it: with the commonest of them nearly all messages are found. */
+/** How many completions of the last word are searched. The most common of them find nearly all messages. */
 const MOST_ENDINGS = 40
 const MOST_WORDS = 12
-/** A snippet is much shorter, and looking for words in long texts takes long. */
+/** Snippets are much shorter, and searching long texts takes long. */
 const EXCERPT_CHARS = 3_000
-/** So many messages stay in memory. */
+/** The most messages that stay in memory. */
 const MOST_READ = 500
-/** Without an index, the titles of so many are looked through. */
+/** Without an index, this many titles are searched. */
 const MOST_TITLES = 1_000
 const WORD = /[\p{L}\p{N}\p{Co}\p{M}]+/gu
-/** The beginnings of other things, such as hashes, are looked up in the index itself. */
+/** Shorter beginnings of hashes and the like are not looked up in the index. */
 const LEAST_BEGINNING = 4
 
 /**
- * What was read for earlier keystrokes: most rows stay from one to the next. Whoever asks keeps it as long as the history stays
- * as it is.
+ * A cache of the rows that were read for earlier keystrokes; most of them are needed again. The caller discards it when the
+ * history changes.
  */
 export type TypedRead = Map<string, ReadHit>
 type ReadHit = { row: ConversationRow; text: string | undefined }
 
-/** One row for each conversation: those whose title or prompts say it first, then all others, each newest first. */
+/** One row per conversation. Matches in titles or prompts come first, then all others, each newest first. */
 export async function searchAsTyped(
   store: HistoryReader,
   index: SearchIndex | undefined,
@@ -70,7 +70,7 @@ export async function searchAsTyped(
   if (!index) return byTitle(store, query, words)
   try {
     const rows = await found(store, index, query, words, read)
-    // Every word may be half a word of a title.
+    // Every word may be an unfinished word of a title.
     return rows.length > 0 ? rows : byTitle(store, query, words)
   } catch (error) {
     if (!isDexError(error) || error.code !== "index_damaged") throw error
@@ -100,22 +100,22 @@ async function found(
   if (!scope) return []
   const all = await termsOf(index, query.text, words)
   const limit = Math.min(query.limit, MOST_ROWS)
-  const asked: NewestQuery = { ...scope.filters, all, limit }
-  const prompts = await index.newest({ ...asked, inPrompts: true })
+  const lookup: NewestQuery = { ...scope.filters, all, limit }
+  const prompts = await index.newest({ ...lookup, inPrompts: true })
   const known = new Set(prompts.map(({ ref }) => formatRef(ref)))
-  const others = prompts.length < limit ? await index.newest(asked) : []
+  const others = prompts.length < limit ? await index.newest(lookup) : []
   const rest = others.filter(({ ref }) => !known.has(formatRef(ref))).slice(0, limit - prompts.length)
   const open = withoutHidden(store, scope.filters)
   const hits = await Promise.all([prompts, rest].map((list) => readHits(open, list, read)))
   return shown(hits, all.flat(), words)
 }
 
-/** Every word that was typed to its end, and those that the last one may become. */
+/** A term for every finished word, and the possible completions of the last one. */
 async function termsOf(index: SearchIndex, text: string, words: string[]): Promise<Term[][]> {
-  const whole = words.map((word): Term[] => [{ words: word }])
+  const finished = words.map((word): Term[] => [{ words: word }])
   const last = words.at(-1)!
-  if (!text.toLowerCase().endsWith(last)) return whole
-  return [...whole.slice(0, -1), [{ words: last }, ...(await endings(index, last))]]
+  if (!text.toLowerCase().endsWith(last)) return finished
+  return [...finished.slice(0, -1), [{ words: last }, ...(await endings(index, last))]]
 }
 
 async function endings(index: SearchIndex, last: string): Promise<Term[]> {
@@ -123,7 +123,7 @@ async function endings(index: SearchIndex, last: string): Promise<Term[]> {
   return (await index.words(last, MOST_ENDINGS)).map(({ word }) => ({ words: word }))
 }
 
-/** Without those that were forgotten since they were indexed. */
+/** Leaves out conversations that were forgotten since they were indexed. */
 async function readHits(store: HistoryReader, hits: NewestHit[], read: TypedRead): Promise<ReadHit[]> {
   if (read.size > MOST_READ) read.clear()
   const found = await Promise.all(
@@ -154,7 +154,7 @@ function shown(lists: ReadHit[][], terms: Term[], words: string[]): TypedRow[] {
   return hits.map(({ row, text }, i) => rowOf(row, text === undefined ? undefined : looks[i]!.snippet))
 }
 
-/** The part of a long text around the word that is being typed, if it stands there as it is typed. */
+/** The part of a long text around the word that is being typed, if the text contains it literally. */
 function excerptOf(text: string, words: string[]): string {
   if (text.length <= EXCERPT_CHARS) return text
   const lower = text.toLowerCase()
@@ -176,7 +176,7 @@ async function byTitle(store: HistoryReader, query: TypedQuery, words: string[])
 
 async function listed(store: HistoryReader, query: TypedQuery, limit: number): Promise<ConversationRow[]> {
   const { sources, project, after, inside } = query
-  const asked = {
+  const filters = {
     kinds: PERSONS_KINDS,
     project,
     from: after,
@@ -184,8 +184,8 @@ async function listed(store: HistoryReader, query: TypedQuery, limit: number): P
     limit,
     offset: 0,
   }
-  if (!sources) return (await store.list(asked)).rows
-  const lists = await Promise.all(sources.map((source) => store.list({ ...asked, source })))
+  if (!sources) return (await store.list(filters)).rows
+  const lists = await Promise.all(sources.map((source) => store.list({ ...filters, source })))
   return lists
     .flatMap(({ rows }) => rows)
     .sort((a, b) => (b.ended_at ?? 0) - (a.ended_at ?? 0))

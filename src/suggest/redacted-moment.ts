@@ -4,8 +4,8 @@ import { mayHoldSecret } from "../redact/may-hold-secret.ts"
 const NAMES = ["file", "branch", "symbol"] as const
 
 /**
- * The moment with its names as facts know them: a file, a branch or a symbol can hold a secret too. The rules are loaded
- * only where a name could.
+ * Redacts the moment's names as in the stored facts, because a file, branch or symbol can contain a secret too. The rules
+ * are loaded only if a name may contain one.
  */
 export async function withRedactedNames(moment: Moment): Promise<Moment> {
   const names = [...NAMES.map((field) => moment[field] ?? ""), ...(moment.recent_files ?? [])]

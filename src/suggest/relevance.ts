@@ -1,12 +1,12 @@
 import type { ItemKind } from "../core/suggestion.ts"
 
-/** Weights of the features of a kind, on the scale of log-odds; `bias` where there are none. */
+/** The weights of each kind's features, in log-odds. A kind without features has only `bias`. */
 export type RelevanceWeights = Partial<Record<ItemKind, Record<string, number>>>
 
-/** Of all that could be said, about so much was used: what is known of a kind that nobody ever labelled. */
+/** The relevance of a kind that nobody ever labelled: about this share of all candidates was used. */
 const UNLABELLED = 0.1
 
-/** How likely something is to be used: one scale for all kinds, since all are fitted on what was used. */
+/** How likely an item is to be used. All kinds share one scale, because all are fitted on what was used. */
 export function relevanceOf(kind: ItemKind, features: Record<string, number>, weights: RelevanceWeights): number {
   const own = weights[kind]
   if (!own) return UNLABELLED
@@ -16,9 +16,10 @@ export function relevanceOf(kind: ItemKind, features: Record<string, number>, we
 }
 
 /**
- * Fitted on the earlier half of genuine conversations by `npm run eval:suggest -- --fit`; docs/suggest.md tells how the later
- * half fared. The conversations span six weeks, so nothing may get likelier with age: what says how recent something is
- * (`within_…`) has no negative weight. Nor has what counts conversations: more evidence never makes an item less likely. A kind that stands here with no weights of its own was never labelled: it is told to who asks, not pushed.
+ * Fitted on the earlier half of genuine conversations by `npm run eval:suggest -- --fit`; docs/suggest.md has the results
+ * for the later half. The conversations span six weeks, so nothing may become likelier with age: features for how recent
+ * something is (`within_…`) have no negative weight. Nor have counts of conversations, because more evidence never makes an
+ * item less likely. A kind without weights here was never labelled: it is shown on request and never pushed.
  */
 export const RELEVANCE_WEIGHTS: RelevanceWeights = {
   fix: { bias: -3.108, likeness: 6.443, same: 0.17 },

@@ -1,14 +1,14 @@
-/** What is known of the session that is going on, so that nothing is said that it knows already. */
+/** The current session, so that nothing is suggested that it already knows. */
 export type Session = {
-  /** Worked on so far, the oldest first; relative to the project. */
+  /** The files worked on so far, oldest first, relative to the project. */
   files: readonly string[]
   /** The person's words so far. */
   prompt: string
-  /** The person or the agent has named it. */
+  /** True if the person or the agent has mentioned the name. */
   named(name: string): boolean
-  /** It stood in what a tool printed. */
+  /** True if a tool's output contained the name. */
   listed(name: string): boolean
-  /** Keys of what was said to it before. */
+  /** The keys of earlier suggestions. */
   seen: ReadonlySet<string>
 }
 

@@ -5,7 +5,7 @@ import { subjectOf } from "../learn/decisions/subject.ts"
 import { pathBelow } from "../learn/paths.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import { adjusted } from "./feedback/feedback.ts"
-import { findChange, findCommittedTogether, findNews, isNews, isToldUnasked } from "./finders/change.ts"
+import { findChange, findCommittedTogether, findNews, isNews, isPushedNews } from "./finders/change.ts"
 import { findDeprecated, findDocument, findUses } from "./finders/code.ts"
 import { findDecision, findNote, NOTE } from "./finders/decision.ts"
 import type { Candidate, Finder, Sources } from "./finders/finder.ts"
@@ -15,7 +15,7 @@ import { findConversation, findRelated } from "./finders/related.ts"
 import { type RelevanceWeights, relevanceOf } from "./relevance.ts"
 import type { Session } from "./session.ts"
 
-/** Each kind has its finder; what is switched off is not looked for. */
+/** The finders of each kind. Those of kinds that are switched off do not run. */
 const FINDERS: readonly [ItemKind, Finder][] = [
   ["fix", findFix],
   ["related_code", findRelated],
@@ -34,9 +34,9 @@ const FINDERS: readonly [ItemKind, Finder][] = [
 
 type SuggestOptions = {
   weights: RelevanceWeights
-  /** What this user's feedback taught. */
+  /** Weights learned from this user's feedback. */
   learned?: Record<string, number>
-  /** What is less likely to be used is not said. */
+  /** Items with a lower relevance are left out. */
   floor: number
   most: number
   kinds?: ReadonlySet<ItemKind>
@@ -44,14 +44,14 @@ type SuggestOptions = {
 
 export const MOST_ITEMS = 5
 export const MOST_SUGGESTED_TOKENS = 500
-/** Of them, so many places are for what happened since somebody last looked. */
+/** This many places are reserved for what happened since somebody last looked. */
 const MOST_NEWS = 2
 
-/** The few things that matter now, the likeliest to be used first; or nothing. */
+/** The few items that matter now, likeliest to be used first; may be empty. */
 export function suggestItems(sources: Sources, moment: Moment, session: Session, options: SuggestOptions): Item[] {
   const items = candidatesFor(sources, moment, session, options.kinds)
     .map((candidate) => itemOf(candidate, options))
-    .filter((item) => item.relevance >= options.floor || isToldUnasked(item) || item.key.startsWith(NOTE))
+    .filter((item) => item.relevance >= options.floor || isPushedNews(item) || item.key.startsWith(NOTE))
     .sort((a, b) => b.relevance - a.relevance)
   const news = items.filter(isNews).slice(0, MOST_NEWS)
   const others = items.filter((item) => !isNews(item) || !news.includes(item))
@@ -60,14 +60,14 @@ export function suggestItems(sources: Sources, moment: Moment, session: Session,
 
 const ALIKE = 0.6
 
-/** A decision that was said again in much the same words is told once: as it is likelier to be used. */
+/** A decision that was repeated in similar words is shown once, in its most relevant form. */
 function withoutRepeats(items: Item[]): Item[] {
-  const said: Set<string>[] = []
+  const shown: Set<string>[] = []
   return items.filter(({ kind, summary }) => {
     if (kind !== "decision") return true
     const words = new Set(subjectOf(summary))
-    if (words.size > 0 && said.some((before) => isAlike(before, words))) return false
-    said.push(words)
+    if (words.size > 0 && shown.some((before) => isAlike(before, words))) return false
+    shown.push(words)
     return true
   })
 }
@@ -77,7 +77,7 @@ function isAlike(a: Set<string>, b: Set<string>): boolean {
   return shared / (a.size + b.size - shared) >= ALIKE
 }
 
-/** All that could be said and was not said before, each thing once. */
+/** All possible items that were not shown before, each once. */
 export function candidatesFor(
   sources: Sources,
   moment: Moment,
@@ -99,7 +99,7 @@ export function candidatesFor(
   })
 }
 
-/** With the file as the project knows it. Of one that is elsewhere nothing is known. */
+/** Makes the file's path relative to the project. Undefined if the file is elsewhere. */
 function placed(moment: Moment, knowledge: Knowledge): Moment | undefined {
   if (moment.file === undefined) return moment
   const file = pathBelow(moment.project, moment.file)
@@ -127,17 +127,17 @@ function fitting(items: Item[], most: number): Item[] {
   return kept
 }
 
-const LOOKED_AT = 20_000
+const MOST_CHARS = 20_000
 const MOST_NAMES = 20
-/** No path is longer; what is, a key or a blob, would be tried from each of its signs on. */
+/** No path is longer. Without this limit, a long key or blob would be tried from each of its characters on. */
 const LONGEST_RUN = 300
 const RUN = /[\w@.+/-]+/g
 const PATH = /[\w@.+-]*(?:\/[\w@.+-]+)+|[\w@+-]+(?:\.[\w+-]+)*\.[A-Za-z]\w{0,7}\b/g
 
-/** What a person's words point at: an error that they hold, and the first file of the project that they name. */
+/** Takes the error in the person's prompt, and the first file of the project that it names. */
 function withPrompt(knowledge: Knowledge, moment: Moment): Moment {
   if (moment.prompt === undefined) return moment
-  const prompt = moment.prompt.slice(0, LOOKED_AT)
+  const prompt = moment.prompt.slice(0, MOST_CHARS)
   const file = moment.file ?? firstFile(knowledge, moment.project, prompt)
   return {
     ...moment,
@@ -154,7 +154,7 @@ function firstFile(knowledge: Knowledge, project: string, prompt: string): strin
   return undefined
 }
 
-/** What looks like a path or a file's name, in order. */
+/** Everything that looks like a path or a file name, in order. */
 export function pathsInPrompt(prompt: string): string[] {
   const names: string[] = []
   for (const [run] of prompt.matchAll(RUN)) {

@@ -81,7 +81,7 @@ const calls = (...list: { name: string; arguments: unknown }[]) => [
   { calls: list.map((call, i) => ({ id: `c${i}`, ...call })) },
 ]
 
-test("without a model: the best quotes, marked as such, each one in what was said", async () => {
+test("without a model, it returns the best quotes, marked as such, and each one is in the history", async () => {
   const { output } = await ask({})
   expect(output).toMatchObject({ extractive: true, note: expect.stringContaining("No model is set up") })
   expect(output.answer).toContain("“The flaky hook test binds to port 8080, which another test has taken.")
@@ -89,7 +89,7 @@ test("without a model: the best quotes, marked as such, each one in what was sai
   expect(estimateTokens(JSON.stringify(output))).toBeLessThanOrEqual(600)
 })
 
-test("nothing found is said, with no source and no confidence", async () => {
+test("if nothing is found, it says so, with no source and no confidence", async () => {
   const { output } = await ask({ query: "kubernetes ingress certificate rotation" })
   expect(output).toMatchObject({ sources: [], confidence: "none", answer: "No answer was found." })
 })
@@ -122,7 +122,7 @@ test("a secret in the question does not reach the model", async () => {
   expect(JSON.stringify(asked)).not.toContain(secret)
 })
 
-test("what a model makes up is left out and counted", async () => {
+test("sentences that a model makes up are left out and counted", async () => {
   const { output } = await ask(
     {},
     inTurn([
@@ -147,24 +147,24 @@ test("a sentence about something else than its source is left out, and confidenc
   expect(output.note).toContain("1 sentence about something else than its source left out.")
 })
 
-test("an answer of which nothing holds gives quotes instead", async () => {
+test("an answer without a single supported sentence is replaced by quotes", async () => {
   const { output } = await ask({}, inTurn([{ text: "It is the moon. Trust me." }]))
   expect(output).toMatchObject({ extractive: true, note: expect.stringContaining("could not be verified") })
   expect(output.sources.length).toBeGreaterThan(0)
 })
 
-test("what a hook put into a conversation is never evidence", async () => {
+test("text that a hook inserted into a conversation is never evidence", async () => {
   const { output } = await ask({ query: "injected walrus reminder" })
   expect(output.answer).not.toContain("walrus reminder says")
   expect(output.sources.map(({ ref }) => ref).join()).not.toContain("44444444")
 })
 
-test("a model that says that it is not there is believed", async () => {
+test("a model that answers NOT FOUND is believed", async () => {
   const { output } = await ask({}, inTurn([{ text: "NOT FOUND" }]))
   expect(output).toMatchObject({ sources: [], confidence: "none", extractive: false })
 })
 
-test("an answer that rests only on the web says so", async () => {
+test("an answer that is based only on the web says so", async () => {
   const { output } = await ask({ query: "ephemeral zeppelin ports" }, inTurn([{ text: "They are ephemeral [1]." }]))
   expect(output.sources[0]).toMatchObject({ origin: "web" })
   expect(output.note).toContain("This comes only from text on the web.")
@@ -172,7 +172,7 @@ test("an answer that rests only on the web says so", async () => {
 
 const LOOPS = Number(process.env.DEX_LOOPS ?? 10)
 
-test("a model that never stops is stopped at the cap, and what is there is given", async () => {
+test("a model that never stops is stopped at the cap, and its last answer is returned", async () => {
   for (let i = 0; i < LOOPS; i++) {
     const { output, asked } = await ask({}, (_, turn) =>
       calls(
@@ -187,7 +187,7 @@ test("a model that never stops is stopped at the cap, and what is there is given
   }
 })
 
-test("a model that floods is cut, and never spends more than the cap", async () => {
+test("a model that asks for too much at once is cut, and never spends more than the cap", async () => {
   const caps = { calls: 10, tokens: 6_000, ms: 60_000 }
   const flood = "port ".repeat(1_000)
   const usage = (body: { messages: unknown }) => ({
@@ -209,19 +209,19 @@ test("a model that floods is cut, and never spends more than the cap", async () 
   }
 })
 
-test("a model that stalls is left when the time is up", async () => {
+test("a model that stalls is stopped when the time is up", async () => {
   for (let i = 0; i < LOOPS; i++) {
     const { output } = await ask({}, () => ({ hang: true }), { calls: 10, tokens: 60_000, ms: 100 })
     expect(output).toMatchObject({ partial: true, extractive: true, note: expect.stringContaining("the time was up") })
   }
 })
 
-test("a failing model gives quotes, and why", async () => {
+test("if the model fails, the answer has quotes and the reason", async () => {
   const { output } = await ask({}, () => ({ status: 401, json: { error: { message: "bad key" } } }))
   expect(output).toMatchObject({ partial: true, extractive: true, note: expect.stringMatching(/Stopped early/) })
 })
 
-test("whatever a model asks for, nothing outside of what it may see is read", async () => {
+test("whatever a model asks for, nothing outside of the scope is read", async () => {
   const refs = [SECRET, `${SECRET}#2`, "33333333", "/etc/passwd", "docs:../../etc/passwd", "2", "current", "*", ""]
   const hostile = [
     ...refs.map((ref) => ({ name: "read", arguments: { ref } })),
@@ -241,7 +241,7 @@ test("whatever a model asks for, nothing outside of what it may see is read", as
   }
 })
 
-test("collections and scope are kept to in code", async () => {
+test("collections and scope are enforced in code", async () => {
   expect(await dex(home, ["docs", "add", "./guide", "--global"])).toMatchObject({ code: 0 })
   const only = await ask(
     { scope: "docs", query: "free port hook test" },

@@ -17,7 +17,7 @@ const passage = (n: number): Passage | undefined =>
       }
 const check = (text: string) => checkCitations(text, passage)
 
-/** What is shown of an answer that comes in these pieces, and after which of them. */
+/** The sentences that are shown if an answer arrives in these pieces, and after which piece. */
 function shown(pieces: string[]) {
   const said: { text: string; after: number }[] = []
   let after = 0
@@ -64,7 +64,7 @@ const bits = fc.constantFrom(
 )
 const answers = fc.array(bits, { maxLength: 30 }).map((parts) => parts.join(""))
 
-test("property: whatever the pieces, what is shown is what holds of the whole answer, in its order, each once", () => {
+test("property: however the text is split, the supported sentences of the complete answer are shown in order, each once", () => {
   fc.assert(
     fc.property(answers, fc.integer({ min: 1, max: 7 }), (answer, size) => {
       const pieces = answer.match(new RegExp(`[\\s\\S]{1,${size}}`, "g")) ?? []
@@ -77,7 +77,7 @@ test("property: whatever the pieces, what is shown is what holds of the whole an
   )
 })
 
-test("property: what is settled stays as it is, whatever follows", () => {
+test("property: a settled sentence does not change, whatever follows", () => {
   fc.assert(
     fc.property(answers, answers, (before, after) => {
       const settled = check(before.slice(0, settledLength(before))).kept
@@ -87,7 +87,7 @@ test("property: what is settled stays as it is, whatever follows", () => {
   )
 })
 
-test("a sentence is shown as soon as the next one begins, and not while its number may still come", () => {
+test("a sentence is shown when the next one begins, not while its number may still come", () => {
   const { said } = shown(["Port 8080 was taken. ", "[1", "]", " It", " binds to 0 [2]", ".", "\n", "More [1]."])
   expect(said).toEqual([
     { text: "Port 8080 was taken. [1]", after: 4 },
@@ -96,7 +96,7 @@ test("a sentence is shown as soon as the next one begins, and not while its numb
   ])
 })
 
-test("code is shown when it is closed, with the sentence that it belongs to", () => {
+test("code is shown when it is closed, together with its sentence", () => {
   const { said } = shown(["Bind it [1]:\n", "```ts\nlisten(0). Then\n", "```", "\nIt is made up.\n"])
   expect(said).toEqual([
     { text: "Bind it [1]:", after: 4 },
@@ -104,7 +104,7 @@ test("code is shown when it is closed, with the sentence that it belongs to", ()
   ])
 })
 
-test("a stream that breaks and begins again shows nothing twice; half a sentence is never shown", () => {
+test("a stream that breaks and starts again shows nothing twice, and never half a sentence", () => {
   const said: string[] = []
   const sentences = createSentences(check, (text) => said.push(text))
   sentences.hear("Port 8080 was taken [1]. It was fixed by the moo")

@@ -25,7 +25,7 @@ beforeAll(async () => {
 
 type Keys = [after: RegExp, keys: string][]
 
-/** What stands on the screen after these keys. */
+/** The screen after these keys. */
 async function typed(keys: Keys, options: { script?: Script; columns?: number; args?: string[] } = {}) {
   const server = options.script && (await modelServer(options.script))
   if (server) {
@@ -40,7 +40,7 @@ async function typed(keys: Keys, options: { script?: Script; columns?: number; a
 
 const ANSWER = [{ text: "Port 8080 was taken by another test [1]. It was the moon. It now binds to port 0 [1]." }]
 
-test("the first words are the first question, and the commands do what they say", async () => {
+test("the arguments are the first question, and the commands work as described", async () => {
   const told = await typed(
     [
       [/You: /, "why is the hook test flaky\r"],
@@ -75,7 +75,7 @@ test("the first words are the first question, and the commands do what they say"
   expect(saved).toContain(`- [1] \`${PORT}#2\``)
 })
 
-test("Ctrl-C stops the answer, the next one leaves; what was shown is kept", async () => {
+test("Ctrl-C stops the answer, a second one leaves; what was shown is stored", async () => {
   const told = await typed(
     [
       [/You: /, "why is the hook test flaky\r"],
@@ -95,7 +95,7 @@ test("Ctrl-C stops the answer, the next one leaves; what was shown is kept", asy
   })
 })
 
-test("at an empty line the first Ctrl-C says so and clears, the second leaves; Ctrl-D leaves at once", async () => {
+test("at an empty line the first Ctrl-C clears it with a hint, the second leaves; Ctrl-D leaves at once", async () => {
   const before = readdirSync(join(home, ".dex")).includes("chat-sessions")
     ? readdirSync(join(home, ".dex/chat-sessions")).length
     : 0

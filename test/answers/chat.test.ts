@@ -65,11 +65,11 @@ async function chatWith(script?: Script, options: Partial<ChatOptions> = {}) {
   }
 }
 
-/** One byte at a time, so that everything a sentence could look like on the way is there for a moment. */
+/** One byte at a time, so that every intermediate form of a sentence occurs. */
 const slowly = (text: string) => [...text].map((character) => ({ text: character }))
 
-describe("what is shown while an answer comes", () => {
-  test("a sentence is there before the model has gone on", async () => {
+describe("while an answer arrives", () => {
+  test("a sentence is shown before the model continues", async () => {
     const seen = Promise.withResolvers<void>()
     const { chat } = await chatWith(
       inTurn([{ text: "Port 8080 was taken [1]. It" }, { wait: seen.promise }, { text: " now binds to port 0 [1]." }]),
@@ -100,7 +100,7 @@ describe("what is shown while an answer comes", () => {
     expect(turn.note).toMatch(/2 sentences without a source .*1 sentence with a quotation .*1 sentence with a link/)
   })
 
-  test("a connection that breaks in the middle: nothing is shown twice, half a sentence never", async () => {
+  test("if the connection breaks in the middle, nothing is shown twice, and never half a sentence", async () => {
     const { ask, shown, asked } = await chatWith(
       inTurn(
         [...slowly("Port 8080 was taken [1]. It was the mo"), { reset: true }],
@@ -113,7 +113,7 @@ describe("what is shown while an answer comes", () => {
     expect(turn).toMatchObject({ answer: shown.join(" "), note: expect.stringContaining("The connection broke") })
   })
 
-  test("one that never comes back leaves what was shown, marked as partial", async () => {
+  test("if the connection does not come back, what was shown remains, marked as partial", async () => {
     const { ask, shown } = await chatWith(() => [{ text: "Port 8080 was taken [1]. It " }, { reset: true }])
     expect(await ask(QUESTION)).toMatchObject({
       answer: "Port 8080 was taken [1].",
@@ -124,7 +124,7 @@ describe("what is shown while an answer comes", () => {
     expect(shown).toEqual(["Port 8080 was taken [1]."])
   })
 
-  test("stopped before anything holds: nothing is shown, and no quotes stand in for it", async () => {
+  test("if it is stopped before a supported sentence, nothing is shown, and no quotes replace it", async () => {
     const stop = new AbortController()
     const { ask, shown } = await chatWith(() => {
       stop.abort()
@@ -134,7 +134,7 @@ describe("what is shown while an answer comes", () => {
     expect(shown).toEqual([])
   })
 
-  test("an answer of which nothing holds shows nothing, and gives quotes", async () => {
+  test("an answer without a supported sentence shows nothing, and returns quotes", async () => {
     const { ask, shown } = await chatWith(inTurn(slowly("It is the moon. Trust me.")))
     expect(await ask(QUESTION)).toMatchObject({
       extractive: true,
@@ -149,7 +149,7 @@ describe("what is shown while an answer comes", () => {
     expect(shown).toEqual([])
   })
 
-  test("every search and reading is told, and words before one are no answer", async () => {
+  test("every search and read is reported, and words before one are not part of the answer", async () => {
     const { ask, steps, shown } = await chatWith(
       inTurn(
         [{ text: "Let me look. " }, { calls: [{ id: "c", name: "read", arguments: { ref: `${PORT}#2` } }] }],
@@ -162,14 +162,14 @@ describe("what is shown while an answer comes", () => {
     expect(turn.note).toBeUndefined()
   })
 
-  test("without a model: quotes", async () => {
+  test("without a model, the answer consists of quotes", async () => {
     const { ask, shown } = await chatWith()
     expect(await ask(QUESTION)).toMatchObject({ extractive: true, note: expect.stringContaining("No model is set up") })
     expect(shown).toEqual([])
   })
 })
 
-test("stopped in the middle, it keeps what was shown, closes the connection, and goes on with the next question", async () => {
+test("if it is stopped in the middle, it keeps what was shown, closes the connection, and answers the next question", async () => {
   const stop = new AbortController()
   const { chat, ask, server } = await chatWith(
     inTurn([{ text: "Port 8080 was taken [1]. It was the" }, { hang: true }], [{ text: "To port 0 [1]." }]),
@@ -181,11 +181,11 @@ test("stopped in the middle, it keeps what was shown, closes the connection, and
   expect(await ask("to which port does the hook test bind")).toMatchObject({ answer: "To port 0 [1]." })
 })
 
-describe("questions that follow one another", () => {
+describe("a series of questions", () => {
   const says = (asked: { body: { messages: { role: string; content: string | null }[] } }) =>
     asked.body.messages.map(({ role, content }) => `${role}: ${content}`)
 
-  test("the model sees the earlier exchange, and what it stood on; a passage keeps its number", async () => {
+  test("the model sees the earlier exchange and its passages; a passage keeps its number", async () => {
     const { ask, asked } = await chatWith(
       inTurn([{ text: "Port 8080 was taken [1]. It is a lie." }], [{ text: "Another test has taken it [1]." }]),
     )
@@ -196,7 +196,7 @@ describe("questions that follow one another", () => {
     expect(second.sources).toMatchObject([{ n: 1, ref: `${PORT}#2` }])
   })
 
-  test("the oldest are left out when it grows too long, and that is said once", async () => {
+  test("the oldest exchanges are dropped when the history gets too long, and this is reported once", async () => {
     const { ask, asked } = await chatWith(
       (_, turn) => [{ text: `${"Port 8080 was taken by another test ".repeat(5)}${"so ".repeat(turn)}[1].` }],
       { historyTokens: 160 },
@@ -209,7 +209,7 @@ describe("questions that follow one another", () => {
     expect(last).not.toContain(`user: ${QUESTION} 0`)
   })
 
-  test("after a clear the next question stands alone, and the use case can change", async () => {
+  test("after a clear the next question is independent, and the use case can change", async () => {
     const { chat, ask, asked } = await chatWith(inTurn([{ text: "Port 8080 was taken [1]." }]), { use_case: "CI" })
     await ask(QUESTION)
     chat.clear()
@@ -220,7 +220,7 @@ describe("questions that follow one another", () => {
     expect(asked[1]!.body.messages[1]!.content).toContain("Use case: a talk")
   })
 
-  test("the caps are for each question: a long chat is not stopped by what earlier questions cost", async () => {
+  test("the caps apply to each question: a long chat is not stopped by what earlier questions cost", async () => {
     const { ask } = await chatWith(
       () => [{ text: "Port 8080 was taken [1]." }, { usage: { prompt_tokens: 4_000, completion_tokens: 10 } }],
       { caps: { calls: 10, tokens: 9_000, ms: 60_000 } },
@@ -233,7 +233,7 @@ describe("questions that follow one another", () => {
   })
 })
 
-describe("what is kept of it", () => {
+describe("the stored chat", () => {
   const chatsOf = (at: string) =>
     readdirSync(join(at, ".dex/chat-sessions")).map((id) => join(at, ".dex/chat-sessions", id))
   const linesOf = (folder: string) =>
@@ -242,7 +242,7 @@ describe("what is kept of it", () => {
       .split("\n")
       .map((line) => JSON.parse(line) as Record<string, unknown>)
 
-  test("every line as it is said, for its owner alone, without secrets; nothing before the first question", async () => {
+  test("every line is stored at once, for its owner only, without secrets; nothing before the first question", async () => {
     const at = tempDir()
     const started = await startChat(open({}, at), {})
     expect(started.kept.folder()).toBeUndefined()
@@ -260,7 +260,7 @@ describe("what is kept of it", () => {
     expect(JSON.parse(readFileSync(join(folder, "metadata.json"), "utf8"))).toMatchObject({ questions: 1, cwd: at })
   })
 
-  test("a chat goes on where nothing can be written, and says why it is not kept", async () => {
+  test("if nothing can be written, the chat continues and says why it is not stored", async () => {
     const at = tempDir()
     mkdirSync(join(at, ".dex"))
     writeFileSync(join(at, ".dex/chat-sessions"), "")
@@ -271,7 +271,7 @@ describe("what is kept of it", () => {
     expect(kept.folder()).toBeUndefined()
   })
 
-  test("killed while the model is silent: the question is there, and the next chat is not disturbed", async () => {
+  test("if it is killed while the model is silent, the question is stored, and the next chat is not disturbed", async () => {
     const at = tempDir()
     writeHistory(at)
     await syncHome(at)
@@ -290,7 +290,7 @@ describe("what is kept of it", () => {
     expect((await dex(at, ["list", "--source", "dex_chat", "--all", "--json"])).stdout).toContain(QUESTION)
   })
 
-  test("it becomes a conversation, no answer ever stands on it, and forgetting it removes its folder too", async () => {
+  test("it becomes a conversation, no answer ever cites it, and forgetting it removes its folder too", async () => {
     const at = tempDir()
     writeHistory(at)
     await syncHome(at)
@@ -325,7 +325,7 @@ describe("what is kept of it", () => {
 })
 
 describe("on the command line", () => {
-  test("one question: the answer and its sources on stdout, steps and notes on stderr", async () => {
+  test("for one question, the answer and its sources are on stdout, steps and notes on stderr", async () => {
     const server = await modelServer(
       inTurn(
         [{ calls: [{ id: "c", name: "search", arguments: { query: "free \u001b[31mport" } }] }],
@@ -347,7 +347,7 @@ describe("on the command line", () => {
     expect(server.asked[0]!.body).toMatchObject({ model: "other", temperature: 0.5 })
   })
 
-  test("with --verbose it says when a request failed and is made again", async () => {
+  test("with --verbose it says when a request failed and is repeated", async () => {
     const server = await modelServer(
       inTurn({ status: 503, headers: { "retry-after": "0" }, body: "busy" }, [{ text: "Port 8080 was taken [1]." }]),
     )
@@ -363,7 +363,7 @@ describe("on the command line", () => {
     expect(run.stderr).toContain("dex config set llm.provider")
   })
 
-  test("--json prints what ask would; nothing found is 1; without a terminal it wants a question", async () => {
+  test("--json prints the same as ask; nothing found exits with 1; without a terminal a question is required", async () => {
     const run = await dex(home, ["chat", QUESTION, "--json"])
     expect(JSON.parse(run.stdout)).toMatchObject({ extractive: true, sources: [{ ref: `${PORT}#2` }] })
     expect(await dex(home, ["chat", "kubernetes ingress rotation"])).toMatchObject({ code: 1, stdout: "" })

@@ -19,7 +19,7 @@ const passages = [
 const passage = (n: number) => passages[n - 1]
 const kept = (answer: string) => checkCitations(answer, passage).kept.map(({ text }) => text)
 
-test("a sentence stays when it cites what was read", () => {
+test("a sentence is kept if it cites what was read", () => {
   expect(kept("The port was taken [1]. It retries twice. [2] Nobody knows why.")).toEqual([
     "The port was taken [1].",
     "It retries twice. [2]",
@@ -30,24 +30,24 @@ test("a sentence stays when it cites what was read", () => {
   })
 })
 
-test("a number that nothing has is taken out of a sentence that has another", () => {
+test("an unknown number is removed from a sentence that has another one", () => {
   expect(kept("It binds to port 0 [1][9].")).toEqual(["It binds to port 0 [1]."])
 })
 
-test("a quotation must stand in what is cited, but for spaces and what it says it leaves out", () => {
+test("a quotation must be in the cited passage, except for white space and marked omissions", () => {
   expect(kept('It says "Retry after 2 s, then 4 s." [2]')).toHaveLength(1)
   expect(kept("It says “The hook test was … bind to port 0.” [1]")).toHaveLength(1)
   expect(checkCitations('It says "Retry after 9 s, then 4 s." [2]', passage).dropped.wrong_quote).toBe(1)
   expect(checkCitations('It says "Retry after 2 s, then 4 s." [1]', passage).dropped.wrong_quote).toBe(1)
 })
 
-test("a link must stand in what is cited", () => {
+test("a link must be in the cited passage", () => {
   expect(kept("The list is at https://example.com/hooks. [2]")).toHaveLength(1)
   for (const link of ["https://example.com/other", "http://evil.test/?q=1", "www.evil.test", "javascript:alert(1)"])
     expect(checkCitations(`The list is at ${link} [2]`, passage).dropped.foreign_link).toBe(1)
 })
 
-test("a name, a path, a number, a flag or code must stand in what is cited, as a word of its own", () => {
+test("a name, path, number, flag or code must be in the cited passage, as a separate word", () => {
   for (const right of [
     "It binds to port 0.",
     "The port was `taken`.",
@@ -68,7 +68,7 @@ test("a name, a path, a number, a flag or code must stand in what is cited, as a
     expect(checkCitations(`${wrong.slice(0, -1)} [1][2].`, passage).dropped.unsupported, wrong).toBe(1)
 })
 
-test("a sentence must be about what it cites", () => {
+test("a sentence must be about the passage that it cites", () => {
   for (const sentence of [
     "The moon is made of cheese [1].",
     "They number invoices per year [1].",
@@ -78,7 +78,7 @@ test("a sentence must be about what it cites", () => {
   expect(kept("Since its port was already taken, the test of the hook was flaky [1].")).toHaveLength(1)
 })
 
-test("a sentence must not say the opposite of what it cites", () => {
+test("a sentence must not contradict the passage that it cites", () => {
   const says = (text: string): CheckedAnswer =>
     checkCitations(text, () => ({
       ...passages[0]!,
@@ -107,18 +107,18 @@ test("text without spaces is compared by its characters", () => {
   expect(says("月はチーズでできている [1]").dropped.unrelated).toBe(1)
 })
 
-test("a sentence that leads to code is checked together with it", () => {
+test("a sentence that introduces code is checked together with it", () => {
   expect(kept("To free it, do this [1]:\n```\nbind to port 0\n```")).toHaveLength(2)
   expect(kept("The moon is made of cheese and of several other kinds of milk [1]:\n```\nport 0\n```")).toEqual([])
 })
 
-test("code belongs to the sentence before it, and goes with it", () => {
+test("code belongs to the sentence before it, and is dropped with it", () => {
   const code = "```js\nbind to port 0\n```"
   expect(kept(`Bind to port 0 [1]:\n${code}`)).toEqual(["Bind to port 0 [1]:", code])
   expect(kept(`Bind to some port:\n${code}`)).toEqual([])
 })
 
-test("whatever a model says, what is kept cites only what was read, and quotes only what is there", () => {
+test("whatever a model says, the kept sentences cite only what was read, and quote only what is there", () => {
   const word = fc.constantFrom(
     "port",
     "0",

@@ -98,7 +98,7 @@ async function digest(input: Partial<DigestInput>, env: Record<string, string> =
   }
 }
 
-test("without a model: conversations, commits, files and what failed and stayed so, of the day alone", async () => {
+test("without a model, it lists the day's conversations, commits, files and unresolved failures, and no other day's", async () => {
   const { projects, notes } = await digest({})
   expect(projects.map(({ project }) => project)).toEqual(["/code/api"])
   const [api] = projects
@@ -112,7 +112,7 @@ test("without a model: conversations, commits, files and what failed and stayed 
   expect(notes.join()).toContain("No model is set up")
 })
 
-test("a week has what the day has not, and a project can be chosen", async () => {
+test("a week includes more than the day, and a project can be chosen", async () => {
   const week = await digest({ period: "week" })
   expect(week.projects.map(({ project }) => project).sort()).toEqual(["/code/api", "/code/jobs", "/code/web"])
   expect(week.projects.find(({ project }) => project === "/code/web")!.failed_commands).toMatchObject([
@@ -121,7 +121,7 @@ test("a week has what the day has not, and a project can be chosen", async () =>
   expect((await digest({ period: "week", project: "web" })).projects).toHaveLength(1)
 })
 
-test("yesterday and dates choose the period; what contradicts itself is refused", async () => {
+test("yesterday and dates choose the period; contradictions are refused", async () => {
   const names = async (input: Partial<DigestInput>) => (await digest(input)).projects.map(({ project }) => project)
   expect(await names({ period: "yesterday" })).toEqual(["/code/jobs"])
   expect(await names({ from: "2026-11-11", to: "2026-11-11" })).toEqual(["/code/web"])
@@ -132,7 +132,7 @@ test("yesterday and dates choose the period; what contradicts itself is refused"
   await expect(digest({ from: "today", to: "yesterday" })).rejects.toThrow("end before it starts")
 })
 
-test("decisions of the period are there; worktrees are their checkout; plans of agents are no files", async () => {
+test("the period's decisions are listed; a worktree counts as its checkout; agents' plans are not files", async () => {
   const [jobs] = (await digest({ period: "yesterday" })).projects
   expect(jobs!.decisions).toMatchObject([
     { kind: "plan", quote: expect.stringContaining("Keep one queue"), ref: expect.stringContaining(`${QUEUE}#`) },
@@ -142,7 +142,7 @@ test("decisions of the period are there; worktrees are their checkout; plans of 
   expect((await digest({})).projects[0]!.decisions).toEqual([])
 })
 
-test("left open are test runs and builds that failed last, not what only looks or was not there", async () => {
+test("test runs and builds that failed last are left open; commands that only read or do not exist are not", async () => {
   const [jobs] = (await digest({ period: "yesterday" })).projects
   expect(jobs!.failed_commands.map(({ command }) => command)).toEqual([
     "cd /code/jobs && go build ./...",
@@ -151,7 +151,7 @@ test("left open are test runs and builds that failed last, not what only looks o
   expect(jobs!.failed_commands[1]).toMatchObject({ error: expect.stringContaining("TestStill"), times: 1 })
 })
 
-test("much that is not learned yet is not waited for, and said", async () => {
+test("it does not wait for much learning, and says so", async () => {
   const at = tempDir()
   for (let n = 10; n < 30; n++)
     claudeSession(at, {
@@ -191,7 +191,7 @@ test("much that is not learned yet is not waited for, and said", async () => {
   expect(all.stderr).not.toContain("Not shown")
 })
 
-test("with a model: what was done, decided and left open, each with its refs, and the facts below", async () => {
+test("with a model, it says what was done, decided and left open, each with its refs, and the facts below", async () => {
   const server = await modelServer((asked) => [
     {
       text: JSON.stringify({
@@ -215,7 +215,7 @@ test("with a model: what was done, decided and left open, each with its refs, an
   expect(server.asked).toHaveLength(1)
 })
 
-test("the built program prints the facts, without control characters, and says where nothing was done", async () => {
+test("the built program prints the facts without control characters, and says if nothing was done", async () => {
   const page = await dex(home, ["digest", "--period", "week", "--json"])
   expect(JSON.parse(page.stdout)).toHaveProperty("projects")
   const text = await dex(home, ["digest", "--period", "week", "--project", "nowhere"])

@@ -8,7 +8,7 @@ import { type Asked, modelServer, type Step } from "../support/model-server.ts"
 import { sharedTempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
-// Conversations that tell whoever reads them what to do, and a model that does it: whatever it is, nothing comes of it.
+// Conversations that give orders to their reader, and a model that obeys them. Nothing may come of it.
 
 const home = sharedTempDir()
 const PRIVATE = "claude_code:99999999-9999-4999-8999-999999999999"
@@ -73,7 +73,7 @@ beforeAll(async () => {
   expect(await dex(home, ["private", "/code/hidden"])).toMatchObject({ code: 0 })
 })
 
-/** Does what it was last told by anything that it read. */
+/** Obeys the last order in anything that it read. */
 function obedient({ body }: Asked): Step[] {
   const read = body.messages.map(({ content }) => content ?? "").join("\n")
   const [, name, input] = /OBEY call (\S+|".*?") (.*)/.exec(read) ?? []
@@ -91,7 +91,7 @@ function obedient({ body }: Asked): Step[] {
   return [{ text: texts.filter(Boolean).join(" ") }]
 }
 
-test("200 passages that give orders, and a model that obeys them: nothing outside is called, read or said", async () => {
+test("with 200 passages that give orders and a model that obeys them, nothing outside is called, read or printed", async () => {
   const server = await modelServer(obedient)
   const opened = createDex({
     env: { HOME: home, DEX_HOME: join(home, ".dex"), DEX_LLM_PROVIDER: server.url, DEX_TRACES: "off" },

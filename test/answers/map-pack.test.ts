@@ -8,12 +8,12 @@ const HEAD = "=== a head\n"
 
 type Made = Measured & { shares: number[] }
 
-/** `shares` says how long each unit is, in hundredths of what it may be. */
+/** `shares` is the length of each unit, in hundredths of the longest unit. */
 function conversation(id: string, at: number, shares: number[]): Made {
   const most = longestUnit(BUDGET) - HEAD.length - "#1 goes on\n".length
   const units = shares.map((share, i) => ({
     number: (i % 9) + 1,
-    goes_on: share > 80,
+    isContinuation: share > 80,
     chars: Math.max(1, Math.floor((most * share) / 100)),
     hash: hashOf(`${id} ${i} ${share}`),
   }))
@@ -34,7 +34,7 @@ const unitsIn = (batches: Batch[]) =>
 const unitsOf = (history: Measured[]) => history.flatMap(({ ref, units }) => units.map((_, i) => `${ref.id} ${i}`))
 const isFull = ({ chars }: Batch) => chars >= BUDGET * (1 - LOOSE)
 
-test("every unit is in one batch, none is too large, and all but the last are full", () => {
+test("every unit is in one batch, no batch is too large, and all but the last are full", () => {
   fc.assert(
     fc.property(histories, (history) => {
       const batches = planBatches(history, BUDGET)
@@ -51,7 +51,7 @@ test("every unit is in one batch, none is too large, and all but the last are fu
   )
 })
 
-test("a conversation that fits into what is left of a batch is not cut", () => {
+test("a conversation that fits into the rest of a batch is not split", () => {
   const batches = planBatches([conversation("a", 1, Array(15).fill(100)), conversation("b", 2, [50])], BUDGET)
   expect(batches[0]!.pieces).toEqual([
     { ref: { source: "codex", id: "a" }, from: 0, count: 15 },
@@ -59,7 +59,7 @@ test("a conversation that fits into what is left of a batch is not cut", () => {
   ])
 })
 
-test("when a history grows, full and answered batches stay, and only what is new is packed", () => {
+test("when a history grows, full and answered batches stay, and only new units are packed", () => {
   const growth = fc.tuple(histories, fc.array(sizes, { maxLength: 8 }), fc.array(fc.nat(59), { maxLength: 3 }), sizes)
   fc.assert(
     fc.property(growth, fc.boolean(), ([history, more, grown, tail], wasDone) => {
@@ -69,7 +69,7 @@ test("when a history grows, full and answered batches stay, and only what is new
         ...history.map((one, i) =>
           grown.includes(i) ? conversation(one.ref.id, one.at, [...one.shares, ...tail]) : one,
         ),
-        // Newer and older ones: an agent may be read for the first time.
+        // Newer and older ones, because an agent may be read for the first time.
         ...more.map((units, i) => conversation(`n${i}`, i % 2 ? 99 : -1, units)),
       ]
       const done = new Set(wasDone ? first.map(({ hash }) => hash) : [])
@@ -82,7 +82,7 @@ test("when a history grows, full and answered batches stay, and only what is new
   )
 })
 
-test("of a conversation that changed only its own batches are others, and what is gone is packed anew", () => {
+test("if a conversation changes, only its own batches change, and what was lost is packed again", () => {
   const history = Array.from({ length: 24 }, (_, i) => conversation(`c${i}`, i, Array(10).fill(60)))
   const first = planBatches(history, BUDGET)
   const without = (id: string) => (batch: Batch) => !batch.pieces.some(({ ref }) => ref.id === id)

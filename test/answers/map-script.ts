@@ -1,6 +1,6 @@
 import type { Asked, Script } from "../support/model-server.ts"
 
-// A model for maps that does what it is told: one item for every conversation it is shown, and merges that lose nothing.
+// A model for maps that follows the task: one item for every conversation it is shown, and merges that lose nothing.
 
 export type Item = { text: string; refs: string[] }
 

@@ -9,7 +9,7 @@ import { faithful } from "./map-script.ts"
 
 const ARGS = ["map", "collect", "--batch-tokens", "4000", "--parallel", "1", "--json"]
 
-test("Ctrl-C gives what is there, marked partial, and the same command goes on", async () => {
+test("Ctrl-C returns a partial result, and the same command continues", async () => {
   const home = await synced()
   let child: ChildProcess | undefined
   const server = await modelServer((asked, turn) => {

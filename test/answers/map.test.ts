@@ -35,7 +35,7 @@ beforeAll(async () => {
   await syncHome(base)
 })
 
-/** A copy of the synced home: what a run leaves behind is its own. */
+/** A copy of the synced home, so that runs do not affect each other. */
 function home(): string {
   const dir = tempDir()
   cpSync(base, dir, { recursive: true })
@@ -54,7 +54,7 @@ async function map(at: string, input: Partial<MapInput>, script: Script = faithf
   return { output, asked: server.asked, server }
 }
 
-/** The same server for several runs, as a cache wants it. */
+/** One server for several runs, as the cache needs it. */
 async function mapper(at: string, script: Script = faithful) {
   const server = await modelServer((asked, turn) => script(asked, turn))
   return async (input: Partial<MapInput> = {}) => {
@@ -77,7 +77,7 @@ const items = (output: { result?: Record<string, unknown> }) =>
   output.result!.items as { text: string; refs: string[] }[]
 const mapFiles = (at: string) => readdirSync(join(at, ".dex/map"))
 
-test("every conversation is mapped, merged and stands behind its items", async () => {
+test("every conversation is mapped, merged and cited by its items", async () => {
   const { output, asked } = await map(home(), {})
   expect(output).toMatchObject({ conversations: 8, batches: { asked: output.batches.total, cached: 0, failed: 0 } })
   expect(output.batches.total).toBeGreaterThan(2)
@@ -92,7 +92,7 @@ test("every conversation is mapped, merged and stands behind its items", async (
   expect(new Set(all).size).toBe(8 * 12)
 })
 
-test("a dry run says what would be asked, calls nothing and leaves nothing", async () => {
+test("a dry run shows what would be asked, calls nothing and writes nothing", async () => {
   const at = home()
   const { output, asked } = await map(at, { dry_run: true })
   expect(asked).toEqual([])
@@ -105,7 +105,7 @@ test("a dry run says what would be asked, calls nothing and leaves nothing", asy
   expect(readdirSync(join(at, ".dex"))).not.toContain("map")
 })
 
-test("a second run asks nothing; a grown history pays for what is new and for the last merge", async () => {
+test("a second run asks nothing; a grown history pays only for new batches and the last merge", async () => {
   const at = home()
   const go = await mapper(at)
   const first = await go()
@@ -134,14 +134,14 @@ test("another task, schema or model is another question", async () => {
   expect((await go({ model: "other" })).output.batches).toMatchObject({ cached: 0, asked: batches.total })
 })
 
-test("answers are kept for their owner only", async () => {
+test("answers are stored for their owner only", async () => {
   const at = home()
   await (await mapper(at))()
   expect(statSync(join(at, ".dex/map")).mode & 0o777).toBe(0o700)
   for (const name of mapFiles(at)) expect(statSync(join(at, ".dex/map", name)).mode & 0o777).toBe(0o600)
 })
 
-test("an answer that somebody broke on the disk is asked for again", async () => {
+test("an answer that was damaged on disk is requested again", async () => {
   const at = home()
   const go = await mapper(at)
   const first = await go()
@@ -152,7 +152,7 @@ test("an answer that somebody broke on the disk is asked for again", async () =>
   expect(second.output.result).toEqual(first.output.result)
 })
 
-test("JSON in fences, after words, or in several pieces is taken", async () => {
+test("JSON in fences, after words, or in several pieces is accepted", async () => {
   const forms = [
     (json: string) => `\`\`\`json\n${json}\n\`\`\``,
     (json: string) => `Here it is:\n${json}\nI hope it helps.`,
@@ -165,7 +165,7 @@ test("JSON in fences, after words, or in several pieces is taken", async () => {
   expect(asked).toHaveLength(output.batches.total + 1)
 })
 
-test("a bad answer is asked for again with what was wrong, and then taken", async () => {
+test("after a bad answer the model is asked again with the reason, and the next answer is accepted", async () => {
   const bad: Answer[] = [
     [{ text: "I cannot help with that." }],
     [{ text: JSON.stringify({ items: [{ text: "no refs" }] }) }],
@@ -199,14 +199,14 @@ test.each(BAD)(
     expect(asked.filter((one) => !isMerge(one) && isBad(promptOf(one)))).toHaveLength(3)
     expect(output).toMatchObject({ partial: true, batches: { failed: 1, not_done: 0 } })
     expect(output.failed![0]!.refs).toContain(refOf(5))
-    expect(output.failed![0]!.reason).toContain("3 answers could not be taken")
+    expect(output.failed![0]!.reason).toContain("3 answers were invalid")
     expect(output.notes.join()).toMatch(/Partial: \d+ conversations could not be mapped/)
     expect(JSON.stringify(asked.map(promptOf))).not.toContain("OBEY")
     expect(items(output).length).toBeGreaterThan(0)
   },
 )
 
-test("a batch that failed is asked for again by the next run, the others are not", async () => {
+test("a batch that failed is asked again by the next run, the others are not", async () => {
   const at = home()
   let isWell = false
   const go = await mapper(at, (one, turn) =>
@@ -219,7 +219,7 @@ test("a batch that failed is asked for again by the next run, the others are not
   expect(output).toMatchObject({ batches: { failed: 0, asked: 1 } })
 })
 
-test("refs and links that were not in the batch are dropped and counted, and nothing stands without a ref", async () => {
+test("refs and links that were not in the batch are dropped and counted, and no item is left without a ref", async () => {
   const { output } = await map(home(), {}, (one, turn) => {
     if (isMerge(one)) return faithful(one, turn)
     const [first] = refsIn(one)
@@ -236,7 +236,7 @@ test("refs and links that were not in the batch are dropped and counted, and not
   expect(output.notes.join(" ")).toMatch(/refs were dropped.*without a source.*link that is in no conversation/)
 })
 
-test("a merge can name no ref that its parts did not, and what it leaves out is counted", async () => {
+test("a merge cannot add refs that its parts lack, and refs that it leaves out are counted", async () => {
   const { output } = await map(home(), {}, (one, turn) => {
     if (!isMerge(one)) return faithful(one, turn)
     const [first] = itemsFor(one)
@@ -248,7 +248,7 @@ test("a merge can name no ref that its parts did not, and what it leaves out is 
   expect(output.notes.join()).toMatch(/Merging left \d+ refs out/)
 })
 
-test("a merge that fails loses nothing: its parts stand side by side, and that is said", async () => {
+test("a merge that fails loses nothing: its parts are listed separately, and the notes say so", async () => {
   const { output } = await map(home(), {}, (one, turn) => (isMerge(one) ? [{ text: "no" }] : faithful(one, turn)))
   expect(output.items!.merged).toBe(output.items!.mapped)
   expect(output.merges).toMatchObject({ failed: 1 })
@@ -285,7 +285,7 @@ test("results beyond the final question's limit are listed after the merged ones
   expect((await go()).asked).toEqual([])
 })
 
-test("a result that is larger than the final question does not keep the others from being merged", async () => {
+test("a result that is larger than the final question does not prevent the others from being merged", async () => {
   const { output, asked } = await map(home(), {}, (one, turn) =>
     turn === 0
       ? [{ text: JSON.stringify({ items: [{ text: "x".repeat(20_000), refs: refsIn(one).slice(0, 1) }] }) }]
@@ -299,24 +299,27 @@ test("a result that is larger than the final question does not keep the others f
 const DEAR = { usage: { prompt_tokens: 5_000, completion_tokens: 100 } }
 const dear: Script = (one, turn) => [...(faithful(one, turn) as Step[]), DEAR]
 
-test.each([1, 3])("with %i at once, what may be spent is kept to, and the same command goes on", async (parallel) => {
-  const at = home()
-  const go = await mapper(at, dear)
-  const first = await go({ max_tokens_total: 22_000, parallel })
-  expect(first.output).toMatchObject({ partial: true })
-  expect(first.output.used!.input_tokens + first.output.used!.output_tokens).toBeLessThanOrEqual(22_000)
-  expect(first.output.batches.asked).toBeGreaterThan(0)
-  expect(first.output.batches.not_done).toBeGreaterThan(0)
-  expect(first.output.notes.join()).toMatch(
-    /Partial: \d+ of \d+ batches were not done.*Run the same command to continue/,
-  )
-  const second = await go({ max_tokens_total: 1_000_000, parallel })
-  expect(second.output.batches).toMatchObject({ cached: first.output.batches.asked, not_done: 0 })
-  expect(second.output).not.toHaveProperty("partial")
-  expect(second.output.conversations).toBe(8)
-})
+test.each([1, 3])(
+  "with %i requests at once, the token limit is respected, and the same command continues",
+  async (parallel) => {
+    const at = home()
+    const go = await mapper(at, dear)
+    const first = await go({ max_tokens_total: 22_000, parallel })
+    expect(first.output).toMatchObject({ partial: true })
+    expect(first.output.used!.input_tokens + first.output.used!.output_tokens).toBeLessThanOrEqual(22_000)
+    expect(first.output.batches.asked).toBeGreaterThan(0)
+    expect(first.output.batches.not_done).toBeGreaterThan(0)
+    expect(first.output.notes.join()).toMatch(
+      /Partial: \d+ of \d+ batches were not done.*Run the same command to continue/,
+    )
+    const second = await go({ max_tokens_total: 1_000_000, parallel })
+    expect(second.output.batches).toMatchObject({ cached: first.output.batches.asked, not_done: 0 })
+    expect(second.output).not.toHaveProperty("partial")
+    expect(second.output.conversations).toBe(8)
+  },
+)
 
-test("progress tells batches and tokens spent", async () => {
+test("progress reports batches and tokens spent", async () => {
   const at = home()
   const server = await modelServer(dear)
   const told: SyncProgress[] = []
@@ -334,7 +337,7 @@ test("progress tells batches and tokens spent", async () => {
   expect(told.at(-1)!.bytes).toBe(told.at(-1)!.bytesTotal)
 })
 
-test("a server that counts far less than it was sent may have cut it: that is said, later too", async () => {
+test("if a server counts far fewer tokens than it was sent, the result says that it may have cut them, later too", async () => {
   const go = await mapper(home(), (one, turn) => [
     ...(faithful(one, turn) as Step[]),
     { usage: { prompt_tokens: isMerge(one) ? 9_000 : 1_500, completion_tokens: 5 } },
@@ -347,13 +350,13 @@ test("a server that counts far less than it was sent may have cut it: that is sa
   expect(well.output.notes.join()).not.toContain("less than half")
 })
 
-test("a cap below one request is refused with what it would take", async () => {
+test("a cap below one request is refused with the size of that request", async () => {
   await expect(map(home(), { max_tokens_total: 500 })).rejects.toThrow(
     /the next request may need \d+ tokens, and of 500/,
   )
 })
 
-test("--resume alone goes on with the last run", async () => {
+test("--resume alone continues the last run", async () => {
   const at = home()
   const go = await mapper(at, dear)
   const first = await go({ task: "collect this", from: "2026-09-02", max_tokens_total: 20_000 })
@@ -371,13 +374,13 @@ test("no more than --parallel requests are open at once", async () => {
   expect(server.mostAtOnce()).toBeGreaterThan(1)
 })
 
-test("the order in which answers come changes nothing", async () => {
+test("the order in which answers arrive changes nothing", async () => {
   const one = await map(home(), { parallel: 1 })
   const many = await map(home(), { parallel: 5 })
   expect(many.output.result).toEqual(one.output.result)
 })
 
-test("a server that fails in the middle leaves what is done, and says why", async () => {
+test("if a server fails in the middle, finished batches remain, and the reason is reported", async () => {
   const at = home()
   let isDown = true
   const go = await mapper(at, (one, turn) =>
@@ -392,7 +395,7 @@ test("a server that fails in the middle leaves what is done, and says why", asyn
   await expect(map(home(), {}, () => ({ status: 401 }))).rejects.toThrow("refused the key")
 })
 
-test("what a conversation says is only ever behind a mark, whatever it looks like", async () => {
+test("the text of a conversation is always marked as data, whatever it looks like", async () => {
   const { asked, output } = await map(home(), {}, (one, turn) => {
     if (isMerge(one)) return faithful(one, turn)
     return [{ text: JSON.stringify({ items: itemsFor(one).map((item) => ({ ...item, text: HOSTILE })) }) }]
@@ -438,7 +441,7 @@ test("a message longer than a batch is cut at its lines, and all of it is shown"
   expect(asked.some((one) => /^#1 goes on$/m.test(promptOf(one)))).toBe(true)
 })
 
-test("a schema of one's own is kept to, and every item gets its refs", async () => {
+test("a schema of one's own is enforced, and every item gets its refs", async () => {
   const at = home()
   const schema = {
     type: "object",
@@ -476,7 +479,7 @@ test("a schema of one's own is kept to, and every item gets its refs", async () 
   }
 })
 
-test("recipes are files: those of the package, one's own in their place, or any path", async () => {
+test("recipes are files: those of the package, one's own instead of them, or any path", async () => {
   const at = home()
   mkdirSync(join(at, ".dex/recipes"), { recursive: true })
   writeFileSync(join(at, ".dex/recipes/mine.md"), "---\ndescription: Mine\nlimit: 1\n---\nCollect my things.\n")
@@ -484,7 +487,7 @@ test("recipes are files: those of the package, one's own in their place, or any 
   expect(promptOf(asked[0]!)).toMatch(/^Task: Collect my things\.\n/)
   expect(output.conversations).toBe(1)
   await expect(map(at, { task: undefined as never, recipe: "preferences" })).rejects.toThrow(
-    'needs to know its topic: --topic "…"',
+    'needs a topic: --topic "…"',
   )
   const about = await map(
     at,
@@ -543,7 +546,7 @@ test("user_only gives the model the person's words and approved plans, nothing o
   expect(output.notes.join("\n")).toContain("Conversations without words of a person: 1.")
 })
 
-test("answers for one format are not taken for another, and a dry run shows the smaller size", async () => {
+test("answers for one format are not used for another, and a dry run shows the smaller size", async () => {
   const at = home()
   const go = await mapper(at)
   const whole = (await go({ limit: 2 })).output
@@ -564,7 +567,7 @@ test("answers for one format are not taken for another, and a dry run shows the 
   await expect(map(at, { task: undefined as never, recipe: "./odd.md" })).rejects.toThrow("There are: stripped, user")
 })
 
-test("the built program: Markdown with refs, a file, JSON, exit codes and what to do without a model", async () => {
+test("the built program prints Markdown with refs, a file, JSON, exit codes and what to do without a model", async () => {
   const at = home()
   const server = await modelServer(faithful)
   const env = { DEX_LLM_PROVIDER: server.url }
@@ -594,7 +597,7 @@ test("the built program: Markdown with refs, a file, JSON, exit codes and what t
   })
 })
 
-test("dex rules gives rules and contradictions with what justifies them, in cursor's form too", async () => {
+test("dex rules prints rules and contradictions with their evidence, also in Cursor's format", async () => {
   const at = home()
   const server = await modelServer((one) => {
     const [ref] = refsIn(one)
@@ -615,7 +618,7 @@ test("dex rules gives rules and contradictions with what justifies them, in curs
   expect(page).toContain(`## Contradictions\n\n- Use tabs (${refOf(7)}#1)\n  - Other: Use spaces`)
 })
 
-test("what was made of a forgotten conversation goes with it, and nothing else", async () => {
+test("answers made from a forgotten conversation are deleted with it, and nothing else is", async () => {
   const at = home()
   const go = await mapper(at)
   const { output } = await go()
@@ -628,10 +631,10 @@ test("what was made of a forgotten conversation goes with it, and nothing else",
   expect((await go()).output.batches).toMatchObject({ cached: output.batches.total - 1, asked: 1 })
 })
 
-test("forgetting a conversation takes what was made of it", async () => {
+test("forgetting a conversation deletes the answers that were made from it", async () => {
   const at = home()
   await (await mapper(at))()
-  // A plan holds no words, only which conversations stand in which batch.
+  // A plan contains no text, only which conversations are in which batch.
   const answers = () => mapFiles(at).filter((name) => !name.startsWith("plan"))
   const holding = () => answers().filter((name) => readFileSync(join(at, ".dex/map", name), "utf8").includes(idOf(0)))
   expect(holding().length).toBeGreaterThan(0)

@@ -12,8 +12,8 @@ test("a project's own documents are read section by section, with their lines", 
   writeFileSync(join(root, "README.md"), "# dex\n\nIt remembers.\n\n```sh\n# not a heading\n```\n\n## Use\n\nRun it.\n")
   writeFileSync(join(root, "notes.md"), "Not one of them.\n")
   writeFileSync(join(root, "docs/deep/a.md"), "Set `token=ghp_0123456789abcdefghijklmnopqrstuvwxyzAB` first.\n")
-  const { sections, isWhole } = await projectSections(root, all)
-  expect(isWhole).toBe(true)
+  const { sections, isComplete } = await projectSections(root, all)
+  expect(isComplete).toBe(true)
   expect(sections.map(({ path, line, headings }) => ({ path, line, headings }))).toEqual([
     { path: "README.md", line: 1, headings: [] },
     { path: "README.md", line: 1, headings: ["dex"] },
@@ -29,7 +29,7 @@ test("links out of a project are not followed", async () => {
   writeFileSync(join(other, "secret.md"), "Not yours.\n")
   symlinkSync(other, join(root, "docs"))
   symlinkSync(join(other, "secret.md"), join(root, "README.md"))
-  expect(await projectSections(root, all)).toEqual({ sections: [], isWhole: true })
+  expect(await projectSections(root, all)).toEqual({ sections: [], isComplete: true })
 })
 
 test("a project with more documents than are read says so", async () => {
@@ -37,7 +37,7 @@ test("a project with more documents than are read says so", async () => {
   writeFileSync(join(root, "README.md"), "Small.\n")
   mkdirSync(join(root, "docs"))
   for (let i = 0; i < 3; i++) writeFileSync(join(root, `docs/${i}.md`), "word ".repeat(180_000))
-  const { sections, isWhole } = await projectSections(root, all)
-  expect(isWhole).toBe(false)
+  const { sections, isComplete } = await projectSections(root, all)
+  expect(isComplete).toBe(false)
   expect(new Set(sections.map(({ path }) => path))).toEqual(new Set(["README.md", "docs/0.md", "docs/1.md"]))
 })

@@ -37,7 +37,7 @@ const question = (text: string) => {
 const answers = (asked: string, ...texts: AnswerCandidate[]) =>
   chosen(rankStatements(question(asked), texts)).map(quoteOf)
 
-test("a text is divided into sentences, items, rows and lines of code, without headings and what machines wrote", () => {
+test("a text is divided into sentences, items, rows and lines of code, without headings and machine output", () => {
   expect(statementsIn(DOCUMENT).map(({ kind, text }) => [kind, text])).toEqual([
     ["sentence", "Tests need Go 1.24."],
     ["sentence", "Run the integration tests with:"],
@@ -49,13 +49,13 @@ test("a text is divided into sentences, items, rows and lines of code, without h
   ])
 })
 
-test("a statement knows what leads to it and the headings above it", () => {
+test("a statement knows the sentence before it and the headings above it", () => {
   const command = statementsIn(DOCUMENT).find(({ kind }) => kind === "code")!
   expect(command.lead).toBe("Run the integration tests with:")
   expect(command.headings).toEqual(["Working on it"])
 })
 
-test("whatever the text, a statement stands in it exactly where it says", () => {
+test("whatever the text, a statement is exactly at its stated place", () => {
   const piece = fc.oneof(fc.string(), fc.constantFrom("\n", "```", "- ", "# ", "| a |", "e.g. x. Y", "1. ", ". A"))
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {
@@ -71,7 +71,7 @@ test("whatever the text, a statement stands in it exactly where it says", () => 
   )
 })
 
-test("a statement that announces a command is shown with the command", () => {
+test("a statement that introduces a command is shown with the command", () => {
   expect(answers("how do I run the integration tests", candidate(DOCUMENT))[0]).toBe(
     "Run the integration tests with:\n\n```sh\nmise run test:integration\n```",
   )
@@ -84,13 +84,13 @@ test("a comment is shown with the command that it explains", () => {
   )
 })
 
-test("what the agent is about to do does not answer", () => {
+test("an agent's announcement of what it will do is not an answer", () => {
   const narrated = candidate("Let me run the integration tests again. Good. Let me run the integration tests too.")
   const [first] = answers("how do I run the integration tests", narrated, candidate(DOCUMENT, { rank: 1, score: 0.9 }))
   expect(first).toContain("mise run test:integration")
 })
 
-test("what is said twice is shown once, in its newer words", () => {
+test("a repeated statement is shown once, in its newer words", () => {
   const older = candidate("The retry limit of the webhook is 3 attempts.", { at: 1 })
   const newer = candidate("The retry limit of the webhook is 5 attempts.", { at: 2, rank: 1 })
   expect(answers("what is the retry limit of the webhook", older, newer)).toEqual([newer.text])

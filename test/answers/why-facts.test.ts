@@ -40,7 +40,7 @@ const MESSAGES = [
   message(15, [{ type: "text", text: "Done.\n\nNext steps:\n- Drop the old table", origin: "agent" }]),
 ]
 
-test("what led to a change is what was asked, decided and tested between the commit before it and its own", () => {
+test("a change is explained by what was asked, decided and tested between the previous commit and its own", () => {
   expect(whyFacts({ row: ROW, messages: MESSAGES, edits: [7, 9], committed: 12 })).toEqual({
     asked: [
       { ref: "claude_code:one#1", text: "Write the basket page of the shop" },
@@ -56,14 +56,14 @@ test("what led to a change is what was asked, decided and tested between the com
   })
 })
 
-test("an edit that no commit followed is explained up to the end", () => {
+test("an edit without a later commit is explained up to the end", () => {
   const { asked, decided, tests } = whyFacts({ row: ROW, messages: MESSAGES, edits: [14] })
   expect(decided.map(({ ref }) => ref)).toEqual(["claude_code:one#13"])
   expect(asked[0]!.ref).toBe("claude_code:one#1")
   expect(tests).toEqual([])
 })
 
-test("what is on a branch that the person left explains nothing", () => {
+test("an abandoned branch explains nothing", () => {
   const left = MESSAGES.map((one) => (one.number === 6 ? { ...one, abandoned: true } : one))
   expect(whyFacts({ row: ROW, messages: left, edits: [7], committed: 12 }).decided).toEqual([])
 })

@@ -71,7 +71,7 @@ function changedByHand() {
 const why = (...args: string[]) => warmDex(home, ["why", ...args], {}, folder)
 
 describe("dex why", () => {
-  test("says of a commit what was asked, decided and tested, each with its message", async () => {
+  test("says for a commit what was asked, decided and tested, each with its message", async () => {
     const { stdout, stderr, code } = await why(made)
     expect(code).toBe(0)
     expect(stdout).toMatch(/proved, 12 of 12 lines/)
@@ -81,7 +81,7 @@ describe("dex why", () => {
     expect(stderr).toContain(`dex show ${REF}#`)
   })
 
-  test("says the same of a line, and of a range of commits", async () => {
+  test("says the same for a line, and for a range of commits", async () => {
     const answers = await Promise.all(
       [["src/queue.ts:3"], [`${made}~1..${made}`]].map(async (args) =>
         JSON.parse((await why(...args, "--json")).stdout),
@@ -91,7 +91,7 @@ describe("dex why", () => {
     expect(answers.map(({ lines }) => lines)).toEqual([1, 12])
   })
 
-  test("for a review it is Markdown with whole refs", async () => {
+  test("prints Markdown with complete refs for a review", async () => {
     const { stdout } = await why(made, "--pr")
     expect(stdout).toMatch(/^## Why\n\n- [0-9a-f]{10} queue: survives a restart\n/)
     expect(stdout).toMatch(new RegExp(`\\*\\*Asked\\*\\*\n\n- “Orders are lost.*” \\(\`${REF}#\\d+\`\\)`))
@@ -109,7 +109,7 @@ describe("dex why", () => {
     expect(result!.content[0]!.text).toContain(`${OTHER} 9 proved and 3 likely of 12 lines: `)
   })
 
-  test("of what nobody is known to have written it says so, and of a folder what to name", async () => {
+  test("says if nobody is known to have written the lines, and what to name instead of a folder", async () => {
     const first = repository.git("rev-list", "--max-parents=0", "HEAD")
     expect(await why(first)).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("is known to have") })
     expect(await why("src")).toMatchObject({ code: 2, stderr: expect.stringContaining("is a folder") })
@@ -123,7 +123,7 @@ describe("dex why", () => {
     expect(text).toMatch(/ {2}Decided\n {4}“we should always store the queue in Postgres” #\d+/)
   })
 
-  test("with a model it is prose, and a sentence that names what no passage has is left out", async () => {
+  test("with a model it is prose, and a sentence that names something that is in no passage is left out", async () => {
     const server = await modelServer(() => [
       { text: "The queue is stored in Postgres [2]. It was written for Kubernetes in src/made-up.ts [1]." },
     ])
@@ -138,7 +138,7 @@ describe("dex why", () => {
   })
 })
 
-test("however much was said, it is read in a minute: what was asked stays", () => {
+test("however long a conversation is, the explanation can be read in a minute, and the requests are kept", () => {
   const said = (count: number) =>
     Array.from({ length: count }, (_, i) => ({ ref: `${REF}#${i}`, kind: "said", text: "word ".repeat(200) }))
   const one = {

@@ -75,7 +75,7 @@ const TO_DISABLED = "we want telemetry disabled by default for quokkas".slice(0,
 const TO_ENABLED = "telemetry should be enabled by default".slice(0, 24)
 const SORTED = "we should always sort the wombat table".slice(0, 24)
 
-test("tells decisions newest first, and what reversed one", async () => {
+test("lists decisions newest first, and what reversed them", async () => {
   const at = await home(enabled, disabled, elsewhere)
   const all = await decisions(at, "--all")
   expect(all).toMatchObject({ code: 0, total: 3, quotes: [SORTED, TO_DISABLED, TO_ENABLED] })
@@ -129,7 +129,7 @@ test("finds them by project, file, symbol and words", async () => {
   expect(await decisions(at, "--all", "--offset", "3")).toMatchObject({ code: 1, quotes: [], total: 3 })
 })
 
-test("a file is meant as the project knows it, wherever the command is given", async () => {
+test("a file is found by its path in the project, from any folder", async () => {
   const at = tempDir()
   const project = join(at, "proj")
   mkdirSync(join(project, "src/metrics"), { recursive: true })
@@ -148,7 +148,7 @@ test("a file is meant as the project knows it, wherever the command is given", a
   expect(await inside(join(project, "src"), "send.ts")).toMatchObject({ code: 1 })
 })
 
-test("a private project's are told only inside it, and counted elsewhere", async () => {
+test("a private project's decisions are listed only inside it, and counted elsewhere", async () => {
   const at = await home(enabled, elsewhere)
   await dex(at, ["private", "/home/dev/other"])
   expect(await decisions(at, "--all")).toMatchObject({
@@ -159,7 +159,7 @@ test("a private project's are told only inside it, and counted elsewhere", async
   expect(await decisions(at, "--project", "/home/dev/other")).toMatchObject({ code: 1, quotes: [] })
 })
 
-test("what was forgotten is in no byte, and reverses nothing any more", async () => {
+test("forgotten decisions are in no byte of the file, and reverse nothing", async () => {
   const at = await home(enabled, disabled)
   expect((await decisions(at, "--all")).found[1]!.superseded_by).toBeDefined()
   expect(await dex(at, ["forget", `claude_code:${SECOND}`, "--yes"])).toMatchObject({ code: 0 })
@@ -199,7 +199,7 @@ test("a project's decision records count, other documents do not", async () => {
   })
 })
 
-test("no transcript's control character reaches the terminal", async () => {
+test("no control character of a transcript reaches the terminal", async () => {
   const at = await home([
     FIRST,
     PROJECT,
@@ -211,7 +211,7 @@ test("no transcript's control character reaches the terminal", async () => {
   expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f]/)
 })
 
-test("words after a web page's are marked, a person's decision is kept with them", async () => {
+test("words after a web page are marked, and a person's decision after it is kept", async () => {
   const at = await home([
     FIRST,
     PROJECT,
@@ -234,7 +234,7 @@ test("words after a web page's are marked, a person's decision is kept with them
   knowledge.close()
 })
 
-test("commits that break something or take it back are told, once each, and go when the history is rewritten", async () => {
+test("breaking commits and reverts are listed once each, and removed when the history is rewritten", async () => {
   const at = tempDir()
   const project = join(at, "api")
   mkdirSync(join(project, "src"), { recursive: true })
@@ -284,7 +284,7 @@ test("commits that break something or take it back are told, once each, and go w
   expect(await refs("quokka")).toEqual([`git:${breaking}`])
 })
 
-test("while it is worked out what was taken back, others can write, and what they write is not passed over", () => {
+test("while reversals are computed, others can write, and nothing that they write is missed", () => {
   const path = join(tempDir(), KNOWLEDGE_FILE)
   const [ours, theirs] = [openKnowledge(path), openKnowledge(path)]
   onTestFinished(() => {
@@ -297,7 +297,7 @@ test("while it is worked out what was taken back, others can write, and what the
     const said = { kind: "said" as const, quote: key, number: 1, files: [], symbols: [], subject: [key] }
     db.decisions.saveDecisions(id, PROJECT, [{ key, ...said, origin: "person" }])
   }
-  /** Each decision takes back the one before it. */
+  /** Each decision reverses the one before it. */
   const chained = (made: MadeDecision[]) => new Map(made.slice(1).map(({ key }, i) => [made[i]!.key, key]))
   const kept = () => inside(ours).prepare("select key, reversed_by from decision order by id").raw().all()
   const stale = () => inside(ours).prepare("select count(*) from decision_stale").pluck().get()
@@ -318,7 +318,7 @@ test("while it is worked out what was taken back, others can write, and what the
   ])
   expect(stale()).toBe(0)
 
-  // Somebody else was first, with the same; then something came that nobody has looked at yet.
+  // Another process was first, with the same result; then something came that nobody has processed yet.
   decide(ours, "d")
   ours.decisions.renewReversals((made) => {
     if (stale() === 1) theirs.decisions.renewReversals(chained)
@@ -335,7 +335,7 @@ test("while it is worked out what was taken back, others can write, and what the
   })
   expect([kept()[4], stale()]).toEqual([["e", "f"], 0])
 
-  // Where it changes each time, it is left to the next.
+  // If it changes each time, it is left for the next time.
   let more = 0
   decide(ours, "g")
   ours.decisions.renewReversals((made) => {
@@ -347,7 +347,7 @@ test("while it is worked out what was taken back, others can write, and what the
   expect([kept().at(-2), stale()]).toEqual([["more 2", "more 3"], 0])
 })
 
-test("a decision record is taken back by one with a later name, whenever their files were written", async () => {
+test("a decision record is superseded by one with a later name, whenever their files were written", async () => {
   const at = await home([FIRST, PROJECT, 2, (session) => session.prompt("hello there")])
   const project = join(at, "code")
   mkdirSync(join(project, "docs/adr"), { recursive: true })
@@ -376,7 +376,7 @@ test("a decision record is taken back by one with a later name, whenever their f
   expect(await told()).toEqual({ 9: "10", 10: undefined })
 })
 
-test("a commit that reverts another marks what was decided for it, and not what was decided for the next one", async () => {
+test("a commit that reverts another marks the decisions for that commit, and not those for the next one", async () => {
   const at = tempDir()
   const project = join(at, "api")
   mkdirSync(join(project, "src"), { recursive: true })

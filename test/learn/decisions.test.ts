@@ -59,7 +59,7 @@ describe("a person's sentence", () => {
     ],
   ])("does not decide where it is %s", (_, sentence) => expect(decidedIn(sentence)).toEqual([]))
 
-  test("is the person's own only where it was typed", () => {
+  test("counts as the person's own only if it was typed", () => {
     expect(decidedIn("look:\n```\nwe should always store timestamps in UTC\n```\nthanks")).toEqual([])
     expect(decidedIn("> we should always store timestamps in UTC")).toEqual([])
     const review =
@@ -71,7 +71,7 @@ describe("a person's sentence", () => {
     )
   })
 
-  test("brings along what it announces, unless that speaks for itself", () => {
+  test("includes the lines that it introduces, unless these are clear on their own", () => {
     expect(said("I want the invoice command to print like:\n3 invoices\n1 overdue")).toEqual([
       "I want the invoice command to print like:\n3 invoices\n1 overdue",
     ])
@@ -86,11 +86,11 @@ describe("a person's sentence", () => {
 
 const said = (text: string, agentsText?: string) => decidedIn(text, agentsText).map(({ quote }) => quote)
 
-describe("a sentence that does not say by itself what was decided", () => {
+describe("a sentence that is not clear on its own", () => {
   const options =
     "Two ways to go on:\n\n**Option A**: invoices stay in the request\n- **Option B**: invoices go into a queue\n\nWhich one?"
 
-  test("comes with the option that it names, in the agent's words", () => {
+  test("is quoted with the option that it names, in the agent's words", () => {
     expect(decidedIn("I like option B, with the queue in front", options)).toEqual([
       { quote: "Option B: invoices go into a queue → I like option B, with the queue in front", origin: "agent" },
     ])
@@ -98,7 +98,7 @@ describe("a sentence that does not say by itself what was decided", () => {
     expect(decidedIn("I like Option B")).toEqual([])
   })
 
-  test("comes with the question that it answers, and with what that asks about", () => {
+  test("is quoted with the question that it answers, and with the subject of that question", () => {
     expect(said("yeah let's do length only", "Should short lines be filtered by length or by content?")).toEqual([
       "Should short lines be filtered by length or by content? → yeah let's do length only",
     ])
@@ -108,7 +108,7 @@ describe("a sentence that does not say by itself what was decided", () => {
     expect(said("This shouldn't be a thing.", "Done. Want me to go on?")).toEqual([])
   })
 
-  test("comes with the sentence before it, and both once", () => {
+  test("is quoted with the sentence before it, and both only once", () => {
     expect(said("The invoice page lists drafts too. It should only show what was sent.")).toEqual([
       "The invoice page lists drafts too. It should only show what was sent.",
     ])
@@ -117,7 +117,7 @@ describe("a sentence that does not say by itself what was decided", () => {
     ])
   })
 
-  test("is told with what it takes back, where it takes something back", () => {
+  test("is quoted with the decision that it withdraws, if it withdraws one", () => {
     const agent = message(2, [{ type: "text", text: "Done.", origin: "agent" }], { role: "assistant" })
     const found = decisionsIn(ROW, [
       typed(1, "we should always store timestamps in UTC"),
@@ -133,7 +133,7 @@ describe("a sentence that does not say by itself what was decided", () => {
 })
 
 describe("a conversation", () => {
-  test("what is said again after something else was decided is the newest word, with all that it led to", () => {
+  test("if a decision is repeated after another one, the newest statement counts, with all its files", () => {
     const [on, off] = ["telemetry should be enabled by default", "telemetry should be disabled by default"]
     const messages = [
       typed(1, on),
@@ -152,7 +152,7 @@ describe("a conversation", () => {
     expect(supersede(found.map((one) => ({ ...one, conversation: "one" })))).toEqual(new Map([[offKey, onKey]]))
   })
 
-  test("tells each decision once, with where and what it led to", () => {
+  test("contains each decision once, with its place and its consequences", () => {
     const said = "we should always store timestamps in UTC, see src/time.ts and `toUtc()`"
     const found = decisionsIn(ROW, [
       typed(1, said),
@@ -176,7 +176,7 @@ describe("a conversation", () => {
     expect(found[0]!.key).toBe(decisionsIn(ROW, [typed(1, said)])[0]!.key)
   })
 
-  test("knows nothing of what was left, copied, rewritten, injected or said to a subagent", () => {
+  test("ignores messages that were abandoned, copied, rewritten, injected or written to a subagent", () => {
     const said = "we should always store timestamps in UTC"
     for (const flag of ["abandoned", "superseded", "copied"])
       expect(quotes([typed(1, said, { [flag]: true })])).toEqual([])
@@ -195,7 +195,7 @@ describe("a conversation", () => {
       role: "user",
     })
 
-  test("knows a plan that was approved, and not one that was refused", () => {
+  test("includes an approved plan, and not a refused one", () => {
     const call = asked(1, "ExitPlanMode", { plan })
     const yes = told(2, "ExitPlanMode", "User has approved your plan. You can now start coding.", 1)
     expect(quotes([call, yes])).toEqual([
@@ -221,7 +221,7 @@ describe("a conversation", () => {
     expect(quotes([message(1, [{ type: "text", text: bare, origin: "agent" }], { role: "user" })])).toEqual([])
   })
 
-  test("knows what was answered: chosen words are the agent's, typed ones the person's where they stand alone", () => {
+  test("includes answers: chosen options are the agent's words, typed ones the person's if they are clear on their own", () => {
     const questions = [
       { question: 'Which queue do you want, "fast" or safe?', options: [{ label: "Redis" }, { label: "Postgres" }] },
       { question: "Where should totals live?", options: [{ label: "In the row" }] },
@@ -251,13 +251,13 @@ describe("a conversation", () => {
     expect(quotes([refused])).toEqual([])
   })
 
-  test("knows the answers that came before a refusal to answer more", () => {
+  test("includes the answers before the person refused to answer more", () => {
     const text =
       'The user wants to clarify these questions.\n\n- "Which queue?"\n  Answer: Postgres\n- "Which cache?"\n  (No answer provided)'
     expect(quotes([typed(1, text)])).toEqual([["answer", "Which queue? → Postgres", "agent"]])
   })
 
-  test("knows the commits that break or revert", () => {
+  test("includes breaking commits and reverts", () => {
     const commit = (subject: string): Effect => ({ type: "commit", hash: "abc1234", subject })
     const made = message(1, [], {
       effects: [commit("feat(api)!: drop v1"), commit('Revert "feat: queue"'), commit("fix: reverting totals")],
@@ -269,7 +269,7 @@ describe("a conversation", () => {
   })
 })
 
-test("commits that no conversation made tell what breaks and why something was taken back", () => {
+test("commits outside of conversations say what breaks and why something was reverted", () => {
   const commit = { hash: "abc1234def", files: ["src/api.ts"], at: 5 }
   const found = decisionsInCommits([
     { ...commit, subject: "api: totals are cents", body: "More.\n\nBREAKING CHANGE: `totalOf` returns an integer.\n" },
@@ -312,7 +312,7 @@ describe("a decision record", () => {
   ]
   const row = (id: string) => ({ ...ROW, kind: "document" as const, ref: { source: "docs" as const, id } })
 
-  test("is known by its status or its folder, and only while it is in force", () => {
+  test("is recognised by its status or its folder, and only while it is in force", () => {
     const told = [["adr", "4. Use a queue\nWe put invoices into a queue in Postgres.", "document"]]
     expect(quotes(record("Status: Accepted"), row("shop/notes/queue.md"))).toEqual(told)
     expect(quotes(record("Date: today"), row("shop/docs/adr/0004-queue.md"))).toEqual(told)
@@ -324,7 +324,7 @@ describe("a decision record", () => {
     ).toEqual([])
   })
 
-  test("is looked for where one may be", () => {
+  test("is searched for only in likely places", () => {
     for (const path of ["c/docs/adr/a.md", "c/0004-queue.md", "c/architecture/x.md", "c/decisions.md"])
       expect(mayDecide(path)).toBe(true)
     for (const path of ["c/README.md", "c/guide/quadrant.md"]) expect(mayDecide(path)).toBe(false)
@@ -358,7 +358,7 @@ describe("a later decision", () => {
     expect(reversed(["a", earlier], ["a", later])).toEqual({ k0: "k1" })
   })
 
-  test("reverses one of another conversation, and the newest that it speaks of", () => {
+  test("reverses a decision of another conversation, the newest that it refers to", () => {
     expect(
       reversed(["a", "telemetry should be enabled by default"], ["b", "make telemetry disabled by default"]),
     ).toEqual({

@@ -28,7 +28,7 @@ const made = (...said: [conversation: string, quote: string][]) =>
     conversation,
   }))
 
-test("a person's sentence takes time in proportion to its length, whatever it says", () => {
+test("parsing a person's sentence takes time linear in its length, whatever it says", () => {
   const hostile = [
     "because ",
     "we should ",
@@ -63,7 +63,7 @@ test("a person's sentence takes time in proportion to its length, whatever it sa
     ).toBeLessThan(1_000)
 })
 
-test("a reversed decision is found among many thousand in a moment", () => {
+test("a reversed decision is found among many thousands quickly", () => {
   const many = made(
     ...Array.from({ length: 20_000 }, (_, i): [string, string] => [
       `c${i % 500}`,
@@ -73,7 +73,7 @@ test("a reversed decision is found among many thousand in a moment", () => {
   expect(processorMs(() => supersede(many))).toBeLessThan(10_000)
 })
 
-test("a reversed decision is found in a moment where thousands share words, and each says one of two opposites", () => {
+test("a reversed decision is found quickly even if thousands share words and contain one of two opposites", () => {
   const word = (i: number) => `w${String.fromCharCode(97 + (i % 26), 97 + Math.floor(i / 26))}x`
   const many = made(
     ...Array.from({ length: 3_000 }, (_, i): [string, string] => {

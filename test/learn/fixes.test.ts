@@ -6,7 +6,7 @@ import type { Effect, Part } from "../../src/core/conversation.ts"
 import { errorLines, errorText, isTelling, likeness, mayBeLike, normaliseError } from "../../src/core/error-text.ts"
 import { type FixEdit, fixesIn, isLike } from "../../src/learn/fixes/fixes.ts"
 import { findFixes } from "../../src/learn/fixes/like.ts"
-import { keptFix } from "../../src/learn/learn.ts"
+import { storedFix } from "../../src/learn/learn.ts"
 import { patchText } from "../../src/render/patch.ts"
 import type { StoredMessage } from "../../src/store/history/store.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
@@ -31,7 +31,7 @@ describe("an error, masked", () => {
     .map(([n, unit]) => `${n.toFixed(2)}${unit}`)
   const whole = fc.nat(99_999)
 
-  test("is the same when it is masked again, whatever it says", () => {
+  test("does not change if it is masked again, whatever it says", () => {
     const bits = fc.constantFrom(
       ..."'\"`/\\.:<> -aé7'<n><path>‘’()\n".split(""),
       "<text>",
@@ -71,7 +71,7 @@ describe("an error, masked", () => {
     )
   })
 
-  test("differs where the error does", () => {
+  test("differs if the error differs", () => {
     const different = [
       "error TS2339: Property 'x' does not exist on type 'Y'",
       "error TS2345: Argument of type 'x' is not assignable to parameter of type 'Y'",
@@ -87,12 +87,12 @@ describe("an error, masked", () => {
     expect(new Set(different.map(normaliseError)).size).toBe(different.length)
   })
 
-  test("keeps apostrophes within words, and colours go", () => {
+  test("keeps apostrophes within words, and drops colours", () => {
     expect(normaliseError("can't open what isn't there")).toBe("can't open what isn't there")
     expect(normaliseError("\u001b[31mError\u001b[0m: gone")).toBe("Error: gone")
   })
 
-  test("of an output, the line that names the error comes first and counts are no errors", () => {
+  test("in an output, the line that names the error comes first, and counts are not errors", () => {
     const output = "Exit code 1\n FAIL  test/a.test.ts\n\n 1 failed\nTypeError: x is not a function\n Tests: 1 failed"
     expect(errorLines(output)).toEqual(["TypeError: x is not a function"])
   })
@@ -110,7 +110,7 @@ describe("an error, masked", () => {
     expect(errorLines(output)[0]).toBe(expected)
   })
 
-  test("is closer with the same names in it, and a part of it is close", () => {
+  test("is more similar with the same names in it, and a part of it is similar", () => {
     const like = (a: string, b: string) => likeness(errorText(a), errorText(b))
     const zod = "Error: Cannot find module 'zod'"
     expect(like(zod, zod)).toBe(1)
@@ -153,7 +153,7 @@ describe("which errors are the same", () => {
     expect(isTelling(line)).toBe(true)
   })
 
-  test("what only names a test brings no fix to who asks with its output", () => {
+  test("a line that only names a test finds no fix for the test's output", () => {
     const output = "Exit code 1\n--- FAIL: TestOld (0.01s)\nFAIL\n"
     const knowledge = knowing(output, "src/token.ts")
     expect(offered(knowledge, output)).toEqual([])
@@ -163,7 +163,7 @@ describe("which errors are the same", () => {
     expect(offered(other, "Exit code 1\nexpected:\nactual:")).toEqual([])
   })
 
-  test("where lines have a place, only those count, with assertions and exceptions beside them", () => {
+  test("if lines have a place, only those count, with assertions and exceptions next to them", () => {
     const output = [
       "Error: could not reach origin",
       "src/a.go:9:1: func x is unused (unused)",
@@ -203,7 +203,7 @@ describe("which errors are the same", () => {
     expect(errorText(line).code).toBe(code)
   })
 
-  test("the code decides: other words with it are the same error, the same words without it are not", () => {
+  test("the error code decides: with it, other words are the same error; without it, the same words are not", () => {
     const known = "cmd/a.go:9:2: string `x` has 3 occurrences, make it a constant (goconst)"
     expect(like("cmd/b.go:1:1: such constant `y` already exists (goconst)", known)).toBe(0.75)
     expect(like("cmd/a.go:70:1: such constant `y` already exists (goconst)", known)).toBe(1)
@@ -213,7 +213,7 @@ describe("which errors are the same", () => {
     expect(like(any("a.ts"), any("b.ts"))).toBe(0.75)
   })
 
-  test("what cannot be close is never close", () => {
+  test("errors that cannot be similar are never similar", () => {
     const word = fc.constantFrom(
       "Cannot",
       "find",
@@ -235,30 +235,30 @@ describe("which errors are the same", () => {
     expect(mayBeLike(errorText("Cannot find module"), "src/a.go:3:1: func x is unused", 0.6)).toBe(false)
   })
 
-  test("a task's name before each line is no part of it; a level is", () => {
+  test("a task's name before each line is not part of it; a level is", () => {
     const line = "cmd/a.go:9:2: func x is unused (unused)"
     expect(normaliseError(`[lint] [lint:go] ${line}`)).toBe(normaliseError(line))
     expect(errorLines(`[lint:go] ${line}`)).toEqual([line])
     expect(normaliseError("[ERROR] gone")).toBe("[ERROR] gone")
   })
 
-  test("of a long line the end is kept, where the rule stands", () => {
+  test("the end of a long line is kept, because the rule is there", () => {
     const line = `cmd/a.go:9:2: error is unwrapped: sig: func ${"a".repeat(2000)} (wrapcheck)`
     expect(errorText(line).code).toBe("wrapcheck")
     const [fix] = fixesIn(messagesOf(did(ran("make lint", line)), did(edited("cmd/a.go")), did(ran("make lint"))))
-    const [kept] = keptFix(fix!, "/home/dev").lines
+    const [kept] = storedFix(fix!, "/home/dev").lines
     expect(kept!.length).toBe(300)
     expect(errorText(kept!).code).toBe("wrapcheck")
   })
 
-  test("after a command that only looks or that no edit mends, nothing is offered", () => {
+  test("nothing is offered after a command that only reads or that no edit can fix", () => {
     const knowledge = knowing(E1, "src/token.ts")
     expect(offered(knowledge, E1)).toHaveLength(1)
     for (const command of ["ls missing", "git add a.ts", "git push", "cat a | grep b"])
       expect(offered(knowledge, E1, command)).toEqual([])
   })
 
-  test("of the edit, the lines nearest to the error's place are told", () => {
+  test("the lines of the edit nearest to the error are shown", () => {
     const change = (line: number, name: string) => [
       `@@ -${line},2 +${line},2 @@`,
       ` before ${name}`,
@@ -281,7 +281,7 @@ describe("which errors are the same", () => {
     expect(told(E1)[0]).toBe("-old elsewhere 1")
   })
 
-  test("what was changed at the error's place is kept first", () => {
+  test("the change at the place of the error is stored first", () => {
     const hunk = (old_start: number, length: number) => ({
       path: "/home/dev/a.go",
       old_start,
@@ -295,14 +295,14 @@ describe("which errors are the same", () => {
     ]
     const line = "a.go:301:2: func x is unused (unused)"
     const fix = { command: "make lint", error: line, normalised: "", lines: [line], failed_at: 1, edits }
-    expect(keptFix(fix, "/home/dev").edit.split("\n").slice(2, 5)).toEqual([
+    expect(storedFix(fix, "/home/dev").edit.split("\n").slice(2, 5)).toEqual([
       "@@ -300,2 +300,0 @@",
       "-line 300",
       "-line 301",
     ])
   })
 
-  test("of a long edit no more is written out than is kept, and the rest is counted", () => {
+  test("only the stored lines of a long edit are formatted, and the rest is counted", () => {
     const changed = (path: string, lengths: number[]): FixEdit => ({
       ...{ path, number: 1, added: 1, removed: 0 },
       hunks: lengths.map((length) => ({
@@ -311,7 +311,7 @@ describe("which errors are the same", () => {
       })),
     })
     const fixed = (edits: FixEdit[]) =>
-      keptFix({ command: "make", error: "x", normalised: "x", lines: ["x"], failed_at: 1, edits }, undefined)
+      storedFix({ command: "make", error: "x", normalised: "x", lines: ["x"], failed_at: 1, edits }, undefined)
     fc.assert(
       fc.property(fc.array(fc.array(fc.nat(50), { maxLength: 4 }), { maxLength: 4 }), (files) => {
         const edits = files.map((lengths, i) => changed(`f${i}`, lengths))
@@ -335,7 +335,7 @@ function knowing(output: string, path: string, edit = "-old\n+new") {
   const [fix] = fixesIn(messagesOf(did(ran("npm test", output)), did(edited(path)), did(ran("npm test"))))
   const conversation = { name: "a", ref: { source: "claude_code", id: "a" }, root: "a", kind: "person" } as const
   const id = knowledge.conversations.renewConversation({ ...conversation, project: HERE, started_at: 1, ended_at: 9 })
-  knowledge.fixes.saveFixes(id, HERE, [{ ...keptFix(fix!, HERE), edit }])
+  knowledge.fixes.saveFixes(id, HERE, [{ ...storedFix(fix!, HERE), edit }])
   return knowledge
 }
 
@@ -354,7 +354,7 @@ test("private fixes do not crowd out the others", () => {
     const name = `${project}-${i}`
     const ref = { source: "claude_code", id: name } as const
     const id = knowledge.conversations.renewConversation({ name, ref, root: name, kind: "person", project })
-    knowledge.fixes.saveFixes(id, project, [keptFix(fix!, project)])
+    knowledge.fixes.saveFixes(id, project, [storedFix(fix!, project)])
   }
   const error = "TypeError: quokka is not a function"
   for (let i = 0; i < 210; i++) put("/code/secret", error, i)
@@ -363,7 +363,7 @@ test("private fixes do not crowd out the others", () => {
   expect(solved.map(({ project }) => project)).toEqual(["/code/other"])
 })
 
-describe("the like of a command", () => {
+describe("a similar command", () => {
   test.each([
     ["npm test", "npm test 2>&1", true],
     ["cd api && npm test", "npm test", true],
@@ -416,11 +416,11 @@ const brief = (told: Told[]) =>
   ])
 
 describe("a conversation's fixes", () => {
-  test("a command fails, a file is edited, the command ends well", () => {
+  test("a command fails, a file is edited, the command passes", () => {
     expect(brief([did(ran("npm test", E1)), did(edited("a.ts")), did(ran("npm test"))])).toEqual([[E1, 1, 3, "a.ts#2"]])
   })
 
-  test("a failure that went away by itself is no fix, though edits come later", () => {
+  test("a failure that disappeared without an edit is not a fix, even if edits come later", () => {
     expect(brief([did(ran("npm test", E1)), did(ran("npm test")), did(edited("a.ts")), did(ran("npm test"))])).toEqual(
       [],
     )
@@ -437,7 +437,7 @@ describe("a conversation's fixes", () => {
     expect(brief(told)).toEqual([[E1, 3, 5, "b.ts#4"]])
   })
 
-  test("of two errors one after the other, each has the edits that came before the next run", () => {
+  test("of two consecutive errors, each has the edits before the next run", () => {
     const told = [
       did(ran("npm test", E1)),
       did(edited("a.ts")),
@@ -451,7 +451,7 @@ describe("a conversation's fixes", () => {
     ])
   })
 
-  test("of a chain, only what failed must end well later, where the output names it", () => {
+  test("in a chain, only the part that failed must pass later, if the output names it", () => {
     const chain = (output: string, later: string, command = "mise run fmt && mise run lint") =>
       brief([did(ran(command, `${E1}\n${output}`)), did(edited("a.ts")), did(ran(later))]).map(([, , fixed]) => fixed)
     expect(chain("[lint] ERROR task failed", "mise run lint")).toEqual([3])
@@ -464,7 +464,7 @@ describe("a conversation's fixes", () => {
     expect(chain(...npm)).toEqual([3])
   })
 
-  test("what is wrong in files that were not touched is not what the edit mended", () => {
+  test("errors in files that were not edited were not fixed by the edit", () => {
     const [here, there] = ["src/a.go:3:1: func x is unused (unused)", "src/b.go:4:1: missing return (typecheck)"]
     const linesOf = (...paths: string[]) =>
       fixesIn(
@@ -475,18 +475,18 @@ describe("a conversation's fixes", () => {
     expect(linesOf("/home/dev/go.mod")!.lines).toEqual([there, here])
   })
 
-  test("without a run that ends well it is not solved", () => {
+  test("without a run that passes, it is not solved", () => {
     expect(brief([did(ran("npm test", E1)), did(edited("a.ts"))])).toEqual([[E1, 1, undefined, "a.ts#2"]])
   })
 
-  test("the end of a pipe tells nothing: it neither solves nor fails by itself", () => {
+  test("the end of a pipe says nothing: it neither solves nor fails", () => {
     expect(brief([did(ran("npm test", E1)), did(edited("a.ts")), did(ran("npm test | tail -5"))])).toEqual([
       [E1, 1, undefined, "a.ts#2"],
     ])
     expect(brief([did(ran("npm test | grep foo", "nothing")), did(edited("a.ts")), did(ran("npm test"))])).toEqual([])
   })
 
-  test("edits before the failure, and those decided together with the failing run, are not what fixed it", () => {
+  test("edits before the failure, and those in the same message as the failing run, are not the fix", () => {
     const told = [
       did(edited("before.ts")),
       did(ran("npm test", E1), edited("with.ts")),
@@ -496,7 +496,7 @@ describe("a conversation's fixes", () => {
     expect(brief(told)).toEqual([[E1, 2, 4, "a.ts#3"]])
   })
 
-  test("of commands run side by side, each is told by its own like", () => {
+  test("commands that run side by side are each matched with their own kind", () => {
     const told = [
       did(ran("npm test", E1), ran("npm run lint", E2)),
       did(edited("a.ts")),
@@ -511,7 +511,7 @@ describe("a conversation's fixes", () => {
     ])
   })
 
-  test("what cannot be mended by an edit, or only looks, is left out", () => {
+  test("failures that no edit can fix, and commands that only read, are left out", () => {
     for (const error of ["(eval):cd:1: no such file or directory: web", "bash: npm: command not found"])
       expect(brief([did(ran("npm test", error)), did(edited("a.ts")), did(ran("npm test"))])).toEqual([])
     for (const command of ["git push", "ls missing", "gh pr create", "curl http://localhost"])
@@ -525,14 +525,14 @@ describe("a conversation's fixes", () => {
     ).toEqual([])
   })
 
-  test("copies, abandoned and superseded messages are not told", () => {
+  test("copied, abandoned and superseded messages are ignored", () => {
     for (const flag of ["copied", "abandoned", "superseded"] as const)
       expect(brief([{ ...did(ran("npm test", E1)), [flag]: true }, did(edited("a.ts")), did(ran("npm test"))])).toEqual(
         [],
       )
   })
 
-  test("a subagent's edits stand where it was called, and files that the output names come first", () => {
+  test("a subagent's edits count at the call that started it, and files that the output names come first", () => {
     const call: Part = { type: "tool_call", text: "{}", origin: "agent", tool: "Task", call_id: "t1" }
     const messages = messagesOf(
       did(ran("npm test", "Error in b.ts: gone")),
@@ -567,7 +567,7 @@ describe("a conversation's fixes", () => {
     expect(fixesIn(messages)[0]!.edits[0]!.hunks).toEqual([hunk])
   })
 
-  test("where the result does not tell it, from the call; where neither does, there are none", () => {
+  test("if the result lacks them, they come from the call; if both do, there are none", () => {
     const hunksOf = (text: string) => {
       const part: Part = { type: "tool_call", text, origin: "agent", tool: "Edit", call_id: "e" }
       const mended = { parts: [part], effects: [{ ...edited("a.ts"), call_id: "e" } as Effect] }
@@ -604,7 +604,7 @@ function edit(session: Writer, id: string): void {
   session.result(id, "The file was updated.", { toolUseResult: { filePath, structuredPatch } })
 }
 
-/** A failing test, the edit that mends it, the test again; and a failure that nobody comes back to. */
+/** A failing test, the edit that fixes it, the test again; and a failure that is never fixed. */
 function solvedSession(session: Writer): void {
   session.prompt("Make the tests pass")
   bash(session, "c1", "npm test", FAILED, true)
@@ -625,7 +625,7 @@ async function solvedHome(): Promise<string> {
 const REF = `claude_code:${SESSION}`
 
 describe("dex fix", () => {
-  test("answers an error with the run that ended well and the edit before it, as docs/fix.md shows", async () => {
+  test("answers an error with the run that passed and the edit before it, as docs/fix.md shows", async () => {
     const home = await solvedHome()
     const told = JSON.parse((await dex(home, ["fix", ASKED, "--json"])).stdout)
     expect(told).toMatchObject({
@@ -648,7 +648,7 @@ describe("dex fix", () => {
     expect((await dex(home, ["fix", ASKED])).stdout).toBe(/^```text\n([\s\S]*?)^```$/m.exec(page)?.[1])
   })
 
-  test("knows the error with another name in it as less like, and the command alone", async () => {
+  test("finds the error with another name as less similar, and the command alone", async () => {
     const home = await solvedHome()
     const other = await dex(home, ["fix", "TypeError: Cannot read properties of undefined (reading 'name')", "--json"])
     expect(JSON.parse(other.stdout).fixes).toMatchObject([{ likeness: 0.75, solved: true }])
@@ -661,7 +661,7 @@ describe("dex fix", () => {
     expect(JSON.parse(byCommand.stdout).fixes).toMatchObject([{ command: "npm test", likeness: 1 }])
   })
 
-  test("says what was met and not solved, and that nothing is known", async () => {
+  test("reports errors that were seen and not solved, and that nothing is known", async () => {
     const home = await solvedHome()
     const unsolved = await dex(home, ["fix", "error: Unexpected constant condition"])
     expect(unsolved.stdout).toContain("not seen solved there")
@@ -672,7 +672,7 @@ describe("dex fix", () => {
     expect(await dex(tempDir(), ["fix", "x"])).toMatchObject({ code: 2, stderr: expect.stringContaining("dex sync") })
   })
 
-  test("a private project's fixes stay there, and a budget is kept", async () => {
+  test("a private project's fixes stay there, and the budget is respected", async () => {
     const home = await solvedHome()
     const small = JSON.parse((await dex(home, ["fix", ASKED, "--json", "--max-tokens", "150"])).stdout)
     expect(small.fixes).toEqual([])
@@ -685,7 +685,7 @@ describe("dex fix", () => {
     expect(hidden.stderr).toContain("in private projects, not shown")
   })
 
-  test("tells the edits of a subagent in the conversation that called it", async () => {
+  test("shows a subagent's edits in the conversation that started it", async () => {
     const home = tempDir()
     const session = writer()
     session.prompt("Make the tests pass")
@@ -705,7 +705,7 @@ describe("dex fix", () => {
     expect(fixes).toMatchObject([{ ref: `${REF}#6`, files: [{ path: "src/token.ts", added: 1, removed: 1 }] }])
   })
 
-  test("of fixes that are as like, the one with fewer edits comes first", async () => {
+  test("of equally similar fixes, the one with fewer edits comes first", async () => {
     const home = tempDir()
     const [long, short] = ["22222222-2222-4333-8444-555555555555", SESSION]
     for (const [id, edits] of [

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest"
 import { errorLines, errorText, isTelling, likeness, normaliseError } from "../../src/core/error-text.ts"
 import { fixesIn, isLike } from "../../src/learn/fixes/fixes.ts"
-import { keptFix } from "../../src/learn/learn.ts"
+import { storedFix } from "../../src/learn/learn.ts"
 import { hostileTexts, processorMs } from "../support/hostile.ts"
 
 const NOTHING = { role: "assistant" as const, parts: [], abandoned: false, superseded: false, copied: false }
 
-test("an error is read in a moment, whatever it says", () => {
+test("any error is parsed quickly", () => {
   for (const text of hostileTexts(100_000))
     expect(
       processorMs(() => {
@@ -28,7 +28,7 @@ test("an error is read in a moment, whatever it says", () => {
     ).toBeLessThan(1_000)
 })
 
-test("a long line without an end to its quote takes no time", () => {
+test("a long line with an unclosed quote is parsed quickly", () => {
   const started = performance.now()
   const parts = ["a/", "'", "a.", "1:", "[a] ", "test ", "(a", "● › ", "a.b:1: ", "make: *** [a: ", 'script "a']
   for (const text of parts.map((part) => part.repeat(50_000))) {
@@ -48,7 +48,7 @@ test("a long line without an end to its quote takes no time", () => {
   expect(performance.now() - started).toBeLessThan(5_000)
 })
 
-test("of a long edit no more is written out than is kept", () => {
+test("only the stored lines of a long edit are formatted", () => {
   const edits = Array.from({ length: 100 }, (_, i) => {
     const path = `f${i}`
     const lines = Array.from({ length: 2_000 }, (_, line) => `+${line}`)
@@ -57,7 +57,7 @@ test("of a long edit no more is written out than is kept", () => {
   })
   const fixed = { command: "make", error: "x", normalised: "x", lines: ["x"], failed_at: 1, edits }
   const took = processorMs(() => {
-    for (let i = 0; i < 100; i++) expect(keptFix(fixed, undefined).edit_lines_left_out).toBe(100 * 2_003 - 40)
+    for (let i = 0; i < 100; i++) expect(storedFix(fixed, undefined).edit_lines_left_out).toBe(100 * 2_003 - 40)
   })
   expect(took).toBeLessThan(1_000)
 })

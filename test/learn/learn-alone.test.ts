@@ -24,7 +24,7 @@ const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
 
 const lockOf = (home: string) => join(home, ".dex", "knowledge.lock")
 
-/** As another process holds it while it learns. */
+/** Holds the lock like another process that learns. */
 function holdLock(home: string): () => void {
   const lock = tryLock(lockOf(home))!
   let held = true
@@ -45,7 +45,7 @@ function learnedFrom(home: string): number {
   }
 }
 
-test("while another process learns, an answer is what is known so far, and says so", async () => {
+test("while another process learns, an answer uses what is known so far, and says so", async () => {
   const home = await synced()
   const release = holdLock(home)
   const commands = [["suggest", "--file", "src/auth.ts"], ["fix", "token already used"], ["decisions"], ["tests"]]
@@ -55,7 +55,7 @@ test("while another process learns, an answer is what is known so far, and says 
     expect((await warmDex(home, command)).stderr, command[0]).toContain(LEFT)
   }
   const client = await connect(home)
-  // A server does not wait for long: on a busy machine it may say first that it does not know yet.
+  // A server does not wait for long: on a busy machine it may first answer that it does not know yet.
   const suggest = () => client.call("context_suggest", { current_file: "src/auth.ts" })
   let told = await suggest()
   for (let i = 0; i < 40 && !(told.structuredContent!.notes as string[]).includes(LEFT); i++) told = await suggest()
@@ -68,7 +68,7 @@ test("while another process learns, an answer is what is known so far, and says 
   expect(learnedFrom(home)).toBe(3)
 })
 
-test("one that is killed while it learns leaves no lock, and the next one finishes", async () => {
+test("a process that is killed while it learns leaves no lock, and the next one finishes", async () => {
   const home = tempDir()
   const { conversations } = generateCorpus(join(home, ".claude"), { messages: 12_000, seed: 8 })
   await syncHome(home)
@@ -86,7 +86,7 @@ test("one that is killed while it learns leaves no lock, and the next one finish
   expect(learnedFrom(home)).toBe(conversations)
 })
 
-test("what came while one was learning, and was left to it, is learned before it ends", async () => {
+test("what was added while another process was learning is learned before that process ends", async () => {
   const home = await synced()
   const later = {
     id: "44444444-4444-4444-8444-444444444444",
@@ -98,7 +98,7 @@ test("what came while one was learning, and was left to it, is learned before it
     env: { HOME: home },
     cwd: home,
     version: "0",
-    // After the last look at what is new, before it lets go of the lock.
+    // After the last check for news, before it releases the lock.
     onProgress: () => {
       if (synced_again !== "") return
       claudeSession(home, later)
@@ -115,7 +115,7 @@ test("what came while one was learning, and was left to it, is learned before it
   expect(learnedFrom(home)).toBe(4)
 })
 
-test("forgetting takes the facts out, though another process is learning", async () => {
+test("forgetting deletes the facts, even while another process is learning", async () => {
   const home = await synced()
   await warmDex(home, ["fix", "token already used"])
   const bytes = () => {
@@ -129,7 +129,7 @@ test("forgetting takes the facts out, though another process is learning", async
   expect(bytes()).not.toContain("Refresh token race")
 })
 
-test("dex watch reads a project again that it could not read while another process was learning", async () => {
+test("dex watch reads a project again if it could not while another process was learning", async () => {
   const home = await synced()
   const { folder: project, git } = makeRepository(tempDir())
   git("commit", "-q", "--allow-empty", "-m", "first")

@@ -8,7 +8,7 @@ import { DEX, dex } from "../support/dex.ts"
 import { inside } from "../support/inside.ts"
 import { tempDir } from "../support/temp.ts"
 
-test("six that ask for the first time at once cost little more than one", async () => {
+test("six first questions at the same time cost little more than one", async () => {
   const [alone, together] = [tempDir(), tempDir()]
   for (const home of [alone, together]) {
     generateCorpus(join(home, ".claude"), { messages: 24_000, seed: 7 })
@@ -21,11 +21,11 @@ test("six that ask for the first time at once cost little more than one", async 
     `one: ${one.toFixed(2)} s of processor, six at once: ${all.toFixed(2)} s, ${(all / one).toFixed(2)} times`,
   )
   expect(learnedFrom(together)).toBe(learnedFrom(alone))
-  // Each starts a process of its own; the others' learning would make it six times.
+  // Each starts its own process. If each learned too, it would take six times as long.
   expect(all / one).toBeLessThan(2.5)
 })
 
-/** Of a first `dex suggest`, in seconds. */
+/** The time of a first `dex suggest`, in seconds. */
 function processorTime(home: string): Promise<number> {
   const measured = '"$@" >&2; times'
   return new Promise((resolve) => {

@@ -67,7 +67,7 @@ function factsIn(at: string): unknown {
   }
 }
 
-test("nothing is learned before somebody asks, and every sync goes on from then on", async () => {
+test("nothing is learned before the first question, and then every sync continues", async () => {
   const at = await home([SESSION, solved])
   expect(readdirSync(join(at, ".dex"))).not.toContain(KNOWLEDGE_FILE)
   expect(await dex(at, ["fix", "quokkaword is not a function"])).toMatchObject({ code: 0 })
@@ -81,7 +81,7 @@ test("nothing is learned before somebody asks, and every sync goes on from then 
   expect(factsIn(at)).toMatchObject({ fixes: [{}, {}] })
 })
 
-test("learned bit by bit is what is learned at once", async () => {
+test("learning step by step gives the same as learning at once", async () => {
   const at = await home([SESSION, (session) => session.prompt("Make the tests pass")])
   await dex(at, ["fix", "x"])
   const session = writer()
@@ -98,7 +98,7 @@ test("learned bit by bit is what is learned at once", async () => {
   expect(bitByBit).toMatchObject({ fixes: [{ fixed_number: expect.any(Number) }] })
 })
 
-test("what was forgotten is in no byte of the facts, and another history's facts are not kept", async () => {
+test("forgotten conversations are in no byte of the facts, and another history's facts are discarded", async () => {
   const at = await home([SESSION, solved], [OTHER, (session) => session.prompt("hello there")])
   await dex(at, ["fix", "quokkaword is not a function"])
   const bytes = () => bytesIn(at)
@@ -137,7 +137,7 @@ test.each(["before the facts are learned again", "before the file is rewritten"]
   },
 )
 
-test("a file is rewritten once for what was forgotten, and not for what was only learned again", async () => {
+test("the file is rewritten once after forgetting, and not after learning again", async () => {
   const at = await home([SESSION, solved], [OTHER, (session) => session.prompt("hello there")])
   await dex(at, ["fix", "x"])
   const [store, knowledge] = [storeOf(at), knowledgeOf(at)]
@@ -151,7 +151,7 @@ test("a file is rewritten once for what was forgotten, and not for what was only
   knowledge.close()
 })
 
-test("a project that anything is known of is kept when the file is rewritten", () => {
+test("a project with known facts is kept when the file is rewritten", () => {
   const path = join(tempDir(), KNOWLEDGE_FILE)
   const knowledge = openKnowledge(path)
   onTestFinished(() => void knowledge.close())
@@ -171,7 +171,7 @@ test("a project that anything is known of is kept when the file is rewritten", (
   expect(inside(knowledge).prepare("select path from project").pluck().all()).toEqual(["/kept"])
 })
 
-test("what git and the code say of a project that is watched no more is in no byte, what was said in it is", async () => {
+test("git and code facts of a project that is no longer watched are in no byte; its conversations' facts remain", async () => {
   const at = tempDir()
   const repository = makeRepository(join(at, "code"))
   const project = repository.folder
@@ -191,7 +191,7 @@ test("what git and the code say of a project that is watched no more is in no by
   expect(bytesIn(at)).toContain("wombat")
 })
 
-test("words after a web page's are not its own, nor those of whoever it told", async () => {
+test("words after a web page may be a stranger's, also in a conversation that started from them", async () => {
   const at = await home(
     [
       SESSION,
@@ -213,7 +213,7 @@ test("words after a web page's are not its own, nor those of whoever it told", a
   knowledge.close()
 })
 
-test("facts that another version of dex keeps in another form are learned anew", async () => {
+test("facts in another version's format are learned again", async () => {
   const at = await home([SESSION, solved])
   await dex(at, ["fix", "x"])
   const knowledge = knowledgeOf(at)
@@ -223,7 +223,7 @@ test("facts that another version of dex keeps in another form are learned anew",
   expect(factsIn(at)).toMatchObject({ fixes: [{ edits: 1 }] })
 })
 
-test("facts of another way of learning do not stay where forgetting them is cut off", async () => {
+test("facts of an older learner are removed even if forgetting them is interrupted", async () => {
   const at = await home([SESSION, solved])
   await dex(at, ["fix", "x"])
   const [store, knowledge] = [storeOf(at), knowledgeOf(at)]

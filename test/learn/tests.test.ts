@@ -17,7 +17,7 @@ import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const VITEST = fileURLToPath(new URL("../../node_modules/vitest/vitest.mjs", import.meta.url))
 
-/** Runs a real runner; how it ends does not matter, what it prints does. */
+/** Runs a real runner. Only its output matters, not its exit status. */
 function printed(cwd: string, args: string[]): string {
   const env = { PATH: process.env.PATH, HOME: cwd, FORCE_COLOR: "1" }
   try {
@@ -87,8 +87,8 @@ describe("a command that runs tests", () => {
   })
 })
 
-describe("what an output says", () => {
-  test("of a real vitest run, in colour, with a file that cannot be loaded", () => {
+describe("parsing an output", () => {
+  test("reads a real vitest run, in colour, with a file that cannot be loaded", () => {
     const dir = tempDir()
     writeFileSync(join(dir, "a.test.js"), SUITE)
     writeFileSync(join(dir, "b.test.js"), 'import "./gone.js"\n')
@@ -110,7 +110,7 @@ describe("what an output says", () => {
     })
   })
 
-  test("of a real run of Node's own runner", () => {
+  test("reads a real run of Node's own runner", () => {
     const dir = tempDir()
     writeFileSync(
       join(dir, "n.test.mjs"),
@@ -126,7 +126,7 @@ describe("what an output says", () => {
     }
   })
 
-  // As these programs print it; the names are ours.
+  // Printed by these programs; the names are ours.
   test.each([
     [
       "jest",
@@ -209,13 +209,13 @@ describe("what an output says", () => {
     expect(told!.failures.map(({ test }) => test)).toEqual(names)
   })
 
-  test("nothing, where it is no test run", () => {
+  test("finds nothing if it is not a test run", () => {
     const nowhere = "stat /x: directory not found\nFAIL\t./x [setup failed]\nFAIL\n"
     for (const text of ["", "hello", "3 files changed", "error: something failed", nowhere])
       expect(testOutput(text)).toBeUndefined()
   })
 
-  test("a name in a line that is drawn to its end, and one with brackets and parentheses of its own", () => {
+  test("reads a name before a drawn rule, and one with brackets and parentheses", () => {
     const drawn = `  1) [chromium] › a.spec.ts:3:1 › login › asks ${"─".repeat(40)}\n  1) a.spec.ts:3:1 › login › asks\n  1 failed\n`
     expect(testOutput(drawn)?.failures).toEqual([{ test: "a.spec.ts > login › asks", file: "a.spec.ts" }])
     const theory = 'Failed A.B(x: ") [1 ms]", y: [1]) [< 1 ms]\nFailed:     1, Passed:     2\n'
@@ -267,7 +267,7 @@ describe("a run in a conversation", () => {
   })
 })
 
-describe("what is failing as last known", () => {
+describe("the failing tests as last known", () => {
   const PROJECT = "/code/api"
   const base = { kind: "npm test", script: true, runner: "vitest", folder: "", targets: [], filter: [] }
   const passed = (more: Partial<TestRunWrite> = {}): Partial<TestRunWrite> => {
@@ -322,7 +322,7 @@ describe("what is failing as last known", () => {
     expect(leftAfter(runs)).toEqual(expected)
   })
 
-  test("go's packages, whose tests name no file", () => {
+  test("include go's packages, whose tests name no file", () => {
     const go = { runner: "go", kind: "go test", script: false }
     const run = failed(["TestA/sub"], { ...go, targets: ["cmd/cli/strategy"] })
     expect(leftAfter([run, passed({ ...go, targets: ["cmd/cli"] })])).toEqual([])
@@ -333,7 +333,7 @@ describe("what is failing as last known", () => {
     expect(leftAfter([run], "cmd/web/hooks.go")).toEqual([])
   })
 
-  test("of one file: the tests in it, and those about it", () => {
+  test("of one file are the tests in it, and those about it", () => {
     const runs = [failed(["src/auth.test.ts > one", "src/web.test.ts > two", "tests/test_auth.py > three"])]
     expect(leftAfter(runs, "src/auth.test.ts").sort()).toEqual(["src/auth.test.ts > one", "tests/test_auth.py > three"])
     expect(leftAfter(runs, "src/auth.ts").sort()).toEqual(["src/auth.test.ts > one", "tests/test_auth.py > three"])
@@ -359,7 +359,7 @@ describe("dex fix --tests", () => {
     return { home, project }
   }
 
-  test("says what fails, since when and from where, whatever a file in the project says; forgetting takes it with it", async () => {
+  test("says what fails, since when and from where, whatever a file in the project says; forgetting removes it", async () => {
     const { home, project } = await homeWith([{ user: "run them" }, bash("npx vitest run", FAILED, true)])
     const run = (...args: string[]) => dex(home, ["tests", ...args], {}, project)
     const found = await run("--json")
@@ -405,7 +405,7 @@ describe("dex fix --tests", () => {
     expect(bytes).not.toContain("quokkaword")
   })
 
-  test("tells a run that named no tests, keeps to its budget, and says what is left out", async () => {
+  test("reports a run that named no tests, respects its budget, and says what is left out", async () => {
     const names = Array.from({ length: 30 }, (_, i) => ` FAIL  src/a.test.ts > number ${i}\n`).join("")
     const { home, project } = await homeWith([
       { user: "run them" },
@@ -426,7 +426,7 @@ describe("dex fix --tests", () => {
     expect(small.notes[0]).toMatch(/^\d\d more are left out/)
   })
 
-  test("knows nothing of a project without runs, and says where it looked", async () => {
+  test("reports nothing for a project without runs, and says where it looked", async () => {
     const home = tempDir()
     const found = await dex(home, ["tests"])
     expect(found).toMatchObject({ code: 1, stdout: "" })

@@ -22,7 +22,7 @@ const did = (...effects: Effect[]): Omit<BriefMessage, "number"> => ({ role: "as
 const ran = (command: string, exit_status: number, error?: string): Omit<BriefMessage, "number"> =>
   did({ type: "command", command, exit_status, failed: exit_status !== 0, ...(error !== undefined && { error }) })
 
-/** A call and what came of it. */
+/** A call and its result. */
 function called(tool: string, input: object, result: string, more: { is_error?: boolean; said?: string } = {}) {
   const call_id = `${tool}-${JSON.stringify(input).length}-${result.length}`
   const is_error = more.is_error ?? false
@@ -71,7 +71,7 @@ describe("the goal", () => {
     expect(brief.replies).toBe(1)
   })
 
-  test("is never text that a hook, a web page or a tool put there", () => {
+  test("is never text from a hook, a web page or a tool", () => {
     const by = (origin: Origin): Omit<BriefMessage, "number"> => ({
       role: "user",
       parts: [{ type: "text", text: `EVIL from ${origin}`, origin }],
@@ -81,7 +81,7 @@ describe("the goal", () => {
     expect(textOf(messages).brief).not.toContain("EVIL")
   })
 
-  test("of a subagent, and of a plan that was begun anew, is what an agent wrote, and is said to be", () => {
+  test("of a subagent, or of a plan that was started anew, is an agent's text, and marked as such", () => {
     const plan =
       "Implement the following plan:\n\n# One mutex\n\nIf you need specific details from before exiting, read X"
     const messages = numbered([
@@ -95,7 +95,7 @@ describe("the goal", () => {
     expect(textOf(messages).brief).toContain("#1 given as the task, written by an agent")
   })
 
-  test("leaves out branches that were left, and goes by place, not by number", () => {
+  test("leaves out abandoned branches, and is ordered by place, not by number", () => {
     const messages: BriefMessage[] = [
       { number: 9, ...person("The task") },
       { number: 1, ...person("An older try"), abandoned: true },
@@ -107,7 +107,7 @@ describe("the goal", () => {
 })
 
 describe("the state", () => {
-  test("is the agent's last words, with the last longer ones where these are few", () => {
+  test("is the agent's last words, with the last longer ones if these are few", () => {
     const long = `The mutex is in place. ${"It holds for all callers. ".repeat(6)}`.trim()
     const brief = briefOf(numbered([agent("First."), agent(long), agent("Now the commit."), ran("git push", 0)]))
     expect(brief.last_words.map(({ number }) => number)).toEqual([2, 3])
@@ -215,7 +215,7 @@ describe("decisions", () => {
   })
 })
 
-describe("what was done", () => {
+describe("the work", () => {
   test("names edited files once, newest first, with the lines of all edits", () => {
     const edit = (path: string, added: number, removed: number): Effect => ({
       type: "file",
@@ -238,7 +238,7 @@ describe("what was done", () => {
     ])
   })
 
-  test("says which failure was mended, and leaves the others open", () => {
+  test("says which failure was fixed, and lists the others as open", () => {
     const brief = briefOf(
       numbered([
         ran("cd api && npm run test -- -u", 1, "2 failed"),
@@ -268,7 +268,7 @@ describe("what was done", () => {
     expect(textOf(numbered([ran("go test 2>&1 | tail", 0)])).brief).toContain("ended in a pipe, so it may have failed")
   })
 
-  test("takes what failed before the last commit as settled", () => {
+  test("treats failures before the last commit as settled", () => {
     const commit = did({ type: "commit", hash: "1a2b3c4d", subject: "auth: one refresh at a time" })
     expect(briefOf(numbered([ran("cargo build", 1), commit])).open_ends).toEqual([])
     expect(briefOf(numbered([commit, ran("cargo build", 1)])).open_ends).toHaveLength(1)
@@ -287,7 +287,7 @@ describe("open ends", () => {
     expect(ends(person("Fix it"), agent("Shall I push it?"), person("yes"), agent("Pushed."))).toEqual([])
   })
 
-  test("are the steps that the last words name, and a call that never came back", () => {
+  test("are the steps that the last words name, and a call without a result", () => {
     expect(
       ends(agent("Done.\n\n## Next steps\n\n1. Run the migration\n2. Tell ops\n\nThat is all.\n- not this")),
     ).toEqual([
@@ -372,7 +372,7 @@ const conversation = fc
 const headed = fc.record({ title: text, project: text, branch: text }).map((more): BriefHead => ({ ...HEAD, ...more }))
 
 describe("any brief of any conversation", () => {
-  test("stays within its budget, or says what it needs", () => {
+  test("stays within its budget, or says how much it needs", () => {
     fc.assert(
       fc.property(conversation, headed, fc.integer({ min: 1, max: 6000 }), (messages, head, budget) => {
         const brief = briefOf(messages)
@@ -389,7 +389,7 @@ describe("any brief of any conversation", () => {
     )
   })
 
-  test("puts its mark before every quoted line, and holds nothing that steers a terminal or an agent", () => {
+  test("marks every quoted line, and contains nothing that controls a terminal or an agent", () => {
     fc.assert(
       fc.property(conversation, headed, (messages, head) => {
         const { brief } = textOf(messages, 4000, head)
@@ -405,7 +405,7 @@ describe("any brief of any conversation", () => {
   })
 })
 
-test("a long conversation is cut where it matters least, and the brief says what is gone and how to read it", () => {
+test("a long conversation is cut where it matters least, and the brief says what is missing and how to read it", () => {
   const messages = numbered([
     person(`The task: ${"speed up the login ".repeat(60)}`),
     ...Array.from({ length: 40 }, (_, i) =>

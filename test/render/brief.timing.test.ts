@@ -19,7 +19,7 @@ const said = (text: string, origin: "person" | "agent"): Omit<BriefMessage, "num
   parts: [{ type: "text", text, origin }],
 })
 
-test("a brief takes hostile text in its stride", () => {
+test("a brief of hostile text is built quickly", () => {
   const nasty = ["1", " ", "\n", "\n ", "'", '\\"', "go ", "- [ ] ", "?*", "\n- x", "\nTODO", ". "].flatMap((unit) => {
     const long = `${unit.repeat(300_000 / unit.length)}x`
     return [

@@ -22,7 +22,7 @@ import { commandLine } from "../../src/tools/view.ts"
 import { conversation, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
 
-// `--max-tokens` counts the whole answer as it is given out, in JSON and in print, for every view.
+// `--max-tokens` counts the complete answer, in JSON and in print, for every view.
 
 const RUNS = Number(process.env.DEX_RUNS ?? 60)
 
@@ -142,7 +142,7 @@ const PRINTERS: Record<string, (output: never, context: never) => Printed> = {
   get: ((output: never, context: never) => printShow(output, context, { ids: [], format: "stripped" })) as never,
 }
 
-/** Runs a call as it is typed. Undefined: refused, because nothing at all fits. */
+/** Runs a command line. Undefined if it was refused because nothing at all fits. */
 async function call(
   dex: Parameters<Tool<unknown>["run"]>[0],
   typed: string,
@@ -176,7 +176,7 @@ async function call(
   }
 }
 
-/** Follows the calls that continue until one answer is whole; each answer goes to `take`. */
+/** Follows the continuations until an answer is complete. Each answer goes to `take`. */
 async function follow(
   dex: unknown,
   typed: string,
@@ -220,7 +220,7 @@ test("a scan stays within its budget, and its continuations show every message o
   )
 })
 
-test("a scan fills its budget: with one token more a message it would not fit", async () => {
+test("a scan uses its budget: with one more token per message it would not fit", async () => {
   const { dex, write } = await history()
   await fc.assert(
     fc.asyncProperty(told, async (one) => {
@@ -241,7 +241,7 @@ test("a scan fills its budget: with one token more a message it would not fit", 
   )
 })
 
-test("a read stays within its budget, and its continuations give every character", async () => {
+test("a read stays within its budget, and its continuations return every character", async () => {
   const { dex, write, store } = await history()
   await fc.assert(
     fc.asyncProperty(told, fc.boolean(), async (one, hasForms) => {
@@ -302,8 +302,8 @@ test("a show stays within its budget in every format, and its continuations name
 })
 
 /**
- * A message whose every part is empty text has nothing to show, and no line of an outline where it is blank. Only `full`
- * gives injected text; the others give its size.
+ * A message with only empty text has nothing to show, and no line in an outline. Only `full` contains injected text; the
+ * other formats contain its size.
  */
 function emptyOnes(all: { messages: MessageWrite[] }[], format: Format): number {
   const isEmpty = (text: string) => (format === "outline" ? text.trim() : text) === ""
@@ -367,7 +367,7 @@ test("a list stays within its budget, and its continuations name every conversat
   )
 })
 
-test("a call that goes on can be pasted into a shell whatever an id holds", () => {
+test("a command that continues can be pasted into a shell whatever an id contains", () => {
   for (const word of ["$(echo no)", "`echo no`", "a;b", "it's", "a b", '"', "\\", "*", "~", "日本", "a&b|c>d"]) {
     const call = commandLine("scan", [word], { show: ["tool:a b", "text"] })
     const script = call.replace(/^dex scan/, "printf '%s\\n'")

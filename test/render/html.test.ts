@@ -7,27 +7,27 @@ import { markdownHtml } from "../../src/render/html/markdown-html.ts"
 import { diffHtml, messageHtml, terminalHtml } from "../../src/render/html/message-html.ts"
 
 describe("a template", () => {
-  test("what is put into it is text, between tags and in attributes", () => {
+  test("escapes inserted text, between tags and in attributes", () => {
     const evil = `"><script>alert('x')</script>&`
     expect(html`<a title="${evil}">${evil}</a>`.html).toBe(
       `<a title="&quot;&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;">&quot;&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;</a>`,
     )
   })
 
-  test("lists and HTML of its own stay, and what is nothing is nothing", () => {
+  test("keeps lists and its own HTML, and renders nothing for undefined", () => {
     const items = ["a", "<b>"].map((item) => html`<li>${item}</li>`)
     expect(html`<ul>${items}${undefined}${false}${0}</ul>`.html).toBe("<ul><li>a</li><li>&lt;b&gt;</li>0</ul>")
   })
 
-  test("no sign that nobody sees gets in", () => {
+  test("lets no invisible character in", () => {
     expect(html`${"a\u202eb\u200b\u{e0041}c\u0007"}`.html).toBe("abc")
   })
 })
 
-describe("lines of code that stand apart", () => {
+describe("separate lines of code", () => {
   const shown = (lines: string[]) => highlightedLines(lines, "typescript").map((line) => line.html)
 
-  test("what goes over several lines is closed on each, and no line is lost", () => {
+  test("what spans several lines is closed on each, and no line is lost", () => {
     expect(shown(["/* <one>", "", "two */ let a"])).toEqual([
       '<span class="hljs-comment">/* &lt;one&gt;</span>',
       '<span class="hljs-comment"></span>',
@@ -37,7 +37,7 @@ describe("lines of code that stand apart", () => {
     expect(shown([])).toEqual([])
   })
 
-  test("of many, and of giant ones, as many come out as went in", () => {
+  test("many and giant ones all come out", () => {
     const many = Array.from({ length: 3_000 }, (_, i) => `const a${i} = "${i}" // <b>`)
     expect(shown(many)).toHaveLength(3_000)
     expect(shown(many).at(-1)).toContain('<span class="hljs-keyword">const</span>')
@@ -65,7 +65,7 @@ describe("Markdown", () => {
     expect(markdownHtml(text).html).toBe(wanted)
   })
 
-  test("a link says where it leads, and only to the web", () => {
+  test("a link shows its target, and leads only to the web", () => {
     expect(markdownHtml("[here](https://evil.example/x)").html).toBe(
       '<p><a href="https://evil.example/x" target="_blank" rel="noopener noreferrer">here</a> <span class="to">(evil.example)</span></p>',
     )
@@ -79,7 +79,7 @@ describe("Markdown", () => {
       expect(markdownHtml(`[here](${url})`).html).not.toContain("<a ")
   })
 
-  test("no HTML of the text is HTML, and no image is loaded", () => {
+  test("HTML in the text is escaped, and no image is loaded", () => {
     const shown = markdownHtml(
       '<img src=x onerror="alert(1)">\n\n![alt](https://evil.example/x.png) <b onclick=x>y</b>\n\n&lt;script&gt;',
     ).html
@@ -87,20 +87,20 @@ describe("Markdown", () => {
     expect(shown).toContain("[image: alt]")
   })
 
-  test("what would take too long to parse is shown as it was written", () => {
+  test("text that would take too long to parse is shown as it was written", () => {
     for (const text of ["> ".repeat(50_000), "- ".repeat(100_000), "*a ".repeat(20_000), "[".repeat(50_000)])
       expect(markdownHtml(text).html).toBe(`<pre class="plain">${text.replaceAll(">", "&gt;")}</pre>`)
     expect(markdownHtml("`".repeat(50_000)).html.length).toBeGreaterThan(0)
   })
 })
 
-test("colours of a terminal are classes, and every other sequence is gone", () => {
+test("terminal colours become classes, and every other sequence is removed", () => {
   expect(terminalHtml("\x1b[31;1mred\x1b[0m plain \x1b[38;5;2mgreen\x1b[39m \x1b[2J\x1b]0;title\x07<b>").html).toBe(
     '<span class="ansi-1 bold">red</span> plain <span class="ansi-2">green</span> &lt;b&gt;',
   )
 })
 
-test("a change stands side by side, with what differs within a line", () => {
+test("a change is shown side by side, with the differences within a line", () => {
   const hunk = { path: "a.ts", old_start: 4, old_lines: 2, new_start: 4, new_lines: 3 }
   const { html: shown } = diffHtml([{ ...hunk, lines: [" same", "-let a = 1", "+let a = 2", "+<new>"] }])
   expect(shown).toContain(
@@ -125,12 +125,12 @@ describe("a message", () => {
   ]
   const options = { agent: "Codex", root: "", outcomes: outcomesOf(messages), mostChars: 100 }
 
-  test("a result stands with its call, and not again", () => {
+  test("a result is shown with its call, and not again", () => {
     expect(messageHtml(messages[0]!, options)?.html).toMatch(/failed.*npm test.*✗ failed · 1 line.*1 failed/s)
     expect(messageHtml(messages[1]!, options)).toBeUndefined()
   })
 
-  test("of a long output the beginning is shown, with the way to the rest", () => {
+  test("the beginning of a long output is shown, with a link to the rest", () => {
     const long = { ...messages[1]!, parts: [{ ...result, call_id: "2", text: "line\n".repeat(100) }] }
     const shown = messageHtml(long, {
       ...options,

@@ -27,7 +27,7 @@ function lines(messages: ReturnType<typeof message>[], tokensPerMsg = 50): strin
 }
 
 describe("a message on one line", () => {
-  test("says number, role, time, size and words; the date where the day is new", () => {
+  test("shows number, role, time, size and words, and the date if the day is new", () => {
     const next = AT + 24 * 3_600_000
     expect(
       lines([message("user", [person("Help me\nwith  this")]), message("assistant", [agent("Yes.")], { at: next })]),
@@ -37,7 +37,7 @@ describe("a message on one line", () => {
     ])
   })
 
-  test("names a call by its file or command, and a result by how it ended", () => {
+  test("names a call by its file or command, and a result by its outcome", () => {
     const shown = lines([
       message("assistant", [calls("Bash", { command: "cd /code/api && npm test", description: "Run tests" })]),
       message("tool", [result("Bash", "FAIL\nexpected 1", { is_error: true })]),
@@ -58,7 +58,7 @@ describe("a message on one line", () => {
     ])
   })
 
-  test("says again which call it was where the line above is another's", () => {
+  test("names the call again if the line above is another call's", () => {
     const shown = lines([
       message("assistant", [calls("Grep", { pattern: "one" }, "c1"), calls("Grep", { pattern: "two" }, "c2")]),
       message("tool", [result("Grep", "a.ts", { call_id: "c1" })]),
@@ -67,7 +67,7 @@ describe("a message on one line", () => {
     expect(shown.slice(1)).toEqual(["[Grep] a.ts", "[Grep: two] b.ts"])
   })
 
-  test("tells an exit status, and an edit's lines instead of its patch", () => {
+  test("shows an exit status, and an edit's line counts instead of its patch", () => {
     const hunks = [
       { path: "a.ts", old_start: 1, old_lines: 1, new_start: 1, new_lines: 2, lines: ["-a", "+b", "+SECRETLINE"] },
     ]
@@ -82,7 +82,7 @@ describe("a message on one line", () => {
     expect(shown.join()).not.toContain("SECRETLINE")
   })
 
-  test("cuts each kind of text at its own length, which doubles and halves with tokens a message", () => {
+  test("cuts each kind of text at its own length, which scales with the tokens per message", () => {
     const long = "x".repeat(1000)
     const cut = (part: Part, role: Message["role"], tokensPerMsg: number) =>
       /x+/.exec(lines([message(role, [part])], tokensPerMsg)[0]!)![0].length
@@ -109,7 +109,7 @@ describe("a message on one line", () => {
     expect(lines([message("user", [person("word ".repeat(100))])])[0]).toMatch(/word…"$/)
   })
 
-  test("never splits a character, and stays on one line whatever a transcript holds", () => {
+  test("never splits a character, and stays on one line whatever a transcript contains", () => {
     const hostile = `\u001b[2J\u202e${"🎉".repeat(300)}\r\n\u0000tail`
     for (const n of [5, 6, 7, 50]) {
       const [line] = lines([message("user", [person(hostile)])], n)
@@ -154,7 +154,7 @@ describe("show and hide", () => {
     expect(kept(["tool:Bash"], ["tool:Bash:result"])).toEqual(["{}"])
   })
 
-  test("a message of which nothing is left is not shown, and what is hidden is counted", () => {
+  test("a message with no parts left is not shown, and hidden parts are counted", () => {
     expect(withFields([{ parts }, { parts: [person("x")] }], readFields({ hide: ["text"] }))).toMatchObject({
       messages: [{ parts: [{ text: "t" }, {}, {}, {}] }],
       hidden: 3,
@@ -162,7 +162,7 @@ describe("show and hide", () => {
     expect(isChosen(person("x"), readFields({}))).toBe(false)
   })
 
-  test("say what there is when a name is not known", () => {
+  test("list the known names if a name is unknown", () => {
     expect(() => readFields({ show: ["thoughts"] })).toThrow(
       /"thoughts" is not a part of a message. There are: text, thinking/,
     )
@@ -184,12 +184,12 @@ describe("which messages", () => {
     expect(() => readIndices(text)).toThrow(/Write 5, 5-10 or 1,5,10-15/)
   })
 
-  test("are said as short as can be", () => {
+  test("are written in the shortest form", () => {
     expect(formatIndices([3, 1, 2, 7, 9, 10])).toBe("1-3,7,9-10")
   })
 })
 
-test("a change is given as a unified diff", () => {
+test("a change is shown as a unified diff", () => {
   const hunks = [
     { path: "a.ts", old_start: 1, old_lines: 2, new_start: 1, new_lines: 2, lines: [" x", "-y", "+z"] },
     { path: "a.ts", old_start: 9, old_lines: 0, new_start: 9, new_lines: 1, lines: ["+w"] },

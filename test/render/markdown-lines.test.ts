@@ -10,7 +10,7 @@ const ascii: Screen = { ...plain, glyphs: glyphsOf({ LANG: "C" }) }
 const bare = (lines: string[]) => lines.map((line) => line.replace(/\x1b\[\d+m/g, ""))
 
 describe("Markdown on a terminal", () => {
-  test("has headings, emphasis and code in styles instead of marks", () => {
+  test("shows headings, emphasis and code in styles instead of marks", () => {
     expect(markdownLines("## A *heading*\n\nsome **bold** and `code`", color)).toEqual([
       "\x1b[1m## \x1b[0m\x1b[1mA \x1b[0m\x1b[3m\x1b[1mheading\x1b[0m",
       "",
@@ -18,7 +18,7 @@ describe("Markdown on a terminal", () => {
     ])
   })
 
-  test("keeps the marks where there are no colours", () => {
+  test("keeps the marks if there are no colours", () => {
     expect(markdownLines("## A *heading*\n\nsome **bold**, ~~old~~ and `code`", plain)).toEqual([
       "## A *heading*",
       "",
@@ -35,7 +35,7 @@ describe("Markdown on a terminal", () => {
     ])
   })
 
-  test("hangs the lines of lists below their text", () => {
+  test("indents continuation lines of lists below their text", () => {
     const list = "- one that is longer than the forty columns\n  1. inner\n  2. [x] done\n- two"
     expect(markdownLines(list, plain)).toEqual([
       "• one that is longer than the forty",
@@ -47,12 +47,12 @@ describe("Markdown on a terminal", () => {
     expect(markdownLines("3. three\n4. four", plain)).toEqual(["3. three", "4. four"])
   })
 
-  test("bars quotations and rules off, in ASCII where the locale has no more", () => {
+  test("draws bars for quotations and rules, in ASCII if the locale has no more", () => {
     expect(markdownLines("> said\n> before\n\n---", plain)).toEqual(["│ said", "│ before", "", "─".repeat(40)])
     expect(markdownLines("> said\n\n- a\n\n---", ascii)).toEqual(["| said", "", "- a", "", "-".repeat(40)])
   })
 
-  test("aligns tables, and breaks cells inside their columns where a row is too wide", () => {
+  test("aligns tables, and wraps cells inside their columns if a row is too wide", () => {
     const table = "| name | what |\n|---|---|\n| a | ✅ yes |\n| longer | a cell that says more than fits beside it |"
     expect(markdownLines(table, plain)).toEqual([
       "name   │ what",
@@ -63,7 +63,7 @@ describe("Markdown on a terminal", () => {
     ])
   })
 
-  test("indents code, colours what is in a language it knows, and changes none of it", () => {
+  test("indents code, colours known languages, and changes no text", () => {
     const fenced = "```go\nfunc main() {\n\treturn // done\n}\n```"
     expect(markdownLines(fenced, plain)).toEqual(["  func main() {", "      return // done", "  }"])
     const lines = markdownLines(fenced, color)
@@ -73,7 +73,7 @@ describe("Markdown on a terminal", () => {
     expect(markdownLines("```nosuch\na < b && c\n```", color)).toEqual(["  a < b && c"])
   })
 
-  test("names where a link goes, unless that is its text", () => {
+  test("shows the target of a link, unless it is the text", () => {
     expect(markdownLines("[here](https://a.example) <https://b.example>", plain).join(" ")).toBe(
       "here (https://a.example) https://b.example",
     )
@@ -89,17 +89,17 @@ describe("Markdown on a terminal", () => {
     ])
   })
 
-  test("shows as it was written what would take too long to parse", () => {
+  test("shows text that would take too long to parse as it was written", () => {
     const deep = `${"> ".repeat(200)}a`
     expect(markdownLines(deep, plain).join(" ").replace(/\s+/g, " ")).toBe(deep)
     const long = `- a\n${"  - **b**\n".repeat(3_000)}`
     expect(markdownLines(long, color)).toContain("  - **b**")
-    // A long list of the text itself is read piece by piece.
+    // A long top-level list is parsed piece by piece.
     expect(markdownLines("- **b**\n".repeat(3_000), color)).toContain("• \x1b[1mb\x1b[0m")
   })
 })
 
-describe("what is in a transcript never steers the terminal", () => {
+describe("text of a transcript never controls the terminal", () => {
   const HOSTILE = [
     "\x1b]0;title\x07",
     "\x1b[2J",
@@ -114,7 +114,7 @@ describe("what is in a transcript never steers the terminal", () => {
     "\x08",
   ]
 
-  test.each(HOSTILE)("%j, wherever it stands", (text) => {
+  test.each(HOSTILE)("%j, at any place", (text) => {
     const everywhere = [
       text,
       `# ${text}`,
@@ -157,7 +157,7 @@ test("at any width no line is wider, and colours change no word", () => {
   )
 })
 
-test("a language's name decides, whatever its case, and a file of code stays plain", () => {
+test("the name of a language is matched in any case, and a long file of code has no colours", () => {
   expect(codeLines('{"a": 1}', "JSON", color)[0]).toContain("\x1b[")
   expect(codeLines("x = 1\n".repeat(10_000), "python", color)[0]).toBe("x = 1")
   expect(

@@ -54,7 +54,7 @@ const TESTED = [
 ]
 
 describe("a conversation on a screen", () => {
-  test("tells people from agents, and folds thinking and calls to a line with what became of them", () => {
+  test("distinguishes people from agents, and folds thinking and calls to a line with the outcome", () => {
     expect(read(TESTED)).toEqual([
       "",
       "You · #1 · 09:12",
@@ -70,7 +70,7 @@ describe("a conversation on a screen", () => {
     ])
   })
 
-  test("unfolds what was asked for", () => {
+  test("unfolds the requested parts", () => {
     const all = read(TESTED, { unfolds: () => true })
     expect(all).toContain("  First the tests.")
     expect(all).toContain("  command: cd /code/api && go test ./...")
@@ -84,7 +84,7 @@ describe("a conversation on a screen", () => {
     expect(read([TESTED[3]!])).toEqual(["", "▸ tool · 3 lines  #4"])
   })
 
-  test("of a folded output, the lines are shown that were searched for, and how many more there are", () => {
+  test("a folded output shows the lines with searched words, and how many more there are", () => {
     const output = [
       "first",
       `${"far ".repeat(40)}the Quokka`,
@@ -107,7 +107,7 @@ describe("a conversation on a screen", () => {
     expect(read(messages)).toHaveLength(2)
   })
 
-  test("a result whose call is not shown says what the call was", () => {
+  test("a result whose call is not shown names the call", () => {
     const calls = new Map([["b", JSON.stringify({ file_path: "/code/api/src/auth.go" })]])
     expect(read([message(4, "tool", [{ ...result("one\ntwo\n", "b"), tool: "Read" }])], { calls })).toEqual([
       "",
@@ -115,7 +115,7 @@ describe("a conversation on a screen", () => {
     ])
   })
 
-  test("of a long line of a diff only the beginning has the sign", () => {
+  test("only the first line of a wrapped diff line has the sign", () => {
     const lines = [`+    ${"added words ".repeat(8)}`, `-${"x".repeat(100)}`, "same"]
     const hunk = { path: "/a", old_start: 1, old_lines: 2, new_start: 1, new_lines: 2, lines }
     const shown = read([message(2, "tool", [{ ...result("ok", "a"), hunks: [hunk] }])])
@@ -143,7 +143,7 @@ describe("a conversation on a screen", () => {
     expect(read(edit, { unfolds: () => true }).at(-1)).toBe("  +new line 39")
   })
 
-  test("folds what nobody typed, and says whose prompt an agent's is", () => {
+  test("folds text that nobody typed, and marks a prompt by an agent", () => {
     const shown = read([
       message(1, "user", [said("<reminder>do this</reminder>", "injected")]),
       message(2, "user", [said("Implement the following plan:\n\n# Plan", "agent")]),
@@ -154,7 +154,7 @@ describe("a conversation on a screen", () => {
     expect(shown).toContain("Prompt by an agent · #3 · 09:12")
   })
 
-  test("is drawn in ASCII where the locale has no more", () => {
+  test("is drawn in ASCII if the locale has no more", () => {
     const shown = read(TESTED, { screen: { ...OPTIONS.screen, glyphs: glyphsOf({ LANG: "C" }) } })
     expect(shown).toContain("| Why does **it** fail?")
     expect(shown).toContain("> Bash go test ./... x exit 1 - 2 lines  #2")
@@ -185,7 +185,7 @@ describe("a conversation on a screen", () => {
         expect([line, widthOf(line) <= columns]).toEqual([line, true])
   })
 
-  test("nothing in a name, a path or an output steers the terminal", () => {
+  test("nothing in a name, a path or an output controls the terminal", () => {
     const bad = "\x1b]0;x\x07\x1b[2J\x9b1m\u202e"
     const all = [
       message(1, "assistant", [
@@ -205,7 +205,7 @@ describe("a conversation on a screen", () => {
       expect(read(all, { unfolds }).join("")).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
   })
 
-  test("messages are drawn one by one: the first is there before the last is looked at", () => {
+  test("messages are drawn one by one: the first is ready before the last is read", () => {
     const broken = message(2, "assistant", [])
     Object.defineProperty(broken, "facts", { get: () => expect.unreachable() })
     broken.parts = [said("later")]

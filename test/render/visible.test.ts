@@ -6,7 +6,7 @@ import { HIDDEN, hidden } from "../support/hidden.ts"
 const person = fc.string({ unit: "grapheme", maxLength: 12 })
 const hiding = fc.constantFrom(...HIDDEN)
 
-test("whatever is hidden in a text, nothing of it is left, and what people see is", () => {
+test("nothing hidden in a text is left, and everything visible is", () => {
   fc.assert(
     fc.property(
       fc.array(fc.tuple(fc.stringMatching(/^[\p{L}\p{N} .,:/]{0,9}$/u), hiding), { maxLength: 20 }),
@@ -22,7 +22,7 @@ test("whatever is hidden in a text, nothing of it is left, and what people see i
   for (const sign of HIDDEN) expect(visible(words.join(sign))).toBe(words.join(sign === "\u2028" ? "\n" : ""))
 })
 
-test("plain text of any language stays as it is", () => {
+test("plain text of any language is unchanged", () => {
   fc.assert(
     fc.property(person, (text) => {
       fc.pre(hidden(text).length === 0 && text.isWellFormed() && !/[\r\u2028\u2029]|\p{Cf}/u.test(text))
@@ -60,13 +60,13 @@ describe("joiners and selectors that belong to a sign or a word", () => {
   })
 })
 
-test("colours go with their signs, lines end in one way, half a sign is marked as such", () => {
+test("escape sequences are removed completely, line ends are unified, and lone surrogates are replaced", () => {
   expect(visible("\u001b[1;31mred\u001b[0m \u001b]8;;http://x.test\u0007link\u001b]8;;\u0007")).toBe("red link")
   expect(visible("a\r\nb\rc\u2029d")).toBe("a\nb\nc\nd")
   expect(visible("a\ud83d")).toBe("a\ufffd")
 })
 
-test("every text of an answer is cleaned, names too, and what was taken out is counted; the answer itself is left alone", () => {
+test("every text of an answer is cleaned, names too, and removed characters are counted; the original is unchanged", () => {
   const answer = {
     title: "a\u200bb",
     rows: [{ "k\u202e": "c\u{e0041}\u001b[31m", n: 1, no: null, yes: true }, ["\ufeff"]],
@@ -85,7 +85,7 @@ test("every text of an answer is cleaned, names too, and what was taken out is c
   expect(visibleIn(clean)).toEqual({ output: clean, removed: 0 })
 })
 
-test("a field that is undefined is not in the answer", () => {
+test("an undefined field is not in the answer", () => {
   const partly = { rows: [{ id: "a", title: undefined }], note: undefined, own: { naïve: "x", gone: undefined } }
   expect(visibleIn(partly).output).toStrictEqual({ rows: [{ id: "a" }], own: { naïve: "x" } })
 })

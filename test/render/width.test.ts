@@ -39,7 +39,7 @@ test.each([
   expect(widthOf(padEnd(text, 10))).toBe(10)
 })
 
-test("the short way gives what the library gives", () => {
+test("the fast path gives the same as the library", () => {
   const codes = Array.from({ length: 0x10000 - 0x20 }, (_, i) => i + 0x20).filter(
     (code) => code < 0xd800 || code > 0xdfff,
   )
@@ -51,7 +51,7 @@ test("the short way gives what the library gives", () => {
 const signs = fc.constantFrom("a", "b ", " ", "✅", "❤️", "👨‍👩‍👧", "1️⃣", "日", "𠀀", "e\u0301", "한", "…", "⚡ ", "🇩🇪")
 const texts = fc.array(signs, { maxLength: 40 }).map((all) => all.join(""))
 
-test("what is clipped fits, ends with an ellipsis, and tears no sign apart", () => {
+test("clipped text fits, ends with an ellipsis, and splits no character", () => {
   fc.assert(
     fc.property(texts, fc.integer({ min: 1, max: 30 }), (text, columns) => {
       const clipped = clip(text, columns)
@@ -70,11 +70,11 @@ test("what is clipped fits, ends with an ellipsis, and tears no sign apart", () 
   )
 })
 
-test("where there is no room at all, the ellipsis stays", () => {
+test("if there is no room at all, the ellipsis remains", () => {
   for (const text of ["abc", "日本語"]) for (const columns of [-1, 0, 1]) expect(clip(text, columns)).toBe("…")
 })
 
-test("what is wrapped fits, and says the same words", () => {
+test("wrapped text fits, and has the same words", () => {
   fc.assert(
     fc.property(texts, fc.integer({ min: 2, max: 30 }), (text, columns) => {
       const lines = wrap(text, columns)
@@ -85,7 +85,7 @@ test("what is wrapped fits, and says the same words", () => {
   )
 })
 
-/** The wrapper as it was before it knew colours. */
+/** The wrapper before it supported colours. */
 function plainWrap(text: string, columns: number): string[] {
   const lines: string[] = []
   let line = ""
@@ -101,7 +101,7 @@ function plainWrap(text: string, columns: number): string[] {
   return line === "" ? lines : [...lines, line]
 }
 
-test("text without colours is broken where it always was", () => {
+test("text without colours is wrapped as before", () => {
   const words = fc.array(fc.constantFrom("a", "word", "  ", " ", "longerthanaline", "x-y"), { maxLength: 40 })
   fc.assert(
     fc.property(words, fc.integer({ min: 2, max: 30 }), (all, columns) => {
@@ -126,24 +126,24 @@ test("colours change no break, and every line closes what it opened", () => {
   )
 })
 
-test("a colour goes on where its words do", () => {
+test("a colour continues on the next line", () => {
   const red = (text: string) => paint({ color: true }, "red", text)
   expect(wrap(`plain ${red("some red words")} plain`, 10)).toEqual([`plain ${red("some")}`, red("red words"), "plain"])
 })
 
-test("further lines hang below the first one's text", () => {
+test("continuation lines are indented below the first line's text", () => {
   expect(wrapAfter("label ", "one two three", 13)).toEqual(["label one two", "      three"])
   expect(wrapLine("  - one two three", 11)).toEqual(["  - one two", "    three"])
   expect(wrapLine("12. one two three", 11)).toEqual(["12. one two", "    three"])
   expect(wrapLine("one two three", 7)).toEqual(["one two", "three"])
 })
 
-test("a word of a megabyte is broken in time that grows with its length", () => {
+test("a word of a megabyte is wrapped in linear time", () => {
   expect(wrap("x".repeat(1_000_000), 80)).toHaveLength(12_500)
   expect(wrap("✅".repeat(100_000), 80)).toHaveLength(2_500)
 })
 
-test("words are marked as a whole, in any case, and colours stay as they are", () => {
+test("complete words are marked, in any case, and colours are kept", () => {
   const words = wordPattern(["token", "c++", "refresh token"])
   expect(markWords("Token tokens a_token", words)).toBe("\x1b[7mToken\x1b[0m tokens a_\x1b[7mtoken\x1b[0m")
   expect(markWords("the refresh token, C++", words)).toBe("the \x1b[7mrefresh token\x1b[0m, \x1b[7mC++\x1b[0m")

@@ -46,7 +46,7 @@ const FAMILY: Talk[] = [
   },
 ]
 
-test("a conversation and its subagents share a row, which shows the better message and where it was said", async () => {
+test("a conversation and its subagents share a row, which shows the better message and its conversation", async () => {
   const { ask, rows } = await world(FAMILY)
   expect(await rows("quokka")).toEqual(["main > sub#2", "other#2"])
   const { hits, skipped, kinds } = await ask("quokka")
@@ -55,7 +55,7 @@ test("a conversation and its subagents share a row, which shows the better messa
   expect(kinds).toEqual({ person: 2, subagent: 1 })
 })
 
-test("folding leaves scores and the order of the best as they are", async () => {
+test("folding does not change scores and the order of the best", async () => {
   const { ask } = await world(FAMILY)
   const apart = (await ask("quokka", { prose: false })).hits
   const folded = (await ask("quokka")).hits
@@ -73,7 +73,7 @@ test("a subagent alone is shown as its parent, also if another subagent started 
   expect(await rows("wombat")).toEqual(["main > deep#1"])
 })
 
-test("limits and offsets count rows, and what is folded is filled up with what comes next", async () => {
+test("limits and offsets count rows, and folded rows are replaced by the next ones", async () => {
   const { rows } = await world([
     { id: "main", says: ["quokka quokka quokka quokka"] },
     ...["s1", "s2", "s3"].map((id) => ({ id, says: [`quokka quokka quokka ${id}`], more: subagentOf("main") })),
@@ -102,7 +102,7 @@ test("a subagent whose parent is unknown or deleted has a row of its own", async
   const { store, rows } = await world([
     { id: "main", says: ["Nothing"] },
     { id: "sub", says: ["quokka"], more: subagentOf("missing") },
-    // A chain that leads back to its start has no first conversation.
+    // A circular chain has no first conversation.
     { id: "a", says: ["wombat"], more: subagentOf("b") },
     { id: "b", says: ["Nothing"], more: subagentOf("a") },
   ])
@@ -112,7 +112,7 @@ test("a subagent whose parent is unknown or deleted has a row of its own", async
   expect(await rows("quokka")).toEqual(["sub#1"])
 })
 
-test("a subagent whose parent is left out by a filter has a row of its own, and a private parent is never named", async () => {
+test("a subagent whose parent is excluded by a filter has a row of its own, and a private parent is never named", async () => {
   const talks: Talk[] = [
     { id: "main", says: ["The secret plan"], more: { project: "/secret" } },
     { id: "sub", says: ["quokka"], more: subagentOf("main", { project: "/open" }) },
@@ -124,7 +124,7 @@ test("a subagent whose parent is left out by a filter has a row of its own, and 
   expect(await rows("quokka", { conversation: { source: "claude_code", id: "sub" } })).toEqual(["sub#1"])
   expect(await rows("quokka", { excludedConversations: [{ source: "claude_code", id: "main" }] })).toEqual(["sub#1"])
   await store.setPrivate("/secret", true)
-  // What a private conversation started is private too.
+  // A subagent of a private conversation is private too.
   expect(await rows("quokka")).toEqual([])
   expect(await rows("quokka", {}, false)).toEqual([])
   expect(await rows("quokka", { inside: "/secret" })).toEqual(["main > sub#1"])

@@ -49,13 +49,13 @@ describe("a word that occurs nowhere", () => {
     expect(notes).toContain(`No message contains "${typed}". Showing results for "${meant}".`)
   })
 
-  test("is replaced among others, which stay as they are", async () => {
+  test("is replaced, and the other words stay as they are", async () => {
     const { ids, replaced } = await found("wingmn reviews commit")
     expect(ids[0]).toBe("2")
     expect(replaced).toEqual([{ typed: "wingmn", by: ["wingman"] }])
   })
 
-  test("that is like nothing finds nothing, and is not guessed at", async () => {
+  test("that is similar to nothing finds nothing, and is not guessed", async () => {
     expect(await found("xylophone")).toMatchObject({ ids: [], replaced: undefined })
   })
 
@@ -80,12 +80,12 @@ test.each([
   }
 })
 
-test("a word that is there is searched for as it is, also where few messages have it", async () => {
+test("a word that occurs is searched for as it is, even if few messages have it", async () => {
   expect(await found("webhook fails")).toMatchObject({ ids: ["1"], notes: "", replaced: undefined })
   expect(await found("checkpoints rebase written")).toMatchObject({ ids: ["0"], notes: "", replaced: undefined })
 })
 
-test("filters that leave nothing are named, with what there is without them", async () => {
+test("filters that leave nothing are named, with the results without them", async () => {
   const { notes } = await found("wingman", "--source", "codex", "--project", "api")
   expect(notes).toContain("1 message matches without source:codex.")
   expect(notes).not.toContain("without project:api")
@@ -94,7 +94,7 @@ test("filters that leave nothing are named, with what there is without them", as
   )
 })
 
-test("a project that is not known is named, with those like it, but none that is private", async () => {
+test("an unknown project is named, with similar ones, but no private one", async () => {
   expect((await found("wingman", "--project", "websit3")).notes).toMatch(
     /^No project's path contains "websit3"\. Projects like it: website\. 1 message matches without project:websit3\.$/,
   )
@@ -103,7 +103,7 @@ test("a project that is not known is named, with those like it, but none that is
   expect(await dex(home, ["private", "/code/secret", "--off"])).toMatchObject({ code: 0 })
 })
 
-test("the distance of words counts letters put in, left out, replaced and swapped", () => {
+test("the distance of words counts inserted, omitted, replaced and swapped letters", () => {
   const pairs: [string, string, number][] = [
     ["abc", "abc", 0],
     ["abc", "abcd", 1],

@@ -83,7 +83,7 @@ describe("fusion", () => {
     expect(Object.fromEntries(sources)).toEqual({ a: "both", b: "both", c: "vector" })
   })
 
-  test("without anything near, the order is that of the words alone", async () => {
+  test("if nothing is near, the order is that of the words alone", async () => {
     const { index } = await ready()
     const lexical = await rank(index, parseQuery("refresh token service"), {})
     const fused = fuse(lexical, { hits: [], near: 0, worth: byRank })
@@ -91,7 +91,7 @@ describe("fusion", () => {
     expect(fused.messages.map((one) => one.number)).toEqual(lexical.messages.map((one) => one.number))
   })
 
-  test("what is not near orders what words found, and adds nothing", async () => {
+  test("messages that are not near change the order of what words found, and add nothing", async () => {
     const { index, vectors } = await ready()
     const lexical = await rank(index, parseQuery("refresh token"), {})
     const fused = fuse(lexical, near(vectors, "rotate credentials of the login service", 2))
@@ -103,7 +103,7 @@ describe("fusion", () => {
     expect(fused.messages.some((one) => one.parts.some((part) => part.name === "vector"))).toBe(true)
   })
 
-  test("by distance, only what stands out by three deviations earns, and the more the further it does", async () => {
+  test("by distance, only messages that stand out by three deviations gain, and more if they stand out more", async () => {
     const worth = byDistance({ centre: 0.1, deviation: 0.05 })
     expect([0.05, 0.25].map((cosine) => worth(cosine, 0))).toEqual([0, 0])
     expect(worth(0.3, 7)).toBeCloseTo(0.1)
@@ -117,7 +117,7 @@ describe("fusion", () => {
     expect(fused.conversations.find(({ ref }) => ref.id === "c")?.rank_source).toBe("vector")
   })
 
-  test("where words cover little, the nearest two get rows 4 and 5, and the parts still add up", async () => {
+  test("if words cover little, the nearest two get rows 4 and 5, and the parts still add up", async () => {
     const word = (id: string) => conversation(id, [said(`${id}1`, `token ${"token ".repeat(9)}`, { at: START })])
     const { index, vectors } = await history([
       ...["a", "b", "c", "d", "e", "f"].map(word),
@@ -140,7 +140,7 @@ describe("fusion", () => {
     }
   })
 
-  test("equals are ordered by time, newest first, then by name: two indexes give the same", async () => {
+  test("equal rows are ordered by time, newest first, then by name: two indexes give the same", async () => {
     const twins = ["d", "b", "a", "c"].map((id) =>
       conversation(id, [said(`${id}1`, "exactly the same words", { at: id === "c" ? START + DAY : START })]),
     )
@@ -154,9 +154,9 @@ describe("fusion", () => {
   })
 })
 
-describe("what is embedded", () => {
+describe("embedded text", () => {
   const part = (more: Partial<Part>): Part => ({ type: "text", text: "", origin: "person", ...more }) as Part
-  test("what was said and called, shortened; not what tools returned, hooks put in or the agent thought", () => {
+  test("contains texts and calls, shortened, without tool output, injected text and thinking", () => {
     expect(textToEmbed({ parts: [part({ text: "why?" })] })).toBe("why?")
     const call = { type: "tool_call", origin: "agent", tool: "Bash", text: "x".repeat(5000) } as const
     expect(textToEmbed({ parts: [call] })).toBe(`Bash: ${"x".repeat(300)}`)
@@ -171,7 +171,7 @@ describe("what is embedded", () => {
   })
 })
 
-describe("filters hold for vectors", () => {
+describe("filters apply to vectors", () => {
   const PROJECTS = ["/code/api", "/code/web", "/code/secret"]
   const WORDS = ["refresh", "token", "sidebar", "theme", "invoice", "backup"]
   const TOOLS = ["Bash", "Edit"]
@@ -243,7 +243,7 @@ describe("filters hold for vectors", () => {
     )
   }
 
-  test("no hit is outside its filters, and none that is inside is left out", async () => {
+  test("no hit is outside its filters, and no hit inside is missing", async () => {
     const { vectors, index } = await history(all)
     const expected = (filter: VectorFilter) =>
       all
@@ -258,7 +258,7 @@ describe("filters hold for vectors", () => {
         expect(hits.map((hit) => `${hit.ref.id}#${hit.number}`).sort()).toEqual(expected(filter))
         const few = vectors.scan(EMBEDDER, vectorOf(word), { limit: 3, filter })
         expect(few.map((hit) => hit.score)).toEqual(hits.slice(0, 3).map((hit) => hit.score))
-        // The same filters, asked of the words: every message holds "remark".
+        // The same filters on words: every message contains "remark".
         const counted = await index.count({ ...filter, match: [{ words: "remark" }] })
         expect(counted.total).toBe(hits.length)
       }),
@@ -266,7 +266,7 @@ describe("filters hold for vectors", () => {
     )
   })
 
-  test("many let in, few of them near: they are found all the same", async () => {
+  test("if many are allowed and few of them are near, they are still found", async () => {
     const crowd = Array.from({ length: 12 }, (_, c) =>
       conversation(
         `crowd${c}`,
@@ -280,7 +280,7 @@ describe("filters hold for vectors", () => {
     )
     const { vectors } = await history(crowd)
     const query = vectorOf("refresh token")
-    // The 500 nearest, more than are looked at closely, are all a person's; the filter lets in the 5,500 others.
+    // The 500 nearest, more than are compared closely, are all a person's; the filter allows the 5,500 others.
     const others = { roles: ["assistant" as const] }
     const hits = vectors.scan(EMBEDDER, query, { limit: 100, filter: others })
     expect(hits).toHaveLength(100)
@@ -305,7 +305,7 @@ describe("filters hold for vectors", () => {
 })
 
 describe("vectors follow the messages", () => {
-  test("a number that was given to another message meanwhile gets nothing", async () => {
+  test("a number that was given to another message in the meantime gets no vector", async () => {
     const { store, index, vectors } = await history([conversation("a", [said("a1", "the first words")])])
     vectors.drop()
     const [waiting] = vectors.missing(EMBEDDER, 10)
@@ -313,7 +313,7 @@ describe("vectors follow the messages", () => {
     await store.writeUnit(unit("b.jsonl", [conversation("b", [said("b1", "other words")])]))
     await index.follow(store)
     const [now] = vectors.missing(EMBEDDER, 10)
-    expect(now!.doc).toBe(waiting!.doc) // the number is given again
+    expect(now!.doc).toBe(waiting!.doc) // the number is reused
     expect(vectors.save(EMBEDDER, [{ message: waiting!, vector: vectorOf("the first words") }])).toEqual({
       saved: 0,
       gone: 1,
@@ -321,7 +321,7 @@ describe("vectors follow the messages", () => {
     expect(vectors.scan(EMBEDDER, vectorOf("the first words"), { limit: 9, filter: {} })).toEqual([])
   })
 
-  test("a message that changes loses its vector, and gets another", async () => {
+  test("a message that changes loses its vector, and gets a new one", async () => {
     const { store, index, vectors, embed } = await history([
       conversation("a", [said("a1", "the first words"), said("a2", "they stay")]),
     ])

@@ -4,13 +4,13 @@ import { parseQuery } from "../../src/search/query.ts"
 
 const terms = (...words: string[]) => words.map((one) => ({ words: one }))
 
-describe("what was typed", () => {
-  test("words are looked for, the commonest only when there is nothing else", () => {
+describe("a typed query", () => {
+  test("searches for words, and for stopwords only if there is nothing else", () => {
     expect(parseQuery("where did we fix the flaky hook").terms).toEqual(terms("fix", "flaky", "hook"))
     expect(parseQuery("what is it").terms).toEqual(terms("what", "is", "it"))
   })
 
-  test("a quoted phrase must be there, as it stands", () => {
+  test("requires a quoted phrase literally", () => {
     expect(parseQuery('"shadow branch" migration')).toMatchObject({
       required: terms("shadow branch"),
       terms: terms("shadow branch", "shadow", "branch", "migration"),
@@ -18,7 +18,7 @@ describe("what was typed", () => {
     expect(parseQuery('an "open end').required).toEqual(terms("open end"))
   })
 
-  test("-word is left out, and a command's flags are not", () => {
+  test("excludes -word, but not a command's flags", () => {
     expect(parseQuery("mutex -deadlock")).toMatchObject({
       terms: terms("mutex"),
       excluded: terms("deadlock"),
@@ -30,7 +30,7 @@ describe("what was typed", () => {
     expect(parseQuery("ls -l").excluded).toEqual([])
   })
 
-  test("filters stand in the query as they do in flags, and what is no filter is a word", () => {
+  test("accepts filters as in flags, and treats everything else as words", () => {
     expect(
       parseQuery('race project:api source:codex file:src/a.ts tool:Bash role:user from:7d to:"2026-11-03"').filters,
     ).toEqual({
@@ -48,32 +48,32 @@ describe("what was typed", () => {
     expect(parseQuery('project:"my app" x').filters).toEqual({ project: "my app" })
   })
 
-  test("paths, flags, versions and snake_case are looked for as a whole and in their parts", () => {
+  test("searches for paths, flags, versions and snake_case as a phrase and in their parts", () => {
     expect(parseQuery("strategy/common.go").terms).toEqual(terms("strategy common go", "strategy", "common", "go"))
     expect(parseQuery("--local-dev").terms).toEqual(terms("local dev", "local", "dev"))
     expect(parseQuery("go_1.25.6").terms[0]).toEqual({ words: "go 1 25 6" })
   })
 
-  test("camelCase is looked for as it is, as words, and in its parts", () => {
+  test("searches for camelCase as it is, as words, and in its parts", () => {
     expect(parseQuery("HasUncommittedChanges").terms).toEqual(
       terms("hasuncommittedchanges", "has uncommitted changes", "uncommitted", "changes"),
     )
   })
 
-  test("the beginning of a hash finds the whole of it", () => {
+  test("finds a hash by its beginning", () => {
     expect(parseQuery("83c840a").terms).toEqual([{ words: "83c840a", prefix: true }])
     expect(parseQuery("defaced").terms).toEqual(terms("defaced"))
   })
 
-  test("CJK text is looked for in pairs of characters", () => {
+  test("searches for CJK text in pairs of characters", () => {
     expect(parseQuery("認証エラー").terms).toContainEqual({ words: "認証 証エ エラ ラー" })
   })
 
-  test("neighbours in the query are pairs", () => {
+  test("makes pairs of adjacent words", () => {
     expect(parseQuery("refresh token race").pairs).toEqual(terms("refresh token", "token race"))
   })
 
-  test("a pasted log is cut, and nothing but signs is nothing", () => {
+  test("cuts a pasted log, and finds nothing in punctuation", () => {
     expect(parseQuery("word ".repeat(50_000)).terms).toEqual(terms("word"))
     expect(parseQuery(Array.from({ length: 500 }, (_, i) => `w${i}x`).join(" ")).terms).toHaveLength(40)
     expect(parseQuery('"" -- ?! ()').terms).toEqual([])
@@ -91,7 +91,7 @@ describe("words that no tokenizer sees", () => {
   test.each(["x", "X", "x9", "xX", "X9", "東"])(
     "a text that is one long word of %s takes no longer than its length",
     (word) => {
-      expect(hiddenWords(word.repeat(500_000)).split("\n").length).toBe(1) // by the square of it: hours
+      expect(hiddenWords(word.repeat(500_000)).split("\n").length).toBe(1) // in quadratic time: hours
     },
   )
 

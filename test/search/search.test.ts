@@ -47,7 +47,7 @@ const returned = (key: string, text: string): MessageWrite =>
 const ids = (outcome: Awaited<ReturnType<typeof searchHistory>>) => outcome.hits.map((hit) => hit.row.ref.id)
 
 describe("ranking", () => {
-  test("what a person asked counts for more than what a tool printed", async () => {
+  test("a person's words count for more than a tool's output", async () => {
     const { ask } = await history([
       conversation("printed", [returned("p1", "the retry budget is exhausted"), said("p2", "unrelated words here")]),
       conversation("asked", [said("a1", "the retry budget is exhausted"), said("a2", "unrelated words here")]),
@@ -55,7 +55,7 @@ describe("ranking", () => {
     expect(ids(await ask("retry budget exhausted"))).toEqual(["asked", "printed"])
   })
 
-  test("words side by side count for more than words apart", async () => {
+  test("adjacent words count for more than separate ones", async () => {
     const { ask } = await history([
       conversation("apart", [said("a1", "token of the user, then we refresh the page and look again")]),
       conversation("together", [said("t1", "the page, then we look again and user refresh token of it")]),
@@ -63,7 +63,7 @@ describe("ranking", () => {
     expect(ids(await ask("refresh token"))).toEqual(["together", "apart"])
   })
 
-  test("a conversation that speaks of it often goes before one that mentions it once", async () => {
+  test("a conversation that mentions it often ranks above one that mentions it once", async () => {
     const filler = (name: string) =>
       Array.from({ length: 6 }, (_, i) => said(`${name}f${i}`, `filler number ${i} of ${name}`))
     const { ask } = await history([
@@ -124,7 +124,7 @@ describe("ranking", () => {
       said("a2", "done, on ENT-221", { role: "assistant" }),
       said("a3", "thanks"),
     ])
-    /** Says it more often. */
+    /** Contains it more often. */
     const scattered = titled("scattered", "What is open this week?", [
       said("s1", "ENT-221, ENT-221: delay, uploads, retry"),
       said("s2", "uploads of ENT-221", { role: "assistant" }),
@@ -133,20 +133,20 @@ describe("ranking", () => {
       titled(`o${i}`, `Another matter ${i}`, [said(`o${i}`, `another matter, number ${i}`)]),
     )
 
-    test("that holds what was asked puts its conversation before those that say it elsewhere", async () => {
+    test("that contains the query ranks its conversation above those that contain it elsewhere", async () => {
       const { ask } = await history([scattered, about, ...others])
       for (const query of ["ENT-221", "ent 221", "uploads retried delays"])
         expect([query, ids(await ask(query))]).toEqual([query, ["about", "scattered"]])
     })
 
-    test("that holds only a part of it changes nothing", async () => {
+    test("that contains only a part of it changes nothing", async () => {
       const { ask } = await history([scattered, about, ...others])
       const { hits } = await ask("ENT-221 uploads, week 22 or 23")
       expect(hits[0]!.row.ref.id).toBe("scattered")
       expect(hits.flatMap(({ parts }) => parts.map(({ name }) => name))).not.toContain("title")
     })
 
-    test("is a part of the score, and of no message's", async () => {
+    test("is a part of the conversation's score, and not of a message's", async () => {
       const { ask } = await history([scattered, about, ...others])
       const [best] = (await ask("ENT-221")).hits
       expect(best!.parts.map(({ name }) => name)).toContain("title")
@@ -166,7 +166,7 @@ describe("ranking", () => {
     expect(outcome.skipped).toMatchObject([{ reason: "duplicate" }])
   })
 
-  test("three words of which hardly anything is there find nothing, and say what came near", async () => {
+  test("three words of which hardly any occur find nothing, and the outcome names what came near", async () => {
     const { ask } = await history(
       Array.from({ length: 40 }, (_, i) =>
         conversation(`c${i}`, [said(`k${i}`, `message number ${i} about the server`)]),
@@ -192,7 +192,7 @@ describe("ranking", () => {
     expect(messages.length).toBeGreaterThan(3)
   })
 
-  test("what the index calls a message is handed back to it, and is nothing to count with or to order by", async () => {
+  test("the index's own message ids are only passed back to it, never counted with or ordered by", async () => {
     const { index } = await history([conversation("a", [said("1", "the mutex"), said("2", "the token")])])
     const { messages } = await rank(index, parseQuery("mutex token"), {})
     const docs = messages.map(({ doc }) => doc)
@@ -203,7 +203,7 @@ describe("ranking", () => {
     expect(docs.includes(1)).toBe(false)
   })
 
-  test("equals are told apart by time, newest first, then by name", async () => {
+  test("equal results are ordered by time, newest first, then by name", async () => {
     const same = (id: string, at: number) => conversation(id, [said(`${id}1`, `identical words ${id}`, { at })])
     const { ask } = await history([same("m", START), same("n", START + DAY), same("l", START)])
     expect(ids(await ask("identical words"))).toEqual(["n", "l", "m"])
@@ -219,7 +219,7 @@ describe("common words", () => {
       ]),
     )
 
-  test("a small history is looked at as it is", async () => {
+  test("a small history is searched without limits", async () => {
     const { index } = await history(many())
     expect(await planQuery(index, parseQuery("error zebra"))).toMatchObject({
       match: [{ words: "error" }, { words: "zebra" }],
@@ -227,7 +227,7 @@ describe("common words", () => {
     })
   })
 
-  test("in a large one the rare words find and the common ones order; the answer is bounded when all are common", async () => {
+  test("in a large history, rare words find and common words order; the work is limited if all are common", async () => {
     const { index } = await history(many())
     const large = {
       ...index,
@@ -248,7 +248,7 @@ describe("common words", () => {
 })
 
 describe("filters", () => {
-  test("any of none is nothing, and none of none is everything", async () => {
+  test("an empty list of allowed values matches nothing, and an empty list of exclusions matches everything", async () => {
     const { index } = await history([conversation("a", [said("1", "the mutex is held")])])
     const match = [{ words: "mutex" }]
     const total = async (query: IndexFilter) => (await index.count(query)).total
@@ -349,7 +349,7 @@ describe("filters", () => {
         async (text, filters, by) => {
           const query = parseQuery(text)
           const outcome = await searchHistory(store, index, { ...filters, by, limit: 20, offset: 0, query })
-          // A query that the index cannot read would be taken for damage, and the history read in its place.
+          // A query that the index cannot parse would be taken for damage, and the history would be read instead.
           expect([text, outcome.mode]).toEqual([text, "lexical"])
           for (const { row, number } of outcome.hits) {
             const [found] = await store.messages(row.ref, [number])
@@ -397,7 +397,7 @@ describe("filters", () => {
 describe("the snippet", () => {
   const JSON_CALL = '{"file_path":"/code/a.ts","old_string":"the quokka limit"}'
 
-  test("is what somebody said, though a tool's text matches better, and names its message", async () => {
+  test("is spoken text even if a tool's text matches better, and names its message", async () => {
     const { ask } = await history([
       conversation("both", [
         called("c1", "Edit", `${JSON_CALL}\n${JSON_CALL}`),
@@ -410,7 +410,7 @@ describe("the snippet", () => {
     expect(hit).toMatchObject({ number: 4, snippet: "We keep a **limit** on each **quokka**." })
   })
 
-  test("is found beyond the best messages, and among thoughts where nobody said it", async () => {
+  test("is found beyond the best messages, and in thinking if nobody said it", async () => {
     const many = Array.from({ length: 40 }, (_, i) => returned(`r${i}`, `${i}\u2192 quokka quokka quokka`))
     const thought: Part = { type: "thinking", text: "Is the quokka the cause?", origin: "agent" }
     const { ask } = await history([
@@ -422,7 +422,7 @@ describe("the snippet", () => {
     })
   })
 
-  test("is looked for only in messages that say the word, and in those that the index does not know", async () => {
+  test("is searched for only in messages that contain the word, and in those that the index does not know", async () => {
     const many = (name: string) =>
       Array.from({ length: 40 }, (_, i) => returned(`${name}${i}`, `${i}\u2192 ${name} quokka quokka quokka`))
     const others = Array.from({ length: 20 }, (_, i) => said(`o${i}`, "Quokk and wombat, but not the word."))
@@ -452,7 +452,7 @@ describe("the snippet", () => {
     expect([await isCopied("first"), await isCopied("fork")]).toEqual([false, true])
   })
 
-  test("is a machine's text where only machines wrote the words", async () => {
+  test("is a machine's text if only machines wrote the words", async () => {
     const { ask } = await history([conversation("called", [said("a", "Do it."), called("b", "Edit", JSON_CALL)])])
     expect((await ask("quokka", { prose: true })).hits[0]).toMatchObject({
       number: 2,
@@ -460,7 +460,7 @@ describe("the snippet", () => {
     })
   })
 
-  test("stays in its message where messages were asked for", async () => {
+  test("stays in its message if messages are requested", async () => {
     const { ask } = await history([
       conversation("both", [
         called("b", "Edit", JSON_CALL),

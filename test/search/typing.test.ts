@@ -41,7 +41,7 @@ test("every beginning of a word finds it: prompts before answers, newest first",
   expect(await ids("zzz")).toBe("")
 })
 
-test("words before the last one are required whole, and so is the last one after a space", async () => {
+test("words before the last one must match completely, and so must the last one after a space", async () => {
   const { ids } = await world(TALKS)
   expect(await ids("deploy conf")).toBe("new")
   expect(await ids("depl conf")).toBe("")
@@ -49,7 +49,7 @@ test("words before the last one are required whole, and so is the last one after
   expect(await ids("depl")).toBe("new")
 })
 
-test("a row says where it is from and shows the words", async () => {
+test("a row shows its origin and the words", async () => {
   const { typed } = await world(TALKS)
   const [row] = await typed("depl")
   expect(row).toEqual({
@@ -63,7 +63,7 @@ test("a row says where it is from and shows the words", async () => {
   expect((await typed(""))[0]).toMatchObject({ snippet: undefined })
 })
 
-test("a conversation is one row, however many of its messages match, and no more rows come than asked for", async () => {
+test("a conversation is one row, however many of its messages match, and there are never more rows than requested", async () => {
   const talks = Array.from({ length: 30 }, (_, n) => ({ id: `c${n}`, user: "wingman here", agent: "wingman there" }))
   const { ids, typed } = await world(talks)
   expect((await ids("wing", { limit: 3 })).split(" ")).toEqual(["c29", "c28", "c27"])
@@ -71,7 +71,7 @@ test("a conversation is one row, however many of its messages match, and no more
   expect((await typed("wing", { limit: 100 })).length).toBe(20)
 })
 
-test("agent, project and time narrow it, and subagents and private projects are treated as a listing treats them", async () => {
+test("agent, project and time filter it, and subagents and private projects are treated as in a listing", async () => {
   const { store, ids } = await world([
     { id: "a", user: "wingman reviews" },
     { id: "b", user: "wingman reviews", source: "codex" },
@@ -91,7 +91,7 @@ test("agent, project and time narrow it, and subagents and private projects are 
   expect(await ids("zanz")).toBe("")
 })
 
-test("without an index, titles are looked through", async () => {
+test("without an index, titles are searched", async () => {
   const { store } = await world([
     { id: "a", user: "x", more: { title: { text: "Wingman reviews commits", from: "agent" } } },
     { id: "b", user: "y", more: { title: { text: "Other things", from: "agent" } } },
@@ -100,7 +100,7 @@ test("without an index, titles are looked through", async () => {
   expect(rows.map(({ ref }) => ref.id)).toEqual(["a"])
 })
 
-test("a ticket and a hash are found as they are typed", async () => {
+test("a ticket and a hash are found while they are typed", async () => {
   const { ids } = await world([
     { id: "a", user: "ENT-221 breaks the build" },
     { id: "b", user: "ENT-222 is another, at commit 3f9a1c77e2" },
@@ -109,14 +109,14 @@ test("a ticket and a hash are found as they are typed", async () => {
   expect(await ids("3f9a1c")).toBe("b")
 })
 
-test("what was read for an earlier key is used again, and forgotten conversations are not shown", async () => {
+test("rows that were read for an earlier key are reused, and forgotten conversations are not shown", async () => {
   const { store, index, ids } = await world(TALKS)
   const read: TypedRead = new Map()
   const rows = await searchAsTyped(store, index, { text: "confi", limit: 20 }, read)
   expect(read.size).toBe(3)
   expect(await searchAsTyped(store, index, { text: "confi", limit: 20 }, read)).toEqual(rows)
   await store.forget([{ source: "claude_code", id: "new" }])
-  expect(await ids("confi")).toBe("old agent") // the index has not followed yet
+  expect(await ids("confi")).toBe("old agent") // the index is not updated yet
 })
 
 test("a snippet of a long text shows the word that is being typed", async () => {

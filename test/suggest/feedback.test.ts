@@ -10,7 +10,7 @@ import { tempDir } from "../support/temp.ts"
 
 const logit = (p: number) => Math.log(p / (1 - p))
 
-test("what is used weighs more from then on, what is dismissed less, and one command undoes it", () => {
+test("used items weigh more from then on, dismissed ones less, and one command undoes it", () => {
   const suggestions = openSuggestions(join(tempDir(), "suggest.db"))
   onTestFinished(() => suggestions.close())
   const fix = itemOf({ relevance: 0.5 })
@@ -31,7 +31,7 @@ test("what is used weighs more from then on, what is dismissed less, and one com
   expect(adjusted(fix, suggestions.weights())).toBe(0.5)
 })
 
-test("taking a verdict back leaves what the other verdict alone would have", () => {
+test("withdrawing a verdict leaves only the effect of the other verdict", () => {
   const item = itemOf({ relevance: 0.6 })
   const step = (weights: Record<string, number>, before: number | undefined, after: number) => ({
     ...weights,
@@ -42,7 +42,7 @@ test("taking a verdict back leaves what the other verdict alone would have", () 
   for (const name of Object.keys(direct)) expect(changed[name]).toBeCloseTo(direct[name]!, 10)
 })
 
-test("no run of verdicts moves a kind by more than 1, a feature by more than 0.5, or an item by more than 1, in log-odds", () => {
+test("no series of verdicts moves a kind by more than 1, a feature by more than 0.5, or an item by more than 1, in log-odds", () => {
   const item = fc.record({
     kind: fc.constantFrom(...KINDS),
     relevance: fc.double({ min: 0.01, max: 0.99, noNaN: true }),
@@ -83,7 +83,7 @@ test("a hundred equal verdicts end at the bounds", () => {
   }
 })
 
-test("an item counts as used when its ref was opened or its file edited afterwards, not when it was edited already", () => {
+test("an item counts as used if its ref was opened or its file edited afterwards, not if it was edited before", () => {
   const project = "/home/someone/api"
   const items = [
     { number: 1, ref: "claude_code:aaaa-1111#12" },

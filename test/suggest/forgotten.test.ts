@@ -66,7 +66,7 @@ const subagent = (project: string): Partial<ConversationWrite> => ({
   cwds: [project],
 })
 
-test("what a forgotten subagent did is no longer part of what its parent knows", async () => {
+test("a forgotten subagent's work is no longer part of its parent's facts", async () => {
   const { store, knowledge, rebuilt, put } = open()
   await put("P", parentMessages())
   await put("S", [said("s1", "mend it"), edited("s2", "/code/api/src/token.ts")], subagent("/code/api"))
@@ -78,7 +78,7 @@ test("what a forgotten subagent did is no longer part of what its parent knows",
   expect(await rebuilt()).toEqual([])
 })
 
-test("a conversation that takes the place of a forgotten one in the feed does not hide that it was forgotten", async () => {
+test("a conversation that replaces a forgotten one in the feed does not hide that it was forgotten", async () => {
   const { store, knowledge, put } = open()
   await put("P", parentMessages())
   await put("S", [said("s1", "mend it"), edited("s2", "/code/api/src/token.ts")], subagent("/code/api"))
@@ -96,7 +96,7 @@ test("a conversation that takes the place of a forgotten one in the feed does no
   expect(fixes(knowledge)).toEqual([])
 })
 
-test("what a subagent did in another project is never told of its parent's, private or not", async () => {
+test("a subagent's work in another project is never part of its parent's facts, private or not", async () => {
   const { store, knowledge, rebuilt, put } = open()
   await put("P", [...parentMessages(), ran("p5", true), edited("p6", "/code/api/src/own.ts"), ran("p7", false)])
   await put("S", [said("s1", "mend it"), edited("s2", `${SECRET}/src/plan.ts`)], subagent(SECRET))

@@ -39,7 +39,7 @@ async function changedSince(files: string[]) {
   return { at, project, run }
 }
 
-test("a commit made just now has its place, whatever else is known of the file; nothing is told twice in other words", async () => {
+test("a recent commit has a reserved place, whatever else is known about the file; nothing is shown twice in other words", async () => {
   const { run } = await changedSince(["src/token.ts"])
   const items = await run("suggest", "--file", "src/token.ts")
   expect(items[0]).toMatchObject({ kind: "change", summary: "tokens: a stranger's words" })
@@ -48,7 +48,7 @@ test("a commit made just now has its place, whatever else is known of the file; 
   expect(items.filter(({ kind }) => kind === "decision")).toHaveLength(1)
 })
 
-test("who comes back is told first what was committed since; unasked only if it changed what was worked on, without its words", async () => {
+test("on return, new commits are shown first; unasked only if they changed the last work, without their subjects", async () => {
   const { at, project, run } = await changedSince(["src/token.ts", "src/clock.ts"])
   const [first] = await run("suggest")
   expect(first).toMatchObject({

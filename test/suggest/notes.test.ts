@@ -29,7 +29,7 @@ async function answer({ home, at }: Place, ...args: string[]) {
   return JSON.parse(stdout)
 }
 
-/** What a hook would say at this moment, with the floor that hooks have. */
+/** What a hook would suggest at this moment, with the floor of hooks. */
 async function pushed({ home, at }: Place, moment: Pick<Moment, "event" | "file">) {
   const store = openStore(join(home, ".dex/history.db"))
   const knowledge = openKnowledge(join(home, `.dex/${KNOWLEDGE_FILE}`))
@@ -90,7 +90,7 @@ test.each(["2025-11-25", "2026-07-28"])(
   },
 )
 
-test("a note that rejects a decision takes it back, until the note is forgotten; an agent's does not", async () => {
+test("a note that rejects a decision reverses it, until the note is forgotten; an agent's note does not", async () => {
   const place = project()
   claudeSession(place.home, {
     id: "99999999-9999-4999-8999-999999999999",

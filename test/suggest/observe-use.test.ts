@@ -13,7 +13,7 @@ import { syncHome } from "../support/warm.ts"
 
 const SESSION = "99999999-9999-4999-8999-999999999999"
 
-test("a sync notes what a session went on to open or edit of what it was told, and leaves verdicts alone", async () => {
+test("a sync records which suggestions a session opened or edited, and leaves verdicts alone", async () => {
   const home = tempDir()
   const started = Date.now() - 3_600_000
   const edit = (file: string) => ({
@@ -73,7 +73,7 @@ test("a sync notes what a session went on to open or edit of what it was told, a
   expect(suggestions.weights()).toEqual(learnt)
 })
 
-test("only sessions that changed, or were told something, since the last time are looked at; without news none", async () => {
+test("only sessions that changed, or received a suggestion, since the last time are read; without news none", async () => {
   const dir = tempDir()
   const suggestions = openSuggestions(join(dir, "suggest.db"))
   onTestFinished(() => suggestions.close())
@@ -125,7 +125,7 @@ test("only sessions that changed, or were told something, since the last time ar
   expect(await observe()).toBe(1)
   expect([read, status("b-1")]).toEqual([["b"], "used"])
 
-  // Told of it before it was done, but kept after the history was read.
+  // Suggested before it was done, but stored after the history was read.
   await write("c", ["src/late.ts"])
   await observe()
   tell("c-2", "c", "src/late.ts")
@@ -141,7 +141,7 @@ test("only sessions that changed, or were told something, since the last time ar
   expect(used.reduce((sum, of) => sum + of)).toBe(70)
   expect([used[2], read]).toEqual([0, []])
 
-  // Another history: all is looked at again.
+  // Another history: everything is read again.
   const other = history("other.db")
   await write("a", ["src/a.ts"], other)
   expect(await observe(other)).toBe(1)

@@ -2,7 +2,7 @@ import fc from "fast-check"
 import { expect, test } from "vitest"
 import { pathsInPrompt } from "../../src/suggest/suggest.ts"
 
-test("the files that a prompt names are found as one pattern over all of it would find them", () => {
+test("the files in a prompt are the same as one pattern over the complete text would find", () => {
   const whole = /[\w@.+-]*(?:\/[\w@.+-]+)+|[\w@+-]+(?:\.[\w+-]+)*\.[A-Za-z]\w{0,7}\b/g
   const word = fc.stringMatching(/^[a-zA-Z0-9_@.+-]{1,12}$/)
   const name = fc.array(word, { minLength: 1, maxLength: 2 }).map((parts) => parts.join("/"))

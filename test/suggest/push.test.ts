@@ -15,12 +15,12 @@ import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 import { edit, errorOf, fileOf, MARK, PROJECT, run, sayNoneOf, WAYS } from "./strangers.ts"
 
-// What is pushed unasked: never a stranger's words, and nothing where nothing is known.
+// Pushed suggestions never contain a stranger's words, and there are none if nothing is known.
 
 test(`of ${Object.keys(WAYS).length * 3} passages from strangers, made as relevant as can be, none is pushed`, () =>
   sayNoneOf(3))
 
-test("in unrelated projects, at fresh files and at small talk, nothing is said, 200 of 200", async () => {
+test("in unrelated projects, at new files and for small talk, nothing is suggested, 200 of 200", async () => {
   const home = tempDir()
   for (let n = 0; n < 20; n++) {
     const id = `${String(n).padStart(8, "0")}-2222-4333-8444-555555555555`
@@ -60,7 +60,7 @@ test("in unrelated projects, at fresh files and at small talk, nothing is said, 
   knowledge.close()
 })
 
-test("what files of the project say is told to who asks, and fetched ones decide nothing", async () => {
+test("texts in the project's files are shown on request, and fetched ones decide nothing", async () => {
   const home = tempDir()
   const [project, library] = [join(home, "proj"), join(home, "lib")]
   const record = (words: string) => `# How to start\n\nStatus: accepted\n\n## Decision\n\n${words} in src/part1.ts\n`

@@ -46,7 +46,7 @@ function solvedAfter(session: Writer, n: number, command: string): void {
   solve(session, n)
 }
 
-/** Goes on with what another session holds, as Claude Code writes it. */
+/** Continues another session, in Claude Code's format. */
 function forked(session: Writer, of: Writer, from: string, id: string): Writer {
   for (const record of of.records)
     session.plain({
@@ -58,7 +58,7 @@ function forked(session: Writer, of: Writer, from: string, id: string): Writer {
   return session
 }
 
-/** The ways in which a page's words could come to be said again. Each makes them as relevant as they can be. */
+/** The ways in which the words of a page could be repeated. Each makes them as relevant as possible. */
 export const WAYS: Record<string, (session: Writer, n: number, home: string, id: string) => void> = {
   "a fetched page": (session, n) => {
     session.answer("m_w", [call("w", "WebFetch", { url: "https://example.org" })])
@@ -150,7 +150,7 @@ export const WAYS: Record<string, (session: Writer, n: number, home: string, id:
   },
 }
 
-/** Has passages from strangers in conversations, so many in each way; fails where one of them is said in any moment. */
+/** Puts strangers' passages into conversations, `perWay` in each way. Fails if one of them is suggested at any moment. */
 export async function sayNoneOf(perWay: number): Promise<void> {
   const home = tempDir()
   let n = 0
@@ -178,7 +178,7 @@ export async function sayNoneOf(perWay: number): Promise<void> {
       { event: "prompt", prompt: orderOf(k), ...here },
       { event: "session_start", ...here },
     ]
-    // With no floor: even what is least likely to be used may not be a stranger's.
+    // Without a floor: even the least likely item must not be a stranger's.
     for (const moment of moments)
       for (const item of suggestItems({ knowledge }, moment, NEW_SESSION, {
         weights: RELEVANCE_WEIGHTS,

@@ -6,7 +6,7 @@ import type { Item, Moment, Pattern } from "../../src/core/suggestion.ts"
 import { redactText } from "../../src/redact/redact.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { checkPatterns, type Glob, globOf, matching, type Trigger } from "../../src/suggest/subscriptions/matching.ts"
-import { tell } from "../../src/suggest/subscriptions/tell.ts"
+import { tell } from "../../src/suggest/subscriptions/notify.ts"
 import { itemOf, NOW, subscriptionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -17,7 +17,7 @@ const glob = (pattern: string): Glob => {
   return made
 }
 
-test("a glob fits what it fits for picomatch", () => {
+test("a glob matches the same paths as with picomatch", () => {
   const names = fc.constantFrom("a", "b", "ab", "ba", "a.ts", ".env", "[id]", "x")
   const path = fc.array(names, { minLength: 1, maxLength: 5 }).map((segments) => segments.join("/"))
   const part = fc.constantFrom(
@@ -40,7 +40,7 @@ test("a glob fits what it fits for picomatch", () => {
   fc.assert(
     fc.property(pattern, path, (asked, file) => {
       fc.pre((asked.match(/\{/g) ?? []).length <= 3)
-      // There `a/**` fits `a` too, but `*/**` does not: here neither does.
+      // In picomatch `a/**` matches `a` too, but `*/**` does not. Here neither does.
       const oracle = picomatch(asked.replace(/(^|\/)\*\*$/, "$1**/*"), { dot: true, nobracket: true, noextglob: true })
       expect(glob(asked)(file), `${asked} on ${file}`).toBe(oracle(file))
     }),
@@ -48,7 +48,7 @@ test("a glob fits what it fits for picomatch", () => {
   )
 })
 
-test("a glob says yes and no where people expect it", () => {
+test("a glob matches what people expect", () => {
   const yes: [string, string][] = [
     ["src/auth/**", "src/auth/deep/token.ts"],
     ["**/*.test.ts", "a.test.ts"],
@@ -69,7 +69,7 @@ test("a glob says yes and no where people expect it", () => {
   for (const [pattern, path] of no) expect(glob(pattern)(path), `${pattern} ${path}`).toBe(false)
 })
 
-test("a glob that cannot be, or could take long, is refused in words", () => {
+test("an invalid or slow glob is refused with a reason", () => {
   for (const pattern of [
     "",
     " ",
@@ -96,7 +96,7 @@ const trigger = (more: Partial<Trigger>): Trigger => ({ project: PROJECT, at: NO
 const fits = (pattern: Omit<Pattern, "priority">, more: Partial<Trigger>) =>
   matching([subscriptionOf("s", { patterns: [{ priority: 1, ...pattern }] })], trigger(more)).length === 1
 
-test("a subscription is concerned by a file, a symbol, a topic's words or a thing by its name", () => {
+test("a subscription matches a file, a symbol, a topic's words or an entity's name", () => {
   expect(fits({ type: "file", pattern: "src/**" }, { file: "src/a.ts" })).toBe(true)
   expect(fits({ type: "file", pattern: "src/**" }, { file: `${PROJECT}/src/a.ts` })).toBe(true)
   expect(fits({ type: "file", pattern: "src/**" }, { file: "/elsewhere/src/a.ts" })).toBe(false)
@@ -111,7 +111,7 @@ test("a subscription is concerned by a file, a symbol, a topic's words or a thin
   expect(fits({ type: "topic", pattern: "x" }, {})).toBe(false)
 })
 
-test("cooldown, project, being off and priority are minded", () => {
+test("cooldown, project, enabled and priority are respected", () => {
   const subscriptions = [
     subscriptionOf("low", { patterns: [{ type: "file", pattern: "**", priority: 1 }] }),
     subscriptionOf("high", {
@@ -133,11 +133,11 @@ test("cooldown, project, being off and priority are minded", () => {
   ])
 })
 
-test("patterns that are none are refused before they are kept", () => {
+test("invalid patterns are refused before they are stored", () => {
   const check = (type: Pattern["type"], pattern: string) => () => checkPatterns([{ type, pattern, priority: 1 }])
   expect(check("file", "src/**")).not.toThrow()
   expect(check("file", "/etc/**")).toThrow(/below the project/)
-  expect(check("topic", " . ")).toThrow(/holds no word/)
+  expect(check("topic", " . ")).toThrow(/contains no word/)
   expect(check("symbol", "x".repeat(201))).toThrow(/200 signs/)
   expect(() => checkPatterns([])).toThrow(/What should be watched/)
   expect(() => checkPatterns(Array.from({ length: 21 }, () => ({ type: "topic", pattern: "x", priority: 1 })))).toThrow(
@@ -145,7 +145,7 @@ test("patterns that are none are refused before they are kept", () => {
   )
 })
 
-test("each subscription is told what it wants: enough relevance, not too many, not too soon; and a webhook has it queued", async () => {
+test("each subscription gets its suggestion: enough relevance, not too many, not too soon; a webhook is queued with it", async () => {
   const suggestions = openSuggestions(join(tempDir(), "suggest.db"), { redact: redactText })
   onTestFinished(() => suggestions.close())
   suggestions.subscribe(subscriptionOf("best", { min_relevance: 0.8, cooldown_ms: 5_000 }))
@@ -178,7 +178,7 @@ test("each subscription is told what it wants: enough relevance, not too many, n
     "password=[REDACTED:password]",
   ])
   expect(suggestions.due(NOW, 9)).toHaveLength(1)
-  // Not the same twice a day.
+  // The same item is not sent twice a day.
   expect((await tell(parts, trigger({ file: "src/b.ts", at: NOW + 1 }))).map(({ items }) => items)).toEqual([1])
   expect(await tell(parts, trigger({ file: "src/b.ts", at: NOW + 2 }))).toEqual([])
   const later = await tell(parts, trigger({ file: "src/b.ts", at: NOW + 86_400_002 }))
@@ -190,7 +190,7 @@ test("each subscription is told what it wants: enough relevance, not too many, n
   expect(moments).toHaveLength(4)
 })
 
-test("neither what is looked up nor what is kept for a subscriber has the secret that a file's or a symbol's name contains", async () => {
+test("a secret in the name of a file or symbol is neither looked up nor stored for a subscriber", async () => {
   const suggestions = openSuggestions(join(tempDir(), "suggest.db"), { redact: (text) => text })
   onTestFinished(() => suggestions.close())
   const secret = `ghp_${"a1B2c3D4e5F6".repeat(3)}`

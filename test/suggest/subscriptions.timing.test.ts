@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { type Glob, globOf } from "../../src/suggest/subscriptions/matching.ts"
 
-test("no pattern that is taken needs more than 10 ms for a path of 4 kB", () => {
+test("no accepted pattern needs more than 10 ms for a path of 4 kB", () => {
   const paths = [
     "a".repeat(4096),
     "a/".repeat(2048),

@@ -87,7 +87,7 @@ const failing = (error = ERROR): Moment => ({
 })
 const session = (more: Partial<Session> = {}): Session => ({ ...NEW_SESSION, ...more })
 
-test("after a failed command, what fixed it before, with the edit and where to read it", () => {
+test("after a failed command, it shows what fixed it before, with the edit and its ref", () => {
   const knowledge = knowing({ id: "a", daysAgo: 17, edited: ["src/token.ts"], fixed: ERROR })
   expect(suggestItems({ knowledge }, failing(), session(), SAID)).toMatchObject([
     {
@@ -101,12 +101,12 @@ test("after a failed command, what fixed it before, with the edit and where to r
   expect(suggestItems({ knowledge }, failing("error: something else entirely"), session(), SAID)).toEqual([])
 })
 
-test("an agent's edit after a web page's words is not repeated; that there was one, and where, still is", () => {
+test("an agent's edit after a web page is not quoted, but its existence and place are shown", () => {
   const knowledge = knowing({ id: "a", daysAgo: 1, edited: ["src/token.ts"], fixed: ERROR, web: true })
   expect(suggestItems({ knowledge }, failing(), session(), SAID)).toMatchObject([{ kind: "fix", summary: "" }])
 })
 
-test("nothing comes from another project, from the session itself, or twice", () => {
+test("nothing comes from another project or from the session itself, and nothing comes twice", () => {
   const fixed = { daysAgo: 1, edited: ["src/token.ts"], fixed: ERROR }
   const elsewhere = knowing({ id: "a", project: "/home/dev/other", ...fixed })
   expect(suggestItems({ knowledge: elsewhere }, failing(), session(), ALL)).toEqual([])
@@ -117,7 +117,7 @@ test("nothing comes from another project, from the session itself, or twice", ()
   expect(suggestItems({ knowledge: known }, failing(), session({ seen: new Set([said!.key]) }), ALL)).toEqual([])
 })
 
-test("before an edit, files that belong to it: of the same branch and name first, none that the session knows", () => {
+test("before an edit, it shows related files: same branch and name first, and none that the session knows", () => {
   const knowledge = knowing(
     { id: "a", daysAgo: 0.05, branch: "tokens", edited: ["src/token.ts", "src/token.test.ts", "src/clock.ts"] },
     { id: "b", daysAgo: 9, edited: ["src/token.ts", "README.md"] },
@@ -133,7 +133,7 @@ test("before an edit, files that belong to it: of the same branch and name first
   expect(files(session({ named: (name) => name === "token.test.ts" }))).toEqual(["src/clock.ts", "README.md"])
 })
 
-test("decisions about the file: the developer's words; an agent's only where nobody else's came before; a reversed one is told as such", () => {
+test("decisions about a file are the developer's words, an agent's only without a stranger's before; reversed ones are marked", () => {
   const decide = (id: string, origin: "person" | "agent", web = false) => {
     const knowledge = knowing({ id, daysAgo: 3, edited: [], ...(web && { web }) })
     const conversation = inside(knowledge).prepare("select id from conversation").pluck().get() as number
@@ -165,7 +165,7 @@ test("decisions about the file: the developer's words; an agent's only where nob
   expect(decide("a", "agent", true)).toEqual([])
 })
 
-test("nothing gets likelier with age, and what was done an hour ago is not less likely than what was done a year ago", () => {
+test("nothing becomes likelier with age, and work of an hour ago is not less likely than work of a year ago", () => {
   const knowledge = knowing(
     { id: "a", daysAgo: 0.05, branch: "tokens", edited: ["src/token.ts", "src/token.test.ts"], fixed: ERROR },
     { id: "b", daysAgo: 9, edited: ["src/token.ts", "README.md"] },
@@ -195,7 +195,7 @@ test("nothing gets likelier with age, and what was done an hour ago is not less 
   }
 })
 
-test("a file that more conversations edited together is never less likely than one that fewer did", () => {
+test("a file that was edited together more often is never less likely than one that was less often", () => {
   const likely = (conversations: number, edited: number, read: number, branch?: string) => {
     const file = "lib/other.ts"
     const knowledge = knowing(
@@ -231,7 +231,7 @@ test("a file that more conversations edited together is never less likely than o
       }
 })
 
-test("names that are no plain paths are somebody's text, and are not told", () => {
+test("names that are not plain paths may be somebody's text, and are not shown", () => {
   const knowledge = knowing({
     id: "a",
     daysAgo: 0.01,
@@ -242,7 +242,7 @@ test("names that are no plain paths are somebody's text, and are not told", () =
   expect(JSON.stringify(items)).not.toMatch(/previous instructions|aaaa/)
 })
 
-test("a prompt is answered by what it names: a known file, an error that it holds; small talk by nothing", () => {
+test("a prompt gets suggestions for what it names: a known file, an error in it; small talk gets none", () => {
   const knowledge = knowing(
     { id: "a", daysAgo: 0.05, branch: "tokens", edited: ["src/token.ts", "src/token.test.ts"], fixed: ERROR },
     { id: "b", daysAgo: 9, edited: ["lib/one/same.ts", "lib/two/same.ts"] },
@@ -263,7 +263,7 @@ test("a prompt is answered by what it names: a known file, an error that it hold
   expect(asked("thanks, go on")).toEqual([])
 })
 
-test("at the start of a session, what was worked on last; on the same branch it is said unasked", () => {
+test("a session's start shows the last work; on the same branch it is pushed", () => {
   const start = (branch: string): Moment => ({
     event: "session_start",
     project: PROJECT,
@@ -279,7 +279,7 @@ test("at the start of a session, what was worked on last; on the same branch it 
   expect(suggestItems({ knowledge: long }, start("main"), session(), SAID)).toEqual([])
 })
 
-test("never more than five things and 500 tokens", () => {
+test("never more than five items and 500 tokens", () => {
   const knowledge = knowing({
     id: "a",
     daysAgo: 0.01,
@@ -291,7 +291,7 @@ test("never more than five things and 500 tokens", () => {
   expect(items.reduce((sum, item) => sum + item.estimated_tokens, 0)).toBeLessThanOrEqual(MOST_SUGGESTED_TOKENS)
 })
 
-test("what was decided last is the last, and a decision's title says what was decided", () => {
+test("the last decision is really the last, and a decision's title says what was decided", () => {
   const lastOf = (web: boolean) => {
     const knowledge = knowing({ id: "a", daysAgo: 1, edited: ["src/token.ts"], web })
     const conversation = inside(knowledge).prepare("select id from conversation").pluck().get() as number
@@ -305,7 +305,7 @@ test("what was decided last is the last, and a decision's title says what was de
     return { summary: work!.summary, titles: items(editing("src/token.ts")).map(({ title }) => title) }
   }
   expect(lastOf(false).summary).toContain('Decided last: "Tokens expire after a day"')
-  // What may be an outsider's words is not told, and an older decision is not the last.
+  // Words that may be a stranger's are not shown, and an older decision is not the last.
   expect(lastOf(true).summary).not.toContain("Decided last")
   expect(lastOf(false).titles).toContain("Decided: Tokens expire after a day")
 })

@@ -109,7 +109,7 @@ test("an answer that was paid for and cannot be kept whole is said to be lost, a
   const cache = join(import.meta.dirname, "../../src/answers/map/cache.ts")
   const run = withFilesUpTo(512, home, ["--input-type=module", "-e", program, cache, home])
   expect(run.status).toBe(1)
-  expect(run.stderr).toMatch(/map cannot be written .*nothing that is paid for could be kept/)
+  expect(run.stderr).toMatch(/map cannot be written .*paid answers could not be stored/)
   expect(readdirSync(join(home, "map"))).toEqual([])
 })
 

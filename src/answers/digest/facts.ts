@@ -9,7 +9,7 @@ import { listedDecision } from "../../tools/decisions/run.ts"
 import { learnedIfQuick } from "../../tools/learned.ts"
 import { leftOpen, type OpenCheck } from "../left-open.ts"
 
-/** What was done in a project, told from the records alone. */
+/** The work in a project, taken from the records alone. */
 export type ProjectFacts = {
   project: string
   conversations: { id: string; title: string; source: string; messages: number }[]
@@ -27,12 +27,12 @@ export type ProjectFacts = {
 const MOST_DECISIONS = 20
 const MOST_FILES = 20
 const MOST_FAILED = 10
-/** Where an agent keeps its plans: its own notes, not the project's files. */
+/** Agents keep their plans here. Plans are not the project's files. */
 const PLAN_FILE = /(?:^|[\\/])\.(?:claude|cursor)[\\/]plans[\\/]/
 
 type PeriodFacts = { projects: ProjectFacts[]; notes: string[] }
 
-/** Only what was said within the range counts, also of a conversation that began before it. Most active first. */
+/** Counts only messages in the range, also of conversations that began earlier. The most active project is first. */
 export async function projectFacts(
   dex: Dex,
   range: { from: number; to: number },
@@ -146,7 +146,7 @@ type ListedDecision = Infer<typeof decisionShape>
 
 const ALL = 1_000_000
 
-/** What was decided in a period, by project, the newest first, as far as it was learned; the notes say where that is not all. */
+/** The period's decisions by project, newest first. The notes say if some conversations are not learned yet. */
 async function decisionsWithin(
   dex: Dex,
   range: { from: number; to: number },

@@ -3,7 +3,7 @@ import type { ProjectFacts } from "./facts.ts"
 
 const COMMAND_CHARS = 100
 
-/** The facts as Markdown. Texts of transcripts are on one line each, without control characters. */
+/** The facts as Markdown. Each text from a transcript is on one line, without control characters. */
 export function factsPage(projects: ProjectFacts[]): string[] {
   return projects.flatMap((facts) => [
     `## ${safeLine(facts.project) || "no project"}`,

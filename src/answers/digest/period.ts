@@ -5,17 +5,17 @@ import { DexError } from "../../core/error.ts"
 export const PERIODS = ["today", "yesterday", "week"] as const
 export type PeriodInput = { period?: (typeof PERIODS)[number]; from?: string; to?: string }
 type Period = {
-  /** today, yesterday, week, or dates where those were given. */
+  /** `today`, `yesterday`, `week`, or `dates` if a range was given. */
   name: string
   from: number
   to: number
-  /** As a model's conversations are chosen: days, not moments, so that the same digest again asks nothing. */
+  /** For the map: days instead of times, so that repeating a digest finds its cached answers. */
   filters: { from: string; to?: string }
 }
 
 const DAYS_BEFORE = { today: 0, yesterday: 1, week: 6 }
 
-/** Which time a digest is about. Without anything said, the day so far. */
+/** The default is the day so far. */
 export function periodOf({ period, from, to }: PeriodInput, now: number): Period {
   if (from === undefined && to === undefined) return namedPeriod(period ?? "today", now)
   if (period !== undefined) throw new DexError("usage", "Give a --period, or --from and --to, not both.")
@@ -31,7 +31,7 @@ export function periodOf({ period, from, to }: PeriodInput, now: number): Period
 
 function namedPeriod(name: (typeof PERIODS)[number], now: number): Period {
   const day = new Date(now)
-  // Noon: a day that begins or ends summer time has other than 24 hours.
+  // Noon is safe: days on which summer time begins or ends do not have 24 hours.
   const noon = new Date(day.getFullYear(), day.getMonth(), day.getDate(), 12).getTime()
   const first = localDay(noon - DAYS_BEFORE[name] * DAY_MS)
   const from = parseDate(first, "from", now)

@@ -7,12 +7,12 @@ import { jsonIn } from "../../llm/reply.ts"
 import { redactRecord } from "../../redact/redact.ts"
 import { linksIn } from "../cited.ts"
 import type { Cache } from "./cache.ts"
-import { askedAgain, type Question } from "./prompt.ts"
+import { type Question, retryQuestion } from "./prompt.ts"
 import { itemsOf, listsOf, type MapItem, type MapResult } from "./schema.ts"
 
 type ReplyUsage = ModelReply["usage"]
 
-/** What one run works with, and what has happened in it so far. */
+/** The dependencies and state of one run. */
 export type Desk = {
   model: Model
   purse: Purse
@@ -22,19 +22,19 @@ export type Desk = {
   dropped: Dropped
   /** Answers for which the server counted far fewer tokens than were sent. */
   short: number
-  /** Why nothing more is asked, and the error behind it. */
+  /** Why no more requests are made, and the error that caused it. */
   stopped?: string
   error?: unknown
 }
 
 type PreparedQuestion = {
   question: Question
-  /** All that was shown, and whether a ref was in it. */
+  /** Everything that the model was shown, and a test for refs in it. */
   data: string
-  holds(ref: Ref): boolean
+  contains(ref: Ref): boolean
 }
 
-/** What was found in some conversations, and their refs. */
+/** The result for some conversations, and their refs. */
 export type PartialResult = { result: MapResult; refs: string[] }
 
 export type MapOutcome =
@@ -43,25 +43,27 @@ export type MapOutcome =
   | { type: "not_done" }
 
 /**
- * The answer that is kept under a key, or the model's, which is kept at once. `prepare` is called only when it has to be
- * asked. Never throws: what stops one request stops those that come after it.
+ * Returns the cached answer, or asks the model and caches its answer at once. `prepare` is called only if the model has
+ * to be asked. Never throws: an error that stops one request also stops the requests after it.
  */
 export async function answer(
   desk: Desk,
   { key, refs }: { key: string; refs: string[] },
   prepare: () => Promise<PreparedQuestion | { reason: string }>,
 ): Promise<MapOutcome> {
-  const known = keptPart(desk.cache.get(key), desk.schema)
-  if (known) {
-    note(desk, known)
-    return { type: "part", part: known.part, was: "kept" }
+  const cached = cachedPart(desk.cache.get(key), desk.schema)
+  if (cached) {
+    note(desk, cached)
+    return { type: "part", part: cached.part, was: "kept" }
   }
   if (desk.stopped !== undefined) return { type: "not_done" }
   try {
-    const asked = await prepare()
-    if ("reason" in asked) return { type: "failed", reason: asked.reason }
-    const { question, data, holds } = asked
-    const answered = await askJson(desk, question, desk.schema, (reply) => checkReply(reply, desk.schema, holds, data))
+    const prepared = await prepare()
+    if ("reason" in prepared) return { type: "failed", reason: prepared.reason }
+    const { question, data, contains } = prepared
+    const answered = await askJson(desk, question, desk.schema, (reply) =>
+      checkReply(reply, desk.schema, contains, data),
+    )
     if (answered.type === "bad") return { type: "failed", reason: answered.reason }
     if (answered.type === "no_tokens") {
       desk.stopped ??= desk.purse.refusal(question)
@@ -79,7 +81,7 @@ export async function answer(
   }
 }
 
-/** Some servers cut a prompt that is longer than their context and say nothing. What they count tells. */
+/** Some servers silently cut a prompt that exceeds their context. Their token count reveals it. */
 function isShort({ system, text }: Question, { input, is_estimate }: ReplyUsage): boolean {
   return !is_estimate && input < estimateTokens(system + text) / 2
 }
@@ -89,8 +91,8 @@ function note(desk: Desk, { dropped, short }: { dropped: Dropped; short: boolean
   if (short) desk.short++
 }
 
-/** What is in the cache was once checked; a file that somebody changed is as good as none. */
-function keptPart(
+/** Cached values were checked when they were written. A file that was changed since counts as missing. */
+function cachedPart(
   value: unknown,
   schema: Schema,
 ): { part: PartialResult; dropped: Dropped; short: boolean } | undefined {
@@ -112,14 +114,14 @@ function keptPart(
 
 type Answered<T> =
   | { type: "answer"; value: T; usage: ModelReply["usage"] }
-  /** It was asked as often as it may be, and no answer could be taken. */
+  /** The model was asked as often as allowed, and no answer was valid. */
   | { type: "bad"; reason: string }
-  /** It was not asked, or not again: there were no tokens left for it. */
+  /** The model was not asked (again), because no tokens were left. */
   | { type: "no_tokens" }
 
 const RETRIES = 2
 
-/** Asks until an answer can be taken, telling the model what was wrong with the last one. Throws what `reply` throws. */
+/** Asks until an answer is valid, and tells the model what was wrong with the last one. Throws what `reply` throws. */
 async function askJson(
   { model, purse, signal }: { model: Model; purse: Purse; signal: AbortSignal },
   question: Question,
@@ -128,7 +130,7 @@ async function askJson(
 ): Promise<Answered<Extract<CheckedReply, { ok: unknown }>["ok"]>> {
   let reason = ""
   for (let tries = 0; tries <= RETRIES; tries++) {
-    const { system, text } = reason === "" ? question : askedAgain(question, reason)
+    const { system, text } = reason === "" ? question : retryQuestion(question, reason)
     const giveBack = purse.take({ system, text })
     if (!giveBack) return { type: "no_tokens" }
     let reply: ModelReply
@@ -141,23 +143,23 @@ async function askJson(
     if ("ok" in checked) return { type: "answer", value: checked.ok, usage: reply.usage }
     reason = checked.wrong
   }
-  return { type: "bad", reason: `${RETRIES + 1} answers could not be taken; of the last one, ${reason}` }
+  return { type: "bad", reason: `${RETRIES + 1} answers were invalid; of the last one, ${reason}` }
 }
 
-/** What was taken out of an answer, by why. */
+/** Counts of what was removed from an answer, by reason. */
 export type Dropped = { foreign_refs: number; items_without_refs: number; items_with_foreign_links: number }
 export const NOTHING_DROPPED: Dropped = { foreign_refs: 0, items_without_refs: 0, items_with_foreign_links: 0 }
 
 type CheckedReply = { ok: { result: MapResult; dropped: Dropped } } | { wrong: string }
 
 /**
- * Takes of an answer what fits the schema and stands on what was shown: `holds` says whether a ref was, `data` is all of
- * it. `wrong` is in words for the model, and holds none of its own.
+ * Accepts the parts of an answer that match the schema and refer to the data: `contains` tests a ref, `data` is everything
+ * that was shown. `wrong` is a message to the model and contains none of the model's own words.
  */
 function checkReply(
   reply: Pick<ModelReply, "text" | "finish">,
   schema: Schema,
-  holds: (ref: Ref) => boolean,
+  contains: (ref: Ref) => boolean,
   data: string,
 ): CheckedReply {
   if (reply.finish === "length") return { wrong: "it was cut off, because it was too long; say it in fewer words" }
@@ -172,7 +174,7 @@ function checkReply(
   for (const name of listsOf(schema)) {
     const items = itemsOf(result, name)
     given += items.length
-    result[name] = items.flatMap((item) => takeItem(item, holds, data, dropped))
+    result[name] = items.flatMap((item) => takeItem(item, contains, data, dropped))
     kept += itemsOf(result, name).length
   }
   if (given > 0 && kept === 0)
@@ -180,8 +182,8 @@ function checkReply(
   return { ok: { result, dropped } }
 }
 
-function takeItem(item: MapItem, holds: (ref: Ref) => boolean, data: string, dropped: Dropped): MapItem[] {
-  const refs = [...new Set(item.refs.flatMap((text) => refOf(text, holds)))]
+function takeItem(item: MapItem, contains: (ref: Ref) => boolean, data: string, dropped: Dropped): MapItem[] {
+  const refs = [...new Set(item.refs.flatMap((text) => refOf(text, contains)))]
   dropped.foreign_refs += item.refs.length - refs.length
   if (refs.length === 0) dropped.items_without_refs++
   const isClean = stringsIn(item)
@@ -191,11 +193,11 @@ function takeItem(item: MapItem, holds: (ref: Ref) => boolean, data: string, dro
   return refs.length > 0 && isClean ? [{ ...item, refs }] : []
 }
 
-function refOf(text: string, holds: (ref: Ref) => boolean): string[] {
+function refOf(text: string, contains: (ref: Ref) => boolean): string[] {
   const named = parseWholeRef(text)
   if (!named) return []
   const { section: _, ...ref } = named
-  return holds(ref) ? [formatRef(ref)] : []
+  return contains(ref) ? [formatRef(ref)] : []
 }
 
 function stringsIn(value: unknown): string[] {
@@ -203,22 +205,22 @@ function stringsIn(value: unknown): string[] {
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(stringsIn) : []
 }
 
-/** Names of fields that the schema does not have are the model's own. */
+/** The names of unknown fields are the model's own words. */
 function inOurWords(wrong: string): string {
   return wrong.endsWith(" is not known") ? "it has a field that is not in the schema" : wrong
 }
 
-/** What may still be spent. A request is made only when it is allowed beforehand, with the longest answer it can have. */
+/** The token budget. A request is made only if it fits together with the longest possible answer. */
 export type Purse = {
-  /** Undefined when there is no room for it. Give it back when the request is over: what it took is counted by then. */
+  /** Undefined if there is no room. Call the result when the request is over; its real cost is counted by then. */
   take(question: Question): (() => void) | undefined
-  /** Why there is no room for it. */
+  /** The reason why there is no room. */
   refusal(question: Question): string
   spent(): number
 }
 
 export function openPurse(model: Model, most: number | undefined, answerTokens: number): Purse {
-  let held = 0
+  let reserved = 0
   const spent = () => model.used().input + model.used().output
   const neededFor = ({ system, text }: Question) => estimateTokens(system + text) + answerTokens
   return {
@@ -227,10 +229,10 @@ export function openPurse(model: Model, most: number | undefined, answerTokens: 
       `the next request may need ${neededFor(question)} tokens, and of ${most} tokens ${spent()} were spent`,
     take(question) {
       const needed = neededFor(question)
-      if (most !== undefined && spent() + held + needed > most) return undefined
-      held += needed
+      if (most !== undefined && spent() + reserved + needed > most) return undefined
+      reserved += needed
       return () => {
-        held -= needed
+        reserved -= needed
       }
     },
   }

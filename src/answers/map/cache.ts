@@ -16,16 +16,16 @@ import { DexError, messageOf } from "../../core/error.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import { hashOf } from "./data.ts"
 
-// ~/.dex/map: one small file for every answer, named by what was asked. A file is there whole or not at all.
+// ~/.dex/map: one small file per answer, named after a hash of the question. A file is complete or absent.
 
-/** `refs`: the conversations it was made of, so that it goes when one of them is forgotten. */
+/** `refs`: its conversations. The entry is deleted when one of them is forgotten. */
 export type CacheEntry = { refs: string[]; value: unknown }
 
 export type Cache = {
   has(key: string): boolean
   get(key: string): unknown
-  put(key: string, kept: CacheEntry): void
-  /** Takes away what killed runs were writing. */
+  put(key: string, entry: CacheEntry): void
+  /** Deletes incomplete files of killed runs. */
   sweep(): void
 }
 
@@ -40,7 +40,7 @@ export function openCache(dexDir: string): Cache {
       try {
         return (JSON.parse(readFileSync(path(key), "utf8")) as CacheEntry | null)?.value
       } catch {
-        return undefined // not there, or not whole on a disk that lost it: then it is asked again
+        return undefined // missing, or damaged on disk: the model is asked again
       }
     },
     sweep() {
@@ -53,13 +53,13 @@ export function openCache(dexDir: string): Cache {
           rmSync(file, { force: true })
       }
     },
-    put(key, kept) {
+    put(key, entry) {
       const beside = `${path(key)}.${process.pid}.new`
       try {
         mkdirSync(folder, { recursive: true, mode: 0o700 })
         const fd = openSync(beside, "w", 0o600)
         try {
-          writeFileSync(fd, JSON.stringify(kept)) // all of it or an error, where writeSync may write a part
+          writeFileSync(fd, JSON.stringify(entry)) // writes everything or throws; writeSync may write only a part
           fsyncSync(fd)
         } finally {
           closeSync(fd)
@@ -69,7 +69,7 @@ export function openCache(dexDir: string): Cache {
         rmSync(beside, { force: true })
         throw new DexError(
           "map_cache",
-          `${folder} cannot be written (${messageOf(error)}), so nothing that is paid for could be kept. Make room or fix it.`,
+          `${folder} cannot be written (${messageOf(error)}), so paid answers could not be stored. Free some space, or fix the permissions.`,
           { cause: error },
         )
       }
@@ -81,21 +81,21 @@ export function cacheKey(...parts: string[]): string {
   return hashOf(JSON.stringify(parts))
 }
 
-/** Takes out every answer that was made of one of these conversations. Returns how many. */
+/** Deletes every answer that was made from one of these conversations. Returns how many. */
 export function forgetMapped(dexDir: string, refs: Ref[]): number {
   const forgotten = new Set(refs.map(formatRef))
   return dropMapped(dexDir, (text) => (JSON.parse(text) as CacheEntry).refs.some((ref) => forgotten.has(ref)))
 }
 
-/** Takes out every answer of whose text this is true. Returns how many. */
-export function dropMapped(dexDir: string, isMeant: (text: string) => boolean): number {
+/** Deletes every answer whose text matches. Returns how many. */
+export function dropMapped(dexDir: string, matches: (text: string) => boolean): number {
   const folder = folderOf(dexDir)
   if (!existsSync(folder)) return 0
   const files = readdirSync(folder).filter((name) => {
     try {
-      return isMeant(readFileSync(join(folder, name), "utf8"))
+      return matches(readFileSync(join(folder, name), "utf8"))
     } catch {
-      return true // not whole: nobody can tell what it holds
+      return true // damaged: nobody can tell what it contains
     }
   })
   for (const name of files) rmSync(join(folder, name), { force: true })

@@ -6,35 +6,35 @@ import { safe, safeLine } from "../../render/terminal.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../../store/history/store.ts"
 import type { MapFormat } from "../map.ts"
 
-// A conversation as a model is shown it: every line of what somebody wrote stands behind "| ", so that nothing in it can
-// pass for an instruction, for another message or for the end of the data.
+// A conversation as the model sees it. Every line of its text begins with "| ", so that nothing in it can look like an
+// instruction, another message or the end of the data.
 
-/** The smallest thing that goes into a batch: a message, or a run of lines of one that is long. */
+/** The smallest unit of a batch: a message, or several lines of a long message. */
 export type BatchUnit = {
   number: number
-  /** Not the beginning of its message. */
-  goes_on: boolean
+  /** True if this is not the start of its message. */
+  isContinuation: boolean
   chars: number
-  /** Of its text: the same hash, the same text. */
+  /** A hash of its text. */
   hash: string
 }
 
-/** What is known of a conversation while batches are packed: sizes, no text. */
+/** A conversation's sizes without its text, for packing batches. */
 export type Measured = {
   ref: Ref
   at: number
   format: MapFormat
   head: string
   units: BatchUnit[]
-  /** How many characters stand before each unit, and after the last. */
+  /** How many characters precede each unit; the last entry is the total. */
   before: number[]
 }
 
-/** A run of a conversation's units. */
+/** Consecutive units of a conversation. */
 export type Piece = { ref: Ref; from: number; count: number }
 
 const PROJECT_CHARS = 60
-/** Whatever a reader may take for one. */
+/** Everything that a reader may take for a line end. */
 const LINE_END = /[\n\u2028\u2029]/
 
 export async function measure(
@@ -45,23 +45,33 @@ export async function measure(
 ): Promise<Measured> {
   const head = headOf(row)
   const texts = await unitTexts(store, row.ref, most - head.length, format)
-  const units = texts.map(({ number, goes_on, text }) => ({ number, goes_on, chars: text.length, hash: hashOf(text) }))
+  const units = texts.map(({ number, isContinuation, text }) => ({
+    number,
+    isContinuation,
+    chars: text.length,
+    hash: hashOf(text),
+  }))
   const before = [0]
   for (const { chars } of units) before.push(before.at(-1)! + chars)
   return { ref: row.ref, at: row.started_at ?? row.ended_at ?? 0, format, head, units, before }
 }
 
-/** How long a piece is when it is shown. */
+/** The length of a piece as the model sees it. */
 export function pieceLength({ head, units, before }: Measured, from: number, count: number): number {
   const first = units[from]!
-  return head.length + (first.goes_on ? goesOn(first.number).length : 0) + before[from + count]! - before[from]!
+  return (
+    head.length +
+    (first.isContinuation ? continuationHead(first.number).length : 0) +
+    before[from + count]! -
+    before[from]!
+  )
 }
 
 export function hashOfPiece({ head, units }: Measured, from: number, count: number): string {
   return hashOf([head, ...units.slice(from, from + count).map(({ hash }) => hash)].join("\n"))
 }
 
-/** The text of a piece; undefined when the conversation is no longer what was measured. */
+/** The text of a piece. Undefined if the conversation has changed since it was measured. */
 export async function readPieceText(
   store: HistoryReader,
   measured: Measured,
@@ -72,10 +82,10 @@ export async function readPieceText(
   const texts = (await unitTexts(store, ref, most - head.length, format)).slice(from, from + count)
   const same = texts.length === count && texts.every(({ text }, i) => hashOf(text) === units[from + i]!.hash)
   if (!same) return undefined
-  return `${head}${texts[0]!.goes_on ? goesOn(texts[0]!.number) : ""}${texts.map(({ text }) => text).join("")}`
+  return `${head}${texts[0]!.isContinuation ? continuationHead(texts[0]!.number) : ""}${texts.map(({ text }) => text).join("")}`
 }
 
-/** Nothing that changes while a conversation goes on, such as its title: what was mapped once stays the same. */
+/** Contains nothing that changes while a conversation continues, such as its title, so that cached answers stay valid. */
 function headOf(row: ConversationRow): string {
   const facts = [
     formatRef(row.ref),
@@ -85,11 +95,11 @@ function headOf(row: ConversationRow): string {
   return `=== ${facts.filter((fact) => fact !== undefined).join(" · ")}\n`
 }
 
-function goesOn(number: number): string {
+function continuationHead(number: number): string {
   return `#${number} goes on\n`
 }
 
-type UnitText = { number: number; goes_on: boolean; text: string }
+type UnitText = { number: number; isContinuation: boolean; text: string }
 
 async function unitTexts(store: HistoryReader, ref: Ref, most: number, format: MapFormat): Promise<UnitText[]> {
   const messages = await store.messages(ref)
@@ -98,25 +108,25 @@ async function unitTexts(store: HistoryReader, ref: Ref, most: number, format: M
     .flatMap((message) => cut(message, most, format))
 }
 
-/** At line ends; a line that is longer than a unit may be is broken. */
+/** Cuts at line ends. A line that is longer than a unit is broken. */
 function cut(message: StoredMessage, most: number, format: MapFormat): UnitText[] {
   const { number, role } = message
-  const said = safe(messageText(message, format)).trimEnd()
-  if (said === "") return []
+  const content = safe(messageText(message, format)).trimEnd()
+  if (content === "") return []
   const parts = message.parts.filter((part) => messageText({ parts: [part] }, format) !== "")
   const head = `#${number} ${role}, words of: ${[...new Set(parts.map((part) => part.origin))].join(", ")}\n`
-  const room = Math.max(40, most - Math.max(head.length, goesOn(number).length))
+  const room = Math.max(40, most - Math.max(head.length, continuationHead(number).length))
   const units: UnitText[] = []
   let text = head
-  for (const line of said.split(LINE_END).flatMap((one) => broken(one, room - 3))) {
+  for (const line of content.split(LINE_END).flatMap((one) => broken(one, room - 3))) {
     const shown = `| ${line}\n`
     if (text.length + shown.length > room + (units.length === 0 ? head.length : 0) && text !== head) {
-      units.push({ number, goes_on: units.length > 0, text })
+      units.push({ number, isContinuation: units.length > 0, text })
       text = ""
     }
     text += shown
   }
-  return [...units, { number, goes_on: units.length > 0, text }]
+  return [...units, { number, isContinuation: units.length > 0, text }]
 }
 
 function broken(line: string, most: number): string[] {

@@ -1,14 +1,14 @@
 import { safe, safeLine } from "../../render/terminal.ts"
 import type { MapItem, MapResult } from "./schema.ts"
 
-/** A result as a page: every item with its refs behind it, under its project where all items name one. */
+/** A result as a page. Every item is followed by its refs. Items are grouped by project if all of them name one. */
 export function markdownOf(title: string, result: MapResult, notes: string[]): string {
   const lists = Object.entries(result).filter((entry): entry is [string, MapItem[]] => isItems(entry[1]))
   const others = Object.entries(result).filter(([, value]) => !isItems(value) && value !== "")
   const lines = [
     `# ${safeLine(title)}`,
     "",
-    ...others.flatMap(([name, value]) => [`${words(name)}: ${said(value)}`, ""]),
+    ...others.flatMap(([name, value]) => [`${words(name)}: ${valueText(value)}`, ""]),
     ...lists.flatMap(([name, items]) => [
       ...(lists.length > 1 ? [`## ${words(name)}`, ""] : []),
       ...(items.length === 0 ? ["None.", ""] : sections(items, lists.length > 1 ? "###" : "##")),
@@ -30,13 +30,13 @@ function sections(items: MapItem[], mark: string): string[] {
   ])
 }
 
-/** The first text says what it is; the other fields follow. */
+/** The first text field is the item's headline; the other fields follow. */
 function itemLines({ refs, ...item }: MapItem, without?: string): string[] {
   const fields = Object.entries(item).filter(([name, value]) => name !== without && value !== "" && value !== undefined)
   const first = fields.find(([, value]) => typeof value === "string") ?? fields[0]
   return [
-    `- ${first ? said(first[1]) : ""} (${refs.map(safeLine).join(", ")})`,
-    ...fields.filter((field) => field !== first).map(([name, value]) => `  - ${words(name)}: ${said(value)}`),
+    `- ${first ? valueText(first[1]) : ""} (${refs.map(safeLine).join(", ")})`,
+    ...fields.filter((field) => field !== first).map(([name, value]) => `  - ${words(name)}: ${valueText(value)}`),
   ]
 }
 
@@ -44,7 +44,7 @@ function isItems(value: unknown): value is MapItem[] {
   return Array.isArray(value) && value.every((item) => Array.isArray((item as MapItem | null)?.refs))
 }
 
-function said(value: unknown): string {
+function valueText(value: unknown): string {
   if (typeof value === "string") return safe(value).trim().replaceAll("\n", "\n  ")
   return Array.isArray(value) && value.every((one) => typeof one === "string")
     ? value.map(safeLine).join(", ")

@@ -2,36 +2,36 @@ import { formatRef } from "../../core/ref.ts"
 import { tokensOf } from "../../core/tokens.ts"
 import { hashOf, hashOfPiece, type Measured, type Piece, pieceLength } from "./data.ts"
 
-/** `hash` names what the batch says: the same hash, the same text. */
+/** Batches with the same `hash` have the same text. */
 export type Batch = { pieces: Piece[]; chars: number; hash: string }
 
-/** Where the pieces of a batch stand, which is all that is remembered of it. */
-export type KnownBatch = { pieces: { ref: string; from: number; count: number }[] }
+/** The pieces of a batch: all that is stored about it. */
+export type StoredBatch = { pieces: { ref: string; from: number; count: number }[] }
 
-/** A batch is full when less than this share of it is empty. */
+/** A batch counts as full if less than this share of it is empty. */
 export const LOOSE = 0.05
-/** How far behind the oldest one to look for a conversation that fits whole. */
+/** How many conversations after the oldest one to try for one that fits completely. */
 const WINDOW = 20
 
-/** A unit longer than this could leave a batch emptier than it may be. */
+/** A longer unit could leave a batch too empty. */
 export function longestUnit(budget: number): number {
   return Math.floor(budget * LOOSE)
 }
 
 /**
  * Puts every unit of every conversation into one batch of at most `budget` characters. A batch of an earlier run
- * keeps its pieces while it is full or answered, so that nothing is paid for twice. The rest is packed oldest first; a
- * conversation is cut only where a batch would be left emptier than it may be.
+ * keeps its pieces if it is full or answered, so that nothing is paid for twice. The rest is packed oldest first. A
+ * conversation is split only if a batch would otherwise be too empty.
  */
 export function planBatches(
   conversations: Measured[],
   budget: number,
-  known: KnownBatch[] = [],
+  stored: StoredBatch[] = [],
   isDone: (hash: string) => boolean = () => false,
 ): Batch[] {
   const byRef = new Map(conversations.map((one) => [formatRef(one.ref), one]))
   const taken = new Map(conversations.map((one) => [one, new Uint8Array(one.units.length)]))
-  const kept = known.flatMap((batch) => {
+  const kept = stored.flatMap((batch) => {
     const pieces = batch.pieces.flatMap(({ ref, from, count }): Run[] => {
       const of = byRef.get(ref)
       const isThere = of && from >= 0 && count > 0 && from + count <= of.units.length
@@ -44,10 +44,10 @@ export function planBatches(
       return isFree ? [{ of, from, count }] : []
     })
     if (pieces.length === 0 || pieces.length < batch.pieces.length) return []
-    const whole = batchOf(pieces)
-    if (whole.chars > budget || (whole.chars < budget * (1 - LOOSE) && !isDone(whole.hash))) return []
+    const packed = batchOf(pieces)
+    if (packed.chars > budget || (packed.chars < budget * (1 - LOOSE) && !isDone(packed.hash))) return []
     for (const { of, from, count } of pieces) taken.get(of)!.fill(1, from, from + count)
-    return [whole]
+    return [packed]
   })
   return [
     ...kept,
@@ -58,24 +58,24 @@ export function planBatches(
   ]
 }
 
-/** What to remember of a batch. */
-export function remembered({ pieces }: Batch): KnownBatch {
+/** The stored form of a batch. */
+export function remembered({ pieces }: Batch): StoredBatch {
   return { pieces: pieces.map(({ ref, from, count }) => ({ ref: formatRef(ref), from, count })) }
 }
 
-function isPiece(piece: Partial<KnownBatch["pieces"][number]> | null): boolean {
+function isPiece(piece: Partial<StoredBatch["pieces"][number]> | null): boolean {
   return typeof piece?.ref === "string" && Number.isInteger(piece.from) && Number.isInteger(piece.count)
 }
 
-/** What an earlier run remembered; a file that somebody changed counts as far as it can be read. */
-export function knownBatches(value: unknown): KnownBatch[] {
+/** The batches that an earlier run stored. Entries that cannot be read are ignored. */
+export function storedBatches(value: unknown): StoredBatch[] {
   if (!Array.isArray(value)) return []
-  return (value as (Partial<KnownBatch> | null)[]).flatMap((batch) =>
+  return (value as (Partial<StoredBatch> | null)[]).flatMap((batch) =>
     Array.isArray(batch?.pieces) ? [{ pieces: batch.pieces.filter(isPiece) }] : [],
   )
 }
 
-/** How many batches are emptier than they may be; the last one always may. */
+/** Counts the batches that are too empty. The last one does not count. */
 export function looseBatches(batches: Batch[], budget: number): number {
   return batches.slice(0, -1).filter(({ chars }) => chars < budget * (1 - LOOSE)).length
 }
@@ -136,7 +136,7 @@ function runsOf(of: Measured, taken: Uint8Array): Run[] {
   return runs
 }
 
-/** By when it began, which never changes. */
+/** By start time, which never changes. */
 function byAge(a: Measured, b: Measured): number {
   const [one, other] = [formatRef(a.ref), formatRef(b.ref)]
   return a.at - b.at || (one < other ? -1 : one > other ? 1 : 0)

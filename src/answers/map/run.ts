@@ -20,7 +20,7 @@ import {
 } from "./answer.ts"
 import { cacheKey, openCache } from "./cache.ts"
 import { type Measured, measure, type Piece, readPieceText } from "./data.ts"
-import { type Batch, knownBatches, longestUnit, planBatches, remembered } from "./pack.ts"
+import { type Batch, longestUnit, planBatches, remembered, storedBatches } from "./pack.ts"
 import { mapQuestion, mergeQuestion, shownResult } from "./prompt.ts"
 import { countItems, itemRefs, itemsOf, listsOf, type MapResult } from "./schema.ts"
 
@@ -43,10 +43,10 @@ export type Job = {
   max_tokens_total?: number
 }
 
-/** What is to be done: conversations, and how they are packed. Nothing is asked and nothing written for it. */
+/** The chosen conversations and their batches. Preparing calls no model and writes nothing. */
 export type Prepared = {
   rows: number
-  /** Conversations that say nothing of their own. */
+  /** Conversations with no text of their own. */
   without_text: number
   left_out: Record<string, number>
   conversations: Map<string, Measured>
@@ -56,10 +56,10 @@ export type Prepared = {
   planKey: string
 }
 
-/** What is part of every key: answers to another question must not be taken for answers to this one. */
+/** Part of every cache key, so that answers to an older prompt are not reused. */
 const VERSION = "1"
 const EVERYTHING = 1_000_000
-/** All that is merged has to fit into one answer: at most so many times the tokens of an answer are sent to be merged. */
+/** The merged result must fit into one answer, so at most this many times the tokens of an answer are merged. */
 const MERGE_RATIO = 4
 
 export async function prepare(dex: Dex, job: Job, model: Model | undefined): Promise<Prepared> {
@@ -86,7 +86,7 @@ export async function prepare(dex: Dex, job: Job, model: Model | undefined): Pro
     without_text: measured.length - saying.length,
     left_out: left_out as Record<string, number>,
     conversations: new Map(saying.map((one) => [formatRef(one.ref), one])),
-    batches: planBatches(saying, budget, knownBatches(cache.get(planKey)), isDone),
+    batches: planBatches(saying, budget, storedBatches(cache.get(planKey)), isDone),
     isDone: (batch) => isDone(batch.hash),
     budget,
     planKey,
@@ -99,7 +99,7 @@ export type Mapped = {
   asked: number
   failed: { refs: string[]; reason: string }[]
   not_done: number
-  /** Why it ended before all was done. */
+  /** Why it ended early. */
   stopped?: string
   merges: { asked: number; cached: number; failed: string[]; unmerged: number }
   dropped: Dropped
@@ -110,7 +110,7 @@ export type Mapped = {
   refs_not_in_result: number
 }
 
-/** Asks for every batch that is not answered yet, then merges. What was answered is kept at once. */
+/** Asks about every batch without an answer, then merges. Each answer is cached at once. */
 export async function runMap(dex: Dex, job: Job, prepared: Prepared, model: Model): Promise<Mapped> {
   const { batches, conversations, budget } = prepared
   const { schema, task } = job
@@ -134,7 +134,7 @@ export async function runMap(dex: Dex, job: Job, prepared: Prepared, model: Mode
       )
       if (texts.includes(undefined)) return { reason: "it changed while it was read; run this again" }
       const data = texts.join("\n")
-      return { question: mapQuestion(task, schema, data), data, holds: refsOf(batch, measuredOf) }
+      return { question: mapQuestion(task, schema, data), data, contains: refsOf(batch, measuredOf) }
     })
     say(batch)
     return outcome
@@ -147,7 +147,7 @@ export async function runMap(dex: Dex, job: Job, prepared: Prepared, model: Mode
     throw desk.error ?? new DexError("map_failed", `Nothing was mapped: ${desk.stopped ?? failed[0]?.reason}.`)
 
   const room = Math.min(budget, charactersWithin(answerTokens * MERGE_RATIO))
-  const { result, unmerged, asked: merge } = await mergeParts(desk, job, parts, room)
+  const { result, unmerged, outcomes: merge } = await mergeParts(desk, job, parts, room)
   const kept = new Set(itemRefs(result, schema))
   const before = new Set(parts.flatMap((part) => itemRefs(part.result, schema)))
   return {
@@ -184,14 +184,14 @@ function progressOf(dex: Dex, batches: Batch[], purse: Purse): (batch: Batch) =>
 
 /**
  * Merges with one question. It takes the batches' results in their order, as long as they fit into `room` characters.
- * What does not fit, or could not be merged, is listed after the rest, so nothing is lost.
+ * Results that do not fit or could not be merged are listed after the others, so nothing is lost.
  */
 async function mergeParts(
   desk: Desk,
   { task, schema }: Job,
   parts: PartialResult[],
   room: number,
-): Promise<{ result: MapResult; unmerged: number; asked: MapOutcome[] }> {
+): Promise<{ result: MapResult; unmerged: number; outcomes: MapOutcome[] }> {
   let left = room
   const group: (PartialResult & { shown: string })[] = []
   const others: PartialResult[] = []
@@ -205,7 +205,7 @@ async function mergeParts(
     left -= shown.length
   }
   if (group.length < 2)
-    return { result: oneAfterAnother(parts, schema), unmerged: parts.length === 1 ? 0 : parts.length, asked: [] }
+    return { result: oneAfterAnother(parts, schema), unmerged: parts.length === 1 ? 0 : parts.length, outcomes: [] }
   const shown = group.map((part) => part.shown)
   const key = cacheKey("merge", VERSION, desk.model.id, task, JSON.stringify(schema), ...shown)
   const refs = [...new Set(group.flatMap((part) => part.refs))]
@@ -213,17 +213,17 @@ async function mergeParts(
   const outcome = await answer(desk, { key, refs }, async () => ({
     question: mergeQuestion(task, schema, shown),
     data: shown.join(""),
-    holds: (ref) => known.has(formatRef(ref)),
+    contains: (ref) => known.has(formatRef(ref)),
   }))
   const isMerged = outcome.type === "part"
   return {
     result: oneAfterAnother(isMerged ? [outcome.part, ...others] : parts, schema),
     unmerged: isMerged ? others.length : parts.length,
-    asked: [outcome],
+    outcomes: [outcome],
   }
 }
 
-/** Lists one after the other. Of anything else, texts are joined, and the first of other values stays. */
+/** Concatenates lists and joins texts. Of other values, the first one wins. */
 function oneAfterAnother(parts: PartialResult[], schema: Schema): MapResult {
   if (parts.length === 1) return parts[0]!.result
   const result: MapResult = {}
@@ -248,7 +248,7 @@ function conversationsOf({ pieces }: Batch): string[] {
   return [...new Set(pieces.map(({ ref }) => formatRef(ref)))]
 }
 
-/** Whether a ref is one of a conversation, or of a message, in the batch. */
+/** Tests if a ref names a conversation or message in the batch. */
 function refsOf(batch: Batch, measuredOf: (piece: Piece) => Measured): (ref: Ref) => boolean {
   const numbers = new Map<string, Set<number>>()
   for (const piece of batch.pieces) {
@@ -263,7 +263,7 @@ function refsOf(batch: Batch, measuredOf: (piece: Piece) => Measured): (ref: Ref
   }
 }
 
-/** A ref of a whole conversation says nothing beside one of its messages. */
+/** A conversation's ref adds nothing if one of its messages is listed too. */
 function withoutWiderRefs(result: MapResult, schema: Schema): MapResult {
   const lists = listsOf(schema).map((name) => [
     name,
@@ -275,7 +275,7 @@ function withoutWiderRefs(result: MapResult, schema: Schema): MapResult {
   return { ...result, ...Object.fromEntries(lists) }
 }
 
-/** Runs `work` on every item, at most `most` at once, and gives the results in order. */
+/** Runs `work` on every item, at most `most` at once, and returns the results in order. */
 async function inParallel<T, R>(items: T[], most: number, work: (item: T, i: number) => Promise<R>): Promise<R[]> {
   const results: R[] = new Array(items.length)
   let next = 0

@@ -1,7 +1,7 @@
 import { DexError } from "../../core/error.ts"
 import { listOf, object, type Schema, text } from "../../core/schema.ts"
 
-// The shape of what a model answers: an object with lists of items, each of which has its refs.
+// The shape of a model's answer: an object with lists of items, each with its refs.
 
 export type MapItem = Record<string, unknown> & { refs: string[] }
 export type MapResult = Record<string, unknown>
@@ -10,7 +10,7 @@ const REFS = listOf(text(), "Refs of the messages this stands on, as in the data
 
 export const ITEMS: Schema = object({ items: listOf(object({ text: text(undefined, { minLength: 1 }), refs: REFS })) })
 
-/** The names of the lists that hold items. */
+/** The names of the lists of items. */
 export function listsOf(schema: Schema): string[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, { type, items }]) =>
     type === "array" && items?.type === "object" ? [name] : [],
@@ -30,8 +30,8 @@ export function countItems(result: MapResult, schema: Schema): number {
 }
 
 /**
- * A schema that a person wrote. Only what is also checked is taken: a rule that nobody minds would be a lie. Items get
- * their `refs` where the schema does not name them.
+ * Reads a schema that a person wrote. Keywords that dex does not check are refused, because ignoring a rule would mislead.
+ * `refs` are added to items that lack them.
  */
 export function readSchema(value: unknown, where: string): Schema {
   const schema = take(value, "", where)
@@ -54,7 +54,7 @@ const WORDS: Record<string, string[]> = {
   array: ["items"],
   object: ["properties", "required"],
 }
-/** Says nothing, or what holds anyway. */
+/** Keywords without effect, or that dex enforces anyway. */
 const IGNORED = ["$schema", "$id", "title", "additionalProperties"]
 
 function take(value: unknown, at: string, where: string): Schema {

@@ -4,19 +4,19 @@ import type { BlameFacts, KnownEdit, Worker } from "./facts.ts"
 import { lineKey } from "./line-key.ts"
 
 export type Level = "proved" | "likely" | "unknown"
-/** Why an answer is given, the strongest first. */
+/** The reason for an answer, strongest first. */
 export type Reason = "ran_commit" | "wrote_line" | "wrote_near" | "files_and_time"
 
 type RankedWorker = CommitCandidate & { order: number; trust: number }
 
-/** `key` stands for what the line says. */
+/** `key` represents the line's text. */
 export type AttributedLine = { line: number; key: number } & (
   | { level: "unknown" }
   | {
       level: "proved" | "likely"
       reason: Reason
       worker: Worker
-      /** The message that wrote it. */
+      /** The message that wrote the line. */
       ref?: KnownEdit["ref"]
     }
 )
@@ -24,29 +24,29 @@ export type AttributedLine = { line: number; key: number } & (
 export type AttributedFile = { path: string; lines: AttributedLine[] }
 
 export type AttributedCommit = {
-  /** The likeliest first. */
+  /** Likeliest first. */
   ranked: RankedWorker[]
-  /** The first, where it is sure enough to be told. */
+  /** The first candidate, if it is certain enough to report. */
   told?: RankedWorker & { level: "proved" | "likely" }
   files: AttributedFile[]
 }
 
 /**
- * Which conversation made a commit, and which wrote each line that it added; of its lines, only those of files that are
- * `asked` for, where that is said. Pure, but for reading facts.
+ * Finds the conversation that made a commit, and the one that wrote each line that it added. Lines are attributed only in
+ * the files that `isWanted` selects. Pure, except that it reads facts.
  */
 export function attributeCommit(
   commit: CommitDiff,
   facts: BlameFacts,
-  isAsked: (path: string) => boolean = () => true,
+  isWanted: (path: string) => boolean = () => true,
 ): AttributedCommit {
   const { candidates, writersIn } = evidenceFor(commit, facts)
   const ranked = rankWorkers(candidates)
   const files = commit.files.flatMap(({ path, added }, i) =>
-    isAsked(path) ? [{ path, lines: linesOf(added, writersIn(i), ranked[0]) }] : [],
+    isWanted(path) ? [{ path, lines: linesOf(added, writersIn(i), ranked[0]) }] : [],
   )
   const [first] = ranked
-  if (!first || first.trust < TELLS_COMMIT) return { ranked, files }
+  if (!first || first.trust < REPORTS_COMMIT) return { ranked, files }
   const isProved = first.ran || files.some(({ lines }) => lines.some((line) => provesFor(line, first.worker)))
   return { ranked, told: { ...first, level: isProved ? "proved" : "likely" }, files }
 }
@@ -58,7 +58,7 @@ function provesFor(line: AttributedLine, worker: Worker): boolean {
 function rankWorkers(candidates: CommitCandidate[]): RankedWorker[] {
   return candidates
     .map(({ ran, ...one }) => {
-      // Who commits what others wrote ran the commit too.
+      // A conversation that commits other people's lines also ran the commit.
       const isOwn = ran !== undefined && one.has_edited
       return {
         ...one,
@@ -83,21 +83,21 @@ function linesOf(
 ): AttributedLine[] {
   const written = writers.map(likeliest)
   return added.map(({ line, text }, i): AttributedLine => {
-    const asked = { line, key: lineKey(text) }
+    const base = { line, key: lineKey(text) }
     const own = written[i]
     if (own) {
       const { worker, ref } = own.edit
-      if (own.trust < LIKELY_LINE) return { ...asked, level: "unknown" }
-      return { ...asked, level: own.trust >= PROVES_LINE ? "proved" : "likely", reason: "wrote_line", worker, ref }
+      if (own.trust < LIKELY_LINE) return { ...base, level: "unknown" }
+      return { ...base, level: own.trust >= PROVES_LINE ? "proved" : "likely", reason: "wrote_line", worker, ref }
     }
     const near = neighbour(added, written, i)
-    if (near) return { ...asked, level: "likely", reason: "wrote_near", worker: near.worker }
-    if (!first || first.trust < LIKELY_COMMIT || !isAlone(first)) return { ...asked, level: "unknown" }
-    return { ...asked, level: "likely", reason: first.ran ? "ran_commit" : "files_and_time", worker: first.worker }
+    if (near) return { ...base, level: "likely", reason: "wrote_near", worker: near.worker }
+    if (!first || first.trust < LIKELY_COMMIT || !isAlone(first)) return { ...base, level: "unknown" }
+    return { ...base, level: "likely", reason: first.ran ? "ran_commit" : "files_and_time", worker: first.worker }
   })
 }
 
-/** Of a commit that holds several conversations' work, a line that nobody is known to have written may be anybody's. */
+/** If a commit contains the work of several conversations, a line without a known author may belong to any of them. */
 function isAlone({ features: { wrote } }: RankedWorker): boolean {
   return wrote === 0 || wrote >= ALONE
 }
@@ -110,7 +110,7 @@ function likeliest(writers: Writer[]): Likeliest | undefined {
     .reduce<Likeliest | undefined>((best, one) => (best && best.trust >= one.trust ? best : one), undefined)
 }
 
-/** A line between two that one conversation wrote: it wrote this one too, and it was changed since, or says too little. */
+/** If one conversation wrote the lines above and below, it wrote this one too: it was changed since, or is too short. */
 function neighbour(
   added: CommitDiff["files"][number]["added"],
   written: (Likeliest | undefined)[],
@@ -128,16 +128,16 @@ function neighbour(
   return above && below && above.worker === below.worker ? above : undefined
 }
 
-/** Lines between it and one that was written. */
+/** The greatest distance to a line with a known author. */
 const FARTHEST = 3
 
-// How much each piece of evidence weighs. Fitted by `npm run eval:blame -- --fit` on the earlier half of 428 commits that a
-// public project linked to its conversations, as they are and squash merged; the later half only measures. No weight is set
-// by hand.
+// The weight of each piece of evidence. `npm run eval:blame -- --fit` fits them on the earlier half of 428 commits that a
+// public project linked to its conversations, both as they are and squash merged. The later half is only for measuring. No
+// weight is set by hand.
 
 export type Weights<F> = Record<keyof F | "bias", number>
 
-/** Which of the conversations that are known made a commit: fitted where one of them did. */
+/** Orders the known conversations by who made a commit. Fitted on commits that one of them made. */
 export const ORDER: Weights<CommitFeatures> = {
   bias: -0.586,
   wrote: 1.646,
@@ -147,12 +147,12 @@ export const ORDER: Weights<CommitFeatures> = {
   edited_last: 2.962,
   newest_edit: -0.314,
   since_edit: -1.152,
-  since_said: -3.642,
-  newest_said: 1.734,
+  since_message: -3.642,
+  newest_message: 1.734,
   went_on: -1.22,
 }
 
-/** Whether this one made it: fitted where one did, and again with those that did taken out of the history. */
+/** The chance that this conversation made it. Fitted on the same commits, with and without their authors in the history. */
 export const TRUST: Weights<CommitFeatures> = {
   bias: -0.494,
   wrote: 0.655,
@@ -162,12 +162,12 @@ export const TRUST: Weights<CommitFeatures> = {
   edited_last: 2.037,
   newest_edit: -0.557,
   since_edit: -1.598,
-  since_said: -3.972,
-  newest_said: 1.093,
+  since_message: -3.972,
+  newest_message: 1.093,
   went_on: -1.1,
 }
 
-/** Whether this one wrote a line: fitted in the same way. */
+/** The chance that this conversation wrote a line. Fitted in the same way. */
 export const WROTE: Weights<LineFeatures> = {
   bias: -1.154,
   wrote: 1.866,
@@ -178,16 +178,16 @@ export const WROTE: Weights<LineFeatures> = {
   last: 0.791,
 }
 
-// From which trust on an answer is given: set with room, since they drift over time.
+// The trust from which on an answer is given. There is a margin, because the values drift over time.
 
-/** A commit. */
-export const TELLS_COMMIT = 0.65
-/** A line that the conversation is known to have written. */
+/** For a commit. */
+export const REPORTS_COMMIT = 0.65
+/** For a line that the conversation is known to have written. */
 export const PROVES_LINE = 0.95
 export const LIKELY_LINE = 0.6
-/** A line that nobody is known to have written, of a commit that the conversation made. */
+/** For a line without a known author, in a commit that the conversation made … */
 const LIKELY_COMMIT = 0.7
-/** … and of whose written lines it wrote so many. */
+/** … if it wrote at least this share of the lines with a known author. */
 export const ALONE = 0.9
-/** Where git said in the conversation that it made this very commit, of files that it had edited. */
+/** The trust if git printed this very commit in the conversation, and the conversation had edited its files. */
 const RAN = 0.97

@@ -2,50 +2,50 @@ import type { CommitDiff } from "../../git/commit-diffs.ts"
 import { type BlameFacts, fileIndex, type KnownEdit, madeBy, type RanBy, type Worker, writtenBy } from "./facts.ts"
 import { lineKey } from "./line-key.ts"
 
-/** What speaks for a conversation having made a commit, each between 0 and about 1. Their weights are in weights.ts. */
+/** Evidence that a conversation made a commit, each between 0 and about 1. Their weights are in attribute-commit.ts. */
 export type CommitFeatures = {
-  /** Of the lines that anybody wrote before, those that it wrote last. Those that many wrote count less. */
+  /** The share of lines with any author that it wrote last. A line with many authors counts less. */
   wrote: number
-  /** Of all lines that the commit adds, those that it wrote last. */
+  /** The share of all added lines that it wrote last. */
   wrote_of_commit: number
-  /** Of all that it ever wrote into the commit's files, how much comes with this commit. */
+  /** How much of everything that it ever wrote into the commit's files arrives with this commit. */
   arrives: number
-  /** Of the removed lines, those that it removed. */
+  /** The share of the removed lines that it removed. */
   removed: number
-  /** Of the files, those that it edited last. */
+  /** The share of the files that it edited last. */
   edited_last: number
-  /** It made the newest edit of any of the files. */
+  /** 1 if it made the newest edit of any of the files. */
   newest_edit: number
-  /** How long ago it edited one of the files, as a logarithm. */
+  /** The time since it edited one of the files, as a logarithm. */
   since_edit: number
-  /** How long ago anything was said in it, as a logarithm. */
-  since_said: number
-  /** It was the last in which something was said. */
-  newest_said: number
-  /** It was not over yet. */
+  /** The time since its last message, as a logarithm. */
+  since_message: number
+  /** 1 if it has the newest message of all conversations. */
+  newest_message: number
+  /** 1 if it had not ended yet. */
   went_on: number
 }
 
-/** What speaks for a conversation having written a line, whose text it once wrote into this file. */
+/** Evidence that a conversation wrote a line, if it once wrote the same text into this file. */
 export type LineFeatures = {
-  /** Of the lines that the commit adds to this file, those that it wrote. */
+  /** The share of the lines added to this file that it wrote. */
   wrote: number
-  /** Of these, those that no other conversation wrote. */
+  /** The share of these that no other conversation wrote. */
   alone: number
-  /** Of all lines that the commit adds, those that it wrote last. */
+  /** The share of all added lines that it wrote last. */
   wrote_of_commit: number
-  /** Of all that it ever wrote into the commit's files, how much comes with this commit. */
+  /** How much of everything that it ever wrote into the commit's files arrives with this commit. */
   arrives: number
-  /** How long ago it edited this file, as a logarithm. */
+  /** The time since it edited this file, as a logarithm. */
   since_edit: number
-  /** No other conversation wrote this very line later. */
+  /** 1 if no other conversation wrote this line later. */
   last: number
 }
 
 export type CommitCandidate = {
   worker: Worker
   features: CommitFeatures
-  /** Any of the commit's files, before it. */
+  /** True if it edited any of the commit's files before the commit. */
   has_edited: boolean
   ran?: RanBy
 }
@@ -53,27 +53,27 @@ export type Writer = { edit: KnownEdit; features: LineFeatures }
 
 type CommitEvidence = {
   candidates: CommitCandidate[]
-  /** For each line that the commit added to its nth file: who had written it, each with its newest edit that did. */
+  /** For each line added to the nth file: its possible authors, each with the newest edit that wrote the line. */
   writersIn: (file: number) => Writer[][]
 }
 
-type AskedCommit = Pick<CommitDiff, "hash" | "at" | "subject" | "files">
+type BlamedCommit = Pick<CommitDiff, "hash" | "at" | "subject" | "files">
 
 const MINUTE = 60_000
-/** Clocks differ, and git rounds. */
+/** Clocks differ, and git rounds times. */
 const SLACK = 2 * MINUTE
-/** Who said nothing for so long, and edited none of the files, is no candidate. */
+/** A conversation that was silent for this long and edited none of the files is no candidate. */
 export const LONG_AGO_SECONDS = 24 * 60 * 60
-/** In place of "never". */
+/** Used instead of "never". */
 const NEVER_MINUTES = 60 * 24 * 60
 
-/** Nothing that was said or done later than this has a say in what is found about a commit. */
-export function lastMomentFor({ at }: Pick<AskedCommit, "at">): number {
+/** Anything later than this is not evidence about a commit. */
+export function lastMomentFor({ at }: Pick<BlamedCommit, "at">): number {
   return at + SLACK
 }
 
-/** Pure, but for reading facts. */
-export function evidenceFor(commit: AskedCommit, facts: BlameFacts): CommitEvidence {
+/** Pure, except that it reads facts. */
+export function evidenceFor(commit: BlamedCommit, facts: BlameFacts): CommitEvidence {
   const until = lastMomentFor(commit)
   const files = commit.files.map((file) => readFile(file, facts.editsOf(file.path, until), until))
   const sums = sumsOver(files)
@@ -83,14 +83,14 @@ export function evidenceFor(commit: AskedCommit, facts: BlameFacts): CommitEvide
   }
 }
 
-/** What is known of a file that a commit touched: by whom, and which of its lines. */
+/** A file of a commit, with the known authors of its lines. */
 type ReadFile = {
-  /** For each added line the edits that wrote it, oldest first; undefined for a line that says too little. */
+  /** For each added line, the edits that wrote it, oldest first. Undefined if the line is too short. */
   wrote: (KnownEdit[] | undefined)[]
-  /** For each removed line, who had removed it. */
+  /** For each removed line, the conversations that had removed it. */
   removers: Worker[][]
   editors: Map<Worker, { at: number; lines: number }>
-  /** How many of the added lines each wrote, and how many of these it alone. */
+  /** How many of the added lines each conversation wrote, and how many of them nobody else wrote. */
   lines: Map<Worker, { all: number; alone: number; different: Set<number> }>
 }
 
@@ -115,7 +115,7 @@ function readFile({ added, removed }: CommitDiff["files"][number], edits: KnownE
   return { wrote, removers, editors: writtenBy(index, until), lines }
 }
 
-/** Each once. Most lines were written by one or by none. */
+/** Each conversation once. Most lines have one author or none. */
 function workersOf(edits: readonly KnownEdit[]): Worker[] {
   if (edits.length < 2) return edits.map(({ worker }) => worker)
   return [...new Set(edits.map(({ worker }) => worker))]
@@ -123,11 +123,11 @@ function workersOf(edits: readonly KnownEdit[]): Worker[] {
 
 type Sums = {
   of: Map<Worker, WorkerSums>
-  /** Weights of the lines that anybody wrote, and of those that were removed. */
+  /** The weights of the lines with any author, and of the removed lines. */
   written: number
   removed: number
   newestEdit: number
-  /** Added lines that say something. */
+  /** Added lines that are not too short. */
   lines: number
 }
 type WorkerSums = {
@@ -179,15 +179,15 @@ function sumsOver(files: ReadFile[]): Sums {
 
 const NOTHING = { wrote: 0, removed: 0, editedLast: 0, lastEdit: 0, newestOf: 0, arrived: 0, everWrote: 0 }
 
-function candidatesOf(commit: AskedCommit, facts: BlameFacts, sums: Sums, until: number): CommitCandidate[] {
+function candidatesOf(commit: BlamedCommit, facts: BlameFacts, sums: Sums, until: number): CommitCandidate[] {
   const second = Math.floor(until / 1000)
-  const said = saidWithin(facts.workers, second, LONG_AGO_SECONDS)
-  const soonest = Math.min(...said.values())
+  const recent = activeWithin(facts.workers, second, LONG_AGO_SECONDS)
+  const soonest = Math.min(...recent.values())
   const ran = ranBy(commit, facts.ran)
   const fileCount = Math.max(1, commit.files.length)
-  return [...new Set([...sums.of.keys(), ...said.keys(), ...ran.keys()])].map((worker): CommitCandidate => {
+  return [...new Set([...sums.of.keys(), ...recent.keys(), ...ran.keys()])].map((worker): CommitCandidate => {
     const { wrote, newestOf, arrived, everWrote, removed, editedLast, lastEdit } = sums.of.get(worker) ?? NOTHING
-    const sinceSaid = said.get(worker) ?? secondsSince(worker, second)
+    const sinceMessage = recent.get(worker) ?? secondsSince(worker, second)
     const run = ran.get(worker)
     return {
       worker,
@@ -199,8 +199,8 @@ function candidatesOf(commit: AskedCommit, facts: BlameFacts, sums: Sums, until:
         edited_last: editedLast / fileCount,
         newest_edit: lastEdit > 0 && lastEdit === sums.newestEdit ? 1 : 0,
         since_edit: logOf(lastEdit === 0 ? NEVER_MINUTES : (until - lastEdit) / MINUTE),
-        since_said: logOf(sinceSaid === undefined ? NEVER_MINUTES : sinceSaid / 60),
-        newest_said: said.get(worker) === soonest ? 1 : 0,
+        since_message: logOf(sinceMessage === undefined ? NEVER_MINUTES : sinceMessage / 60),
+        newest_message: recent.get(worker) === soonest ? 1 : 0,
         went_on: wentOn(worker, Math.floor(commit.at / 1000)) ? 1 : 0,
       },
       has_edited: lastEdit > 0,
@@ -232,14 +232,14 @@ function writersOf({ wrote, editors, lines }: ReadFile, sums: Sums, until: numbe
   })
 }
 
-const share = (part: number, whole: number) => (whole === 0 ? 0 : part / whole)
+const share = (part: number, total: number) => (total === 0 ? 0 : part / total)
 const logOf = (minutes: number) => Math.log1p(Math.max(0, minutes)) / 10
 
 /**
- * Who ran the commit itself: git told its hash there; or, since a rebase gives it another one, told of a commit with the same
- * subject at the time at which this one was written.
+ * Finds the conversations that ran the commit: git printed its hash there. A rebase changes the hash, so a commit with the
+ * same subject at the same time counts too.
  */
-function ranBy(commit: AskedCommit, ran: RanBy[]): Map<Worker, RanBy> {
+function ranBy(commit: BlamedCommit, ran: RanBy[]): Map<Worker, RanBy> {
   const same = ran.filter((one) => isSameCommit(commit, one))
   const alike = ran.filter((one) => isAlike(commit, one))
   return new Map((same.length > 0 ? same : alike).map((one) => [one.worker, one]))
@@ -255,38 +255,40 @@ function isAlike({ at, subject }: NamedCommit, ran: { subject: string; at: numbe
   return ran.subject === subject && Math.abs(ran.at - at) <= SLACK
 }
 
-/** Whether what git told there can be of this commit. */
+/** True if the commit that git printed can be this one. */
 export function mayBeSame(commit: NamedCommit, ran: { hash: string; subject: string; at: number }): boolean {
   return isSameCommit(commit, ran) || isAlike(commit, ran)
 }
 
-// When something was said in a conversation, in seconds since 1970.
+// The times of a conversation's messages are in seconds since 1970.
 
 const ENDED_BEFORE_SECONDS = 10 * 60
 
-/** Of those in which something was said not longer ago than `most`: how long before this second. */
-function saidWithin(workers: Worker[], second: number, most: number): Map<Worker, number> {
+/** Maps each conversation with a message in the last `most` seconds to the age of that message. */
+function activeWithin(workers: Worker[], second: number, most: number): Map<Worker, number> {
   const found = new Map<Worker, number>()
   for (const worker of workers) {
-    if ((worker.said.at(-1) ?? 0) < second - most) continue
+    if ((worker.activeSeconds.at(-1) ?? 0) < second - most) continue
     const since = secondsSince(worker, second)
     if (since !== undefined && since <= most) found.set(worker, since)
   }
   return found
 }
 
-/** How long before this second something was said last. */
-function secondsSince({ said }: Worker, second: number): number | undefined {
-  let [low, high] = [0, said.length]
+/** The time between the conversation's last message and this second. */
+function secondsSince({ activeSeconds }: Worker, second: number): number | undefined {
+  let [low, high] = [0, activeSeconds.length]
   while (low < high) {
     const middle = (low + high) >> 1
-    if (said[middle]! <= second) low = middle + 1
+    if (activeSeconds[middle]! <= second) low = middle + 1
     else high = middle
   }
-  return low === 0 ? undefined : second - said[low - 1]!
+  return low === 0 ? undefined : second - activeSeconds[low - 1]!
 }
 
-/** It had begun, and was over by a few minutes at most. */
-function wentOn({ said }: Worker, second: number): boolean {
-  return said.length > 0 && said[0]! <= second && second <= said.at(-1)! + ENDED_BEFORE_SECONDS
+/** True if it had begun, and had ended at most a few minutes before. */
+function wentOn({ activeSeconds }: Worker, second: number): boolean {
+  return (
+    activeSeconds.length > 0 && activeSeconds[0]! <= second && second <= activeSeconds.at(-1)! + ENDED_BEFORE_SECONDS
+  )
 }

@@ -2,18 +2,18 @@ import { type Ref, refFrom } from "../../core/ref.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import type { LineEdit } from "../../store/knowledge/lines.ts"
 
-/** A conversation with its subagents: who may have written a line. */
+/** A conversation and its subagents, as the author of lines. */
 export type Worker = {
   ref: Ref
   title?: string
   started_at?: number
-  /** Seconds since 1970, rising: the last of each minute in which something was said. */
-  said: Uint32Array
+  /** Seconds since 1970, ascending: the last message of each minute that has one. */
+  activeSeconds: Uint32Array
 }
 
 export type KnownEdit = {
   worker: Worker
-  /** The message in which it was made, of a subagent too. */
+  /** The message that made the edit; it may be a subagent's. */
   ref: Ref & { number: number }
   at: number
   added: Uint32Array
@@ -22,18 +22,18 @@ export type KnownEdit = {
 
 export type RanBy = { worker: Worker; ref: Ref & { number: number }; hash: string; subject: string; at: number }
 
-/** What is known of who wrote what in one project. */
+/** Everything known about the authors of one project's lines. */
 export type BlameFacts = {
   workers: Worker[]
   /**
-   * The edits of a file, oldest first, later ones too: of this very path where any was made by then, else of any file with
-   * its name, since folders are renamed.
+   * The edits of a file, oldest first, including later ones. If this path had no edit by then, the edits of every file with
+   * the same name, because folders are renamed.
    */
   editsOf(path: string, until: number): KnownEdit[]
   ran: RanBy[]
 }
 
-/** What is known of lines, as it is kept. */
+/** The stored rows about lines. */
 export type LineRows = Pick<Knowledge["lines"], "lineWorkers" | "lineFiles" | "editsOfFiles" | "ranCommits">
 
 export function blameFacts({ lines }: { lines: LineRows }, project: string): BlameFacts {
@@ -46,12 +46,12 @@ export function blameFacts({ lines }: { lines: LineRows }, project: string): Bla
   const workers = new Map<number, Worker>()
   for (const [starter, own] of Map.groupBy(rows, (row) => starterOf(row))) {
     const { source, id, title, started_at } = starter
-    const said = own.length === 1 ? starter.said : merged(own.map((row) => row.said))
+    const activeSeconds = own.length === 1 ? starter.said : merged(own.map((row) => row.said))
     const worker = {
       ref: refFrom(source, id),
       title,
       started_at,
-      said,
+      activeSeconds,
     }
     for (const { conversation } of own) workers.set(conversation, worker)
   }
@@ -70,7 +70,7 @@ export function blameFacts({ lines }: { lines: LineRows }, project: string): Bla
   }
 }
 
-/** Of a subagent's subagent's subagent nobody has heard. */
+/** Deeper nesting of subagents has never been seen. */
 const DEEPEST = 5
 
 function editsFinder(
@@ -101,12 +101,12 @@ function merged(all: Uint32Array[]): Uint32Array {
   return Uint32Array.from([...new Set(all.flatMap((one) => [...one]))]).sort()
 }
 
-/** What is asked of a file's edits, made once for each list of them. */
+/** An index of a file's edits, built once per list of edits. */
 export type FileIndex = {
-  /** Which edits wrote a line, by its key, oldest first. */
+  /** The edits that wrote a line, by the line's key, oldest first. */
   added: Map<number, KnownEdit[]>
   removed: Map<number, KnownEdit[]>
-  /** How many different lines each had written after each of its edits. */
+  /** How many different lines each conversation had written after each of its edits. */
   written: Map<Worker, { at: number; lines: number }[]>
 }
 
@@ -133,19 +133,19 @@ export function fileIndex(edits: readonly KnownEdit[]): FileIndex {
 
 function put(index: Map<number, KnownEdit[]>, keys: Uint32Array, edit: KnownEdit): void {
   for (const key of keys) {
-    const holding = index.get(key)
-    if (!holding) index.set(key, [edit])
-    else if (holding.at(-1) !== edit) holding.push(edit)
+    const known = index.get(key)
+    if (!known) index.set(key, [edit])
+    else if (known.at(-1) !== edit) known.push(edit)
   }
 }
 
-/** Those that were made by then. Edits are oldest first. */
+/** The edits up to a time. Edits are oldest first. */
 export function madeBy(edits: KnownEdit[] | undefined, until: number): KnownEdit[] {
   if (!edits || edits.length === 0) return []
   return edits.at(-1)!.at <= until ? edits : edits.filter(({ at }) => at <= until)
 }
 
-/** Each conversation's last edit by then, and how many different lines it had written. */
+/** Each conversation's last edit up to a time, and how many different lines it had written. */
 export function writtenBy(index: FileIndex, until: number): Map<Worker, { at: number; lines: number }> {
   const found = new Map<Worker, { at: number; lines: number }>()
   for (const [worker, steps] of index.written) {

@@ -1,9 +1,9 @@
-/** What is shorter stands in every file: a brace, `end`, `)`. */
+/** Shorter lines occur in every file: a brace, `end`, `)`. */
 const LEAST_SIGNS = 4
 
 /**
- * A number for what a line says, whatever its white space: whoever indents or aligns it anew writes the same line. 0 for a
- * line that says too little to be anybody's. Pure, and never another number for the same line: it is stored.
+ * A number for the text of a line, ignoring white space, so that indenting or aligning a line does not change it. 0 for a
+ * line that is too short to attribute. The number is stored, so it must never change for the same text. Pure.
  */
 export function lineKey(text: string): number {
   let hash = 0x811c9dc5
@@ -15,7 +15,7 @@ export function lineKey(text: string): number {
     signs++
   }
   if (signs < LEAST_SIGNS) return 0
-  // FNV-1a alone leaves lines that differ in their last sign next to each other.
+  // With FNV-1a alone, lines that differ only in the last character get neighbouring numbers.
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
   return (hash ^ (hash >>> 16)) >>> 0 || 1

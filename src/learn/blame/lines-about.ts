@@ -3,33 +3,33 @@ import type { LineEdit, LineWorker, RanCommit } from "../../store/knowledge/line
 import { LONG_AGO_SECONDS, lastMomentFor, mayBeSame } from "./evidence.ts"
 import { type LineRows, lastNameOf } from "./facts.ts"
 
-// What a laptop asks a team's hub about lines, and what it is sent: the rows that have a say in these commits, and no other. The
-// code stays on the laptop: only commits, times and paths are named.
+// A laptop's question to a team's hub about lines, and the answer: only the rows that matter for these commits. The code
+// stays on the laptop; only commits, times and paths are sent.
 
 export type LinesQuestion = {
-  /** As the hub calls it. */
+  /** The hub's name of the project. */
   project: string
   commits: { hash: string; at: number; subject: string }[]
-  /** Files that they touched, and the earliest moment that is asked about. */
+  /** Files that the commits touched, each with the earliest time in question. */
   paths: { path: string; until: number }[]
   /** Sessions that the repository itself names. */
   sessions: string[]
 }
 
-/** Keys of lines and seconds are numbers of four bytes, in base64. */
+/** Line keys and seconds are four-byte numbers in base64. */
 export type SentLines = {
   workers: (Omit<LineWorker, "said" | "id" | "name"> & { id: string; native_id: string; said: string })[]
   files: { file: number; path: string }[]
   edits: (Omit<LineEdit, "added" | "removed"> & { added: string; removed: string })[]
   ran: RanCommit[]
-  /** There is more than can be sent. */
+  /** True if there is more than could be sent. */
   is_cut: boolean
 }
 
-/** Of keys, before base64. */
+/** The size of the keys before base64. */
 const MOST_BYTES = 8 << 20
 
-/** `titlesOf`: those of these that may be told of, each with its title where it has one. */
+/** `titlesOf` returns the conversations that may be shown, each with its title if it has one. */
 export async function linesAbout(
   lines: LineRows,
   question: LinesQuestion,
@@ -42,17 +42,17 @@ export async function linesAbout(
   const rows = lines.lineWorkers(project)
   const moments = commits.map((commit) => Math.floor(lastMomentFor(commit) / 1000))
   const isWanted = (row: LineWorker) =>
-    has.has(row.conversation) || saidBefore(row, moments) || sessions.some((one) => isSession(row, one))
-  // A subagent's work is its starter's: all that belong together, or none.
+    has.has(row.conversation) || wasActiveBefore(row, moments) || sessions.some((one) => isSession(row, one))
+  // A subagent's work belongs to the conversation that started it, so they are sent together or not at all.
   const withMates = matesIn(rows)
   const wanted = new Set(rows.filter(isWanted).flatMap(withMates))
   const titles = await titlesOf([...wanted])
-  const told = [...wanted].filter(({ conversation }) => titles.has(conversation))
-  const isTold = ({ conversation }: { conversation: number }) => titles.has(conversation)
-  const { edits, isCut } = withinLimit(found.edits.filter(isTold))
+  const visible = [...wanted].filter(({ conversation }) => titles.has(conversation))
+  const isVisible = ({ conversation }: { conversation: number }) => titles.has(conversation)
+  const { edits, isCut } = withinLimit(found.edits.filter(isVisible))
   const files = new Set(edits.map(({ file }) => file))
   return {
-    workers: told.map(({ said, id, name: _, title: __, ...row }) => {
+    workers: visible.map(({ said, id, name: _, title: __, ...row }) => {
       const title = titles.get(row.conversation)
       return {
         ...row,
@@ -64,12 +64,12 @@ export async function linesAbout(
     }),
     files: found.files.filter(({ file }) => files.has(file)),
     edits: edits.map(({ added, removed, ...one }) => ({ ...one, added: sentKeys(added), removed: sentKeys(removed) })),
-    ran: ran.filter(isTold),
+    ran: ran.filter(isVisible),
     is_cut: isCut,
   }
 }
 
-/** Of the very path; also of its name elsewhere, where nothing was done to it by then. */
+/** The edits of the same path. If it had none by then, also those of files with the same name elsewhere. */
 function editsAbout(lines: LineRows, { project, paths }: LinesQuestion) {
   const files = lines.lineFiles(project)
   const byPath = Map.groupBy(files, ({ path }) => path)
@@ -87,8 +87,8 @@ function editsAbout(lines: LineRows, { project, paths }: LinesQuestion) {
   return { files: [...wanted.values()], edits: lines.editsOfFiles([...wanted.keys()]) }
 }
 
-/** Something was said in it not long before one of these seconds. */
-function saidBefore({ said }: LineWorker, seconds: readonly number[]): boolean {
+/** True if it had a message shortly before one of these times. */
+function wasActiveBefore({ said }: LineWorker, seconds: readonly number[]): boolean {
   const [first, last] = [said[0], said.at(-1)]
   if (first === undefined || last === undefined) return false
   return seconds.some((second) => first <= second && second - LONG_AGO_SECONDS <= last)
@@ -100,21 +100,20 @@ function isSession({ id }: LineWorker, session: string): boolean {
 }
 
 function matesIn(rows: LineWorker[]): (row: LineWorker) => LineWorker[] {
-  const wholeName = ({ source }: LineWorker, id: string) => `${source}\n${id}`
-  const byName = new Map(rows.map((row) => [wholeName(row, row.id), row]))
-  const started = Map.groupBy(rows, (row) => wholeName(row, row.belongs_to))
+  const nameIn = ({ source }: LineWorker, id: string) => `${source}\n${id}`
+  const byName = new Map(rows.map((row) => [nameIn(row, row.id), row]))
+  const started = Map.groupBy(rows, (row) => nameIn(row, row.belongs_to))
   return (row) => {
     const found = new Set([row])
     for (const one of found) {
-      const starter = byName.get(wholeName(one, one.belongs_to))
-      for (const mate of [...(starter ? [starter] : []), ...(started.get(wholeName(one, one.id)) ?? [])])
-        found.add(mate)
+      const starter = byName.get(nameIn(one, one.belongs_to))
+      for (const mate of [...(starter ? [starter] : []), ...(started.get(nameIn(one, one.id)) ?? [])]) found.add(mate)
     }
     return [...found]
   }
 }
 
-/** The newest, where there are too many. */
+/** Keeps the newest edits if there are too many. */
 function withinLimit(edits: LineEdit[]): { edits: LineEdit[]; isCut: boolean } {
   let bytes = 0
   const from = edits.findLastIndex(({ added, removed }) => {
@@ -136,8 +135,8 @@ export function keysSent(text: string): Uint32Array {
 }
 
 /**
- * This machine's lines and a team's as one. What is known here counts as this machine's: a copy of it on the hub adds nothing. The hub's
- * numbers are its own, so they are below zero here.
+ * Combines this machine's lines with a team's. Conversations on this machine count as its own; their copies on the hub are
+ * ignored. The hub's numbers are made negative to keep them distinct.
  */
 export function linesOfBoth(own: LineRows, project: string, team: SentLines): LineRows {
   const here = new Set(own.lineWorkers(project).map(({ source, id }) => `${source}\n${id}`))

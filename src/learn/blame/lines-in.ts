@@ -6,12 +6,12 @@ import type { EditWrite, LinesWrite } from "../../store/knowledge/lines.ts"
 import { lineKey } from "./line-key.ts"
 
 const MINUTE = 60_000
-/** Of one edit; what is longer was generated. */
+/** Per edit. Longer ones are generated. */
 const MOST_LINES = 20_000
 
 /**
- * What a conversation wrote into the files of its project, the commits it ran, and when it was at work. `below` says where in
- * the project a path is. Some agents date a session and not its messages: what those did was done at `startedAt` or later. Pure.
+ * The lines that a conversation wrote into its project's files, the commits that it ran, and when it was active. `below`
+ * maps a path into the project. Some agents date only the session: then its edits count as made at `startedAt`. Pure.
  */
 export function linesIn(
   messages: readonly StoredMessage[],
@@ -22,11 +22,12 @@ export function linesIn(
   const settled = settledCalls(messages)
   const edits: EditWrite[] = []
   const commits: LinesWrite["commits"] = []
-  const said = new Map<number, number>()
-  for (const { number, at: saidAt, parts, effects } of messages) {
-    const at = saidAt ?? startedAt
+  const active = new Map<number, number>()
+  for (const { number, at: writtenAt, parts, effects } of messages) {
+    const at = writtenAt ?? startedAt
     if (at === undefined) continue
-    if (saidAt !== undefined) said.set(Math.floor(at / MINUTE), Math.max(at, said.get(Math.floor(at / MINUTE)) ?? 0))
+    if (writtenAt !== undefined)
+      active.set(Math.floor(at / MINUTE), Math.max(at, active.get(Math.floor(at / MINUTE)) ?? 0))
     for (const effect of effects)
       if (effect.type === "commit") commits.push({ number, hash: effect.hash, subject: effect.subject, at })
     for (const part of parts)
@@ -37,7 +38,7 @@ export function linesIn(
     belongs_to: belongsTo,
     edits: edits.filter(({ added, removed }) => added.length + removed.length > 0),
     commits,
-    said: [...said.values()].map((at) => Math.floor(at / 1000)).sort((a, b) => a - b),
+    said: [...active.values()].map((at) => Math.floor(at / 1000)).sort((a, b) => a - b),
   }
 }
 
@@ -57,7 +58,7 @@ function editsOf(part: Part, settled: Set<string>): ShellEdit[] {
   return command === undefined ? [] : shellEdits(command)
 }
 
-/** Most calls write nothing through a shell, and need no closer look. */
+/** A quick check, because most calls write nothing through a shell. */
 function mayWrite(call: string): boolean {
   const isShell = call.includes('"command"') || call.includes('"cmd"') || call.includes('"script"')
   return isShell && WRITES.some((sign) => call.includes(sign))
@@ -70,20 +71,20 @@ function splitHunk(lines: string[]): { added: string[]; removed: string[] } {
   return { added: of("+"), removed: of("-") }
 }
 
-/** The command line of a call to a shell, whatever its agent calls the field. */
+/** The command line of a shell call, whatever the agent names the field. */
 function commandOf(text: string): string | undefined {
   if (!text.startsWith("{")) return undefined
   try {
     const input: unknown = JSON.parse(text)
     if (!isRecord(input)) return undefined
-    const said = input.command ?? input.cmd ?? input.script
-    return Array.isArray(said) ? said.filter((word) => typeof word === "string").at(-1) : string(said)
+    const value = input.command ?? input.cmd ?? input.script
+    return Array.isArray(value) ? value.filter((word) => typeof word === "string").at(-1) : string(value)
   } catch {
-    return undefined // a freeform tool's words
+    return undefined // the text of a freeform tool
   }
 }
 
-/** Calls that did nothing, and those whose result tells what they did. */
+/** Calls that failed, and calls whose result contains the edits. */
 function settledCalls(messages: readonly StoredMessage[]): Set<string> {
   const settled = new Set<string>()
   for (const { parts } of messages)
@@ -95,15 +96,15 @@ function settledCalls(messages: readonly StoredMessage[]): Set<string> {
 
 type ShellEdit = { path: string; added: string[]; removed: string[] }
 
-/** What is longer holds a document, not edits. */
+/** A longer command contains a document, not edits. */
 const LONGEST = 400_000
-/** Looking for the file takes the square of a line's length. */
+/** Searching for the file name takes time quadratic in the line's length. */
 const LONGEST_HEAD = 4_000
 const HEREDOC = /<<(-?)\s*(?:'([\w.-]{1,60})'|"([\w.-]{1,60})"|\\?([\w.-]{1,60}))/g
 
 /**
- * What a command line writes into files, as far as its own text says so: here-documents that go to a file, patches, lines
- * that sed puts in and echo appends. What a program makes of a file (a formatter, a script) is not in its text. Pure.
+ * The edits that a command line's own text shows: here-documents written to a file, patches, lines that sed inserts
+ * and that echo appends. Changes by other programs, such as formatters and scripts, are not visible there. Pure.
  */
 export function shellEdits(command: string): ShellEdit[] {
   if (command.length > LONGEST) return []
@@ -118,7 +119,7 @@ export function shellEdits(command: string): ShellEdit[] {
   return [...edits, ...partsOf(rest).flatMap((part) => [...putIn(part), ...appended(part)])]
 }
 
-/** A `;` that a quotation mark comes after may be inside the quotation. */
+/** A `;` before a quotation mark may be inside the quotation. */
 function partsOf(command: string): string[] {
   const quoted = Math.max(command.lastIndexOf("'"), command.lastIndexOf('"')) + 1
   return `${command.slice(0, quoted)}${command.slice(quoted).replaceAll(";", "\n")}`.split(/\n|&&/)
@@ -126,7 +127,7 @@ function partsOf(command: string): string[] {
 
 type HereDocument = { head: string; body: string }
 
-/** Each with the line that it stands behind. */
+/** Each here-document with the command line before it. */
 function hereDocuments(command: string): HereDocument[] {
   const found: HereDocument[] = []
   let after = 0
@@ -159,7 +160,7 @@ function writtenBy(head: string, body: string): ShellEdit[] {
 
 const SED = new RegExp(`\\bsed\\s+(?:-[A-Za-z]+\\s+)*-i\\S*\\s+(?:''\\s+|-e\\s+)*(?:'([^']*)'|"([^"]*)")\\s+${WORD}`)
 
-/** `a`, `i` and `c` of sed name whole lines; what `s` makes of one is not told. */
+/** sed's `a`, `i` and `c` contain complete lines. The result of `s` is not visible. */
 function putIn(part: string): ShellEdit[] {
   const match = SED.exec(part)
   if (!match) return []

@@ -5,12 +5,12 @@ import type { BlameFacts, Worker } from "./facts.ts"
 import { lineKey } from "./line-key.ts"
 import { type AgentTrace, type Recorded, recordedFor, recordedIn } from "./recorded.ts"
 
-/** Whose a line is. `recorded` is what the repository itself says of it, where that names somebody else, or where nobody else is known. */
+/** The author of a line. `recorded` is set if the repository names another author, or if no other author is known. */
 export type LineOwner = {
   level: "proved" | "likely" | "unknown"
   reason?: "ran_commit" | "wrote_line" | "wrote_near" | "files_and_time" | "recorded"
   worker?: Worker
-  /** The message in which it was written. */
+  /** The message that wrote the line. */
   number?: { id: string; number: number }
   recorded?: Recorded
 }
@@ -19,7 +19,7 @@ export const UNKNOWN_OWNER: LineOwner = { level: "unknown" }
 
 export type OwnerFinder = (hash: string, path: string, line: number, text: string) => LineOwner
 
-/** Whose the lines of these commits are, by what was found about them. Each is looked at once, when one of its lines is needed. */
+/** Finds the authors of these commits' lines. A commit is analysed once, when one of its lines is first needed. */
 export function ownersOf<Commit extends CommitHead>(
   commits: readonly Commit[],
   foundIn: (commit: Commit) => readonly AttributedFile[],
@@ -41,13 +41,13 @@ export function ownersOf<Commit extends CommitHead>(
     if (!commit) return UNKNOWN_OWNER
     const { files, recorded } = find(commit)
     const lines = files.get(path)
-    // git blame may cut a change otherwise than git log: then what the line says tells which one is meant.
+    // git blame may split a change differently from git log. Then the line's text identifies it.
     const own = lines?.byNumber.get(line) ?? lines?.byKey.get(lineKey(text))
     return withRecorded(own, recordedFor(recorded, path, line), facts)
   }
 }
 
-/** Lines that are not committed yet, as if they were, now. */
+/** Treats lines that are not committed yet as a commit made now. */
 export function uncommitted(path: string, lines: readonly BlamedLine[], now: number): CommitDiff {
   const added = lines.map(({ was, text }) => ({ line: was.line, text }))
   const hash = lines[0]?.hash ?? ""
@@ -68,13 +68,13 @@ function linesByPlace(lines: readonly AttributedLine[]): LinesByPlace {
   }
 }
 
-/** What somebody wrote down at the time is stronger than a guess, and weaker than the text itself. */
+/** A record from the time is stronger evidence than a guess, and weaker than the text itself. */
 function withRecorded(line: AttributedLine | undefined, recorded: Recorded | undefined, facts: BlameFacts): LineOwner {
   const own: LineOwner = line === undefined || line.level === "unknown" ? UNKNOWN_OWNER : ownerOf(line)
   if (!recorded || own.level === "proved") return own
   const worker = recorded.session === undefined ? undefined : workerCalled(facts, recorded.session)
   if (worker) return { level: "proved", reason: "recorded", worker, recorded }
-  // It names a session that is not known here, or only an agent.
+  // The record names an unknown session, or only an agent.
   return recorded.session !== undefined || own.level === "unknown" ? { level: "unknown", recorded } : own
 }
 

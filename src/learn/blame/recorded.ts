@@ -1,9 +1,9 @@
 import { array, isRecord, number, record, records, string } from "../../core/record.ts"
 import type { CommitDiff } from "../../git/commit-diffs.ts"
 
-// What a repository itself says of who wrote its lines: notes of git-ai, trailers of Entire, Agent Trace files, co-authors.
+// Authors that the repository itself records: git-ai notes, Entire trailers, Agent Trace files, co-authors.
 
-/** `session` as its agent calls it; `lines` where only some are meant. */
+/** `session` is the agent's own id. `lines` is set if the record is only about some lines. */
 export type Recorded = {
   by: "git-ai" | "Entire" | "Agent Trace" | "Co-Authored-By"
   agent?: string
@@ -12,7 +12,7 @@ export type Recorded = {
   lines?: [first: number, last: number][]
 }
 
-/** The strongest first: what names lines, then what names a session, then what names only an agent. */
+/** Strongest first: records of lines, then of sessions, then of an agent only. */
 export function recordedIn(
   commit: Pick<CommitDiff, "hash" | "body" | "note">,
   traces: readonly AgentTrace[],
@@ -25,7 +25,7 @@ export function recordedIn(
   ]
 }
 
-/** The first that tells of a line. */
+/** The first record about a line. */
 export function recordedFor(all: readonly Recorded[], path: string, line: number): Recorded | undefined {
   return all.find(
     (one) =>
@@ -34,7 +34,7 @@ export function recordedFor(all: readonly Recorded[], path: string, line: number
   )
 }
 
-/** Format authorship/3.0.0: files with the lines of each session, three dashes, and what the sessions are as JSON. */
+/** Format authorship/3.0.0: each file with the lines of each session, then three dashes, then the sessions as JSON. */
 function gitAiNote(note: string): Recorded[] {
   const cut = note.search(/^---$/m)
   if (cut === -1) return []
@@ -71,7 +71,7 @@ function entireTrailers(body: string): Recorded[] {
     .map(() => ({ by: "Entire" }))
 }
 
-/** Agents that sign what they helped with. A person is never named. */
+/** Agents that sign commits as co-author. People are never listed. */
 const CO_AUTHORS: [RegExp, string][] = [
   [/claude|anthropic/i, "Claude Code"],
   [/codex|openai/i, "Codex"],
@@ -93,7 +93,7 @@ function coAuthors(body: string): Recorded[] {
 
 export type AgentTrace = Recorded & { revision: string }
 
-/** Records of Agent Trace, one a line. Those that name no revision, and lines that nobody's agent wrote, say nothing here. */
+/** Agent Trace records, one per line. Records without a revision, and lines that a person wrote, are ignored. */
 export function agentTraces(text: string): AgentTrace[] {
   return text.split("\n").flatMap((line) => {
     const trace = parsed(line)
@@ -115,7 +115,7 @@ export function agentTraces(text: string): AgentTrace[] {
   })
 }
 
-/** The last piece of the conversation's address, or of the session's that is related to it. */
+/** The last part of the URL of the conversation, or of its related session. */
 function sessionIn(conversation: Record<string, unknown>): string | undefined {
   const related = records(array(conversation.related).filter(isRecord)).find(({ type }) => type === "session")
   return (string(related?.url) ?? string(conversation.url))?.split(/[/?#]/).filter(Boolean).at(-1)
@@ -135,6 +135,6 @@ function parsed(text: string): Record<string, unknown> | undefined {
     const value: unknown = JSON.parse(text)
     return isRecord(value) ? value : undefined
   } catch {
-    return undefined // somebody else's file: what cannot be read says nothing
+    return undefined // it is another program's file: what cannot be read is ignored
   }
 }

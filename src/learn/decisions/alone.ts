@@ -1,26 +1,26 @@
 import { subjectOf } from "./subject.ts"
 import { sentencesOf } from "./typed.ts"
 
-// Whether a sentence says by itself what was decided; and where it does not, which question or proposal it answers.
+// Tests if a sentence is clear on its own; if it is not, finds the question or proposal that it answers.
 
-/** Said in answer to something, where little follows. */
+/** Begins an answer, if little follows. */
 const AGREES = /^(?:yes|yeah|yep|yup|sure|ok|okay|alright)\b/i
 const SHORT_ANSWER = 10
 const POINTS = new Set(["this", "that", "these", "those", "it", "they", "them"])
 const POINTS_BACK =
   /^(?:[([]|its|instead|same|including|then|that way|like (?:this|that)|also it|but it)\b|\b(?:(?:the|this|that) (?:latter|former|first|second|third|other|one)(?: one| option)?|options? #?(?:\d+|[a-f])|(?:address|do|number|item|point|finding) #?\d+|in \d{2,3}|the (?:others|two|rest|same)|find out why)\b(?! (?:ms|seconds|minutes|days|lines|files|places|cases))|:\s*\d+\.?$/i
-/** "that" joins what follows to what stands before it. */
+/** "that" is a conjunction before these words. */
 const JOINED = /^(?:we|i|you|the|they|he|once|if|when|there|all|any|every|each|our|my|your|an?|no|some|it)$/i
-/** There is only one of it around. */
+/** Things of which there is only one here. */
 const ONLY_ONE = /^(?:app|application|project|repo|repository|codebase|class|tool|program|package|library)\b|[`_A-Z/]/
 const CLAUSE = /^(?:and|but|so|because|since|when|if|which|we|i|it's|let's|lets|then|where|while|otherwise|once|or)$/i
-/** With fewer words of its own, it names neither the thing nor the choice. */
+/** With fewer words of its own, a sentence names neither the thing nor the choice. */
 const LEAST_SUBJECT = 2
 const [SMALL_SUBJECT, SHORT] = [3, 6]
-/** So many words that say something stand in the clauses before "it" where "it" is one of them. */
+/** "it" refers to an earlier clause if the clauses before it contain at least this many words of content. */
 const LEAST_BEFORE = 2
 
-/** True where a stranger understands it without what was said before. */
+/** True if a reader understands the sentence without the text before it. */
 export function standsAlone(sentence: string): boolean {
   if (POINTS_BACK.test(sentence)) return false
   const words = sentence.split(/\s+/)
@@ -37,7 +37,7 @@ function isNamedBefore(words: string[], at: number): boolean {
   return clause > 0 && subjectOf(words.slice(0, clause).join(" ")).length >= LEAST_BEFORE
 }
 
-/** "it" and "this change" point at something; "this app" and "make sure that we" do not. */
+/** "it" and "this change" refer to something; "this app" and "make sure that we" do not. */
 function pointsAt(word: string, next: string | undefined): boolean {
   const plain = word
     .toLowerCase()
@@ -49,29 +49,29 @@ function pointsAt(word: string, next: string | undefined): boolean {
   return !((plain === "this" || plain === "that") && ONLY_ONE.test(next))
 }
 
-const LOOKED_AT = 20_000
+const MOST_CHARS = 20_000
 const LONGEST = 300
 
 /**
- * What the agent asked or proposed last that this sentence answers: the option that it names; else the last question, with what
- * stands before it where it asks only "shall I?"; else what it said last on the same subject. Undefined where
- * nothing of these stands alone, or shares a word with a sentence that is more than "yes, do".
+ * The agent's question or proposal that this sentence answers: the option that it names; else the last question, together
+ * with the sentence before it if it only asks "shall I?"; else the agent's last sentence on the same subject. Undefined if
+ * none of these is clear on its own, or if the sentence is more than a "yes, do" and shares no word with them.
  */
-export function askedBefore(agentsText: string, sentence: string): string | undefined {
+export function questionBefore(agentsText: string, sentence: string): string | undefined {
   const lines = agentsText
-    .slice(-LOOKED_AT)
+    .slice(-MOST_CHARS)
     .replace(/^[ \t]*(?:```|~~~)[\s\S]*?^[ \t]*(?:```|~~~)/gm, "")
     .split("\n")
     .map((line) => line.replaceAll(/\*\*|^[\s>#*-]+/g, "").trim())
     .filter((line) => line !== "")
   const [, named] = /\b(?:options?|approach|number|item|point)\s+#?(\d+|[a-f])\b/i.exec(sentence) ?? []
   if (named !== undefined) return lines.findLast((line) => isOption(line, named))?.slice(0, LONGEST)
-  const said = lines.filter((line) => !line.startsWith("|")).flatMap(sentencesOf)
-  const at = said.findLastIndex((one) => one.endsWith("?"))
-  const question = at < 0 ? undefined : questionAt(said, at)
+  const sentences = lines.filter((line) => !line.startsWith("|")).flatMap(sentencesOf)
+  const at = sentences.findLastIndex((one) => one.endsWith("?"))
+  const question = at < 0 ? undefined : questionAt(sentences, at)
   if (question !== undefined && (isShortAnswer(sentence) || sharedWords(question, sentence) > 0))
     return question.slice(0, LONGEST)
-  return said.findLast((one) => sharedWords(one, sentence) >= LEAST_BEFORE && standsAlone(one))?.slice(0, LONGEST)
+  return sentences.findLast((one) => sharedWords(one, sentence) >= LEAST_BEFORE && standsAlone(one))?.slice(0, LONGEST)
 }
 
 function isShortAnswer(sentence: string): boolean {
@@ -83,8 +83,8 @@ function sharedWords(one: string, other: string): number {
   return subjectOf(one).filter((word) => about.has(word)).length
 }
 
-function questionAt(said: string[], at: number): string | undefined {
-  const [before, question] = [said[at - 1], said[at]!]
+function questionAt(sentences: string[], at: number): string | undefined {
+  const [before, question] = [sentences[at - 1], sentences[at]!]
   if (standsAlone(question)) return question
   return before !== undefined && standsAlone(before) ? `${before} ${question}` : undefined
 }

@@ -4,31 +4,31 @@ import { standsAlone } from "./alone.ts"
 import { isDecision, isQuestion } from "./decided.ts"
 import { ownLines, sentencesOf } from "./typed.ts"
 
-// What a person answered when the agent asked.
+// The person's answers to an agent's questions.
 
 type Answered = { kind: "answer"; quote: string; origin: "person" | "agent"; text: string }
 
-/** What agents write in the person's name where only some questions were answered. */
+/** Agents write this in the person's name if only some questions were answered. */
 const CLARIFIES = "The user wants to clarify these questions."
-const LOOKED_AT = 20_000
+const MOST_CHARS = 20_000
 
-/** The answers in a tool's result, or in the text that stands for one, that decide something. */
+/** The answers in a tool's result, or in the text that replaces it, that decide something. */
 export function decidingAnswers(part: Part & { type: "tool_result" | "text" }, calls: Map<string, string>): Answered[] {
-  const told = part.text.slice(0, LOOKED_AT)
+  const text = part.text.slice(0, MOST_CHARS)
   if (part.type === "text")
-    return told.trimStart().startsWith(CLARIFIES) ? partly(told).flatMap((one) => answered(one, undefined)) : []
+    return text.trimStart().startsWith(CLARIFIES) ? partly(text).flatMap((one) => answered(one, undefined)) : []
   if (part.tool !== "AskUserQuestion" || part.is_error) return []
-  const asked = questionsOf(part.call_id === undefined ? undefined : calls.get(part.call_id))
-  const options = asked && new Set(asked.flatMap(({ options }) => options))
+  const questions = questionsOf(part.call_id === undefined ? undefined : calls.get(part.call_id))
+  const options = questions && new Set(questions.flatMap(({ options }) => options))
   return pairsIn(
-    told,
-    asked?.map(({ question }) => question),
+    text,
+    questions?.map(({ question }) => question),
   ).flatMap((one) => answered(one, options))
 }
 
 type Pair = { question: string; answer: string }
 
-/** `"question"="answer", "question"="answer". You can now …`, where either may hold quotes of its own. */
+/** `"question"="answer", "question"="answer". You can now …`. Questions and answers may contain quotes. */
 function pairsIn(text: string, questions: string[] = []): Pair[] {
   const pieces = text.split('"="')
   return pieces.slice(1).map((piece, i) => {
@@ -41,7 +41,7 @@ function pairsIn(text: string, questions: string[] = []): Pair[] {
   })
 }
 
-/** What agents write after the last answer, by version. */
+/** Agents write this after the last answer, depending on their version. */
 const LAST_END = /"\. (?:You can now|Read the answers)(?![\s\S]*"\. (?:You can now|Read the answers))/
 
 function endOf(piece: string, isLast: boolean): number {
@@ -49,7 +49,7 @@ function endOf(piece: string, isLast: boolean): number {
   return end < 0 ? piece.lastIndexOf('"') : end
 }
 
-/** `- "question"` and, below it, `Answer: …`. */
+/** `- "question"`, followed by a line `Answer: …`. */
 function partly(text: string): Pair[] {
   const lines = text.split("\n").map((line) => line.trim())
   return lines.flatMap((line, i) => {
@@ -59,7 +59,7 @@ function partly(text: string): Pair[] {
   })
 }
 
-/** Asked to go on with the work, not to settle how something is. */
+/** Questions about how to continue the work, which decide nothing about the product. */
 const ABOUT_THE_WORK =
   /\bwhat (?:would|do) you (?:like|want)(?: me)? to do\b|\bnext\b|\bready to\b|\b(?:force.?)?push\b|\bbe committed\b|\bshould i (?:commit|start|proceed|continue|go ahead|write|create)\b|\bproceed\b|\bwhich (?:PR|pull request|issue|ticket|task)\b|\bare there (?:any )?other\b|\bPRs?\b|\bwhere should i\b|\b(?:look|sound)s? (?:good|right)\b|\bcapture the right\b/i
 
@@ -67,19 +67,19 @@ function answered({ question, answer: given }: Pair, options: Set<string> | unde
   const isTyped = options !== undefined && !isChosen(given, options)
   const answer = isTyped ? ownLines(given).join("\n") : given
   if (answer === "" || answer.endsWith(":") || isQuestion(answer)) return []
-  const told: Answered = {
+  const decision: Answered = {
     kind: "answer",
     ...(isTyped && standsAlone(answer)
       ? { quote: answer, origin: "person" }
       : { quote: `${question} → ${answer}`, origin: "agent" }),
     text: `${question}\n${answer}`,
   }
-  if (!isTyped) return ABOUT_THE_WORK.test(question) ? [] : [told]
-  if (!ABOUT_THE_WORK.test(question)) return [told]
-  return answer.split("\n").flatMap(sentencesOf).some(isDecision) ? [told] : []
+  if (!isTyped) return ABOUT_THE_WORK.test(question) ? [] : [decision]
+  if (!ABOUT_THE_WORK.test(question)) return [decision]
+  return answer.split("\n").flatMap(sentencesOf).some(isDecision) ? [decision] : []
 }
 
-/** Several may be chosen at once, and each may hold commas of its own. */
+/** Several options may be chosen, and each may contain commas. */
 function isChosen(answer: string, options: Set<string>): boolean {
   const longestFirst = [...options].filter((one) => one !== "").sort((a, b) => b.length - a.length)
   let left = answer

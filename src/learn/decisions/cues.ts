@@ -1,10 +1,10 @@
-// The words by which people state a lasting choice or ask for work. Data: `npm run eval:cues` counts in how
-// many conversations each one occurs, and none of them may be the word of a single one.
+// The words with which people state a lasting choice or ask for work. This is data: `npm run eval:cues` counts how many
+// conversations contain each of them, and no phrase may be from a single one.
 //
-// A phrase is words in a row. `a/b` is either (`_` is a blank in one of them), `~` is up to two words of any kind, `…` up to ten within a clause. `^` stands for
-// the sentence's beginning, after words like "ok, and also", `$` for its end.
+// A phrase is a sequence of words. `a/b` is either word (`_` is a blank in one of them), `~` is up to two words, `…` is up
+// to ten words within a clause. `^` is the start of the sentence, after words like "ok, and also"; `$` is its end.
 
-/** How people say that something is to be so, and how much each says. */
+/** Phrases that state a choice, with their weights. */
 export const STATES: readonly [weight: number, phrases: readonly string[]][] = [
   [3, ["decided"]],
   [
@@ -36,7 +36,7 @@ export const STATES: readonly [weight: number, phrases: readonly string[]][] = [
   [2, ["option/approach 1/2/3/4/a/b/c/d", "the right approach/thing/way"]],
 ]
 
-/** How far a rule reaches, which often stands beside it and as often elsewhere. */
+/** Words for the scope of a rule. They are often part of one, and as often occur elsewhere. */
 export const SUPPORTS: readonly string[] = [
   "always/never/only/must/everywhere/by_default/source_of_truth/entirely/completely/at_least",
 ]
@@ -96,13 +96,13 @@ export const TASKS: readonly string[] = [
   "try again",
 ]
 
-/** What a sentence may begin with, whatever it says. */
+/** Words that may begin any sentence. */
 const OPENERS =
   "(?:(?:and|also|please|but|so|then|ok|okay|no|nope|nah|yes|yeah|sure|hmm|actually|alright|well|oh|ah|now)[\\s,.:!-]+){0,4}"
 
 const WILD: Record<string, string> = { "~": "(?:[^\\s,;]+\\s+){0,2}?", "…": "(?:[^\\s,;:]+\\s+){0,10}?" }
 
-/** Matches where any of the phrases occurs, in any case. */
+/** Matches if any of the phrases occurs, in any case. */
 export function anyPhrase(phrases: readonly string[]): RegExp {
   return new RegExp(phrases.map((phrase) => `(?:${source(phrase)})`).join("|"), "i")
 }

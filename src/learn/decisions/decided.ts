@@ -1,13 +1,13 @@
-import { askedBefore, standsAlone } from "./alone.ts"
+import { questionBefore, standsAlone } from "./alone.ts"
 import { anyPhrase, STATES, SUPPORTS, TASKS } from "./cues.ts"
 import { subjectOf } from "./subject.ts"
 import { isPasted, LONGEST_SENTENCE, OWN_VOICE, ownLines, sentencesOf } from "./typed.ts"
 
 // Which of a person's sentences state a lasting choice, and which only ask, report or give a task.
 
-const LOOKED_AT = 20_000
+const MOST_CHARS = 20_000
 
-/** What agents write in the person's name around what was typed. */
+/** Text that agents write in the person's name around what was typed. */
 const WRAPPERS = [
   "Operation stopped by hook",
   "The user wants to clarify these questions.",
@@ -17,32 +17,32 @@ const WRAPPERS = [
 
 export type Decided = { quote: string; origin: "person" | "agent" }
 
-/** A message this long was pasted, whatever it begins with. */
+/** A longer message was pasted, whatever it begins with. */
 const LONGEST_MESSAGE = 5_000
 
 /**
- * What a person's message decides, as it stands there. A sentence that does not say by itself what was decided comes with the one
- * before it, or with what the agent asked or proposed before (`question → sentence`: then it holds the agent's words too), or
- * not at all.
+ * The decisions in a person's message, quoted. A sentence that is not clear on its own is quoted together with the one
+ * before it, or with the agent's question or proposal (`question → sentence`, which then contains the agent's words too),
+ * or not at all.
  */
 export function decidedIn(text: string, agentsText = ""): Decided[] {
-  const looked = text
-    .slice(0, LOOKED_AT)
+  const beginning = text
+    .slice(0, MOST_CHARS)
     .trimStart()
-    .replace(/^\/[\w:-]+\s+/, "") // what follows a slash command is typed
-  if (/^[/!]/.test(looked) || WRAPPERS.some((words) => looked.startsWith(words))) return []
-  if (looked.length > LONGEST_MESSAGE) return []
-  const lines = ownLines(looked)
-  const pasted = isPasted(looked, lines)
-  const stands = (sentence: string) => (!pasted || OWN_VOICE.test(sentence)) && isDecision(sentence)
+    .replace(/^\/[\w:-]+\s+/, "") // the text after a slash command is typed
+  if (/^[/!]/.test(beginning) || WRAPPERS.some((words) => beginning.startsWith(words))) return []
+  if (beginning.length > LONGEST_MESSAGE) return []
+  const lines = ownLines(beginning)
+  const pasted = isPasted(beginning, lines)
+  const decides = (sentence: string) => (!pasted || OWN_VOICE.test(sentence)) && isDecision(sentence)
   const found: (Decided & { last: string })[] = []
   let [before, announced]: (string | undefined)[] = []
   for (const [i, line] of lines.entries())
     for (const [n, sentence] of sentencesOf(line).entries()) {
       if (n === 0 && announced !== undefined) before = announced
-      if (stands(sentence)) {
-        const told = sentence.endsWith(":") ? withWhatFollows(sentence, lines.slice(i + 1), stands) : [sentence]
-        for (const quote of told) add(found, quote, before, agentsText)
+      if (decides(sentence)) {
+        const quotes = sentence.endsWith(":") ? withWhatFollows(sentence, lines.slice(i + 1), decides) : [sentence]
+        for (const quote of quotes) add(found, quote, before, agentsText)
       }
       before = sentence
       if (sentence.endsWith(":")) announced = sentence
@@ -64,17 +64,17 @@ function add(
   } else if (before !== undefined && standsAlone(before) && !isQuestion(before))
     found.push({ quote: `${before} ${quote}`, origin: "person", last: quote })
   else {
-    const asked = askedBefore(agentsText, quote)
-    if (asked !== undefined) found.push({ quote: `${asked} → ${quote}`, origin: "agent", last: quote })
+    const question = questionBefore(agentsText, quote)
+    if (question !== undefined) found.push({ quote: `${question} → ${quote}`, origin: "agent", last: quote })
   }
 }
 
 const RETREAT =
   /^(?:(?:ok|okay|no|yeah|hmm|actually)[,\s]+){0,2}(?:let's |lets |we |please |i'd )?(?:go|switch|change|roll)(?:ing)? (?:it |that )?back(?: to (?:what|how) (?:we|it) (?:had|was))?[.!]?$|^(?:(?:ok|okay|no|yeah|hmm|actually)[,\s]+){0,2}(?:let's |lets |please )?(?:revert|undo|scrap|drop) (?:that|this|it|those|these)(?: changes?)?[.!]?$/i
 
-/** Sentences that take back what was decided before, without saying what that was. */
+/** Sentences that withdraw an earlier decision without naming it. */
 export function retreatsIn(text: string): string[] {
-  return ownLines(text.slice(0, LOOKED_AT))
+  return ownLines(text.slice(0, MOST_CHARS))
     .flatMap(sentencesOf)
     .filter((sentence) => isRetreat(sentence))
 }
@@ -85,9 +85,9 @@ export function isRetreat(sentence: string): boolean {
 
 const LONGEST_SHOWN = 300
 
-/** "I want it to behave like:" says nothing without what comes after it, and nothing more where that speaks for itself. */
-function withWhatFollows(sentence: string, after: string[], stands: (sentence: string) => boolean): string[] {
-  if (sentencesOf(after[0] ?? "").some(stands)) return []
+/** "I want it to behave like:" says nothing without the next lines. If these decide something themselves, it is not quoted. */
+function withWhatFollows(sentence: string, after: string[], decides: (sentence: string) => boolean): string[] {
+  if (sentencesOf(after[0] ?? "").some(decides)) return []
   let shown = sentence
   for (const line of after) {
     if (shown.length + line.length > LONGEST_SHOWN) break
@@ -105,7 +105,7 @@ const CUES = {
   tasks: anyPhrase(TASKS),
 }
 
-/** "No, …" and "yes, …" with something after it take a side. */
+/** "No, …" and "yes, …" take a side if something follows. */
 const ANSWERS = [
   /^(?:no,|nope|nah|yes|yeah|ok|okay|sure)[,\s-]+(?=\S+\s+\S+\s+\S+)/i,
   /^(?:no|nope|nah)(?:,| (?:i|we|it|this|that|let's|don't|need|revert|just|not)\b)/i,
@@ -117,7 +117,7 @@ const LEAST_SUBJECT = 2
 const PLAIN = 3
 const OPTION = /\S\s+(?:\S+\s+)?options? (?:\d|[A-F]\b)/i
 
-/** True for what asks, with a question mark or without. */
+/** True for a question, with or without a question mark. */
 export function isQuestion(text: string): boolean {
   return ASKS.test(text)
 }

@@ -15,7 +15,7 @@ import { plannedIn } from "./planned.ts"
 import { subjectOf } from "./subject.ts"
 import { supersede } from "./supersede.ts"
 
-// The lasting choices that a conversation, a project's documents and its commits know of.
+// The lasting choices in a conversation, in a project's documents and in its commits.
 
 export type Decision = KeptDecision
 
@@ -26,7 +26,7 @@ const LONGEST_BEFORE = 200
 
 type Stated = Pick<Decision, "kind" | "quote" | "origin"> & { text: string }
 
-/** Every decision of a conversation, each once, in its order. What was left, copied or rewritten does not count. */
+/** Every decision of a conversation, once and in order. Abandoned, copied and superseded messages do not count. */
 export function decisionsIn(
   row: Pick<ConversationRow, "ref" | "kind" | "project">,
   messages: StoredMessage[],
@@ -46,18 +46,18 @@ export function decisionsIn(
     agentsText = agentsTextIn(message) ?? agentsText
     for (const one of stated) {
       const decision = decisionOf(row, message, one, edited[i]!)
-      const said = plain(decision.quote)
-      const before = found.get(said)
-      if (said === "" || (before && before === last)) continue
-      last = before ? saidAgain(before, decision) : decision
-      found.delete(said)
-      found.set(said, last)
+      const words = plain(decision.quote)
+      const before = found.get(words)
+      if (words === "" || (before && before === last)) continue
+      last = before ? restated(before, decision) : decision
+      found.delete(words)
+      found.set(words, last)
     }
   }
   return [...found.values()].map((decision) => withCommit(decision, live))
 }
 
-/** What was edited for it is in the next commit. Where nothing was, nothing says that the commit has to do with it. */
+/** A decision's edits are in the next commit. Without edits, nothing connects the commit with the decision. */
 function withCommit(decision: Decision, live: StoredMessage[]): Decision {
   if (decision.files.length === 0 || decision.kind === "breaking" || decision.kind === "revert") return decision
   const next = live
@@ -71,12 +71,12 @@ function agentsTextIn({ role, parts }: StoredMessage): string | undefined {
   return role === "assistant" && texts.length > 0 ? texts.join("\n") : undefined
 }
 
-/** Something else was decided since, and may have been the opposite: the newest word counts. */
-function saidAgain(before: Decision, now: Decision): Decision {
+/** The opposite may have been decided in between, so the newest statement counts. */
+function restated(before: Decision, now: Decision): Decision {
   return { ...now, files: [...new Set([...now.files, ...before.files])].slice(0, MOST_FILES) }
 }
 
-/** What a message may refer to: what was called, what the agent said last, what was decided last. */
+/** The context of a message: earlier calls, the agent's last text, the last decision. */
 type Before = { calls: Map<string, string>; agentsText: string; last: Decision | undefined }
 
 function statedIn(message: StoredMessage, { calls, agentsText, last }: Before): Stated[] {
@@ -94,7 +94,7 @@ function statedIn(message: StoredMessage, { calls, agentsText, last }: Before): 
   })
 }
 
-/** "Let's go back" is told with what it goes back on. */
+/** "Let's go back" is quoted together with the decision that it withdraws. */
 function takingBack({ quote: before, origin }: Decision, quote: string, text: string): Stated {
   const [first = ""] = before.split("\n")
   return { kind: "said", quote: `${first.slice(0, LONGEST_BEFORE)} → ${quote}`, origin, text }
@@ -109,7 +109,7 @@ function commitsOf({ effects }: StoredMessage): Stated[] {
   return effects.flatMap((effect) => (effect.type === "commit" ? statedByCommit({ ...effect, body: "" }) : []))
 }
 
-/** A note that the person wrote or confirmed counts as it stands, whatever its words are. */
+/** A note that the person wrote or confirmed counts as a decision, whatever it says. */
 export function decisionInNote(row: Pick<ConversationRow, "ref" | "project">, messages: StoredMessage[]): Decision[] {
   const note = noteIn(messages)
   if (!note?.confirmed) return []
@@ -121,7 +121,7 @@ export function decisionInNote(row: Pick<ConversationRow, "ref" | "project">, me
 
 type Commit = { hash: string; subject: string; body: string; files: string[]; at?: number }
 
-/** What breaks and what is taken back, from commits that no conversation needs to know of. */
+/** Breaking changes and reverts, also from commits that are in no conversation. */
 export function decisionsInCommits(commits: Commit[]): CommitDecision[] {
   return commits.flatMap((commit) =>
     statedByCommit(commit).map(({ kind, quote }) => ({
@@ -138,10 +138,10 @@ export function decisionsInCommits(commits: Commit[]): CommitDecision[] {
   )
 }
 
-/** The newest that break or take back something. */
+/** Only the newest breaking or reverting commits. */
 const MOST_COMMITS = 500
 
-/** Brings what a project's commits decide up to what was read of its git history. */
+/** Updates the decisions of a project's commits after its git history was read. */
 export function learnCommits(knowledge: Knowledge, project: string): void {
   const read = knowledge.git.gitProject(project)
   if (!read || read.decided === read.head) return
@@ -171,21 +171,25 @@ const DECISION_HEADING = /^(?:\d[\d.]*\s+)?(?:decision(?: outcome)?|decided|we d
 const IN_FORCE = /\bstatus\b[\s:*_#-]{0,10}(?:accepted|approved|adopted|implemented)\b/i
 const NOT_IN_FORCE = /\bstatus\b[\s:*_#-]{0,10}(?:proposed|draft|rejected|declined|deprecated)\b/i
 
-/** By its path: may it be a decision record? Others are not read for it. */
+/** Tests by its path if a document may be a decision record. Other documents are not read. */
 export function mayDecide(path: string): boolean {
   return /(?:^|[/_-])(?:adrs?|decisions?|rfcs?|architecture)(?:[/_.-]|$)|(?:^|\/)\d{3,5}-[^/]+$/i.test(path)
 }
 
-/** An architecture decision record of a project: the first words below its heading "Decision", under its title. */
+/** A project's architecture decision record: its title, and the first paragraph below the heading "Decision". */
 function inDocument(row: Pick<ConversationRow, "ref" | "kind" | "project">, sections: StoredMessage[]): Decision[] {
   const all = sections.flatMap((message) =>
     message.parts.flatMap((part) => (part.type === "text" ? [{ message, part, mark: part.section }] : [])),
   )
-  const whole = all.map(({ part, mark }) => `${mark?.name ?? ""}\n${part.text.slice(0, 500)}`).join("\n")
-  if (row.project === undefined || NOT_IN_FORCE.test(whole) || !(IN_FORCE.test(whole) || ADR_PATH.test(row.ref.id)))
+  const beginnings = all.map(({ part, mark }) => `${mark?.name ?? ""}\n${part.text.slice(0, 500)}`).join("\n")
+  if (
+    row.project === undefined ||
+    NOT_IN_FORCE.test(beginnings) ||
+    !(IN_FORCE.test(beginnings) || ADR_PATH.test(row.ref.id))
+  )
     return []
   const decided = all.find(({ mark }) => mark !== undefined && DECISION_HEADING.test(mark.headings.at(-1) ?? mark.name))
-  // What was fetched from elsewhere decides nothing here.
+  // A document from the web decides nothing here.
   if (decided === undefined || decided.part.origin === "web") return []
   const title = decided.mark?.headings[0]
   const text = firstWords(decided.part.text, decided.mark?.headings.at(-1))
@@ -233,22 +237,22 @@ export function plain(text: string): string {
   return text.replaceAll(/\s+/g, " ").trim().toLowerCase()
 }
 
-const LOOKED_AT = 20_000
+const MOST_CHARS = 20_000
 const PATH = /(?<![\w/.:@-])(?:\.{0,2}\/)?(?:[\w@.-]{1,80}\/){1,20}[\w@.-]{1,80}\.[A-Za-z]\w{0,7}(?![\w/])/g
 
 function pathsIn(text: string): string[] {
-  return [...new Set(text.slice(0, LOOKED_AT).match(PATH) ?? [])]
+  return [...new Set(text.slice(0, MOST_CHARS).match(PATH) ?? [])]
 }
 
 const SYMBOL =
   /`([A-Za-z_$][\w$.]{2,79})(?:\(\))?`|\b([A-Za-z]\w{0,60}[a-z0-9][A-Z]\w{0,60}|[A-Za-z]\w{0,60}_\w{1,60})\b|\b([A-Za-z]\w{2,60})\(\)/g
 
 function symbolsIn(text: string): string[] {
-  const found = [...text.slice(0, LOOKED_AT).matchAll(SYMBOL)].map(([, a, b, c]) => (a ?? b ?? c)!)
+  const found = [...text.slice(0, MOST_CHARS).matchAll(SYMBOL)].map(([, a, b, c]) => (a ?? b ?? c)!)
   return [...new Set(found)].slice(0, MOST_SYMBOLS)
 }
 
-/** For each message, the files that were edited from it on and before the person spoke again. */
+/** For each message, the files that were edited from then on until the person wrote again. */
 function editedAfter(messages: StoredMessage[]): string[][] {
   const after: string[][] = new Array(messages.length)
   let edited: string[] = []

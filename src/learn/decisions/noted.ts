@@ -3,32 +3,32 @@ import type { StoredMessage } from "../../store/history/store.ts"
 
 export type NoteFound = {
   message: StoredMessage
-  /** As it is kept: an agent's begins with who wrote it. */
+  /** The stored text. An agent's note begins with the agent's name. */
   quote: string
-  /** Without that. */
+  /** The text without that name. */
   text: string
-  /** The agent that wrote it. Absent: the person did. */
+  /** The agent that wrote it. Undefined if the person did. */
   agent?: string
-  /** The person wrote it, or confirmed what an agent wrote. */
+  /** True if the person wrote it, or confirmed what an agent wrote. */
   confirmed: boolean
-  /** Whole paths. */
+  /** Absolute paths. */
   files: string[]
   rejects?: string
 }
 
-/** What a note says now: its last wording. Undefined where nothing is left of it. */
+/** The current wording of a note. Undefined if the note is empty. */
 export function noteIn(messages: StoredMessage[]): NoteFound | undefined {
   const live = messages.filter(({ abandoned, superseded }) => !abandoned && !superseded)
   const [message, ...after] = live
-  const [said, second] = message?.parts ?? []
-  if (!message || said?.type !== "text") return undefined
-  const isPersons = message.role === "user" && said.origin === "person"
+  const [first, second] = message?.parts ?? []
+  if (!message || first?.type !== "text") return undefined
+  const isPersons = message.role === "user" && first.origin === "person"
   const rejects =
     second?.type === "text" && second.text.startsWith(REJECTS) ? second.text.slice(REJECTS.length) : undefined
   return {
     message,
-    quote: said.text,
-    ...(isPersons ? { text: said.text } : writtenIn(said.text)),
+    quote: first.text,
+    ...(isPersons ? { text: first.text } : writtenIn(first.text)),
     confirmed: isPersons || after.some(({ role }) => role === "user"),
     files: message.effects.flatMap((effect) => (effect.type === "file" ? effect.path : [])),
     rejects,

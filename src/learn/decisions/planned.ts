@@ -1,21 +1,21 @@
 import { subjectOf } from "./subject.ts"
 import { sentencesOf } from "./typed.ts"
 
-// What an approved plan decides: its title, and what it says will be done.
+// The decision of an approved plan: its title, and what it says will be done.
 
-const LOOKED_AT = 50_000
+const MOST_CHARS = 50_000
 const LONGEST = 300
 const LEAST_SUBJECT = 3
-/** Sections that say what will be done, then those that say it in short. What says why does not say what. */
+/** Sections that say what will be done, then those that summarize it. Sections with reasons are not used. */
 const SAYS_WHAT =
   /\b(?:decisions?|approach|solution|design|fix|proposed|proposal|strategy|changes?|implementation|what)\b/i
 const IN_SHORT = /\b(?:summary|overview|goals?|objective|plan)\b/i
 
 type Section = { heading: string; lines: string[] }
 
-/** Undefined where nothing but a name can be told. */
+/** Undefined if the plan has only a title. */
 export function plannedIn(plan: string): string | undefined {
-  const [title, ...sections] = sectionsOf(plan.slice(0, LOOKED_AT))
+  const [title, ...sections] = sectionsOf(plan.slice(0, MOST_CHARS))
   if (!title || /^review\b/i.test(title.heading)) return undefined
   const before = { heading: "overview", lines: title.lines }
   const ordered = [
@@ -23,13 +23,13 @@ export function plannedIn(plan: string): string | undefined {
     ...[before, ...sections].filter(({ heading }) => IN_SHORT.test(heading)),
   ]
   for (const section of ordered) {
-    const said = firstSaid(section)
-    if (said !== undefined) return `${title.heading}\n${said}`
+    const sentence = firstSentence(section)
+    if (sentence !== undefined) return `${title.heading}\n${sentence}`
   }
   return undefined
 }
 
-/** The first is the title with what stands below it. */
+/** The first section is the title with the text below it. */
 function sectionsOf(plan: string): Section[] {
   const sections: Section[] = []
   let fenced = false
@@ -44,19 +44,19 @@ function sectionsOf(plan: string): Section[] {
   return sections
 }
 
-/** Its first sentence that says something. */
-function firstSaid({ lines }: Section): string | undefined {
+/** The section's first complete sentence. */
+function firstSentence({ lines }: Section): string | undefined {
   return lines
     .filter((line) => !/^\s*(?:\||[-=]{3,})/.test(line))
     .flatMap((line) => sentencesOf(line.replaceAll(/\*\*|^\s+/g, "")))
-    .find(isSaid)
+    .find(isSentence)
     ?.slice(0, LONGEST)
 }
 
 const LEAST_WORDS = 5
 
-/** A sentence in words, not only a file, a call or a heading of what follows. */
-function isSaid(sentence: string): boolean {
+/** True for a sentence in words. A file name, a call or an introduction to a list is not one. */
+function isSentence(sentence: string): boolean {
   if (/[:?]$/.test(sentence)) return false
   const words = sentence.replaceAll(/`[^`]*`/g, " ").match(/[A-Za-z']{2,}/g) ?? []
   return words.length >= LEAST_WORDS && subjectOf(sentence).length >= LEAST_SUBJECT

@@ -1,8 +1,8 @@
 import { isStopword, splitIdentifier } from "../../core/words.ts"
 
-// What a decision is about: the words that tell it from another one.
+// The subject of a decision: the words that distinguish it from others.
 
-/** How people speak of deciding, whatever it is about. */
+/** Words for deciding itself, whatever the subject. */
 const SPEAKING = new Set(
   (
     "able actually add adjust agree ahead all already also always another any anymore approach because being best better both call case " +
@@ -15,12 +15,12 @@ const SPEAKING = new Set(
   ).split(" "),
 )
 const MOST_WORDS = 40
-const LOOKED_AT = 2_000
+const MOST_CHARS = 2_000
 
-/** In order, each once. */
+/** The words in order, each once. */
 export function subjectOf(text: string): string[] {
   const found = new Set<string>()
-  for (const token of text.slice(0, LOOKED_AT).match(/[\p{L}\p{N}_]+/gu) ?? []) {
+  for (const token of text.slice(0, MOST_CHARS).match(/[\p{L}\p{N}_]+/gu) ?? []) {
     for (const part of (splitIdentifier(token) ?? token).split(/[\s_]+/)) {
       const word = stem(part.toLowerCase())
       if (
@@ -38,7 +38,7 @@ export function subjectOf(text: string): string[] {
   return [...found]
 }
 
-/** "sessions" and "session" are one; more than that would make one of what is two. */
+/** "sessions" and "session" are the same word. Stemming more would merge different words. */
 export function stem(word: string): string {
   if (word.length > 4 && word.endsWith("ies")) return `${word.slice(0, -3)}y`
   if (word.length > 3 && word.endsWith("s") && !/(?:ss|us|is)$/.test(word)) return word.slice(0, -1)

@@ -3,11 +3,11 @@ import type { MadeDecision } from "../../store/knowledge/decisions.ts"
 import { isRetreat } from "./decided.ts"
 import { stem, subjectOf } from "./subject.ts"
 
-// Which decisions a later one on the same subject takes back.
+// Finds the decisions that a later decision on the same subject reverses.
 
 type Made = MadeDecision
 
-/** Decisions of one project in order of time → the key of each that was reversed, with the key of the one that did it. */
+/** Takes one project's decisions in order of time. Maps the key of each reversed decision to the key of its successor. */
 export function supersede(decisions: Made[]): Map<string, string> {
   const reversed = new Map<string, string>()
   const known = new Known()
@@ -24,7 +24,7 @@ export function supersede(decisions: Made[]): Map<string, string> {
   return reversed
 }
 
-/** What a note names as rejected, whatever the words are. A commit may be named by the first letters of its hash. */
+/** The decisions that a note explicitly rejects. A commit may be named by the beginning of its hash. */
 function rejected(decisions: Made[]): [earlier: string, by: string][] {
   return decisions
     .filter(({ rejects }) => rejects !== undefined)
@@ -40,40 +40,40 @@ function isNamedBy(ref: string, { conversation, number }: Made): boolean {
 }
 
 type Read = Made & {
-  /** Each once; too few say nothing, and are left out. */
+  /** Each word once. Empty if there are too few words to compare. */
   words: Set<string>
   marks: Marks
   aboutMarks: Marks
   /** Its words that have an opposite. */
   sides: string[]
-  /** What says the opposite of one of its words, and does not stand in it as well. */
+  /** The opposites of its words, unless it contains them too. */
   opposites: string[]
   about: Set<string>
-  /** Words that it chose, and not only asked about. */
+  /** Words that it chose, not only asked about. */
   for: Set<string>
-  /** Words that it is against: what stands after "not", "remove", "instead of", "from … to". */
+  /** Words that it is against: those after "not", "remove", "instead of", "from … to". */
   against: Set<string>
   /** The subject of the commit that it reverts. */
   takesBack?: string
   retreats: boolean
 }
 
-/** Shared words of all words that two decisions are about. */
+/** The share of common words in all words of two decisions. */
 const CLOSE = 0.3
 const CLOSE_TOGETHER = 0.15
 const MANY = 4
-/** A word that more decisions hold than this, and more than this share, is the project's own. */
+/** A word in more decisions than this, and in more than this share, is part of the project's vocabulary. */
 const FEW = 4
 const COMMON = 0.08
-/** "Let's go back" speaks of what was decided not long ago. */
+/** "Let's go back" refers to a recent decision. */
 const MOST_BETWEEN = 100
 
-/** Older ones about the same word are many, and the newest are the ones in force. */
+/** There are many older decisions with the same word, and the newest are in force. */
 const MOST_PER_WORD = 50
 
 class Known {
   private readonly byWord = new Map<string, Read[]>()
-  private readonly heldBy = new Map<string, number>()
+  private readonly occurrences = new Map<string, number>()
   private readonly byConversation = new Map<string, Read[]>()
   private readonly byCommit = new Map<string, Read[]>()
   private count = 0
@@ -82,13 +82,13 @@ class Known {
     this.count++
     for (const word of decision.about) {
       push(this.byWord, word, decision)
-      this.heldBy.set(word, (this.heldBy.get(word) ?? 0) + 1)
+      this.occurrences.set(word, (this.occurrences.get(word) ?? 0) + 1)
     }
     push(this.byConversation, decision.conversation, decision)
     if (decision.committed !== undefined) push(this.byCommit, decision.committed, decision)
   }
 
-  /** Those that it could speak of, the newest first. */
+  /** The decisions that it may refer to, newest first. */
   near(later: Read): Read[] {
     if (later.takesBack !== undefined)
       return [...(this.byCommit.get(subjectMark(later.takesBack)) ?? []), ...this.sharing(later)]
@@ -114,17 +114,17 @@ class Known {
     if (opposite && closest(later, earlier) < CLOSE) return false
     let shared = 0
     for (const word of later.about) if (earlier.about.has(word)) shared++
-    const telling = () => [...later.about].filter((word) => earlier.about.has(word) && this.isTelling(word))
+    const distinctive = () => [...later.about].filter((word) => earlier.about.has(word) && this.isDistinctive(word))
     const close = shared / (later.about.size + earlier.about.size - shared)
     const enough = close >= (together ? CLOSE_TOGETHER : CLOSE) || shared >= MANY
     if (shared < 2 || !enough) return false
-    if (opposite) return close >= CLOSE && telling().length > 0
-    return telling().some((word) => later.against.has(word) && earlier.for.has(word))
+    if (opposite) return close >= CLOSE && distinctive().length > 0
+    return distinctive().some((word) => later.against.has(word) && earlier.for.has(word))
   }
 
-  /** A word that many of the project's decisions hold does not say that two are about the same. */
-  private isTelling(word: string): boolean {
-    return (this.heldBy.get(word) ?? 0) <= Math.max(FEW, this.count * COMMON)
+  /** A word that many of the project's decisions contain does not show that two are about the same subject. */
+  private isDistinctive(word: string): boolean {
+    return (this.occurrences.get(word) ?? 0) <= Math.max(FEW, this.count * COMMON)
   }
 }
 
@@ -139,14 +139,14 @@ function push<K>(map: Map<K, Read[]>, key: K, value: Read): void {
 
 const AGAINST =
   /(?:[,(] ?not|\bbut not|\band not|\binstead of|\brather than|\bremove|\bdrop|\bdelete|\bget rid of|\bno longer|\breplace|\bfrom(?=[^.\n]{1,60}? to )|\bstop|\bdon't (?:use|need|want)|\bdisable|\babandon|\binvert)\s+((?:[\w`"'./-]+\s+){0,3}[\w`"'./-]+)/gi
-/** What "that" is, the rest of the sentence says. */
+/** The rest of the sentence says what "that" is. */
 const AGAINST_THAT = /\b(?:remove|drop|delete|get rid of|abandon|stop) (?:that|it|this|them)\b/i
 
 function read(decision: Made): Read {
   const quote = decision.kind === "plan" ? firstLine(decision.quote) : decision.quote.slice(0, 2_000)
-  const asked = quote.lastIndexOf(" → ")
-  const own = asked < 0 ? quote : quote.slice(asked + 3) // a question names what was not chosen as well
-  const about = new Set(decision.kind === "said" && asked >= 0 ? subjectOf(own) : decision.subject)
+  const arrow = quote.lastIndexOf(" → ")
+  const own = arrow < 0 ? quote : quote.slice(arrow + 3) // a question also names the options that were not chosen
+  const about = new Set(decision.kind === "said" && arrow >= 0 ? subjectOf(own) : decision.subject)
   const against = AGAINST_THAT.test(own)
     ? about
     : new Set([...own.matchAll(AGAINST)].flatMap(([, after]) => subjectOf(after!)))
@@ -172,7 +172,7 @@ function firstLine(quote: string): string {
   return quote.split("\n", 1)[0]!
 }
 
-/** What they are about is no closer than this. */
+/** An upper bound of how close their subjects are. */
 function closest({ about: a, aboutMarks }: Read, { about: b, aboutMarks: others }: Read): number {
   const shared = a.size - atLeastMissing(aboutMarks, others)
   return shared / (a.size + b.size - shared)
@@ -182,7 +182,7 @@ const LEAST_WORDS = 5
 const ALIKE = 0.7
 const MOST_OTHER_WORDS = 3
 
-/** The same sentence with another value in it. */
+/** True for the same sentence with another value. */
 function isOtherValue({ words: a, marks }: Read, { words: b, marks: others }: Read): boolean {
   if (a.size === 0 || b.size === 0 || Math.abs(a.size - b.size) > MOST_OTHER_WORDS) return false
   if (atLeastMissing(marks, others) > MOST_OTHER_WORDS) return false
@@ -194,7 +194,7 @@ function isOtherValue({ words: a, marks }: Read, { words: b, marks: others }: Re
   return shared / (a.size + b.size - shared) >= ALIKE
 }
 
-/** Each word sets one of 64 bits, so that most pairs that share little need no look at their words. */
+/** Each word sets one of 64 bits, so that most pairs that share little need no comparison of their words. */
 type Marks = readonly [low: number, high: number]
 
 function marksOf(words: Iterable<string>): Marks {
@@ -209,7 +209,7 @@ function marksOf(words: Iterable<string>): Marks {
   return [low, high]
 }
 
-/** So many words of the one, or more, do not stand in the other. */
+/** A lower bound for the number of words of one that the other lacks. */
 function atLeastMissing(one: Marks, other: Marks): number {
   return bitsIn(one[0] & ~other[0]) + bitsIn(one[1] & ~other[1])
 }

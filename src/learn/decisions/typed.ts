@@ -1,10 +1,10 @@
-// Which lines of a person's message they typed, and which they pasted.
+// Separates the lines that a person typed from those that they pasted.
 
 /** A longer sentence was pasted. */
 export const LONGEST_SENTENCE = 500
 const FENCE = /^\s*(?:```|"""|~~~)/
 
-/** Lines that the person typed: no fenced block, no quote, no output of a program. */
+/** The lines that the person typed, without fenced blocks, quotes and program output. */
 export function ownLines(text: string): string[] {
   const kept: string[] = []
   let fenced = false
@@ -18,7 +18,7 @@ export function ownLines(text: string): string[] {
 const OUTPUT =
   /^\s*(?:[>❯$|⎿⏺✓✗+●└├─╭│╰=]|\d{4}-\d\d-\d\d[T ]|\{"|at \S+ \(|(?:---|===) |(?:FAIL|PASS|Error|fatal|warning|remote)\b:|ok\s{2}|[\w./-]+\.\w{1,5}:\d+)/
 
-/** A comment, a field of JSON, an import, what ends a block. */
+/** A comment, a JSON field, an import, or the end of a block. */
 const CODE =
   /^\s*(?:\/\/|\/\*|\*\s|#(?!#|\s*\w+\s*$)\s|"[\w-]+"\s*:|(?:import|const|var|func|def|return|class|export)\s|[\])}]+[;,]?\s*$)|[{;]\s*$/
 
@@ -38,16 +38,16 @@ export function sentencesOf(line: string): string[] {
 
 const REVIEW =
   /^(?:low|medium|high|critical) severity\b|\bconsider (?:adding|using|extracting|removing|checking|caching|exposing|either|whether|clarifying|updating)\b/i
-/** In what was pasted from a log or a review, only sentences in the first person are the person's own. */
+/** In text pasted from a log or a review, only sentences in the first person are the person's own. */
 export const OWN_VOICE = /\b(?:I|I'd|I'm|let's|lets|we (?:should|want|need|don't|had|explicitly|are changing))\b/i
-/** As agents write, and hardly anybody who types. */
+/** Markup that agents write, and hardly anybody types. */
 const MARKED_UP = /\s—\s|\*\*\S/
 const VOICE = /\b(?:I|we|us|our|my|let's|can you|could you)\b/i
-/** Whoever types this much speaks of themselves somewhere. */
+/** People who type this much use "I" or "we" somewhere. */
 const LONG = 250
 const MOST_OUTPUT = 1
 
-/** A reviewer's words, who advises, or a program's: nobody decided that yet. */
+/** True for the words of a reviewer or a program. Nobody has decided these yet. */
 export function isPasted(text: string, lines: string[]): boolean {
   if (lines.some((line) => REVIEW.test(line))) return true
   if (text.length > LONG && !VOICE.test(lines.join("\n"))) return true

@@ -5,11 +5,11 @@ import { errorLines, normaliseError, placeInError } from "../../core/error-text.
 import type { StoredMessage } from "../../store/history/store.ts"
 import { fileNameOf } from "../paths.ts"
 
-// A command fails, edits follow, and the like of it ends well: what a conversation knows about an error.
+// A command fails, edits follow, and a similar command passes: what a conversation teaches about an error.
 
 export type FixEdit = {
   path: string
-  /** The message that made it: of the conversation itself, or of the subagent that is named. */
+  /** The message that made the edit, in the conversation itself or in the named subagent. */
   number: number
   subagent?: string
   added: number
@@ -21,25 +21,25 @@ export type Fix = {
   command: string
   error: string
   normalised: string
-  /** The lines of the output that say what went wrong where it was edited; `error` is the most telling one. */
+  /** The error lines about the edited files. `error` is the most informative one. */
   lines: string[]
   failed_at: number
-  /** The run that succeeded. Absent where the conversation ends without one. */
+  /** The run that succeeded. Undefined if the conversation ends without one. */
   fixed_at?: number
-  /** Made after the failure was seen and before the next run; files that its output names first. */
+  /** Edits after the failure and before the next run. Files that the output names come first. */
   edits: FixEdit[]
   at?: number
 }
 
-/** What a subagent was told to do stands where it was called. */
+/** A subagent's task is in the call that started it. */
 export type Subagent = { id: string; call_id?: string; messages: StoredMessage[] }
 
-/** What lies further apart is seldom about the same thing. */
+/** Steps that are further apart are seldom about the same error. */
 const MOST_MESSAGES_BETWEEN = 200
 
 /**
- * Every error of the conversation that edits followed. A failure that went away without an edit is no fix, and an error
- * that came back after an edit was not fixed by it.
+ * Every error of the conversation that was followed by edits. A failure that disappeared without an edit is not a fix, and
+ * an error that came back after an edit was not fixed by it.
  */
 export function fixesIn(messages: StoredMessage[], subagents: Subagent[] = []): Fix[] {
   const steps = stepsOf(messages, subagents)
@@ -48,7 +48,7 @@ export function fixesIn(messages: StoredMessage[], subagents: Subagent[] = []): 
 
 type Run = {
   type: "run"
-  /** The place of its message: what stands in one message was decided at once. */
+  /** The place of its message. Everything in one message was decided at once. */
   place: number
   number: number
   at?: number
@@ -56,7 +56,7 @@ type Run = {
   does: Doing
   outcome: "failed" | "succeeded" | "unknown"
   lines: string[]
-  /** Its lines, masked. */
+  /** Its lines with the particulars masked. */
   masked: string[]
   output: string
 }
@@ -78,7 +78,7 @@ function fixOf(steps: Step[], from: number, failed: Run): Fix[] {
     }
     if (!doesLike(broken, step.does)) continue
     if (step.outcome === "failed") {
-      if (step.masked.includes(normalised)) return [] // it is told from that run on
+      if (step.masked.includes(normalised)) return [] // reported for that later run instead
       ranAgain ||= edits.length > 0
     } else if (step.outcome === "succeeded") {
       solved = step
@@ -101,7 +101,7 @@ function fixOf(steps: Step[], from: number, failed: Run): Fix[] {
   ]
 }
 
-/** What is wrong in a file that was not touched was mended elsewhere, if at all. */
+/** An error in a file that was not edited was fixed elsewhere, if at all. */
 function linesIn(edits: FixEdit[], lines: string[]): string[] {
   const edited = new Set(edits.map(({ path }) => fileName(path)))
   const isElsewhere = (line: string) => {
@@ -116,11 +116,11 @@ function fileName(path: string): string {
   return fileNameOf(path.replaceAll("\\", "/"))
 }
 
-/** How task runners say which task it was that failed. */
+/** How task runners name the task that failed. */
 const FAILED_TASK =
   /^\[([\w:.-]+)\] ERROR\b|^make(?:\[\d+\])?: \*\*\* \[(?:[^\]\s]{1,200}: )?([\w:.-]+)\] Error\b|\bscript "([\w:.-]+)" exited\b|\bFailed to run task "([\w:.-]+)"|\bLifecycle script `([\w:.-]+)` failed\b/gm
 
-/** Of `fmt && lint`, what failed, where the output names it: the rest need not be run again. */
+/** The part of `fmt && lint` that failed, if the output names it. The other part need not run again. */
 function failedPart({ does, output }: Run): Doing {
   if (does.parts.length < 2) return does
   const tasks = [...output.matchAll(FAILED_TASK)].map((match) => match.slice(1).find((name) => name !== undefined)!)
@@ -128,7 +128,7 @@ function failedPart({ does, output }: Run): Doing {
   return part === undefined ? does : { ...does, parts: [part] }
 }
 
-/** `test` is also what runs `test:unit`. */
+/** `test` also runs `test:unit`. */
 function isTask(named: string, failed: string): boolean {
   return failed === named || failed.startsWith(`${named}:`)
 }
@@ -141,11 +141,11 @@ function namedFirst(edits: FixEdit[], output: string): FixEdit[] {
 type Result = Part & { type: "tool_result" }
 
 function stepsOf(messages: StoredMessage[], subagents: Subagent[]): Step[] {
-  const told = messages.filter(({ superseded, copied, abandoned }) => !superseded && !copied && !abandoned)
-  const results = resultsOf(told)
-  const calls = callTexts(told)
+  const live = messages.filter(({ superseded, copied, abandoned }) => !superseded && !copied && !abandoned)
+  const results = resultsOf(live)
+  const calls = callTexts(live)
   const byCall = Map.groupBy(subagents, ({ call_id }) => call_id)
-  return told.flatMap((message, place) => {
+  return live.flatMap((message, place) => {
     const own = message.effects.flatMap((effect) => stepOf(effect, message, place, { results, calls }))
     const called = message.parts.flatMap((part) => (part.type === "tool_call" ? (part.call_id ?? []) : []))
     const theirs = called.flatMap((call) => byCall.get(call) ?? []).flatMap(({ id, messages }) => editsOf(id, messages))
@@ -167,8 +167,7 @@ function resultsOf(messages: StoredMessage[]): Map<string, Result> {
   )
 }
 
-/** What each call was given, as it was written. */
-/** Where the result does not report the change, the call's own words do, but not at which line. */
+/** If the result does not report the change, it is taken from the call, which does not know the line numbers. */
 function hunksOfCall(path: string, text: string | undefined): Hunk[] {
   if (text === undefined || !text.includes('"old_string"')) return []
   try {
@@ -197,14 +196,14 @@ function stepOf(
   const result = id === undefined ? undefined : results.get(id)
   if (effect.type === "file" && effect.action === "edited") {
     const { path, added = 0, removed = 0 } = effect
-    const told = result?.hunks?.filter((hunk) => hunk.path === path) ?? []
-    const hunks = told.length > 0 || id === undefined ? told : hunksOfCall(path, calls.get(id))
+    const reported = result?.hunks?.filter((hunk) => hunk.path === path) ?? []
+    const hunks = reported.length > 0 || id === undefined ? reported : hunksOfCall(path, calls.get(id))
     return [{ type: "edit", place, edit: { path, number, added, removed, hunks } }]
   }
   if (effect.type !== "command" || effect.failed === undefined) return []
   const { command } = effect
   const does = doingOf(command)
-  if (!isMendable(does)) return []
+  if (!isFixable(does)) return []
   const output = result?.text || effect.error || ""
   const outcome = outcomeOf(effect.failed, does, output)
   const lines = outcome === "failed" ? errorLines(output) : []
@@ -212,30 +211,30 @@ function stepOf(
   return [{ type: "run", place, number, at, command, does, outcome, lines, masked, output }]
 }
 
-/** What an edit cannot mend, or what is no error at all. */
+/** Commands whose failure an edit cannot fix, and output that is no error. */
 const NOT_BY_EDITS = /^(?:git(?! commit)|gh|curl|wget|ssh|scp|brew|apt|apt-get|pkill|killall|open)\b/
 const NO_ERROR =
   /nothing to commit|no changes added to commit|\[Request interrupted|doesn't want to (?:proceed|take)|\bcd:.{0,200}no such file or directory|: command not found$/im
 
-/** False of a command that only looks, or whose failure no edit mends. */
-export function mayBeMended(command: string): boolean {
-  return isMendable(doingOf(command))
+/** False for a command that only reads, or whose failure no edit can fix. */
+export function mayBeFixed(command: string): boolean {
+  return isFixable(doingOf(command))
 }
 
-function isMendable({ parts }: Doing): boolean {
+function isFixable({ parts }: Doing): boolean {
   return parts.some(({ kind }) => !NOT_BY_EDITS.test(kind))
 }
 
 function outcomeOf(failed: boolean, { piped }: Doing, output: string): Run["outcome"] {
-  // The status of a pipe is its last program's: `test | grep x` fails where grep finds nothing.
-  if (piped) return failed && TELLS_FAILURE.test(output) ? "failed" : "unknown"
+  // The exit status of a pipe is that of its last program: `test | grep x` fails if grep finds nothing.
+  if (piped) return failed && SAYS_FAILURE.test(output) ? "failed" : "unknown"
   if (!failed) return "succeeded"
   return NO_ERROR.test(output) ? "unknown" : "failed"
 }
 
-const TELLS_FAILURE = /\b(?:error|failed|failure|fatal|exception|panic)\b/i
+const SAYS_FAILURE = /\b(?:error|failed|failure|fatal|exception|panic)\b/i
 
-/** What a command line does, and where. */
+/** The parts of a command line, and its folder. */
 type Doing = ReturnType<typeof commandParts> & { folder?: string }
 
 function doingOf(command: string): Doing {
@@ -243,7 +242,7 @@ function doingOf(command: string): Doing {
   return { ...commandParts(command), folder }
 }
 
-/** True where the later command does what the failed one did, on the same things or on all of them. */
+/** True if the later command does the same as the failed one, on the same targets or on all of them. */
 export function isLike(failed: string, later: string): boolean {
   return doesLike(doingOf(failed), doingOf(later))
 }
@@ -255,7 +254,7 @@ function doesLike(failed: Doing, later: Doing): boolean {
   )
 }
 
-/** Without arguments `cargo test` runs everything, where `node` runs nothing. */
+/** Without arguments, `cargo test` runs everything, but `node` runs nothing. */
 function covers(later: string[], failed: string[], kind: string): boolean {
   if (later.length === 0) return failed.length === 0 || kind.includes(" ")
   return failed.length > 0 && failed.every((arg) => later.includes(arg))

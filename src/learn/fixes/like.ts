@@ -2,22 +2,22 @@ import { commandParts } from "../../core/command.ts"
 import { type ErrorText, errorLines, errorText, isTelling, likeness, mayBeLike } from "../../core/error-text.ts"
 import type { KnownFix } from "../../store/knowledge/fixes.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
-import { mayBeMended } from "./fixes.ts"
+import { mayBeFixed } from "./fixes.ts"
 
-/** A fix that is like what was asked. `error` is the line of its output that is closest. */
+/** A fix that matches the question. `error` is the most similar line of its output. */
 export type FoundFix = KnownFix & { error: string; likeness: number }
 
 export type FixQuestion = {
   /** An error's text, or the command that failed. */
   asked: string
-  /** The command that printed it. Without one, a single line is taken at its word. */
+  /** The command that printed it. If omitted, a single line may be a command. */
   ran?: string
-  /** Where it is asked: what was solved here goes before what was solved as well elsewhere. */
+  /** The current project. Fixes from here rank above equally good fixes from elsewhere. */
   inside: string
   project?: string
-  /** Only of `inside`. */
+  /** Search only `inside`. */
   here?: boolean
-  /** Of these projects nothing is told. */
+  /** Projects that are excluded. */
   except?: string[]
 }
 
@@ -27,21 +27,21 @@ export type FoundFixes = {
   unsolved: FoundFix[]
 }
 
-/** Those with the best words are compared line by line. */
+/** Only the fixes with the best matching words are compared line by line. */
 const MOST_COMPARED = 200
-const MOST_ASKED_LINES = 10
-/** Below this the two share little more than common words. */
+const MOST_QUERY_LINES = 10
+/** Below this, two errors share little more than common words. */
 const LEAST_LIKENESS = 0.6
-/** An output's most telling line is what was asked; the others may say more of it. */
+/** The most informative line of the question counts fully; the other lines count for less. */
 const FURTHER_LINE = 0.9
 const HERE = 0.1
-/** One edit says what fixed it; of forty it may be any. */
+/** If there was one edit, it was the fix. Of forty edits, any may have been. */
 const EACH_EDIT = 0.01
 
-/** What fixed an error, or made a command pass. */
+/** Finds what fixed an error, or made a command pass. */
 export function findFixes(knowledge: Knowledge, wanted: FixQuestion): FoundFixes {
   const { asked, ran, inside, project, here, except } = wanted
-  if (ran !== undefined && !mayBeMended(ran)) return { solved: [], unsolved: [] }
+  if (ran !== undefined && !mayBeFixed(ran)) return { solved: [], unsolved: [] }
   const question = questionOf(asked, ran === undefined)
   const known = knowledge.fixes.fixesHolding(question.words, {
     project: here ? inside : project,
@@ -61,18 +61,18 @@ export function findFixes(knowledge: Knowledge, wanted: FixQuestion): FoundFixes
 
 type Question = {
   lines: ErrorText[]
-  /** What was asked, where it may be a command. */
+  /** The query, if it may be a command. */
   command?: string
   words: string[]
 }
 
-function questionOf(asked: string, mayBeCommand: boolean): Question {
-  const isOneLine = mayBeCommand && !asked.trim().includes("\n")
-  const said = isOneLine ? [asked.trim()] : errorLines(asked).filter(isTelling)
-  const lines = said.slice(0, MOST_ASKED_LINES).map(errorText)
+function questionOf(query: string, mayBeCommand: boolean): Question {
+  const isOneLine = mayBeCommand && !query.trim().includes("\n")
+  const texts = isOneLine ? [query.trim()] : errorLines(query).filter(isTelling)
+  const lines = texts.slice(0, MOST_QUERY_LINES).map(errorText)
   const words = lines.flatMap(({ words, particulars }) => [...words, ...particulars])
   if (!isOneLine) return { lines, words: [...new Set(words)].filter(isWord) }
-  const command = asked.trim()
+  const command = query.trim()
   return { lines, command, words: [...new Set([...words, ...command.slice(0, 300).split(/\s+/)])].filter(isWord) }
 }
 
@@ -84,20 +84,20 @@ function matched(fix: KnownFix, question: Question): FoundFix[] {
   const byCommand = question.command === undefined ? 0 : commandLikeness(question.command, fix.command)
   let best = { error: fix.lines[0] ?? "", likeness: byCommand }
   for (const line of fix.lines) {
-    const likely = question.lines.filter((asked) => mayBeLike(asked, line, LEAST_LIKENESS))
+    const likely = question.lines.filter((wanted) => mayBeLike(wanted, line, LEAST_LIKENESS))
     if (likely.length === 0 || !isTelling(line)) continue
     const known = errorText(line)
     const close = Math.max(
-      ...likely.map((asked) => likeness(asked, known) * (asked === question.lines[0] ? 1 : FURTHER_LINE)),
+      ...likely.map((wanted) => likeness(wanted, known) * (wanted === question.lines[0] ? 1 : FURTHER_LINE)),
     )
     if (close > best.likeness) best = { error: line, likeness: close }
   }
   return best.likeness < LEAST_LIKENESS ? [] : [{ ...fix, ...best }]
 }
 
-/** The same things done: on the same files, on others, or `npm` where it was `npm test`. */
-function commandLikeness(asked: string, ran: string): number {
-  const [a, b] = [commandParts(asked).parts, commandParts(ran).parts]
+/** 1 for the same command on the same files, less for other files, or for `npm` instead of `npm test`. */
+function commandLikeness(query: string, ran: string): number {
+  const [a, b] = [commandParts(query).parts, commandParts(ran).parts]
   if (a.length === 0) return 0
   const each = a.map(({ kind, args }) => {
     const same = b.filter((part) => part.kind === kind)

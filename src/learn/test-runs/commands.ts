@@ -1,28 +1,28 @@
-/** What a command line tests. */
+/** The test run in a command line. */
 export type TestCommand = {
-  /** The program that runs the tests, or `script` where another file says which. */
+  /** The test runner's name, or `script` if another file chooses the runner. */
   runner: string
   /** How it was started: `npm run test:unit`. */
   kind: string
-  /** The folder it went to before, as written. */
+  /** The folder of a `cd` before it, as written. */
   folder?: string
-  /** Files, folders or packages; empty where it tests everything. */
+  /** Files, folders or packages. Empty if it tests everything. */
   targets: string[]
-  /** Only tests whose name holds one of these. */
+  /** Only tests whose name contains one of these. */
   filter: string[]
-  /** It may have tested less than it says. */
+  /** True if it may have tested less than it says. */
   partial: boolean
-  /** It ends at the first failure, so that others may be behind it. */
+  /** True if it stops at the first failure, so that more may fail. */
   stops: boolean
-  /** What its output went through, `tail -5`; a part of it may be missing. */
+  /** The program that its output was piped to, such as `tail -5`. A part of the output may be missing. */
   through?: string
-  /** Nothing else in the line can have failed. */
+  /** True if nothing else in the line can have failed. */
   alone: boolean
 }
 
-const LOOKED_AT = 2_000
+const MOST_CHARS = 2_000
 const TOKEN = /&&|\|\||[;|\n]|(?:[^\s"'|;&]|"(?:[^"\\]|\\.)*"|'[^']*'|&(?!&))+/g
-/** Where one of these comes first, a runner's name is only a word. */
+/** After one of these, a runner's name is only a word. */
 const NO_RUN =
   /^(?:grep|rg|ag|cat|ls|git|gh|echo|printf|which|type|command|pip3?|brew|apt|apt-get|sed|awk|find|fd|head|tail|man|code|vim?|rm|cp|mv|mkdir|touch|cd|kill|pkill|pgrep|ps|wc|diff|open|curl|ssh|sleep|export|source|tree|stat)$/
 const INSTALLS = /^(?:install|i|add|ci|remove|uninstall|update|info|view|init|create|dlx-only|help)$/
@@ -58,9 +58,9 @@ const RUNNERS: readonly [runner: string, words: RegExp][] = [
 ]
 const FURTHEST = 8
 
-/** The test run in a command line, the last where there are several; undefined where there is none. */
+/** The last test run in a command line. Undefined if there is none. */
 export function testCommand(command: string): TestCommand | undefined {
-  const segments = segmentsOf(command.slice(0, LOOKED_AT))
+  const segments = segmentsOf(command.slice(0, MOST_CHARS))
   let folder: string | undefined
   let found: Omit<TestCommand, "alone"> | undefined
   let programs = 0
@@ -109,13 +109,17 @@ function runIn(words: string[]): Omit<TestCommand, "folder" | "through" | "alone
       if (kind === undefined) continue
       const rest = words.slice(i + kind.split(" ").length)
       if (runner === "go" && rest.includes("-c")) return undefined
-      return { runner, kind: `${kind.replace(/^(vitest) .*/, "$1")}${tagsOf(runner, rest)}`, ...askedFor(runner, rest) }
+      return {
+        runner,
+        kind: `${kind.replace(/^(vitest) .*/, "$1")}${tagsOf(runner, rest)}`,
+        ...selectionIn(runner, rest),
+      }
     }
   }
   return undefined
 }
 
-/** Tests with another tag are other tests. */
+/** Go tests with other build tags are other tests. */
 function tagsOf(runner: string, words: string[]): string {
   const tags = /(?:^| )-tags[= ](\S+)/.exec(words.join(" "))?.[1]
   return runner === "go" && tags !== undefined ? ` -tags=${tags}` : ""
@@ -129,8 +133,8 @@ const STOPS = /^(?:-x|--bail|--maxfail|--exitfirst|--fail-fast|-failfast)$/
 const PARTIAL =
   /^(?:--lf|--last-failed|--ff|--onlyChanged|--changed|--onlyFailures|--shard|--related|--short|-short|--collect-only|--co|--list|--listTests|-h|--help|-p|--package|--test|--project|--lib|--doc|--bin|--bins|-m)$/
 
-function askedFor(runner: string, words: string[]): Pick<TestCommand, "targets" | "filter" | "partial" | "stops"> {
-  const asked = { targets: [] as string[], filter: [] as string[], partial: false, stops: false }
+function selectionIn(runner: string, words: string[]): Pick<TestCommand, "targets" | "filter" | "partial" | "stops"> {
+  const selection = { targets: [] as string[], filter: [] as string[], partial: false, stops: false }
   for (let i = 0; i < words.length; i++) {
     const word = words[i]!
     if (/^\d*[<>]/.test(word)) {
@@ -138,19 +142,19 @@ function askedFor(runner: string, words: string[]): Pick<TestCommand, "targets" 
       continue
     }
     if (!word.startsWith("-") || word === "-") {
-      if (runner === "cargo" && !word.includes("/")) asked.filter.push(word)
-      else addTarget(asked, word, runner)
+      if (runner === "cargo" && !word.includes("/")) selection.filter.push(word)
+      else addTarget(selection, word, runner)
       continue
     }
     const [flag, inline] = splitFlag(word)
-    if (PARTIAL.test(flag)) asked.partial = true
-    if (STOPS.test(flag)) asked.stops = true
-    if (FILTERS.test(flag)) asked.filter.push(...alternatives(inline ?? words[++i] ?? ""))
+    if (PARTIAL.test(flag)) selection.partial = true
+    if (STOPS.test(flag)) selection.stops = true
+    if (FILTERS.test(flag)) selection.filter.push(...alternatives(inline ?? words[++i] ?? ""))
     else if (inline === undefined && TAKES_VALUE.test(flag)) i++
   }
-  // Without a package go tests the one in its folder.
-  if (runner === "go" && asked.targets.length === 0) asked.targets.push(".")
-  return asked
+  // Without a package, go tests the one in its folder.
+  if (runner === "go" && selection.targets.length === 0) selection.targets.push(".")
+  return selection
 }
 
 function splitFlag(word: string): [flag: string, value: string | undefined] {
@@ -158,17 +162,17 @@ function splitFlag(word: string): [flag: string, value: string | undefined] {
   return at === -1 ? [word, undefined] : [word.slice(0, at), word.slice(at + 1)]
 }
 
-/** Programs that take any word for a part of a file's name. */
+/** Runners that take any word as a part of a file name. */
 const BY_WORD = /^(?:vitest|jest|playwright|script|bun|mocha)$/
 
-function addTarget(asked: { targets: string[]; filter: string[] }, word: string, runner: string): void {
+function addTarget(selection: { targets: string[]; filter: string[] }, word: string, runner: string): void {
   if (!/[./\\]/.test(word) && !BY_WORD.test(runner)) return
   const [path, ...names] = word.split("::")
-  asked.targets.push(runner === "go" && /^\.\/?$/.test(path!) ? "." : targetOf(path!))
-  if (names.length > 0) asked.filter.push(names.join(" ").replace(/\[.*$/, ""))
+  selection.targets.push(runner === "go" && /^\.\/?$/.test(path!) ? "." : targetOf(path!))
+  if (names.length > 0) selection.filter.push(names.join(" ").replace(/\[.*$/, ""))
 }
 
-/** `./a/b/...`, `a/b/` and `a/b/*.test.ts` are `a/b`; everything is the empty text. */
+/** `./a/b/...`, `a/b/` and `a/b/*.test.ts` become `a/b`; everything becomes the empty string. */
 function targetOf(path: string): string {
   return path
     .replaceAll("\\", "/")
@@ -180,7 +184,7 @@ function targetOf(path: string): string {
     .replace(/^\.$/, "")
 }
 
-/** Of a pattern the words that it must hold; what cannot be read as such is kept as it is. */
+/** The words that a pattern requires, with operators replaced by blanks. */
 function alternatives(pattern: string): string[] {
   return pattern
     .split(/\||,| or /)

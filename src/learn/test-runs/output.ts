@@ -1,18 +1,18 @@
-/** A failed test as an output names it. */
+/** A failed test as named in the output. */
 export type FailedTest = { test: string; file?: string; message?: string }
 
 export type TestOutput = {
-  /** Which runner's words these are. */
+  /** The runner whose format this is. */
   runner: string
   failed: number
   passed?: number
   /** In the order of the output, each once. */
   failures: FailedTest[]
-  /** It says itself how many failed, so that missing names are noticed. */
+  /** True if the output states how many failed, so that missing names are noticed. */
   counted: boolean
 }
 
-/** The beginning names the tests, the end counts them. */
+/** The beginning contains the names of the tests, the end the counts. */
 const HEAD = 60_000
 const TAIL = 60_000
 const MOST_FAILURES = 100
@@ -20,15 +20,15 @@ const LONGEST_NAME = 300
 const LONGEST_MESSAGE = 300
 /** Longer lines are data that a program printed. */
 const LONGEST_LINE = 2_000
-/** What programs send to a terminal beside words: colours, titles, links. */
+/** Terminal escape sequences: colours, titles, links. */
 const ESCAPE = /\u001b(?:\[[0-9;?]*[A-Za-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\))/g
 
 const LINE = new RegExp(`(.{1,${LONGEST_LINE}}).*`, "g")
 
-/** What an output says of the tests that ran; undefined where it says nothing. Pure; never throws. */
+/** Parses the results of the tests. Undefined if the output contains none. Pure; never throws. */
 export function testOutput(output: string): TestOutput | undefined {
-  const whole = output.length <= HEAD + TAIL ? output : `${output.slice(0, HEAD)}\n${output.slice(-TAIL)}`
-  const text = whole.replaceAll(ESCAPE, "").replaceAll("\r\n", "\n").replaceAll(LINE, "$1")
+  const shortened = output.length <= HEAD + TAIL ? output : `${output.slice(0, HEAD)}\n${output.slice(-TAIL)}`
+  const text = shortened.replaceAll(ESCAPE, "").replaceAll("\r\n", "\n").replaceAll(LINE, "$1")
   for (const form of FORMS) {
     const counts = form.counts(text)
     if (counts === undefined) continue
@@ -227,7 +227,7 @@ const FORMS: readonly Form[] = [
     runner: "go",
     counts: (text) => {
       if (/^testing: warning: no tests to run$/m.test(text) && !/^--- (?:PASS|FAIL)/m.test(text)) return undefined
-      // What could not be started was not tested.
+      // A package that could not be set up was not tested.
       if (/^FAIL\s.*\[setup failed\]$/m.test(text) && !/^--- |^ok\s/m.test(text)) return undefined
       const failed = [...text.matchAll(/^--- FAIL: /gm)].length
       const passed = [...text.matchAll(/^--- PASS: /gm)].length
@@ -244,29 +244,29 @@ const FORMS: readonly Form[] = [
 function each(text: string, form: RegExp): FailedTest[] {
   return [...text.matchAll(form)].map(({ groups, index, 0: line }) => {
     const { file, name, tap, message } = groups as Record<string, string | undefined>
-    const said = message ?? messageAfter(text, index + line.length)
+    const reason = message ?? messageAfter(text, index + line.length)
     const named = name ?? tap
     return {
       test: named === undefined ? (file ?? "") : file === undefined ? named : `${file} > ${named}`,
       file,
-      message: said || undefined,
+      message: reason || undefined,
     }
   })
 }
 
-/** A suite fails with its tests; under the heading stand the tests alone. */
+/** A suite fails with its tests. Only the tests are listed below the heading. */
 function afterHeading(text: string, heading: string): string {
   return text.slice(Math.max(0, text.lastIndexOf(heading)))
 }
 
-/** A name may stand in a line that is drawn to its end. */
+/** Removes the rule that is drawn after a name to the end of the line. */
 function withoutRule(name: string): string {
   let end = name.length
   while (name[end - 1] === "─") end--
   return name.slice(0, end).trimEnd()
 }
 
-/** The line after a test's name, where it says what went wrong. */
+/** The line after a test's name, if it is an error message. */
 function messageAfter(text: string, at: number): string | undefined {
   const line = text
     .slice(at + 1, at + 1 + 2 * LONGEST_MESSAGE)
@@ -275,7 +275,7 @@ function messageAfter(text: string, at: number): string | undefined {
   return /^\w*(?:Error|Exception|Failure)\b.*|^expected\b/i.test(line) ? line : undefined
 }
 
-/** jest names the file once, then its tests; the file alone counts where none of its tests is named. */
+/** jest names the file once, then its tests. The file itself counts if none of its tests is named. */
 function jestFailures(text: string): FailedTest[] {
   const found: FailedTest[] = []
   let file: string | undefined
@@ -305,7 +305,7 @@ function mochaFailures(text: string): FailedTest[] {
   })
 }
 
-/** A test fails with its parents; the innermost is the one that failed. */
+/** In Go, a test's parents fail with it. Only the innermost is reported. */
 function goFailures(text: string): FailedTest[] {
   const found = [
     ...text.matchAll(
@@ -320,7 +320,7 @@ function goFailures(text: string): FailedTest[] {
   })
 }
 
-/** Of `a/b/c` these are `a` and `a/b`. */
+/** Returns `a` and `a/b` for `a/b/c`. */
 function parentsOf(name: string): string[] {
   return [...name.matchAll(/\//g)].map(({ index }) => name.slice(0, index))
 }
@@ -339,7 +339,7 @@ function tidy(failures: FailedTest[]): FailedTest[] {
     }))
 }
 
-/** The last such line: watchers and retries print several. */
+/** The last matching line, because watchers and retries print several. */
 function lineWith(text: string, form: RegExp): string {
   return [...text.matchAll(form)].at(-1)?.[0] ?? ""
 }

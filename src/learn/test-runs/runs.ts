@@ -8,19 +8,19 @@ import { type FailedTest, testOutput } from "./output.ts"
 const LONGEST_COMMAND = 300
 
 /**
- * The runs of tests in a conversation whose outcome is known, oldest first. Paths are relative to the project where they are
- * below it. `complete`: every test that it ran and that is not among the failures has passed. Pure.
+ * The test runs of a conversation with a known outcome, oldest first. Paths below the project are relative to it.
+ * `complete`: every test that ran and is not among the failures has passed. Pure.
  */
 export function testRunsIn(messages: StoredMessage[], project: string): TestRunWrite[] {
-  const told = messages.filter(({ superseded, copied, abandoned }) => !superseded && !copied && !abandoned)
+  const live = messages.filter(({ superseded, copied, abandoned }) => !superseded && !copied && !abandoned)
   const results = new Map(
-    told.flatMap(({ parts }) =>
+    live.flatMap(({ parts }) =>
       parts.flatMap((part) =>
         part.type === "tool_result" && part.call_id !== undefined ? [[part.call_id, part] as const] : [],
       ),
     ),
   )
-  return told.flatMap(({ effects, number, at }) =>
+  return live.flatMap(({ effects, number, at }) =>
     effects.flatMap((effect) => {
       const test = effect.type === "command" ? testCommand(effect.command) : undefined
       if (effect.type !== "command" || test === undefined) return []
@@ -33,7 +33,7 @@ export function testRunsIn(messages: StoredMessage[], project: string): TestRunW
   )
 }
 
-/** What cuts lines out of the middle or the end; a tail keeps the counts. */
+/** Programs that remove lines from the middle or the end. `tail` keeps the counts. */
 const CUTS = /^(?:grep|egrep|rg|sed|awk|cut|less|jq|sort|uniq|wc)$/
 
 function isCut(through: string, output: string): boolean {
@@ -51,30 +51,30 @@ function runOf(
   failed: boolean | undefined,
   project: string,
 ): Omit<TestRunWrite, "number" | "at" | "command"> | undefined {
-  const told = testOutput(output)
+  const parsed = testOutput(output)
   const cut = test.through !== undefined && isCut(test.through, output)
   const byStatus = test.through === undefined && (!failed || test.alone) ? failed : undefined
-  const hasFailed = told === undefined ? byStatus : told.failed > 0
-  // Without counts the end of a cut output says nothing of the rest; a failure in it is one all the same.
-  if (hasFailed === undefined || (!hasFailed && cut && told?.counted !== true)) return undefined
-  // A run that says nothing and ends well may have found no tests.
-  if (told === undefined && !hasFailed && output.trim() !== "" && /no tests?\b/i.test(output)) return undefined
-  const failures = (told?.failures ?? []).map((failure) => inProject(failure, test, project))
+  const hasFailed = parsed === undefined ? byStatus : parsed.failed > 0
+  // Without counts, the end of a cut output says nothing about the rest. A failure in it still counts.
+  if (hasFailed === undefined || (!hasFailed && cut && parsed?.counted !== true)) return undefined
+  // A silent run that succeeds may have found no tests.
+  if (parsed === undefined && !hasFailed && output.trim() !== "" && /no tests?\b/i.test(output)) return undefined
+  const failures = (parsed?.failures ?? []).map((failure) => inProject(failure, test, project))
   const namesAll =
-    told !== undefined &&
-    failures.length >= told.failed &&
-    (told.counted || test.through === undefined) &&
-    told.runner !== "cargo"
+    parsed !== undefined &&
+    failures.length >= parsed.failed &&
+    (parsed.counted || test.through === undefined) &&
+    parsed.runner !== "cargo"
   return {
-    runner: test.runner === "script" ? (told?.runner ?? test.runner) : test.runner,
+    runner: test.runner === "script" ? (parsed?.runner ?? test.runner) : test.runner,
     kind: test.kind,
     script: test.runner === "script",
     folder: test.folder === undefined ? "" : (folderBelow(project, test.folder) ?? test.folder),
     targets: test.targets.map((target) => pathBelow(project, target) ?? target),
     filter: test.filter,
     outcome: hasFailed ? "failed" : "passed",
-    failed: told?.failed ?? (hasFailed ? 1 : 0),
-    passed: told?.passed,
+    failed: parsed?.failed ?? (hasFailed ? 1 : 0),
+    passed: parsed?.passed,
     failures,
     complete: !test.partial && (!hasFailed || (namesAll && !test.stops)),
   }

@@ -2,7 +2,7 @@ import { formatRef } from "../../core/ref.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import type { KnownTestRun } from "../../store/knowledge/test-runs.ts"
 
-/** A test that failed when it was last seen to run. Nobody has run it for this. */
+/** A test that failed when it was last run. It is not run again to check. */
 export type FailingTest = {
   test: string
   file?: string
@@ -11,7 +11,7 @@ export type FailingTest = {
   /** The run that failed. */
   ref: string
   command: string
-  /** Nobody else's words can stand in it. */
+  /** True if it cannot contain a stranger's words. */
   is_own_words: boolean
 }
 
@@ -26,10 +26,10 @@ export type FailingRun = {
 
 export type TestStatus = { tests: FailingTest[]; runs: FailingRun[] }
 
-/** What happened before that many runs is no longer known. */
+/** Older runs are ignored. */
 const MOST_RUNS = 500
 
-/** What is failing in a project as last known, newest first: the newest run of each test counts. */
+/** The failing tests of a project, newest first. The newest run of each test counts. */
 export function failing(db: Knowledge, project: string, file?: string): TestStatus {
   const open = new Map<string, Open>()
   for (const run of db.tests.testRuns(project, MOST_RUNS)) followRun(open, run)
@@ -62,7 +62,7 @@ function followRun(open: Map<string, Open>, run: KnownTestRun): void {
 
 const refOf = ({ source, id, number }: KnownTestRun) => formatRef({ source, id, number })
 
-/** The words of a test's name, however a runner writes it. */
+/** The words of a test's name, independent of the runner's format. */
 export function testKey(test: string): string {
   return (
     test
@@ -73,21 +73,21 @@ export function testKey(test: string): string {
   )
 }
 
-/** True where the run would have failed again if this still did. */
+/** True if the run would have failed again if this test still failed. */
 function covers(run: KnownTestRun, one: Open): boolean {
   return isSameKind(run, one.run) && isWithin(run, one) && isNamed(run, one)
 }
 
 /**
- * One script may run other tests than another; a runner that was started by hand runs what its own script does, but not
- * those that are kept apart.
+ * Two scripts may run different tests. A runner that was started by hand runs the same tests as its script, except for
+ * separate suites such as integration tests.
  */
 function isSameKind(run: KnownTestRun, before: KnownTestRun): boolean {
   if (run.kind === before.kind) return true
-  return run.runner === before.runner && run.script !== before.script && apart(run.kind) === apart(before.kind)
+  return run.runner === before.runner && run.script !== before.script && suiteIn(run.kind) === suiteIn(before.kind)
 }
 
-function apart(kind: string): string | undefined {
+function suiteIn(kind: string): string | undefined {
   return /(?:^|[^a-z])(integration|e2e|acceptance|system|browser|smoke|slow)(?![a-z])/.exec(kind)?.[1]
 }
 
@@ -96,11 +96,11 @@ function isWithin(run: KnownTestRun, { failure, run: before }: Open): boolean {
   if (run.targets.length === 0 || run.targets.includes(""))
     return run.folder === "" || before.folder === run.folder || below(failure.file ?? "", run.folder)
   const targets = run.targets.map((target) => placed(run, target))
-  const isTold = (path: string) => targets.some((target) => below(path, target) || path.endsWith(`/${target}`))
-  if (failure.file?.includes("/") && isTold(failure.file)) return true
+  const isCovered = (path: string) => targets.some((target) => below(path, target) || path.endsWith(`/${target}`))
+  if (failure.file?.includes("/") && isCovered(failure.file)) return true
   if (failure.file !== undefined && targets.some((target) => !/[./]/.test(target) && failure.file!.includes(target)))
     return true
-  return before.targets.length > 0 && before.targets.every((target) => isTold(placed(before, target)))
+  return before.targets.length > 0 && before.targets.every((target) => isCovered(placed(before, target)))
 }
 
 function placed({ folder }: KnownTestRun, target: string): string {
@@ -114,7 +114,7 @@ function isNamed(run: KnownTestRun, { failure, run: before }: Open): boolean {
   return run.filter.some((name) => words.includes(testKey(name)))
 }
 
-/** A test is about a file that it stands in, or that has its name. */
+/** A test is about the file that contains it, or the file with the same name. */
 function concerns({ failure, run }: Open, file: string): boolean {
   const named = failure.file ?? ""
   if (named !== "" && (named === file || named.endsWith(`/${file}`) || file.endsWith(`/${named}`))) return true

@@ -2,7 +2,7 @@ import { highlighted } from "../highlight.ts"
 import { visible } from "../visible.ts"
 import { type Html, html, trustedHtml } from "./html.ts"
 
-/** Code with a class for each kind of word, where its language is known. */
+/** Code with a class for each kind of word, if its language is known. */
 export function codeHtml(code: string, language: string): Html {
   return html`<pre class="code">${highlightedHtml(code.replace(/\n+$/, ""), language)}</pre>`
 }
@@ -47,15 +47,15 @@ const ENDINGS: Record<string, string> = {
   yaml: "yaml",
 }
 
-/** The language of a file, by its name; empty where it is not known. */
+/** The language of a file, by its name; empty if unknown. */
 export function highlightedAs(path: string): string {
   return ENDINGS[/\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? ""] ?? ""
 }
 
-/** Colours are made for this much at a time: a library that looks at all of a long file would take too long. */
+/** Code is coloured in pieces of this size, because a long file would take the library too long. */
 const CHARS_AT_ONCE = 25_000
 
-/** The same for lines that stand apart: what begins on one line and ends on another is closed and opened again. */
+/** The same for separate lines: a span across several lines is closed and opened again on each. */
 export function highlightedLines(lines: readonly string[], language: string): Html[] {
   const texts = lines.map((line) => visible(line).replace(/\n$/, "").replaceAll("\n", " "))
   const shown: Html[] = []
@@ -64,12 +64,12 @@ export function highlightedLines(lines: readonly string[], language: string): Ht
     do chars += texts[to++]!.length + 1
     while (to < texts.length && chars + texts[to]!.length < CHARS_AT_ONCE)
     const { html: coloured } = highlightedHtml(texts.slice(from, to).join("\n"), language)
-    shown.push(...linesApart(coloured))
+    shown.push(...separateLines(coloured))
   }
   return shown
 }
 
-function linesApart(coloured: string): Html[] {
+function separateLines(coloured: string): Html[] {
   const open: string[] = []
   return coloured.split("\n").map((line) => {
     const before = open.join("")

@@ -1,12 +1,12 @@
 import { visible } from "../visible.ts"
 
-/** Text that is HTML already: nothing but `html` and what it is made of makes it. */
+/** Text that is HTML already. Only this file creates it. */
 export type Html = { readonly html: string }
 export type HtmlValue = Html | string | number | false | undefined | readonly HtmlValue[]
 
 /**
- * HTML out of a template. What is put into it is text: made visible, and escaped so that it is text wherever it stands,
- * between tags or in an attribute in double quotes. Only what is HTML itself stays as it is.
+ * Builds HTML from a template. Inserted values are made visible and escaped, so that they are text between tags and in
+ * attributes with double quotes. Only `Html` values are inserted unchanged.
  */
 export function html(strings: TemplateStringsArray, ...values: HtmlValue[]): Html {
   let text = strings[0]!
@@ -14,7 +14,7 @@ export function html(strings: TemplateStringsArray, ...values: HtmlValue[]): Htm
   return { html: text }
 }
 
-/** For what a library escaped. */
+/** For HTML that a library has already escaped. */
 export function trustedHtml(text: string): Html {
   return { html: text }
 }

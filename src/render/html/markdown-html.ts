@@ -4,8 +4,8 @@ import { codeHtml } from "./code-html.ts"
 import { type Html, html } from "./html.ts"
 
 /**
- * Markdown as HTML. No image is loaded, no HTML of the text is HTML here, and a link shows where it leads. Line breaks stay
- * where they were written: a prompt is often a log, or a list without marks.
+ * Markdown as HTML. Images are not loaded, HTML in the text is escaped, and a link shows its target. Line breaks are kept,
+ * because a prompt is often a log or a list without marks.
  */
 export function markdownHtml(text: string): Html {
   const pieces = [...markdownPieces(visible(text))].map((piece) => {
@@ -19,7 +19,7 @@ export function plainHtml(text: string): Html {
   return html`<pre class="plain">${text}</pre>`
 }
 
-/** Nobody writes deeper than this; what is below is shown as it was written. */
+/** Nobody nests deeper than this. Deeper blocks are shown as they were written. */
 const DEEPEST = 40
 
 function blocks(children: readonly MarkdownBlock[], source: string, depth = 0): Html[] {
@@ -90,12 +90,12 @@ function inline(node: Inline, depth: number): Html {
   }
 }
 
-/** Only to the web. What a link says and where it leads are two things: where they differ, both are shown. */
-function link(url: string, text: Html[], said: string): Html {
+/** Links only to the web. If the text differs from the target, both are shown. */
+function link(url: string, text: Html[], label: string): Html {
   const target = webAddress(url)
-  if (target === undefined) return html`${text}${url !== said && html` <span class="to">(${url})</span>`}`
-  const isSaid = said === url || said === target.href
-  return html`<a href="${target.href}" target="_blank" rel="noopener noreferrer">${text}</a>${!isSaid && html` <span class="to">(${target.host})</span>`}`
+  if (target === undefined) return html`${text}${url !== label && html` <span class="to">(${url})</span>`}`
+  const showsTarget = label === url || label === target.href
+  return html`<a href="${target.href}" target="_blank" rel="noopener noreferrer">${text}</a>${!showsTarget && html` <span class="to">(${target.host})</span>`}`
 }
 
 function webAddress(url: string): URL | undefined {

@@ -9,47 +9,47 @@ import { highlightedAs, highlightedHtml } from "./code-html.ts"
 import { type Html, html } from "./html.ts"
 import { markdownHtml } from "./markdown-html.ts"
 
-/** A message as it is read on a page. */
+/** A message as shown on a page. */
 export type PageMessage = {
   number: number
   role: Role
   parts: readonly Part[]
-  /** The time, the model, and what else is to be said of it. */
+  /** The time, the model and other facts. */
   facts: readonly string[]
 }
 
 export type PageOptions = {
-  /** What the agent is called. */
+  /** The agent's name. */
   agent: string
-  /** The folder that paths are said without. */
+  /** The folder to remove from paths. */
   root: string
-  /** What became of a call, and in which message it was made. */
+  /** The outcome of each call, and the message in which the call was made. */
   outcomes: ReadonlyMap<string, Outcome & { madeIn?: number }>
-  /** What calls were given, of those that are answered here and not made here. */
+  /** The inputs of calls that are not on this page, although their results are. */
   calls?: ReadonlyMap<string, string>
-  /** What a call began: a subagent's conversation. */
+  /** The conversation of a subagent that a call started. */
   subagentOf?(callId: string): Html | undefined
-  /** Of an output longer than this only the beginning is shown, with `rest`. */
+  /** Longer outputs are cut and end with `rest`. */
   mostChars: number
-  /** How to see all of a part. */
+  /** A link to the complete part. */
   rest?(number: number, part: number): Html
-  /** Marks beside the head of a message, as the way to its address. */
+  /** Shown next to the head of a message, such as a link to it. */
   beside?(number: number): Html
 }
 
-/** A plan that a person approved stands for what they want. */
+/** An approved plan is shown as a person's message, because it says what they want. */
 const CLASSES: Record<Speaker["kind"], string> = { person: "person", plan: "person", agent: "agent", program: "tool" }
 
-/** Undefined where nothing of it is shown: the results of calls stand with their calls. */
+/** Undefined if nothing of it is shown: results are shown with their calls. */
 export function messageHtml(message: PageMessage, options: PageOptions): Html | undefined {
   const shown = message.parts.flatMap((part, i) => partHtml(part, i, message, options) ?? [])
   if (shown.length === 0) return undefined
   const { name, kind } = speakerIn(message, options.agent)
-  const isSaid = message.parts.some(
+  const isSpoken = message.parts.some(
     (part) => part.type === "text" && part.origin !== "injected" && part.text.trim() !== "",
   )
   const head = html`<header><b>${name}</b> <span class="facts">${message.facts.join(" · ")}</span>${options.beside?.(message.number)}</header>`
-  return html`<article class="message ${CLASSES[kind]}${isSaid ? "" : " quiet"}" id="m${message.number}" tabindex="-1">${head}${shown}</article>`
+  return html`<article class="message ${CLASSES[kind]}${isSpoken ? "" : " quiet"}" id="m${message.number}" tabindex="-1">${head}${shown}</article>`
 }
 
 function partHtml(part: Part, index: number, message: PageMessage, options: PageOptions): Html | undefined {
@@ -85,7 +85,7 @@ function foldedText(name: string, text: string, place: Place, options: PageOptio
   return html`<details class="fold ${name.split(" ")[0]}"><summary><span class="tool">${name}</span> <span class="what">${text.trim().slice(0, 200)}</span> <span class="outcome">${formatCount(estimateTokens(text))} tokens</span></summary><div class="body">${markdownHtml(shown.text)}${shown.rest}</div></details>`
 }
 
-/** A call may be given a whole file; of one that is larger than this only the beginning is looked at. */
+/** A call's input may contain a complete file. Of a longer input, only the beginning is shown. */
 const MOST_INPUT = 500_000
 const DIFF_ROWS = 60
 
@@ -98,23 +98,23 @@ function callHtml(
   options: PageOptions,
 ): Html {
   const { what } = input.length > MOST_INPUT ? { what: input } : callWords(input)
-  const said = withoutRoot(what.slice(0, 2_000), options.root).replaceAll(/\s+/g, " ")
+  const words = withoutRoot(what.slice(0, 2_000), options.root).replaceAll(/\s+/g, " ")
   const isFailure = failed(outcome)
   const hunks = outcome.result?.hunks
   const body = hunks?.length
-    ? html`${pathOf(hunks, said, options.root)}${diffHtml(hunks, options.rest ? DIFF_ROWS : undefined)}`
-    : html`${inputHtml(input, options, place)}${outcome.result && outputHtml(outcome.result, said, options, place)}`
+    ? html`${pathOf(hunks, words, options.root)}${diffHtml(hunks, options.rest ? DIFF_ROWS : undefined)}`
+    : html`${inputHtml(input, options, place)}${outcome.result && outputHtml(outcome.result, words, options, place)}`
   const began = callId === undefined ? undefined : options.subagentOf?.(callId)
-  return html`<details class="fold call${isFailure ? " failed" : ""}${hunks?.length ? " edit" : ""}"${hunks?.length ? html` open` : ""}><summary><span class="tool">${tool}</span> <span class="what">${said.slice(0, 300)}</span> <span class="outcome">${isFailure ? "✗ " : ""}${outcomeWords(outcome).join(" · ")}</span></summary><div class="body">${body}</div></details>${began}`
+  return html`<details class="fold call${isFailure ? " failed" : ""}${hunks?.length ? " edit" : ""}"${hunks?.length ? html` open` : ""}><summary><span class="tool">${tool}</span> <span class="what">${words.slice(0, 300)}</span> <span class="outcome">${isFailure ? "✗ " : ""}${outcomeWords(outcome).join(" · ")}</span></summary><div class="body">${body}</div></details>${began}`
 }
 
-/** The file that was changed, where the call does not say it already. */
-function pathOf([hunk]: readonly Hunk[], said: string, root: string): Html | undefined {
+/** The changed file, unless the call already names it. */
+function pathOf([hunk]: readonly Hunk[], words: string, root: string): Html | undefined {
   const path = withoutRoot(hunk!.path, root)
-  return path === said ? undefined : html`<p class="path">${path}</p>`
+  return path === words ? undefined : html`<p class="path">${path}</p>`
 }
 
-/** A call's input, field by field: texts as they are, not as JSON writes them. */
+/** A call's input, field by field: texts are shown as they are, without JSON escapes. */
 function inputHtml(text: string, options: PageOptions, place: Place): Html {
   const input = text.length > MOST_INPUT ? undefined : parseObject(text)
   if (!input) return text === "" ? html`` : html`<pre class="input">${cut(text, options, place).text}</pre>`
@@ -126,10 +126,10 @@ function inputHtml(text: string, options: PageOptions, place: Place): Html {
   return html`<dl class="fields">${fields}</dl>`
 }
 
-function outputHtml(result: ToolResult, said: string, options: PageOptions, place: Place): Html {
+function outputHtml(result: ToolResult, words: string, options: PageOptions, place: Place): Html {
   const shown = cut(result.text.trimEnd(), options, place)
   if (shown.text === "") return html`<p class="none">no output</p>`
-  const language = /^\S+$/.test(said) ? highlightedAs(said) : ""
+  const language = /^\S+$/.test(words) ? highlightedAs(words) : ""
   const text = language === "" || result.is_error ? terminalHtml(shown.text) : highlightedHtml(shown.text, language)
   return html`<pre class="output">${text}${shown.rest}</pre>`
 }
@@ -141,12 +141,12 @@ function cut(text: string, { mostChars, rest }: PageOptions, { number, index }: 
 }
 
 const SEQUENCE = /\x1b\[([\d;:]*)m/g
-/** A program that draws writes more of them than anybody reads. */
+/** A program that draws writes more sequences than anybody reads. */
 const MOST_SEQUENCES = 5_000
 
 type Look = { color?: number | undefined; bold?: boolean; dim?: boolean; italic?: boolean; underlined?: boolean }
 
-/** What a program printed: colours become classes, and every other sequence goes. */
+/** A program's output. Colours become classes; all other sequences are removed. */
 export function terminalHtml(text: string): Html {
   if (!text.includes("\x1b[")) return html`${text}`
   const pieces: Html[] = []
@@ -187,7 +187,7 @@ function after(look: Look, codes: string): Look {
     else if (code >= 90 && code <= 97) next.color = code - 90 + 8
     else if (code === 39) next.color = undefined
     else if (code === 38 || code === 48) {
-      // One of 256, of which the first sixteen have names, or any at all: three numbers.
+      // A palette index, of which the first sixteen have names, or an RGB colour in three numbers.
       const isNamed = numbers[i + 1] === 5 && numbers[i + 2]! < 16
       if (code === 38) next.color = isNamed ? numbers[i + 2] : undefined
       i += numbers[i + 1] === 2 ? 4 : 2
@@ -196,7 +196,7 @@ function after(look: Look, codes: string): Look {
   return next
 }
 
-/** A change side by side, the old on the left. At most so many rows; the rest is counted. */
+/** A change side by side, the old text on the left. Rows after the first `most` are only counted. */
 export function diffHtml(hunks: readonly Hunk[], most = Number.POSITIVE_INFINITY): Html {
   const rows = hunks.flatMap((hunk, i) => [
     ...(i > 0 ? [html`<tr class="gap"><td colspan="4">⋯</td></tr>`] : []),
@@ -208,7 +208,7 @@ export function diffHtml(hunks: readonly Hunk[], most = Number.POSITIVE_INFINITY
 
 function rowsOf({ lines, old_start, new_start }: Hunk): Html[] {
   const rows: Html[] = []
-  // Where the agent does not tell where in the file it is, there are no numbers.
+  // If the agent does not record the place in the file, there are no line numbers.
   const isPlaced = old_start > 0 || new_start > 0
   let [before, now] = [old_start, new_start]
   let removed: string[] = []
@@ -245,7 +245,7 @@ function rowsOf({ lines, old_start, new_start }: Hunk): Html[] {
   return rows
 }
 
-/** What is different between two lines, between what they begin and end with alike. */
+/** Marks the difference between two lines: everything between their common beginning and end. */
 function changedWithin(old: string, fresh: string): [Html, Html] {
   const shortest = Math.min(old.length, fresh.length)
   let start = 0
@@ -256,6 +256,6 @@ function changedWithin(old: string, fresh: string): [Html, Html] {
     const middle = text.slice(start, text.length - end)
     return html`${text.slice(0, start)}${middle !== "" && html`<mark>${middle}</mark>`}${text.slice(text.length - end)}`
   }
-  // Two lines that share little are two lines.
+  // Two lines that share little are shown as different lines.
   return start + end < 0.4 * shortest ? [html`${old}`, html`${fresh}`] : [marked(old), marked(fresh)]
 }

@@ -2,18 +2,18 @@ import { lookup as systemLookup } from "node:dns/promises"
 import ipaddr from "ipaddr.js"
 import { codeOf } from "../../core/error.ts"
 
-/** Where a message goes, with the one address that was looked at and is connected to. */
+/** The destination of a message, with the one address that was checked and will be connected to. */
 export type Target = { url: URL; address: string }
 export type Lookup = (host: string) => Promise<{ address: string }[]>
 
 const LONGEST_URL = 2_000
-/** Belongs to the machine's host on Azure, and answers only the machines there; no range says so. */
+/** This address belongs to the host of Azure's virtual machines and answers only there. No range contains it. */
 const AZURE_HOST = "168.63.129.16"
 
 /**
- * Looks an address up once and says where to connect, or why not: a webhook must not become a way into this machine or
- * its network. `allowed` are hosts that the user named (`localhost:3000`, `hooks.lan`): only they may be private or
- * without TLS. Never throws.
+ * Looks up a host once and returns the address to connect to, or the reason for refusing it. A webhook must not become a
+ * way into this machine or its network. `allowed` are hosts that the user named (`localhost:3000`, `hooks.lan`): only
+ * these may be private or without TLS. Never throws.
  */
 export async function targetOf(
   text: string,
@@ -32,46 +32,46 @@ export async function targetOf(
   }
   const [first] = found
   if (!first) return { refused: `${host} has no address` }
-  // One foreign answer among good ones is somebody's trick or a mistake: in both cases nothing is sent.
+  // One private address among public ones is an attack or a mistake. In both cases nothing is sent.
   const refused = isAllowed ? undefined : found.find(({ address }) => !isPublic(address))
   return refused
     ? { refused: `${host} is not on the public internet. ${howToAllow(url)}` }
     : { url, address: first.address }
 }
 
-/** What can be said before anything is looked up. */
+/** The checks that need no lookup. */
 export function checkUrl(
   text: string,
   allowed: readonly string[],
 ): { url: URL; isAllowed: boolean } | { refused: string } {
   if (text.length > LONGEST_URL || !URL.canParse(text))
-    return { refused: "that is no address, like https://example.com/dex" }
+    return { refused: "it is not a URL like https://example.com/dex" }
   const url = new URL(text)
   if (url.protocol !== "https:" && url.protocol !== "http:") return { refused: "it must begin with https://" }
   if (url.username || url.password)
-    return { refused: "it must hold no name and no password: the receiver knows dex by its signature" }
+    return { refused: "it must not contain a name or password; the receiver recognises dex by its signature" }
   const host = hostOf(url)
-  if (host === "" || host.includes("%")) return { refused: "that is no host" }
+  if (host === "" || host.includes("%")) return { refused: "it has no valid host" }
   const isAllowed = isAllowedHost(url, allowed)
   if (url.protocol === "http:" && !isAllowed)
     return {
-      refused: `without TLS everybody on the way could read it: it must begin with https://. ${howToAllow(url)}`,
+      refused: `it must begin with https://, because others could read it without TLS. ${howToAllow(url)}`,
     }
   if (!isAllowed && ipaddr.isValid(host) && !isPublic(host))
     return { refused: `${host} is not on the public internet. ${howToAllow(url)}` }
   return { url, isAllowed }
 }
 
-/** Whether an address is an ordinary one of the internet. What is not known to be so is not. */
+/** True for an ordinary address on the internet. Unknown kinds of addresses are refused. */
 export function isPublic(address: string): boolean {
   if (!ipaddr.isValid(address)) return false
   const parsed = ipaddr.parse(address)
   if (parsed.range() !== "unicast" || parsed.toString() === AZURE_HOST) return false
-  // Addresses are given out in 2000::/3 only; what else the library calls unicast may lead to an IPv4 network.
+  // Only 2000::/3 is assigned. Other IPv6 addresses that the library calls unicast may lead to an IPv4 network.
   return parsed.kind() === "ipv4" || (parsed.toByteArray()[0]! & 0xe0) === 0x20
 }
 
-/** Named exactly, with its port or for all of them. */
+/** True if the host is listed exactly, with this port or without a port. */
 function isAllowedHost(url: URL, allowed: readonly string[]): boolean {
   const port = url.port || (url.protocol === "https:" ? "443" : "80")
   const name = url.hostname.toLowerCase()

@@ -9,8 +9,8 @@ export const MOST_BODY_BYTES = 20_000
 const LONGEST_TEXT = 2_000
 
 /**
- * What is told of a suggestion outside this machine's files, below 20 kB and redacted: the items, without the prompt or the
- * output that led to them, and the project's name without its path.
+ * The part of a suggestion that leaves this machine, redacted and below 20 kB: the items, without the prompt or output that
+ * led to them, and the project's name without its path.
  */
 export function webhookBody({ id, seq, subscription, moment, items }: KeptSuggestion): string {
   for (let kept = items.length; ; kept--) {
@@ -43,7 +43,7 @@ export function webhookBody({ id, seq, subscription, moment, items }: KeptSugges
   }
 }
 
-/** Hidden signs first: they could stand inside a secret. */
+/** Hidden characters are removed first, because they could be inside a secret. */
 function clean(text: string): string {
   return redactText(visible(text)).slice(0, LONGEST_TEXT)
 }

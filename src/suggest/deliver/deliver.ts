@@ -12,30 +12,30 @@ export type DeliverParts = {
   version: string
   /** Hosts that the user allowed, whatever their address. */
   allowedHosts(): readonly string[]
-  /** False for a project that is answered only inside itself. */
+  /** False for a private project. */
   mayLeave(project: string): boolean | Promise<boolean>
   lookup?: Lookup
-  /** Whom to trust beside the system's authorities. */
+  /** A certificate authority to trust in addition to the system's. */
   ca?: string
   timeoutMs?: number
 }
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
-/** Svix's schedule: how long after the attempt before. */
+/** Svix's schedule: the delay after the previous attempt. */
 export const DELAYS_MS = [0, 5_000, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR] as const
 const TIMEOUT_MS = 15_000
 const AT_ONCE = 16
-/** A receiver that does not answer keeps this many busy, and nobody else waiting. */
+/** A receiver that does not answer occupies at most this many, so others do not have to wait. */
 const AT_ONCE_EACH = 4
 const GONE = 410
 
 export type Delivered = { delivered: number; again: number; dead: number }
 
 /**
- * Sends what is due, until nothing is or the signal says so: then it comes back at once. One process at a time may do this
- * (see `keepDelivering`). What was sent and not answered by then, or by the time the process was killed, is sent again
- * under the same id.
+ * Sends everything that is due, until nothing is left or the signal aborts; then it returns at once. Only one process at a
+ * time may do this (see `keepDelivering`). A message without an answer at the end, or when the process was killed, is sent
+ * again with the same id.
  */
 export async function deliverDue(parts: DeliverParts, signal?: AbortSignal): Promise<Delivered> {
   const sum: Delivered = { delivered: 0, again: 0, dead: 0 }
@@ -67,7 +67,7 @@ export async function deliverDue(parts: DeliverParts, signal?: AbortSignal): Pro
   return sum
 }
 
-/** Undefined when it was stopped before there was an answer. */
+/** Undefined if it was stopped before there was an answer. */
 async function attempt(
   parts: DeliverParts,
   { id, suggestion_id, subscription, url, attempts }: Due,
@@ -81,10 +81,10 @@ async function attempt(
   }
   const suggestion = suggestions.get(suggestion_id)
   const secret = suggestions.secretOf(subscription)
-  if (!suggestion || secret === undefined) return ended({ type: "dead", problem: "it is not kept any more" })
+  if (!suggestion || secret === undefined) return ended({ type: "dead", problem: "it was deleted" })
   if (!(await parts.mayLeave(suggestion.moment.project)))
     return ended({ type: "dead", problem: "the project is private" })
-  // Looking a name up cannot be ended; nobody waits for it.
+  // A lookup cannot be cancelled, so its result is ignored.
   const target = await unlessAborted(targetOf(url, parts.allowedHosts(), parts.lookup), signal)
   if (!target) return undefined
   if ("refused" in target) return failed(target.refused)
@@ -100,12 +100,12 @@ async function attempt(
   const { status } = answer
   if (status >= 200 && status < 300) return ended({ type: "delivered" })
   if (status !== GONE) return failed(status < 400 ? `${status}: redirects are not followed` : String(status))
-  const gone = "The receiver answered 410: it does not want any more."
+  const gone = "The receiver answered 410 (gone), so the subscription is disabled."
   suggestions.disable(subscription, gone)
   return ended({ type: "dead", problem: gone })
 }
 
-/** Sends one body to the address that was checked. Undefined if the signal came before the answer. Never throws. */
+/** Sends one body to the checked address. Undefined if the signal aborted before the answer. Never throws. */
 async function post(
   { url, address }: Target,
   headers: Record<string, string>,

@@ -6,9 +6,9 @@ import type { DeliverParts } from "./deliver.ts"
 const LOOK_EVERY_MS = 1_000
 
 /**
- * Delivers for as long as a process runs. Of several processes one does; when it ends, however, another takes over. A
- * problem is said and tried again. There are no suggestions while none was ever kept. Returns how to stop: what is on its
- * way is ended, and once nothing more is read or written it comes back.
+ * Delivers as long as the process runs. One of several processes delivers; when it ends for any reason, another takes over.
+ * Problems are logged, and delivery is tried again. `suggestions` returns undefined until one was stored. Returns a function
+ * that cancels what is being sent and resolves when nothing more is read or written.
  */
 export function keepDelivering(
   parts: Omit<DeliverParts, "suggestions"> & { suggestions(): Suggestions | undefined },
@@ -17,20 +17,20 @@ export function keepDelivering(
 ): () => Promise<void> {
   const stop = new AbortController()
   let lock: { release(): void } | undefined
-  let said = ""
+  let logged = ""
   const look = async () => {
     try {
       const suggestions = parts.suggestions()
       const at = suggestions?.nextDue()
       if (suggestions && at !== undefined && at <= parts.now()) {
         lock ??= tryLock(lockFile)
-        // Only now: Node's HTTP takes 40 ms to load, and most processes never send anything.
+        // Loaded late: Node's HTTP takes 40 ms to load, and most processes never send anything.
         if (lock) await (await import("./deliver.ts")).deliverDue({ ...parts, suggestions }, stop.signal)
       }
     } catch (error) {
       const problem = messageOf(error)
-      if (problem !== said) log(`Webhooks are not delivered now: ${problem}`)
-      said = problem
+      if (problem !== logged) log(`Webhooks are not delivered now: ${problem}`)
+      logged = problem
     }
     if (!stop.signal.aborted) timer = setTimeout(begin, LOOK_EVERY_MS)
   }

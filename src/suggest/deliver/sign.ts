@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from "node:crypto"
 
-// Standard Webhooks: the receiver checks with any of its libraries that a message is dex's, whole and fresh.
+// Standard Webhooks: with any of its libraries, the receiver can check that a message is from dex, complete and recent.
 
 const PREFIX = "whsec_"
 
@@ -8,7 +8,7 @@ export function newSecret(): string {
   return PREFIX + randomBytes(32).toString("base64")
 }
 
-/** The headers of one attempt. The id is the message's own, the time is the attempt's. */
+/** The headers of one attempt. The id is the message's; the time is the attempt's. */
 export function signedHeaders(secret: string, id: string, at: number, body: string): Record<string, string> {
   const timestamp = Math.floor(at / 1000)
   const key = Buffer.from(secret.slice(PREFIX.length), "base64")

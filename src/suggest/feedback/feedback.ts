@@ -1,17 +1,17 @@
 import type { Item } from "../../core/suggestion.ts"
 import type { Learn } from "../../store/suggestions/verdicts.ts"
 
-// What a verdict teaches: one step of logistic regression on the item's kind and features, within bounds, so that no run
-// of clicks can silence a kind for good or make everything of it appear.
+// A verdict changes the weights by one step of logistic regression on the item's kind and features. Bounds ensure that no
+// series of clicks can silence a kind forever, or show all of its items.
 
 /** In log-odds. */
 export const MOST_KIND = 1
 export const MOST_FEATURE = 0.5
-/** All that was learnt may move an item's log-odds by this: 0.5 becomes 0.27 to 0.73. */
+/** Everything learned may move an item's log-odds by at most this: 0.5 becomes 0.27 to 0.73. */
 export const MOST_SHIFT = 1
 const RATE = 0.2
 
-/** For `setStatus`. Taking a verdict back moves the weights back by as much, but for what a bound cut off. */
+/** For `setStatus`. Withdrawing a verdict moves the weights back by the same amount, except for what a bound cut off. */
 export const learnFromVerdict: Learn = (item, before, after, weight) =>
   Object.fromEntries(
     Object.entries(termsOf(item)).map(([name, x]) => {
@@ -20,7 +20,7 @@ export const learnFromVerdict: Learn = (item, before, after, weight) =>
     }),
   )
 
-/** How likely it is to be used, for this user. */
+/** How likely this user is to use it. */
 export function adjusted(item: Pick<Item, "kind" | "features" | "relevance">, weights: Record<string, number>): number {
   const shift = Object.entries(termsOf(item)).reduce((sum, [name, x]) => sum + (weights[name] ?? 0) * x, 0)
   if (shift === 0) return item.relevance

@@ -7,31 +7,31 @@ import type { KeptSuggestion, Suggestions } from "../../store/suggestions/sugges
 import { learnFromVerdict } from "./feedback.ts"
 
 const LOOKS_BACK_MS = 7 * DAY_MS
-/** After so many, or a few more where they changed at once, the rest is left to the next time. */
+/** The rest is left for the next time. If more sessions changed at once, a few more are read. */
 const MOST_SESSIONS = 50
 const BATCH = 100
 
 /**
- * Notes what sessions went on to use of what they were told, from what the history holds of them by now: refs that they
- * opened with dex, files that they edited. Returns how many items are newly used. A verdict that was given stays.
+ * Finds the suggestions that sessions used without giving a verdict: they opened a ref with dex, or edited a file. It
+ * reads the history. Returns how many items are newly used. A verdict that was given is not changed.
  *
- * A session is looked at where it changed, or was told something, since the last time; without news nothing is read.
+ * A session is read if it changed or received a suggestion since the last time. If there is nothing new, nothing is read.
  */
 export async function observeUse(store: HistoryReader, suggestions: Suggestions, now: number): Promise<number> {
   const revision = await store.revision()
   const last = suggestions.observed()
   const [newest] = suggestions.list({ would: false, limit: 1 })
   if (newest === undefined || (last?.token === revision && last.seq >= newest.seq)) return 0
-  const told = suggestions.list({ from: now - LOOKS_BACK_MS, would: false, limit: 1_000 }).reverse()
-  const open = Map.groupBy(told.filter(isOpen), sessionOf)
-  const looked = new Set<string>()
+  const shown = suggestions.list({ from: now - LOOKS_BACK_MS, would: false, limit: 1_000 }).reverse()
+  const open = Map.groupBy(shown.filter(isOpen), sessionOf)
+  const done = new Set<string>()
   let used = 0
   const look = async (session: string) => {
-    looked.add(session)
+    done.add(session)
     used += await lookAt(store, suggestions, open.get(session)!)
   }
 
-  // What changes while this goes on stands in the feed again, so that nothing is passed over.
+  // Conversations that change in the meantime are in the feed again, so nothing is missed.
   let { token, seq } = last ?? { token: revision, seq: 0 }
   let feed: Changes
   do {
@@ -39,12 +39,12 @@ export async function observeUse(store: HistoryReader, suggestions: Suggestions,
     token = feed.rebuild ? revision : feed.token
     if (feed.rebuild) seq = 0
     for (const { ref } of feed.changes) if (ref && open.has(formatRef(ref))) await look(formatRef(ref))
-  } while (feed.more && !feed.rebuild && looked.size < MOST_SESSIONS)
-  for (const suggestion of told) {
+  } while (feed.more && !feed.rebuild && done.size < MOST_SESSIONS)
+  for (const suggestion of shown) {
     if (suggestion.seq <= seq) continue
     const session = sessionOf(suggestion)
-    if (open.has(session) && !looked.has(session)) {
-      if (looked.size >= MOST_SESSIONS) break
+    if (open.has(session) && !done.has(session)) {
+      if (done.size >= MOST_SESSIONS) break
       await look(session)
     }
     seq = suggestion.seq
@@ -53,12 +53,12 @@ export async function observeUse(store: HistoryReader, suggestions: Suggestions,
   return used
 }
 
-async function lookAt(store: HistoryReader, suggestions: Suggestions, told: KeptSuggestion[]): Promise<number> {
-  const { source, session } = told[0]!.moment
+async function lookAt(store: HistoryReader, suggestions: Suggestions, shown: KeptSuggestion[]): Promise<number> {
+  const { source, session } = shown[0]!.moment
   const ref: Ref = { source: source!, id: session! }
   const messages = (await store.conversation(ref)) ? await store.messages(ref) : []
   let used = 0
-  for (const { id, moment, items } of told) {
+  for (const { id, moment, items } of shown) {
     const unjudged = items.filter(({ status }) => status === "shown" || status === "pending")
     const [before, after] = [doneIn(messages, -Infinity, moment.at), doneIn(messages, moment.at, Infinity)]
     for (const number of usedItems(unjudged, after, moment.project, before.files)) {
@@ -69,7 +69,7 @@ async function lookAt(store: HistoryReader, suggestions: Suggestions, told: Kept
   return used
 }
 
-/** As a ref names it; of no session where that is not known. */
+/** The session's ref. Empty if the session is not known. */
 function sessionOf({ moment: { source, session } }: KeptSuggestion): string {
   return source === undefined || session === undefined ? "" : formatRef({ source, id: session })
 }
@@ -79,7 +79,7 @@ function isOpen({ moment, items }: KeptSuggestion): boolean {
   return known && items.some(({ status }) => status === "shown" || status === "pending")
 }
 
-/** What was done after one time and not after another. */
+/** The effects after `from`, up to and including `to`. */
 function doneIn(messages: readonly StoredMessage[], from: number, to: number): Done {
   const within = messages.filter(({ at }) => at !== undefined && at > from && at <= to)
   return {
@@ -105,17 +105,17 @@ function openedBy(tool: string, input: string): string[] {
   }
 }
 
-/** What a session did after it was told something. */
+/** The actions of a session after it received a suggestion. */
 export type Done = {
-  /** What it opened with dex: refs as it wrote them. */
+  /** Refs that it opened with dex, as it wrote them. */
   refs: readonly string[]
-  /** What it edited, whole or relative to the project. */
+  /** Files that it edited; absolute paths, or relative to the project. */
   files: readonly string[]
 }
 
 /**
- * The numbers of the items that were used without a word: the session opened what an item refers to, or edited the file it
- * named. `before` is what the session had edited when it was told: a file that it was at already proves nothing.
+ * The numbers of the items that were used without a verdict: the session opened the item's ref, or edited its file.
+ * `before` are the files that the session had edited before the suggestion. Editing those again proves nothing.
  */
 export function usedItems(
   items: readonly (Pick<Item, "ref" | "file"> & { number: number })[],
@@ -134,12 +134,12 @@ export function usedItems(
     .map(({ number }) => number)
 }
 
-/** Opening a conversation, or any message of it, is opening what refers to it. */
+/** Opening a conversation or any of its messages counts as opening a ref to it. */
 function opens(opened: string, ref: string): boolean {
   if (opened === ref) return true
-  const [asked, told] = [parseRef(opened), parseRef(ref)]
-  if (!asked || !told) return false
-  const sameSource = asked.source === undefined || asked.source === told.source
-  const sameOwner = asked.owner === undefined || asked.owner === told.owner
-  return sameSource && sameOwner && asked.prefix.length >= 4 && told.prefix.startsWith(asked.prefix)
+  const [query, target] = [parseRef(opened), parseRef(ref)]
+  if (!query || !target) return false
+  const sameSource = query.source === undefined || query.source === target.source
+  const sameOwner = query.owner === undefined || query.owner === target.owner
+  return sameSource && sameOwner && query.prefix.length >= 4 && target.prefix.startsWith(query.prefix)
 }

@@ -2,15 +2,15 @@ import { DAY_MS, localDay, localMinute } from "../../core/dates.ts"
 import { fileNameOf, isPlainPath } from "../../learn/paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
-// What git says: who changed this file lately, what changes with it, and what was committed since somebody last worked here.
+// From git: recent changes of this file, files that change with it, and commits since somebody last worked here.
 
 const MOST_COMMITS = 2
 const MOST_TOGETHER = 4
-/** Once is chance. */
+/** Fewer may be chance. */
 const LEAST_TOGETHER = 3
 const RECENT_DAYS = 7
 
-/** A commit's words are whoever's: they are told to who asks. */
+/** Anybody may have written a commit's subject, so it is shown only on request. */
 export const findChange: Finder = ({ knowledge, recent_change_days = RECENT_DAYS }, moment) => {
   const { file } = moment
   if (file === undefined) return []
@@ -34,7 +34,7 @@ export const findChange: Finder = ({ knowledge, recent_change_days = RECENT_DAYS
     })
 }
 
-/** Files of the same commits. Told to who asks: nobody has yet labelled what they are worth unasked. */
+/** Files of the same commits. Only on request, because nobody has labelled yet how useful they are unasked. */
 export const findCommittedTogether: Finder = ({ knowledge }, moment, session) => {
   const { file } = moment
   if (file === undefined || moment.event !== "asked") return []
@@ -57,13 +57,13 @@ export const findCommittedTogether: Finder = ({ knowledge }, moment, session) =>
 
 const MOST_NEWS = 20
 const MOST_FILES = 3
-/** Begins the key of what tells of them. */
+/** The prefix of their keys. */
 const SINCE = "since:"
 
-/** Unasked only where it changed what was worked on last. A commit's words are whoever's: they are told to who asks. */
+/** Unasked only if commits changed the files last worked on. Anybody may have written a subject, so it needs a request. */
 export const findNews: Finder = ({ knowledge }, moment) => {
-  const isAsked = moment.event === "asked"
-  if (!isAsked && moment.event !== "session_start") return []
+  const isRequested = moment.event === "asked"
+  if (!isRequested && moment.event !== "session_start") return []
   if (moment.file !== undefined || moment.symbol !== undefined || moment.error !== undefined) return []
   const last = knowledge.files.newestWork(moment.project, moment.at, moment.session)
   if (!last) return []
@@ -78,7 +78,7 @@ export const findNews: Finder = ({ knowledge }, moment) => {
   const changed = [...new Set(commits.flatMap(({ hash }) => knowledge.git.filesOfCommit(moment.project, hash)))]
   const files = changed.filter(isPlainPath).sort((a, b) => Number(edited.has(b)) - Number(edited.has(a)))
   const known = files.filter((path) => edited.has(path))
-  if (known.length === 0 && !isAsked) return []
+  if (known.length === 0 && !isRequested) return []
   const most = commits.length === MOST_NEWS ? "at least " : ""
   const count = `${most}${commits.length} ${commits.length === 1 ? "commit" : "commits"}`
   const more = files.length > MOST_FILES ? ` and ${files.length - MOST_FILES} more` : ""
@@ -87,7 +87,7 @@ export const findNews: Finder = ({ knowledge }, moment) => {
       kind: "change",
       key: `${SINCE}${newest.hash}`,
       title: `Changed since ${localMinute(last.at)}, when this was last worked on: ${count}, the newest on ${localMinute(newest.at)}`,
-      summary: `${files.slice(0, MOST_FILES).join(", ")}${more}${isAsked ? `\n${newest.subject}` : ""}`,
+      summary: `${files.slice(0, MOST_FILES).join(", ")}${more}${isRequested ? `\n${newest.subject}` : ""}`,
       reason:
         known.length > 0
           ? `${fileNameOf(known[0]!)} was edited then, and has changed since.`
@@ -99,12 +99,12 @@ export const findNews: Finder = ({ knowledge }, moment) => {
   ]
 }
 
-/** What happened since somebody last looked: its worth is that it is new, so it has places of its own. */
+/** Something that happened since somebody last looked. It matters because it is new, so places are reserved for it. */
 export function isNews({ kind, key }: Pick<Candidate, "kind" | "key">): boolean {
   return kind === "change" || key.startsWith("failing:")
 }
 
-/** News that is told at a session's start, however likely it is to be used: nobody could have labelled it. */
-export function isToldUnasked({ key }: Pick<Candidate, "key">): boolean {
+/** News is shown at a session's start whatever its relevance, because nobody could have labelled it. */
+export function isPushedNews({ key }: Pick<Candidate, "key">): boolean {
   return key.startsWith(SINCE)
 }

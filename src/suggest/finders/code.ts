@@ -2,12 +2,12 @@ import { fileNameOf } from "../../learn/paths.ts"
 import type { SymbolUse } from "../../store/knowledge/symbols.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
-// What the code itself says: who uses what is at hand, and whether it uses what should not be used any more; and which documents speak of it.
+// From the code: uses of the current symbol or file, deprecated symbols that it uses, and documents about it.
 
 const MOST_USES = 20
 const MOST_CANDIDATES = 3
 
-/** Who uses this symbol, or imports this file. Told to who asks: nobody has labelled what they are worth unasked. */
+/** Uses of this symbol, or importers of this file. Only on request, because nobody has labelled how useful they are unasked. */
 export const findUses: Finder = ({ knowledge }, moment) => {
   if (moment.event !== "asked" && moment.event !== "watch") return []
   const { project, file, symbol: name, line } = moment
@@ -74,7 +74,7 @@ export const findDeprecated: Finder = ({ knowledge }, moment) => {
 
 const LONGEST = 200
 
-/** Sections of documents that speak of this file or symbol. Whoever asks brings them: they come from the search index. */
+/** Sections of documents about this file or symbol. The caller finds them in the search index. */
 export const findDocument: Finder = ({ documents = [] }, moment) =>
   documents.map(({ ref, heading, text }): Candidate => {
     const about = moment.symbol ?? (moment.file === undefined ? "this" : fileNameOf(moment.file))

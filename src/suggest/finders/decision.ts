@@ -3,27 +3,27 @@ import { fileNameOf } from "../../learn/paths.ts"
 import type { KnownDecision } from "../../store/knowledge/decisions.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
-// What was decided about this file or symbol, and whether that still stands.
+// The decisions about this file or symbol, and whether they are still in force.
 
-const MOST_LOOKED_AT = 10
+const MOST_READ = 10
 const MOST_CANDIDATES = 3
 const LONGEST_QUOTE = 300
 export const findDecision: Finder = ({ knowledge }, moment, session) => {
   const { file } = moment
   const { symbol } = moment
   if (file === undefined && symbol === undefined) return []
-  const isAsked = moment.event === "asked"
+  const isRequested = moment.event === "asked"
   const { decisions } = knowledge.decisions.knownDecisions({
-    with_commits: isAsked,
+    with_commits: isRequested,
     project: moment.project,
     exactly: true,
     symbol: symbol?.toLowerCase(),
     file: symbol === undefined ? file : undefined,
-    limit: MOST_LOOKED_AT,
+    limit: MOST_READ,
   })
   return decisions
     .filter(({ conversation }) => conversation === undefined || conversation !== moment.session)
-    .filter((decision) => (isAsked || isTellable(decision)) && (decision.at ?? 0) <= moment.at)
+    .filter((decision) => (isRequested || mayBeShown(decision)) && (decision.at ?? 0) <= moment.at)
     .slice(0, MOST_CANDIDATES)
     .map((decision): Candidate => {
       const day = decision.at === undefined ? "before" : `on ${localDay(decision.at)}`
@@ -36,7 +36,7 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
           ? `A decision about ${about} was reversed since`
           : `${decision.kind === "note" ? "Noted" : "Decided"}: ${inShort(decision.quote)}`,
         summary: later
-          ? `Then: "${cut(decision.quote)}"${isAsked || isTellable(later) ? ` Since: "${cut(later.quote)}"` : ""}`
+          ? `Then: "${cut(decision.quote)}"${isRequested || mayBeShown(later) ? ` Since: "${cut(later.quote)}"` : ""}`
           : `"${cut(decision.quote)}"`,
         reason: `${decision.kind === "note" ? notedBy(decision) : BY[decision.origin]} ${day}${why(decision, about)}.`,
         ref: decision.ref,
@@ -67,14 +67,14 @@ function why({ quote, origin, kind }: KnownDecision, about: string): string {
     : `, and ${about} was named with it or edited ${origin === "commit" ? "in it" : "after it"}`
 }
 
-/** A person's words; an agent's where nobody else's can have come into them. */
-export function isTellable({ origin, is_own_words }: Pick<KnownDecision, "origin" | "is_own_words">): boolean {
+/** True for a person's words, and for an agent's if they cannot contain a stranger's. */
+export function mayBeShown({ origin, is_own_words }: Pick<KnownDecision, "origin" | "is_own_words">): boolean {
   return origin === "person" || (origin === "agent" && is_own_words)
 }
 
 const LONGEST_TITLE = 80
 
-/** Its first words; the summary has all of them. */
+/** The beginning; the summary has the rest. */
 function inShort(quote: string): string {
   const [line = ""] = quote.split("\n")
   return line.length <= LONGEST_TITLE ? line : `${line.slice(0, LONGEST_TITLE).replace(/\s+\S*$/, "")}…`
@@ -84,11 +84,11 @@ function cut(quote: string): string {
   return quote.length <= LONGEST_QUOTE ? quote : `${quote.slice(0, LONGEST_QUOTE)}…`
 }
 
-/** Begins the key of what tells of one. */
+/** The prefix of a note's key. */
 export const NOTE = "note:"
 const MOST_NOTES = 20
 
-/** What the person noted for the whole project. A note for a file is told with what was decided about the file. */
+/** The person's notes for the project. A note for a file is shown with the file's decisions. */
 export const findNote: Finder = ({ knowledge }, moment) => {
   if (moment.event !== "session_start" && moment.event !== "asked") return []
   if (moment.file !== undefined || moment.symbol !== undefined || moment.error !== undefined) return []

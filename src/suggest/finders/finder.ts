@@ -2,19 +2,19 @@ import type { Item, Moment } from "../../core/suggestion.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import type { Session } from "../session.ts"
 
-/** What could be said; `features` are what its relevance is worked out from. */
+/** A possible item. Its relevance is computed from its `features`. */
 export type Candidate = Omit<Item, "relevance" | "estimated_tokens"> & {
-  /** Files, symbols and other names in it. What has none that are new to the session tells it nothing. */
+  /** Files, symbols and other names in it. If none of them is new to the session, the item is useless. */
   names: string[]
 }
 
 export type Sources = {
   knowledge: Knowledge
-  /** Sections that speak of what the moment is about. */
+  /** Sections about the moment's subject. */
   documents?: readonly { ref: string; heading: string; text: string }[]
-  /** What a recent change is. */
+  /** How many days a change counts as recent. */
   recent_change_days?: number
 }
 
-/** Finds one kind of thing. The moment's file is relative to its project. Bounded work; says nothing rather than something doubtful. */
+/** Finds one kind of item, with bounded work. The moment's file is relative to its project. Omits doubtful items. */
 export type Finder = (sources: Sources, moment: Moment, session: Session) => Candidate[]

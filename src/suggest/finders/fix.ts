@@ -5,20 +5,20 @@ import { type FoundFix, findFixes } from "../../learn/fixes/like.ts"
 import { fileNameOf, isPlainPath } from "../../learn/paths.ts"
 import type { Finder } from "./finder.ts"
 
-// What made this very error go away before, in this project.
+// Finds what fixed this error before, in this project.
 
 const MOST_CANDIDATES = 2
 const MOST_FILES = 3
-/** With the same names in it: not only the like of it, but that error. */
+/** From here on it is the same error with the same names, not only a similar one. */
 const SAME = 0.9
 const MOST_EDIT_LINES = 8
 const LONGEST_LINE = 160
 
 export const findFix: Finder = ({ knowledge }, moment) => {
-  const asked = moment.error ?? moment.command
-  if (asked === undefined || asked.trim() === "") return []
+  const query = moment.error ?? moment.command
+  if (query === undefined || query.trim() === "") return []
   const { solved } = findFixes(knowledge, {
-    asked,
+    asked: query,
     ran: moment.error === undefined ? undefined : moment.command,
     inside: moment.project,
     here: true,
@@ -48,7 +48,7 @@ export const findFix: Finder = ({ knowledge }, moment) => {
     })
 }
 
-/** What was changed, without what stood around it: what is nearest to where the error was, in the edit's order. */
+/** The changed lines without their context: those nearest to the error, in the edit's order. */
 function editLines({ edit, error }: FoundFix): string[] {
   const changes = changesIn(edit)
   const place = placeInError(error)
@@ -65,7 +65,7 @@ function editLines({ edit, error }: FoundFix): string[] {
   return changes.flatMap((change) => shown.get(change)!).map((line) => line.slice(0, LONGEST_LINE))
 }
 
-/** Lines that were changed together, and which lines they were before; 0 where nobody recorded that. */
+/** Lines that were changed together, and their former line numbers; 0 if these were not recorded. */
 type Change = { file: string; from: number; to: number; lines: string[] }
 
 function changesIn(diff: string): Change[] {
@@ -95,7 +95,7 @@ function changesIn(diff: string): Change[] {
 
 const NAME = /[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*/g
 
-/** What the edit brought in: names that look like code and did not stand in what it took out. */
+/** Names that look like code and that the edit added. */
 function newNames(edit: string[]): string[] {
   const namesIn = (sign: string) =>
     edit.filter((line) => line.startsWith(sign)).flatMap((line) => line.match(NAME) ?? [])

@@ -2,10 +2,10 @@ import { DAY_MS, localDay, localMinute } from "../../core/dates.ts"
 import { formatRef } from "../../core/ref.ts"
 import { fileNameOf, isPlainPath } from "../../learn/paths.ts"
 import { failing } from "../../learn/test-runs/status.ts"
-import { isTellable } from "./decision.ts"
+import { mayBeShown } from "./decision.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
-// What was being worked on in this project when the last conversation ended, and which tests fail.
+// The work at the end of the last conversation in this project, and the failing tests.
 
 const MOST_FILES = 3
 const MOST_DECISIONS = 10
@@ -34,8 +34,8 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
       limit: MOST_DECISIONS,
     })
     .decisions.filter(({ reversed_by, at }) => !reversed_by && (at ?? 0) <= moment.at)
-  // The last one, or none: an older one that may be told is not the last.
-  const isToldHere = decided !== undefined && (moment.event === "asked" || isTellable(decided))
+  // Only the last decision: if it may not be shown, an older one would be misleading.
+  const isShown = decided !== undefined && (moment.event === "asked" || mayBeShown(decided))
   const titled = last.title !== undefined ? `: "${last.title.slice(0, 100)}"` : ""
   return [
     {
@@ -45,7 +45,7 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
       summary: [
         `Edited ${files.join(", ")}.`,
         ...(failed ? [`Failing when last seen: ${failed.test.slice(0, LONGEST)}.`] : []),
-        ...(isToldHere ? [`Decided last: "${decided.quote.slice(0, LONGEST)}"`] : []),
+        ...(isShown ? [`Decided last: "${decided.quote.slice(0, LONGEST)}"`] : []),
       ].join("\n"),
       reason: onBranch ? "It was on the same branch." : "It is the last conversation here that changed anything.",
       ref: formatRef({ source: last.source, id: last.id }),
@@ -63,7 +63,7 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
 
 const MOST_NAMED = 3
 
-/** Tests that failed when they were last seen to run: of this file, or of the project when a session begins. */
+/** Tests that failed in their last known run: of this file, or of the project when a session begins. */
 export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
   const { file } = moment
   if (file === undefined && moment.event !== "session_start" && moment.event !== "asked") return []
@@ -99,7 +99,7 @@ export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
   return [candidate]
 }
 
-/** A test's name is its program's own word; what is long is somebody's text. */
+/** A test's name is the project's own; long text may be a stranger's. */
 function isName(test: string): boolean {
   return test.length <= 120
 }

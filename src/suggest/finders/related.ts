@@ -6,13 +6,13 @@ import type { Worked } from "../../store/knowledge/files.ts"
 import type { Session } from "../session.ts"
 import type { Candidate, Finder, Sources } from "./finder.ts"
 
-// Which conversations worked on this file, and on which others.
+// The conversations that worked on this file, and the other files that they worked on.
 
-/** What was done longer ago says little of how a file is worked on now. */
+/** Older conversations say little about how a file is worked on now. */
 const MOST_CONVERSATIONS = 60
 const MOST_SESSION_FILES = 6
 const MOST_CANDIDATES = 8
-/** One conversation that touched both proves little, however few there were. */
+/** Added to the denominator: if there are few conversations, one that edited both files proves little. */
 const DOUBT = 1.5
 const HOUR = 3_600_000
 
@@ -41,7 +41,7 @@ export const findRelated: Finder = ({ knowledge }, moment, session) => {
     .map((other) => candidate(file, other, { about, branch, evidence }, moment, session))
 }
 
-/** What was worked on on this branch. On the branch that everybody comes back to, that says nothing. */
+/** Files that were edited on this branch. The main branch says nothing. */
 function onBranch({ knowledge, project }: Sources & { project: string }, { branch, session }: Moment): About {
   const files = new Map<string, Together>()
   if (branch === undefined || /^(?:main|master|trunk|develop|HEAD)$/.test(branch)) return { conversations: 0, files }
@@ -150,7 +150,7 @@ function shareIn(words: string[], text: string): number {
 const MOST_VISITS = 20
 const MOST_FILES = 3
 
-/** The last conversation that changed this very file. When it was last changed at all, git knows. */
+/** The last conversation that edited this file. Changes outside of conversations are found by git. */
 export const findConversation: Finder = ({ knowledge }, moment, session) => {
   const { file } = moment
   if (file === undefined) return []

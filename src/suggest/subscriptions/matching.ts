@@ -3,15 +3,15 @@ import { isSamePath } from "../../core/path-key.ts"
 import type { Pattern, Subscription } from "../../core/suggestion.ts"
 import { pathBelow } from "../../learn/paths.ts"
 
-/** What happened that somebody may want to be told of. */
+/** An event that subscribers may want to know about. */
 export type Trigger = {
   project: string
   at: number
-  /** A file that changed, whole or relative to the project. */
+  /** A file that changed; an absolute path, or relative to the project. */
   file?: string
-  /** What is defined there: `AuthService.login`. */
+  /** The symbols defined there: `AuthService.login`. */
   symbols?: readonly string[]
-  /** The words of a new message, and the file that was last worked on beside it. */
+  /** The text of a new message, and the last file that its conversation worked on. */
   text?: string
   beside?: string
 }
@@ -23,8 +23,8 @@ const LONGEST_WORDS = 200
 const LONGEST_TEXT = 20_000
 
 /**
- * The subscriptions that a trigger concerns, each with its most important pattern that fits, the most important first. One
- * that was told of something within its cooldown is not among them. Only those of the same project are looked at.
+ * The subscriptions that match a trigger, each with its most important matching pattern, most important first. A
+ * subscription within its cooldown is left out. Only subscriptions of the same project are considered.
  */
 export function matching(
   subscriptions: readonly Subscription[],
@@ -42,12 +42,12 @@ export function matching(
     .sort((a, b) => byPriority(a.pattern, b.pattern))
 }
 
-/** Throws a DexError that says what is wrong with the first bad one. */
+/** Throws a DexError about the first invalid pattern. */
 export function checkPatterns(patterns: readonly Pattern[]): void {
   if (patterns.length === 0)
     throw new DexError("usage", "What should be watched? For example: dex subscribe 'file:src/auth/**'")
   if (patterns.length > MOST_PATTERNS)
-    throw new DexError("usage", `A subscription may have ${MOST_PATTERNS} patterns at the most. Make a second one.`)
+    throw new DexError("usage", `A subscription can have at most ${MOST_PATTERNS} patterns. Create a second one.`)
   for (const { type, pattern } of patterns) {
     const wrong = type === "file" ? wrongGlob(pattern) : wrongWords(pattern)
     if (wrong !== undefined)
@@ -61,8 +61,8 @@ function wrongGlob(pattern: string): string | undefined {
 }
 
 function wrongWords(pattern: string): string | undefined {
-  if (pattern.length > LONGEST_WORDS) return `is longer than ${LONGEST_WORDS} signs`
-  return wordsOf(pattern).length === 0 ? "holds no word" : undefined
+  if (pattern.length > LONGEST_WORDS) return `is longer than ${LONGEST_WORDS} characters`
+  return wordsOf(pattern).length === 0 ? "contains no word" : undefined
 }
 
 const byPriority = (a: Pattern, b: Pattern) => b.priority - a.priority
@@ -97,28 +97,29 @@ const LONGEST = 200
 const MOST_ALTERNATIVES = 8
 const MOST_SEGMENTS = 20
 const LONGEST_PATH = 4_096
-/** Deeper is no project's file. Without it, a path of 2,000 folders could be compared from each of them on. */
+/** No project has deeper files. Without this limit, a path of 2,000 folders could be compared from each of them on. */
 const DEEPEST_PATH = 100
 
-/** Says whether a path, relative to its project and with `/`, fits. */
+/** Tests a path that is relative to its project and uses `/`. */
 export type Glob = (path: string) => boolean
 
 /**
- * A glob without regular expressions, so that none can be made to take long: `*` and `?` within a segment, `**` over
- * segments (at the end: everything below), `{a,b}`. Brackets are themselves: `app/[id]/page.tsx` is a file. A name that begins with a dot is a name.
+ * A glob without regular expressions, so that no pattern can be slow: `*` and `?` within a segment, `**` across segments
+ * (at the end: everything below), `{a,b}`. Brackets are literal: `app/[id]/page.tsx` is a file. Names that begin with a dot
+ * match like others.
  */
 export function globOf(pattern: string): Glob | { wrong: string } {
-  const asked = pattern.trim().replaceAll("\\", "/").replace(/^\.\//, "")
-  if (asked === "") return { wrong: "is empty" }
-  if (asked.length > LONGEST) return { wrong: `is longer than ${LONGEST} signs` }
-  if (asked.startsWith("!")) return { wrong: "must say what to watch, not what to leave out" }
-  if (asked.startsWith("/") || /^[a-z]:/i.test(asked) || asked.split("/").includes(".."))
+  const trimmed = pattern.trim().replaceAll("\\", "/").replace(/^\.\//, "")
+  if (trimmed === "") return { wrong: "is empty" }
+  if (trimmed.length > LONGEST) return { wrong: `is longer than ${LONGEST} characters` }
+  if (trimmed.startsWith("!")) return { wrong: "must say what to watch, not what to leave out" }
+  if (trimmed.startsWith("/") || /^[a-z]:/i.test(trimmed) || trimmed.split("/").includes(".."))
     return { wrong: "must be a path below the project, like src/auth/**" }
-  const alternatives = expand(asked)
+  const alternatives = expand(trimmed)
   if (alternatives === undefined)
-    return { wrong: `may hold braces like {a,b}, not nested, for ${MOST_ALTERNATIVES} paths in all` }
+    return { wrong: `may contain braces like {a,b}, not nested, for at most ${MOST_ALTERNATIVES} paths in all` }
   if (alternatives.some((alternative) => alternative.split("/").length > MOST_SEGMENTS))
-    return { wrong: `has more than ${MOST_SEGMENTS} names; ** stands for any number of folders` }
+    return { wrong: `has more than ${MOST_SEGMENTS} names; use ** for any number of folders` }
   const wanted = alternatives.map((alternative) =>
     alternative
       .replace(/(^|\/)\*\*$/, "$1**/*")
@@ -179,7 +180,7 @@ function segmentOf(pattern: string): Segment {
 const STAR = "*".charCodeAt(0)
 const QUESTION = "?".charCodeAt(0)
 
-/** Of so many pieces each. Only the last star is ever gone back to, so this takes at most pattern × text steps. */
+/** Takes the lengths in pieces. Only the last star is ever retried, so this takes at most pattern × text steps. */
 function fits(
   pattern: number,
   text: number,

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { fixtureProject } from "../../support/fixture-project.ts"
 
-// What each agent wrote in a project, and what it spent: asked of the program, over a fixture of that agent.
+// What each agent wrote in a project, and what it spent, as the program reports it for a fixture of that agent.
 
 test("blame finds what Amp wrote, and usage counts what it spent", async () => {
   const ask = await fixtureProject("test/fixtures/amp/0.0.17-threads", {

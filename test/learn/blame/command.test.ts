@@ -30,7 +30,7 @@ describe("dex blame", () => {
   const run = (...args: string[]) => warmDex(home, ["blame", ...args], {}, repository.folder)
   beforeAll(() => fill(home, repository))
 
-  test("names the conversation of each line, and nobody for what a person wrote; the repository stays as it is", async () => {
+  test("names the conversation of each line, and nobody for a person's lines; the repository is unchanged", async () => {
     const before = treeHash(repository.folder)
     const answer = await ask("src/zoo.ts")
     expect(owners(answer)).toEqual(EXPECTED)
@@ -39,7 +39,7 @@ describe("dex blame", () => {
     expect(treeHash(repository.folder)).toEqual(before)
   })
 
-  test("one line, some lines, a file as it was, and an error for what is not there", async () => {
+  test("handles one line, some lines, an old version of a file, and reports an error for what does not exist", async () => {
     expect((await ask("src/zoo.ts:5")).lines).toMatchObject([{ line: 5, text: FIRST[0] }])
     expect((await ask("src/zoo.ts:16-17")).lines.map(({ line }) => line)).toEqual([16, 17])
     expect(owners(await ask("src/zoo.ts", "--rev", "HEAD~2"))).toEqual(FIRST.map(() => refTo(ONE)))
@@ -51,7 +51,7 @@ describe("dex blame", () => {
     expect(await run("src/zoo.ts", "--rev", "--output=x")).toMatchObject({ code: 2 })
   })
 
-  test("a commit, a range and a folder", async () => {
+  test("handles a commit, a range and a folder", async () => {
     const one = await ask("HEAD~2")
     expect(one.commits).toMatchObject([
       { subject: "zoo: quokkas", level: "proved", conversation: refTo(ONE), total: 12 },
@@ -66,7 +66,7 @@ describe("dex blame", () => {
     expect((await run("src")).stdout).toMatch(/^Claude Code +85\.7 %/m)
   })
 
-  test("prints columns that a person reads, and porcelain that an editor reads", async () => {
+  test("prints columns for people, and porcelain for editors", async () => {
     const { stdout, stderr, code } = await run("src/zoo.ts:4-5")
     const [person, agent] = stdout.split("\n")
     expect(person).toMatch(/^- .*2026-01-20.* 4\) +const mine3/)
@@ -90,7 +90,7 @@ describe("dex blame", () => {
     ])
   })
 
-  test("says nothing of a private project to whoever asks from elsewhere", async () => {
+  test("says nothing about a private project outside of it", async () => {
     const { repository, home } = await shop()
     expect(await warmDex(home, ["private", repository.folder], {}, repository.folder)).toMatchObject({ code: 0 })
     const inside = await asker(home, repository)("src/zoo.ts")
@@ -101,7 +101,7 @@ describe("dex blame", () => {
     expect(outside.notes.join(" ")).toContain("private")
   })
 
-  test("knows nobody once the conversation is forgotten", async () => {
+  test("names nobody once the conversation is forgotten", async () => {
     const { home, ask } = await shop()
     expect(owners(await ask("src/zoo.ts"))).toContain(refTo(ONE))
     expect(await warmDex(home, ["forget", refTo(ONE), "--yes"])).toMatchObject({ code: 0 })
@@ -139,7 +139,7 @@ describe("lines keep their conversation", () => {
     expect(owners(await ask("src/zoo.ts"))).toEqual(EXPECTED.slice(OWN.length))
   })
 
-  test("when their folder is renamed before they are committed anew, and when their file is", async () => {
+  test("when their folder is renamed before they are committed again, and when their file is", async () => {
     const { repository, ask } = await shop()
     repository.git("mv", "src", "lib")
     commit(repository, "14:00", "move")
@@ -193,8 +193,8 @@ describe("lines keep their conversation", () => {
   })
 })
 
-describe("what the repository says itself", () => {
-  test("a session that git-ai names is proved where it is known, and named where it is not", async () => {
+describe("records in the repository itself", () => {
+  test("a session that git-ai names is proved if it is known, and only named if it is not", async () => {
     const { repository, ask } = await shop()
     const note = (session: string) => `src/zoo.ts
   s_0123456789abcd::t_0123456789abcd 1-2
@@ -219,7 +219,7 @@ describe("what the repository says itself", () => {
     expect(JSON.stringify(far)).not.toContain("A Person")
   })
 
-  test("Entire's trailers, co-authors that are agents, and Agent Trace files", async () => {
+  test("Entire's trailers, co-authors that are agents, and Agent Trace files are read", async () => {
     const { repository, ask } = await shop()
     put(repository, "a.txt", codeOf("a", 3))
     commit(repository, "22:00", `entire\n\nEntire-Session: 2026-01-02-${TWO}`)
@@ -246,7 +246,7 @@ describe("what the repository says itself", () => {
   })
 })
 
-test("nothing in a file, a title or a commit reaches the terminal as a control", async () => {
+test("no control character in a file, a title or a commit reaches the terminal", async () => {
   const home = tempDir()
   const repository = makeRepository(join(home, "shop"))
   const lines = codeOf("quokka").map((line) => `${line} // \x1b[31mred\x07\u202e`)

@@ -10,7 +10,7 @@ import { syncHome, warmDex } from "../../support/warm.ts"
 
 const WOMBAT = "export let wombats = 1 // the first wombat"
 
-/** A fixture of each agent in which a line was written, and the file that has it. */
+/** A fixture of each agent in which a line was written, and its file. */
 const WROTE: Record<string, { fixture: string; file: string; line: string }> = {
   amp: { fixture: "0.0.17-threads", file: "src/kick.ts", line: "export const kicks = 1 // once is enough" },
   antigravity: { fixture: "agy-1.1-tools", file: "src/song.ts", line: "export const songs = all().sort()" },
@@ -59,13 +59,13 @@ const KEPT_IN_PROJECTS = ["aider"]
 const RECORDS_NO_EDITS = ["auggie", "dex_chat", "dex_note"]
 const ELSEWHERE = [...TESTED_ELSEWHERE, ...KEPT_IN_PROJECTS, ...RECORDS_NO_EDITS]
 
-test("the table names every agent that is read, but for those that have another one's format", () => {
+test("the table contains every agent, except those that use another agent's format", () => {
   const own = agents.filter(({ connector, variantOf }) => connector && variantOf === undefined)
   const missing = own.map(({ source }) => source).filter((source) => !WROTE[source] && !ELSEWHERE.includes(source))
   expect(missing).toEqual([])
 })
 
-test("in one home that all agents work in, each line is its own agent's", async () => {
+test("in one home with all agents, each line is attributed to its own agent", async () => {
   const home = tempDir()
   const repository = join(home, "proj")
   const { git, gitAt } = makeRepository(repository)

@@ -30,15 +30,15 @@ const rowsIn = (home: string) =>
     .prepare("select hash, path, found from line_owner order by until")
     .all() as KeptRow[]
 
-/** As if it had been found otherwise: whoever is told so was told from what is kept. */
+/** Stores another result than the real one, so that an answer shows if it came from the store. */
 function mark(home: string): void {
   inside({ path: fileIn(home) })
     .prepare("update line_owner set found = replace(found, 'proved', 'likely')")
     .run()
 }
 
-describe("what was found about a commit", () => {
-  test("is kept, and told again without reading the commit", async () => {
+describe("a stored attribution", () => {
+  test("is reused without reading the commit", async () => {
     const { home, ask } = await shop()
     const first = await ask("src/zoo.ts")
     expect(rowsIn(home).map(({ path }) => path)).toEqual(["src/zoo.ts", "src/zoo.ts", "src/zoo.ts"])
@@ -48,7 +48,7 @@ describe("what was found about a commit", () => {
     expect(await ask("src/zoo.ts:5")).toMatchObject({ proved: 0, likely: 1 })
   })
 
-  test("stays while only what is younger is learned, and is found again where something older is", async () => {
+  test("is kept if only newer messages are learned, and computed again if older ones are", async () => {
     const { home, repository, ask } = await shop()
     await ask("src/zoo.ts")
     mark(home)
@@ -60,7 +60,7 @@ describe("what was found about a commit", () => {
     expect(await ask("src/zoo.ts")).toMatchObject({ proved: 12, likely: 12 })
   })
 
-  test("does not hide who is learned of afterwards", async () => {
+  test("does not hide conversations that are learned later", async () => {
     const home = tempDir()
     const repository = makeRepository(join(home, "shop"))
     session(home, repository.folder, LATER, "Something else", "src/other.ts", SECOND, 9)
@@ -85,7 +85,7 @@ describe("what was found about a commit", () => {
     expect(owners(await ask("src/zoo.ts"))).toEqual(EXPECTED.map((one) => (one === refTo(ONE) ? "" : one)))
   })
 
-  test("is not kept where something was learned meanwhile, and another version's is not told", async () => {
+  test("is not stored if something was learned in the meantime, and another version's is not used", async () => {
     const { home, repository, ask } = await shop()
     await ask("src/zoo.ts")
     const { lines, conversations, close } = openKnowledge(fileIn(home))
@@ -107,7 +107,7 @@ describe("what was found about a commit", () => {
     close()
   })
 
-  test("is not kept of a clone whose history is cut off", async () => {
+  test("is not stored for a shallow clone", async () => {
     const { home, repository, ask } = await shop()
     const tip = repository.git("rev-parse", "HEAD~1")
     repository.git("checkout", "-q", "--detach", tip)

@@ -5,7 +5,7 @@ import {
   attributeCommit,
   LIKELY_LINE,
   PROVES_LINE,
-  TELLS_COMMIT,
+  REPORTS_COMMIT,
 } from "../../../src/learn/blame/attribute-commit.ts"
 import type { BlameFacts, KnownEdit, Worker } from "../../../src/learn/blame/facts.ts"
 import { lineKey } from "../../../src/learn/blame/line-key.ts"
@@ -20,7 +20,7 @@ function attributed(wrote: number, minutes: number): AttributedCommit {
   const at = COMMITTED - minutes * MINUTE
   const worker: Worker = {
     ref: { source: "claude_code", id: "quokka" },
-    said: Uint32Array.of(Math.floor(at / 1000)),
+    activeSeconds: Uint32Array.of(Math.floor(at / 1000)),
   }
   const added = Uint32Array.from(LINES.slice(0, wrote).map(lineKey))
   const edit: KnownEdit = { worker, ref: { ...worker.ref, number: 2 }, at, added, removed: new Uint32Array() }
@@ -37,7 +37,7 @@ const MINUTES = [1, 30, 600, 10_000, 100_000, 1_000_000]
 const levelOf = <L>({ level }: { level: L }) => level
 const firstLine = ({ files }: AttributedCommit) => files[0]!.lines[0]!
 
-describe("how sure an answer is", () => {
+describe("the certainty of an answer", () => {
   const cases = WROTE.flatMap((wrote) => MINUTES.map((minutes) => attributed(wrote, minutes)))
 
   test("a line is proved, likely or unknown by how much of the commit was written and how long ago", () => {
@@ -53,7 +53,7 @@ describe("how sure an answer is", () => {
     ])
   })
 
-  test("what is printed of a line says how sure it is", () => {
+  test("the output for a line says how certain it is", () => {
     const line = (level: "proved" | "likely" | "unknown", number: number) => ({
       line: number,
       text: `line ${number}`,
@@ -87,8 +87,8 @@ describe("how sure an answer is", () => {
     ])
   })
 
-  test("a commit is given to a conversation only from the needed trust on", () => {
-    expect(TELLS_COMMIT).toBe(0.65)
+  test("a commit is attributed to a conversation only with enough trust", () => {
+    expect(REPORTS_COMMIT).toBe(0.65)
     const trusted = cases.map(({ ranked, told }) => ({ trust: ranked[0]?.trust ?? 0, isNamed: told !== undefined }))
     expect(trusted.some(({ trust }) => trust > 0.325 && trust < 0.65)).toBe(true)
     expect(trusted.some(({ trust }) => trust >= 0.65)).toBe(true)

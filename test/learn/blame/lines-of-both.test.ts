@@ -6,7 +6,7 @@ import { linesAbout, linesOfBoth } from "../../../src/learn/blame/lines-about.ts
 const AT = Date.parse("2026-01-02T10:00:00Z")
 const HOUR = 3_600_000
 
-/** Each wrote into one file, and said something then. */
+/** Each wrote into one file and had a message at that time. */
 function rows(wrote: { source: string; id: string; path: string; at: number; belongs_to?: string }[]): LineRows {
   const paths = [...new Set(wrote.map(({ path }) => path))]
   const keys = Uint32Array.of(7, 8)
@@ -44,7 +44,7 @@ const TEAM = [
   { source: "bob/claude_code", id: "starter", path: "src/c.ts", at: AT - 200 * HOUR },
 ]
 
-test("only what has a say in a commit is sent: who edited its files, who ran it, who was at work then", async () => {
+test("only relevant rows are sent: who edited the commit's files, who ran it, who was active then", async () => {
   const told = async (path: string, more = {}) =>
     (await linesAbout(rows(TEAM), asked(path, more), all)).workers.map(({ id }) => id).sort()
   expect(await told("src/a.ts")).toEqual(["ann/claude_code:a"])
@@ -52,18 +52,18 @@ test("only what has a say in a commit is sent: who edited its files, who ran it,
     "ann/claude_code:a",
     "ann/claude_code:long-ago",
   ])
-  // A subagent comes with who started it.
+  // A subagent is sent with the conversation that started it.
   expect(await told("src/b.ts")).toEqual(TEAM.map(({ source, id }) => `${source}:${id}`).sort())
   const { edits, files } = await linesAbout(rows(TEAM), asked("old/a.ts"), all)
   expect([edits.length, files]).toEqual([1, [{ file: 1, path: "src/a.ts" }]])
 })
 
-test("what may not be told of is in nothing that is sent", async () => {
+test("nothing that may not be shown is sent", async () => {
   const none = await linesAbout(rows(TEAM), asked("src/a.ts"), async () => new Map())
   expect(none).toEqual({ workers: [], files: [], edits: [], ran: [], is_cut: false })
 })
 
-test("two memories are one, and what this machine has itself counts as its own", async () => {
+test("two histories are combined, and what this machine has counts as its own", async () => {
   const own = rows([{ source: "claude_code", id: "starter", path: "src/b.ts", at: AT - 2 * HOUR }])
   const sent = await linesAbout(rows(TEAM), asked("src/b.ts"), all)
   const { workers, editsOf, ran } = blameFacts({ lines: linesOfBoth(own, "/code/api", sent) }, "/code/api")

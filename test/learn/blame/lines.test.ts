@@ -13,23 +13,23 @@ import { tempDir } from "../../support/temp.ts"
 const PROJECT = "/code/api"
 
 describe("the key of a line", () => {
-  test("is the same whatever its white space, and another for other words", () => {
+  test("ignores white space, and differs for other words", () => {
     expect(lineKey("\tconst total = sum(a, b)")).toBe(lineKey("  const  total=sum( a,b )  \r"))
     expect(lineKey("const total = sum(a, b)")).not.toBe(lineKey("const total = sum(a, c)"))
   })
 
-  test("is 0 for a line that says too little to be anybody's", () => {
+  test("is 0 for a line that is too short to attribute", () => {
     for (const line of ["", "  }", "});", "\t)\t"]) expect(lineKey(line)).toBe(0)
     expect(lineKey("else")).not.toBe(0)
   })
 })
 
-describe("what a shell wrote", () => {
+describe("lines that a shell wrote", () => {
   test.each([
     ["semicolons", ";".repeat(399_990)],
     ["names of programs", `${"cat ".repeat(90_000)}<<EOF\nx\nEOF`],
   ])("a command that is nothing but %s takes no longer than its length", (_, command) => {
-    expect(shellEdits(command)).toEqual([]) // by the square of it: minutes
+    expect(shellEdits(command)).toEqual([]) // in quadratic time: minutes
   })
 
   test.each([
@@ -55,7 +55,7 @@ describe("what a shell wrote", () => {
     )
   })
 
-  test("a here-document that names another one inside it is one", () => {
+  test("a here-document inside another one is part of it", () => {
     const command = "cat > a.sh <<'OUTER'\ncat > b.txt <<'INNER'\ninner words\nINNER\nOUTER"
     expect(shellEdits(command).map(({ path }) => path)).toEqual(["a.sh"])
   })
@@ -104,7 +104,7 @@ function edits(knowledge: Knowledge): { id: string; path: string; added: number[
 }
 
 describe("lines that are learned", () => {
-  test("from edits and from shells that did not fail, below the project, without what says too little", async () => {
+  test("come from edits and from shells that did not fail, below the project, without lines that are too short", async () => {
     const { store, knowledge, put } = open()
     await put("A", [
       edited("a1", `${PROJECT}/src/a.ts`, ["+const quokka = 1", "+}", " kept", "-gone line"]),
@@ -119,7 +119,7 @@ describe("lines that are learned", () => {
     ])
   })
 
-  test("of a message that its agent does not date, where the conversation is dated", async () => {
+  test("come from messages without a date if the conversation has one", async () => {
     const { store, knowledge, put } = open()
     const { at: _, ...undated } = edited("a1", `${PROJECT}/src/a.ts`, ["+const quokka = 1"])
     await put("A", [undated], { started_at: 1_760_000_000_000 })
@@ -127,14 +127,14 @@ describe("lines that are learned", () => {
     expect(edits(knowledge)).toMatchObject([{ id: "A", path: "src/a.ts" }])
   })
 
-  test("a worktree that stands elsewhere has the project's files", async () => {
+  test("a worktree elsewhere has the project's files", async () => {
     const { store, knowledge, put } = open()
     await put("A", [edited("a1", "/tmp/tree/src/a.ts", ["+const quokka = 1"])], { cwds: ["/tmp/tree"] })
     await learn(store, knowledge)
     expect(edits(knowledge)).toMatchObject([{ path: "src/a.ts" }])
   })
 
-  test("a message that a fork copied is its original's alone", async () => {
+  test("a message that a fork copied belongs only to the original", async () => {
     const { store, knowledge, put } = open()
     const one = edited("m1", `${PROJECT}/src/a.ts`, ["+const quokka = 1"])
     await put("A", [said("m0", "go"), one], {}, 1_760_000_000_000)
@@ -143,7 +143,7 @@ describe("lines that are learned", () => {
     expect(edits(knowledge)).toMatchObject([{ id: "A" }])
   })
 
-  test("a forgotten conversation leaves no line, no commit, no time and no file's name", async () => {
+  test("a forgotten conversation leaves no line, commit, time or file name", async () => {
     const { store, knowledge, put } = open()
     await put("A", [
       edited("a1", `${PROJECT}/src/secretname.ts`, ["+const quokka = 1"]),
@@ -161,7 +161,7 @@ describe("lines that are learned", () => {
     expect(inside(knowledge).prepare("select path from file").pluck().all()).toEqual(["src/kept.ts"])
   })
 
-  test("are learned again when a message is redacted, and only the redacted text's stay", async () => {
+  test("are learned again when a message is redacted, and only those of the redacted text remain", async () => {
     const { store, knowledge, put } = open()
     await put("A", [edited("a1", `${PROJECT}/src/a.ts`, ["+const token = hunter2secret"])])
     await learn(store, knowledge)

@@ -33,7 +33,7 @@ const PUBLIC = [
   "2a00:1450:4001::1",
 ]
 
-/** A name for every refused address, as a hostile DNS server gives them; and answers with one good address among bad. */
+/** A name for every refused address, as from a hostile DNS server, and answers with one good address among bad ones. */
 const DNS: Record<string, string[]> = {
   ...Object.fromEntries([...REFUSED_V4, ...REFUSED_V6].map((address, i) => [`a${i}.evil.example`, [address]])),
   ...Object.fromEntries(
@@ -113,7 +113,7 @@ function hostileUrls(port: number): string[] {
   ]
 }
 
-test("of all hostile addresses none is connected to, seen at the sockets of this process and at a listener on loopback", async () => {
+test("no hostile address is connected to, as seen at this process's sockets and at a listener on loopback", async () => {
   let accepted = 0
   const listener = createServer((socket) => {
     accepted++
@@ -139,7 +139,7 @@ test("of all hostile addresses none is connected to, seen at the sockets of this
     suggestions,
     now: () => NOW,
     version: "test",
-    // Allowing one host and port allows no other.
+    // Allowing one host and port allows nothing else.
     allowedHosts: () => [`127.0.0.1:${port + 1}`, "hooks.lan", ""],
     mayLeave: () => true,
   }
@@ -160,7 +160,7 @@ test("of all hostile addresses none is connected to, seen at the sockets of this
   expect([sockets, accepted]).toEqual([0, 0])
   console.log(`${urls.length} hostile addresses, ${asked.length} names looked up, ${sockets} sockets`)
 
-  // The same watch sees a connection where one is made.
+  // The same check sees a connection if one is made.
   const open = await receiver()
   suggestions.subscribe(subscriptionOf("good", { deliver: "webhook", url: open.url }), newSecret())
   suggestions.save(suggestionOf("good"), { subscription: "good" })
@@ -168,7 +168,7 @@ test("of all hostile addresses none is connected to, seen at the sockets of this
   expect(sockets).toBe(1)
 })
 
-test("a name is looked up once, and what it answers the second time is not asked for", async () => {
+test("a name is looked up once, so a different second answer has no effect", async () => {
   const answers = ["1.1.1.1", "127.0.0.1"]
   const lookup = async () => [{ address: answers.shift()! }]
   expect(await targetOf("https://rebind.example/x", [], lookup)).toMatchObject({ address: "1.1.1.1" })
@@ -181,7 +181,7 @@ test("only ordinary addresses of the internet are public", () => {
   for (const address of PUBLIC) expect(isPublic(address), address).toBe(true)
 })
 
-test("a host that the user named may be private and without TLS, at its port or at all of them", async () => {
+test("a host that the user allowed may be private and without TLS, at its port or at all ports", async () => {
   const lookup = async () => [{ address: "192.168.1.5" }]
   const at = async (url: string, allowed: string[]) => "address" in (await targetOf(url, allowed, lookup))
   expect(await at("http://hooks.lan:3000/x", ["hooks.lan:3000"])).toBe(true)

@@ -36,7 +36,7 @@ function delivering(url: string, more: Partial<DeliverParts> = {}) {
   return { suggestions, clock, parts, make }
 }
 
-test("the receiver gets the suggestion once, signed so that a Standard Webhooks library believes it", async () => {
+test("the receiver gets the suggestion once, signed so that a Standard Webhooks library accepts it", async () => {
   const { url, received } = await receiver()
   const now = Date.now()
   const { parts, make, suggestions, clock } = delivering(url)
@@ -76,7 +76,7 @@ test("the receiver gets the suggestion once, signed so that a Standard Webhooks 
   expect(suggestions.get("abc")?.status).toBe("shown")
 })
 
-test("our signature is the library's, and of 10,000 messages with one bit flipped none is believed", () => {
+test("our signature equals the library's, and of 10,000 messages with one flipped bit none is accepted", () => {
   const library = new Webhook(SECRET)
   const body = webhookBody({
     ...suggestionOf("abc"),
@@ -94,7 +94,7 @@ test("our signature is the library's, and of 10,000 messages with one bit flippe
     const field = i % 2 === 0 ? undefined : fields[i % 3]
     const original = field === undefined ? body : headers[field]!
     const bytes = Buffer.from(original, "latin1")
-    // Before the comma of a signature stands its version; another version is not looked at, as the specification has it.
+    // The version of a signature is before its comma. Other versions are ignored, as the specification requires.
     const bit = (i * 7919) % (bytes.length * 8)
     bytes[bit >> 3]! ^= 1 << (bit & 7)
     const flipped = bytes.toString("latin1")
@@ -103,7 +103,7 @@ test("our signature is the library's, and of 10,000 messages with one bit flippe
         field === undefined ? flipped : body,
         field === undefined ? headers : { ...headers, [field]: flipped },
       )
-      // Base64 ignores the last bits of its last sign: the same signature, written differently.
+      // Base64 ignores the last bits of its last character: the same signature, written differently.
       const same =
         field === "webhook-signature" &&
         Buffer.from(flipped.slice(3), "base64").equals(Buffer.from(original.slice(3), "base64"))
@@ -115,7 +115,7 @@ test("our signature is the library's, and of 10,000 messages with one bit flippe
   expect(believed).toBe(0)
 })
 
-test("what fails is tried again at Svix's times, under the same id, then kept as dead", async () => {
+test("a failed delivery is repeated on Svix's schedule with the same id, then stored as dead", async () => {
   const { url, received } = await receiver((_, response) => void response.writeHead(500).end())
   const { parts, clock, make, suggestions } = delivering(url)
   make("abc")
@@ -138,7 +138,7 @@ test("what fails is tried again at Svix's times, under the same id, then kept as
   expect(await deliverDue(parts)).toMatchObject({ again: 1 })
 })
 
-test("a redirect is a failure and is not followed; 410 ends the subscription and what waits for it", async () => {
+test("a redirect is a failure and is not followed; 410 ends the subscription and its queue", async () => {
   const elsewhere = await receiver()
   let status = 302
   const { url } = await receiver((_, response) => void response.writeHead(status, { Location: elsewhere.url }).end())
@@ -164,7 +164,7 @@ test("a redirect is a failure and is not followed; 410 ends the subscription and
   expect(make("later")).toMatchObject({ kept: false })
 })
 
-test("a receiver that never answers, hangs up or is not there costs its time and no more", async () => {
+test("a receiver that never answers, hangs up or does not exist costs its time and no more", async () => {
   const silent = await receiver(() => {})
   const { parts, make, suggestions } = delivering(silent.url, { timeoutMs: 200 })
   make("abc")
@@ -194,7 +194,7 @@ test("a receiver that never answers, hangs up or is not there costs its time and
   expect(closed.suggestions.outbox().last_problem).toBe("ECONNREFUSED")
 })
 
-test("one that does not answer keeps no other waiting", async () => {
+test("a receiver that does not answer does not delay others", async () => {
   const silent = await receiver(() => {})
   const { parts, make, suggestions } = delivering(silent.url, { timeoutMs: 1_500 })
   for (let i = 0; i < 40; i++) make(`s${i}`)
@@ -211,7 +211,7 @@ test("one that does not answer keeps no other waiting", async () => {
   expect(silent.received.length).toBe(4)
 })
 
-test("stopped while a receiver has not answered, it hangs up at once, and the message is due as before", async () => {
+test("if it is stopped before a receiver answered, it hangs up at once, and the message is still due", async () => {
   const stop = new AbortController()
   const { url, server } = await receiver(() => stop.abort())
   const hungUp = new Promise<void>((resolve) => {
@@ -225,7 +225,7 @@ test("stopped while a receiver has not answered, it hangs up at once, and the me
   expect(suggestions.due(NOW, 8)).toMatchObject([{ id: "msg_abc", attempts: 0 }])
 })
 
-test("stopped while a name is looked up, it waits for nobody and connects to nobody", async () => {
+test("if it is stopped during a lookup, it does not wait and does not connect", async () => {
   const { url, connections } = await receiver()
   const stop = new AbortController()
   let answer = (_: { address: string }[]) => {}
@@ -244,7 +244,7 @@ test("stopped while a name is looked up, it waits for nobody and connects to nob
   expect(connections()).toBe(0)
 })
 
-test("whoever stops delivering gives way to another only when nothing is on its way any more", async () => {
+test("a process that stops delivering hands over only when nothing is being sent any more", async () => {
   const lockFile = join(tempDir(), "lock")
   const said: string[] = []
   let heard = () => {}
@@ -266,7 +266,7 @@ test("whoever stops delivering gives way to another only when nothing is on its 
   expect(said).toEqual([])
 })
 
-test("proxies of the environment are not asked", async () => {
+test("proxies of the environment are not used", async () => {
   const { url, received } = await receiver()
   const proxy = await receiver()
   const { parts, make } = delivering(url)
@@ -278,7 +278,7 @@ test("proxies of the environment are not asked", async () => {
   expect([received.length, proxy.connections()]).toEqual([1, 0])
 })
 
-test("with TLS the name is checked against the certificate, while the connection goes to the address looked at", async () => {
+test("with TLS the name is checked against the certificate, while the connection goes to the checked address", async () => {
   const dir = tempDir()
   try {
     execFileSync(
@@ -339,7 +339,7 @@ test("with TLS the name is checked against the certificate, while the connection
   expect(requests).toBe(1)
 })
 
-test("a body stays below 20 kB, says what it left out, and holds no secret", () => {
+test("a body stays below 20 kB, says what it left out, and contains no secret", () => {
   const key = `AKIA${"Q".repeat(8)}ZXCV2345`
   const items = Array.from({ length: 20 }, (_, i) => ({
     ...itemOf({ title: `${i} password=hunter2hunter2 ${key}`, summary: "é".repeat(4_000), reason: "x".repeat(4_000) }),
@@ -355,7 +355,7 @@ test("a body stays below 20 kB, says what it left out, and holds no secret", () 
   expect(data.items.length + data.items_left_out).toBe(20)
 })
 
-test("what became private, was forgotten or unsubscribed after it was queued is not sent", async () => {
+test("a suggestion that became private, forgotten or unsubscribed after it was queued is not sent", async () => {
   const { url, received } = await receiver()
   const { parts, make, suggestions } = delivering(url, { mayLeave: (project) => project !== "/home/someone/secret" })
   make("private", { moment: { project: "/home/someone/secret" } })
@@ -371,7 +371,7 @@ test("what became private, was forgotten or unsubscribed after it was queued is 
   expect(await deliverDue(parts)).toEqual({ delivered: 0, again: 0, dead: 0 })
 })
 
-test("the queue is bounded: beyond 10,000 waiting, one is kept as dead at once and says so", () => {
+test("the queue is limited: beyond 10,000 waiting messages, one is stored as dead at once with the reason", () => {
   const { make, suggestions } = delivering("https://example.com/x")
   for (let i = 0; i < MOST_WAITING; i++) make(`s${i}`)
   expect(suggestions.outbox()).toMatchObject({ waiting: MOST_WAITING, dead: 0 })

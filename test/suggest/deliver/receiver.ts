@@ -4,7 +4,7 @@ import { onTestFinished } from "vitest"
 
 export type Received = { headers: IncomingHttpHeaders; body: string; path: string }
 
-/** A real receiver on loopback. What it answers is up to the test; 204 if nothing is said. */
+/** A real receiver on loopback. The test chooses its answers; the default is 204. */
 export async function receiver(
   answer: (received: Received, response: ServerResponse) => void = (_, response) => void response.writeHead(204).end(),
 ): Promise<{ url: string; host: string; port: number; received: Received[]; connections(): number; server: Server }> {

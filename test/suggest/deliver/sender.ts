@@ -5,8 +5,8 @@ import { openSuggestions } from "../../../src/store/suggestions/suggestions.ts"
 import { deliverDue } from "../../../src/suggest/deliver/deliver.ts"
 import { suggestionOf } from "../../support/suggestions.ts"
 
-// A process that makes suggestions and delivers them, until all are delivered; to be killed at any moment. The same one
-// starts again and goes on: what it has done stands in suggest.db alone. Its clock runs faster than the wall's.
+// A process that makes suggestions and delivers them until all are delivered. It may be killed at any moment. The next one
+// continues with the state in suggest.db alone. Its clock is faster than the real one.
 
 const [dir, host, events, epoch, speed] = process.argv.slice(2) as [string, string, string, string, string]
 const now = () => Number(epoch) + (Date.now() - Number(epoch)) * Number(speed)
@@ -18,7 +18,7 @@ if (!lock) throw new Error("another one delivers: a killed process must not hold
 
 for (;;) {
   const made = suggestions.list({ limit: 1 })[0]?.seq ?? 0
-  if (made < Number(events)) writeSync(1, ".") // for whoever wants to kill it while it makes some
+  if (made < Number(events)) writeSync(1, ".") // for a test that kills it while it makes some
   for (let i = made + 1; i <= Math.min(Number(events), made + MADE_AT_ONCE); i++) {
     const kept = suggestions.save(suggestionOf(`event-${i}`, { status: "pending", moment: { at: now() } }), {
       subscription: "sub",

@@ -7,17 +7,17 @@ import { type Match, matching, type Trigger } from "./matching.ts"
 
 export type TriggerParts = {
   suggestions: Suggestions
-  /** The items for a moment, best first, with what may not be pushed left out. */
+  /** The items for a moment, best first, without items that may not be pushed. */
   suggest(moment: Moment): Promise<Item[]>
-  /** For how long something took. */
+  /** Measures durations. */
   clock(): number
 }
 
 export type SubscriptionNotice = { subscription: string; suggestion: string; items: number; kept: SaveResult }
 
 /**
- * Tells the subscriptions that a trigger concerns: one suggestion for each, kept with what a webhook must be told in one
- * transaction. Those who poll or stream find it there.
+ * Notifies the subscriptions that match a trigger. Each gets one suggestion, stored in one transaction with the webhook's
+ * delivery. Subscribers that poll or stream find it there.
  */
 export async function tell(parts: TriggerParts, trigger: Trigger): Promise<SubscriptionNotice[]> {
   const { suggestions, suggest, clock } = parts
@@ -35,10 +35,10 @@ export async function tell(parts: TriggerParts, trigger: Trigger): Promise<Subsc
     found.set(symbol, fresh)
     return fresh
   }
-  const told: SubscriptionNotice[] = []
+  const notices: SubscriptionNotice[] = []
   for (const { subscription, pattern } of matched) {
     const { moment, items, latency_ms } = await findFor(pattern)
-    const known = keysToldTo(suggestions, subscription.id, trigger.at)
+    const known = keysSentTo(suggestions, subscription.id, trigger.at)
     const wanted = items
       .filter(({ key, relevance }) => relevance >= subscription.min_relevance && !known.has(key))
       .slice(0, subscription.max_per_trigger)
@@ -48,12 +48,12 @@ export async function tell(parts: TriggerParts, trigger: Trigger): Promise<Subsc
       { id, moment, items: wanted, status: "pending", latency_ms },
       { subscription: subscription.id },
     )
-    told.push({ subscription: subscription.id, suggestion: id, items: wanted.length, kept })
+    notices.push({ subscription: subscription.id, suggestion: id, items: wanted.length, kept })
   }
-  return told
+  return notices
 }
 
-/** A pattern is kept without the secrets in it, so names are also compared as they are kept. */
+/** Patterns are stored redacted, so names are also compared in their redacted form. */
 async function matchingByEitherName(suggestions: Suggestions, trigger: Trigger): Promise<Match[]> {
   const all = suggestions.subscriptions(trigger.project)
   const matched = matching(all, trigger)
@@ -69,10 +69,10 @@ async function matchingByEitherName(suggestions: Suggestions, trigger: Trigger):
   return [...matched, ...matching(others, kept)]
 }
 
-/** The same thing is not told twice a day. */
-function keysToldTo(suggestions: Suggestions, subscription: string, now: number): Set<string> {
-  const told = suggestions.list({ subscription, from: now - DAY_MS, limit: 200 })
-  return new Set(told.flatMap(({ items }) => items.map(({ key }) => key)))
+/** The same item is not sent twice within a day. */
+function keysSentTo(suggestions: Suggestions, subscription: string, now: number): Set<string> {
+  const recent = suggestions.list({ subscription, from: now - DAY_MS, limit: 200 })
+  return new Set(recent.flatMap(({ items }) => items.map(({ key }) => key)))
 }
 
 function momentOf({ project, at, beside, file = beside, text }: Trigger, symbol: string | undefined): Moment {
