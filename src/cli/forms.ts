@@ -11,7 +11,7 @@ function isFormOf(tool: Tool<never>, name: string): tool is FormTool {
   return tool.cli.formOf?.command === name
 }
 
-/** The tool as the form of a command: with the name, the example and the pager of that command. */
+/** The tool as a form of its command (`show --lines`), with the form's name and example, and paged. */
 export function asForm<T extends Tool<never>>(tool: T): T {
   const { formOf, rest: _, ...cli } = tool.cli
   if (!formOf) return tool
@@ -20,8 +20,8 @@ export function asForm<T extends Tool<never>>(tool: T): T {
 }
 
 /**
- * The form that an option among these words chooses, with the words that are left for it. Undefined: none does. An option that takes
- * a value may be typed without one: `dex show 2 --messages` reads the message that row 2 names.
+ * The form that one of these words selects, with the remaining words. Undefined if none does. An option that takes a value may be
+ * typed without one: `dex show 2 --messages` reads the message that row 2 names.
  */
 export function chosenForm(
   name: string,

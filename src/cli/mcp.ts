@@ -17,7 +17,7 @@ const HELP = {
   examples: ["claude mcp add dex-ask -s user -- dex mcp agent"],
 } as const
 
-/** Does not come back: the server ends the process. */
+/** Does not return once it serves: the server ends the process. */
 export async function mcpCommand([mode, ...rest]: string[]): Promise<number> {
   if (mode === "--help" || mode === "-h") return help()
   if (mode !== "agent") throw new DexError("usage", "dex mcp takes agent. See: dex mcp --help. All tools: dex serve")

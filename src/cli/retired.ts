@@ -1,8 +1,8 @@
 import { byName } from "../core/by-name.ts"
 
 /**
- * Names of commands that are forms of others now, each with the form that replaces it. Until 0.4 they work as before, but no list of
- * commands and no completion has them. Their tools stay in the table of commands.
+ * Old names of commands, each with the form that replaces it. Until 0.4 they work as before, but help and completions omit
+ * them. Their tools stay in the table of commands.
  */
 export const RETIRED: Readonly<Record<string, string>> = {
   scan: "dex show REF --lines",
@@ -14,7 +14,7 @@ export function isRetired(name: string): boolean {
   return Object.hasOwn(RETIRED, name)
 }
 
-/** What to tell a person who typed an old name. */
+/** The note for a person who typed an old name. */
 export function retiredNote(name: string): string | undefined {
   const now = byName(RETIRED, name)
   return now === undefined ? undefined : `\`dex ${name}\` is now \`${now}\`.`

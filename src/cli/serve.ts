@@ -31,10 +31,10 @@ async function help(): Promise<string> {
   )
 }
 
-/** Does not come back: the server ends the process, whatever is still running. */
+/** Does not return once it serves: the server ends the process, even if something is still running. */
 export async function serveCommand(args: string[]): Promise<number> {
-  const { help: asksHelp, port, host, "behind-tls": publicName } = read(args)
-  if (asksHelp) {
+  const { help: wantsHelp, port, host, "behind-tls": publicName } = read(args)
+  if (wantsHelp) {
     process.stdout.write(await help())
     return 0
   }

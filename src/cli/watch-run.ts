@@ -13,7 +13,7 @@ import type { WatchEvent } from "../watch/report.ts"
 import { watchAll } from "../watch/watch.ts"
 import { asTyped } from "./print/words.ts"
 
-/** Comes back when it is stopped. */
+/** Returns when it is stopped. */
 export async function watchCommand(json: boolean): Promise<number> {
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
   const say = (text: string) =>
@@ -49,7 +49,7 @@ export async function watchCommand(json: boolean): Promise<number> {
   }
 }
 
-/** The folder that everything is in is no project, and dex's own folder is inside it. */
+/** Undefined if the project contains the home folder: that is not a project, and dex's own folder is inside it. */
 function projectToWatch(dex: {
   project: string
   machine: { home: string }
@@ -57,11 +57,11 @@ function projectToWatch(dex: {
 }): string | undefined {
   const { home } = dex.machine
   const way = relative(dex.project, spelledBelow(dex.project, home))
-  const holdsHome = isSamePath(dex.project, home) || (!way.startsWith("..") && !isAbsolute(way))
-  return holdsHome ? undefined : dex.project
+  const containsHome = isSamePath(dex.project, home) || (!way.startsWith("..") && !isAbsolute(way))
+  return containsHome ? undefined : dex.project
 }
 
-/** Ctrl-C, a service that is stopped, and a terminal that is closed. The second time it ends at once. */
+/** Handles Ctrl-C, a stopped service and a closed terminal. A second signal ends the process at once. */
 function onSignals(stop: () => void): () => void {
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const
   let stopping = false
@@ -82,7 +82,6 @@ function jsonView(): EventView {
   return (event) => void process.stdout.write(`${toJson(visibleIn(event).output)}\n`)
 }
 
-/** A line for everything that changed. */
 function eventLines(): EventView {
   return (event) => {
     const line = lineOf(event)
@@ -119,7 +118,7 @@ function watchedBy({ sources, projects }: { sources: string[]; projects: string[
   return projects.length === 0 ? agents : `${agents} and ${many(projects.length, "project")}`
 }
 
-/** One line that stays where it is; problems stand above it. */
+/** One line that is redrawn in place; problems are printed above it. */
 function statusLine(): EventView {
   let head = "Starting"
   let last = "nothing new yet"

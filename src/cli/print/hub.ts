@@ -28,7 +28,7 @@ export function printHub(output: Output, context: PrintContext): Printed {
   return withOutcome(head, output)
 }
 
-/** Before the question: what leaves, to whom, and what does not. */
+/** Shown before the question: what would be sent to whom, and what would not. */
 export function sharingLines(summary: NonNullable<Output["summary"]>, address: string, columns: number): string[] {
   const { key, what, visibility, since, conversations, messages, text_bytes, staying } = summary
   const never = ["thinking", "images"].filter((name) => !what.includes(name))
@@ -199,18 +199,18 @@ function printHeld({ held = [], on_hub, ...output }: Output): Printed {
 
 function printUnshared(output: Output, { home }: PrintContext): Printed {
   const head = [`${shortPath(safeLine(output.unshared ?? ""), home)} is no longer shared.`]
-  const told = withOutcome(head, output)
+  const outcome = withOutcome(head, output)
   const stays = (output.on_hub ?? 0) - (output.pushed?.removed ?? 0)
-  const left = stays > 0 && output.problem === undefined
-  return left
+  const isOnHub = stays > 0 && output.problem === undefined
+  return isOnHub
     ? {
-        ...told,
+        ...outcome,
         notes: [
-          ...(told.notes ?? []),
+          ...(outcome.notes ?? []),
           `${many(stays, "conversation")} of it stay on the hub. \`dex hub unshare --forget\` deletes them.`,
         ],
       }
-    : told
+    : outcome
 }
 
 function printLoggedOut({ logged_out, address }: Output): Printed {

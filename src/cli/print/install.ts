@@ -8,7 +8,7 @@ import { asTyped } from "./words.ts"
 export type WiringOutput = OutputOf<typeof install>
 type FileOutput = WiringOutput["files"][number]
 
-/** What would be written where, and what agents will then do without asking. */
+/** The changes by agent, and what agents will then do without asking. */
 export function summaryLines({ agents, files }: WiringOutput, { terminal, home }: PrintContext): string[] {
   const indented = (text: string) => wrap(text, terminal.columns - 2).map((line) => `  ${line}`)
   const changesOf = (agent: string) =>
@@ -38,10 +38,10 @@ const WILL = { create: "create", edit: "change", remove: "remove" }
 
 function sumOf(files: readonly FileOutput[]): string {
   const counts = CHANGES.map((change) => ({ change, count: files.filter((file) => file.change === change).length }))
-  const said = counts
+  const changes = counts
     .filter(({ count }) => count > 0)
     .map(({ change, count }) => `${WILL[change]} ${many(count, "file")}`)
-  return `In all: ${said.join(", ")}. ${files.some(({ change }) => change === "edit") ? "Changed files are backed up first." : ""}`.trimEnd()
+  return `In all: ${changes.join(", ")}. ${files.some(({ change }) => change === "edit") ? "Changed files are backed up first." : ""}`.trimEnd()
 }
 
 /** The exact change to every file. */

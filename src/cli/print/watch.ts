@@ -30,7 +30,7 @@ export function printWatch(
   return { lines: stateLines(output.state, home) }
 }
 
-/** Exactly what is about to be written and run. */
+/** The exact file and commands. */
 export function serviceLines({ change, path, content, commands }: Service, terminal: Terminal): string[] {
   const dim = (text: string) => paint(terminal, "dim", text)
   const file = change === "remove" ? `Remove ${path}` : `${change === "none" ? "Already there:" : "Write"} ${path}`

@@ -4,7 +4,7 @@ import { choice, flag, integer, listOf, object, optional, text, withDefault } fr
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../../tools/context.ts"
 
-// Not among the tools: only a person gives an agent something to start.
+// Not in src/tools: only a person may let an agent start a program.
 
 const WIRABLE = agents.filter(({ wiring }) => wiring !== undefined).map(({ source }) => source)
 
@@ -111,14 +111,14 @@ export const uninstall = defineTool({
   found: (output) => !output.asked && output.files.length > 0 && !output.files.some(({ problem }) => problem),
 })
 
-/** Those whose conversations are kept and that dex cannot be added to, or whose settings are not here. */
+/** Agents whose conversations dex has, but to which it cannot be connected, or whose settings are not on this machine. */
 async function onlyRead(dex: Dex, listed: { agent: string; found: boolean }[]): Promise<string[]> {
   if (!dex.hasHistory()) return []
-  const kept = (await (await dex.store()).sourceReport()).filter(({ conversations }) => conversations > 0)
+  const stored = (await (await dex.store()).sourceReport()).filter(({ conversations }) => conversations > 0)
   const isConnected = (source: string) => listed.some(({ agent, found }) => agent === source && found)
   return agents
     .filter(({ source, connector }) => connector !== undefined && !isOwn(source) && !isConnected(source))
-    .filter(({ source }) => kept.some((one) => one.source === source))
+    .filter(({ source }) => stored.some((one) => one.source === source))
     .map(({ name }) => name)
 }
 

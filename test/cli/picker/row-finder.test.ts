@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest"
-import type { LookUpAnswer, LookUpQuestion } from "../../../src/cli/picker/look-up-apart.ts"
 import type { FoundRows } from "../../../src/cli/picker/newest-rows.ts"
 import { createRowFinder } from "../../../src/cli/picker/row-finder.ts"
+import type { LookUpAnswer, LookUpQuestion } from "../../../src/cli/picker/start-look-up.ts"
 
 // Which rows stand there at the end, whichever of the two processes answers first?
 

@@ -161,7 +161,9 @@ describe("every line fits", () => {
       note: "1,234 new messages, read in 1.2 s. Not everything is read yet: `dex sync` goes on.",
       syncing: "3 of 10",
     }),
-    "what was said": stateOf({ said: "Sent to the clipboard, where the terminal allows it: dex resume claude_code:1" }),
+    "what was said": stateOf({
+      notice: "Sent to the clipboard, where the terminal allows it: dex resume claude_code:1",
+    }),
     actions: stateOf({ menu: { type: "actions" } }),
     "hand over": stateOf({ menu: { type: "hand_over", at: 0 } }),
     problem: stateOf({ menu: { type: "problem", text: "The agent's own file is not here. ".repeat(9) } }),
@@ -194,7 +196,7 @@ test("nothing that a transcript says reaches the terminal as anything but text",
     facts: [evil],
     messages: [],
   }
-  const state = stateOf({ line: lineOf("a"), note: evil, said: evil }, [row, ...ROWS])
+  const state = stateOf({ line: lineOf("a"), note: evil, notice: evil }, [row, ...ROWS])
   for (const color of [false, true]) {
     const text = drawn(state, preview, { ...LOOK, columns: 140, rows: 24, color }).lines.join("")
     expect(text.replaceAll(/\x1b\[\d+m/g, "")).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/)

@@ -123,7 +123,7 @@ test("handing over asks which agent, and can be called off", () => {
 test("where no agent is installed, handing over says so and stays", () => {
   const { state, wishes } = after("\x1bh\r", { ...after("").state, openable: [] })
   expect(wishes).toEqual([{ type: "resume", row: TEN[0] }])
-  expect(after("\x1bh", { ...state, openable: [] }).state.said).toMatch(/No agent that can take it over is installed/)
+  expect(after("\x1bh", { ...state, openable: [] }).state.notice).toMatch(/No agent that can take it over is installed/)
 })
 
 test("where it cannot be resumed, it can be handed over or read", () => {
