@@ -15,7 +15,7 @@ const FILTERS = ["project", "source", "model", "from", "to"] as const
 type Filters = Partial<Record<(typeof FILTERS)[number], string>>
 const ALL_ROWS = 10_000
 
-/** What agents used, in tokens and money: what `dex usage` answers, with plots. */
+/** The output of `dex usage`, with charts. */
 export async function usagePage(request: PageRequest): Promise<ViewPage> {
   const { dex, query, to } = request
   if (!dex.hasHistory())
@@ -70,23 +70,23 @@ function filterForm(by: UsageGroup, filters: Filters, { to }: PageRequest): Html
   return html`<form class="filters" action="${to.usage()}"><input type="hidden" name="by" value="${by}">${field("project", "Project", "part of its path")}${field("source", "Agent", "claude_code")}${field("model", "Model", "part of its name")}${field("from", "From", "2026-11-03, 7d")}${field("to", "To", "2026-11-03")}<button>Apply</button>${clear}</form>`
 }
 
-/** Where each model's price is from, and which have none. */
+/** The source of each model's price, if it has one. */
 function prices({ models }: UsageOutput): Html {
   const rows = models.map(({ model, tokens, cost, price_of, from, since }) => {
     const name = model === "" ? "model not recorded" : model
-    const said =
+    const source =
       price_of !== undefined
         ? `${price_of}, ${from ?? ""}${since === undefined ? "" : `, since ${since}`}`
         : cost > 0
           ? "as the agent recorded it"
           : "no price is known"
-    return html`<tr><th scope="row">${name}<span class="note">${said}</span></th><td>${grouped(tokens)}</td><td>${price_of === undefined && cost === 0 ? "no price" : dollars(cost)}</td></tr>`
+    return html`<tr><th scope="row">${name}<span class="note">${source}</span></th><td>${grouped(tokens)}</td><td>${price_of === undefined && cost === 0 ? "no price" : dollars(cost)}</td></tr>`
   })
   const heads = ["Model", "Tokens", "Cost"].map((name) => html`<th scope="col">${name}</th>`)
   return html`<table class="figures"><thead><tr>${heads}</tr></thead><tbody>${rows}</tbody></table>`
 }
 
-function notes({ notes: said, by, total }: UsageOutput): Html {
+function notes({ notes: others, by, total }: UsageOutput): Html {
   const { cost_of } = total
   const writes =
     cost_of.cache_write_1h > 0 && cost_of.cache_write_5m > 0
@@ -100,7 +100,7 @@ function notes({ notes: said, by, total }: UsageOutput): Html {
       ? ["Five hours begin with the hour of the first answer, like the limits of Claude's plans."]
       : []),
     ...writes,
-    ...said,
+    ...others,
   ]
   return html`${all.map((note) => html`<p class="note">${note}</p>`)}`
 }
@@ -108,7 +108,7 @@ function notes({ notes: said, by, total }: UsageOutput): Html {
 type Row = UsageOutput["rows"][number]
 type CostOf = Row["cost_of"]
 
-/** What a cost is made of, in the order of the colours. */
+/** The parts of a cost, in the order of the colours. */
 const KINDS: [name: string, of: (cost: CostOf) => number][] = [
   ["output", ({ output }) => output],
   ["input", ({ input }) => input],
@@ -118,7 +118,7 @@ const KINDS: [name: string, of: (cost: CostOf) => number][] = [
   ["recorded by the agent", ({ recorded }) => recorded],
 ]
 
-/** A row for each group, with a bar of what its cost is made of; of tokens, where nothing has a price. */
+/** A row for each group, with a bar of the parts of its cost, or of its tokens if nothing has a price. */
 async function costTable(
   { rows, total }: UsageOutput,
   by: UsageGroup,
@@ -156,17 +156,17 @@ function barOf({ cost_of, cost, tokens }: Row, most: number, isMoney: boolean): 
   if (!isMoney) return tokens > 0 ? stackBar([Math.min(tokens, most)], most, `${shortCount(tokens)} tokens`) : undefined
   if (cost === 0) return undefined
   const parts = KINDS.map(([, of]) => of(cost_of))
-  // What is in no group may be more than any group: its bar ends where the longest does.
+  // The row for everything outside the groups may be larger than any group. Its bar is cut to the longest of theirs.
   const scale = Math.min(1, most / cost)
-  const said = KINDS.flatMap(([name], i) => (parts[i]! > 0 ? [`${name} ${dollars(parts[i]!)}`] : [])).join(", ")
+  const label = KINDS.flatMap(([name], i) => (parts[i]! > 0 ? [`${name} ${dollars(parts[i]!)}`] : [])).join(", ")
   return stackBar(
     parts.map((part) => part * scale),
     most,
-    said,
+    label,
   )
 }
 
-/** What a group is called, and where it leads. */
+/** A group's name, with its link. */
 async function labelOf(
   { key, title }: Row,
   by: UsageGroup,
@@ -215,7 +215,6 @@ async function labelOf(
   }
 }
 
-/** What use is summed up by, as people say it. */
 const GROUP_NAMES: Record<UsageGroup, string> = {
   day: "Day",
   week: "Week",
