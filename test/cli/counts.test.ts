@@ -82,7 +82,7 @@ test("every command means the same by conversations, and says what else it count
   expect(await printed("usage")).toContain(`${spent.conversations} conversations with usage`)
 })
 
-test("a search counts conversations apart from subagents and notes, in which it also finds", async () => {
+test("a search counts conversations separately from subagents and notes, which it also finds", async () => {
   const found = await json("search", "mutex")
   expect(found).toMatchObject({ conversations: 1, kinds: { person: 1, subagent: 2, note: 1 } })
   expect(found.results).toHaveLength(2)
@@ -92,7 +92,7 @@ test("a search counts conversations apart from subagents and notes, in which it 
   expect(await printed("search", "sidebar")).toContain("1 conversation found.")
 })
 
-test("what a subagent said is shown in the row of its parent, with the ref of what was found", async () => {
+test("a match in a subagent is shown in the row of its parent, with the ref of the match", async () => {
   const [parent] = (await json("list", "--session", `claude_code:${MAIN}`)).conversations.filter(
     ({ kind }: { kind: string }) => kind === "person",
   )

@@ -30,7 +30,7 @@ const retention = async (home: string) => {
   return checks.find(({ name }: { name: string }) => name === "retention")
 }
 
-test("says how many of what is kept Claude Code deletes within a week", async () => {
+test("says how many stored conversations Claude Code deletes within a week", async () => {
   const home = tempDir()
   session(home, 1, 40)
   session(home, 2, 25)
@@ -52,7 +52,7 @@ test("says how many of what is kept Claude Code deletes within a week", async ()
   expect((await retention(home)).message).toContain("dex has kept 2 transcripts")
 })
 
-test("says plainly when what is deleted is not read yet", async () => {
+test("says clearly if conversations are about to be deleted before they are read", async () => {
   const home = tempDir()
   const path = session(home, 1, 29)
   session(home, 2, 1)

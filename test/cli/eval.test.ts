@@ -70,7 +70,7 @@ function committing(home: string, n: number, worksOn: (question: number) => stri
 }
 
 describe("dex eval --mine", () => {
-  test("finds nothing by the commit's own words: they are masked wherever they stand", async () => {
+  test("finds nothing by the commit's own words, because they are masked everywhere", async () => {
     const home = await synced((dir) => committing(dir, 12, () => []))
     const told = await json(home)
     expect(told.asked).toMatchObject({ commits: 12, questions: 12 })
@@ -95,7 +95,7 @@ describe("dex eval --mine", () => {
     expect(temporary(home)).toEqual([])
   })
 
-  test("asks no server, and says that it measured by words alone", async () => {
+  test("contacts no server, and says that it measured search by words only", async () => {
     const home = await synced((dir) => committing(dir, 12, (question) => words(question, 4, 2, 0, 3)))
     const asked: string[] = []
     const server = createServer((request, response) => {
@@ -149,7 +149,7 @@ describe("dex eval --mine", () => {
     expect(nowhere.stderr).toMatch(/^dex: No temporary folder could be made in .*\.dex.* set DEX_HOME/)
   })
 
-  test("says what is needed where there are too few commits", async () => {
+  test("says what is needed if there are too few commits", async () => {
     const home = await synced((dir) => committing(dir, 3, () => []))
     const run = await measured(home)
     expect(run).toMatchObject({ code: 1, stdout: "" })
@@ -168,7 +168,7 @@ describe("dex eval --mine", () => {
     expect(existsSync(join(home, ".dex"))).toBe(false)
   })
 
-  test("neither asks nor tells of private projects outside of them", async () => {
+  test("neither searches nor mentions private projects outside of them", async () => {
     const home = await synced((dir) => committing(dir, 12, (question) => words(question, 4, 2, 0, 3)))
     await dex(home, ["private", "/code/api"])
     const run = await measured(home)
@@ -188,7 +188,7 @@ test("weights that an older dex fitted are ignored, and config says so", async (
 })
 type Hit = { score_parts: { name: string; value: number }[] }
 
-test("a history beyond the bound is measured by its newest conversations, and only their commits are asked for", async () => {
+test("measures only the newest conversations of a history that is too large, with only their commits as questions", async () => {
   const store = openStore(join(tempDir(), "history.db"))
   const made = (hash: string, subject: string) => said(hash, "x", { effects: [{ type: "commit", hash, subject }] })
   for (const n of [1, 2, 3])
@@ -208,7 +208,7 @@ test("a history beyond the bound is measured by its newest conversations, and on
   store.close()
 })
 
-test("what commits, shows the log or speaks to the forge is emptied with its results, whatever the agent's tools are called", async () => {
+test("commands that commit, show the log or talk to the forge are blanked with their results, whatever the agent's tools are called", async () => {
   const store = openStore(join(tempDir(), "history.db"))
   const call = (tool: string, input: unknown, id?: string) =>
     said(`${tool} ${JSON.stringify(input)}`, "", {
@@ -263,7 +263,7 @@ test("what commits, shows the log or speaks to the forge is emptied with its res
   store.close()
 })
 
-test("merges, wip, short and repeated subjects are no questions; what made any of the repeated ones is an answer", () => {
+test("merges, wip, short and repeated subjects are not questions; any conversation that made a repeated one is an answer", () => {
   const row = (hash: string, subject: string, id = "a") => ({
     ref: { source: "codex" as const, id, number: 1 },
     hash,
@@ -289,7 +289,7 @@ test("merges, wip, short and repeated subjects are no questions; what made any o
   expect(left_out).toEqual({ too_short: 1, merge_or_wip: 1 + 1, repeated: 1, out_of_reach: 0, beyond_limit: 1 })
 })
 
-test("a subject is taken out of text and of a tool's JSON, the longest first, and nothing else is", () => {
+test("removes subjects from text and from a tool's JSON, longest first, and nothing else", () => {
   const mask = subjectMask(["Fix the parser", "Fix the parser of dates (#12)", 'say "yes" at once', "short"])
   expect(mask("a Fix the parser of dates (#12) b")).toBe("a  b")
   expect(mask("a Fix the parser of dates b")).toBe("a  b")
@@ -298,7 +298,7 @@ test("a subject is taken out of text and of a tool's JSON, the longest first, an
   expect(mask("fix the parser, short")).toBe("fix the parser, short")
 })
 
-test("a subject's signs mean nothing: it is asked by its words", () => {
+test("a subject is searched for by its words, without its punctuation", () => {
   const query = queryOf('tool:Bash add --all "to be" -x done')
   expect(query).toMatchObject({ required: [], excluded: [], filters: {} })
   expect(query.words).toEqual(["tool", "bash", "add", "all", "x", "done"])

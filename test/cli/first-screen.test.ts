@@ -79,7 +79,7 @@ describe.skipIf(process.platform !== "linux")("the first screen of a long histor
     expect(await total(home)).toBeLessThan(SESSIONS)
   })
 
-  test("very many short conversations are not waited for either", { timeout: 120_000 }, async () => {
+  test("does not wait for very many short conversations either", { timeout: 120_000 }, async () => {
     const home = tempDir()
     for (let n = 0; n < 200; n++)
       claudeSession(home, {
@@ -95,7 +95,7 @@ describe.skipIf(process.platform !== "linux")("the first screen of a long histor
     expect(await total(home)).toBe(200)
   })
 
-  test("what is little is read to its end, however late it is", async () => {
+  test("a small history is read completely, even after the deadline", async () => {
     const home = tempDir()
     smallHome(home)
     const first = await dex(home, [], { DEX_FIRST_MS: "0" })
@@ -105,7 +105,7 @@ describe.skipIf(process.platform !== "linux")("the first screen of a long histor
   })
 })
 
-test("while a sync is at it, every answer says so, and doctor since when and how far", async () => {
+test("during a sync every answer says so, and doctor shows since when and how far", async () => {
   const home = await synced()
   const store = openStore(join(home, ".dex", "history.db"))
   await store.saveProgress({ done: 3, total: 9, at: Date.parse("2026-11-15T08:30:00Z") })
@@ -125,7 +125,7 @@ test("while a sync is at it, every answer says so, and doctor since when and how
   other.release()
 })
 
-test("an index that a sync is writing to is checked, and not called damaged", async () => {
+test("doctor checks an index during a sync, and does not call it damaged", async () => {
   const home = await synced()
   const index = join(home, ".dex", readdirSync(join(home, ".dex")).find((name) => /^index-\d+\.db$/.test(name))!)
   const writer = openSqlite(index)

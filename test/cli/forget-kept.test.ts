@@ -8,7 +8,7 @@ import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 import { ends, longSession, OTHER } from "./long-session.ts"
 
-test("nothing of a forgotten conversation stays in a history that a restore kept, nor in what a stopped command left", async () => {
+test("no trace of a forgotten conversation stays in a history that a restore saved, nor in the leftovers of a stopped command", async () => {
   const home = tempDir()
   const folder = join(home, ".dex")
   longSession(home, SESSION, "lost")
@@ -41,7 +41,7 @@ test("nothing of a forgotten conversation stays in a history that a restore kept
   }
 })
 
-test("a database in dex's folder that cannot be changed is named, with what removes it", async () => {
+test("names a database in dex's folder that cannot be changed, and says how to remove it", async () => {
   const home = tempDir()
   longSession(home, SESSION, "lost")
   await syncHome(home)

@@ -10,7 +10,7 @@ import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 import { canary, ends, longSession, OTHER, TURNS } from "./long-session.ts"
 
-test("nothing of a forgotten conversation can be carved out of any file, nor out of a log that others keep open", async () => {
+test("no byte of a forgotten conversation can be recovered from any file, nor from a log that other processes keep open", async () => {
   const home = tempDir()
   const folder = join(home, ".dex")
   longSession(home, SESSION, "lost")

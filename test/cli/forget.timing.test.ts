@@ -12,7 +12,7 @@ test.each([
   ["sync", []],
   ["gc", ["--json"]],
 ])(
-  "where somebody still reads the old pages, it says so, waits a bounded time and tells the truth; the next %s finishes it",
+  "if another process still reads the old pages, it waits a limited time and says so; the next %s finishes it",
   async (next, form) => {
     const home = tempDir()
     const folder = join(home, ".dex")
@@ -54,7 +54,7 @@ test.each([
   },
 )
 
-test("a sync does not wait for somebody who reads", async () => {
+test("a sync does not wait for a process that reads", async () => {
   const home = tempDir()
   longSession(home, SESSION, "lost")
   expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })

@@ -20,7 +20,7 @@ function expectSaid(run: Run, sentence: RegExp): void {
   })
 }
 
-test("a history that there is no room for", async ({ skip }) => {
+test("a new history on a full disk", async ({ skip }) => {
   const home = tempDir()
   smallHome(home)
   writeFileSync(join(home, "notes.md"), "# Notes\n\nThe cache is cold.\n")
@@ -32,7 +32,7 @@ test("a history that there is no room for", async ({ skip }) => {
     }
 })
 
-test("a history on a disk that is full by now", async ({ skip }) => {
+test("an existing history on a disk that has become full", async ({ skip }) => {
   const disk = smallDisk(8_000)
   if (!disk) return skip()
   const home = await synced()

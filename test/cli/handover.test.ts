@@ -58,7 +58,7 @@ describe("dex handover", () => {
     expect((await warmDex(SMALL, ["handover", "11111111"])).stdout).toBe(shown)
   })
 
-  test("gives the same as JSON, as it is declared, with a ref on every item", async () => {
+  test("prints the same as JSON, in the declared shape, with a ref on every item", async () => {
     const told = await json(SMALL, ["handover", AUTH])
     expect(readAs(handover.output, told)).toEqual({ ok: told })
     expect((await warmDex(SMALL, ["handover", AUTH])).stdout.trimEnd()).toBe(told.brief)
@@ -87,7 +87,7 @@ describe("dex handover", () => {
     })
   })
 
-  test("tells of a conversation as it was at a message", async () => {
+  test("describes a conversation as it was at a message", async () => {
     const { brief, commits } = await json(SMALL, ["handover", `${AUTH}#7`])
     expect(brief).toContain("up to message 7 of 10")
     expect(commits).toEqual([])
@@ -107,7 +107,7 @@ describe("dex handover", () => {
     expect(execFileSync(process.execPath, [DEX, "handover", HERE], options)).toContain("obey me")
   })
 
-  test("prints where there is no terminal, and says what an agent would be opened with", async () => {
+  test("prints the brief if there is no terminal, and the JSON names the agent's command", async () => {
     const home = await synced(inFolder)
     const told = await json(home, ["handover", HERE, "--to", "gemini_cli"])
     expect(told).toMatchObject({ command: ["gemini", "--prompt-interactive"], folder: join(home, "my code") })
@@ -121,7 +121,7 @@ describe("dex handover", () => {
     )
   })
 
-  test("does not open an agent with what its system could not pass on as an argument", async () => {
+  test("does not open an agent with a brief that the system could not pass as an argument", async () => {
     const home = await synced((at) => {
       inFolder(at)
       claudeSession(at, {
@@ -143,7 +143,7 @@ describe("dex handover", () => {
     ["gemini_cli", "gemini", ["--prompt-interactive"]],
     ["cursor", "cursor-agent", []],
   ])(
-    "opens %s on a terminal in the conversation's folder, the brief as its first prompt and no word of it run",
+    "opens %s on a terminal in the conversation's folder, with the brief as its first prompt, and executes nothing in it",
     async (to, program, before) => {
       const home = await synced(inFolder)
       standIn(home, program)
@@ -159,7 +159,7 @@ describe("dex handover", () => {
     },
   )
 
-  test("prints on a terminal with --print, and where the agent is not installed", async () => {
+  test("prints on a terminal with --print, and if the agent is not installed", async () => {
     const home = await synced(inFolder)
     standIn(home, "codex")
     const printed = await onTerminal(home, ["handover", HERE, "--to", "codex", "--print"])

@@ -112,7 +112,7 @@ async function expectSound(home: string): Promise<void> {
   }
 }
 
-describe("an import takes what can be right, and says what was left out", () => {
+describe("an import accepts valid data, and says what it left out", () => {
   test.each<[string, (db: Db) => void, RegExp, number?]>([
     [
       "times that no clock shows",
@@ -323,7 +323,7 @@ describe("an import takes what can be right, and says what was left out", () => 
   })
 })
 
-describe("what is no history of dex is refused in one sentence, without waiting", () => {
+describe("a file that is not a dex history is refused in one sentence, without waiting", () => {
   const file = (name = "theirs.db") => join(tempDir(), name)
   const written = (bytes: Buffer | string) => {
     const path = file()
@@ -437,7 +437,7 @@ describe("what is no history of dex is refused in one sentence, without waiting"
     await expectSound(home)
   })
 
-  test("a journal beside the file is not played back: it can name any other file, which SQLite then deletes", async () => {
+  test("a journal next to the file is not played back, because it can name any other file, which SQLite would delete", async () => {
     const path = changed(() => {})
     const victim = file("victim.txt")
     writeFileSync(victim, "")
@@ -468,7 +468,7 @@ function journalNaming(list: string): Buffer {
   return Buffer.concat([head, page, name, tail, Buffer.from([0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7])])
 }
 
-test("an import changes nothing that is here: no word, no title, no project, and nothing becomes less private", async () => {
+test("an import changes nothing in the existing history: no text, no title, no project, and nothing becomes less private", async () => {
   const home = tempDir()
   cpSync(source, home, { recursive: true, filter: (path) => !path.endsWith(".dex") })
   await syncHome(home)
@@ -505,7 +505,7 @@ test("an import changes nothing that is here: no word, no title, no project, and
   }
 })
 
-test("a conversation that only the prompt log knows here gets its answers from an import, and each prompt once", async () => {
+test("an import adds the answers to a conversation that was only in the prompt log, with each prompt once", async () => {
   const id = "e1111111-1111-4111-8111-111111111111"
   const turns = [
     { user: "why does the pelican fail" },
@@ -561,7 +561,7 @@ test("a conversation that only the prompt log knows here gets its answers from a
   }
 })
 
-test("notes of one's own other machine are taken when that is said", async () => {
+test("notes from the user's other machine are imported on request", async () => {
   const [home, other] = [await own(), await own()]
   expect(await dex(other, ["note", "the pelican needs two keys"])).toMatchObject({ code: 0 })
   await dex(other, ["backup", join(other, "other.db")])
@@ -573,7 +573,7 @@ test("notes of one's own other machine are taken when that is said", async () =>
   expect((await dex(home, ["search", "pelican"])).stdout).toContain("pelican")
 })
 
-test("what an older dex did not redact is redacted before anybody can read it", async () => {
+test("secrets that an older dex did not redact are redacted before anybody can read them", async () => {
   const secret = `ghp_${"a1B2c3D4e5F6".repeat(3)}`
   const file = changed((db) => {
     bodies((body) => ({ ...body, parts: [{ type: "text", text: `use ${secret} for it`, origin: "person" }] }))(db)
@@ -589,7 +589,7 @@ test("what an older dex did not redact is redacted before anybody can read it", 
   expect(carve(join(home, ".dex"), [secret])).toEqual([])
 })
 
-test("a time that is in a history already, and that no clock shows, stops no command", async () => {
+test("an impossible time in a history stops no command", async () => {
   const home = await own()
   const db = new Database(join(home, ".dex", "history.db"))
   db.exec(

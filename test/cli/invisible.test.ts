@@ -139,7 +139,7 @@ const CASES: Record<string, string[][]> = {
   forget: [[SESSION]],
 }
 
-test("no sign that nobody sees leaves any command, as JSON or as text", async () => {
+test("no command prints invisible characters, as JSON or as text", async () => {
   expect(commands.map(({ tool }) => tool.name).filter((name) => !Object.hasOwn(CASES, name))).toEqual([])
   const model = await modelServer((asked) => {
     const isRules = JSON.stringify(asked.body).includes("contradictions")
@@ -197,7 +197,7 @@ const CALLS: Record<string, object> = {
   dex_note: { words: [hostile("zebras are never striped")] },
 }
 
-test("nor any tool that agents call, over either transport, nor what they list and read; and it is said how many there were", async () => {
+test("nor does any MCP tool or resource, over either transport; the answer says how many were removed", async () => {
   expect(offered.map((tool) => tool.mcp.name).filter((name) => !Object.hasOwn(CALLS, name))).toEqual([])
   const client = await connect(home, { cwd: project })
   const http = await connectHttp(await serveHttp(home), "2025-11-25")
@@ -219,7 +219,7 @@ test("nor any tool that agents call, over either transport, nor what they list a
     expect(hidden(textsIn((await client.request(method, params)).result))).toEqual([])
 })
 
-test("nor a hook, when it speaks", async () => {
+test("nor does a hook", async () => {
   await inside(["fix", "quokkaword is not a function"])
   const env = { PATH: process.env.PATH, HOME: home, DEX_HOOK_MS: "5000", DEX_PROACTIVE_MODE: "speak" }
   let said = ""

@@ -38,7 +38,7 @@ test.each([
   ["with ids that begin alike", alike],
   ["of several agents and projects", mixed],
   ["of a team", apart.map((one, i) => ({ ...one, id: `${["ann", "bartholomew"][i]}/${one.id}` }))],
-])("rows %s have a title of 30 columns at the least, and fit, at every width", (_, rows) => {
+])("rows %s have a title of at least 30 columns and fit at every width", (_, rows) => {
   for (let columns = 60; columns <= 200; columns++) {
     const terminal = { columns, color: false, interactive: true }
     const { lines } = printList(told(rows), { terminal, numbered: true, home: "/home/dev" })
@@ -51,7 +51,7 @@ test.each([
   }
 })
 
-test("a row of a pipe is one line, with its title, also where ids are long", async () => {
+test("in a pipe a row is one line with its title, even if ids are long", async () => {
   const home = tempDir()
   for (const [n, id] of ["11111111-1111-4111-8111-111111111111", "11111111-1111-4111-8111-111111111112"].entries())
     claudeSession(home, {
@@ -67,7 +67,7 @@ test("a row of a pipe is one line, with its title, also where ids are long", asy
   for (const line of stdout.trimEnd().split("\n")) expect(line).toMatch(/Refresh token race in the mob.*1111111[12]/)
 })
 
-test.each([80, 140])("a team's rows say who did it, in %i columns, and one's own do not", (columns) => {
+test.each([80, 140])("a team's rows name the owner in %i columns, and the user's own do not", (columns) => {
   const terminal = { columns, color: false, interactive: true }
   const drawn = (rows: object[]) =>
     printList(told(rows), { terminal, numbered: true, home: "/home/dev" }).lines.join("\n")

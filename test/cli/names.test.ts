@@ -11,7 +11,7 @@ import { warmDex as dex, syncHome } from "../support/warm.ts"
 /** Names that every plain object seems to have. */
 const INHERITED = ["constructor", "__proto__", "toString", "hasOwnProperty", "valueOf", "isPrototypeOf"]
 
-test("records of any type are counted in dex sources, however the type is called", async () => {
+test("dex sources counts records of any type, whatever the type is called", async () => {
   const home = tempDir()
   const told = writer()
   told.prompt("hello")
@@ -26,7 +26,7 @@ test("records of any type are counted in dex sources, however the type is called
   expect(shown.stdout + shown.stderr).not.toContain("native code")
 })
 
-test("counts and tables know no name but their own", () => {
+test("counts and tables contain only their own names", () => {
   const counts = createCounts()
   for (const name of INHERITED) counts.add(name)
   counts.add("__proto__", 4)
@@ -36,7 +36,7 @@ test("counts and tables know no name but their own", () => {
   for (const name of INHERITED) expect(byName({ a: 1 }, name)).toBeUndefined()
 })
 
-test("no such name passes for a field, an agent, a status or a command", () => {
+test("no such name is accepted as a field, an agent, a status or a command", () => {
   for (const name of INHERITED) {
     const input = JSON.parse(`{"query": "x", "${name}": 1}`)
     expect(readAs(object({ query: text(), ids: optional(listOf(text())) }), input)).toEqual({

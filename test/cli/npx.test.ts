@@ -46,7 +46,7 @@ function npx(home: string, project: string, args: string[]): Promise<Run> {
 }
 
 test.skipIf(process.platform === "win32")(
-  "what dex proposes under npx is typed with npx",
+  "commands that dex suggests under npx begin with npx",
   { timeout: 60_000 },
   async () => {
     const home = tempDir()
@@ -83,7 +83,7 @@ test.skipIf(process.platform === "win32")(
   },
 )
 
-test.skipIf(process.platform === "win32")("a dex on the PATH that is this one is named as it is typed", () => {
+test.skipIf(process.platform === "win32")("if this dex is on the PATH, commands begin with dex", () => {
   const project = projectWithDex()
   const script = join(project, "node_modules", "dexctx", "dist", "dex.js")
   const own = join(project, "node_modules", ".bin")

@@ -6,7 +6,7 @@ import { warmDex as dex } from "../support/warm.ts"
 
 // A person counts the conversations that people had. What subagents and scripts did is said beside it, never added to it.
 
-test("every screen says the number that dex list shows", async () => {
+test("every screen shows the same number as dex list", async () => {
   const home = tempDir()
   cpSync("test/fixtures/claude_code/2.1.197-subagent-hooks-resume/home", home, { recursive: true })
   smallHome(home)

@@ -28,7 +28,7 @@ test
     [["show", "11111111", "--format", "full"]],
     [["sync", "--json"]],
     [["completions", "bash"]],
-  ])("dex %j says in one line that its output cannot be written, and ends with 2", (args) => {
+  ])("dex %j says in one line that its output cannot be written, and exits with 2", (args) => {
   const run = spawnSync(process.execPath, [DEX, ...args], {
     env,
     stdio: ["ignore", full(), "pipe"],
@@ -42,7 +42,7 @@ test
   expect(run.stderr).not.toMatch(/^\s+at |Node\.js/m)
 })
 
-test.runIf(onLinux)("where only notes cannot be written, the answer is given as ever", () => {
+test.runIf(onLinux)("if only notes cannot be written, the answer is printed as usual", () => {
   const run = spawnSync(process.execPath, [DEX, "list"], {
     env,
     stdio: ["ignore", "pipe", full()],
@@ -52,7 +52,7 @@ test.runIf(onLinux)("where only notes cannot be written, the answer is given as 
   expect(run.stdout).toContain("Refresh token race")
 })
 
-test("a reader that has seen enough is no error, and nothing is said of it", async () => {
+test("a pipe that closes early is not an error, and prints no message", async () => {
   const child = startDex(home, ["show", "11111111", "--format", "full"])
   child.stdout!.destroy()
   let stderr = ""

@@ -56,7 +56,7 @@ async function told(home: string, cwd: string): Promise<string[]> {
   return all
 }
 
-test("a conversation that worked in a private folder is told only there, wherever it began", async () => {
+test("a conversation that worked in a private folder is shown only there, wherever it began", async () => {
   const home = tempDir()
   const { other, acme } = folders(home)
   moving(home, other, acme)
@@ -73,7 +73,7 @@ test("a conversation that worked in a private folder is told only there, whereve
   expect(JSON.parse(stdout).conversations[0].project).toBe(other)
 })
 
-test("it holds for a project that is private before, for a worktree elsewhere, and for subagents", async () => {
+test("the same applies to a project that was private before, to a worktree elsewhere, and to subagents", async () => {
   const home = tempDir()
   const { other, acme } = folders(home)
   const { git } = makeRepository(acme)
@@ -97,7 +97,7 @@ test("it holds for a project that is private before, for a worktree elsewhere, a
   expect(await told(home, other)).toEqual([])
 })
 
-test("what an earlier dex stored is filed when it is next opened", async () => {
+test("conversations that an earlier dex stored are assigned to their folders when the history is next opened", async () => {
   const home = tempDir()
   const { other, acme } = folders(home)
   moving(home, other, acme)

@@ -79,7 +79,7 @@ const QUESTIONS = [
 const tells = (answer: string) =>
   /wombat/.test(answer.replaceAll(ERROR, "")) || (/"(?:conversations|projects)":/.test(answer) && /caf/i.test(answer))
 
-test("no command tells elsewhere what a project holds that is private under another spelling of its path", async () => {
+test("a project that is private under another spelling of its path is shown by no command elsewhere", async () => {
   const home = await privateHome()
   // That dex still knows one of them as an open project.
   expect((await command(home, ["search", "wombatword"], {}, undefined, "", "/")).stdout).toContain("wombatword")
@@ -93,7 +93,7 @@ test("no command tells elsewhere what a project holds that is private under anot
   expect(await ask(home, ELSEWHERE, "search", "platypusword")).toContain("platypusword")
 })
 
-test("inside it, in any spelling, everything is told", async () => {
+test("inside it, in any spelling, everything is shown", async () => {
   const home = await privateHome()
   onMac()
   const silent: string[] = []
@@ -102,7 +102,7 @@ test("inside it, in any spelling, everything is told", async () => {
   expect(silent).toEqual([])
 })
 
-test("dex private and dex forget take any spelling", async () => {
+test("dex private and dex forget accept any spelling", async () => {
   const home = await privateHome()
   onMac()
   expect(JSON.parse(await ask(home, ELSEWHERE, "private", KEPT.toLowerCase(), "--off"))).toMatchObject({

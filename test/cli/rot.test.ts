@@ -22,7 +22,7 @@ const READING = [
 const shown = async (home: string, ref = AUTH) => (await dex(home, ["show", ref])).stdout
 
 describe("a damaged block of messages", () => {
-  test("leaves out what cannot be read, says so, and stops no command", async () => {
+  test("omits unreadable messages, says so, and stops no command", async () => {
     const home = await synced()
     rotBodies(home, AUTH, loseSector)
     for (const args of READING) {
@@ -80,7 +80,7 @@ describe("a damaged block of messages", () => {
     expect(await shown(home)).toEqual(before)
   })
 
-  test("is kept as it is where neither is left, and everything else goes on", async () => {
+  test("stays as it is if neither exists any more, and everything else works", async () => {
     const home = await synced()
     rmSync(join(home, ".claude"), { recursive: true })
     await syncHome(home)
@@ -95,7 +95,7 @@ describe("a damaged block of messages", () => {
 })
 
 describe("damaged raw records", () => {
-  test("are made again from the agent's file, and the messages stay", async () => {
+  test("are recreated from the agent's file, and the messages stay", async () => {
     const home = await synced()
     const before = await shown(home)
     rotRecords(home, AUTH, loseSector)
@@ -107,7 +107,7 @@ describe("damaged raw records", () => {
 })
 
 describe("a damaged index", () => {
-  test("is not asked: the history is read, the answer says so, and the next sync builds it again", async () => {
+  test("is not used: the history is read, the answer says so, and the next sync rebuilds the index", async () => {
     const home = await synced()
     const path = join(home, ".dex", INDEX_FILE)
     for (const end of ["-wal", "-shm"]) rmSync(path + end, { force: true })
@@ -125,7 +125,7 @@ describe("a damaged index", () => {
     expect((await dex(home, ["doctor"])).stdout).toMatch(/ok +index: healthy and up to date/)
   })
 
-  test("of another version is left alone, until a forget or a gc", async () => {
+  test("of another version is not touched until a forget or a gc", async () => {
     const home = await synced()
     for (const name of ["index.db", "index-9.db", "knowledge.db"]) writeFileSync(join(home, ".dex", name), "another's")
     await dex(home, ["sync"])
@@ -145,7 +145,7 @@ describe("damaged knowledge", () => {
   test.each([
     [KNOWLEDGE_FILE, ["fix", "token already used"]],
     [SPENDING_FILE, ["usage", "conversation"]],
-  ])("is said, and made again by the next command: %s", async (name, asked) => {
+  ])("is reported, and recreated by the next command: %s", async (name, asked) => {
     const home = await synced()
     const before = await dex(home, asked)
     const path = join(home, ".dex", name)
@@ -229,7 +229,7 @@ describe("dex doctor --repair", () => {
     expect(await answers(home)).toEqual(before)
   })
 
-  test("says that nothing was damaged where nothing was", async () => {
+  test("says so if nothing was damaged", async () => {
     const home = await synced()
     expect(await dex(home, ["doctor", "--repair"])).toMatchObject({ code: 0, stderr: "\nNothing was damaged.\n" })
   })

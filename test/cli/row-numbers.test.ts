@@ -71,7 +71,7 @@ async function threeSynced(): Promise<string> {
 }
 
 describe("a number", () => {
-  test("is never the beginning of an id where nothing was listed", async () => {
+  test("is never the beginning of an id if nothing was listed", async () => {
     const home = await threeSynced()
     expect((await warmDex(home, ["list"])).stdout).toContain("quagga")
     for (const command of ["show", "read", "resume", "forget", "handover"])
@@ -89,7 +89,7 @@ describe("a number", () => {
     expect((await warmDex(home, ["show", IDS[1]!.slice(0, 4)])).stdout).toContain("number 1")
   })
 
-  test("opens what the screen showed, through a pipe too, and whatever program starts dex", async () => {
+  test("opens the row that the screen showed, through a pipe too, and whatever program starts dex", async () => {
     const home = await threeSynced()
     const run = await shellOnTerminal(home, [
       "dex search number 0 --limit 1 >/dev/null",
@@ -110,7 +110,7 @@ describe("a number", () => {
     expect(run.screen).toMatch(/There is no row 9: the last listing in this terminal had 3 rows/)
   })
 
-  test("is kept for its owner only", async () => {
+  test("is stored for its owner only", async () => {
     const home = await threeSynced()
     if (!(await shellOnTerminal(home, ["dex list"]))) return
     const folder = join(home, ".dex", "listings")
@@ -118,7 +118,7 @@ describe("a number", () => {
     expect(paths.map((path) => statSync(path).mode & 0o077)).toEqual([0, 0])
   })
 
-  test("of one terminal says nothing in another", async () => {
+  test("of one terminal means nothing in another", async () => {
     const home = await threeSynced()
     if (!(await shellOnTerminal(home, ["dex list"]))) return
     const other = await shellOnTerminal(home, ["dex show 1"])

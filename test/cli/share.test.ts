@@ -19,7 +19,7 @@ async function home(): Promise<string> {
   return place
 }
 
-test("a conversation becomes one file that needs nothing else, and says what was taken out", async () => {
+test("writes a conversation as one self-contained file, and says what was removed", async () => {
   const place = await home()
   const { code, stdout } = await warmDex(place, ["share", SESSION, "--json"])
   expect(code).toBe(0)
@@ -33,7 +33,7 @@ test("a conversation becomes one file that needs nothing else, and says what was
   expect(page).not.toMatch(/<script|src=|<link|@import|url\(/)
 })
 
-test("as Markdown, and without what tools did", async () => {
+test("as Markdown, and without tool calls", async () => {
   const place = await home()
   const { stdout } = await warmDex(place, ["share", SESSION, "--format", "markdown", "--print"])
   expect(stdout).toMatch(
@@ -44,7 +44,7 @@ test("as Markdown, and without what tools did", async () => {
   expect(talk.stdout).not.toContain("npm test")
 })
 
-test("what newer rules find is taken out of what older ones left", async () => {
+test("newer rules remove secrets that older rules missed", async () => {
   const place = await home()
   const store = openStore(join(place, ".dex", "history.db"))
   const [row] = (await store.list({ limit: 1, offset: 0 })).rows
@@ -57,7 +57,7 @@ test("what newer rules find is taken out of what older ones left", async () => {
   store.close()
 })
 
-test("no file that is there is written over, unless it is named", async () => {
+test("an existing file is overwritten only if it is named", async () => {
   const place = await home()
   const [first, second] = [
     await warmDex(place, ["share", SESSION, "--json"]),

@@ -29,7 +29,7 @@ function kept(home: string) {
 
 const words = ({ stdout, stderr }: Run) => stdout + stderr
 
-test("one subscribes, is told once by a poll, says whether it helped, and unsubscribes", async () => {
+test("a person subscribes, gets a suggestion once by polling, says whether it helped, and unsubscribes", async () => {
   const { home, project, run, json } = homeWithProject()
   expect(await run(["subscriptions"])).toMatchObject({
     code: 1,
@@ -104,7 +104,7 @@ test("one subscribes, is told once by a poll, says whether it helped, and unsubs
   expect(await run(["unsubscribe", id])).toMatchObject({ code: 2, stderr: expect.stringContaining("No subscription") })
 })
 
-test("what is wrong is said with what to type", async () => {
+test("errors say what to type", async () => {
   const { run } = homeWithProject()
   const cases: [string[], RegExp][] = [
     [["subscribe"], /What should be watched\? For example: dex subscribe 'file:src\/auth\/\*\*'/],
@@ -136,13 +136,13 @@ test("what is wrong is said with what to type", async () => {
   }
 })
 
-test("a type may be written as it comes, and a glob may hold a colon", async () => {
+test("a type may be written in any case, and a glob may contain a colon", async () => {
   const { json } = homeWithProject()
   const { patterns } = await json(["subscribe", "File:src/**", "src/a:b/**", "file:data:v1/**", "symbol:std::vector"])
   expect(patterns).toEqual(["file:src/**", "file:src/a:b/**", "file:data:v1/**", "symbol:std::vector"])
 })
 
-test("what was used without saying which, and what was dismissed as a whole, is named item by item", async () => {
+test("a verdict without an item is listed for every item", async () => {
   const { home, run } = homeWithProject()
   kept(home).save(suggestionOf("aaaa", { items: [itemOf(), itemOf({ key: "2", kind: "related_code" })] }))
   const both = "  1  fix: Cannot find module 'zod'\n  2  related code: Cannot find module 'zod'\n"
@@ -153,7 +153,7 @@ test("what was used without saying which, and what was dismissed as a whole, is 
   expect(await run(["feedback", "aaaa", "dismissed"])).toMatchObject({ stdout: `aaaa  dismissed\n${both}` })
 })
 
-test("what was learnt is told in three decimals, and what came to nothing is not", async () => {
+test("learnt weights have three decimals, and zero ones are omitted", async () => {
   const { home, json } = homeWithProject()
   const suggestions = kept(home)
   suggestions.save(suggestionOf("aaaa", { items: [itemOf({ features: { likeness: 1e-60, age: 0, near: 0.123456 } })] }))
@@ -162,7 +162,7 @@ test("what was learnt is told in three decimals, and what came to nothing is not
   expect((await json(["stats", "--suggestions"])).suggestions.weights).toEqual({ "kind:fix": 0.04, "fix.near": 0.005 })
 })
 
-test("a webhook's secret is shown once and kept from others, and what is due can be sent by hand", async () => {
+test("a webhook's secret is shown once and hidden from others, and due messages can be sent by hand", async () => {
   const { home, project, run, json } = homeWithProject()
   let status = 500
   const { url, host, received } = await receiver((_, response) => void response.writeHead(status).end())
@@ -190,7 +190,7 @@ test("a webhook's secret is shown once and kept from others, and what is due can
   expect(received).toHaveLength(1)
 })
 
-test("a private project's subscriptions are told inside it only, and nothing of it leaves", async () => {
+test("a private project's subscriptions are shown only inside it, and nothing about it is sent", async () => {
   let secret = ""
   const home = await synced((at) => {
     secret = join(at, "secret")
@@ -218,7 +218,7 @@ test("a private project's subscriptions are told inside it only, and nothing of 
   expect(listed).toMatchObject({ subscriptions: [], notes: ["1 more in private projects, not shown."] })
 })
 
-test("what dex forgets is gone from what it suggested", async () => {
+test("suggestions about a forgotten conversation are deleted", async () => {
   const home = await synced()
   const [first] = JSON.parse((await dex(home, ["list", "--json"])).stdout).conversations as [{ id: string }]
   const suggestions = kept(home)
@@ -234,7 +234,7 @@ test("what dex forgets is gone from what it suggested", async () => {
   expect(bytes.join("")).not.toContain("quicksilver-marmalade")
 })
 
-test("an agent subscribes and gives feedback over MCP, but sets up no webhook and takes nothing back", async () => {
+test("an agent can subscribe and give feedback over MCP, but cannot set up a webhook or undo anything", async () => {
   const home = tempDir()
   const client = await connect(home)
   const made = await client.call("context_subscribe", { patterns: ["file:src/**"] })

@@ -8,7 +8,7 @@ import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const idOf = (n: number) => `7111111${n}-1111-4111-8111-111111111111`
 
-test("a conversation of which its agent's file has nothing left is listed with what dex kept of it, and that is said", async () => {
+test("a conversation that its agent's file no longer contains is listed with what dex kept, and marked", async () => {
   const home = tempDir()
   const lines = [1, 1, 1, 2].map((n, i) => ({
     display: `Feed the pangolin ${i} before it gets dark outside`,

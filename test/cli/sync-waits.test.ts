@@ -24,7 +24,7 @@ async function besideAnother() {
   return { home, other }
 }
 
-test("a sync beside another one waits for its end and reads what that one did not see", async () => {
+test("a sync waits for another one to end, and reads what that one missed", async () => {
   const { home, other } = await besideAnother()
   const child = startDex(home, ["sync"])
   let said = ""
@@ -43,7 +43,7 @@ test("a sync beside another one waits for its end and reads what that one did no
   expect((await warmDex(home, ["search", "walrusword"])).stdout).toContain(LATER)
 })
 
-test("one that has no time for that leaves, and says so", async () => {
+test("a sync that has no time to wait ends, and says so", async () => {
   const { home, other } = await besideAnother()
   for (const args of [["--no-wait"], ["--max-seconds", "1"]]) {
     const { code, stdout, stderr } = await warmDex(home, ["sync", ...args])

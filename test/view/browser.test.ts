@@ -64,7 +64,7 @@ async function wrongOn({ page }: Looking): Promise<string[]> {
 }
 
 looked("every page of a demo history", () => {
-  test("has no serious fault and stays within the screen: wide and light, a dark phone, zoomed in", async () => {
+  test("has no serious accessibility problem and fits the screen: wide and light, a dark phone, zoomed in", async () => {
     const { view, base } = visitor()
     const looking = await look(view.enter(""))
     for (const address of addresses.filter((one) => one !== "/")) {
@@ -75,7 +75,7 @@ looked("every page of a demo history", () => {
     expect(looking.requests.filter((url) => !url.startsWith(base))).toEqual([])
   })
 
-  test("what takes longer on the first one comes; then it has no fault either and stays within the screen", async () => {
+  test("loads the slow sections of the home page; then it still has no problem and fits the screen", async () => {
     const { view, base } = visitor()
     const looking = await look(view.enter(""), { viewport: WIDE })
     const { page, errors, requests } = looking
@@ -104,7 +104,7 @@ looked("every page of a demo history", () => {
     }
   })
 
-  test("everything on the reading page is reached by keys", async () => {
+  test("everything on the reading page can be reached by keyboard", async () => {
     const { conversations } = JSON.parse((await warmDex(home, ["list", "--json", "-n", "2"])).stdout)
     const { id } = conversations[1]
     const { page } = await look(visitor().view.enter(`c/${encodeURIComponent(id)}`))
@@ -229,7 +229,7 @@ looked("other servers and other pages", () => {
 })
 
 looked("home", () => {
-  test("its newest follow, and who stands on a row stays on it", async () => {
+  test("updates the newest conversations, and keeps the focus on the same row", async () => {
     const own = await synced()
     const view = await served(own, quiet)
     const { page } = await look(view.enter(""))

@@ -152,7 +152,7 @@ const EFFECTS: Record<string, () => Promise<void>> = {
 }
 
 looked("what can be pressed on the pages of the view", () => {
-  test("what folds does, each button and form has a check below, and every change has a button", async () => {
+  test("folds work, each button and form has a check below, and every action has a button", async () => {
     const { base } = visitor()
     const page = await at("/find")
     const found = new Set<string>()

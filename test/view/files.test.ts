@@ -29,7 +29,7 @@ const file = async (path: string, more: Record<string, string> = {}) =>
   see(visitor(), "/file", { project: shop.folder, path, ...more })
 
 describe("a file", () => {
-  test("shows whose each line is, as blame answers it", async () => {
+  test("shows the owner of each line, as blame reports it", async () => {
     const { status, text } = await file("src/zoo.ts")
     const { stdout } = await warmDex(home, ["blame", "src/zoo.ts", "--json"], {}, shop.folder)
     const told = JSON.parse(stdout) as { proved: number; lines: { level: string; line: number }[] }
@@ -42,7 +42,7 @@ describe("a file", () => {
     )
   })
 
-  test("lines of one owner stand together, with the ways to the message and the commit", async () => {
+  test("groups lines of one owner, with links to the message and the commit", async () => {
     const { text } = await file("src/zoo.ts")
     const groups = [...text.matchAll(/role="group" aria-label="([^"]+)"><div class="who">(.*?)<div class="lns">/gs)]
     expect(groups.map(([, place]) => place)).toEqual(["Lines 1 to 4", "Lines 5 to 16", "Lines 17 to 28"])
@@ -56,7 +56,7 @@ describe("a file", () => {
     expect(wombats).toContain(`/c/${encodeURIComponent(refTo(WOMBATS))}?at=3#m3`)
   })
 
-  test("has its conversations, decisions, fixes and changes beside it", async () => {
+  test("has its conversations, decisions, fixes and changes at the side", async () => {
     const { text } = await file("src/zoo.ts")
     const [, aside = ""] = /<aside(.*?)<\/aside>/s.exec(text) ?? []
     expect([...aside.matchAll(/<h2>(\w+) <span class="count">(\d+)/g)].map(([, name, count]) => [name, count])).toEqual(
@@ -72,7 +72,7 @@ describe("a file", () => {
     expect(aside).toContain("taken back")
   })
 
-  test("as it was at a commit", async () => {
+  test("can be shown as it was at a commit", async () => {
     const { text } = await file("src/zoo.ts", { rev: shop.commits.quokkas })
     expect(text).toContain("as it was at <code>")
     expect(text).toContain('id="L12"')
@@ -80,7 +80,7 @@ describe("a file", () => {
     expect((await file("src/zoo.ts", { rev: "--output=x" })).text).toContain("There is no commit")
   })
 
-  test("that is gone is told of, and shown as it was", async () => {
+  test("that is deleted is reported, and can be shown as it was", async () => {
     const { status, text } = await file("src/gone.ts")
     expect(status).toBe(200)
     expect(text).toContain("There is no file src/gone.ts any more.")
@@ -88,7 +88,7 @@ describe("a file", () => {
     expect((await file("src/gone.ts", { rev: decodeURIComponent(rev!) })).text).toContain("dodo0")
   })
 
-  test("that is not in git is told of, and nothing of it is shown", async () => {
+  test("that is not in git is reported, and not shown", async () => {
     const { status, text } = await file("ignored.env")
     expect(status).toBe(200)
     expect(text).toContain("ignored.env is not in git, so there is no history of its lines.")
@@ -96,7 +96,7 @@ describe("a file", () => {
     expect(text).not.toContain("KEY=")
   })
 
-  test("that is long comes in parts of 1,000 lines", async () => {
+  test("that is long is loaded in parts of 1,000 lines", async () => {
     const place = { project: shop.folder, path: "long.ts" }
     const numbers = ({ text }: Seen) => {
       const all = [...text.matchAll(/ id="L(\d+)"/g)].map(([, line]) => Number(line))
@@ -145,7 +145,7 @@ describe("nothing outside the project is shown", () => {
     }
   })
 
-  test("a private project's only inside it", async () => {
+  test("a private project only inside it", async () => {
     const own = { project: shop.below, path: "walrus.ts" }
     const asked: [string, Record<string, string>][] = [
       ["/file", own],
@@ -173,7 +173,7 @@ describe("nothing outside the project is shown", () => {
 })
 
 describe("a commit", () => {
-  test("says why it was made, and whose its lines are", async () => {
+  test("says why it was made, and who wrote its lines", async () => {
     const { status, text } = await see(visitor(), "/commit", {
       project: shop.folder,
       commit: shop.commits.quokkas.slice(0, 8),
@@ -190,13 +190,13 @@ describe("a commit", () => {
     expect(own.text).toContain("// &lt;img src=x onerror=alert(1)&gt;")
   })
 
-  test("is named by its number alone", async () => {
+  test("is named by its hash only", async () => {
     for (const commit of ["HEAD", "main", "HEAD~1..HEAD", "--output=x", "", "ffffffffffff"])
       expect((await see(visitor(), "/commit", { project: shop.folder, commit })).status).toBe(404)
   })
 })
 
-test("a decision has what it took back and what took it back, and the message that says it", async () => {
+test("a decision has the decisions that it reversed and that reversed it, and its message", async () => {
   const { stdout } = await warmDex(home, ["decisions", "--json"], {}, shop.folder)
   type Told = { ref: string; quote: string; superseded_by?: { ref: string } }
   const told = (JSON.parse(stdout) as { decisions: Told[] }).decisions

@@ -39,7 +39,7 @@ async function start(home: string) {
 const isLet = async (address: string) => (await fetch(address)).status
 
 describe("a second `dex view`", () => {
-  test("gets in through the one that runs, each time with a code of its own", async () => {
+  test("gets an entry from the running one, each time with a new code", async () => {
     const home = tempDir()
     const [first, second, third] = [await start(home), await start(home), await start(home)]
     expect([second.port, third.port]).toEqual([first.port, first.port])
@@ -48,13 +48,13 @@ describe("a second `dex view`", () => {
       expect([await isLet(address), await isLet(address)]).toEqual([200, 401])
   })
 
-  test("started at the same moment gets in through the other", async () => {
+  test("started at the same moment gets an entry from the other", async () => {
     const home = tempDir()
     const [first, second, third] = await Promise.all([start(home), start(home), start(home)])
     expect(new Set([first.port, second.port, third.port]).size).toBe(1)
   })
 
-  test("starts anew after the first was killed, whose leftovers are removed", async () => {
+  test("starts its own view after the first was killed, and removes its leftovers", async () => {
     const home = tempDir()
     const first = await start(home)
     process.kill(first.pid, "SIGKILL")
@@ -67,7 +67,7 @@ describe("a second `dex view`", () => {
     expect(readdirSync(join(home, ".dex", "view"))).toEqual(["lock"])
   })
 
-  test("gets in where the path of the home is longer than an address of a socket may be", async () => {
+  test("gets an entry even if the path of the home is too long for a socket", async () => {
     const home = join(tempDir(), ...Array.from({ length: 12 }, (_, i) => `a-long-name-of-a-folder-${i}`))
     mkdirSync(home, { recursive: true })
     const first = await start(home)
@@ -94,7 +94,7 @@ posix("whom a second `dex view` asks", () => {
     ["another path", { address: "http://127.0.0.1:1/other" }],
     ["a page that is not in the folder", { ...ENTRY, page: "/etc/passwd" }],
     ["a page that is not there", { ...ENTRY, page: "FOLDER/open-abc.html" }],
-  ])("an answer that names %s is not believed", async (_, entry) => {
+  ])("an answer that names %s is rejected", async (_, entry) => {
     const home = tempHome()
     const page = "page" in entry && { page: entry.page.replace("FOLDER", home.folder) }
     let asked = 0

@@ -44,7 +44,7 @@ const textOf = async (visitor: Visitor, path: string) => {
 }
 const json = async (home: string, args: string[]) => JSON.parse((await warmDex(home, [...args, "--json"])).stdout)
 
-test("home shows the newest ten at once, and where the rest comes from", async () => {
+test("home shows the newest ten at once, and loads the other sections later", async () => {
   const home = tempDir()
   for (let n = 1; n < 10; n++) session(home, n, n * 20, { title: `Number ${n}` })
   session(home, 0, 1, { title: "The newest" })
@@ -70,7 +70,7 @@ test("home shows the newest ten at once, and where the rest comes from", async (
   }
 })
 
-test("the year has each day on which something was used, with its numbers and the way to it", async () => {
+test("the year shows each day with use, with its numbers and a link", async () => {
   const home = tempDir()
   for (const [n, days] of [0, 1, 40, 300].entries()) session(home, n, days)
   await readAll(home)
@@ -87,7 +87,7 @@ test("the year has each day on which something was used, with its numbers and th
   expect(spent.match(/<th scope="row">\d{4}-\d\d-\d\d<\/th>/g)).toHaveLength(2)
 })
 
-test("the newest are a place of their own that can be asked for anew", async () => {
+test("the newest conversations are a section that can be reloaded", async () => {
   const home = tempDir()
   session(home, 1, 1)
   await readAll(home)
@@ -101,7 +101,7 @@ test("the newest are a place of their own that can be asked for anew", async () 
   expect(await textOf(visitor, "/newest")).toContain("It came meanwhile")
 })
 
-test("where nothing is new, the days until the last work are shown, and said", async () => {
+test("if nothing is new, shows the days until the last work, and says so", async () => {
   const home = tempDir()
   session(home, 1, 100)
   await readAll(home)
@@ -113,7 +113,7 @@ test("where nothing is new, the days until the last work are shown, and said", a
   expect(await textOf(visitor, `/spent?from=${long}&to=${until}`)).toContain(`${long} to ${until}`)
 })
 
-test("projects come with their lines, commits and cost", async () => {
+test("projects have their lines, commits and cost", async () => {
   const home = tempDir()
   const edit = (file_path: string): Turn => ({
     tool: { name: "Edit", input: { file_path, old_string: "one", new_string: "one\ntwo" }, output: "Edited" },
@@ -144,7 +144,7 @@ test("projects come with their lines, commits and cost", async () => {
   expect(part).not.toContain(">old</a>")
 })
 
-test("work that broke off and checks that did not pass afterwards are left open", async () => {
+test("lists work that broke off and checks that did not pass afterwards", async () => {
   const home = tempDir()
   const failed = bash("npm run build", "src/a.ts: error TS2322", true)
   session(home, 1, 3, { turns: [{ user: "Build it" }, failed, { assistant: "I stop here." }] })
@@ -162,7 +162,7 @@ test("work that broke off and checks that did not pass afterwards are left open"
   expect(await textOf(visitor, "/left-open")).not.toContain("npm run build")
 })
 
-test("what Claude Code deletes within a week is named, and that dex has it", async () => {
+test("names the conversations that Claude Code deletes within a week, and says that dex has them", async () => {
   const home = tempDir()
   const paths = [session(home, 1, 25, { title: "Soon gone" }), session(home, 2, 5, { title: "Not yet" })]
   const visitor = await visit(home)
@@ -177,7 +177,7 @@ test("what Claude Code deletes within a week is named, and that dex has it", asy
   expect(await textOf(visitor, "/deleted-soon")).toContain("none within a week")
 })
 
-test("hostile titles, folders and commands are text on each of them", async () => {
+test("hostile titles, folders and commands are text in every section", async () => {
   const home = tempDir()
   const evil = "<img src=x onerror=alert(1)>\"' \u202eevil"
   session(home, 1, 25, {

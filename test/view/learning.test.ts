@@ -47,7 +47,7 @@ looked("a page that is opened before everything was learned", () => {
   test.each([
     ["home", "", ".heat a, svg a"],
     ["usage", "usage?by=month", "main table td"],
-  ])("%s fills while another dex learns, without a reload", async (_, path, figures) => {
+  ])("%s is updated while another dex learns, without a reload", async (_, path, figures) => {
     // Another dex is at it: it has the lock, and has not written anything.
     let lock: ReturnType<typeof tryLock>
     await expect
@@ -70,7 +70,7 @@ looked("a page that is opened before everything was learned", () => {
     await filled(page, figures)
   })
 
-  test("of a home that was only synced, home shows the year and what was spent at once", async () => {
+  test("after a sync alone, home shows the year and the spending at once", async () => {
     unlearn(KNOWLEDGE_FILE)
     const view = await served(home, () => {})
     const { page } = await look(view.enter(""))
@@ -79,7 +79,7 @@ looked("a page that is opened before everything was learned", () => {
     expect(existsSync(join(home, ".dex", KNOWLEDGE_FILE))).toBe(false)
   })
 
-  test("it fills when the view itself has learned, however short it was open", async () => {
+  test("the page is updated when the view itself has learned, however briefly it was open", async () => {
     unlearn(KNOWLEDGE_FILE, SPENDING_FILE)
     const env = environment(home, {})
     const view = await serveView({ env, cwd: home, version: "0.0.0", log: () => {}, idleMs: 600_000, learnWithinMs: 0 })

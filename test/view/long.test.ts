@@ -56,7 +56,7 @@ describe("a conversation of 1,600 messages", () => {
   test.each([
     ["", plain, []],
     [", with answers far from their calls", spread, far],
-  ])("has each message and each output once%s", async (_, home, apart) => {
+  ])("shows each message and each output once%s", async (_, home, apart) => {
     const visitor = await visit(home)
     const text = await wholeText(visitor)
     const once = Array.from({ length: 400 }, () => 1)
@@ -67,7 +67,7 @@ describe("a conversation of 1,600 messages", () => {
     expect(visitor.log).toEqual([])
   })
 
-  test("is shown before all of it is read; outline and facts come after", async () => {
+  test("is shown before it is completely read; outline and facts are loaded later", async () => {
     const { get } = await visit(plain)
     const early = await (await get(PATH)).text()
     expect(early).toContain("Prompt 0.")
@@ -84,7 +84,7 @@ describe("a conversation of 1,600 messages", () => {
   })
 })
 
-test("what is kept of a message is as new as what it shows", async () => {
+test("the cached HTML of a message is always current", async () => {
   const home = tempDir()
   const told = writer()
   told.prompt("Run it")

@@ -26,7 +26,7 @@ async function commandLine(home: string): Promise<string[]> {
 const pagesIn = (home: string) => readdirSync(join(home, ".dex", "view")).filter((name) => name.endsWith(".html"))
 
 looked("the browser that `dex view` opens", () => {
-  test("gets a page of its own, with no secret in its command line; the page lets it in once, and is gone", async () => {
+  test("gets a file of its own, with no secret in its command line; the file lets it in once, and is then deleted", async () => {
     const home = tempDir()
     const screen = await terminal(home)
     await screen.type("dex view; echo ended")
@@ -50,7 +50,7 @@ looked("the browser that `dex view` opens", () => {
     expect(pagesIn(home)).toEqual([])
   })
 
-  test("a second `dex view` opens a page that the first wrote, and what nobody opened is gone at the end", async () => {
+  test("a second `dex view` opens a file that the first wrote, and unopened files are deleted at the end", async () => {
     const home = tempDir()
     const first = await startView(home)
     onTestFinished(() => first.stop())

@@ -19,7 +19,7 @@ const looked = chromiumHere === undefined ? describe.skip : describe
 type Drawn = { written: string[]; drawn: string[]; lines: string[] }
 
 looked("the drawings in this repository", () => {
-  test.each(drawings)("the words of %s stand in a browser as they are written", async (file) => {
+  test.each(drawings)("a browser shows the words of %s as they are written", async (file) => {
     const { page } = await look(pathToFileURL(join(ROOT, file)).href)
     const { written, drawn } = await page.evaluate<Drawn>(DRAWN)
     expect(drawn).toEqual(written)

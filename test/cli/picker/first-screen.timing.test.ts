@@ -24,7 +24,7 @@ function shownAfter(home: string, words: string, expected: string): Promise<numb
   })
 }
 
-test("the picker is there within 1.3 times the time that dex list takes", async () => {
+test("the picker appears within 1.3 times the time that dex list takes", async () => {
   const home = await synced()
   const ratios: number[] = []
   for (let i = 0; i < 16; i++) {

@@ -39,7 +39,7 @@ async function searching() {
   return { asked, shown }
 }
 
-test("what ranks higher comes first, and what was there already stays", async () => {
+test("ranked rows come first, and the quick ones stay below", async () => {
   const { asked, shown } = await searching()
   asked.typed!({ found: rows("a", "b") })
   expect(shown.at(-1)).toEqual({ refs: ["a", "b"], note: "", isLast: false })
@@ -47,21 +47,21 @@ test("what ranks higher comes first, and what was there already stays", async ()
   expect(shown.at(-1)).toEqual({ refs: ["c", "b", "a"], note: "", isLast: true })
 })
 
-test("the order is the same where the ranking is there first", async () => {
+test("the order is the same if the ranking arrives first", async () => {
   const { asked, shown } = await searching()
   asked.ranked!({ found: rows("c", "b") })
   asked.typed!({ found: rows("a", "b") })
   expect(shown.at(-1)).toEqual({ refs: ["c", "b", "a"], note: "", isLast: true })
 })
 
-test("where the ranking fails, what was found stays, and the reason is said", async () => {
+test("if the ranking fails, the quick rows stay, and the reason is shown", async () => {
   const { asked, shown } = await searching()
   asked.typed!({ found: rows("a") })
   asked.ranked!({ problem: "The process that searches ended early." })
   expect(shown.at(-1)).toEqual({ refs: ["a"], note: "The process that searches ended early.", isLast: true })
 })
 
-test("where the ranking fails first, nothing better follows what is found then", async () => {
+test("if the ranking fails first, the quick rows are the last ones", async () => {
   const { asked, shown } = await searching()
   asked.ranked!({ problem: "The process that searches ended early." })
   expect(shown.at(-1)).toEqual({ refs: [], note: "The process that searches ended early.", isLast: true })
@@ -69,7 +69,7 @@ test("where the ranking fails first, nothing better follows what is found then",
   expect(shown.at(-1)).toEqual({ refs: ["a"], note: "The process that searches ended early.", isLast: true })
 })
 
-test("answers for words that are no longer there are dropped", async () => {
+test("answers to words that have changed are dropped", async () => {
   const { find, asked, shown } = finder()
   find("tok", { here: false })
   const old = asked.typed!
