@@ -366,13 +366,13 @@ describe("dex resume", () => {
 describe("dex forget and private", () => {
   test("asks for --yes, then deletes the conversation from every file and never reads it again", async () => {
     const home = await synced()
-    const asked = await warmDex(home, ["forget", "11111111"])
-    expect(asked.stderr).toMatch(/would permanently delete 1 conversation.*Nothing was\s+deleted.*Add --yes/s)
-    expect(asked.code).toBe(2)
+    const unconfirmed = await warmDex(home, ["forget", "11111111"])
+    expect(unconfirmed.stderr).toMatch(/would permanently delete 1 conversation.*Nothing was\s+deleted.*Add --yes/s)
+    expect(unconfirmed.code).toBe(2)
     expect(await warmDex(home, ["forget", "11111111", "--json"])).toMatchObject({ code: 2 })
     expect((await json(home, ["search", "mutex"])).total).toBe(1)
     expect((await warmDex(home, ["forget", "11111111", "--yes"])).code).toBe(0)
-    // What a person types from now on is theirs, and would stand in a trace.
+    // Traces are off, because a trace would contain the word that is searched for.
     const search = async () =>
       JSON.parse((await warmDex(home, ["search", "mutex", "--json"], { DEX_TRACES: "off" })).stdout).results
     expect(await search()).toEqual([])

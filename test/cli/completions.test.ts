@@ -71,7 +71,7 @@ describe.skipIf(!hasTmux)("a shell", () => {
     const init = name === "zsh" ? "autoload -Uz compinit; compinit -u -D; " : ""
     await screen.keys(`${init}source ~/script; clear; echo is; echo ready`, "Enter")
     await screen.shows(/^is\nready/m)
-    /** Runs the line as the words of echo, so that what was put on it is read by the shell. */
+    /** Runs the line as arguments of echo, so that the shell evaluates the completed text. */
     const echoed = async () => {
       await screen.keys("C-a")
       await screen.type("echo ")
@@ -95,7 +95,7 @@ describe.skipIf(!hasTmux)("a shell", () => {
     await screen.keys("Tab", "Tab")
     await screen.shows(HOSTILE)
     if (name !== "bash") await screen.shows(TITLE.slice(0, 40))
-    // A key, not a signal: it waits until the shell has done what the keys before it asked for.
+    // A key, not a signal: the shell handles it after the keys before it.
     await screen.keys("C-u")
     await screen.keys("clear; echo end", "Enter")
     await screen.shows(/^end$/m)

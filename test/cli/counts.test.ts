@@ -8,8 +8,8 @@ import { visitOnce } from "../view/served.ts"
 
 const MAIN = "11111111-1111-4111-8111-111111111111"
 
-// Two conversations of a person and a script's, with two subagents of the first, a person's conversation of which only a command is left,
-// and two notes.
+// Two conversations of a person and a script's, with two subagents of the first, a person's conversation of which only a
+// command is left, and two notes.
 const home = syncedOnce((at) => {
   subagent(at, "a1", ["Find out who holds the mutex", "The mutex is held by the refresh, says the wombat."])
   subagent(at, "a2", ["Look at the tests", "No test waits for the mutex."])
@@ -26,13 +26,13 @@ beforeAll(async () => {
 })
 const visitor = visitOnce(home)
 
-function subagent(at: string, name: string, [asked, answered]: string[]): void {
+function subagent(at: string, name: string, [prompt, answered]: string[]): void {
   const common = { isSidechain: true, agentId: name, sessionId: MAIN, cwd: "/code/api", version: "2.1.197" }
   const usage = { input_tokens: 3, output_tokens: 5 }
   const message = { id: `msg_${name}`, type: "message", role: "assistant", model: "model-a", usage }
   const content = [{ type: "text", text: answered }]
   const lines = [
-    { type: "user", uuid: `${name}-1`, parentUuid: null, message: { role: "user", content: asked } },
+    { type: "user", uuid: `${name}-1`, parentUuid: null, message: { role: "user", content: prompt } },
     { type: "assistant", uuid: `${name}-2`, parentUuid: `${name}-1`, message: { ...message, content } },
   ].map((line, i) => ({ ...common, timestamp: `2026-11-03T10:0${i}:30Z`, ...line }))
   const path = join(at, ".claude/projects/-code-api", MAIN, "subagents", `agent-${name}.jsonl`)
@@ -65,7 +65,7 @@ test("every command means the same by conversations, and says what else it count
     reindex: await printed("reindex"),
     doctor: await printed("doctor"),
     "home page": await (await visitor().get("/")).text(),
-    // The bars of months count those of each month.
+    // The bars count the conversations of each month.
     "find page": (await (await visitor().get("/find")).text()).match(/\d+ conversations?, newest first/)![0],
   }
   for (const [name, text] of Object.entries(of)) {

@@ -5,7 +5,7 @@ import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
-// Claude Code deletes a transcript when its file was not changed for so many days.
+// Claude Code deletes a transcript if its file has not changed for a number of days.
 
 const DAY = 86_400_000
 

@@ -9,7 +9,7 @@ import { warmDex as dex } from "../support/warm.ts"
 
 const HOME = "home"
 
-/** What doctor says of the folder, as on this platform. */
+/** The result of doctor's check of the folder, as on this platform. */
 async function homeCheck(home: string, platform: NodeJS.Platform) {
   const made = createDex({ env: { HOME: home }, cwd: home, version: "0" })
   onTestFinished(() => made.close())

@@ -16,7 +16,7 @@ import { claudeSession, type Turn } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
-/** A home whose temporary folders can be looked into. */
+/** A home whose temporary folders can be inspected. */
 async function synced(fill: (home: string) => void): Promise<string> {
   const home = tempDir()
   mkdirSync(join(home, "tmp"))
@@ -45,12 +45,12 @@ function commit(hash: string, subject: string): Turn {
   return { tool: { name: "Bash", input, output: `[main ${hash}] ${subject}\n 1 file changed, 2 insertions(+)` } }
 }
 
-/** A word that stands nowhere else. The letters keep the stemmer from taking anything off its end. */
+/** A unique word. Its letters keep the stemmer from shortening it. */
 const word = (question: number, n: number) => `q${String.fromCharCode(97 + n)}${question}zk`
 const words = (question: number, ...numbers: number[]) => numbers.map((n) => word(question, n))
 const subjectOf = (question: number) => words(question, 0, 1, 2, 3, 4).join(" ")
 
-/** Commits whose words stand in the conversation that made them only where it commits, or also where it works. */
+/** Commits whose words are in the conversation only in the commit itself, or also in the work before it. */
 function committing(home: string, n: number, worksOn: (question: number) => string[]): void {
   for (let question = 0; question < n; question++) {
     const subject = subjectOf(question)
@@ -72,22 +72,22 @@ function committing(home: string, n: number, worksOn: (question: number) => stri
 describe("dex eval --mine", () => {
   test("finds nothing by the commit's own words, because they are masked everywhere", async () => {
     const home = await synced((dir) => committing(dir, 12, () => []))
-    const told = await json(home)
-    expect(told.asked).toMatchObject({ commits: 12, questions: 12 })
-    expect(told.figures).toEqual({ n: 12, hit_at_1: 0, hit_at_5: 0, mrr: 0, silent: 1 })
+    const output = await json(home)
+    expect(output.asked).toMatchObject({ commits: 12, questions: 12 })
+    expect(output.figures).toEqual({ n: 12, hit_at_1: 0, hit_at_5: 0, mrr: 0, silent: 1 })
   })
 
   test("finds conversations by the work, and is silent when they are left out", async () => {
     const home = await synced((dir) => committing(dir, 12, (question) => words(question, 4, 2, 0, 3)))
-    const told = await json(home)
-    expect(told).toMatchObject({
+    const output = await json(home)
+    expect(output).toMatchObject({
       asked: { commits: 12, questions: 12 },
       searched: { conversations: 12, of_conversations: 12 },
       figures: { n: 12, hit_at_1: 1, hit_at_5: 1, mrr: 1, silent: 0 },
       silent_without_answer: 1,
     })
-    expect(told.hit_at_5_interval.high).toBeCloseTo(1, 9)
-    expect(told.hit_at_5_interval.low).toBeCloseTo(0.757, 2)
+    expect(output.hit_at_5_interval.high).toBeCloseTo(1, 9)
+    expect(output.hit_at_5_interval.low).toBeCloseTo(0.757, 2)
     const run = await measured(home)
     expect(run.code).toBe(0)
     expect(run.stdout).toMatch(/^hit@5 on your work: 100 % {2}\(95 % sure: 76 % to 100 %\)\n/)
@@ -97,9 +97,9 @@ describe("dex eval --mine", () => {
 
   test("contacts no server, and says that it measured search by words only", async () => {
     const home = await synced((dir) => committing(dir, 12, (question) => words(question, 4, 2, 0, 3)))
-    const asked: string[] = []
+    const requests: string[] = []
     const server = createServer((request, response) => {
-      asked.push(request.url ?? "")
+      requests.push(request.url ?? "")
       response.end("{}")
     }).listen(0, "127.0.0.1")
     onTestFinished(() => void server.close())
@@ -108,7 +108,7 @@ describe("dex eval --mine", () => {
     const env = { DEX_EMBED_PROVIDER: "ollama", DEX_EMBED_URL: `http://127.0.0.1:${port}`, DEX_EMBED_MODEL: "m" }
     const run = await dex(home, ["eval", "--mine", "--json"], { ...ownTemp(home), ...env })
     expect(JSON.parse(run.stdout).notes.join()).toMatch(/Measured by words alone/)
-    expect(asked).toEqual([])
+    expect(requests).toEqual([])
   })
 
   test("leaves the index and the history as they were", async () => {
@@ -228,7 +228,7 @@ test("commands that commit, show the log or talk to the forge are blanked with t
       role: "tool",
       parts: [{ type: "tool_result", text, origin: "local_tool", call_id: id, is_error: false }],
     })
-  const told = [
+  const blanked = [
     call("shell", { command: ["bash", "-lc", "cd api && git -c x=y commit -F -"] }, "c1"),
     call("exec_command", { cmd: "gh pr view 12" }, "c2"),
     call("Bash", "git show HEAD"),
@@ -237,21 +237,21 @@ test("commands that commit, show the log or talk to the forge are blanked with t
     result("c2", "what was reviewed"),
     result("c3", "what was fetched"),
   ]
-  const kept = [
+  const unchanged = [
     call("Write", { file_path: "a.md", content: "run git commit at the end" }, "k1"),
     call("Bash", { command: "git status && npm run log" }, "k2"),
     result("k2", "nothing to commit"),
   ]
   const subject = "Keep one refresh at a time"
   await store.writeUnit(
-    unit("u", [conversation("c", [...told, ...kept], { title: { text: `Done: ${subject}`, from: "agent" } })]),
+    unit("u", [conversation("c", [...blanked, ...unchanged], { title: { text: `Done: ${subject}`, from: "agent" } })]),
   )
   const ref = { source: "claude_code" as const, id: "c" }
   const view = (): HistoryReader =>
     maskedStore(store, [{ ref: { ...ref, number: 1 }, hash: "", subject }], new Set([formatRef(ref)]))
   const texts = (await view().messages(ref)).map(({ parts }) => parts[0]!.text)
-  expect(texts.slice(0, told.length)).toEqual(told.map(() => ""))
-  expect(texts.slice(told.length)).toEqual(kept.map(({ parts }) => parts[0]!.text))
+  expect(texts.slice(0, blanked.length)).toEqual(blanked.map(() => ""))
+  expect(texts.slice(blanked.length)).toEqual(unchanged.map(({ parts }) => parts[0]!.text))
   const masked = view()
   const [alone] = await masked.messages(ref, [5])
   expect(alone).toMatchObject({ number: 5, parts: [{ text: "" }] })

@@ -41,11 +41,11 @@ async function found(home: string, words: string): Promise<string[]> {
 describe("a conversation and a fork with copies of its messages", () => {
   test("forgetting the fork leaves the original, and says so", async () => {
     const { home } = await forked()
-    const asked = await dex(home, ["forget", FORK])
-    expect(asked.stdout).toMatch(
+    const unconfirmed = await dex(home, ["forget", FORK])
+    expect(unconfirmed.stdout).toMatch(
       /Not deleted: another conversation, in which copies of the same messages stay readable/,
     )
-    expect(asked.stderr).toMatch(/--yes, or --yes --copies/)
+    expect(unconfirmed.stderr).toMatch(/--yes, or --yes --copies/)
     const { code, stdout } = await dex(home, ["forget", FORK, "--yes"])
     expect(code).toBe(0)
     expect(stdout.match(/^forgotten: .*$/gm)).toEqual([`forgotten: claude_code:${FORK}`])

@@ -17,7 +17,7 @@ const everything = everyCommand()
 /** The commands that a list of them shows. */
 const namesIn = (shown: string) =>
   [...shown.matchAll(/^(?:[A-Z][a-z]+)? +([a-z]+) +[A-Z]\w+ /gm)].map(([, name]) => name!)
-const said = (name: string, ...argv: string[]): string => {
+const errorOf = (name: string, ...argv: string[]): string => {
   try {
     readArguments(named(name), argv)
     return ""
@@ -153,26 +153,26 @@ describe("--help", () => {
 
 describe("errors in arguments", () => {
   test("name positional arguments as such, not as flags that do not exist", () => {
-    expect(said("fix", "")).toMatch(/^<error> must not be empty\. See: dex fix --help/)
-    expect(said("unsubscribe", "")).toMatch(/^<id> must not be empty/)
-    expect(said("feedback", "3f2a", "loved")).toMatch(/^<verdict> must be one of: used, dismissed/)
+    expect(errorOf("fix", "")).toMatch(/^<error> must not be empty\. See: dex fix --help/)
+    expect(errorOf("unsubscribe", "")).toMatch(/^<id> must not be empty/)
+    expect(errorOf("feedback", "3f2a", "loved")).toMatch(/^<verdict> must be one of: used, dismissed/)
   })
 
   test("name a flag as it is typed, even if its field is nested", () => {
-    expect(said("suggest", "--line", "0")).toMatch(/^--line must be at least 1/)
-    expect(said("list", "--limit", "0")).toMatch(/^--limit must be at least 1/)
+    expect(errorOf("suggest", "--line", "0")).toMatch(/^--line must be at least 1/)
+    expect(errorOf("list", "--limit", "0")).toMatch(/^--limit must be at least 1/)
   })
 
   test("say which option needs another", () => {
-    expect(said("suggest", "--column", "3")).toMatch(/^--column needs --line as well\. See: dex suggest --help/)
+    expect(errorOf("suggest", "--column", "3")).toMatch(/^--column needs --line as well\. See: dex suggest --help/)
   })
 
   test("a value that begins with a dash is reported in one line that says how to write it", async () => {
-    expect(said("subscribe", "x", "--cooldown-ms", "-1")).toBe(
+    expect(errorOf("subscribe", "x", "--cooldown-ms", "-1")).toBe(
       "--cooldown-ms has no value, or one that begins with a dash: then write --cooldown-ms=-1. See: dex subscribe --help",
     )
-    expect(said("list", "-l", "-1")).toMatch(/^--limit has no value, or .* write --limit=-1\./)
-    expect(said("subscribe", "x", "--cooldown-ms=-1")).toMatch(/^--cooldown-ms must be at least 0/)
+    expect(errorOf("list", "-l", "-1")).toMatch(/^--limit has no value, or .* write --limit=-1\./)
+    expect(errorOf("subscribe", "x", "--cooldown-ms=-1")).toMatch(/^--cooldown-ms must be at least 0/)
     const { code, stderr } = await dex(tempDir(), ["serve", "--port", "-1"])
     expect([code, stderr.split("\n").length]).toEqual([2, 2])
     expect(stderr).toContain("--port=-1")

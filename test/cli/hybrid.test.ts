@@ -9,7 +9,7 @@ import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
-// None of the words of PARAPHRASE stands in any message; the server's model knows what they mean.
+// No message contains any of the words of PARAPHRASE; the server's model knows their meaning.
 const SYNONYMS = { people: "customers", thrown: "signed", off: "out", unexpectedly: "random" }
 const PARAPHRASE = "people thrown off unexpectedly"
 const INVOICE = "claude_code:22222221-2222-4222-8222-222222222222"
@@ -253,7 +253,7 @@ describe("dex sync with an embedder", () => {
     })
     const server = await wordsServer()
     const env = settingsFor(server)
-    // Dims, the golden text, and the newest 32; then it hangs.
+    // It answers for the dimensions, the golden text and the newest 32; then it hangs.
     server.next.push(...Array.from({ length: 3 }, () => ({ vectors: (vectors: number[][]) => vectors })), {
       hang: true,
     })

@@ -22,7 +22,7 @@ import { syncedOnce } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
-// Files that come in, and are made to do harm. Whatever is in them: what was here stays as it is, every command works
+// Imported files that are made to do harm. Whatever they contain: the existing history does not change, every command works
 // afterwards, and the message says what was left out.
 
 const MINE = "d1111111-1111-4111-8111-111111111111"
@@ -36,7 +36,7 @@ beforeAll(async () => {
 
 type Db = Database.Database
 
-/** A copy of the backup as somebody could change it. */
+/** A copy of the backup, changed as an attacker could. */
 function changed(change: (db: Db, file: string) => void): string {
   const file = join(tempDir(), "theirs.db")
   copyFileSync(backup, file)
@@ -48,7 +48,7 @@ function changed(change: (db: Db, file: string) => void): string {
   return file
 }
 
-/** Rows that are changed this way have no checksum that could give them away. */
+/** Removes the checksums, so that they do not reveal the change. */
 function sql(...statements: string[]): (db: Db) => void {
   return (db) => {
     for (const statement of statements) db.exec(statement)
@@ -77,7 +77,7 @@ function bodies(change: (body: Record<string, unknown>) => unknown): (db: Db) =>
     }
   }
 }
-/** `lines` of one character, packed small. */
+/** `lines` of one character, which compress well. */
 const bomb = (bytes: number, character: string) => zstdCompressSync(Buffer.alloc(bytes, character))
 
 /** A home with one conversation of its own. */
@@ -313,11 +313,11 @@ describe("an import accepts valid data, and says what it left out", () => {
       /messages that are damaged or wrong/,
       0,
     ],
-  ])("%s", async (_, change, said, taken) => {
+  ])("%s", async (_, change, message, taken) => {
     const home = await own()
     const { code, stdout, stderr } = await dex(home, ["import", changed(change)])
     expect(code, stderr).toBe(0)
-    expect((stdout + stderr).replaceAll(/\s+/g, " ")).toMatch(said)
+    expect((stdout + stderr).replaceAll(/\s+/g, " ")).toMatch(message)
     if (taken !== undefined) expect(Object.keys(await content(home))).toHaveLength(taken + 1)
     await expectSound(home)
   })
@@ -422,7 +422,7 @@ describe("a file that is not a dex history is refused in one sentence, without w
       () => changed((db) => void db.prepare("update body set data = ?, sum = null").run(bomb(300e6, " "))),
       /unpacks to more than \d+ MB|a block of it cannot be unpacked/,
     ],
-  ])("%s", async (_, make, said) => {
+  ])("%s", async (_, make, message) => {
     const home = await own()
     const path = make()
     for (const command of [
@@ -431,7 +431,7 @@ describe("a file that is not a dex history is refused in one sentence, without w
     ]) {
       const { code, stderr } = await dex(home, command)
       expect(code, stderr).toBe(2)
-      expect(stderr).toMatch(said)
+      expect(stderr).toMatch(message)
       expect(stderr).not.toContain("should not happen")
     }
     await expectSound(home)
@@ -448,7 +448,7 @@ describe("a file that is not a dex history is refused in one sentence, without w
   })
 })
 
-/** A rollback journal that belongs to several databases, and says where the list of them is. */
+/** A rollback journal of several databases, which names the file with their list. */
 function journalNaming(list: string): Buffer {
   const head = Buffer.alloc(512)
   Buffer.from([0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]).copy(head)
@@ -537,13 +537,13 @@ test("an import adds the answers to a conversation that was only in the prompt l
   const log = join(home, ".claude", "history.jsonl")
   writeFileSync(log, prompts.map(logged).join(""))
   await syncHome(home)
-  const said = async () => {
+  const texts = async () => {
     const store = openStore(join(home, ".dex", "history.db"))
     const messages = await store.messages({ source: "claude_code", id })
     store.close()
     return messages.filter(({ superseded }) => !superseded).map(({ parts }) => parts.map(({ text }) => text).join())
   }
-  expect(await said()).toEqual(["why does the pelican fail", "continue", "never mind"])
+  expect(await texts()).toEqual(["why does the pelican fail", "continue", "never mind"])
   const together = [
     "why does the pelican fail",
     "It has one key.",
@@ -557,7 +557,7 @@ test("an import adds the answers to a conversation that was only in the prompt l
     for (const prompt of more) appendFileSync(log, logged([prompt, "10:20:00.000"]))
     await syncHome(home)
     expect(await dex(home, ["import", join(other, "other.db")])).toMatchObject({ code: 0 })
-    expect(await said()).toEqual([...together, ...more])
+    expect(await texts()).toEqual([...together, ...more])
   }
 })
 
@@ -565,8 +565,8 @@ test("notes from the user's other machine are imported on request", async () => 
   const [home, other] = [await own(), await own()]
   expect(await dex(other, ["note", "the pelican needs two keys"])).toMatchObject({ code: 0 })
   await dex(other, ["backup", join(other, "other.db")])
-  const asked = await dex(home, ["import", join(other, "other.db")])
-  expect(asked.stdout + asked.stderr).toContain("1 note left out")
+  const withoutNotes = await dex(home, ["import", join(other, "other.db")])
+  expect(withoutNotes.stdout + withoutNotes.stderr).toContain("1 note left out")
   expect((await dex(home, ["search", "pelican"])).code).toBe(1)
   const taken = await dex(home, ["import", join(other, "other.db"), "--with-notes"])
   expect(taken.stdout + taken.stderr).not.toContain("left out")

@@ -23,7 +23,7 @@ const row = (id: string, more: object = {}) => ({
   ...more,
 })
 
-const told = (rows: object[]) => ({ conversations: rows, total: rows.length, left_out: {} }) as unknown as Output
+const outputOf = (rows: object[]) => ({ conversations: rows, total: rows.length, left_out: {} }) as unknown as Output
 
 const apart = [row("1fdc0000-0000-4000-8000-000000000001"), row("2fdc0000-0000-4000-8000-000000000001")]
 const alike = [row("1fdc0000-0000-4000-8000-000000000001"), row("1fdc0000-0000-4000-8000-000000000002")]
@@ -41,7 +41,7 @@ test.each([
 ])("rows %s have a title of at least 30 columns and fit at every width", (_, rows) => {
   for (let columns = 60; columns <= 200; columns++) {
     const terminal = { columns, color: false, interactive: true }
-    const { lines } = printList(told(rows), { terminal, numbered: true, home: "/home/dev" })
+    const { lines } = printList(outputOf(rows), { terminal, numbered: true, home: "/home/dev" })
     for (const line of lines) expect(widthOf(line), line).toBeLessThanOrEqual(columns)
     for (const [i] of rows.entries()) {
       const line = lines.find((one) => one.startsWith(`  ${i + 1}  `)) ?? ""
@@ -70,7 +70,7 @@ test("in a pipe a row is one line with its title, even if ids are long", async (
 test.each([80, 140])("a team's rows name the owner in %i columns, and the user's own do not", (columns) => {
   const terminal = { columns, color: false, interactive: true }
   const drawn = (rows: object[]) =>
-    printList(told(rows), { terminal, numbered: true, home: "/home/dev" }).lines.join("\n")
+    printList(outputOf(rows), { terminal, numbered: true, home: "/home/dev" }).lines.join("\n")
   expect(drawn([{ ...apart[0], id: `ann/${apart[0]!.id}` }])).toMatch(/\bann\b/)
   expect(drawn(apart)).not.toMatch(/\bann\b/)
 })

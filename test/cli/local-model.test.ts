@@ -8,7 +8,7 @@ import { isAlive } from "../support/processes.ts"
 import { sharedTempDir, tempDir } from "../support/temp.ts"
 import { syncHome, warmDex } from "../support/warm.ts"
 
-// None of the words of PARAPHRASE stands in any message; the model knows what they mean.
+// No message contains any of the words of PARAPHRASE; the model knows their meaning.
 const SYNONYMS = { people: "customers", thrown: "signed", off: "out", unexpectedly: "random" }
 const PARAPHRASE = "people thrown off unexpectedly"
 const SET = ["config", "set", "embed.provider", "local"]
@@ -70,7 +70,7 @@ function manifestWith(folder: string, more: object): string {
   return JSON.stringify({ ...JSON.parse(readFileSync(join(folder, "package.json"), "utf8")), ...more })
 }
 
-/** Those that hold the model, which nothing else ends. */
+/** Ends the processes that have loaded the model; nothing else does. */
 function endHelpers(): void {
   for (const pid of readFileSync(join(LOADS, "loads"), "utf8").trim().split("\n").map(Number))
     if (isAlive(pid)) process.kill(pid, "SIGKILL")
@@ -83,9 +83,9 @@ test("says how large the local model is, and changes nothing without confirmatio
   expect(run.stderr).toMatch(/reads your 50 messages once, in the background: about 1 minute/)
   expect(run.stderr).toMatch(/no terminal to ask on. Add --yes/)
   expect(existsSync(join(HOME, ".dex", "embed-local"))).toBe(false)
-  const asked = await warmDex(HOME, [...SET, "--json"], env)
-  expect(asked.code).toBe(1)
-  expect(JSON.parse(asked.stdout)).toMatchObject({
+  const unconfirmed = await warmDex(HOME, [...SET, "--json"], env)
+  expect(unconfirmed.code).toBe(1)
+  expect(JSON.parse(unconfirmed.stdout)).toMatchObject({
     asked: true,
     local_model: { installed: false, messages: 50, minutes: 1 },
   })
@@ -117,7 +117,7 @@ test("after confirmation it installs the model and embeds the history, and a sea
   )
 })
 
-/** Code that notes in a file that it was run. */
+/** Code that records in a file that it ran. */
 const noting = (file: string) =>
   `import { writeFileSync } from "node:fs"; writeFileSync(${JSON.stringify(file)}, "run")\n`
 

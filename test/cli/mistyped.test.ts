@@ -103,11 +103,11 @@ describe("--source", () => {
 
   test("with an unknown agent suggests the nearest one, or lists all", async () => {
     const home = await synced()
-    const said = async (word: string) => (await dex(home, ["list", "--source", word])).stderr.trimEnd()
-    expect(await said("cladue")).toBe('dex: No agent is called "cladue". Did you mean claude_code?')
-    expect(await said("gemni-cli")).toMatch(/Did you mean gemini_cli\?$/)
-    expect(await said("codx")).toMatch(/Did you mean codex or vscode\?$/)
-    expect(await said("opencl")).toBe('dex: "opencl" matches several: openclaw, openclaude. Type more of it.')
-    expect(await said("vim")).toMatch(/No agent is called "vim"\. There are: claude_code, .*docs\.$/)
+    const errorFor = async (word: string) => (await dex(home, ["list", "--source", word])).stderr.trimEnd()
+    expect(await errorFor("cladue")).toBe('dex: No agent is called "cladue". Did you mean claude_code?')
+    expect(await errorFor("gemni-cli")).toMatch(/Did you mean gemini_cli\?$/)
+    expect(await errorFor("codx")).toMatch(/Did you mean codex or vscode\?$/)
+    expect(await errorFor("opencl")).toBe('dex: "opencl" matches several: openclaw, openclaude. Type more of it.')
+    expect(await errorFor("vim")).toMatch(/No agent is called "vim"\. There are: claude_code, .*docs\.$/)
   })
 })

@@ -13,10 +13,10 @@ const INHERITED = ["constructor", "__proto__", "toString", "hasOwnProperty", "va
 
 test("dex sources counts records of any type, whatever the type is called", async () => {
   const home = tempDir()
-  const told = writer()
-  told.prompt("hello")
-  for (const type of INHERITED) for (const n of [1, 2]) told.add({ type, n })
-  putSession(home, told.records)
+  const transcript = writer()
+  transcript.prompt("hello")
+  for (const type of INHERITED) for (const n of [1, 2]) transcript.add({ type, n })
+  putSession(home, transcript.records)
   await syncHome(home)
   const { stdout } = await dex(home, ["sources", "--json"])
   const { sources } = JSON.parse(stdout) as { sources: { source: string; unknown: Record<string, number> }[] }

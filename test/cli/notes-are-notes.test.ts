@@ -77,9 +77,9 @@ test("the view's home page counts one agent, and lists no note as open or new", 
 
 test("agents see the number of notes, and find them as notes", async () => {
   const client = await connect(home, { cwd })
-  const said = async (name: string, input = {}) => (await client.call(name, input)).content[0]!.text
-  const text = await said("dex_stats")
+  const textOf = async (name: string, input = {}) => (await client.call(name, input)).content[0]!.text
+  const text = await textOf("dex_stats")
   expect(text).toContain("1 conversation (and 2 notes)")
   expect(text).toContain("agents: claude_code 1\n")
-  expect(await said("dex_search", { query: "tunnel" })).toMatch(/"Note: Deploys need the tunnel" .* note\n/)
+  expect(await textOf("dex_search", { query: "tunnel" })).toMatch(/"Note: Deploys need the tunnel" .* note\n/)
 })

@@ -7,12 +7,12 @@ import { DEX, dex, type Run } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 
-// Who started dex with npx has no `dex` to type: what dex proposes must work there as it stands.
+// A person who started dex with npx cannot type `dex`: the commands that dex suggests must work as they are shown.
 
 const ROOT = dirname(dirname(DEX))
 const packages = join(ROOT, "node_modules")
 
-/** A project that has dex among its packages, as npm leaves it. */
+/** A project with dex among its packages, as npm installs it. */
 function projectWithDex(): string {
   const project = tempDir()
   const own = join(project, "node_modules", "dexctx")
@@ -65,7 +65,7 @@ test.skipIf(process.platform === "win32")(
     const [, ref] = /^ {2}npx dexctx show (\S+)$/m.exec(first.stdout)!
     expect((await npx(home, project, ["dexctx", "show", ref!])).stdout).toContain("Nothing was read yet.")
 
-    // npx takes four times as long as dex: the others are started with the environment that it gives to programs.
+    // npx takes four times as long as dex, so the other commands are started directly, with the environment that npx sets.
     const { stdout } = await npx(home, project, ["-c", "node -p 'JSON.stringify(process.env)'"])
     const script = join(project, "node_modules", ".bin", "dex")
     const started = (args: string[]) => dex(home, args, JSON.parse(stdout), script, "", project)

@@ -9,7 +9,7 @@ const home = syncedOnce()
 
 const onLinux = existsSync("/dev/full")
 
-/** A device on which every write fails as on a full disk. */
+/** A device on which every write fails, as on a full disk. */
 function full(): number {
   const device = openSync("/dev/full", "w")
   onTestFinished(() => closeSync(device))
@@ -35,9 +35,10 @@ test
     encoding: "utf8",
   })
   const lines = run.stderr.trimEnd().split("\n")
-  expect({ code: run.status, said: lines.at(-1) }).toEqual({
+  expect({ code: run.status, lastLine: lines.at(-1) }).toEqual({
     code: 2,
-    said: "dex: The output could not be written: no space is left on the device. Free some space, or write it elsewhere.",
+    lastLine:
+      "dex: The output could not be written: no space is left on the device. Free some space, or write it elsewhere.",
   })
   expect(run.stderr).not.toMatch(/^\s+at |Node\.js/m)
 })

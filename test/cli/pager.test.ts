@@ -15,15 +15,15 @@ const HOME = syncedOnce((at) =>
   claudeSession(at, {
     id: "77777777-7777-4777-8777-777777777777",
     start: "2026-11-01T00:00:00Z",
-    // More than a pipe holds.
+    // More than fits into a pipe.
     turns: Array.from({ length: 100 }, (_, i) => ({ user: `question ${i} of many${i < 75 ? "" : `\n\n${PASTED}`}` })),
   }),
 )
 const FIRST = "question 0 of many"
 const LAST = "question 99 of many"
-/** What less shows below a page, waiting for a key. */
+/** The text that less shows below a page while it waits for a key. */
 const PROMPT = /:(\x1b\[K)?$/
-/** No shell without the terminal that `script` makes: then there is nothing to show. */
+/** Tests are skipped if `script` is not there to make a terminal. */
 const isWithout = (run: unknown): run is undefined => run === undefined
 
 describe("dex show on a terminal", () => {

@@ -151,7 +151,7 @@ describe("suggestions in a list", () => {
 })
 
 test("a subscription without a pause says so", () => {
-  const told = {
+  const subscription = {
     id: "bd53b689",
     project: "/home/someone/api",
     patterns: ["file:src/**"],
@@ -161,7 +161,7 @@ test("a subscription without a pause says so", () => {
   }
   const bounds = { min_relevance: 0.5, max_per_trigger: 5 }
   const last = (cooldown_ms: number) =>
-    printSubscribed({ ...told, ...bounds, cooldown_ms, notes: [] }, context).lines.at(-1)
+    printSubscribed({ ...subscription, ...bounds, cooldown_ms, notes: [] }, context).lines.at(-1)
   expect(last(5000)).toBe("    poll; from 0.5 on, 5 at a time, every 5.0 s at the most; not told yet")
   expect(last(0)).toBe("    poll; from 0.5 on, 5 at a time; not told yet")
 })
@@ -297,7 +297,7 @@ describe("search on a terminal", () => {
     ["2026-10-03T10:00:00Z", "6w"],
     ["2026-02-16T10:00:00Z", "8mo"],
     ["", "no date"],
-  ])("%s is %s ago", (date, said) => {
-    expect(age(date, NOW)).toBe(said)
+  ])("%s is %s ago", (date, ago) => {
+    expect(age(date, NOW)).toBe(ago)
   })
 })

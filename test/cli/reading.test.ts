@@ -169,9 +169,9 @@ describe("dex read", () => {
 describe("dex timeline", () => {
   test("shows what came before and after, with the message marked", async () => {
     const home = SMALL
-    const told = await json(home, ["timeline", `${AUTH}#5`, "--before", "1", "--after", "2"])
-    expect(told.lines.map((line: string) => line.split("\t")[0]?.trim())).toEqual(["4", ">5", "6", "7"])
-    expect(told).toMatchObject({ message_index: 5, has_more_before: true, has_more_after: true })
+    const output = await json(home, ["timeline", `${AUTH}#5`, "--before", "1", "--after", "2"])
+    expect(output.lines.map((line: string) => line.split("\t")[0]?.trim())).toEqual(["4", ">5", "6", "7"])
+    expect(output).toMatchObject({ message_index: 5, has_more_before: true, has_more_after: true })
     const last = await json(home, ["timeline", AUTH, "--before", "1"])
     expect(last.lines.map((line: string) => line.split("\t")[0]?.trim())).toEqual(["9", ">10"])
     expect((await dex(home, ["timeline", `${AUTH}#77`])).stderr).toMatch(/no message 77.*last one is 10/)
@@ -186,10 +186,10 @@ describe("dex timeline", () => {
         turns: [{ user: "the other window" }, { assistant: "yes" }],
       }),
     )
-    const told = await json(home, ["timeline", `${AUTH}#5`, "--before", "1", "--after", "3", "--session", "all"])
-    const labels = told.lines.map((line: string) => line.split("\t")[0]?.trim())
+    const output = await json(home, ["timeline", `${AUTH}#5`, "--before", "1", "--after", "3", "--session", "all"])
+    const labels = output.lines.map((line: string) => line.split("\t")[0]?.trim())
     expect(labels).toEqual(["4", ">5", "88888888#1", "6", "88888888#2"])
-    expect(told.others).toEqual([{ id: "claude_code:88888888-8888-4888-8888-888888888888", title: "Meanwhile" }])
+    expect(output.others).toEqual([{ id: "claude_code:88888888-8888-4888-8888-888888888888", title: "Meanwhile" }])
     expect((await dex(home, ["read", labels[2]])).stdout).toContain("the other window")
     const other = await json(home, ["timeline", `${AUTH}#5`, "--before", "1", "--after", "1", "--session", "88888888"])
     expect(other.lines.map((line: string) => line.split("\t")[0]?.trim())).toEqual(["88888888#1"])
@@ -197,11 +197,11 @@ describe("dex timeline", () => {
 
   test("cuts from both ends to a budget, keeps the middle, and names the calls for both sides", async () => {
     const home = SMALL
-    const told = await json(home, ["timeline", `${AUTH}#5`, "--max-tokens", "200"])
-    expect(told.estimated_tokens).toBeLessThanOrEqual(200)
-    expect(told.lines.some((line: string) => line.trim().startsWith(">5\t"))).toBe(true)
-    const sides = [told.truncated.continue_before, told.truncated.continue_with]
-    const seen = told.lines.map((line: string) => Number.parseInt(line.replace(">", ""), 10))
+    const output = await json(home, ["timeline", `${AUTH}#5`, "--max-tokens", "200"])
+    expect(output.estimated_tokens).toBeLessThanOrEqual(200)
+    expect(output.lines.some((line: string) => line.trim().startsWith(">5\t"))).toBe(true)
+    const sides = [output.truncated.continue_before, output.truncated.continue_with]
+    const seen = output.lines.map((line: string) => Number.parseInt(line.replace(">", ""), 10))
     for (const side of sides) {
       const more = await json(
         home,
@@ -230,9 +230,9 @@ describe("dex show and list in a budget", () => {
 
   test("show names the conversations that did not fit", async () => {
     const home = SMALL
-    const told = await json(home, ["show", AUTH, SIDEBAR, "--max-tokens", "400"])
-    expect(told.estimated_tokens).toBeLessThanOrEqual(400)
-    expect(told.left_out).toEqual({
+    const output = await json(home, ["show", AUTH, SIDEBAR, "--max-tokens", "400"])
+    expect(output.estimated_tokens).toBeLessThanOrEqual(400)
+    expect(output.left_out).toEqual({
       conversations: 1,
       continue_with: `dex show ${SIDEBAR} --format stripped --max-tokens 400`,
     })

@@ -16,7 +16,7 @@ beforeAll(async () => {
   expect(await dex(shared, ["backup", backup])).toMatchObject({ code: 0 })
 })
 
-/** A copy of the backup with something done to it. */
+/** A modified copy of the backup. */
 function changed(...statements: string[]): string {
   const file = join(tempDir(), "changed.db")
   copyFileSync(backup, file)

@@ -8,7 +8,7 @@ import { tempDir } from "../support/temp.ts"
 import { warmDex as dex } from "../support/warm.ts"
 
 const REF = "claude_code:11111111-1111-4111-8111-111111111111"
-/** What follows each old name in a call that does the same as the form in the table. */
+/** The arguments for each old name that do the same as the form in the table. */
 const WORDS: Record<string, string[]> = { scan: [REF], read: [REF, "5-10"], timeline: [REF] }
 const home = syncedOnce()
 const formOf = (name: string) => RETIRED[name]!.replace("REF", REF).split(" ").slice(1)

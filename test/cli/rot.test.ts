@@ -145,9 +145,9 @@ describe("damaged knowledge", () => {
   test.each([
     [KNOWLEDGE_FILE, ["fix", "token already used"]],
     [SPENDING_FILE, ["usage", "conversation"]],
-  ])("is reported, and recreated by the next command: %s", async (name, asked) => {
+  ])("is reported, and recreated by the next command: %s", async (name, command) => {
     const home = await synced()
-    const before = await dex(home, asked)
+    const before = await dex(home, command)
     const path = join(home, ".dex", name)
     const db = openSqlite(path)
     db.pragma("journal_mode = delete")
@@ -156,11 +156,11 @@ describe("damaged knowledge", () => {
     const bytes = readFileSync(path)
     bytes.fill(0x5a, (root - 1) * 4096, (root - 1) * 4096 + 64)
     writeFileSync(path, bytes)
-    const run = await dex(home, asked)
+    const run = await dex(home, command)
     expect(run.stderr).toMatch(
       /(knowledge|spending)-\d\.db is damaged\. It is only derived .* run the command once more/,
     )
-    expect(await dex(home, asked)).toEqual(before)
+    expect(await dex(home, command)).toEqual(before)
   })
 })
 
@@ -201,7 +201,7 @@ describe("dex doctor --repair", () => {
     await syncHome(home)
     const before = await answers(home)
     for (const page of brokenPages(home)) {
-      // Raw records are gone then, and doctor says so; the messages are not.
+      // The raw records are lost then, and doctor says so; the messages are not.
       expect([page, (await dex(home, ["doctor", "--repair"])).code]).toEqual([page, page.startsWith("raw") ? 1 : 0])
       expect([page, await answers(home)]).toEqual([page, before])
     }
@@ -235,7 +235,7 @@ describe("dex doctor --repair", () => {
   })
 })
 
-/** Breaks one page of the file after the other, each the root of a tree. Each is to be repaired before the next. */
+/** Damages one page of the file after the other, each the root of a tree. Each must be repaired before the next. */
 function* brokenPages(home: string): Generator<string> {
   for (const [table, what, at, bits] of [
     ["message", "the kind of the page", 0, 8],

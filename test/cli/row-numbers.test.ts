@@ -8,7 +8,7 @@ import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
 import { syncHome, warmDex } from "../support/warm.ts"
 
-// Numbers stand for rows of the last listing in a terminal. An agent's shell and a script have none.
+// Numbers name the rows of the last listing in a terminal. An agent's shell and a script have none.
 
 test("without a terminal a listing says how to read one by its ref, and that works", async () => {
   const home = await synced((at) => {
@@ -53,7 +53,7 @@ test("without a terminal a listing says how to read one by its ref, and that wor
 
 const IDS = ["1aaaaaaa", "2bbbbbbb", "13cccccc"].map((begin) => `${begin}-1111-4111-8111-111111111111`)
 
-/** Three conversations whose ids begin as row numbers look; the last one is the newest. */
+/** Three conversations whose ids begin like row numbers; the last one is the newest. */
 function threeRows(at: string): void {
   for (const [n, id] of IDS.entries())
     claudeSession(at, {
@@ -102,7 +102,7 @@ describe("a number", () => {
     if (!run) return console.log("NOT RUN: rows on a terminal, which cannot be made here")
     expect(run.screen).toMatch(/Read one: dex show 1/)
     const opened = [...run.screen.matchAll(/quagga of number (\d) striped/g)].map(([, number]) => number)
-    // The row, then title and message of each that was opened.
+    // Each row number, then the title and message that it opened.
     expect(opened).toEqual(["2", "2", "2", "1", "1"])
     expect(run.screen).toContain(`claude_code:${IDS[2]}`)
     expect(run.screen).toContain(`claude_code:${IDS[1]}`)
@@ -151,11 +151,13 @@ describe("a number", () => {
 
 test("what would be deleted is shown by title, agent, project, date and size", async () => {
   const home = await threeSynced()
-  const asked = await warmDex(home, ["forget", IDS[0]!])
-  expect(asked.stdout).toBe(
+  const unconfirmed = await warmDex(home, ["forget", IDS[0]!])
+  expect(unconfirmed.stdout).toBe(
     `  Why is the quagga of number 0 striped?\n    claude_code · api · 2026-11-01 10:01 · 2 messages · claude_code:${IDS[0]}\n`,
   )
-  expect(asked.stderr).toMatch(/This would permanently\s+delete 1 conversation.*Nothing was\s+deleted.*Add\s+--yes/s)
+  expect(unconfirmed.stderr).toMatch(
+    /This would permanently\s+delete 1 conversation.*Nothing was\s+deleted.*Add\s+--yes/s,
+  )
   const run = await shellOnTerminal(home, ["dex list >/dev/null", "dex forget 2"], [[/Permanently delete/, "n"]])
   if (!run) return
   expect(run.screen).toMatch(/quagga of number 1 striped\?\s+claude_code · api · 2026-11-02 10:01 · 2 messages/)

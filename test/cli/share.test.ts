@@ -10,11 +10,11 @@ const KEY = ["sk", "ant", "api03", "Zx8Qm4Lr7Tn2Vb6Kc1Wd9Sf5Hg3Jy0Pa-Zx8Qm4Lr7Tn
 
 async function home(): Promise<string> {
   const place = tempDir()
-  const told = writer({ cwd: join(place, "shop") })
-  told.prompt(`Please look at ${place}/shop/a.ts <script>alert(1)</script>`)
-  told.answer("m1", [{ type: "text", text: "I **see** it." }, call("c1", "Bash", { command: "npm test" })])
-  told.result("c1", "1 failed", { toolUseResult: "Error: 1 failed" }, { is_error: true })
-  putSession(place, told.records)
+  const transcript = writer({ cwd: join(place, "shop") })
+  transcript.prompt(`Please look at ${place}/shop/a.ts <script>alert(1)</script>`)
+  transcript.answer("m1", [{ type: "text", text: "I **see** it." }, call("c1", "Bash", { command: "npm test" })])
+  transcript.result("c1", "1 failed", { toolUseResult: "Error: 1 failed" }, { is_error: true })
+  putSession(place, transcript.records)
   await syncHome(place)
   return place
 }
@@ -51,9 +51,9 @@ test("newer rules remove secrets that older rules missed", async () => {
   const [first] = await store.messages(row!.ref, [1])
   const { redactedAgain } = await import("../../src/tools/share/redacted-again.ts")
   const secret = { ...first!, parts: [{ type: "text" as const, text: `key ${KEY}`, origin: "person" as const }] }
-  const told = JSON.stringify(redactedAgain([secret], KEY, "/home/me", false))
-  expect(told).not.toContain(KEY.slice(20, 60))
-  expect(told).toContain('"count":2')
+  const redacted = JSON.stringify(redactedAgain([secret], KEY, "/home/me", false))
+  expect(redacted).not.toContain(KEY.slice(20, 60))
+  expect(redacted).toContain('"count":2')
   store.close()
 })
 

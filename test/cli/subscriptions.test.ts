@@ -52,7 +52,7 @@ test("a person subscribes, gets a suggestion once by polling, says whether it he
     }),
     { subscription: id },
   )
-  // Not for a poll: what is streamed, and what was only noted.
+  // A poll returns neither streamed suggestions nor those that were only recorded.
   const { id: streamed } = await json(["subscribe", "src/**", "--deliver", "sse"])
   kept(home).save(suggestionOf("e1e1", { status: "pending", moment: { project } }), { subscription: streamed })
   kept(home).save(suggestionOf("e2e2", { status: "pending", moment: { project } }), { would: true })
@@ -82,8 +82,8 @@ test("a person subscribes, gets a suggestion once by polling, says whether it he
   })
   expect(stats.stdout).toMatch(/decision {5}·{20} {3}0 % of 1 {5}1 dismissed/)
   for (const line of stats.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80)
-  const { suggestions: told } = await json(["stats", "--suggestions"])
-  expect(told).toMatchObject({
+  const { suggestions: totals } = await json(["stats", "--suggestions"])
+  expect(totals).toMatchObject({
     suggestions: 2,
     would: 1,
     items: 3,
@@ -92,8 +92,8 @@ test("a person subscribes, gets a suggestion once by polling, says whether it he
     dismissed_rate: 0.333,
     latency_ms: { median: 12 },
   })
-  expect(told.weights["kind:fix"]).toBeGreaterThan(0)
-  expect(told.weights["kind:decision"]).toBeLessThan(0)
+  expect(totals.weights["kind:fix"]).toBeGreaterThan(0)
+  expect(totals.weights["kind:decision"]).toBeLessThan(0)
   expect(await run(["feedback", "--reset"])).toMatchObject({
     code: 0,
     stdout: expect.stringContaining("learned weights are reset"),
@@ -129,10 +129,10 @@ test("errors say what to type", async () => {
     [["suggestions", "--subscription", "x"], /No single subscription/],
     [["config", "set", "deliver.allow_hosts", "http://x/"], /names of hosts/],
   ]
-  for (const [args, said] of cases) {
+  for (const [args, error] of cases) {
     const { code, stdout, stderr } = await run(args)
     expect([code, stdout], args.join(" ")).toEqual([2, ""])
-    expect(stderr).toMatch(said)
+    expect(stderr).toMatch(error)
   }
 })
 
@@ -249,11 +249,11 @@ test("an agent can subscribe and give feedback over MCP, but cannot set up a web
     (await client.call("suggestion_feedback", { id: "aaaa", verdict: "used", item: 1 })).structuredContent,
   ).toMatchObject({ status: "used" })
   expect(await client.call("suggestion_feedback", { reset: true })).toMatchObject({ isError: true })
-  const said = async (name: string, input: object) => (await client.call(name, input)).content[0]!.text
-  expect(await said("context_subscribe", { patterns: [] })).toBe(
+  const textOf = async (name: string, input: object) => (await client.call(name, input)).content[0]!.text
+  expect(await textOf("context_subscribe", { patterns: [] })).toBe(
     'What should be watched? For example: context_subscribe {"patterns":["file:src/auth/**"]}',
   )
-  expect(await said("suggestion_feedback", {})).toBe(
+  expect(await textOf("suggestion_feedback", {})).toBe(
     'Which one, and did it help? suggestion_feedback {"id":"<id>","verdict":"used|dismissed"}. `context_suggest` and `dex suggestions` show the ids.',
   )
   expect(kept(home).weights()).toMatchObject({ "kind:fix": expect.any(Number) })

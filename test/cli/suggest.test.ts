@@ -19,7 +19,7 @@ function edit(session: Writer, id: string, filePath: string): void {
 
 const inside = (cwd: string, home: string, args: string[]) => dex(home, args, {}, cwd)
 
-/** A repository on the branch `tokens`, and a conversation there that mended a failing test. */
+/** A repository on the branch `tokens`, and a conversation there that fixed a failing test. */
 async function worked(): Promise<{ home: string; project: string }> {
   const home = tempDir()
   const project = join(home, "shop")
@@ -192,20 +192,20 @@ test("a folder names its project, and a folder that does not exist names none", 
 
 test("an agent gets the same over MCP, for its own session", async () => {
   const { home, project } = await worked()
-  // A server answers with what is known so far where learning takes long: it is to be known before.
+  // If learning takes long, a server answers with what is known so far. So everything is learned before.
   expect(await inside(project, home, ["suggest"])).toMatchObject({ code: 0 })
   const client = await connect(home, { cwd: project, env: { CLAUDE_CODE_SESSION_ID: "now" } })
-  const told = await client.call("context_suggest", { current_file: "src/token.ts", cursor_position: { line: 3 } })
-  expect(told).toMatchObject({ structuredContent: { session_id: "now", suggestions: [{}, {}] } })
-  const { id } = told.structuredContent as { id: string }
-  const text = told.content[0]!.text
+  const answer = await client.call("context_suggest", { current_file: "src/token.ts", cursor_position: { line: 3 } })
+  expect(answer).toMatchObject({ structuredContent: { session_id: "now", suggestions: [{}, {}] } })
+  const { id } = answer.structuredContent as { id: string }
+  const text = answer.content[0]!.text
   expect(text).toMatch(
     /^2 things, the likeliest to be used first\.\n1 related_code: src\/token\.test\.ts\n {2}Edited on this branch/,
   )
   expect(text).toMatch(/^ {2}why: token\.test\.ts was edited on this branch/m)
   expect(text).toMatch(/^ {2}51 % likely$/m)
   expect(text).toMatch(new RegExp(`likely; .*; ref claude_code:${ONE}#\\d+$`, "m"))
-  expect(text.length).toBeLessThan(JSON.stringify(told.structuredContent).length)
+  expect(text.length).toBeLessThan(JSON.stringify(answer.structuredContent).length)
   const next = /^next: read one: (dex_get) (\{.*\})$/m.exec(text)!
   expect(await client.call(next[1]!, JSON.parse(next[2]!))).not.toHaveProperty("isError")
   const verdict = /^next: .*: suggestion_feedback (\{.*\})$/m.exec(text)!

@@ -291,13 +291,13 @@ describe("dex traces and dex trace", () => {
     })
     const secret = `ghp_${"A1b2C3d4E5".repeat(4).slice(0, 36)}`
     const answer = await json(home, ["ask", "why does the second request wait for the refresh", "--use-case", secret])
-    const asked = await newest(home)
-    expect(asked).toMatchObject({ command: "ask", mode: "quotes", args: { use_case: "[REDACTED:github-token]" } })
-    expect(asked.ranking.map(({ ref }: { ref: string }) => ref)).toEqual(
+    const recorded = await newest(home)
+    expect(recorded).toMatchObject({ command: "ask", mode: "quotes", args: { use_case: "[REDACTED:github-token]" } })
+    expect(recorded.ranking.map(({ ref }: { ref: string }) => ref)).toEqual(
       answer.sources.map(({ ref }: { ref: string }) => ref),
     )
-    expect(JSON.stringify(asked)).toContain(AUTH)
-    // The first one in a project learns from its conversations.
+    expect(JSON.stringify(recorded)).toContain(AUTH)
+    // The first suggestion in a project learns from its conversations.
     for (let i = 0; i < 2; i++) await json(home, ["suggest", "--project", cwd, "--file", join(cwd, "src/auth.ts")])
     const suggested = await newest(home)
     expect(suggested).toMatchObject({ command: "suggest", args: { project_id: cwd } })

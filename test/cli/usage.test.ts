@@ -19,22 +19,22 @@ const OPUS = "claude-opus-4-5-20251101"
 const id = (n: number) => `${String(n).repeat(8)}-0000-4000-8000-000000000000`
 type Answer = { model?: string; commit?: string; [used: string]: unknown }
 
-/** A session of Claude Code: an answer for each of these, a minute apart. */
+/** A session of Claude Code with an answer for each of these, one per minute. */
 function session(home: string, n: number, answers: Answer[], more: object = {}) {
-  const told = writer({ sessionId: id(n), cwd: "/code/shop", gitBranch: "main", ...more }, `s${n}`)
-  told.prompt(`Task ${n}`, at(n, 0))
+  const transcript = writer({ sessionId: id(n), cwd: "/code/shop", gitBranch: "main", ...more }, `s${n}`)
+  transcript.prompt(`Task ${n}`, at(n, 0))
   for (const [i, { model = OPUS, commit, ...used }] of answers.entries()) {
     const usage = { input_tokens: 0, output_tokens: 0, ...used }
     const block = commit === undefined ? text("done") : call(`c${n}${i}`, "Bash", { command: "git commit -m x" })
     const message = { id: `m${n}_${i}`, type: "message", role: "assistant", model, content: [block], usage }
-    told.add({ type: "assistant", requestId: `r${n}_${i}`, message, ...at(n, i + 1) })
+    transcript.add({ type: "assistant", requestId: `r${n}_${i}`, message, ...at(n, i + 1) })
     if (commit !== undefined)
-      told.result(`c${n}${i}`, `[main ${commit}] x`, {
+      transcript.result(`c${n}${i}`, `[main ${commit}] x`, {
         ...at(n, i + 1),
         toolUseResult: { stdout: `[main ${commit}] step ${commit}`, stderr: "", interrupted: false },
       })
   }
-  write(home, `.claude/projects/-code-shop/${id(n)}.jsonl`, told.records)
+  write(home, `.claude/projects/-code-shop/${id(n)}.jsonl`, transcript.records)
 }
 
 /** Session n is on the n-th of November. */
@@ -54,7 +54,7 @@ async function usage(home: string, args: string[] = [], env: Record<string, stri
   return JSON.parse(run.stdout)
 }
 
-/** What it says, and what it showed meanwhile: nothing, where no conversation is read. */
+/** The output, and the progress that it reported: none if no conversation was read. */
 async function usedIn(home: string): Promise<{ total: { tokens: number }; phases: string[] }> {
   const phases: string[] = []
   const onProgress = ({ phase }: { phase: string }) => phases.push(phase)
@@ -282,19 +282,19 @@ describe("the status line", () => {
     const none = await dex(home, ["usage", "--line"])
     expect([none.code, none.stdout, none.stderr]).toEqual([1, "", expect.stringContaining("Run `dex usage` once")])
     const now = new Date().toISOString()
-    const told = writer({ timestamp: now })
-    told.prompt("Now", { timestamp: now })
+    const transcript = writer({ timestamp: now })
+    transcript.prompt("Now", { timestamp: now })
     const used = { input_tokens: MILLION, output_tokens: 0 }
     const message = { id: "m", type: "message", role: "assistant", model: OPUS, content: [text("yes")], usage: used }
-    told.add({ type: "assistant", message, timestamp: now })
-    write(home, ".claude/projects/-home-dev-proj/11111111-2222-4333-8444-555555555555.jsonl", told.records)
+    transcript.add({ type: "assistant", message, timestamp: now })
+    write(home, ".claude/projects/-home-dev-proj/11111111-2222-4333-8444-555555555555.jsonl", transcript.records)
     await warmDex(home, ["sync"])
     await warmDex(home, ["usage"])
     const line = /^today \$5\.00 · 1\.00 M tokens · block \$5\.00 until \d\d:\d\d · 0 min old\n$/
     expect((await dex(home, ["usage", "--line"])).stdout).toMatch(line)
     const again = { ...message, id: "m2", usage: { input_tokens: MILLION, output_tokens: 0 } }
-    told.add({ type: "assistant", message: again, timestamp: now })
-    write(home, ".claude/projects/-home-dev-proj/11111111-2222-4333-8444-555555555555.jsonl", told.records)
+    transcript.add({ type: "assistant", message: again, timestamp: now })
+    write(home, ".claude/projects/-home-dev-proj/11111111-2222-4333-8444-555555555555.jsonl", transcript.records)
     await warmDex(home, ["sync"])
     for (const name of ["history.db", SPENDING_FILE]) rmSync(join(home, ".dex", name))
     expect((await dex(home, ["usage", "--line"])).stdout).toMatch(/^today \$10\.00 · 2\.00 M tokens/)

@@ -7,10 +7,10 @@ import { served, visitOnce } from "./served.ts"
 const home = syncedOnce()
 const visitor = visitOnce(home)
 
-/** Every path that there is, with something in place of its names. */
+/** Every path, with values for its parameters. */
 const paths = [...pages, ...actions].map(({ path }) => path.replaceAll(/:\w+/g, "1"))
 
-/** Where the page goes on that lets a browser in. */
+/** The address to which the entry page refreshes. */
 const leadsTo = (page: string) => /content="0;url=([^"]+)"/.exec(page)![1]!
 
 describe("the door of the view", () => {
@@ -23,7 +23,7 @@ describe("the door of the view", () => {
         ["GET", undefined],
         ["GET", "dex_view="],
         ["GET", "dex_view=wrong"],
-        // As long as the right one.
+        // It has the same length as the right one.
         ["GET", `dex_view=${"A".repeat(43)}`],
         ["POST", undefined],
         ["POST", "dex_view=wrong"],

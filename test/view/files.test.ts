@@ -20,7 +20,7 @@ async function see({ get, log }: Visitor, path: string, query: Record<string, st
   const answer = await get(`${path}?${new URLSearchParams(query)}`)
   const text = await answer.text()
   expect(log).toEqual([])
-  // Whatever stands in files and conversations is text.
+  // The content of files and conversations is shown as text.
   expect(text).not.toMatch(/<b>bold|<[iu]>|<img |<script>|\u202e|walrus| style=|<style/)
   return { status: answer.status, text }
 }
@@ -32,13 +32,13 @@ describe("a file", () => {
   test("shows the owner of each line, as blame reports it", async () => {
     const { status, text } = await file("src/zoo.ts")
     const { stdout } = await warmDex(home, ["blame", "src/zoo.ts", "--json"], {}, shop.folder)
-    const told = JSON.parse(stdout) as { proved: number; lines: { level: string; line: number }[] }
+    const output = JSON.parse(stdout) as { proved: number; lines: { level: string; line: number }[] }
     expect(status).toBe(200)
-    expect(told.proved).toBe(24)
+    expect(output.proved).toBe(24)
     expect(text).toContain('aria-label="28 lines: 24 proved, 0 likely, 4 unknown"')
     const levels = [...text.matchAll(/<div class="ln (\w+)"><a class="at" id="L(\d+)"/g)]
     expect(levels.map(([, level, line]) => ({ level, line: Number(line) }))).toEqual(
-      told.lines.map(({ level, line }) => ({ level, line })),
+      output.lines.map(({ level, line }) => ({ level, line })),
     )
   })
 
@@ -147,7 +147,7 @@ describe("nothing outside the project is shown", () => {
 
   test("a private project only inside it", async () => {
     const own = { project: shop.below, path: "walrus.ts" }
-    const asked: [string, Record<string, string>][] = [
+    const addresses: [string, Record<string, string>][] = [
       ["/file", own],
       ["/file/part", own],
       ["/file", { project: shop.folder, path: "below/walrus.ts" }],
@@ -156,15 +156,15 @@ describe("nothing outside the project is shown", () => {
     ]
     const { stdout } = await warmDex(home, ["fix", "walrus.feed is not a function", "--json"], {}, shop.below)
     const failed = (JSON.parse(stdout) as { fixes: { failed_ref: string }[] }).fixes[0]!.failed_ref
-    asked.push([`/fix/${encodeURIComponent(failed)}`, {}])
-    for (const [path, query] of asked) {
+    addresses.push([`/fix/${encodeURIComponent(failed)}`, {}])
+    for (const [path, query] of addresses) {
       const answer = await visitor().get(`${path}?${new URLSearchParams(query)}`)
       const text = await answer.text()
       expect([path, answer.status]).toEqual([path, 404])
       expect(text.replaceAll("walrus.ts", "")).not.toContain("walrus")
     }
     const inside = await visit(home, shop.below)
-    for (const [path, query] of asked.filter(([, { project }]) => project !== shop.folder)) {
+    for (const [path, query] of addresses.filter(([, { project }]) => project !== shop.folder)) {
       const answer = await inside.get(`${path}?${new URLSearchParams(query)}`)
       expect([path, answer.status]).toEqual([path, 200])
       expect(await answer.text()).toContain("walrus")
@@ -198,9 +198,9 @@ describe("a commit", () => {
 
 test("a decision has the decisions that it reversed and that reversed it, and its message", async () => {
   const { stdout } = await warmDex(home, ["decisions", "--json"], {}, shop.folder)
-  type Told = { ref: string; quote: string; superseded_by?: { ref: string } }
-  const told = (JSON.parse(stdout) as { decisions: Told[] }).decisions
-  const earlier = told.find(({ superseded_by }) => superseded_by)!
+  type ListedDecision = { ref: string; quote: string; superseded_by?: { ref: string } }
+  const decisions = (JSON.parse(stdout) as { decisions: ListedDecision[] }).decisions
+  const earlier = decisions.find(({ superseded_by }) => superseded_by)!
   const later = earlier.superseded_by!.ref
   const first = await see(visitor(), `/decision/${encodeURIComponent(earlier.ref)}`)
   expect(first.text).toContain("telemetry should be enabled by default for quokkas")

@@ -17,7 +17,7 @@ const home = syncedOnce((home) =>
 const look = useBrowser()
 const visitor = visitOnce(home)
 
-/** What should stand on one line, and does not. */
+/** Elements that should be on one line, but are wrapped. */
 const BROKEN = `[...document.querySelectorAll(".why[open] th, .why[open] .number, .row .line > :not([title])")]
   .filter((one) => {
     const range = document.createRange()
@@ -33,15 +33,15 @@ describe.skipIf(chromiumHere === undefined)("finding in a browser", () => {
 
   test("shows rows while a person types, and ranks them when they pause; the address is updated", async () => {
     const { page, errors } = await open("find")
-    const asked: string[] = []
-    page.on("request", (request) => void (request.url().includes("/find?") && asked.push(request.url())))
+    const addresses: string[] = []
+    page.on("request", (request) => void (request.url().includes("/find?") && addresses.push(request.url())))
     await page.keyboard.type("sideb")
     await titles(page).filter({ hasText: "sidebar" }).waitFor()
     await page.locator(".why").first().waitFor({ state: "attached" })
     expect(await titles(page).count()).toBe(1)
     expect(new URL(page.url()).search).toBe("?q=sideb")
-    expect(asked.filter((address) => address.endsWith("quick=1"))).toHaveLength(5)
-    expect(asked.at(-1)).toMatch(/q=sideb&part=1$/)
+    expect(addresses.filter((address) => address.endsWith("quick=1"))).toHaveLength(5)
+    expect(addresses.at(-1)).toMatch(/q=sideb&part=1$/)
     await page.reload()
     expect(await titles(page).count()).toBe(1)
     expect(errors).toEqual([])

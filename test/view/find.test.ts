@@ -34,7 +34,7 @@ async function page(path: string): Promise<string> {
   return answer.text()
 }
 
-async function asked(args: string[]) {
+async function outputOf(args: string[]) {
   return JSON.parse((await warmDex(home, [...args, "--json"])).stdout)
 }
 
@@ -46,7 +46,7 @@ const inView = (address: string) => `/${address.split("/").slice(2).join("/")}`
 
 describe("finding", () => {
   test("shows search results with the words marked, and links to the message", async () => {
-    const { results } = await asked(["search", "refresh token race", "--limit", "20"])
+    const { results } = await outputOf(["search", "refresh token race", "--limit", "20"])
     const text = await page("/find?q=refresh+token+race")
     expect(titlesOf(text)).toEqual(results.map(({ title }: { title: string }) => title))
     const [first] = rowsOf(text)
@@ -68,7 +68,7 @@ describe("finding", () => {
   })
 
   test("without words it shows the same as dex list, in pages", async () => {
-    const { conversations, total } = await asked(["list", "--limit", "100"])
+    const { conversations, total } = await outputOf(["list", "--limit", "100"])
     const first = await page("/find")
     expect(first).toContain(`1 to 20 of ${total} conversations, newest first`)
     expect(first).toContain("Not shown: 1 automated.")
@@ -110,7 +110,7 @@ describe("finding", () => {
   test("a bar is a link to its month, and has its number as a label", async () => {
     const text = await page("/find?from=2026-10&to=2026-10")
     expect(text).toMatch(/<a href="[^"]*from=2026-11&amp;to=2026-11" aria-label="2026-11: 2 conversations">/)
-    // The one that is chosen takes itself back.
+    // The link of an active filter removes it.
     expect(text).toMatch(/<a href="[^"]*\/find" aria-label="2026-10: 25 conversations" class="chosen"/)
   })
 

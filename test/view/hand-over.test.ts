@@ -9,7 +9,7 @@ import { tempDir } from "../support/temp.ts"
 import { startView } from "./process.ts"
 
 const posix = process.platform === "win32" ? describe.skip : describe
-/** Only root can do what another user does. */
+/** Only root can act as another user. */
 const withUsers = process.getuid?.() === 0 ? test : test.skip
 const NOBODY = 65534
 
@@ -29,7 +29,7 @@ async function opened(home: { dir: string }, entry = () => ENTRY): Promise<Door>
   return door
 }
 
-/** A view of this home, as a process. Both ways in lead to the same one if their ports are the same. */
+/** A view of this home, as a process. Two entries lead to the same view if their ports are the same. */
 async function start(home: string) {
   const view = await startView(home)
   onTestFinished(() => view.stop())
@@ -80,13 +80,13 @@ posix("whom a second `dex view` asks", () => {
     const home = tempHome()
     const door = takeDoor(home)!
     door.close()
-    let asked = 0
-    const other = createServer(() => void asked++)
+    let connections = 0
+    const other = createServer(() => void connections++)
     onTestFinished(() => void other.close())
     other.listen(home.socket)
     await once(other, "listening")
     expect(await enterRunning(home, WANTED)).toBe(undefined)
-    expect(asked).toBe(0)
+    expect(connections).toBe(0)
   })
 
   test.each([
@@ -97,14 +97,14 @@ posix("whom a second `dex view` asks", () => {
   ])("an answer that names %s is rejected", async (_, entry) => {
     const home = tempHome()
     const page = "page" in entry && { page: entry.page.replace("FOLDER", home.folder) }
-    let asked = 0
+    let answers = 0
     const door = await opened(home, () => {
-      // Twice it answers that, then it is gone: nobody waits for a better answer.
-      if (++asked === 2) setImmediate(() => door.close())
+      // It answers twice, then it closes, so that the caller does not wait for a better answer.
+      if (++answers === 2) setImmediate(() => door.close())
       return { ...entry, ...page }
     })
     expect(await enterRunning(home, WANTED)).toBe(undefined)
-    expect(asked).toBe(2)
+    expect(answers).toBe(2)
   })
 
   test("a link in place of the folder, or of the socket, is not followed", async () => {
@@ -116,9 +116,9 @@ posix("whom a second `dex view` asks", () => {
     rmSync(home.folder)
     const lock = takeDoor(home)! // a view that has the lock, and whose socket was replaced
     symlinkSync(other.socket, home.socket)
-    const asked = enterRunning(home, WANTED)
+    const entering = enterRunning(home, WANTED)
     lock.close()
-    expect(await asked).toBe(undefined)
+    expect(await entering).toBe(undefined)
     door.close()
   })
 
@@ -146,12 +146,12 @@ posix("whom a second `dex view` asks", () => {
       return ENTRY
     })
     chownSync(home.socket, NOBODY, NOBODY)
-    const asked = enterRunning(home, WANTED)
-    // Whoever connects later is answered later: if it had asked, its answer would be counted by now.
+    const entering = enterRunning(home, WANTED)
+    // A later connection is answered later: if the other had connected, it would be counted by now.
     const client = connect(home.socket, () => client.write(`${JSON.stringify(WANTED)}\n`))
     await once(client.resume(), "close")
     door.close()
-    expect([await asked, entries]).toEqual([undefined, 1])
+    expect([await entering, entries]).toEqual([undefined, 1])
     chownSync(home.folder, NOBODY, NOBODY)
     expect(takeDoor(home)).toBe(undefined)
   })
@@ -159,9 +159,9 @@ posix("whom a second `dex view` asks", () => {
   withUsers("another user cannot ask, even where they may look into the home and the folder", async () => {
     const home = tempHome()
     chmodSync(join(home.dir, ".."), 0o755)
-    let asked = 0
+    let connections = 0
     await opened(home, () => {
-      asked++
+      connections++
       return ENTRY
     })
     chmodSync(home.dir, 0o755)
@@ -171,7 +171,7 @@ posix("whom a second `dex view` asks", () => {
     expect(tried()).toBe("EACCES")
     chmodSync(home.folder, 0o755)
     expect(tried()).toBe("EACCES")
-    expect(asked).toBe(0)
+    expect(connections).toBe(0)
   })
 
   withUsers("a folder for long paths that another user made is not used", async () => {

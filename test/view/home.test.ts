@@ -11,7 +11,7 @@ const ago = (days: number) => new Date(Date.now() - days * DAY)
 const id = (n: number | string) => `${String(n).repeat(8)}-0000-4000-8000-000000000000`
 const OPUS = "claude-opus-4-5-20251101"
 
-/** A session so many days ago, by a model that has a price. */
+/** A session so many days ago, with a model that has a price. */
 function session(
   home: string,
   n: number | string,
@@ -31,7 +31,7 @@ const bash = (command: string, output: string, error = false): Turn => ({
 
 const NAMING = ["/newest", "/left-open", "/deleted-soon", "/projects"]
 const PARTS = ["/year", "/spent", ...NAMING]
-/** Read, and learned from: what the page tells does not depend on how far that is. */
+/** Synced and learned, so that the page does not depend on the progress of learning. */
 async function readAll(home: string): Promise<void> {
   await syncHome(home)
   expect((await warmDex(home, ["usage"])).code).toBe(0)
@@ -121,14 +121,14 @@ test("projects have their lines, commits and cost", async () => {
   const path = session(home, 1, 2, {
     turns: [{ user: "Write it" }, edit("/code/api/a.ts"), bash("git commit -m x", "[main 1a2b3c4] x\n 1 file changed")],
   })
-  // What Claude Code keeps of an edit beside its output.
+  // Claude Code's record of an edit, in addition to its output.
   const patch = { oldStart: 1, oldLines: 1, newStart: 1, newLines: 3, lines: ["-one", "+one!", "+two", "+three"] }
   const edited = { filePath: "/code/api/a.ts", structuredPatch: [patch] }
-  const told = readFileSync(path, "utf8").replace(
+  const transcript = readFileSync(path, "utf8").replace(
     /"toolUseResult":\{"stdout":"Edited"[^}]*\}/,
     `"toolUseResult":${JSON.stringify(edited)}`,
   )
-  writeFileSync(path, told)
+  writeFileSync(path, transcript)
   session(home, 2, 3, { cwd: "/code/web" })
   session(home, 3, 300, { cwd: "/code/old" })
   await readAll(home)

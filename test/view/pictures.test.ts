@@ -43,7 +43,7 @@ looked("the drawings in this repository", () => {
   })
 })
 
-/** How large a PNG says that it is. */
+/** The size in a PNG's header. */
 function sizeOf(path: string): { width: number; height: number } {
   const bytes = readFileSync(path)
   expect(bytes.subarray(1, 4).toString()).toBe("PNG")

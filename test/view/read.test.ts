@@ -70,8 +70,8 @@ test("the page can store a note, make a project private and forget a conversatio
   const notes = await warmDex(own, ["note", "--all", "--json"])
   expect(JSON.parse(notes.stdout).notes[0]).toMatchObject({ text: "Deploys need the VPN", project, by: "person" })
 
-  const asked = await (await act("forget", { ref: id })).text()
-  expect(asked).toContain("Delete permanently?")
+  const question = await (await act("forget", { ref: id })).text()
+  expect(question).toContain("Delete permanently?")
   expect((await get(`/c/${encodeURIComponent(id)}`)).status).toBe(200)
   expect(await (await act("forget", { ref: id, yes: "yes" })).text()).toContain("1 conversation forgotten")
   expect((await get(`/c/${encodeURIComponent(id)}`)).status).toBe(404)

@@ -8,7 +8,7 @@ import { startView } from "./process.ts"
 
 const look = useBrowser()
 
-/** Everything that is written in a home, except for databases. */
+/** The content of all files in a home, except databases. */
 function textsIn(home: string): string {
   return readdirSync(join(home, ".dex"), { recursive: true, withFileTypes: true })
     .filter((one) => one.isFile() && !/\.(db|lock)/.test(one.name))
@@ -16,7 +16,7 @@ function textsIn(home: string): string {
     .join("\n")
 }
 
-/** Whoever listens at a port that a view has left, with what they answer. */
+/** A server on the port of a view that has ended, with its answer. */
 async function squat(port: number, page = ""): Promise<string[]> {
   const received: string[] = []
   const server = createServer((request, answer) => {
@@ -29,7 +29,7 @@ async function squat(port: number, page = ""): Promise<string[]> {
   return received
 }
 
-/** Starts a view, and enters as a browser does that keeps cookies. */
+/** Starts a view, and enters like a browser that keeps cookies. */
 async function entered(home: string) {
   const view = await startView(home)
   onTestFinished(() => view.stop())

@@ -24,11 +24,11 @@ beforeAll(async () => {
         { tool: { name: "Bash", input: { command: "git commit -m x" }, output: `[main 1a2b3c${n}] ${title}` } },
       ],
     })
-    const told = readFileSync(path, "utf8")
+    const transcript = readFileSync(path, "utf8")
     const used = '"input_tokens":3000000,"output_tokens":500000'
     writeFileSync(
       path,
-      told.replaceAll('"model-a"', JSON.stringify(model)).replaceAll(/"input_tokens":3,"output_tokens":5/g, used),
+      transcript.replaceAll('"model-a"', JSON.stringify(model)).replaceAll(/"input_tokens":3,"output_tokens":5/g, used),
     )
   }
   add(1, "claude-opus-4-5-20251101", "/code/shop", "First")
@@ -64,7 +64,7 @@ test("by each group: the rows, sums and notes are those of the tool, and hostile
     ])
     expect(sums.map(([, ...sum]) => sum).sort()).toEqual(expected.sort())
     expect(page).toContain(`<td>${dollars(total.cost)}+</td><td>${shortCount(total.tokens)}</td>`)
-    // How far another process is with learning is not of this page.
+    // This page does not depend on the learning of another process.
     for (const note of notes.filter((one) => !/learning/.test(one))) expect(page).toContain(escaped(note.slice(0, 30)))
     expect(page).toContain("no price is known")
     expect(page.match(/<h1>/g)).toHaveLength(1)

@@ -2,7 +2,7 @@ import { expect, test } from "vitest"
 import { readKeys } from "../../../src/cli/picker/keys.ts"
 import { editLine, lineOf, type TypedLine } from "../../../src/cli/picker/state.ts"
 
-/** The line after these keys, with a bar where the cursor is. */
+/** The line after these keys, with a bar at the cursor. */
 function after(text: string, keys: string): string {
   let line: TypedLine = lineOf(text)
   for (const key of readKeys(keys).keys) line = editLine(line, key) ?? line

@@ -10,7 +10,7 @@ import { canRun, hasTmux, openScreen, program, type TmuxScreen } from "../../sup
 import { syncHome } from "../../support/warm.ts"
 import { daysAgo, pickerHome, RACE } from "./home.ts"
 
-// Driven by real keys on a real terminal.
+// Uses real keys on a real terminal.
 
 if (!hasTmux) console.log("NOT RUN: there is no tmux here, so the picker is not driven by real keys")
 
@@ -33,7 +33,7 @@ type Opened = {
   ended?: (close: () => Promise<void>) => void
 }
 
-/** A terminal on which the picker has been opened, and has looked for what is new. */
+/** A terminal on which the picker is open and has synced. */
 async function opened({ home, columns = 80, rows = 24, line = "dex", ...more }: Opened = {}) {
   const at = home ?? (await readHome())
   program(at, "modes", MODES)
@@ -50,19 +50,19 @@ const NEWEST_FIRST = [
   "Refresh token race",
 ]
 
-/** The row that is selected. */
+/** The selected row. */
 const selected = (text: string) => /^▌ (.*?)(?: {2}|$)/m.exec(text)?.[1]
 
-/** The processes of this screen's shell whose command line holds this. */
+/** The processes of this screen's shell whose command line contains this text. */
 async function below(screen: TmuxScreen, part: string): Promise<number[]> {
   const tty = (await screen.tmux("display", "-p", "#{pane_tty}")).trim()
   const list = execFileSync("ps", ["-t", tty, "-o", "pid=,args=", "-ww"], { encoding: "utf8" })
   return list.split("\n").flatMap((line) => (line.includes(part) ? [Number.parseInt(line, 10)] : []))
 }
 
-/** The terminal is as it was: the shell's own screen, lines that are edited, a cursor, no pasting in brackets. */
+/** Checks that the terminal is restored: the shell's own screen, line editing, a cursor, no bracketed paste. */
 async function isRestored(screen: TmuxScreen, turn = 1): Promise<void> {
-  // The shell must have its terminal back: what is typed before that is read, and lost, by who is leaving.
+  // Waits until the shell has its terminal back: earlier input would be read, and lost, by the picker.
   const state = "#{alternate_on} #{cursor_flag} #{pane_current_command}"
   await expect.poll(() => screen.tmux("display", "-p", state)).toMatch(/^0 1 (ba|da)?sh\n$/)
   await screen.keys(`modes ${turn}`, "Enter")
@@ -274,7 +274,7 @@ describe.skipIf(!hasTmux)("keys", () => {
     const lookUps = await below(screen, "look-up-process")
     for (const pid of lookUps) process.kill(pid, "SIGSTOP")
     await screen.keys("Enter", "Down")
-    // By now Enter has asked whether it can be resumed.
+    // By now Enter has requested whether it can be resumed.
     await expect.poll(async () => selected(await screen.text())).toBe(NEWEST_FIRST[1])
     for (const pid of lookUps) process.kill(pid, "SIGKILL")
     await screen.shows("claude --resume 44444444-4444-4444-8444-444444444444")
@@ -367,7 +367,7 @@ describe.skipIf(!hasTmux)("leaving", () => {
   })
 
   test("^Z suspends, and fg returns to the same screen", async () => {
-    // bash would set the terminal right itself.
+    // bash would restore the terminal itself.
     const { screen } = await opened({ shell: ["sh", "-i"] })
     await screen.type("token")
     await screen.shows(/^❯ token .* 1$/m)

@@ -30,7 +30,7 @@ function startWith(rows = TEN, text = ""): PickerState {
   return withRows(state, { rows, hasMore: false, isNew: true }, PAGE)
 }
 
-/** The state after these bytes, and what was wished on the way. */
+/** The state after these bytes, and the actions that the keys asked for. */
 function after(keys: string, state = startWith()): { state: PickerState; wishes: Wish[]; at: string | undefined } {
   const wishes: Wish[] = []
   let now = state
