@@ -141,8 +141,8 @@ export function pageHelp({ usage, text, options, examples }: Page, terminal: Ter
 export const HOOK: Page = {
   usage: "dex hook <agent> <event>",
   text: [
-    "Answers an agent's hook: agents call it by themselves, once `dex install` has wired them, and you never have to. It reads what the agent sends on stdin, and prints the few lines that matter then, or nothing. It always exits with 0, and within 250 ms.",
-    "What it said: dex suggestions. What went wrong: dex doctor. To silence it: dex mute, DEX_QUIET=1, or dex config set proactive.enabled false. To remove it: dex uninstall.",
+    "Answers an agent's hook. After `dex install`, agents call it automatically; you never have to. It reads the agent's message on stdin, and prints a few relevant lines, or nothing. It always exits with 0, and within 250 ms.",
+    "To see its suggestions: dex suggestions. To see problems: dex doctor. To silence it: dex mute, DEX_QUIET=1, or dex config set proactive.enabled false. To remove it: dex uninstall.",
   ],
   options: [],
   examples: ["dex hook claude_code SessionStart"],
@@ -156,7 +156,7 @@ export const COMPLETIONS: Page = {
   options: [
     [
       "--widget",
-      "Print a key binding instead: ^G opens the picker and puts `dex resume <ref>` on the line, or the ref alone where something is typed already.",
+      "Print a key binding instead: ^G opens the picker and puts `dex resume <ref>` on the line, or only the ref if something is already typed.",
     ],
   ],
   examples: ["dex completions bash >> ~/.bashrc", "dex completions bash --widget >> ~/.bashrc"],

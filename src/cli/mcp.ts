@@ -7,7 +7,7 @@ import { usageError } from "./args.ts"
 const HELP = {
   usage: "dex mcp agent [options]",
   text: [
-    "Serves one MCP tool on stdin and stdout, ask_documents: it searches conversations and documents by itself and returns only a short answer with its sources. All the other tools: dex serve.",
+    "Serves one MCP tool on stdin and stdout, ask_documents: it searches conversations and documents, and returns only a short answer with its sources. All the other tools: dex serve.",
   ],
   options: [
     ["-c, --collections NAME", "Only documents of these collections (several times, or with commas)."],

@@ -29,7 +29,7 @@ export const otherCommands: readonly OtherCommand[] = [
   },
   {
     name: "mcp",
-    summary: "Serve one MCP tool that answers by itself: dex mcp agent",
+    summary: "Serve one MCP tool that answers questions: dex mcp agent",
     group: "Agents",
     run: async (words) => (await import("./mcp.ts")).mcpCommand(words),
   },

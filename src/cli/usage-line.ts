@@ -6,7 +6,7 @@ import { type LineState, usageLine } from "../usage/line.ts"
 export function printUsageLine(env: Record<string, string | undefined>): number {
   const state = readState(dexHome(env).usageLine)
   if (!state) {
-    process.stderr.write("dex: No use is known yet. Run `dex usage` once; every sync then keeps it.\n")
+    process.stderr.write("dex: No usage is recorded yet. Run `dex usage` once; after that every sync updates it.\n")
     return 1
   }
   try {

@@ -21,7 +21,7 @@ export async function watchCommand(json: boolean): Promise<number> {
   try {
     const project = projectToWatch(dex)
     if (project !== undefined && optIn(dex.home, project))
-      say(`${shortPath(project, dex.machine.home)} is watched from now on. \`dex watch --remove\` there ends it.`)
+      say(`${shortPath(project, dex.machine.home)} is now watched. To stop: run \`dex watch --remove\` there.`)
     const instance = await takeInstance(dex.home)
     if (!instance) {
       const state = readState(dex.home)
@@ -101,7 +101,7 @@ function lineOf(event: WatchEvent): string | undefined {
       if (event.conversations === 0 && event.messages === 0) return undefined
       return `${event.source ?? "all agents"}: ${many(event.messages, "new message")} in ${many(event.conversations, "conversation")} (${seconds(event.duration_ms)})`
     case "project": {
-      if (event.files === undefined && event.git) return `${projectName(event.project)}: checked as a whole`
+      if (event.files === undefined && event.git) return `${projectName(event.project)}: checked completely`
       const files = event.files === undefined ? "many files" : event.files > 0 ? many(event.files, "file") : undefined
       const what = [files, event.git ? "its git history" : undefined].filter(Boolean).join(" and ")
       return `${projectName(event.project)}: ${what} changed`

@@ -33,7 +33,7 @@ async function forgetAction({ dex, form, to, actionToken }: Changing): Promise<V
   const done = await askTool(dex, forget, { ids: [ref], yes: form.get("yes") === "yes" })
   if (!done.asked) {
     const title = `${many(done.count, "conversation")} forgotten`
-    return { title, body: message(title, "It is gone from dex: the history, the index and what was learned from it.") }
+    return { title, body: message(title, "It was deleted from the history, the index and the knowledge.") }
   }
   const rows = (done.conversations ?? []).map(
     ({ title, project, date, message_count }) =>

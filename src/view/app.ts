@@ -125,7 +125,10 @@ export function createViewApp(parts: ViewParts) {
   app.notFound((c) =>
     shown(
       c,
-      { title: "Nothing here", body: message("Nothing here", "This address leads nowhere. The links above do.") },
+      {
+        title: "Nothing here",
+        body: message("Nothing here", "There is no page at this address. Use the links above."),
+      },
       404,
     ),
   )

@@ -54,7 +54,7 @@ export function createChanges(parts: {
     try {
       send(`event: learning\ndata: ${JSON.stringify(await parts.use(learningOf))}\n\n`)
     } catch (error) {
-      parts.log(`How far learning is could not be read: ${String(error)}`)
+      parts.log(`The progress of learning could not be read: ${String(error)}`)
     }
   }
   const wait = async () => {
@@ -65,7 +65,7 @@ export function createChanges(parts: {
       if (file?.startsWith(history)) timer ??= setTimeout(look, COALESCED_MS)
       if (learned.some((name) => file?.startsWith(name))) learningTimer ??= setTimeout(lookAtLearning, COALESCED_MS)
     })
-    watcher.on("error", (error) => parts.log(`Changes are not seen any more: ${error.message}`))
+    watcher.on("error", (error) => parts.log(`Changes are no longer detected: ${error.message}`))
   }
   const close = (stream: ReadableStreamDefaultController<Uint8Array>) => {
     if (!streams.delete(stream)) return

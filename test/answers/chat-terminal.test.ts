@@ -51,7 +51,7 @@ test("the first words are the first question, and the commands do what they say"
       [/Now: CI[\s\S]*keeps it\): /, "\r"],
       [/You: /, "/verbose\r"],
       [/Every step[\s\S]*You: /, "/collections\r"],
-      [/conversations are looked at[\s\S]*You: /, "/nonsense\r"],
+      [/conversations are searched[\s\S]*You: /, "/nonsense\r"],
       [/There is no \/nonsense[\s\S]*You: /, "/help\r"],
       [/\/exit[\s\S]*You: /, "/save notes.md\r"],
       [/Written to[\s\S]*You: /, "/save notes.md\r"],

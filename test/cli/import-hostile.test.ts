@@ -175,7 +175,7 @@ describe("an import accepts valid data, and says what it left out", () => {
     [
       "notes in a person's name",
       sql("update unit set source = 'dex_note'", "update conversation set source = 'dex_note'"),
-      /3 notes left out: agents are told what your notes say\. If they are yours: dex import .* --with-notes/,
+      /3 notes left out: agents trust your notes\. If they are yours: dex import .* --with-notes/,
       0,
     ],
     [

@@ -69,7 +69,7 @@ describe("a file", () => {
     )
     expect(aside).toContain("TypeError: quokka.refresh is not a function &lt;i&gt;")
     expect(aside).toContain("zoo: quokkas &lt;b&gt;bold&lt;/b&gt;")
-    expect(aside).toContain("taken back")
+    expect(aside).toContain("reversed")
   })
 
   test("can be shown as it was at a commit", async () => {
@@ -204,12 +204,12 @@ test("a decision has the decisions that it reversed and that reversed it, and it
   const later = earlier.superseded_by!.ref
   const first = await see(visitor(), `/decision/${encodeURIComponent(earlier.ref)}`)
   expect(first.text).toContain("telemetry should be enabled by default for quokkas")
-  expect(first.text).toMatch(/<h2>Taken back by<\/h2>.*we want telemetry disabled by default for quokkas/s)
+  expect(first.text).toMatch(/<h2>Reversed by<\/h2>.*we want telemetry disabled by default for quokkas/s)
   expect(first.text).toContain(`/decision/${encodeURIComponent(later)}`)
   expect(first.text).toMatch(/<article class="message person"/)
   expect(first.text).toContain("path=src%2Fzoo.ts")
   const second = await see(visitor(), `/decision/${encodeURIComponent(later)}`)
-  expect(second.text).toMatch(/<h2>It took back<\/h2>.*telemetry should be enabled by default for quokkas/s)
+  expect(second.text).toMatch(/<h2>Reverses<\/h2>.*telemetry should be enabled by default for quokkas/s)
   expect(second.text).toContain(encodeURIComponent(refTo(WOMBATS)))
   expect((await see(visitor(), `/decision/${encodeURIComponent(`${refTo(WOMBATS)}#99`)}`)).status).toBe(404)
 })

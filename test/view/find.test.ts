@@ -118,7 +118,7 @@ describe("finding", () => {
     const text = await page("/find?q=water")
     expect(linkTo(text, "many")).toMatch(/q=water&project=%2Fcode%2Fmany/)
     expect(text).not.toMatch(/<span>many<\/span><span class="number">/)
-    expect(text).toContain("All conversations, whatever their words.")
+    expect(text).toContain("All conversations, not only those with these words.")
     expect(titlesOf(await page("/find?q=water&project=%2Fcode%2Fweb"))).toEqual([])
   })
 

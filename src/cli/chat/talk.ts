@@ -147,7 +147,7 @@ const leave: ChatCommand = { does: "Leave. So does Ctrl-D", run: () => "leave" }
 
 const commands: Record<string, ChatCommand> = {
   "/help": { does: "Show this", run: showHelp },
-  "/collections": { does: "Show which documents are looked at", run: showCollections },
+  "/collections": { does: "Show which documents are searched", run: showCollections },
   "/use-case": { does: "Show or change what the answers are for", run: changeUseCase },
   "/clear": { does: "Start over: forget the earlier questions", run: clear },
   "/verbose": { does: "Turn showing every search and read on or off", run: toggleVerbose },
@@ -188,8 +188,8 @@ async function showCollections({ dex, input }: Talk): Promise<void> {
   )
   for (const { name, documents, sections } of looked)
     process.stdout.write(`  ${safeLine(name)}: ${documents} documents, ${sections} sections\n`)
-  if (looked.length === 0) say("No documents are looked at. `dex docs add <folder>` adds some.")
-  if (!input.collections) say("Past conversations are looked at too.")
+  if (looked.length === 0) say("No documents are searched. `dex docs add <folder>` adds some.")
+  if (!input.collections) say("Past conversations are searched too.")
 }
 
 async function changeUseCase({ started: { chat }, ask }: Talk, words: string): Promise<void> {

@@ -131,7 +131,7 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
   const copy = ({ ref }: PickerRow) => {
     const command = asTyped(commandLine("resume", [ref]), options.terminal)
     terminal.send(`\x1b]52;c;${Buffer.from(command).toString("base64")}\x07`)
-    change({ notice: `Sent to the clipboard, where the terminal allows it: ${command}` })
+    change({ notice: `Copied, if the terminal allows it: ${command}` })
   }
   const read = async (row: PickerRow) => {
     const { readConversation } = await import("./read-conversation.ts")

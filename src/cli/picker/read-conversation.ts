@@ -50,7 +50,7 @@ function anyKey({ input, output }: Terminals): Promise<void> {
 async function linesOfConversation(dex: Dex, name: string, words: string, output: WriteStream): Promise<string[]> {
   const ref = parseWholeRef(name)
   const row = ref && (await (await dex.store()).conversation(ref))
-  if (!row) return ["It is gone."]
+  if (!row) return ["This conversation no longer exists."]
   const screen = screenOf(terminalOf(output, process.env), process.env)
   const lines = await conversationLines(dex, row, { screen, words: words.split(/\s+/).filter(Boolean) })
   return [...lines()]

@@ -11,11 +11,11 @@ export type PickerLook = {
   columns: number
   rows: number
   color: boolean
-  /** What a person types to start dex, if it is not `dex`. */
+  /** The command that starts dex, if it is not `dex`. */
   program?: string
   unicode: boolean
   now: number
-  /** What Enter does with the selected row. */
+  /** The action of Enter, for the footer. */
   enter: string
 }
 

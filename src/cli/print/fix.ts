@@ -98,7 +98,7 @@ function runLines({ command, failed, date, ref }: Unnamed, row: number, terminal
   const room = terminal.columns - 4
   return [
     `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(`$ ${safeLine(command)}`, room))}`,
-    `    ${clip(`failed ${when(date)}, at least ${many(failed, "test")}; which ones was not told`, room)}`,
+    `    ${clip(`failed ${when(date)}, at least ${many(failed, "test")}; its output names none`, room)}`,
     `    ${paint(terminal, "dim", safeLine(ref))}`,
   ]
 }

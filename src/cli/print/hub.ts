@@ -123,7 +123,7 @@ function printStatus(output: Output, { terminal, home }: PrintContext): Printed 
       ...(hidden.length === 0
         ? []
         : ["A newer dex sends them again without the secret. Change the secret in any case."]),
-      ...(output.next_try_at === undefined ? [] : ["dex tries again by itself in a while; now: dex hub push"]),
+      ...(output.next_try_at === undefined ? [] : ["dex will try again automatically. To try now: dex hub push"]),
       ...(shared.length === 0 ? ["Share a project: run `dex hub share` inside it."] : []),
     ],
   }
@@ -140,7 +140,9 @@ function storedLines({ yours, team }: NonNullable<Output["stored"]> = {}): strin
 function receiptLine({ at, conversations, why, by, key_gone_at }: NonNullable<Output["receipts"]>[number]): string {
   const who = by === undefined ? why : `by ${by}`
   const files = key_gone_at === undefined ? "from its files soon" : `from its files ${when(key_gone_at)}`
-  return safeLine(`  ${when(at)}  ${many(conversations, "conversation")} (${who}): key gone from the tables, ${files}`)
+  return safeLine(
+    `  ${when(at)}  ${many(conversations, "conversation")} (${who}): key deleted from the tables, ${files}`,
+  )
 }
 
 function printRequests(requests: NonNullable<Output["requests"]>): Printed {
@@ -171,7 +173,7 @@ function printMembers(members: NonNullable<Output["members"]>): Printed {
 
 function printTokens(tokens: NonNullable<Output["tokens"]>): Printed {
   const lines = tokens.map(({ id, name, kind, scopes, created_at, expires_at, last_used_at, revoked_at }) => {
-    const ends = revoked_at ? "revoked" : expires_at ? `until ${when(expires_at)}` : "without an end"
+    const ends = revoked_at ? "revoked" : expires_at ? `until ${when(expires_at)}` : "does not expire"
     const used = last_used_at ? `used ${last_used_at.slice(0, 10)}` : "not used"
     return safeLine(`${id}  ${name} (${kind}): ${scopes.join(", ")}; made ${created_at.slice(0, 10)}, ${used}, ${ends}`)
   })

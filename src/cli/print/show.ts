@@ -37,7 +37,7 @@ export function printShow(output: Output, context: PrintContext, { format }: Inp
   return { lines, notes: notesOfShow(output) }
 }
 
-/** What was left out, and the command that continues. */
+/** Notes on what was left out, and the command that continues. */
 export function notesOfShow(output: Output): string[] {
   const notes = output.conversations.flatMap(endNotes)
   if (output.left_out)

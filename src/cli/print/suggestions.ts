@@ -20,7 +20,7 @@ export function printSuggestions(
 ): Printed {
   if (output.suggestions.length === 0) return { lines: [], notes: [nothing(input), ...output.notes] }
   const lines = output.suggestions.flatMap(({ id, date, status, would, event, items }) => [
-    `${paint(terminal, "cyan", id)}  ${when(date)}  ${would ? "not said" : status}, ${event.replaceAll("_", " ")}`,
+    `${paint(terminal, "cyan", id)}  ${when(date)}  ${would ? "only recorded" : status}, ${event.replaceAll("_", " ")}`,
     ...items.flatMap((item) => itemLines(item, terminal)),
     "",
   ])
@@ -139,7 +139,7 @@ export function printSubscriptions(output: Listed, context: PrintContext): Print
 function subscriptionLines(one: ListedSubscription, { terminal, home }: PrintContext): string[] {
   const room = terminal.columns - 4
   const to = one.url === undefined ? one.deliver : `${one.deliver} ${safeLine(one.url)}`
-  const last = one.last_triggered === undefined ? "not told yet" : `last told ${when(one.last_triggered)}`
+  const last = one.last_triggered === undefined ? "not notified yet" : `last notified ${when(one.last_triggered)}`
   const pause = one.cooldown_ms === 0 ? "" : `, every ${seconds(one.cooldown_ms)} at the most`
   return [
     `${paint(terminal, "cyan", one.id)}  ${clip(shortPath(safeLine(one.project), home), terminal.columns - one.id.length - 2)}`,
@@ -163,7 +163,7 @@ export function printSuggestionStats(stats: SuggestionStats, { terminal }: Print
   const label = (name: string) => paint(terminal, "cyan", padEnd(name, 15))
   return {
     lines: [
-      `${label("suggestions")}${grouped(stats.suggestions)} with ${many(stats.items, "item")}${stats.would > 0 ? `; ${grouped(stats.would)} more only noted` : ""}`,
+      `${label("suggestions")}${grouped(stats.suggestions)} with ${many(stats.items, "item")}${stats.would > 0 ? `; ${grouped(stats.would)} more only recorded` : ""}`,
       `${label("used")}${grouped(stats.used)} (${share(stats.used, stats.items)})`,
       `${label("dismissed")}${grouped(stats.dismissed)} (${share(stats.dismissed, stats.items)})`,
       `${label("took")}${seconds(stats.latency_ms.median)} in the middle, ${seconds(stats.latency_ms.p95)} for 19 of 20`,

@@ -15,7 +15,7 @@ type Row = Output["rows"][number]
 export function printUsage(output: Output, { terminal, home, numbered }: PrintContext): Printed {
   if (output.line !== undefined) return { lines: [output.line] }
   if (output.total.answers === 0)
-    return { lines: [], notes: ["No use of any agent is known for this.", ...output.notes.map(safeLine)] }
+    return { lines: [], notes: ["No usage is known for this.", ...output.notes.map(safeLine)] }
   const isListed = output.by === "conversation"
   const table = tableOf(output, terminal, home)
   return {

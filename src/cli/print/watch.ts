@@ -70,6 +70,6 @@ function stateLines(state: WatchState | undefined, home: string): string[] {
     `${many(state.folders, "folder")} watched`,
     ...state.projects.map((path) => `project ${shortPath(safeLine(path), home)}`),
     ...state.polled.map((path) => `looked at every few seconds, not watched: ${shortPath(safeLine(path), home)}`),
-    ...(state.problem === undefined ? [] : [`could not: ${safeLine(state.problem)}`]),
+    ...(state.problem === undefined ? [] : [`problem: ${safeLine(state.problem)}`]),
   ]
 }

@@ -37,7 +37,7 @@ export async function askToSpeak({ terminal, say, ...listened }: Asking): Promis
   if (would === undefined) return
   say()
   if (would.length === 0)
-    return say("Agents' hooks asked dex for a week; it would have said nothing. It keeps listening.")
+    return say("In its first week dex would have suggested nothing to your agents. It keeps recording.")
   say(paint(terminal, "bold", `${many(would.length, "time")} I would have spoken`))
   for (const one of would.slice(0, MOST_SHOWN))
     for (const line of wrap(suggestionLine(one), terminal.columns - 4)) say(`  ${line}`)

@@ -30,7 +30,7 @@ export async function commitPage(request: PageRequest): Promise<ViewPage> {
   const hash = await requestedCommit(dex, query.get("commit") ?? "")
   const owned = await ownersOfTarget(dex, { target: hash })
   const [commit] = owned.diffs
-  if (!commit) throw new DexError("not_found", `${hash.slice(0, 10)} is too large to be looked into.`)
+  if (!commit) throw new DexError("not_found", `${hash.slice(0, 10)} is too large to show.`)
   const explained = dex.hasHistory() ? await whyOf(dex, hash, owned) : undefined
   const notes = [...new Set([...owned.notes, ...(explained?.notes ?? [])])]
   const subject = commit.subject || hash.slice(0, 10)

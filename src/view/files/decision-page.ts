@@ -24,7 +24,7 @@ const KINDS: Record<DecisionKind, string> = {
   plan: "an approved plan",
   adr: "a record in a document",
   breaking: "a commit that breaks something",
-  revert: "a commit that takes another one back",
+  revert: "a commit that reverts another one",
   note: "a note that was kept",
 }
 const WORDS: Record<KnownDecision["origin"], string> = {
@@ -48,7 +48,7 @@ export async function decisionPage({ dex, params, to }: PageRequest): Promise<Vi
   const message = await messageNamed(dex, ref)
   const title = titleOf(first.quote)
   const { project, at } = first
-  const body = html`<div class="fact-page"><header class="title"><p class="kind">${decisions.every((one) => one.reversed_by) ? "Decision, taken back" : "Decision"}</p><h1>${title}</h1><p class="line">${project !== undefined && html`<span title="${shortPath(project, dex.machine.home)}">${projectName(project)}</span>`}${at !== undefined && html`<time datetime="${isoDate(at)}">${when(isoDate(at))}</time>`}<span>${KINDS[first.kind]}</span><span>${WORDS[first.origin]}</span></p></header>${decisions.map((one) => quoteHtml(one, title, to))}${more(total - decisions.length, "in the same place")}${chain("It took back", earlier.decisions, to)}${more(earlier.total - earlier.decisions.length, "that it took back")}${message ? namedMessageHtml("Where it stands", message, to) : commitHtml(first, to)}${filesHtml(first, to)}${notes.map((note) => html`<p class="note">${note}</p>`)}</div>`
+  const body = html`<div class="fact-page"><header class="title"><p class="kind">${decisions.every((one) => one.reversed_by) ? "Decision, reversed" : "Decision"}</p><h1>${title}</h1><p class="line">${project !== undefined && html`<span title="${shortPath(project, dex.machine.home)}">${projectName(project)}</span>`}${at !== undefined && html`<time datetime="${isoDate(at)}">${when(isoDate(at))}</time>`}<span>${KINDS[first.kind]}</span><span>${WORDS[first.origin]}</span></p></header>${decisions.map((one) => quoteHtml(one, title, to))}${more(total - decisions.length, "in the same place")}${chain("Reverses", earlier.decisions, to)}${more(earlier.total - earlier.decisions.length, "that it reverses")}${message ? namedMessageHtml("Source", message, to) : commitHtml(first, to)}${filesHtml(first, to)}${notes.map((note) => html`<p class="note">${note}</p>`)}</div>`
   return { title, body }
 }
 
@@ -60,7 +60,7 @@ function titleOf(quote: string): string {
 /** The quote, if the title does not show all of it, and the decision that reversed it. */
 function quoteHtml({ quote, reversed_by: later }: KnownDecision, title: string, to: Addresses): Html {
   const words = quote.trim() !== title && html`<blockquote class="said">${markdownHtml(quote)}</blockquote>`
-  return html`${words && html`<section class="quote">${words}</section>`}${later && chain("Taken back by", [later], to)}`
+  return html`${words && html`<section class="quote">${words}</section>`}${later && chain("Reversed by", [later], to)}`
 }
 
 function more(count: number, where: string): Html | undefined {
@@ -81,7 +81,7 @@ function chain(title: string, decisions: readonly Quoted[], to: Addresses): Html
 function commitHtml({ ref, project }: KnownDecision, to: Addresses): Html | undefined {
   const [, hash] = /^git:([0-9a-f]+)$/.exec(ref) ?? []
   if (hash === undefined || project === undefined) return undefined
-  return html`<section><h2>Where it stands</h2><p><a href="${to.commit(project, hash)}">Commit ${hash.slice(0, 8)}</a></p></section>`
+  return html`<section><h2>Source</h2><p><a href="${to.commit(project, hash)}">Commit ${hash.slice(0, 8)}</a></p></section>`
 }
 
 function filesHtml({ files, project }: KnownDecision, to: Addresses): Html | undefined {
@@ -120,7 +120,7 @@ async function fixHtml(dex: Dex, fix: KnownFix, to: Addresses): Promise<Html> {
   const link = (number: number) => messageLink(dex, { ...refFrom(fix.source, fix.id), number }, to)
   const passed =
     fix.fixed_number === undefined
-      ? html`<p class="none">No run was seen to pass afterwards.</p>`
+      ? html`<p class="none">No run passed afterwards, as far as dex knows.</p>`
       : html`<p>${await link(fix.fixed_number)}</p>`
   const omitted = fix.edit_lines_left_out
   return html`<section class="step bad"><h2>What failed</h2><pre class="code">${highlightedHtml(fix.command, "bash")}</pre><pre class="output">${fix.lines.join("\n")}</pre><p>${await link(fix.failed_number)}</p></section>

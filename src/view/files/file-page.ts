@@ -68,7 +68,7 @@ async function blamedNow(file: RequestedFile): Promise<Blamed | { why: string }>
   try {
     const answer = await askTool(dex, blame, { target: place, rev })
     if (answer.kind === "folder")
-      return { why: `${path} is a folder. dex blame ${path} tells who wrote how much of it.` }
+      return { why: `${path} is a folder. dex blame ${path} shows who wrote how much of it.` }
     if (answer.kind === "commits") return { why: `There is no file ${path} any more.` }
     last = answer.total > LINES_AT_ONCE ? { of: keyOf(file), answer } : undefined
     return answer
@@ -79,7 +79,7 @@ async function blamedNow(file: RequestedFile): Promise<Blamed | { why: string }>
 }
 
 function whyNoLines(path: string, { code, message }: DexError): string {
-  if (code === "no_repository") return `${path} is in no git repository here, so there is no history of its lines.`
+  if (code === "no_repository") return `${path} is not in a git repository here, so there is no history of its lines.`
   if (code === "not_found" && message.startsWith("No file")) return `There is no file ${path} any more.`
   return /no such path/.test(message) ? `${path} is not in git, so there is no history of its lines.` : message
 }
@@ -106,7 +106,7 @@ function blamedHead(blamed: Blamed): Html {
   const agents = blamed.agents
     .filter(({ agent }) => agent !== "")
     .map(({ agent, total, unknown }) => {
-      const named = unknown === 0 ? "" : `${many(unknown, "line")} only by the word of its commits`
+      const named = unknown === 0 ? "" : `${many(unknown, "line")} only according to its commits`
       const known = total === unknown ? "" : many(total - unknown, "line")
       return `${agent}: ${[known, named].filter((part) => part !== "").join(", ")}`
     })
@@ -245,7 +245,7 @@ function workedHtml({ ref, title, edits, reads, added, removed, last_number, at 
 }
 
 function decisionItem({ quote, ref, by, date, superseded_by }: Decision, to: Addresses): Html {
-  const facts = [date === "" ? "" : localDay(Date.parse(date)), `by ${by}`, superseded_by ? "taken back" : ""]
+  const facts = [date === "" ? "" : localDay(Date.parse(date)), `by ${by}`, superseded_by ? "reversed" : ""]
   return html`<li${superseded_by && html` class="gone"`}><a href="${to.decision(ref)}">${clipped(quote)}</a><span class="under">${facts.filter((fact) => fact !== "").join(" · ")}</span></li>`
 }
 

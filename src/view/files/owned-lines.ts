@@ -98,6 +98,6 @@ function ownerTitle({ ref, title, commit, subject }: OwnedLine, to: Addresses): 
   if (ref !== undefined)
     return html`<a class="title" href="${addressOfRef(to, ref)}" title="${title ?? ""}">${title ?? "(no title)"}</a>`
   if (commit === "") return html`<span class="title none">Not committed yet</span>`
-  if (commit === undefined) return html`<span class="title none">Nobody is known</span>`
+  if (commit === undefined) return html`<span class="title none">Owner unknown</span>`
   return html`<span class="title none" title="${subject ?? ""}">${subject || "(no subject)"}</span>`
 }

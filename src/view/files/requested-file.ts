@@ -21,7 +21,10 @@ export async function requestedProject({ dex, query }: Pick<PageRequest, "dex" |
   const named = query.get("project") ?? ""
   const known = dex.hasHistory() ? await (await dex.store()).projects() : []
   if (named !== dex.project && !known.some(({ path }) => path === named))
-    throw new DexError("not_found", `dex knows no project ${named === "" ? "without a name" : named}.`)
+    throw new DexError(
+      "not_found",
+      named === "" ? "The address names no project." : `dex does not know the project ${named}.`,
+    )
   return inProject(dex, named)
 }
 
@@ -34,7 +37,7 @@ export async function requestedFile(request: Pick<PageRequest, "dex" | "query">)
   const place = join(project, path)
   await notPrivate(request.dex, place)
   const rev = query.get("rev") ?? ""
-  if (/[\0-\x1f]/.test(rev)) throw new DexError("usage", "That is no name of a commit.")
+  if (/[\0-\x1f]/.test(rev)) throw new DexError("usage", "That is not the name of a commit.")
   return { dex, project, path, place, rev: rev !== "" ? rev : undefined }
 }
 

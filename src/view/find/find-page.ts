@@ -67,7 +67,7 @@ async function narrowedHtml(dex: Dex, question: FindQuestion, to: Addresses): Pr
     const says = name === "project" ? shortPath(value, dex.machine.home) : (names.get(value) ?? IN[value] ?? value)
     const change = isMonth && name === "from" ? { from: undefined, to: undefined } : { [name]: undefined }
     const label = isMonth && name === "from" ? "month" : SAYS[name as keyof Narrowing]
-    return html`<li><a href="${addressWith(to, question, change)}" title="Take this back"><span class="unseen">Take back </span>${label} <b>${says}</b><span aria-hidden="true"> ×</span></a></li>`
+    return html`<li><a href="${addressWith(to, question, change)}" title="Remove this filter"><span class="unseen">Remove </span>${label} <b>${says}</b><span aria-hidden="true"> ×</span></a></li>`
   })
   return chips.length === 0 ? undefined : html`<ul class="chips" aria-label="Narrowed to">${chips}</ul>`
 }
@@ -83,11 +83,12 @@ function paging(question: FindQuestion, { hasMore }: Found, to: Addresses): Html
   return html`<nav class="paging" aria-label="More results">${offset > 0 && link(before, "prev", "← Previous")}${hasMore && link(offset + ROWS_AT_ONCE, "next", "Next →")}</nav>`
 }
 
-/** What to try if nothing is found. */
+/** Suggestions if nothing is found. */
 function nothingHtml(question: FindQuestion, to: Addresses): Html | undefined {
   const { words, narrowed, offset } = question
   const isNarrowed = Object.keys(narrowed).length > 0
-  if (offset > 0) return html`<p class="none">No more. <a href="${addressWith(to, question)}">To the first ones</a></p>`
+  if (offset > 0)
+    return html`<p class="none">No more results. <a href="${addressWith(to, question)}">Back to the first page</a></p>`
   if (words === "" && !isNarrowed)
     return html`<p class="none">dex has read no conversation yet. Run <code>dex sync</code> in a terminal, or <code>dex doctor</code> if you expected some; then load this page again.</p>`
   if (words === "" && narrowed.in === "docs") return undefined
@@ -135,7 +136,7 @@ async function quickRows(dex: Dex, question: FindQuestion): Promise<Found | unde
   return { rows, says: "Newest first, until you pause", notes: [], hasMore: false }
 }
 
-/** What was read for the previous key, by history. It is valid until something is written. */
+/** The rows that were read for the previous key, by history. They are valid until something is written. */
 const readOf = new WeakMap<HistoryReader, { revision: string; read: TypedRead }>()
 
 async function readBefore(store: HistoryReader): Promise<TypedRead> {

@@ -77,12 +77,12 @@ function marked(snippet: string): Html[] {
 const SAYS: Record<string, string> = {
   words: "the words, the rarer the more",
   common: "very common words",
-  pairs: "words that stand together as you typed them",
-  neighbours: "hits in the messages beside it",
+  pairs: "adjacent words, as you typed them",
+  neighbours: "hits in neighbouring messages",
   others: "more messages of this conversation",
   title: "the words of its title",
-  vector: "what it means",
-  rerank: "a model's own order",
+  vector: "similar meaning",
+  rerank: "a model's ranking",
 }
 
 /** A score as a sum. */

@@ -80,7 +80,7 @@ async function newestSection({ dex, to }: PageRequest): Promise<Html> {
     }),
   )
   const more = total > NEWEST && html`<p class="note"><a href="${to.find()}">All ${many(total, "conversation")}</a></p>`
-  return html`<section class="newest" data-live="${to.to("newest")}"><h2>Newest</h2>${rows.length === 0 ? html`<p class="none">No conversation of a person.</p>` : html`<ol class="rows">${rows}</ol>`}${more}</section>`
+  return html`<section class="newest" data-live="${to.to("newest")}"><h2>Newest</h2>${rows.length === 0 ? html`<p class="none">No conversations by a person.</p>` : html`<ol class="rows">${rows}</ol>`}${more}</section>`
 }
 
 export async function newestPart(request: PageRequest): Promise<ViewPage> {

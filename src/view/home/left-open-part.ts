@@ -49,7 +49,7 @@ export async function leftOpenPart(request: PageRequest): Promise<ViewPage> {
   const list = (title: string, items: Html[], more: number) =>
     items.length > 0 &&
     html`<h3>${title}</h3><ol class="rows">${items}</ol>${more > 0 && html`<p class="note">and ${more} more</p>`}`
-  const nothing = broken.length + checks.length === 0 && html`<p class="none">Nothing that dex can see.</p>`
+  const nothing = broken.length + checks.length === 0 && html`<p class="none">Nothing found.</p>`
   return sectionPage(
     request,
     TITLE,

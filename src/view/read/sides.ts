@@ -40,7 +40,7 @@ export function outlineHtml(shape: ConversationShape, addressOf: (number: number
     })
     return html`<li><a href="${addressOf(number)}" data-number="${number}"${at !== undefined && html` title="${localMinute(at)}"`}>${text}</a>${counts.length > 0 && html`<span class="marks">${counts}</span>`}</li>`
   })
-  return items.length === 0 ? html`<p class="none">No person spoke here.</p>` : html`<ol>${items}</ol>`
+  return items.length === 0 ? html`<p class="none">There are no prompts by a person.</p>` : html`<ol>${items}</ol>`
 }
 
 /** Sorts by message number, which is nearly always the order in time. */

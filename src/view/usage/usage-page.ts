@@ -20,7 +20,10 @@ export async function usagePage(request: PageRequest): Promise<ViewPage> {
   const { dex, query, to } = request
   if (!dex.hasHistory())
     return page(
-      message("Nothing yet", "dex has not read a conversation yet, so no use is known. Run `dex sync` in a terminal."),
+      message(
+        "Nothing yet",
+        "dex has not read a conversation yet, so no usage is known. Run `dex sync` in a terminal.",
+      ),
     )
   const by = USAGE_GROUPS.find((one) => one === query.get("by")) ?? "day"
   const filters = filtersIn(query)
@@ -34,9 +37,7 @@ export async function usagePage(request: PageRequest): Promise<ViewPage> {
   )
   const head = html`<header class="title"><h1>Usage</h1>${headLine(output)}</header><nav class="choices" aria-label="Sum up by">${links}</nav>${filterForm(by, filters, request)}`
   if (output.total.answers === 0)
-    return page(
-      html`<div class="usage">${head}<p class="none">No use of any agent is known for this.</p>${notes(output)}</div>`,
-    )
+    return page(html`<div class="usage">${head}<p class="none">No usage is known for this.</p>${notes(output)}</div>`)
   const [first, last] = [output.days[0]?.day, output.days.at(-1)?.day]
   const chart =
     first !== undefined &&
@@ -145,7 +146,7 @@ async function costTable(
   const sum = html`<tr class="total"><th scope="row">Total</th><td>${dollars(total.cost)}${total.unpriced_tokens > 0 && "+"}</td><td>${shortCount(total.tokens)}</td><td class="more">${shortCount(total.output)}</td><td class="more">${total.conversations}</td><td class="bar"></td></tr>`
   const plus =
     total.unpriced_tokens > 0 &&
-    html`<p class="note">A + stands where ${shortCount(total.unpriced_tokens)} tokens in all have no known price: they are in no sum of money.</p>`
+    html`<p class="note">A + marks sums that leave out tokens without a known price, ${shortCount(total.unpriced_tokens)} in total.</p>`
   return html`${legend.length > 0 && html`<ul class="kinds">${legend}</ul>`}<table class="figures costs"><thead><tr>${heads}</tr></thead><tbody>${sum}${lines}</tbody></table>${plus}`
 }
 

@@ -161,8 +161,8 @@ describe("every line fits", () => {
       note: "1,234 new messages, read in 1.2 s. Not everything is read yet: `dex sync` goes on.",
       syncing: "3 of 10",
     }),
-    "what was said": stateOf({
-      notice: "Sent to the clipboard, where the terminal allows it: dex resume claude_code:1",
+    "a notice": stateOf({
+      notice: "Copied, if the terminal allows it: dex resume claude_code:1",
     }),
     actions: stateOf({ menu: { type: "actions" } }),
     "hand over": stateOf({ menu: { type: "hand_over", at: 0 } }),
