@@ -123,7 +123,7 @@ describe("--help", () => {
     ["hook", /agents call it/],
     ["serve", /--behind-tls/],
     ["mcp", /dex mcp agent/],
-  ])("dex %s has help too, although it is not a tool", async (name, tells) => {
+  ])("dex %s has help too, although it is not a tool", async (name, text) => {
     const home = tempDir()
     for (const args of [
       [name, "--help"],
@@ -131,7 +131,7 @@ describe("--help", () => {
       ["help", name],
     ]) {
       const run = args[0] === "help" ? warmDex : dex
-      expect(await run(home, args)).toMatchObject({ code: 0, stdout: expect.stringMatching(tells), stderr: "" })
+      expect(await run(home, args)).toMatchObject({ code: 0, stdout: expect.stringMatching(text), stderr: "" })
     }
     expect((await warmDex(home, ["help", "all"])).stdout).toMatch(new RegExp(`^(?:[A-Z][a-z]+)? +${name} `, "m"))
   })

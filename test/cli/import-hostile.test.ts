@@ -103,7 +103,7 @@ async function content(home: string): Promise<Record<string, string[]>> {
   return all
 }
 
-async function expectSound(home: string): Promise<void> {
+async function expectEveryCommandWorks(home: string): Promise<void> {
   expect((await content(home))[`claude_code:${MINE}`]).toEqual(["wolverine of mine", "kept"])
   for (const command of [["list", "--all"], ["stats"], ["search", "wolverine"], ["show", MINE], ["sync"], ["doctor"]]) {
     const { code, stderr } = await dex(home, command)
@@ -319,7 +319,7 @@ describe("an import accepts valid data, and says what it left out", () => {
     expect(code, stderr).toBe(0)
     expect((stdout + stderr).replaceAll(/\s+/g, " ")).toMatch(message)
     if (taken !== undefined) expect(Object.keys(await content(home))).toHaveLength(taken + 1)
-    await expectSound(home)
+    await expectEveryCommandWorks(home)
   })
 })
 
@@ -434,7 +434,7 @@ describe("a file that is not a dex history is refused in one sentence, without w
       expect(stderr).toMatch(message)
       expect(stderr).not.toContain("should not happen")
     }
-    await expectSound(home)
+    await expectEveryCommandWorks(home)
   })
 
   test("a journal next to the file is not played back, because it can name any other file, which SQLite would delete", async () => {
@@ -596,7 +596,7 @@ test("an impossible time in a history stops no command", async () => {
     "update conversation set ended_at = 9223372036854775807, sum = null; update message set at = 9223372036854775807, sum = null",
   )
   db.close()
-  await expectSound(home)
+  await expectEveryCommandWorks(home)
   for (const command of ["digest", "usage", "timeline"])
     expect((await dex(home, [command])).stderr).not.toContain("should not happen")
 })

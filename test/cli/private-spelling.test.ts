@@ -76,7 +76,7 @@ const QUESTIONS = [
   ["fix", ERROR],
   ["decisions", "wombatword", "--all"],
 ]
-const tells = (answer: string) =>
+const showsProject = (answer: string) =>
   /wombat/.test(answer.replaceAll(ERROR, "")) || (/"(?:conversations|projects)":/.test(answer) && /caf/i.test(answer))
 
 test("a project that is private under another spelling of its path is shown by no command elsewhere", async () => {
@@ -87,7 +87,7 @@ test("a project that is private under another spelling of its path is shown by n
   const leaks: string[] = []
   for (const question of [...QUESTIONS, ["suggest", "--error", ERROR], ["stats"]]) {
     const answer = await ask(home, ELSEWHERE, ...question)
-    if (tells(answer)) leaks.push(`${question.join(" ")}: ${answer}`)
+    if (showsProject(answer)) leaks.push(`${question.join(" ")}: ${answer}`)
   }
   expect(leaks).toEqual([])
   expect(await ask(home, ELSEWHERE, "search", "platypusword")).toContain("platypusword")
@@ -98,7 +98,8 @@ test("inside it, in any spelling, everything is shown", async () => {
   onMac()
   const silent: string[] = []
   for (const cwd of [KEPT, OTHER, KEPT.toUpperCase()])
-    for (const question of QUESTIONS) if (!tells(await ask(home, cwd, ...question))) silent.push(`${cwd} ${question}`)
+    for (const question of QUESTIONS)
+      if (!showsProject(await ask(home, cwd, ...question))) silent.push(`${cwd} ${question}`)
   expect(silent).toEqual([])
 })
 
@@ -108,7 +109,7 @@ test("dex private and dex forget accept any spelling", async () => {
   expect(JSON.parse(await ask(home, ELSEWHERE, "private", KEPT.toLowerCase(), "--off"))).toMatchObject({
     private: false,
   })
-  expect(tells(await ask(home, ELSEWHERE, "search", "wombatword"))).toBe(true)
+  expect(showsProject(await ask(home, ELSEWHERE, "search", "wombatword"))).toBe(true)
   expect(JSON.parse(await ask(home, ELSEWHERE, "forget", KEPT.toUpperCase(), "--yes"))).toMatchObject({ count: 2 })
-  expect(tells(await ask(home, ELSEWHERE, "search", "wombatword"))).toBe(false)
+  expect(showsProject(await ask(home, ELSEWHERE, "search", "wombatword"))).toBe(false)
 })

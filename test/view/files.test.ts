@@ -5,7 +5,7 @@ import { makeRepository } from "../support/repository.ts"
 import { sharedTempDir, tempDir } from "../support/temp.ts"
 import { warmDex } from "../support/warm.ts"
 import { type Visitor, visit, visitOnce } from "./served.ts"
-import { fillShop, MENDED, QUOKKAS, refTo, SECRET, type Shop, WOMBATS } from "./shop.ts"
+import { FIXED, fillShop, QUOKKAS, refTo, SECRET, type Shop, WOMBATS } from "./shop.ts"
 
 const home = sharedTempDir()
 let shop: Shop
@@ -225,7 +225,7 @@ test("a fix has the error, the edit and the run that passed", async () => {
     const [whole, number] = ref.split("#")
     expect(text).toContain(`/c/${encodeURIComponent(whole!)}?at=${number}#m${number}`)
   }
-  expect((await see(visitor(), `/fix/${encodeURIComponent(refTo(MENDED))}`)).status).toBe(404)
+  expect((await see(visitor(), `/fix/${encodeURIComponent(refTo(FIXED))}`)).status).toBe(404)
   expect((await see(visitor(), "/fix/nothing")).status).toBe(404)
 })
 

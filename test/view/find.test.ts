@@ -78,7 +78,7 @@ describe("finding", () => {
     expect(first).toContain('rel="next"')
     expect(second).not.toContain('rel="next"')
     expect(second).toContain('rel="prev"')
-    expect(await page("/find?offset=900")).toContain("No more.")
+    expect(await page("/find?offset=900")).toContain("No more results.")
   })
 
   test("shows search results in pages", async () => {

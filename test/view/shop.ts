@@ -6,7 +6,7 @@ import { syncHome, warmDex } from "../support/warm.ts"
 
 export const QUOKKAS = "11111111-2222-4333-8444-555555555555"
 export const WOMBATS = "22222222-2222-4333-8444-555555555555"
-export const MENDED = "33333333-2222-4333-8444-555555555555"
+export const FIXED = "33333333-2222-4333-8444-555555555555"
 export const SECRET = "44444444-2222-4333-8444-555555555555"
 export const refTo = (id: string): string => `claude_code:${id}`
 
@@ -95,7 +95,7 @@ export async function fillShop(home: string): Promise<Shop> {
   })
   write(folder, "src/zoo.ts", [...codeOf("quokka"), ...codeOf("wombat")])
   const wombats = commit(shop, "02T12:05", "zoo: wombats")
-  session(home, MENDED, folder, 14, (transcript) => {
+  session(home, FIXED, folder, 14, (transcript) => {
     transcript.prompt("Make the tests pass")
     runs(transcript, "f1", "TypeError: quokka.refresh is not a function <i>", true)
     const filePath = join(folder, "src/zoo.ts")
