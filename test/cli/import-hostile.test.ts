@@ -141,7 +141,7 @@ describe("an import accepts valid data, and says what it left out", () => {
       /conversations whose record is wrong/,
       0,
     ],
-    ["a role that is none", sql("update message set role = 'root'"), /messages that are damaged or wrong/, 0],
+    ["an unknown role", sql("update message set role = 'root'"), /messages that are damaged or wrong/, 0],
     ["flags that are text", sql("update message set flags = 'q'"), /messages that are damaged or wrong/, 0],
     [
       "an authority above everything",
@@ -149,10 +149,15 @@ describe("an import accepts valid data, and says what it left out", () => {
       /conversations whose record is wrong/,
       0,
     ],
-    ["folders that are no JSON", sql("update conversation set cwds = '{{{'"), /conversations whose record is wrong/, 0],
-    ["folders that are no text", sql(`update conversation set cwds = '[{"__proto__":1}, 5, null]'`), /Imported/, 3],
-    ["a unit's notes that are no JSON", sql("update unit set skipped = 'nope'"), /files whose record is wrong/, 0],
-    ["a cursor that is no JSON", sql("update unit set cursor = '{'"), /files whose record is wrong/, 0],
+    [
+      "folders that are not JSON",
+      sql("update conversation set cwds = '{{{'"),
+      /conversations whose record is wrong/,
+      0,
+    ],
+    ["folders that are not text", sql(`update conversation set cwds = '[{"__proto__":1}, 5, null]'`), /Imported/, 3],
+    ["a unit's notes that are not JSON", sql("update unit set skipped = 'nope'"), /files whose record is wrong/, 0],
+    ["a cursor that is not JSON", sql("update unit set cursor = '{'"), /files whose record is wrong/, 0],
     [
       "an agent that leads out of a folder",
       sql("update unit set source = '../../etc'", "update conversation set source = '../../etc'"),
@@ -215,7 +220,7 @@ describe("an import accepts valid data, and says what it left out", () => {
       sql("update project set path = 'x' || id"),
       /conversations whose project is not known/,
     ],
-    ["projects of no row", sql("delete from project"), /conversations whose project is not known/],
+    ["projects without a row", sql("delete from project"), /conversations whose project is not known/],
     ["keys that are empty", sql("update message set key = x''"), /messages that are damaged or wrong/, 0],
     [
       "keys that are the same",
@@ -278,7 +283,7 @@ describe("an import accepts valid data, and says what it left out", () => {
       /lists of files and commands/,
       3,
     ],
-    ["bodies that are no JSON", bodies(() => "NaN"), /messages that are damaged or wrong/, 0],
+    ["bodies that are not JSON", bodies(() => "NaN"), /messages that are damaged or wrong/, 0],
     [
       "bodies nested 100,000 deep",
       bodies((body) => `${JSON.stringify(body).slice(0, -1)},"x":${"[".repeat(100_000)}${"]".repeat(100_000)}}`),

@@ -129,7 +129,7 @@ test.each<[string, (folder: string, mark: string) => void, RegExp]>([
   ],
   ["with another file", (folder, mark) => put(folder, "dist/more.js", noting(mark)), /SHA-512|another file/],
   ["with another model", (folder) => put(folder, "dist/model.onnx", "other weights"), /SHA-512|another file/],
-  ["that lacks a file", (folder) => rmSync(join(folder, "dist"), { recursive: true }), /not the local model/],
+  ["without a file", (folder) => rmSync(join(folder, "dist"), { recursive: true }), /not the local model/],
   ["with another manifest", (folder) => put(folder, "package.json", manifestWith(folder, { x: 1 })), /published/],
 ])("a package %s is not used, none of its code runs, and nothing is left of it", async (_, change, why) => {
   const mark = join(tempDir(), "mark")

@@ -52,7 +52,7 @@ describe("dex show on a terminal", () => {
     ["PAGER=cat", ["export PAGER=cat"], ""],
     ["an empty PAGER", ["export PAGER="], ""],
     ["DEX_PAGER=cat, whatever PAGER says", ["export DEX_PAGER=cat PAGER=false"], ""],
-    ["a pager that is not there", ["export PAGER=there-is-none"], ""],
+    ["a pager that does not exist", ["export PAGER=there-is-none"], ""],
     ["a shell that does not find the pager", ["export PAGER='there-is-none \"$HOME\"'"], ""],
     ["no less on the PATH", ["export PATH=/nowhere"], ""],
   ])("prints everything with %s", async (_, lines, flag) => {

@@ -151,7 +151,7 @@ const EFFECTS: Record<string, () => Promise<void>> = {
   },
 }
 
-looked("what can be pressed on the pages of the view", () => {
+looked("controls on the pages of the view", () => {
   test("folds work, each button and form has a check below, and every action has a button", async () => {
     const { base } = visitor()
     const page = await at("/find")

@@ -75,8 +75,8 @@ describe("a second `dex view`", () => {
   })
 })
 
-posix("whom a second `dex view` asks", () => {
-  test("nobody while no view of this user runs, even if something listens at the socket", async () => {
+posix("a second `dex view` trusts only its own user's view", () => {
+  test("asks nobody while no view of this user runs, even if something listens on the socket", async () => {
     const home = tempHome()
     const door = takeDoor(home)!
     door.close()
@@ -93,7 +93,7 @@ posix("whom a second `dex view` asks", () => {
     ["a page elsewhere", { address: "http://evil.example/enter?code=abc" }],
     ["another path", { address: "http://127.0.0.1:1/other" }],
     ["a page that is not in the folder", { ...ENTRY, page: "/etc/passwd" }],
-    ["a page that is not there", { ...ENTRY, page: "FOLDER/open-abc.html" }],
+    ["a page that does not exist", { ...ENTRY, page: "FOLDER/open-abc.html" }],
   ])("an answer that names %s is rejected", async (_, entry) => {
     const home = tempHome()
     const page = "page" in entry && { page: entry.page.replace("FOLDER", home.folder) }
@@ -138,7 +138,7 @@ posix("whom a second `dex view` asks", () => {
     door.close()
   })
 
-  withUsers("another user's socket or folder is left alone", async () => {
+  withUsers("another user's socket or folder is not used", async () => {
     const home = tempHome()
     let entries = 0
     const door = await opened(home, () => {
@@ -156,7 +156,7 @@ posix("whom a second `dex view` asks", () => {
     expect(takeDoor(home)).toBe(undefined)
   })
 
-  withUsers("another user cannot ask, even where they may look into the home and the folder", async () => {
+  withUsers("another user gets no entry, even if they can read the home and the folder", async () => {
     const home = tempHome()
     chmodSync(join(home.dir, ".."), 0o755)
     let connections = 0

@@ -15,15 +15,12 @@ const wiring = object({
       title: text(),
       found: flag("It is on this machine."),
       absent: optional(text("Its program, if only its settings are here and the program is not on PATH.")),
-      wired: optional(flag("With check: dex was given to it.")),
+      wired: optional(flag("With check: dex is connected to it.")),
       trust: optional(text("What it does without asking, once dex is connected.")),
       note: optional(text("What dex leaves out for it, and why.")),
-      problems: optional(listOf(text(), "With check: what is no longer as dex wrote it.")),
+      problems: optional(listOf(text(), "With check: what has changed since dex wrote it.")),
       subagent: optional(
-        choice(
-          ["there", "changed", "missing"],
-          "With check: the dex-retrieval sub-agent, where the agent can have one.",
-        ),
+        choice(["there", "changed", "missing"], "With check: the dex-retrieval sub-agent, if the agent supports one."),
       ),
     }),
   ),
@@ -38,11 +35,13 @@ const wiring = object({
       backup: optional(text("The file as it was.")),
     }),
   ),
-  only_read: optional(listOf(text(), "Agents whose conversations dex keeps, but which it is not connected to.")),
+  only_read: optional(listOf(text(), "Agents whose conversations dex reads, but that are not connected.")),
   asked: flag("Nothing was changed yet: confirm with yes."),
-  hooks: optional(flag("Agents' hooks ask dex.")),
+  hooks: optional(flag("The agents' hooks call dex.")),
   private_asked: optional(flag("Asked once which projects are private; that needs a terminal.")),
-  launcher_kept: optional(flag("With uninstall: an entry that was changed since, and so was left, still starts it.")),
+  launcher_kept: optional(
+    flag("With uninstall: the launcher stays, because an entry that was changed still starts it."),
+  ),
   servers: optional(
     listOf(
       object({
@@ -52,7 +51,7 @@ const wiring = object({
         message: text(),
         tools: optional(integer()),
       }),
-      "With check: the commands that agents are told to start.",
+      "With check: the commands that agents are configured to start.",
     ),
   ),
 })
