@@ -29,8 +29,8 @@ export async function serveHttp({ version, env, cwd, ...place }: ServeOptions & 
   const start = { env: withoutSession(env), cwd, version }
   const fresh = createFreshness(start, log)
   const use = holdDex(() => createDex(start))
-  const kept = openSuggestions(home.suggest)
-  const suggestions = () => (existsSync(home.suggest) ? kept : undefined)
+  const opened = openSuggestions(home.suggest)
+  const suggestions = () => (existsSync(home.suggest) ? opened : undefined)
   const mayLeave = (project: string) => use(async (dex) => !(await isPrivate(dex, project)))
   const { app, close } = createApp({
     token,

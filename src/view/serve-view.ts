@@ -154,9 +154,9 @@ function createIdle(idleMs: number) {
   let timer: NodeJS.Timeout
   const wait = (ms: number) => {
     timer = setTimeout(() => {
-      const left = usedAt + idleMs - Date.now()
-      if (left <= 0) onIdle()
-      else wait(left)
+      const remaining = usedAt + idleMs - Date.now()
+      if (remaining <= 0) onIdle()
+      else wait(remaining)
     }, ms)
   }
   wait(idleMs)

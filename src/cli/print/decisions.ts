@@ -53,8 +53,8 @@ function linesOf(decision: Shown, row: number, terminal: Terminal): string[] {
   const room = terminal.columns - 4
   const later = decision.superseded_by
   const [first = "", ...rest] = decision.quote.split("\n").slice(0, MOST_LINES).map(safeLine)
-  const left = decision.files_left_out ? ` and ${many(decision.files_left_out, "more file")}` : ""
-  const files = decision.files.length > 0 ? `${decision.files.map(safeLine).join(", ")}${left}` : ""
+  const moreFiles = decision.files_left_out ? ` and ${many(decision.files_left_out, "more file")}` : ""
+  const files = decision.files.length > 0 ? `${decision.files.map(safeLine).join(", ")}${moreFiles}` : ""
   return [
     `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, later ? "dim" : "bold", clip(first, room))}`,
     ...[

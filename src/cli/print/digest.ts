@@ -209,7 +209,9 @@ function printDryRun(output: MapOutput, { terminal }: PrintContext): Printed {
     const size = `${formatCount(estimated_tokens).padStart(6)} tokens${full}  ${many(conversations, "conversation")}`
     return `${paint(terminal, "cyan", String(i + 1).padStart(4))}  ${size}${cached ? "  answered already" : ""}`
   })
-  const left = packed.filter(({ cached }) => !cached).reduce((sum, batch) => sum + batch.estimated_tokens, 0)
+  const unansweredTokens = packed
+    .filter(({ cached }) => !cached)
+    .reduce((sum, batch) => sum + batch.estimated_tokens, 0)
   return {
     lines: [
       `${many(conversations, "conversation")}, ${many(batches.total, "batch", "batches")}, about ${formatCount(estimated_tokens)} tokens to read`,
@@ -217,7 +219,7 @@ function printDryRun(output: MapOutput, { terminal }: PrintContext): Printed {
     ],
     notes: [
       ...notes,
-      `Nothing was asked. ${batches.cached} of ${many(batches.total, "batch", "batches")} are answered already; about ${formatCount(left)} tokens of conversations would be sent, not counting answers and merging.`,
+      `Nothing was asked. ${batches.cached} of ${many(batches.total, "batch", "batches")} are answered already; about ${formatCount(unansweredTokens)} tokens of conversations would be sent, not counting answers and merging.`,
     ],
   }
 }

@@ -29,7 +29,7 @@ export function printFix(output: Output, { terminal, numbered }: PrintContext): 
 
 function fixLines(fix: Found, row: number, terminal: Terminal): string[] {
   const room = terminal.columns - 4
-  const left = fix.files_left_out ? ` and ${many(fix.files_left_out, "more file")}` : ""
+  const moreFiles = fix.files_left_out ? ` and ${many(fix.files_left_out, "more file")}` : ""
   const files = fix.files.map(({ path, added, removed }) => `${safeLine(path)} +${added} -${removed}`).join(", ")
   const more = fix.edit_lines_left_out ? [`… ${many(fix.edit_lines_left_out, "more line")}`] : []
   const failed = safeLine(fix.failed_ref)
@@ -43,7 +43,7 @@ function fixLines(fix: Found, row: number, terminal: Terminal): string[] {
     ...[
       clip(`$ ${safeLine(fix.command)}`, room),
       clip(
-        `${fix.solved ? `solved ${when(fix.date)} by` : `not seen solved there, ${when(fix.date)}; edited`} ${files}${left}`,
+        `${fix.solved ? `solved ${when(fix.date)} by` : `not seen solved there, ${when(fix.date)}; edited`} ${files}${moreFiles}`,
         room,
       ),
       ...(fix.edit === "" ? [] : fix.edit.split("\n").map((line) => editLine(line, room, terminal))),

@@ -50,12 +50,12 @@ export function sharingLines(summary: NonNullable<Output["summary"]>, address: s
 
 function printPreview({ conversations, bytes, taken_out, truncated }: NonNullable<Output["preview"]>): Printed {
   const lines = conversations.flatMap((one) => {
-    const left = Object.entries(one.left_out).map(([what, count]) => `${what} ${count} ×`)
+    const omitted = Object.entries(one.left_out).map(([what, count]) => `${what} ${count} ×`)
     return [
       `${safeLine(one.id)}  ${safeLine(one.title)}`,
       `  ${many(one.messages, "message")}, ${grouped(one.bytes)} bytes in ${many(one.chunks, "chunk")}`,
       ...(one.taken_out.length > 0 ? [`  taken out: ${takenOut(one.taken_out).join(", ")}`] : []),
-      ...(left.length > 0 ? [`  left out: ${left.join(", ")}`] : []),
+      ...(omitted.length > 0 ? [`  left out: ${omitted.join(", ")}`] : []),
       ...(one.head === undefined ? [] : [safe(one.head), ...safe(one.lines ?? "").split("\n")]),
       "",
     ]

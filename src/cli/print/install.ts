@@ -138,13 +138,13 @@ export function printUninstall(output: WiringOutput, context: PrintContext): Pri
     paint(context.terminal, "bold", title),
     ...changeLines(output, agent, context),
   ])
-  const left = output.files.filter(({ problem }) => problem !== undefined).length
+  const failed = output.files.filter(({ problem }) => problem !== undefined).length
   return {
     lines,
     notes: [
       ...backupNotes(output, context.home),
-      left > 0
-        ? `${many(left, "file")} could not be restored; see above, then run \`dex uninstall\` again.`
+      failed > 0
+        ? `${many(failed, "file")} could not be restored; see above, then run \`dex uninstall\` again.`
         : output.launcher_kept
           ? "The rest was removed. What remains still starts dex, so dex keeps its launcher; once it is deleted, run `dex uninstall` again."
           : "Removed. Your history stays where it is; `dex install` connects the agents again.",

@@ -107,8 +107,8 @@ function blamedHead(blamed: Blamed): Html {
     .filter(({ agent }) => agent !== "")
     .map(({ agent, total, unknown }) => {
       const named = unknown === 0 ? "" : `${many(unknown, "line")} only according to its commits`
-      const known = total === unknown ? "" : many(total - unknown, "line")
-      return `${agent}: ${[known, named].filter((part) => part !== "").join(", ")}`
+      const attributed = total === unknown ? "" : many(total - unknown, "line")
+      return `${agent}: ${[attributed, named].filter((part) => part !== "").join(", ")}`
     })
   const texts = [...(agents.length > 0 ? [`${agents.join(". ")}.`] : []), ...blamed.notes]
   return html`${shareBar(blamed)}${texts.map((note) => html`<p class="note">${note}</p>`)}`
@@ -166,13 +166,13 @@ async function sidesOf(file: RequestedFile): Promise<FileSides> {
   changing.catch(() => {}) // an error is thrown where the result is awaited
   if (!dex.hasHistory())
     return { ...NOTHING, changes: await changing, notes: ["No conversation was read yet: `dex sync` reads them."] }
-  const [known, made] = await Promise.all([knownOf(file), decided(file)])
+  const [facts, made] = await Promise.all([knownOf(file), decided(file)])
   return {
-    ...known,
+    ...facts,
     decisions: made.decisions,
     decisionCount: made.total,
     changes: await changing,
-    notes: [...new Set([...known.notes, ...made.notes.filter((note) => !/^\d/.test(note))])],
+    notes: [...new Set([...facts.notes, ...made.notes.filter((note) => !/^\d/.test(note))])],
   }
 }
 

@@ -19,8 +19,8 @@ export type RequestedFile = {
 /** A dex inside the project that an address names. dex must know the project, because a page reads no other folder. */
 export async function requestedProject({ dex, query }: Pick<PageRequest, "dex" | "query">): Promise<Dex> {
   const named = query.get("project") ?? ""
-  const known = dex.hasHistory() ? await (await dex.store()).projects() : []
-  if (named !== dex.project && !known.some(({ path }) => path === named))
+  const projects = dex.hasHistory() ? await (await dex.store()).projects() : []
+  if (named !== dex.project && !projects.some(({ path }) => path === named))
     throw new DexError(
       "not_found",
       named === "" ? "The address names no project." : `dex does not know the project ${named}.`,

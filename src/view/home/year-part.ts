@@ -35,7 +35,7 @@ export async function yearPart(request: PageRequest): Promise<ViewPage> {
     AMOUNTS.map((one) => [one, one] as const),
     amount,
     (year) => to.to("", { year }),
-    "What a day's colour stands for",
+    "Meaning of a day's colour",
   )
   const label = `${TITLES[amount]} from ${heatMapStart(today)} to ${today}. The table below has the numbers.`
   return sectionPage(

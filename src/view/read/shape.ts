@@ -134,13 +134,13 @@ function addEffects(shape: ConversationShape, { number, effects }: StoredMessage
   for (const effect of effects) {
     if (effect.type === "file") {
       const isRead = effect.action !== "edited"
-      const known = shape.files.get(effect.path) ?? { path: effect.path, added: 0, removed: 0, number, isRead }
+      const file = shape.files.get(effect.path) ?? { path: effect.path, added: 0, removed: 0, number, isRead }
       shape.files.set(effect.path, {
-        ...known,
-        added: known.added + (effect.added ?? 0),
-        removed: known.removed + (effect.removed ?? 0),
-        isRead: known.isRead && isRead,
-        number: known.isRead && !isRead ? number : known.number,
+        ...file,
+        added: file.added + (effect.added ?? 0),
+        removed: file.removed + (effect.removed ?? 0),
+        isRead: file.isRead && isRead,
+        number: file.isRead && !isRead ? number : file.number,
       })
       if (!isRead && !hasEdit) shape.marks.push({ number, mark: "edit", text: effect.path })
       hasEdit ||= !isRead
