@@ -5,11 +5,13 @@ import { nearest } from "../core/nearest.ts"
 import { flag, readAs, type Schema } from "../core/schema.ts"
 import type { Tool } from "../core/tool.ts"
 
-/** A tool's flags as a person types them: `--max-tokens` for `max_tokens`, and `--before` for `expand.before`. */
-/** `choice`: typing it chooses this for its field. */
+/**
+ * A tool's flag as a person types it: `--max-tokens` for `max_tokens`, and `--before` for `expand.before`. A flag with a
+ * `choice` sets its field to that value.
+ */
 export type Flag = { name: string; path: string[]; schema: Schema; shorts: string[]; choice?: string }
 
-/** Letters that mean the same in every command, unless it says otherwise. */
+/** Short options of every command. A tool can redefine them. */
 const SHORT: Record<string, string> = { n: "limit" }
 
 export function flagsOf(tool: Pick<Tool<never>, "input" | "cli">): Flag[] {
@@ -34,17 +36,17 @@ function flagAt(tool: Pick<Tool<never>, "input" | "cli">, name: string, path: st
   return { name, path, schema, shorts }
 }
 
-/** What a terminal is asked for beside the tool's own input. */
+/** A parsed command line: the tool's input, and the options that only the terminal has. */
 export type Typed = {
   input: unknown
   json: boolean
   help: boolean
   pager: boolean
-  /** It was said how many rows are wanted. */
+  /** True if the person gave a limit. */
   limited: boolean
 }
 
-/** What was typed, read by the tool's own schema. Throws a DexError that says what is wrong and what to type. */
+/** Reads the command line by the tool's schema. Throws a DexError that says what is wrong and what to type. */
 export function readArguments(tool: Tool<never>, argv: string[]): Typed {
   const flags = flagsOf(tool)
   const options = optionsOf(tool, flags)
@@ -105,7 +107,7 @@ function parse(tool: Tool<never>, argv: string[], options: Options) {
   }
 }
 
-/** What Node says of a command line, in one sentence, and what to type: its own has several lines. */
+/** Node's complaint about a command line, shortened to one sentence, with a hint what to type. */
 export function usageError(command: string, error: Error, argv: readonly string[], options: object): DexError {
   const see = `See: dex ${command} --help`
   const unknown = /^Unknown option '(-[^' ]+)/.exec(error.message)?.[1]
@@ -117,7 +119,7 @@ export function usageError(command: string, error: Error, argv: readonly string[
   return new DexError("usage", `dex ${command} has no option ${unknown}. ${hint}`, { cause: error })
 }
 
-/** What other programs call the two ends of a time. */
+/** Other programs' names for the options `--from` and `--to`. */
 const OTHER_NAMES: Record<string, string> = { after: "from", since: "from", before: "to", until: "to" }
 
 function optionMeant(typed: string, names: readonly string[]): string | undefined {
@@ -137,13 +139,13 @@ function sayParse({ message }: Error, argv: readonly string[]): string {
 }
 
 function convert(flag: Flag, value: string | boolean | (string | boolean)[]): unknown {
-  // Told several times, or once with commas.
+  // The option was given several times, or once with commas.
   if (Array.isArray(value)) return value.flatMap((item) => String(item).split(",").filter(Boolean))
-  const isWhole = flag.schema.type === "integer"
-  if (!isWhole && flag.schema.type !== "number") return value
+  const isInteger = flag.schema.type === "integer"
+  if (!isInteger && flag.schema.type !== "number") return value
   const number = Number(value)
-  if (value === "" || !(isWhole ? Number.isInteger(number) : Number.isFinite(number)))
-    throw new DexError("usage", `--${flag.name} needs a ${isWhole ? "whole " : ""}number, not "${value}".`)
+  if (value === "" || !(isInteger ? Number.isInteger(number) : Number.isFinite(number)))
+    throw new DexError("usage", `--${flag.name} needs a ${isInteger ? "whole " : ""}number, not "${value}".`)
   return number
 }
 
@@ -173,20 +175,20 @@ function takePositionals(tool: Tool<never>, words: string[], input: Record<strin
 }
 
 function sayField(tool: Tool<never>, wrong: string, input: Record<string, unknown>): string {
-  const [, path = "", said = wrong] = /^([a-z_.]+)(?:\[\d+\])? (.*)$/s.exec(wrong) ?? []
-  if (path === tool.cli.positional && said === "is missing")
+  const [, path = "", complaint = wrong] = /^([a-z_.]+)(?:\[\d+\])? (.*)$/s.exec(wrong) ?? []
+  if (path === tool.cli.positional && complaint === "is missing")
     return `dex ${tool.name} needs more: for example ${tool.cli.example}`
   const flags = flagsOf(tool)
   const field = flags.find((flag) => flag.path.join(".") === path)
-  if (said === "is missing" && field) {
+  if (complaint === "is missing" && field) {
     const given = flags.find((flag) => flag !== field && flag.path[0] === field.path[0] && valueAt(input, flag.path))
     if (given) return `--${given.name} needs --${field.name} as well`
   }
-  if (path === tool.cli.positional || path === tool.cli.rest) return `<${wordOf(tool, path)}> ${said}`
-  return field ? `--${field.name} ${said}` : wrong
+  if (path === tool.cli.positional || path === tool.cli.rest) return `<${wordOf(tool, path)}> ${complaint}`
+  return field ? `--${field.name} ${complaint}` : wrong
 }
 
-/** How a field is called where it is a word without a flag: several patterns are each a pattern. */
+/** The name of a positional field, in the singular: each of the `patterns` is a pattern. */
 export function wordOf(tool: Pick<Tool<never>, "input">, field: string): string {
   return tool.input.properties![field]!.type === "array" ? field.replace(/s$/, "") : field
 }
@@ -197,7 +199,7 @@ function valueAt(input: unknown, path: string[]): unknown {
 
 const SHORTEST_BEGINNING = 3
 
-/** The name that was probably meant: the nearest, else one that begins as the word does. */
+/** The name that was probably meant: the nearest one, or else one of which the word is the beginning, or the reverse. */
 export function didYouMean(word: string, names: readonly string[]): string | undefined {
   const begins = (longer: string, shorter: string) =>
     shorter.length >= SHORTEST_BEGINNING && longer.startsWith(shorter.toLowerCase())

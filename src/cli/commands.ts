@@ -42,23 +42,23 @@ import { isLong, watch } from "./tools/watch.ts"
 
 const keeping = () => import("./print/keeping.ts")
 const suggesting = () => import("./print/suggestions.ts")
-/** On a terminal: whether an agent that is to write the answer may be asked. Not where nothing is going to be asked. */
+/** If an agent is to write the answer, asks on a terminal whether dex may use it. `dry_run` and `facts` use no model. */
 const agreed = async <I extends object>(input: I): Promise<I> => {
-  const asksNobody = ["dry_run", "facts"].some((name) => (input as Record<string, unknown>)[name] === true)
-  if (!asksNobody) await (await import("./terminal/questions.ts")).agreeToAgent(process.env)
+  const usesNoModel = ["dry_run", "facts"].some((name) => (input as Record<string, unknown>)[name] === true)
+  if (!usesNoModel) await (await import("./terminal/questions.ts")).agreeToAgent(process.env)
   return input
 }
-const WHAT_WAS_ANSWERED = { keeps: "What was answered is kept; " }
+const KEEPS_ANSWERS = { keeps: "What was answered is kept; " }
 
-/** What is shared follows what was read and what was deleted. */
-const pushBehind = async (dex: Dex) => {
+/** Sends the hub what was read or deleted. */
+const pushInBackground = async (dex: Dex) => {
   if (isSharing(dex.home)) (await import("../tools/hub/push-behind.ts")).pushBehind(dex)
 }
 
-/** Every command that is a tool, in the order in which help shows it below its group, with how a terminal shows what it answers. */
+/** Every command that is a tool, in the order in which help shows the commands of a group. */
 export const commands: readonly Command[] = [
   command(search, { view: async () => (await import("./print/search.ts")).printSearch }),
-  command(list, { view: async () => (await import("./print/list.ts")).printList, asksAll: true }),
+  command(list, { view: async () => (await import("./print/list.ts")).printList, needsAllHistory: true }),
   command(show, {
     view: async () => (await import("./print/show.ts")).printShow,
     reader: async () => (await import("./print/reader.ts")).readShow,
@@ -67,12 +67,15 @@ export const commands: readonly Command[] = [
   command(read, { view: async () => (await import("./print/show.ts")).printRead }),
   command(timeline, { view: async () => (await import("./print/show.ts")).printTimeline }),
   command(resume, { view: async () => (await import("./print/resume.ts")).printResume }),
-  command(fix, { view: async () => (await import("./print/fix.ts")).printFix, asksAll: true }),
-  command(blame, { view: async () => (await import("./print/blame.ts")).printBlame, asksAll: true }),
-  command(suggest, { view: async () => (await import("./print/suggestions.ts")).printSuggest, asksAll: true }),
-  command(tests, { view: async () => (await import("./print/fix.ts")).printTests, asksAll: true }),
-  command(decisions, { view: async () => (await import("./print/decisions.ts")).printDecisions, asksAll: true }),
-  command(notes, { view: async () => (await import("./print/note.ts")).printNote, asksAll: true }),
+  command(fix, { view: async () => (await import("./print/fix.ts")).printFix, needsAllHistory: true }),
+  command(blame, { view: async () => (await import("./print/blame.ts")).printBlame, needsAllHistory: true }),
+  command(suggest, { view: async () => (await import("./print/suggestions.ts")).printSuggest, needsAllHistory: true }),
+  command(tests, { view: async () => (await import("./print/fix.ts")).printTests, needsAllHistory: true }),
+  command(decisions, {
+    view: async () => (await import("./print/decisions.ts")).printDecisions,
+    needsAllHistory: true,
+  }),
+  command(notes, { view: async () => (await import("./print/note.ts")).printNote, needsAllHistory: true }),
   command(suggestions, { view: async () => (await suggesting()).printSuggestions }),
   command(feedback, { view: async () => (await suggesting()).printFeedback }),
   command(subscribe, { view: async () => (await suggesting()).printSubscribed }),
@@ -88,22 +91,22 @@ export const commands: readonly Command[] = [
     instead: async ({ line }, json) =>
       line && !json ? (await import("./usage-line.ts")).printUsageLine(process.env) : undefined,
     view: async () => (await import("./print/usage.ts")).printUsage,
-    asksAll: true,
+    needsAllHistory: true,
   }),
   command(guide, { view: async () => (await import("./print/guide.ts")).printGuide }),
   command(sync, {
     view: async () => (await keeping()).printSync,
     stops: { keeps: "What was read is kept; " },
     streams: true,
-    behind: pushBehind,
+    background: pushInBackground,
   }),
-  command(sources, { view: async () => (await keeping()).printSources, asksAll: true }),
+  command(sources, { view: async () => (await keeping()).printSources, needsAllHistory: true }),
   command(doctor, { view: async () => (await keeping()).printDoctor }),
   command(forget, {
     view: async () => (await keeping()).printForget,
     confirm: async (output) =>
       output.asked === true && (await import("./terminal/confirm.ts")).confirmForgetting(output),
-    behind: pushBehind,
+    background: pushInBackground,
   }),
   command(makePrivate, { view: async () => (await keeping()).printPrivate }),
   command(mute, { view: async () => (await keeping()).printMute }),
@@ -122,7 +125,7 @@ export const commands: readonly Command[] = [
   command(importHistory, { view: async () => (await import("./print/backup.ts")).printImport }),
   command(evaluate, {
     view: async () => (await import("./print/eval.ts")).printEval,
-    // A measure has a folder to remove, whoever ends it.
+    // An evaluation must remove its folder, even if a signal ends it.
     stops: { keeps: "", signals: ["SIGTERM", "SIGHUP"] },
   }),
   command(config, {
@@ -131,37 +134,37 @@ export const commands: readonly Command[] = [
       output.asked === true && (await import("./terminal/confirm.ts")).confirmLocalModel(output),
   }),
   command(why, {
-    asksAll: true,
+    needsAllHistory: true,
     before: agreed,
     view: async () => (await import("./print/ask.ts")).printWhy,
   }),
   command(ask, {
-    asksAll: true,
+    needsAllHistory: true,
     before: agreed,
     view: async () => (await import("./print/ask.ts")).printAsk,
   }),
   command(chat, {
-    asksAll: true,
+    needsAllHistory: true,
     instead: async (input, json) => (json ? undefined : (await import("./chat/chat.ts")).chatCommand(input)),
     view: async () => (await import("./print/ask.ts")).printAsk,
   }),
   command(map, {
-    asksAll: true,
+    needsAllHistory: true,
     before: agreed,
     view: async () => (await import("./print/digest.ts")).printMap,
-    stops: WHAT_WAS_ANSWERED,
+    stops: KEEPS_ANSWERS,
   }),
   command(digest, {
-    asksAll: true,
+    needsAllHistory: true,
     before: agreed,
     view: async () => (await import("./print/digest.ts")).printDigest,
-    stops: WHAT_WAS_ANSWERED,
+    stops: KEEPS_ANSWERS,
   }),
   command(rules, {
-    asksAll: true,
+    needsAllHistory: true,
     before: agreed,
     view: async () => (await import("./print/digest.ts")).printMap,
-    stops: WHAT_WAS_ANSWERED,
+    stops: KEEPS_ANSWERS,
   }),
   command(install, {
     before: async (input) => (await import("./terminal/questions.ts")).chooseWiring(input),

@@ -13,17 +13,16 @@ import { type Flag, flagsOf } from "./args.ts"
 import type { ListedCommand } from "./command.ts"
 import { flagsWithForms, formWords, isRetired } from "./forms.ts"
 
-/** Commands whose words name conversations. */
+/** Commands whose arguments are conversations. */
 const OF_CONVERSATIONS = ["show", "resume", "handover", "forget"]
-/** Options whose values only the history tells, with what tells them. The letters mean the same in every command. */
+/** Options whose values come from the history. Their short forms are the same in every command. */
 const OPTIONS: { name: string; words: string; kind: Completed }[] = [
   { name: "project", words: "--project|-p", kind: "projects" },
   { name: "source", words: "--source|-s", kind: "agents" },
 ]
 
-// Titles and names are anybody's text: no shell reads a value or a description again, and each quotes what it puts on the line.
+// Titles and names can contain anything. So no shell evaluates a value or a description, and each quotes what it inserts.
 
-/** A completion script, made from the declared commands. */
 export function completions(
   shell: string | undefined,
   declared: readonly Tool<never>[],
@@ -142,7 +141,7 @@ compdef _dex dex
   }
 }
 
-/** What `--format` takes in this command; empty where it has none. */
+/** The values of `--format`, joined by spaces; empty if the command has no such option. */
 function formatsOf(tool: Tool<never>): string[] {
   return flagsOf(tool).flatMap(({ name, schema }) => (name === "format" && schema.enum ? [schema.enum.join(" ")] : []))
 }
@@ -153,7 +152,7 @@ function fishValues({ name, schema }: Flag): string {
   return schema.enum ? ` -a '${schema.enum.join(" ")}'` : ""
 }
 
-/** In the order in which they come. */
+/** `-k` keeps the order in which dex lists the values. */
 function fishAsks(kind: Completed): string {
   return ` -k -a '(dex completions --values ${kind} (commandline -ct) 2>/dev/null)'`
 }
@@ -162,18 +161,17 @@ function quote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }
 
-/** So many of the newest conversations: more than anybody looks through. */
 const NEWEST = 40
 const DESCRIPTION_CHARS = 70
-/** A value stands on a line of its own, before a tab, and is no option. Whatever else is in it, the shells quote. */
+/** A value ends at a tab or the end of its line, and must not look like an option. The shells quote everything else. */
 const VALUE = /^(?!-)[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+$/u
 
 type Completed = "refs" | "projects" | "agents"
 type Value = { value: string; description: string }
 
 /**
- * What a shell may offer for the word that is being typed: `value<tab>description` on each line. Reads only what is
- * there, and says nothing where that fails: nobody asked dex anything.
+ * The values that a shell offers for the word being typed, as lines of `value<tab>description`. Does not sync first. Returns
+ * nothing if that fails.
  */
 export async function completeValues(kind: string | undefined, typed = ""): Promise<string> {
   const values = VALUES[kind as Completed]
@@ -182,10 +180,10 @@ export async function completeValues(kind: string | undefined, typed = ""): Prom
   try {
     if (kind !== "agents" && !dex.hasHistory()) return ""
     const offered = (await values(dex, typed)).filter(({ value }) => VALUE.test(value))
-    const kept = offered.filter((one, i) => offered.findIndex(({ value }) => value === one.value) === i)
-    return kept.map(({ value, description }) => `${value}\t${briefly(description)}\n`).join("")
+    const unique = offered.filter((one, i) => offered.findIndex(({ value }) => value === one.value) === i)
+    return unique.map(({ value, description }) => `${value}\t${briefly(description)}\n`).join("")
   } catch {
-    return "" // a shell would show it in the middle of the line
+    return "" // a shell would show an error in the middle of the line
   } finally {
     dex.close()
   }
@@ -196,7 +194,7 @@ const VALUES: Record<Completed, (dex: Dex, typed: string) => Promise<Value[]>> =
     const store = await dex.store()
     const { rows } = await store.list({ kinds: PERSONS_KINDS, inside: dex.project, limit: NEWEST, offset: 0 })
     return rows.map(({ ref, title }) => ({
-      // Without the agent's name it is shorter, and bash takes what stands after a colon for a word of its own.
+      // Shorter without the agent's name. Also, bash treats the text after a colon as a separate word.
       value: typed.includes(":") ? formatRef(ref) : ref.id,
       description: title?.text ?? "",
     }))
@@ -217,8 +215,8 @@ function briefly(text: string): string {
 }
 
 /**
- * A key binding for a shell: ^G opens the picker, and what was chosen stands on the line. Ids come from other programs'
- * files, so each shell quotes them.
+ * A key binding: ^G opens the picker and inserts the chosen ref. Ids come from other programs' files, so each shell quotes
+ * them.
  */
 export function widget(shell: string | undefined): string {
   const script = SCRIPTS[shell ?? ""]

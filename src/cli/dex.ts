@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The first file that runs, and the only one that an old Node must be able to read: so it imports nothing that could
-// load the database before the version is known. On Node 20 that ends the process without a word.
+// This file runs first, and an old Node must be able to run it. So it imports nothing that loads the database before it has
+// checked the version: on Node 20 that would end the process without a message.
 import module from "node:module"
 import { VERSION } from "../app/version.ts"
 
@@ -9,26 +9,26 @@ if (major < 22 || (major === 22 && minor < 18)) {
   process.stderr.write(
     `dex needs Node 22.18 or newer; this is ${process.versions.node}. Install a newer one from https://nodejs.org and run dex again.\n`,
   )
-  // To an agent, 2 from a hook is a veto.
+  // A hook that exits with 2 would block the agent.
   process.exit(process.argv[2] === "hook" ? 0 : 2)
 }
 if (process.env.DEX_MODEL_RUN) {
-  // Neither its hooks nor its servers: what is asked here is asked by dex, and would go round in a circle.
+  // dex uses this agent as a model. If the agent's hooks or MCP servers called dex again, it would loop.
   process.stderr.write("dex does nothing here: it was started by an agent that dex asks as a model.\n")
   process.exit(process.argv[2] === "hook" ? 0 : 2)
 }
 if (process.argv[2] === "usage" && process.argv[3] === "--line" && process.argv.length === 4) {
-  // A status line asks for it every few seconds.
+  // A status line runs this every few seconds.
   const { printUsageLine } = await import("./usage-line.ts")
   process.exit(printUsageLine(process.env))
 }
-// Or Windows would start a git.exe, or an agent, that stands in the current folder, which may be anybody's repository.
+// Otherwise Windows would run a git.exe, or an agent, from the current folder, which may be anybody's repository.
 if (process.platform === "win32") process.env.NoDefaultCurrentDirectoryInExePath = "1"
 module.enableCompileCache?.()
 // node:sqlite, which reads other programs' databases, warns on Node 22 that it is experimental.
 process.removeAllListeners("warning")
-if (process.argv[2] === "hook" && !isPersons(process.argv.slice(3))) {
-  // An agent waits for it: it starts without the rest, and ends the process itself.
+if (process.argv[2] === "hook" && !isTypedByPerson(process.argv.slice(3))) {
+  // An agent is waiting, so this loads nothing else. It ends the process itself.
   const { hookCommand } = await import("../serve/hooks/main.ts")
   await hookCommand(process.argv.slice(3))
 }
@@ -42,15 +42,15 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   process.exit(2)
 })
 
-/** A person who tries it is told what it is for. An agent is not, whatever it left out: it would take in what is printed. */
-function isPersons(words: string[]): boolean {
+/** A person who tries `dex hook` gets its help. An agent never does, because it would read the help as the hook's answer. */
+function isTypedByPerson(words: string[]): boolean {
   if (words.includes("--help") || words.includes("-h")) return true
   return words.length < 2 && process.stdin.isTTY
 }
 
 if (process.argv[2] === "--version") process.stdout.write(`dex ${VERSION}\n`)
 else {
-  process.stderr.on("error", () => {}) // what is said beside an answer must not cost the answer
+  process.stderr.on("error", () => {}) // if notes cannot be written, the answer is still printed
   const { main } = await import("./main.ts")
   process.exitCode = await main(process.argv.slice(2))
 }

@@ -5,7 +5,7 @@ import { flagsOf, wordOf } from "./args.ts"
 import type { ListedCommand } from "./command.ts"
 import { asTyped } from "./print/words.ts"
 
-/** What fits a screen: the commands that most people need, and how to see the others. */
+/** Fits one screen: the commands that most people need, and how to see the others. */
 export function shortHelp(commands: readonly ListedCommand[], terminal: Terminal): string {
   const common = commands.filter((one) => one.common).map(({ aliases: _, ...one }) => one)
   const more: [string, string][] = [
@@ -24,7 +24,6 @@ export function shortHelp(commands: readonly ListedCommand[], terminal: Terminal
   return `${lines.join("\n")}\n`
 }
 
-/** Every command, with its other names. */
 export function allHelp(commands: readonly ListedCommand[], terminal: Terminal): string {
   const lines = [
     ...groupedLines(commands, terminal),
@@ -76,8 +75,8 @@ export function toolHelp(tool: Tool<never>, terminal: Terminal, forms: [string, 
     ...wrap(`${tool.summary}.`, terminal.columns),
     "",
     ...words.flatMap((field) => {
-      const told = sayValue(tool.input.properties![field]!)
-      return told === "" ? [] : [...paragraph(`${field}: ${told}`, terminal), ""]
+      const description = sayValue(tool.input.properties![field]!)
+      return description === "" ? [] : [...paragraph(`${field}: ${description}`, terminal), ""]
     }),
     ...rowLines(rows, terminal),
     "",
@@ -101,22 +100,22 @@ function shownWord(tool: Tool<never>, field: string): string {
 
 function sayValue({ description, enum: choices, default: usual }: Schema): string {
   const one = choices ? `One of: ${choices.join(", ")}.` : undefined
-  const isSaid = usual !== undefined && usual !== false && !(Array.isArray(usual) && usual.length === 0)
-  return [description, one, isSaid ? `Default: ${String(usual)}.` : undefined].filter(Boolean).join(" ")
+  const hasDefault = usual !== undefined && usual !== false && !(Array.isArray(usual) && usual.length === 0)
+  return [description, one, hasDefault ? `Default: ${String(usual)}.` : undefined].filter(Boolean).join(" ")
 }
 
 function paragraph(text: string, terminal: Terminal): string[] {
   return wrap(asTyped(text, terminal), terminal.columns)
 }
 
-/** A name and what it is, below one another at any width. */
+/** Names on the left, their descriptions wrapped in a column on the right. */
 function rowLines(
-  said: readonly (readonly [name: string, text: string])[],
+  entries: readonly (readonly [name: string, text: string])[],
   terminal: Terminal,
   given = 0,
   indent = "  ",
 ): string[] {
-  const rows = said.map(([name, text]) => [asTyped(name, terminal), asTyped(text, terminal)] as const)
+  const rows = entries.map(([name, text]) => [asTyped(name, terminal), asTyped(text, terminal)] as const)
   const width = given || Math.max(...rows.map(([name]) => name.length)) + 2
   const room = terminal.columns - width - indent.length
   return rows.flatMap(([name, text]) => {
@@ -128,7 +127,7 @@ function rowLines(
   })
 }
 
-/** The help of what is no declared command: paragraphs, then options, then examples. */
+/** The help of a command that is not a tool: paragraphs, then options, then examples. */
 export type Page = {
   usage: string
   text: readonly string[]
@@ -167,7 +166,7 @@ export const COMPLETIONS: Page = {
   options: [
     [
       "--widget",
-      "Print a key binding instead: ^G opens the picker and puts `dex resume <ref>` on the line, or the ref alone where something is typed already.",
+      "Print a key binding instead: ^G opens the picker and puts `dex resume <ref>` on the line, or only the ref if something is already typed.",
     ],
   ],
   examples: ["dex completions bash >> ~/.bashrc", "dex completions bash --widget >> ~/.bashrc"],

@@ -20,10 +20,10 @@ import { asTyped, showFirst } from "./print/words.ts"
 import { progressView } from "./progress.ts"
 
 const NEWEST = 3
-/** Nobody waits longer for the first rows: what is not read by then is read in the background. */
+/** The longest that a person waits for the first rows. The rest is read in the background. */
 const READS_MS = 2_000
 
-/** `dex` alone: reads what is new, says what there is, and what to try next. */
+/** `dex` without a command: syncs, shows what is stored, and suggests what to try next. */
 export async function showHome(): Promise<number> {
   const terminal = terminalOf(process.stdout, process.env)
   const view = progressView(process.stderr, terminalOf(process.stderr, process.env))
@@ -39,7 +39,7 @@ export async function showHome(): Promise<number> {
   const interrupt = () => (stop.signal.aborted ? process.exit(130) : stop.abort())
   process.on("SIGINT", interrupt)
   const say = (line = "") => process.stdout.write(`${line}\n`)
-  const tell = (line: string) => say(wrap(asTyped(line, terminal), terminal.columns).join("\n"))
+  const sayWrapped = (line: string) => say(wrap(asTyped(line, terminal), terminal.columns).join("\n"))
   try {
     const first = !dex.hasHistory()
     if (first) {
@@ -54,13 +54,13 @@ export async function showHome(): Promise<number> {
     })
     view.stop()
     const found = await sources.run(dex, {})
-    const kept = found.sources.filter((source) => source.kept > 0)
-    if (kept.length === 0 && !report.busy) {
-      tell(`No conversations were found yet. dex reads ${listed(agents.filter(isRead).map(({ name }) => name))}.`)
-      tell("`dex doctor sources` shows where it looked.")
+    const withConversations = found.sources.filter((source) => source.kept > 0)
+    if (withConversations.length === 0 && !report.busy) {
+      sayWrapped(`No conversations were found yet. dex reads ${listed(agents.filter(isRead).map(({ name }) => name))}.`)
+      sayWrapped("`dex doctor sources` shows where it looked.")
       return 1
     }
-    for (const source of kept)
+    for (const source of withConversations)
       say(
         `  ${paint(terminal, "cyan", source.source.padEnd(14))}${sayConversations(source.kinds)}, ${many(source.messages, "message")}`,
       )
@@ -70,14 +70,14 @@ export async function showHome(): Promise<number> {
           say(`  ${paint(terminal, "cyan", source.padEnd(14))}found, nothing of it is read yet`)
     say()
     const unread = await unreadNote(dex)
-    if (report.busy) tell(unread === undefined ? ANOTHER_READS : `${ANOTHER_READS} ${unread}`)
+    if (report.busy) sayWrapped(unread === undefined ? ANOTHER_READS : `${ANOTHER_READS} ${unread}`)
     else if (report.added_messages > 0) say(sayAdded(report))
     else say(`Nothing new (${seconds(report.duration_ms)}).`)
-    if (!report.busy && !report.complete) await readTheRest(dex, stop.signal, tell)
-    if (report.unreadable.length > 0) tell(sayUnreadable(report.unreadable))
+    if (!report.busy && !report.complete) await readTheRest(dex, stop.signal, sayWrapped)
+    if (report.unreadable.length > 0) sayWrapped(sayUnreadable(report.unreadable))
     const ahead = await deletionsAhead(dex)
     const deleted = ahead && sayDeletions(ahead)
-    if (deleted !== undefined) tell(deleted)
+    if (deleted !== undefined) sayWrapped(deleted)
     const { askToSpeak } = await import("./terminal/ask-to-speak.ts")
     await askToSpeak({
       home: dex.home,
@@ -96,18 +96,18 @@ export async function showHome(): Promise<number> {
   }
 }
 
-/** Said before it is done: nothing goes on that nobody was told of. After Ctrl-C nothing goes on at all. */
-async function readTheRest(dex: Dex, signal: AbortSignal, tell: (line: string) => void): Promise<void> {
-  if (signal.aborted) return tell(`Stopped. What was read is kept. ${NOT_ALL_READ}`)
+/** Announces the background sync before it starts, so that nothing runs unannounced. Starts nothing after Ctrl-C. */
+async function readTheRest(dex: Dex, signal: AbortSignal, sayWrapped: (line: string) => void): Promise<void> {
+  if (signal.aborted) return sayWrapped(`Stopped. What was read is kept. ${NOT_ALL_READ}`)
   const { done = 0, total = 0 } = (await (await dex.store()).progress()) ?? {}
-  tell(
+  sayWrapped(
     `${grouped(total - done)} of ${grouped(total)} transcripts are not read yet. They are now read in the background, newest first, and found as they come; \`dex doctor\` shows how far it is.`,
   )
   const { syncBehind } = await import("../app/apart.ts")
-  if (!(await syncBehind(dex.home.dir, process.env))) tell(`It could not be started. ${NOT_ALL_READ}`)
+  if (!(await syncBehind(dex.home.dir, process.env))) sayWrapped(`It could not be started. ${NOT_ALL_READ}`)
 }
 
-/** The newest conversations as rows, and what to type next: each works as it stands there. */
+/** The newest conversations, and commands to try. Each command works exactly as it is shown. */
 async function showNewest(dex: Dex, terminal: Terminal, say: (line?: string) => void): Promise<void> {
   const numbered = keepsListings()
   const newest = await list.run(dex, { in: "history", limit: NEWEST, offset: 0 })
@@ -121,7 +121,7 @@ async function showNewest(dex: Dex, terminal: Terminal, say: (line?: string) => 
   say(paint(terminal, "bold", "Try"))
   const offer = (command: string) => say(`  ${asTyped(command, terminal)}`)
   offer(showFirst(listing, { numbered }))
-  const word = await tellingWord(
+  const word = await rarestWord(
     dex,
     newest.conversations.map(({ title }) => title),
   )
@@ -129,8 +129,8 @@ async function showNewest(dex: Dex, terminal: Terminal, say: (line?: string) => 
   offer("dex list")
 }
 
-/** The word of these titles that the fewest messages contain, so that it finds what it came from. */
-async function tellingWord(dex: Dex, titles: string[]): Promise<string | undefined> {
+/** The word of these titles that the fewest messages contain, so that a search for it finds the conversation. */
+async function rarestWord(dex: Dex, titles: string[]): Promise<string | undefined> {
   const given = titles.filter((title) => title !== "(no title)")
   const words = [...new Set(given.flatMap((title) => title.match(/\b[A-Za-z]{5,20}\b/g) ?? []))]
   const index = await dex.index()
@@ -140,7 +140,6 @@ async function tellingWord(dex: Dex, titles: string[]): Promise<string | undefin
   return rarest?.word.toLowerCase()
 }
 
-/** Other than dex itself. */
 function isRead({ source, connector }: Agent): boolean {
   return connector !== undefined && !isOwn(source)
 }

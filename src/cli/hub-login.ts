@@ -13,13 +13,13 @@ const MOST_BYTES = 64 << 10
 export type LoginFlags = { token_stdin?: boolean; paste?: boolean }
 
 /**
- * Gets a token: on the page of the hub's identity provider, typed without showing it, or from a pipe. Keeps it where only its
- * owner can read it.
+ * Gets a token from the hub's identity provider in the browser, from the keyboard (not echoed), or from a pipe. Stores it so
+ * that only its owner can read it.
  */
 export async function hubLogin([address, ...more]: string[], flags: LoginFlags, json: boolean): Promise<number> {
   if (address === undefined || more.length > 0)
     throw new DexError("usage", "Which hub? For example: dex hub login https://hub.example.com")
-  const token = flags.token_stdin ? await pipedToken() : await askedToken(address, flags.paste === true)
+  const token = flags.token_stdin ? await pipedToken() : await interactiveToken(address, flags.paste === true)
   if (token === "") throw new DexError("usage", "No token was given, so nothing was changed.")
   const found = visibleIn(await logIn(dexHome(process.env), address, token)).output as Awaited<ReturnType<typeof logIn>>
   if (json) process.stdout.write(`${toJson(found)}\n`)
@@ -36,13 +36,13 @@ export async function hubLogin([address, ...more]: string[], flags: LoginFlags, 
   return 0
 }
 
-async function askedToken(address: string, paste: boolean): Promise<string> {
+async function interactiveToken(address: string, paste: boolean): Promise<string> {
   if (!paste && (await loginMethods(address)).includes("device")) return tokenByBrowser(address)
   if (process.stdin.isTTY) return typedToken()
   throw new DexError("usage", "There is no terminal to ask on. Pipe the token in: dex hub login ADDRESS --token-stdin")
 }
 
-/** On stderr, since a script may read what is printed. Ctrl-C ends the wait. */
+/** Writes to stderr, because a script may read stdout. Ctrl-C ends the wait. */
 async function tokenByBrowser(address: string): Promise<string> {
   const stop = new AbortController()
   const onInterrupt = () => stop.abort()
@@ -52,7 +52,7 @@ async function tokenByBrowser(address: string): Promise<string> {
       signal: stop.signal,
       wait: (ms, signal) => setTimeout(ms, undefined, { signal }),
       show: ({ user_code, verification_uri, verification_uri_complete }) => {
-        // Whole, so that it can be clicked and copied.
+        // Not wrapped, so that it can be clicked and copied.
         process.stderr.write(`Open ${safeLine(verification_uri_complete ?? verification_uri)}\n`)
         say(
           `and check that it shows this code: ${safeLine(user_code)}`,

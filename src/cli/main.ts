@@ -14,7 +14,7 @@ export async function main(argv: string[]): Promise<number> {
   try {
     return await dispatch(argv)
   } catch (thrown) {
-    // Whatever asks the disk for something may be the one that is told no.
+    // Any access to the disk may fail because it is full or not writable.
     const error = isDexError(thrown) ? thrown : (diskError(thrown, dexHome(process.env).dir, () => false) ?? thrown)
     if (isDexError(error)) process.stderr.write(printedError(error.message, terminalOf(process.stderr, process.env)))
     else

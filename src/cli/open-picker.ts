@@ -9,14 +9,14 @@ import { newestRows } from "./picker/newest-rows.ts"
 import type { Picked } from "./picker/picker.ts"
 import { runCommand } from "./run-command.ts"
 
-/** Whether the picker can be shown here. `DEX_NO_PICKER=1` is for who reads a screen by ear. */
+/** Whether the picker can be shown here. `DEX_NO_PICKER=1` is for people who use a screen reader. */
 export function hasPicker(output: { isTTY?: boolean }, env: Record<string, string | undefined>): boolean {
   return process.stdin.isTTY === true && output.isTTY === true && !env.DEX_NO_PICKER && env.TERM !== "dumb"
 }
 
 /**
- * Opens the picker on a history, and does what was chosen. With `prints` it prints the ref instead, and is drawn on stderr.
- * Returns the exit code, or undefined where there is nothing to pick from.
+ * Opens the picker and does what the person chose. With `prints` it only prints the ref, and draws on stderr. Returns the exit
+ * code, or undefined if there is nothing to pick from.
  */
 export async function openPicker({ text = "", prints = false }): Promise<number | undefined> {
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
@@ -24,7 +24,7 @@ export async function openPicker({ text = "", prints = false }): Promise<number 
   try {
     if (!dex.hasHistory()) return undefined
     const output = prints ? process.stderr : process.stdout
-    // Meanwhile the rest is loaded.
+    // Loads the picker while the first rows are read.
     const loading = import("./picker/picker.ts")
     const first = await newestRows(dex, { here: false }, output.rows || 24)
     if (first.rows.length === 0) return undefined
@@ -60,7 +60,7 @@ function named(name: string): Command {
   return commands.find(({ tool }) => tool.name === name)!
 }
 
-/** `dex pick [words]`: the picker as a part of other commands. Returns the exit code. */
+/** `dex pick [words]`: the picker for use inside other commands. Returns the exit code. */
 export async function pickCommand(words: string[]): Promise<number> {
   if (words.includes("--help") || words.includes("-h")) {
     const { pageHelp, PICK } = await import("./help.ts")

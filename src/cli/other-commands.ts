@@ -4,10 +4,9 @@ import type { ListedCommand } from "./command.ts"
 import { commands } from "./commands.ts"
 import { isRetired } from "./forms.ts"
 
-/** A command that is no tool. It reads its own words, and returns the exit code. */
+/** A command that is not a tool. It parses its own arguments and returns the exit code. */
 export type OtherCommand = ListedCommand & { run(words: string[]): Promise<number> }
 
-/** What serves agents, and what tells about the others. */
 export const otherCommands: readonly OtherCommand[] = [
   {
     name: "pick",
@@ -84,7 +83,6 @@ export function everyCommand(): ListedCommand[] {
   return [...listed.map(({ tool: { name, summary, cli } }) => ({ ...cli, name, summary })), ...others]
 }
 
-/** Whether this is how a command is called. */
 export function isCalled({ name, aliases }: Pick<ListedCommand, "name" | "aliases">, word: string): boolean {
   return name === word || aliases?.includes(word) === true
 }

@@ -2,15 +2,15 @@ import { grouped } from "../core/format.ts"
 import type { SyncProgress } from "../ingest/sync-types.ts"
 import type { Terminal } from "../render/terminal.ts"
 
-/** Shows how long work goes on: a bar on a terminal, a line now and then in a pipe. `stop` leaves nothing behind. */
+/** Shows progress: a bar on a terminal, a line every two seconds in a pipe. `stop` removes the bar. */
 export type ProgressView = { show(progress: SyncProgress): void; stop(): void }
 
-/** Work shorter than this shows nothing: a bar that flashes up is noise. */
+/** Shorter work shows nothing, because a bar that flashes up is noise. */
 const QUIET_MS = 400
 const LINE_EVERY_MS = 2_000
 
 const DRAW_EVERY_MS = 100
-/** Without a cursor, and what is too long for the line is cut off. */
+/** Hides the cursor and turns off line wrapping, so that a line that is too long is cut off. */
 const BEGIN = "\x1b[?25l\x1b[?7l"
 const END = "\r\x1b[K\x1b[?25h\x1b[?7h"
 
@@ -29,7 +29,7 @@ function bar(stream: NodeJS.WriteStream, terminal: Terminal): ProgressView {
     running = false
     process.off("exit", stop).off("SIGINT", interrupted).off("SIGTERM", interrupted)
   }
-  /** The signal does what it would do without a bar. */
+  /** Lets the signal do what it would do without the bar. */
   const interrupted = (signal: NodeJS.Signals) => {
     stop()
     if (process.listenerCount(signal) === 0) process.kill(process.pid, signal)
@@ -55,7 +55,7 @@ function bar(stream: NodeJS.WriteStream, terminal: Terminal): ProgressView {
   }
 }
 
-/** Questions and messages are counted one by one. */
+/** The other phases count questions, messages or conversations. */
 function inBytes({ phase }: SyncProgress): boolean {
   return phase === "reading" || phase === "indexing"
 }
@@ -84,11 +84,11 @@ function spentOf({ tokens }: SyncProgress): string {
 }
 
 function lines(stream: NodeJS.WriteStream): ProgressView {
-  let saidAt = Date.now()
+  let printedAt = Date.now()
   return {
     show: (progress) => {
-      if (Date.now() - saidAt < LINE_EVERY_MS) return
-      saidAt = Date.now()
+      if (Date.now() - printedAt < LINE_EVERY_MS) return
+      printedAt = Date.now()
       const units = {
         waiting: "transcripts that another dex reads",
         reading: "transcripts",

@@ -10,7 +10,7 @@ import type { Command, Face } from "./command.ts"
 import type { PrintContext, Printed, ReadPage } from "./print/words.ts"
 import { printedError, say } from "./print/words.ts"
 
-/** Runs a declared command: what it asks, what it prints, and how it ends. Returns the exit code. */
+/** Runs a declared command, with its questions and its output. Returns the exit code. */
 export async function runCommand(
   { tool, face }: Command,
   given: unknown,
@@ -64,19 +64,19 @@ export async function runCommand(
       }
     }
     const found = tool.found === undefined || tool.found(output)
-    const unread = face.asksAll && (await (await import("../tools/unread.ts")).historyNote(dex, { found }))
+    const unread = face.needsAllHistory && (await (await import("../tools/unread.ts")).historyNote(dex, { found }))
     const notes = unread ? [...answer.notes, unread] : answer.notes
     for (const note of notes) process.stderr.write(printedError(note, terminalOf(process.stderr, process.env)))
     await answer.record()
     if (problem !== undefined) process.stderr.write(printedError(problem, terminalOf(process.stderr, process.env)))
     code = problem !== undefined ? 2 : !found ? 1 : isUndone(output) ? 2 : 0
-    await face.behind?.(dex)
+    await face.background?.(dex)
   } finally {
     progress.stop()
     release()
     dex.close()
   }
-  // Once everything is closed: somebody may read for an hour.
+  // After everything is closed, because a person may read for an hour.
   if (reading) {
     await (await import("./terminal/pager.ts")).readPaged(reading.lines, pager)
     showNotes(reading.notes, true)
@@ -84,14 +84,14 @@ export async function runCommand(
   return code
 }
 
-/** It only says what it would do: nobody confirmed it. */
+/** True if the tool changed nothing because nobody confirmed it. */
 function isUndone(output: unknown): boolean {
   return (output as { asked?: boolean }).asked === true
 }
 
 const stdout = () => terminalOf(process.stdout, process.env)
 
-/** Prints what a tool answered. Returns what is to be read through a pager instead, or why it was not done. */
+/** Prints a tool's output. Returns the page if it should go through a pager instead, or the problem if the tool failed. */
 async function present(
   { tool, face }: Command,
   output: unknown,
@@ -102,7 +102,7 @@ async function present(
   const isRead = tool.cli.paged === true && context.terminal.interactive
   if (isRead && face.reader) return { page: await (await face.reader())(output, context, input, dex) }
   const printed = await (await face.view())(output, context, input)
-  // Before the rows are out: `| head` may end us in the middle of them.
+  // Before the rows are printed: `| head` may end this process in the middle of them.
   if (printed.listing) saveListing(dex.home.dir, printed.listing, printed.words)
   if (isRead) return { page: { ...printed, lines: () => printed.lines } }
   show(printed)
@@ -122,7 +122,7 @@ function showNotes(notes: string[] | undefined, areBelow: boolean): void {
 
 type ProgressView = { show(progress: SyncProgress): void; stop(): void }
 
-/** What shows progress; loaded when there is some. */
+/** Loads the progress bar only when there is progress to show. */
 function progressOf({ streams }: Face<unknown, unknown>, json: boolean): ProgressView {
   if (json) {
     const show = (progress: SyncProgress) =>
@@ -145,7 +145,7 @@ function progressOf({ streams }: Face<unknown, unknown>, json: boolean): Progres
   }
 }
 
-/** The first Ctrl-C ends after what is at hand; the second one ends at once. */
+/** The first Ctrl-C asks the tool to stop; the second one ends the process at once. */
 function onInterrupt(stop: AbortController, { stops }: Face<unknown, unknown>): () => void {
   if (!stops) return () => {}
   const handler = () => {

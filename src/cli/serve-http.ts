@@ -17,10 +17,10 @@ import { isPrivate, startDelivering } from "../tools/subscriptions/delivery.ts"
 const LAST_LOOK_MS = 600
 const NAME = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?$/i
 
-/** Serves MCP over HTTP until it is stopped, then ends the process, with whatever is still running or connected. */
+/** Serves MCP over HTTP until it is stopped. Then it ends the process, even if something is still running or connected. */
 export async function serveHttp({ version, env, cwd, ...place }: ServeOptions & ServerAddress): Promise<never> {
   checkPlace(place)
-  takeStdout() // nothing is printed there, but for what a library says
+  takeStdout() // keeps what libraries print off stdout
   const log = (line: string) => void process.stderr.write(`dex: ${safe(line)}\n`)
   const home = dexHome(env)
   const tokenFile = join(home.dir, "http-token")
@@ -29,8 +29,8 @@ export async function serveHttp({ version, env, cwd, ...place }: ServeOptions & 
   const start = { env: withoutSession(env), cwd, version }
   const fresh = createFreshness(start, log)
   const use = holdDex(() => createDex(start))
-  const kept = openSuggestions(home.suggest)
-  const suggestions = () => (existsSync(home.suggest) ? kept : undefined)
+  const opened = openSuggestions(home.suggest)
+  const suggestions = () => (existsSync(home.suggest) ? opened : undefined)
   const mayLeave = (project: string) => use(async (dex) => !(await isPrivate(dex, project)))
   const { app, close } = createApp({
     token,
@@ -71,7 +71,7 @@ function checkPlace({ host, publicName }: ServerAddress): void {
     )
 }
 
-/** Whoever asks over HTTP is not in the session that this server was started from. */
+/** An HTTP client is not in the session in which this server was started. */
 function withoutSession({ CLAUDE_CODE_SESSION_ID: _, CODEX_THREAD_ID: __, ...env }: ServeOptions["env"]) {
   return env
 }

@@ -22,7 +22,7 @@ async function help(): Promise<string> {
       text: [
         `Serves this memory to agents over MCP, with the tools ${names.slice(0, -1).join(", ")} and ${names.at(-1)}.`,
         'Without options it speaks on stdin and stdout until stdin closes. Agents start it themselves: give them the command "dex serve".',
-        "With --port it serves streamable HTTP at /mcp until it is stopped with Ctrl-C. Every request must show the token that is in the file http-token in dex's folder (~/.dex, or DEX_HOME); the file is made at the first start. What subscriptions are told is streamed at /suggestions, and sent to webhooks (see dex subscribe).",
+        "With --port it serves streamable HTTP at /mcp until it is stopped with Ctrl-C. Every request must contain the token in the file http-token in dex's folder (~/.dex, or DEX_HOME); the first start creates the file. Suggestions for subscriptions are streamed at /suggestions, and sent to webhooks (see dex subscribe).",
       ],
       options: OPTIONS,
       examples: ["claude mcp add dex -s user -- dex serve", "dex serve --port 7337"],
@@ -31,10 +31,10 @@ async function help(): Promise<string> {
   )
 }
 
-/** Does not come back: the server ends the process, whatever is still running. */
+/** Does not return once it serves: the server ends the process, even if something is still running. */
 export async function serveCommand(args: string[]): Promise<number> {
-  const { help: asksHelp, port, host, "behind-tls": publicName } = read(args)
-  if (asksHelp) {
+  const { help: wantsHelp, port, host, "behind-tls": publicName } = read(args)
+  if (wantsHelp) {
     process.stdout.write(await help())
     return 0
   }

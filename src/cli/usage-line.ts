@@ -2,17 +2,17 @@ import { readFileSync, writeSync } from "node:fs"
 import { dexHome } from "../config/home.ts"
 import { type LineState, usageLine } from "../usage/line.ts"
 
-/** `dex usage --line`: asked every few seconds by a status line, so it opens nothing but one small file. Returns the exit code. */
+/** `dex usage --line`: a status line runs it every few seconds, so it opens only one small file. Returns the exit code. */
 export function printUsageLine(env: Record<string, string | undefined>): number {
   const state = readState(dexHome(env).usageLine)
   if (!state) {
-    process.stderr.write("dex: No use is known yet. Run `dex usage` once; every sync then keeps it.\n")
+    process.stderr.write("dex: No usage is recorded yet. Run `dex usage` once; after that every sync updates it.\n")
     return 1
   }
   try {
-    writeSync(1, `${usageLine(state, Date.now())}\n`) // process.stdout takes a millisecond to make
+    writeSync(1, `${usageLine(state, Date.now())}\n`) // creating process.stdout takes a millisecond
   } catch {
-    // whoever asked does not listen any more
+    // the reader has closed the pipe
   }
   return 0
 }

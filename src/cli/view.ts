@@ -19,7 +19,7 @@ const OPTIONS = [["    --no-open", "Print the address and open no browser."]] as
 const FLAGS = { help: { type: "boolean", short: "h" }, "no-open": { type: "boolean" } } as const
 const IDLE_MS = 30 * 60_000
 
-/** Serves the pages until Ctrl-C, or until nobody has looked for half an hour. */
+/** Serves the pages until Ctrl-C, or until nobody has looked at a page for half an hour. */
 export async function viewCommand(args: string[]): Promise<number> {
   const { values, positionals } = read(args)
   if (values.help) {
@@ -55,23 +55,24 @@ export async function viewCommand(args: string[]): Promise<number> {
 const ROOM = 16 << 20
 
 /**
- * V8 makes up to 134 MB of room for new objects, and collects old ones when they are twice as many: one search in a large
- * history fills both, and neither is given back. It gets enough room not to be slow, and then no more.
+ * V8 gives new objects up to 134 MB, and collects old ones only when they have doubled. One search in a large history uses
+ * both, and neither is given back. So this grows the space for new objects to 16 MB, enough to be fast, and then stops both
+ * from growing.
  */
 function staySmall(): void {
   const room = () => getHeapSpaceStatistics().find(({ space_name }) => space_name === "new_space")?.space_size ?? ROOM
-  for (let i = 0, kept: object[] = []; room() < ROOM && i < 50; i++) {
-    kept = [...kept.slice(-200_000), ...Array.from({ length: 20_000 }, () => ({}))] // what is still used makes it grow
+  for (let i = 0, live: object[] = []; room() < ROOM && i < 50; i++) {
+    live = [...live.slice(-200_000), ...Array.from({ length: 20_000 }, () => ({}))] // only objects in use make it grow
   }
   setFlagsFromString("--semi-space-growth-factor=1")
   setFlagsFromString("--heap-growing-percent=30")
 }
 
-/** A conversation that is named, a page by the address that it had in an earlier view, or words to search for. */
+/** The words are a ref, the address of a page in an earlier `dex view`, or a search. */
 async function pathFor(words: string[]): Promise<string> {
   if (words.length === 0) return ""
-  const [, kept] = /^http:\/\/(?:127\.0\.0\.1|localhost):\d+\/\w+\/(.*)$/.exec(words.join(" ")) ?? []
-  if (kept !== undefined) return kept
+  const [, earlierPath] = /^http:\/\/(?:127\.0\.0\.1|localhost):\d+\/\w+\/(.*)$/.exec(words.join(" ")) ?? []
+  if (earlierPath !== undefined) return earlierPath
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
   try {
     if (words.length === 1 && dex.hasHistory()) {
@@ -80,7 +81,7 @@ async function pathFor(words: string[]): Promise<string> {
       return number === undefined ? `c/${ref}` : `c/${ref}?at=${number}#m${number}`
     }
   } catch (error) {
-    // What is no ref is a question.
+    // If it is not a ref, it is a search.
     if (!isDexError(error) || !["bad_ref", "not_found"].includes(error.code)) throw error
   } finally {
     dex.close()
@@ -88,7 +89,7 @@ async function pathFor(words: string[]): Promise<string> {
   return `find?${new URLSearchParams({ q: words.join(" ") })}`
 }
 
-/** Opens the browser, and says how to get there without it. The address works once, within a minute. */
+/** Opens the browser, and prints the address in case that fails. The address works once, within a minute. */
 async function show({ address, page }: Entry, say: (line: string) => void): Promise<void> {
   const isOpened = page !== undefined && (await opened(pathToFileURL(page).href))
   say(
@@ -108,13 +109,13 @@ function farFrom(env: NodeJS.ProcessEnv): "ssh" | "wsl" | undefined {
   return env.WSL_DISTRO_NAME || /microsoft/i.test(release()) ? "wsl" : undefined
 }
 
-/** Whether somebody sits at this machine, and a browser can be shown to them. */
+/** Whether a person is probably at this machine and a browser can be opened. */
 function canOpen({ stdout, platform, env }: NodeJS.Process): boolean {
   if (!stdout.isTTY || farFrom(env) !== undefined) return false
   return platform !== "linux" || Boolean(env.DISPLAY || env.WAYLAND_DISPLAY)
 }
 
-/** Opens a page that is in a file. Everybody on this machine can read the command line, so it names no address with a code. */
+/** Opens a page from a file. All users of this machine can read command lines, so an address with its code must not be in one. */
 async function opened(page: string): Promise<boolean> {
   const { platform } = process
   const [program, ...args] =
@@ -129,7 +130,7 @@ async function opened(page: string): Promise<boolean> {
     await once(child, "spawn")
     return true
   } catch {
-    return false // there is no such program
+    return false // the program does not exist
   }
 }
 

@@ -13,7 +13,7 @@ import type { WatchEvent } from "../watch/report.ts"
 import { watchAll } from "../watch/watch.ts"
 import { asTyped } from "./print/words.ts"
 
-/** Comes back when it is stopped. */
+/** Returns when it is stopped. */
 export async function watchCommand(json: boolean): Promise<number> {
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
   const say = (text: string) =>
@@ -21,7 +21,7 @@ export async function watchCommand(json: boolean): Promise<number> {
   try {
     const project = projectToWatch(dex)
     if (project !== undefined && optIn(dex.home, project))
-      say(`${shortPath(project, dex.machine.home)} is watched from now on. \`dex watch --remove\` there ends it.`)
+      say(`${shortPath(project, dex.machine.home)} is now watched. To stop: run \`dex watch --remove\` there.`)
     const instance = await takeInstance(dex.home)
     if (!instance) {
       const state = readState(dex.home)
@@ -49,7 +49,7 @@ export async function watchCommand(json: boolean): Promise<number> {
   }
 }
 
-/** The folder that everything is in is no project, and dex's own folder is inside it. */
+/** Undefined if the project contains the home folder: that is not a project, and dex's own folder is inside it. */
 function projectToWatch(dex: {
   project: string
   machine: { home: string }
@@ -57,11 +57,11 @@ function projectToWatch(dex: {
 }): string | undefined {
   const { home } = dex.machine
   const way = relative(dex.project, spelledBelow(dex.project, home))
-  const holdsHome = isSamePath(dex.project, home) || (!way.startsWith("..") && !isAbsolute(way))
-  return holdsHome ? undefined : dex.project
+  const containsHome = isSamePath(dex.project, home) || (!way.startsWith("..") && !isAbsolute(way))
+  return containsHome ? undefined : dex.project
 }
 
-/** Ctrl-C, a service that is stopped, and a terminal that is closed. The second time it ends at once. */
+/** Handles Ctrl-C, a stopped service and a closed terminal. A second signal ends the process at once. */
 function onSignals(stop: () => void): () => void {
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const
   let stopping = false
@@ -82,7 +82,6 @@ function jsonView(): EventView {
   return (event) => void process.stdout.write(`${toJson(visibleIn(event).output)}\n`)
 }
 
-/** A line for everything that changed. */
 function eventLines(): EventView {
   return (event) => {
     const line = lineOf(event)
@@ -102,7 +101,7 @@ function lineOf(event: WatchEvent): string | undefined {
       if (event.conversations === 0 && event.messages === 0) return undefined
       return `${event.source ?? "all agents"}: ${many(event.messages, "new message")} in ${many(event.conversations, "conversation")} (${seconds(event.duration_ms)})`
     case "project": {
-      if (event.files === undefined && event.git) return `${projectName(event.project)}: checked as a whole`
+      if (event.files === undefined && event.git) return `${projectName(event.project)}: checked completely`
       const files = event.files === undefined ? "many files" : event.files > 0 ? many(event.files, "file") : undefined
       const what = [files, event.git ? "its git history" : undefined].filter(Boolean).join(" and ")
       return `${projectName(event.project)}: ${what} changed`
@@ -119,7 +118,7 @@ function watchedBy({ sources, projects }: { sources: string[]; projects: string[
   return projects.length === 0 ? agents : `${agents} and ${many(projects.length, "project")}`
 }
 
-/** One line that stays where it is; problems stand above it. */
+/** One line that is redrawn in place; problems are printed above it. */
 function statusLine(): EventView {
   let head = "Starting"
   let last = "nothing new yet"

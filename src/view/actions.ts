@@ -10,10 +10,10 @@ import { askTool, inProject, type ViewPage } from "./page.ts"
 
 type Changing = { dex: Dex; form: URLSearchParams; to: Addresses; actionToken: string }
 
-/** What a page may change. Its request needs the page's token. */
+/** A change that a page can request. The request must contain the page's token. */
 export type Action = { path: string; run(changing: Changing): Promise<ViewPage | { next: string }> }
 
-/** A button that does it. */
+/** A form whose button requests the action. */
 export function actionForm(address: string, token: string, fields: Record<string, string>, inner: Html): Html {
   const hidden = Object.entries({ token, ...fields }).map(
     ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
@@ -21,20 +21,19 @@ export function actionForm(address: string, token: string, fields: Record<string
   return html`<form class="action" method="post" action="${address}">${hidden}${inner}</form>`
 }
 
-/** Everything that a page may change. */
 export const actions: readonly Action[] = [
   { path: "/do/forget", run: forgetAction },
   { path: "/do/private", run: privateAction },
   { path: "/do/note", run: noteAction },
 ]
 
-/** Asks first: what is forgotten is gone for good. */
+/** Asks first, because forgetting cannot be undone. */
 async function forgetAction({ dex, form, to, actionToken }: Changing): Promise<ViewPage> {
   const ref = given(form, "ref")
   const done = await askTool(dex, forget, { ids: [ref], yes: form.get("yes") === "yes" })
   if (!done.asked) {
     const title = `${many(done.count, "conversation")} forgotten`
-    return { title, body: message(title, "It is gone from dex: the history, the index and what was learned from it.") }
+    return { title, body: message(title, "It was deleted from the history, the index and the knowledge.") }
   }
   const rows = (done.conversations ?? []).map(
     ({ title, project, date, message_count }) =>

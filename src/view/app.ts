@@ -3,7 +3,7 @@ import { isDexError } from "../core/error.ts"
 import { html } from "../render/html/html.ts"
 import type { Action } from "./actions.ts"
 import type { Assets } from "./layout.ts"
-import { closedDoor, document, goingOn, message } from "./layout.ts"
+import { closedDoor, document, message, refreshTo } from "./layout.ts"
 import type { PageDex } from "./learning.ts"
 import type { PageRoute, ViewPage } from "./page.ts"
 import { createAddresses } from "./page.ts"
@@ -12,7 +12,7 @@ import type { ViewSession } from "./session.ts"
 export type ViewParts = {
   base: string
   session: ViewSession
-  /** The cookie for whoever brings a code, as the session gives it. */
+  /** Returns the cookie for a valid code; undefined otherwise. */
   enter(code: string): string | undefined
   assets: Assets
   pages: readonly PageRoute[]
@@ -20,7 +20,7 @@ export type ViewParts = {
   use<T>(work: (dex: PageDex) => Promise<T>): Promise<T>
   /** The stream of changes. */
   changes(request: Request): Response
-  /** Somebody asked for something: the server is in use. */
+  /** Called for every request except the stream of changes, so that the server does not become idle. */
   used(): void
   log(line: string): void
 }
@@ -29,30 +29,30 @@ const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 const ALWAYS = {
   "Content-Security-Policy": POLICY,
-  // Not `no-referrer`: with it a browser sends `Origin: null` with the view's own forms, and they are refused as foreign.
+  // Not `no-referrer`: with it a browser sends `Origin: null` with the view's own forms, and dex would refuse them as foreign.
   "Referrer-Policy": "same-origin",
   "X-DNS-Prefetch-Control": "off",
   "Cross-Origin-Opener-Policy": "same-origin",
   "Cross-Origin-Resource-Policy": "same-origin",
 }
-/** Whether what a page shows was read before everything was learned, also if it ended in an error. */
-type Kept = { Variables: { isLearning?: boolean } }
-/** Not below the base: whoever has not entered does not know that. */
+/** `isLearning`: the page was made before dex had learned everything. Also set for error pages. */
+type PageVariables = { Variables: { isLearning?: boolean } }
+/** Not below the base, because a browser that has not entered does not know the base. */
 export const ENTER = "/enter"
 const HTML = "text/html; charset=utf-8"
 
-/** The routes, and what stands before them. Host and Origin were looked at before a request gets here. */
+/** The routes and their guards. The Host and Origin headers were checked before a request gets here. */
 export function createViewApp(parts: ViewParts) {
   const { base, session, assets } = parts
   const to = createAddresses(base)
-  const app = new Hono<Kept>()
+  const app = new Hono<PageVariables>()
 
   app.use(async (c, next) => {
     await next()
     for (const [name, value] of Object.entries(ALWAYS)) c.res.headers.set(name, value)
   })
-  // A page of another server on this machine is the same site to a browser, and another origin. Only the way in may start
-  // elsewhere: at a page in dex's own folder.
+  // To a browser, a page of another server on this machine is the same site but another origin. Only the entry may be opened from
+  // elsewhere: from a page in dex's own folder.
   app.use(async (c, next) => {
     const from = c.req.header("sec-fetch-site")
     if (c.req.path === ENTER && c.req.header("sec-fetch-dest") === "document") return next()
@@ -62,15 +62,16 @@ export function createViewApp(parts: ViewParts) {
   app.get(ENTER, (c) => {
     const cookie = parts.enter(c.req.query("code") ?? "")
     if (cookie === undefined) return closed(c)
-    // A page that goes on by itself, no redirect: after one that began elsewhere, a browser leaves out a strict cookie.
+    // Not a redirect: after one that started at another site, a browser does not send a strict cookie. So this page refreshes
+    // itself.
     const next = inside(base, c.req.query("to") ?? "")
-    return c.body(goingOn(next).html, 200, { "Content-Type": HTML, "Set-Cookie": cookie })
+    return c.body(refreshTo(next).html, 200, { "Content-Type": HTML, "Set-Cookie": cookie })
   })
-  // What is declared below is for the browser that was let in.
+  // Everything below is only for the browser that was let in.
   app.use(async (c, next) => {
     if (!session.isIn(c.req.header("cookie"))) return closed(c)
     await next()
-    // By this a page knows that it is still this server that answers at its port.
+    // Lets a page check that this server still answers at its port.
     c.res.headers.set("X-Dex-Token", session.actionToken)
   })
   app.get(`${base}/changes`, (c) => parts.changes(c.req.raw))
@@ -86,7 +87,7 @@ export function createViewApp(parts: ViewParts) {
       "Cache-Control": "private, max-age=31536000, immutable",
     })
   })
-  const shown = (c: Context<Kept>, page: ViewPage, status: 200 | 404 | 400 | 500 = 200) => {
+  const shown = (c: Context<PageVariables>, page: ViewPage, status: 200 | 404 | 400 | 500 = 200) => {
     if (page.file) {
       const { name, type, text } = page.file
       return c.body(text, 200, { "Content-Type": type, "Content-Disposition": `attachment; filename="${name}"` })
@@ -124,7 +125,10 @@ export function createViewApp(parts: ViewParts) {
   app.notFound((c) =>
     shown(
       c,
-      { title: "Nothing here", body: message("Nothing here", "This address leads nowhere. The links above do.") },
+      {
+        title: "Nothing here",
+        body: message("Nothing here", "There is no page at this address. Use the links above."),
+      },
       404,
     ),
   )
@@ -144,7 +148,7 @@ function closed(c: Context): Response {
   return c.body(closedDoor().html, 401, { "Content-Type": HTML })
 }
 
-/** Where to go after the door: an address of the view and nothing else. */
+/** The address to open after entering. It can only be an address of the view. */
 function inside(base: string, path: string): string {
   return /^[\w./?=&%#:+~-]*$/.test(path) && !path.includes("..") ? `${base}/${path.replace(/^\/+/, "")}` : `${base}/`
 }

@@ -6,14 +6,15 @@ import { learningOf } from "./learning.ts"
 
 type Use = <T>(work: (dex: Dex) => Promise<T>) => Promise<T>
 
-/** What is written within this time is told at once. */
+/** Changes within this time are reported together. */
 const COALESCED_MS = 250
-const MOST_TOLD = 200
+const MOST_REPORTED = 200
 const MOST_STREAMS = 24
 
 /**
- * Tells every open page which conversations changed and how far learning is, whoever writes and learns. Waits for the files of the
- * history and of the facts, and does nothing else: without a change there is no timer, and without an open page nobody waits.
+ * Reports to every open page which conversations changed and how far learning is, even if another process writes or learns. It
+ * only watches the files of the history and of the knowledge: without a change there is no timer, and without an open page no
+ * watcher.
  */
 export function createChanges(parts: {
   history: string
@@ -28,11 +29,11 @@ export function createChanges(parts: {
   let timer: NodeJS.Timeout | undefined
   let learningTimer: NodeJS.Timeout | undefined
   let seen: string | undefined
-  const tell = (text: string) => {
+  const send = (text: string) => {
     const bytes = new TextEncoder().encode(text)
     for (const stream of streams) {
-      // Who does not read is not waited for: a page that comes back asks anew.
-      if ((stream.desiredSize ?? 0) < -MOST_TOLD) close(stream)
+      // Does not wait for a page that does not read. When it comes back, it connects again.
+      if ((stream.desiredSize ?? 0) < -MOST_REPORTED) close(stream)
       else stream.enqueue(bytes)
     }
   }
@@ -41,7 +42,7 @@ export function createChanges(parts: {
     try {
       const { refs, token } = await parts.use((dex) => changedSince(dex, seen))
       seen = token
-      if (refs.length > 0) tell(`data: ${JSON.stringify(refs)}\n\n`)
+      if (refs.length > 0) send(`data: ${JSON.stringify(refs)}\n\n`)
     } catch (error) {
       parts.log(`What changed could not be read: ${String(error)}`)
     }
@@ -51,9 +52,9 @@ export function createChanges(parts: {
     learningTimer = undefined
     if (streams.size === 0) return
     try {
-      tell(`event: learning\ndata: ${JSON.stringify(await parts.use(learningOf))}\n\n`)
+      send(`event: learning\ndata: ${JSON.stringify(await parts.use(learningOf))}\n\n`)
     } catch (error) {
-      parts.log(`How far learning is could not be read: ${String(error)}`)
+      parts.log(`The progress of learning could not be read: ${String(error)}`)
     }
   }
   const wait = async () => {
@@ -64,14 +65,14 @@ export function createChanges(parts: {
       if (file?.startsWith(history)) timer ??= setTimeout(look, COALESCED_MS)
       if (learned.some((name) => file?.startsWith(name))) learningTimer ??= setTimeout(lookAtLearning, COALESCED_MS)
     })
-    watcher.on("error", (error) => parts.log(`Changes are not seen any more: ${error.message}`))
+    watcher.on("error", (error) => parts.log(`Changes are no longer detected: ${error.message}`))
   }
   const close = (stream: ReadableStreamDefaultController<Uint8Array>) => {
     if (!streams.delete(stream)) return
     try {
       stream.close()
     } catch {
-      // It is closed already, by the page.
+      // The page has closed it already.
     }
     if (streams.size > 0) return
     watcher?.close()
@@ -93,7 +94,7 @@ export function createChanges(parts: {
           controller.enqueue(new TextEncoder().encode("retry: 2000\n\n"))
           if (streams.size > 1) return void lookAtLearning()
           parts.onOpen(true)
-          // What was learned before anybody waited is not seen by waiting.
+          // The watcher does not see what was learned before it started.
           void wait().then(lookAtLearning)
         },
         cancel: () => close(own),
@@ -112,7 +113,7 @@ async function changedSince(
   seen: string | undefined,
 ): Promise<{ refs: string[]; token: string | undefined }> {
   if (!dex.hasHistory()) return { refs: [], token: seen }
-  const { changes, token } = await (await dex.store()).changes(seen, MOST_TOLD)
+  const { changes, token } = await (await dex.store()).changes(seen, MOST_REPORTED)
   const refs = new Set(changes.flatMap(({ ref }) => (ref ? [formatRef(ref)] : [])))
   return { refs: [...refs], token }
 }

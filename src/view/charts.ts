@@ -4,14 +4,14 @@ import { many } from "../render/words.ts"
 import type { LevelCounts } from "../tools/blame/owner-facts.ts"
 import { daysBetween, localWeek } from "../usage/periods.ts"
 
-/** A day's column: what it is made of, in the order of the colours, and what it says when one points at it. */
+/** A day's column: its parts in the order of the colours, and its tooltip. */
 type DayColumn = { day: string; parts: number[]; says: string }
 
 const DAYS_HEIGHT = 100
 const DAY_STEP = 10
 const DAY_GAP = 2
 
-/** Columns of days, each stacked of its parts. Words stand beside it, not in it: it is as wide as there is room. */
+/** Stacked columns, one per day. The labels are outside the SVG, because the SVG is stretched to the available width. */
 export function dayBars(columns: DayColumn[], label: string, most: string): Html {
   const sums = columns.map(({ parts }) => parts.reduce((sum, part) => sum + part, 0))
   const highest = Math.max(...sums, 1e-9)
@@ -31,7 +31,7 @@ export function dayBars(columns: DayColumn[], label: string, most: string): Html
   return html`<div class="day-bars"><p class="most" aria-hidden="true">${most}</p><svg viewBox="0 0 ${Math.max(1, columns.length * DAY_STEP - DAY_GAP)} ${DAYS_HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}">${drawn}</svg><p class="ends" aria-hidden="true"><span>${first}</span><span>${last}</span></p></div>`
 }
 
-/** A day on which something was done: how much, in a number and in words, and where it leads. */
+/** A day with activity: the amount, its tooltip and its link. */
 export type HeatDay = { day: string; amount: number; says: string; address: string }
 
 const WEEKS = 53
@@ -43,14 +43,14 @@ const LEVELS = 4
 const WEEKDAYS = ["Mon", "", "Wed", "", "Fri", "", ""]
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-/** The first day that a year's map until this day shows: a Monday. */
+/** The first day of the year's map that ends on this day. It is a Monday. */
 export function heatMapStart(until: string): string {
   const monday = new Date(`${localWeek(noon(until))}T12:00:00`)
   monday.setDate(monday.getDate() - (WEEKS - 1) * 7)
   return localDay(monday.getTime())
 }
 
-/** A year as a calendar, a week in each column. The stronger a day, the more was done; four strengths, as many days in each. */
+/** A year as a calendar with one week per column. Darker days have more activity: four levels, with equally many days in each. */
 export function heatMap(days: HeatDay[], until: string, label: string): Html {
   const byDay = new Map(days.map((one) => [one.day, one]))
   const all = daysBetween(heatMapStart(until), until)
@@ -75,7 +75,7 @@ export function heatMap(days: HeatDay[], until: string, label: string): Html {
   return html`<div class="heat-map"><svg viewBox="0 0 ${LEFT + WEEKS * CELL_STEP} ${TOP + 7 * CELL_STEP}" role="group" aria-label="${label}"><g aria-hidden="true">${months}${weekdays}</g>${cells}</svg></div>`
 }
 
-/** Which of the four strengths an amount has among all of them. */
+/** Returns a function that maps an amount to its level from 1 to 4. */
 function levels(amounts: number[]): (amount: number) => number {
   const sorted = amounts.filter((amount) => amount > 0).sort((a, b) => a - b)
   const edges = Array.from({ length: LEVELS - 1 }, (_, i) => sorted[Math.ceil(((i + 1) * sorted.length) / LEVELS) - 1]!)
@@ -88,14 +88,14 @@ const LINE_WIDTH = 260
 const LINE_HEIGHT = 48
 const MOST_POINTS = 130
 
-/** How a sum grew: a line with the area below it. */
+/** A growing sum as a line, with the area below it filled. */
 export function lineChart(values: number[], label: string): Html {
   const most = Math.max(...values.slice(-1), 1e-9)
   const step = Math.max(1, Math.ceil(values.length / MOST_POINTS))
-  const kept = values.filter((_, i) => i % step === 0 || i === values.length - 1)
-  const x = (i: number) => (kept.length === 1 ? LINE_WIDTH : (i / (kept.length - 1)) * LINE_WIDTH).toFixed(1)
+  const points = values.filter((_, i) => i % step === 0 || i === values.length - 1)
+  const x = (i: number) => (points.length === 1 ? LINE_WIDTH : (i / (points.length - 1)) * LINE_WIDTH).toFixed(1)
   const y = (value: number) => (LINE_HEIGHT - 2 - (value / most) * (LINE_HEIGHT - 6)).toFixed(1)
-  const line = kept.map((value, i) => `${x(i)},${y(value)}`).join(" ")
+  const line = points.map((value, i) => `${x(i)},${y(value)}`).join(" ")
   return html`<svg class="line" viewBox="0 0 ${LINE_WIDTH} ${LINE_HEIGHT}" role="img" aria-label="${label}" preserveAspectRatio="none"><polygon points="0,${LINE_HEIGHT} ${line} ${LINE_WIDTH},${LINE_HEIGHT}"/><polyline points="${line}"/></svg>`
 }
 
@@ -110,10 +110,10 @@ export type MonthBar = {
 const MONTHS_HEIGHT = 56
 const MONTH_STEP = 12
 const MONTH_GAP = 3
-/** What is there can be seen, however little it is. */
+/** A small count still gets a visible bar. */
 const LEAST_BAR = 2
 
-/** How much there was in each month; a bar is a link to it. */
+/** A bar for each month, linked to that month. */
 export function monthBars(bars: readonly MonthBar[], label: string, says: (bar: MonthBar) => string): Html {
   const most = Math.max(1, ...bars.map(({ count }) => count))
   const width = bars.length * MONTH_STEP - MONTH_GAP
@@ -123,14 +123,14 @@ export function monthBars(bars: readonly MonthBar[], label: string, says: (bar: 
     if (bar.count === 0) return html`<g><title>${says(bar)}</title>${rects}</g>`
     return html`<a href="${bar.address}" aria-label="${says(bar)}"${bar.isChosen && html` class="chosen" aria-current="true"`}><title>${says(bar)}</title>${rects}</a>`
   })
-  // A picture with links in it is a group: an image would hide them from whoever cannot see it.
+  // Its role is group: the role img would hide its links from screen readers.
   return html`<svg class="months" viewBox="0 0 ${width} ${MONTHS_HEIGHT}" role="group" aria-label="${label}">${drawn}</svg>`
 }
 
 const SHARE_WIDTH = 1000
 const LEVEL_NAMES = ["proved", "likely", "unknown"] as const
 
-/** How many lines are proved, likely and unknown: a bar, and the same in words. */
+/** How many lines are proved, likely and unknown, as a bar with a legend. */
 export function shareBar(counts: LevelCounts): Html {
   const { total } = counts
   if (total === 0) return html``
@@ -141,15 +141,15 @@ export function shareBar(counts: LevelCounts): Html {
     from += width
     return piece
   })
-  const said = LEVEL_NAMES.map((level) => `${counts[level]} ${level}`).join(", ")
+  const label = LEVEL_NAMES.map((level) => `${counts[level]} ${level}`).join(", ")
   const legend = LEVEL_NAMES.map(
     (level) =>
       html`<span><i class="level ${level}" aria-hidden="true"></i>${counts[level]} ${level} <span class="share">${percent(counts[level], total)}</span></span>`,
   )
-  return html`<figure class="shares"><svg viewBox="0 0 ${SHARE_WIDTH} 10" preserveAspectRatio="none" role="img" aria-label="${many(total, "line")}: ${said}">${pieces}</svg><figcaption>${legend}</figcaption></figure>`
+  return html`<figure class="shares"><svg viewBox="0 0 ${SHARE_WIDTH} 10" preserveAspectRatio="none" role="img" aria-label="${many(total, "line")}: ${label}">${pieces}</svg><figcaption>${legend}</figcaption></figure>`
 }
 
-/** Nothing that is there is said to be 0 %, and nothing but all to be 100 %. */
+/** Never shows 0 % for a part that exists, nor 100 % for less than all. */
 function percent(part: number, all: number): string {
   const share = (part / all) * 100
   if (part > 0 && share < 1) return "under 1 %"
@@ -158,7 +158,7 @@ function percent(part: number, all: number): string {
 
 const STACK_WIDTH = 100
 
-/** One bar, stacked of its parts in the order of the colours; `most` is as long as the longest beside it. */
+/** One bar, stacked from its parts in the order of the colours. A sum of `most` fills the width. */
 export function stackBar(parts: number[], most: number, label: string): Html {
   let x = 0
   const rects = parts.map((part, colour) => {
@@ -172,7 +172,7 @@ export function stackBar(parts: number[], most: number, label: string): Html {
   return html`<svg class="stack" viewBox="0 0 ${STACK_WIDTH} 10" preserveAspectRatio="none" role="img" aria-label="${label}">${rects}</svg>`
 }
 
-/** What a colour of the bars means. */
+/** A colour sample for a legend. */
 export function swatch(colour: number): Html {
   return html`<svg class="swatch" viewBox="0 0 10 10" aria-hidden="true"><rect class="colour${colour}" width="10" height="10" rx="2"/></svg>`
 }

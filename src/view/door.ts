@@ -14,20 +14,20 @@ import {
 import { flag, object, optional, readAs, text } from "../core/schema.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 
-// How a second `dex view` gets in through the one that runs: over a socket in a folder that only this user can look into. No port
-// is asked, since anybody may listen at one, and no file keeps a secret.
+// A second `dex view` asks the running one for an entry, over a socket in a folder that only this user can read. It uses no port,
+// because any user may listen on one, and no file contains a secret.
 
-/** How one browser gets in, once. `page` leads there, so that the address need not be in a command line. */
+/** Lets one browser in, once. `page` is a file that opens the address, so that the address need not be in a command line. */
 export type Entry = { address: string; page?: string }
 
-/** What a further `dex view` asks for: where to go, and whether a page is to lead there. */
+/** The request of another `dex view`: which page to open, and whether to write a file that opens it. */
 export type EntryWanted = { to: string; page: boolean }
 
-/** What the one `dex view` of a home has. It ends with the process, however that ends. */
+/** Only one `dex view` per home has it. It ends with the process, however that ends. */
 export type Door = {
-  /** Answers each further `dex view` with an entry of its own. */
+  /** Answers every other `dex view` with a new entry. */
   open(makeEntry: (wanted: EntryWanted) => Entry): Promise<void>
-  /** Writes a page that leads to an address. Undefined if that fails. */
+  /** Writes a file that opens an address. Returns undefined if that fails. */
   writePage(address: string): string | undefined
   close(): void
 }
@@ -42,12 +42,12 @@ const TRIES = 50
 const BETWEEN_MS = 100
 const PAGE = /^open-[\w-]+\.html$/
 
-/** Undefined: another `dex view` has it, or there is no folder in which it could be kept. */
+/** Returns undefined if another `dex view` has the door, or if there is no private folder for it. */
 export function takeDoor(home: Place): Door | undefined {
   const folder = doorFolder(home)
   const lock = folder === undefined ? undefined : lockIn(folder)
   if (folder === undefined || lock === undefined) return undefined
-  // What one that was killed left behind, and the file in which older versions kept how to get in.
+  // Removes the files of a `dex view` that was killed, and the file in which older versions stored the entry.
   clear(folder)
   rmSync(join(home.dir, "view.json"), { force: true })
   let server: Server | undefined
@@ -62,7 +62,7 @@ export function takeDoor(home: Place): Door | undefined {
         writeFileSync(page, pageTo(address), { mode: 0o600, flag: "wx" })
         return page
       } catch {
-        return undefined // a full disk: the address is printed instead
+        return undefined // the disk is full: the address is printed instead
       }
     },
     close() {
@@ -73,12 +73,12 @@ export function takeDoor(home: Place): Door | undefined {
   }
 }
 
-/** An entry to the view that runs. Undefined: none runs, or it does not answer. */
+/** An entry to the running view. Undefined if none is running, or it does not answer. */
 export async function enterRunning(home: Place, wanted: EntryWanted): Promise<Entry | undefined> {
   const folder = doorFolder(home)
   if (folder === undefined) return undefined
   for (let attempt = 0; attempt < TRIES; attempt++) {
-    // Only while a process of this user has the lock is anybody asked.
+    // Asks only while a process of this user has the lock.
     const lock = lockIn(folder)
     if (lock) {
       lock.release()
@@ -101,11 +101,13 @@ function lockIn(folder: string): { release(): void } | undefined {
   try {
     return tryLock(join(folder, "lock"))
   } catch {
-    return undefined // a full disk: it is served all the same
+    return undefined // the disk is full: the view is served anyway
   }
 }
 
-/** Where the socket is. A folder with a long path has it in a short one, which is checked in the same way. */
+/**
+ * The path of the socket. If it would be too long, the socket is in a shorter private folder, which is checked in the same way.
+ */
 function socketIn(folder: string): string | undefined {
   if (process.platform === "win32") return pipeIn(folder)
   const socket = join(folder, "socket")
@@ -115,12 +117,12 @@ function socketIn(folder: string): string | undefined {
   return short === undefined ? undefined : join(short, `view-${name}.sock`)
 }
 
-/** A name that nobody can know before it is there. Others can see it, and by Windows' own rights they cannot write to it. */
+/** An unpredictable name. Other users can see the pipe, but by the default rights of Windows they cannot write to it. */
 function pipeIn(folder: string): string | undefined {
   try {
     return readFileSync(join(folder, "pipe"), "utf8")
   } catch {
-    return undefined // none listens
+    return undefined // no view is listening
   }
 }
 
@@ -137,32 +139,32 @@ async function listening(server: Server, folder: string): Promise<void> {
 }
 
 function answer(client: Socket, makeEntry: (wanted: EntryWanted) => Entry): void {
-  let asked = ""
-  client.on("error", () => {}) // one that went away
+  let request = ""
+  client.on("error", () => {}) // the client went away
   client.setTimeout(ANSWER_WITHIN_MS, () => client.destroy())
   client.setEncoding("utf8").on("data", (chunk: string) => {
-    asked += chunk
-    if (asked.length > MOST_CHARS) return client.destroy()
-    if (!asked.endsWith("\n")) return
-    const wanted = wantedIn(asked)
+    request += chunk
+    if (request.length > MOST_CHARS) return client.destroy()
+    if (!request.endsWith("\n")) return
+    const wanted = wantedIn(request)
     if (!wanted) return client.destroy()
     client.removeAllListeners("data").end(`${JSON.stringify(makeEntry(wanted))}\n`)
   })
 }
 
-function wantedIn(asked: string): EntryWanted | undefined {
+function wantedIn(request: string): EntryWanted | undefined {
   try {
-    const read = readAs(wantedShape, JSON.parse(asked) as unknown)
+    const read = readAs(wantedShape, JSON.parse(request) as unknown)
     return "ok" in read ? read.ok : undefined
   } catch {
-    return undefined // no JSON
+    return undefined // not JSON
   }
 }
 
 async function ask(folder: string, wanted: EntryWanted): Promise<Entry | undefined> {
   const socket = socketIn(folder)
   if (socket === undefined || (process.platform !== "win32" && !belongsToUser(socket, "socket"))) return undefined
-  const said = await new Promise<string>((resolve) => {
+  const reply = await new Promise<string>((resolve) => {
     let text = ""
     const client = connect(socket, () => client.write(`${JSON.stringify(wanted)}\n`))
     client.setTimeout(ANSWER_WITHIN_MS, () => client.destroy())
@@ -172,13 +174,13 @@ async function ask(folder: string, wanted: EntryWanted): Promise<Entry | undefin
       if (text.length > MOST_CHARS) client.destroy()
     })
   })
-  return entryIn(said, folder)
+  return entryIn(reply, folder)
 }
 
-/** Only an address on this machine, and a page that is this user's, in this folder. */
-function entryIn(said: string, folder: string): Entry | undefined {
+/** Accepts only an address on this machine, and only a file of this user in this folder. */
+function entryIn(reply: string, folder: string): Entry | undefined {
   try {
-    const read = readAs(entryShape, JSON.parse(said) as unknown)
+    const read = readAs(entryShape, JSON.parse(reply) as unknown)
     if (!("ok" in read) || !/^http:\/\/127\.0\.0\.1:\d{1,5}\/enter\?code=[!-~]+$/.test(read.ok.address))
       return undefined
     const { address, page } = read.ok
@@ -186,7 +188,7 @@ function entryIn(said: string, folder: string): Entry | undefined {
     const isThere = dirname(page) === folder && PAGE.test(page.slice(folder.length + 1)) && belongsToUser(page, "file")
     return isThere ? { address, page } : undefined
   } catch {
-    return undefined // it ended in the middle
+    return undefined // the connection ended early
   }
 }
 
@@ -197,7 +199,7 @@ function clear(folder: string): void {
   if (socket !== undefined && existsSync(socket)) rmSync(socket, { force: true })
 }
 
-/** A browser that opens it goes on to the address. The code in it works once, so a copy of this page is of no use afterwards. */
+/** A page that redirects to the address. The code in it works once, so a copy of the page is useless afterwards. */
 function pageTo(address: string): string {
   const safe = address.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;")
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url=${safe}"><title>dex</title></head><body><p><a href="${safe}">Open dex</a></p></body></html>\n`

@@ -10,14 +10,14 @@ const SECTIONS = [
   ["usage", "Usage"],
 ] as const
 
-/** A whole document around what a page shows. */
+/** The complete HTML document of a page. */
 export function document(page: ViewPage, to: Addresses, assets: Assets, actionToken: string, isLearning = false): Html {
   const links = { home: to.home(), find: to.find(), usage: to.usage() }
   const nav = SECTIONS.map(
     ([name, title]) =>
       html`<a href="${links[name]}"${page.section === name && html` aria-current="page"`}>${title}</a>`,
   )
-  const kept = Object.entries(page.kept ?? {}).map(
+  const hidden = Object.entries(page.hiddenFields ?? {}).map(
     ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
   )
   return html`<!doctype html>
@@ -38,35 +38,35 @@ export function document(page: ViewPage, to: Addresses, assets: Assets, actionTo
 <header class="top">
 <a class="brand" href="${links.home}">dex</a>
 <nav aria-label="Pages">${nav}</nav>
-<form class="search" action="${to.find()}" role="search"><input type="search" name="q" value="${page.words ?? ""}" placeholder="Search everything" aria-label="Search everything" autocomplete="off" spellcheck="false"><kbd aria-hidden="true">/</kbd>${kept}</form>
+<form class="search" action="${to.find()}" role="search"><input type="search" name="q" value="${page.words ?? ""}" placeholder="Search everything" aria-label="Search everything" autocomplete="off" spellcheck="false"><kbd aria-hidden="true">/</kbd>${hidden}</form>
 </header>
 <main id="main" tabindex="-1"${isLearning && html` data-learning=""`}>${isLearning && learningLine()}${page.body}</main>
-<p id="said" class="said-aloud" role="status"></p>
+<p id="announcement" class="announcement" role="status"></p>
 </body>
 </html>`
 }
 
-/** Shows how far learning is, once the page knows; what it is on is renewed at the end. */
+/** The page's script fills in the progress of learning, and reloads the part with this line when learning is done. */
 export function learningLine(): Html {
   return html`<p class="note learning">dex is learning from your conversations<span data-learned></span>. This fills in when it is done.</p>`
 }
 
-/** What stands where there is nothing to show: what happened, and what to do. */
+/** A page with nothing but a message: what happened, and what to do. */
 export function message(title: string, text: string): Html {
   return html`<section class="notice"><h1>${title}</h1><p>${text}</p></section>`
 }
 
-/** For whoever has not shown the cookie. It tells nothing of what there is. */
+/** For requests without the cookie. It reveals nothing. */
 export function closedDoor(): Html {
   return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>dex</title></head><body><h1>This page is closed</h1><p>Run <code>dex view</code> in a terminal. It opens a new page, at a new address each time; <code>dex view ADDRESS</code> shows there what an older address showed.</p></body></html>`
 }
 
 /** For the browser that was just let in. */
-export function goingOn(address: string): Html {
-  return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=${address}"><title>dex</title></head><body><p><a href="${address}">Go on</a></p></body></html>`
+export function refreshTo(address: string): Html {
+  return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=${address}"><title>dex</title></head><body><p><a href="${address}">Continue</a></p></body></html>`
 }
 
-/** The names that pages use; each has its content's hash in it, so that a browser may keep it for ever. */
+/** The file names that pages use. Each contains the hash of its content, so that a browser can cache it forever. */
 export type Assets = { style: string; script: string; icon: string; get(name: string): Asset | undefined }
 type Asset = { type: string; bytes: Buffer<ArrayBuffer> }
 
@@ -86,5 +86,5 @@ export function loadAssets(): Assets {
     found.set(named, { type, bytes })
     return named
   }
-  return { style: name("style"), script: name("script"), icon: name("icon"), get: (asked) => found.get(asked) }
+  return { style: name("style"), script: name("script"), icon: name("icon"), get: (name) => found.get(name) }
 }

@@ -5,21 +5,21 @@ import { STILL_LEARNING } from "../serve/mcp/fresh.ts"
 import type { AlsoRead, Dex } from "../tools/context.ts"
 import { LEFT_TO_ANOTHER, UNFINISHED } from "../tools/learned.ts"
 
-/** A dex for one page, which knows whether the page was made before everything was learned. */
+/** A dex for one page. It records whether the page was made before dex had learned everything. */
 export type PageDex = Dex & { isLearning(): boolean }
 
-/** How far learning is, in conversations. */
+/** The progress of learning, in conversations. */
 export type Learning = { done: number; total: number; isLearning: boolean }
 
-const STILL_AT_IT = [STILL_LEARNING, LEFT_TO_ANOTHER, UNFINISHED]
+const UNFINISHED_NOTES = [STILL_LEARNING, LEFT_TO_ANOTHER, UNFINISHED]
 
-/** What is learned within this time is on the page; the rest is learned in the background, and the page follows. */
+/** The page contains what is learned within this time. The rest is learned in the background, and the page is updated later. */
 export function pageDex(dex: Dex, fresh: Freshness, learnWithinMs: number): PageDex {
   let isLearning = false
   const learnBehind = async (also: AlsoRead) => {
     const notes = await fresh.learn(also, learnWithinMs)
-    const others = notes.filter((note) => !STILL_AT_IT.includes(note))
-    // Asked before the page reads any fact: if everything is learned by now, the page lacks nothing, whoever learned it.
+    const others = notes.filter((note) => !UNFINISHED_NOTES.includes(note))
+    // This is checked before the page reads any fact: if another process has learned everything by now, the page lacks nothing.
     if (others.length < notes.length && (await isStillBehind(dex, also))) isLearning = true
     return others
   }
@@ -45,7 +45,7 @@ async function isBehindHistory(dex: Dex): Promise<boolean> {
   return hasToLearn(await dex.store(), await dex.knowledge())
 }
 
-/** A page that says it is still learning waits for an event, and after the last one none comes. */
+/** Needed because a page that says it is still learning waits for an event, and after the last event it would wait forever. */
 async function isStillBehind(dex: Dex, { only, ...more }: AlsoRead): Promise<boolean> {
   if (only === "spending") return isSpendingBehind(await dex.store(), await dex.spending())
   return Object.values(more).some((one) => one !== undefined) || isBehindHistory(dex)

@@ -8,33 +8,32 @@ import type { Dex } from "../tools/context.ts"
 import { agentNamed, resolveConversation } from "../tools/resolve.ts"
 import { isPrivate } from "../tools/subscriptions/delivery.ts"
 
-/** What a page is made of. */
 export type PageRequest = {
-  /** By their names in the route's path. */
+  /** The parameters in the route's path, by name. */
   params: Record<string, string>
   query: URLSearchParams
-  /** Where this page is, from the root. */
+  /** The path and query of this page. */
   address: string
   to: Addresses
   dex: Dex
-  /** Whether what was read so far may lack what dex is still learning. */
+  /** Whether the facts read so far may be incomplete, because dex is still learning. */
   isLearning(): boolean
-  /** What must be sent back with anything that changes something. */
+  /** Every request that changes something must contain it. */
   actionToken: string
 }
 
 export type ViewPage = {
   title: string
-  /** Where in the head's list it is. */
+  /** The entry of the navigation that is marked as current. */
   section?: "home" | "find" | "usage"
   body: Html
-  /** What the search field of the head holds. */
+  /** The text in the search field at the top. */
   words?: string
-  /** What a search from that field keeps, by its names in the address. */
-  kept?: Record<string, string>
-  /** A part of a page that is there already: without head and foot. */
+  /** Further parameters that a search from that field sends. */
+  hiddenFields?: Record<string, string>
+  /** The body is a fragment for a page that is already open, so it is sent without the document around it. */
   isPart?: boolean
-  /** It is saved under this name, and nothing else is shown. */
+  /** A file to download instead of a page. */
   file?: { name: string; type: string; text: string }
 }
 
@@ -42,7 +41,7 @@ export type PageRoute = { path: string; render(request: PageRequest): Promise<Vi
 
 type ToolInput<T> = { [Name in keyof InputOf<T>]?: InputOf<T>[Name] }
 
-/** What a tool answers, as every face gets it: with its defaults, its trace, and every text as people see it. */
+/** Runs a tool as the other faces do: with default values, a trace, and hidden characters removed from the output. */
 export async function askTool<T extends Tool<Dex>>(dex: Dex, tool: T, input: ToolInput<T>): Promise<OutputOf<T>> {
   const given = readAs(tool.input, input)
   if ("wrong" in given) throw new DexError("usage", given.wrong)
@@ -51,7 +50,7 @@ export async function askTool<T extends Tool<Dex>>(dex: Dex, tool: T, input: Too
   return ran.output as OutputOf<T>
 }
 
-/** As if asked inside a project. Throws a DexError where that project is answered only inside itself, and this is elsewhere. */
+/** A dex that runs as if inside this project. Throws a DexError if the project is private and not the current one. */
 export async function inProject(dex: Dex, project: string): Promise<Dex> {
   if (project === dex.project) return dex
   if (await isPrivate(dex, project))
@@ -59,7 +58,10 @@ export async function inProject(dex: Dex, project: string): Promise<Dex> {
   return Object.create(dex, { project: { value: project }, cwd: { value: project } })
 }
 
-/** Every address of the view. All are below `base`, a name that only this user's browser is told: a cookie knows no port. */
+/**
+ * Every address of the view. All are below `base`, which only this user's browser knows, because a cookie is not bound to a
+ * port.
+ */
 export function createAddresses(base: string) {
   const to = (path: string, query: Record<string, string | number | undefined> = {}) => {
     const given = new URLSearchParams()
@@ -73,7 +75,7 @@ export function createAddresses(base: string) {
     home: () => to(""),
     find: (query: Record<string, string | number | undefined> = {}) => to("find", query),
     usage: (query: Record<string, string | number | undefined> = {}) => to("usage", query),
-    /** A conversation, or one message of it. */
+    /** A conversation, or one of its messages. */
     read: (ref: string, number?: number) =>
       number === undefined ? to(conversation(ref)) : `${to(conversation(ref), { at: number })}#m${number}`,
     conversation: (ref: string, rest: string, query?: Record<string, string | number | undefined>) =>
@@ -89,16 +91,16 @@ export function createAddresses(base: string) {
 
 export type Addresses = ReturnType<typeof createAddresses>
 
-/** The address of what a printed ref names: `claude_code:1f3c…#12`. */
+/** The address of a printed ref such as `claude_code:1f3c…#12`. */
 export function addressOfRef(to: Addresses, ref: string): string {
-  const [, whole = ref, number] = /^(.*?)(?:#(\d+))?$/s.exec(ref)!
-  return to.read(whole, number === undefined ? undefined : Number(number))
+  const [, conversation = ref, number] = /^(.*?)(?:#(\d+))?$/s.exec(ref)!
+  return to.read(conversation, number === undefined ? undefined : Number(number))
 }
 
-/** The conversation that an address names. */
+/** The conversation of a page. */
 export type ConversationRead = { dex: Dex; row: ConversationRow; agent: string }
 
-export async function conversationAsked({ dex, params }: PageRequest): Promise<ConversationRead> {
+export async function requestedConversation({ dex, params }: PageRequest): Promise<ConversationRead> {
   const { row } = await resolveConversation(dex, { id: params.ref ?? "" })
   return { dex, row, agent: (await agentNamed(dex, row.ref.source))?.name ?? row.ref.source }
 }

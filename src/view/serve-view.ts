@@ -29,9 +29,9 @@ import { projectsPart } from "./home/projects-part.ts"
 import { yearPart } from "./home/year-part.ts"
 import { loadAssets } from "./layout.ts"
 import { type PageDex, pageDex } from "./learning.ts"
-import { askTool, conversationAsked, type PageRequest, type PageRoute, type ViewPage } from "./page.ts"
+import { askTool, type PageRequest, type PageRoute, requestedConversation, type ViewPage } from "./page.ts"
 import { rawPage } from "./read/raw-page.ts"
-import { factsPart, outlinePart, readPage, readPart, wholePart } from "./read/read-page.ts"
+import { completePart, factsPart, outlinePart, readPage, readPart } from "./read/read-page.ts"
 import { CODE_LASTS_MS, createSession } from "./session.ts"
 import { usagePage } from "./usage/usage-page.ts"
 
@@ -40,28 +40,28 @@ type ViewOptions = {
   cwd: string
   version: string
   log(line: string): void
-  /** After so long without a request it ends. */
+  /** The view ends after this long without a request. */
   idleMs: number
-  /** A page waits this long for what is being learned. */
+  /** The longest time that a page waits for learning. */
   learnWithinMs?: number
-  /** Through it a further `dex view` of this home gets in. Without one, nobody else does. */
+  /** Lets another `dex view` of this home use this one. Without a door, no other can. */
   door?: Door | undefined
 }
 
 export type ServedView = {
   /** An address that lets one browser in, once. */
   enter(path: string): string
-  /** The same, with a page that leads there if one is wanted and there is a door. */
+  /** The same, with a file that opens it if one is wanted and there is a door. */
   entry(wanted: EntryWanted): Entry
   url: string
-  /** Comes when it is over: nobody asked for anything any more, or it was stopped. */
+  /** Resolves when the view has ended: it was idle for too long, or it was stopped. */
   ended: Promise<"idle" | "stopped">
   stop(): Promise<void>
 }
 
 const LEARN_WITHIN_MS = 1_500
 
-/** Serves the view on this machine alone, until it is stopped or nobody looks any more. */
+/** Serves the view on this machine only, until it is stopped or idle for too long. */
 export async function serveView(options: ViewOptions): Promise<ServedView> {
   const { env, cwd, version, log, door } = options
   const home = dexHome(env)
@@ -86,8 +86,8 @@ export async function serveView(options: ViewOptions): Promise<ServedView> {
     used: idle.used,
     changes: () => changes.open(),
   })
-  // At any free port, another one each time: what somebody else served at the last one may still be in the browser, as a
-  // service worker that answers for that port.
+  // A random free port each time: at a fixed one, a service worker of another server may still be in the browser and answer for
+  // the port.
   const listening = await listen({
     fetch: (request) => app.fetch(request),
     place: { host: "127.0.0.1", port: 0 },
@@ -121,12 +121,12 @@ export async function serveView(options: ViewOptions): Promise<ServedView> {
   }
 }
 
-/** For every view another one: whoever learned an older one, at a port that was left, gets nothing by it. */
+/** A new base for every view, so that an old one is useless to another server that learned it at the old port. */
 function newBase(): string {
   return `/${randomBytes(12).toString("base64url").replaceAll(/[_-]/g, "0")}`
 }
 
-/** The pages that lead a browser in. Each is removed when its code was used, or no longer works; the door removes the rest at the end. */
+/** The files that let a browser in. Each is removed when its code is used or expires; the door removes the rest at the end. */
 function createOpening(door: Door | undefined) {
   const pages = new Map<string, string>()
   const used = (code: string) => {
@@ -146,7 +146,7 @@ function createOpening(door: Door | undefined) {
   }
 }
 
-/** Knows when nobody has asked for so long. */
+/** Calls `onIdle` after this long without a request. */
 function createIdle(idleMs: number) {
   const { promise: ended, resolve: end } = Promise.withResolvers<"idle" | "stopped">()
   let usedAt = Date.now()
@@ -154,9 +154,9 @@ function createIdle(idleMs: number) {
   let timer: NodeJS.Timeout
   const wait = (ms: number) => {
     timer = setTimeout(() => {
-      const left = usedAt + idleMs - Date.now()
-      if (left <= 0) onIdle()
-      else wait(left)
+      const remaining = usedAt + idleMs - Date.now()
+      if (remaining <= 0) onIdle()
+      else wait(remaining)
     }, ms)
   }
   wait(idleMs)
@@ -177,7 +177,7 @@ function createIdle(idleMs: number) {
 
 type Start = { env: Record<string, string | undefined>; cwd: string; version: string }
 
-/** While a page is open, what agents write is read as `dex watch` does; where one runs, it does it. */
+/** While a page is open, reads what agents write, like `dex watch`. If a `dex watch` is running, leaves it to that one. */
 function createWatching(start: Start, log: (line: string) => void) {
   let stopping: AbortController | undefined
   let last: Promise<void> = Promise.resolve()
@@ -220,7 +220,7 @@ const TYPES: Record<ShareFormat, [ending: string, type: string]> = {
   markdown: ["md", "text/markdown; charset=utf-8"],
 }
 
-/** The conversation as one file, as `dex share` writes it. */
+/** The conversation as one file, in the form that `dex share` writes. */
 function exportPage(format: ShareFormat): PageRoute["render"] {
   return async ({ dex, params }) => {
     const { title, text = "" } = await askTool(dex, share, { id: params.ref ?? "", format, print: true })
@@ -245,7 +245,7 @@ export const pages: readonly PageRoute[] = [
   { path: "/c/:ref/outline", render: outlinePart },
   { path: "/c/:ref/facts", render: factsPart },
   { path: "/c/:ref/find", render: withinPage },
-  { path: "/c/:ref/whole/:number/:part", render: wholePart },
+  { path: "/c/:ref/whole/:number/:part", render: completePart },
   { path: "/c/:ref/raw", render: rawPage },
   { path: "/c/:ref/export.html", render: exportPage("html") },
   { path: "/c/:ref/export.md", render: exportPage("markdown") },
@@ -259,10 +259,10 @@ export const pages: readonly PageRoute[] = [
 const MOST_ROWS = 200
 const AROUND = 80
 
-/** Every message of a conversation that has these letters, whatever of it is on the page. */
+/** Finds every message of a conversation that contains this text. */
 async function withinPage(request: PageRequest): Promise<ViewPage> {
   const { query, to } = request
-  const { dex, row } = await conversationAsked(request)
+  const { dex, row } = await requestedConversation(request)
   const words = (query.get("q") ?? "").trim()
   const name = formatRef(row.ref)
   const messages = words === "" ? [] : await (await dex.store()).messages(row.ref)

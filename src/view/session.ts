@@ -3,11 +3,11 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
 export type ViewSession = {
   /** A code that lets one browser in, once, within a minute. */
   makeCode(): string
-  /** The cookie for whoever brings a code. Undefined: it was used, is too old, or was never given. */
+  /** Returns the cookie for a code. Undefined if the code was used, has expired, or was never given. */
   enter(code: string): string | undefined
-  /** Whether a request's Cookie header holds the cookie. */
+  /** Whether a request's Cookie header contains the cookie. */
   isIn(cookies: string | undefined): boolean
-  /** What a page must send back with anything that changes something. */
+  /** Every request that changes something must contain it. */
   actionToken: string
   isActionToken(token: string): boolean
 }
@@ -17,8 +17,8 @@ export const CODE_LASTS_MS = 60_000
 const MOST_CODES = 20
 
 /**
- * Who may look. A browser sends a cookie to every port of a host, so this one is bound to a path that only the browser that was let
- * in gets to know: another server on this machine never receives it. Cookie and path end with this process.
+ * Controls who can see the pages. A browser sends a cookie to every port of a host, so this one is bound to a path that only the
+ * admitted browser knows: another server on this machine never receives it. Cookie and path end with this process.
  */
 export function createSession(base: string, now: () => number): ViewSession {
   const key = randomBytes(32).toString("base64url")
@@ -46,7 +46,7 @@ export function createSession(base: string, now: () => number): ViewSession {
   }
 }
 
-/** Takes as long for a wrong one as for the right one. */
+/** Compares in constant time. */
 export function isSame(given: string, wanted: string): boolean {
   const digest = (text: string) => createHash("sha256").update(text).digest()
   return timingSafeEqual(digest(given), digest(wanted))

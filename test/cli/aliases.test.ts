@@ -48,13 +48,13 @@ describe("names that people try", () => {
       })
   })
 
-  test("a name is one command's only", () => {
+  test("a name belongs to one command only", () => {
     const listed = everyCommand().flatMap(({ name, aliases = [] }) => [name, ...aliases])
     const names = [...listed, ...retired]
     expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([])
   })
 
-  test("each of them is known where a line is printed as it is typed", () => {
+  test("`asTyped` knows every alias", () => {
     const names = everyCommand().flatMap(({ name, aliases = [] }) => [name, ...aliases])
     expect([...TYPED_AFTER_DEX].sort()).toEqual(
       [...names, ...retired, "version", "-v", "-V", "--version", "--plain"].sort(),
@@ -98,7 +98,7 @@ describe("-n", () => {
     expect(readArguments(tool, [...words, "--limit", "12"]).input).toMatchObject({ limit: 12 })
   })
 
-  test("is shown by help, beside the letter that was there before", async () => {
+  test("is shown by help, next to the older letter", async () => {
     expect(limited.length).toBeGreaterThan(7)
     const { stdout } = await dex(tempDir(), ["list", "--help"])
     expect(stdout).toMatch(/-n, --limit N +.* Also: -l\./)

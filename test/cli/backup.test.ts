@@ -28,7 +28,7 @@ async function content(home: string): Promise<Record<string, string>> {
 }
 
 describe("backup and restore", () => {
-  test("the folder of a backup is made, for its owner only; what cannot be one is one sentence", async () => {
+  test("creates the folder of a backup for its owner only; reports in one sentence if it cannot", async () => {
     const home = await synced()
     expect(await json(home, "backup", "~/backups/new/dex.db".replace("~", home))).toMatchObject({ conversations: 3 })
     for (const made of ["backups", "backups/new"]) expect(statSync(join(home, made)).mode & 0o777).toBe(0o700)
@@ -38,7 +38,7 @@ describe("backup and restore", () => {
     expect(stderr).toMatch(/^dex: A backup cannot be written to .*note \(.*\)\. Choose another place\.\n$/)
   })
 
-  test("a backup is a whole history, for its owner only, and restoring it gives back every message", async () => {
+  test("a backup is a complete history that only its owner can read, and restoring it returns every message", async () => {
     const home = await synced()
     const file = join(home, "dex.db")
     const made = await json(home, "backup", file)
@@ -51,7 +51,7 @@ describe("backup and restore", () => {
     expect((await dex(fresh, ["search", "mutex"])).stdout).toContain("Refresh token race")
   })
 
-  test("a backup replaces an older one of the same history if asked to, and nothing else", async () => {
+  test("on request a backup replaces an older one of the same history, and no other file", async () => {
     const home = await synced()
     const file = join(home, "dex.db")
     await json(home, "backup", file)
@@ -79,7 +79,7 @@ describe("backup and restore", () => {
     expect(readFileSync(join(home, "notes.txt"), "utf8")).toBe("mine")
   })
 
-  test("a backup made while a sync runs is a whole history of one instant, and the next sync goes on from it", async () => {
+  test("a backup made during a sync is a complete history of one instant, and the next sync continues from it", async () => {
     const home = tempDir()
     for (let i = 0; i < 60; i++) {
       claudeSession(home, {
@@ -101,7 +101,7 @@ describe("backup and restore", () => {
     expect(await content(fresh)).toEqual(await content(home))
   })
 
-  test("a damaged backup is refused, and a history that is there is not replaced by accident", async () => {
+  test("refuses a damaged backup, and does not replace an existing history by accident", async () => {
     const home = await synced()
     const file = join(home, "dex.db")
     await json(home, "backup", file)
@@ -126,7 +126,7 @@ describe("backup and restore", () => {
 describe("import", () => {
   const laptop = "55555555-5555-4555-8555-555555555555"
 
-  test("brings every message once; importing twice, or what both machines have, changes nothing", async () => {
+  test("imports every message once; importing twice, or messages that both machines have, changes nothing", async () => {
     const [home, other] = [await synced(), tempDir()]
     smallHome(other) // the same three conversations
     claudeSession(other, {
@@ -149,7 +149,7 @@ describe("import", () => {
     expect(await content(home)).toEqual(after)
   })
 
-  test("back and forth between two machines doubles nothing", async () => {
+  test("importing back and forth between two machines duplicates nothing", async () => {
     const [home, other] = [await synced(), tempDir()]
     claudeSession(other, { id: laptop, start: "2026-11-12T09:00:00Z", turns: [{ user: "narwhal" }] })
     await syncHome(other)
@@ -207,7 +207,7 @@ describe("import", () => {
     store.close()
   })
 
-  test("what is forgotten here stays forgotten, and what is private there is private here", async () => {
+  test("forgotten conversations stay forgotten, and projects that are private there become private here", async () => {
     const [home, other] = [await synced(), await synced()]
     await dex(other, ["private", "/code/web"])
     await json(other, "backup", join(other, "laptop.db"), "--replace")
@@ -217,7 +217,7 @@ describe("import", () => {
     expect((await dex(home, ["search", "mutex"])).code).toBe(1)
   })
 
-  test("an import that is killed at any point leaves nothing of a private project to be read elsewhere", async () => {
+  test("an import that is killed at any point never makes a private project readable elsewhere", async () => {
     const [home, other] = [tempDir(), tempDir()]
     for (let i = 0; i < 12; i++)
       claudeSession(other, {

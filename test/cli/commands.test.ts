@@ -48,7 +48,7 @@ describe("dex sync", () => {
     expect(treeHash(join(home, ".claude"))).toEqual(before)
   })
 
-  test("tells its progress as events in JSON, the report last", async () => {
+  test("prints its progress as JSON events, with the report last", async () => {
     const home = tempDir()
     smallHome(home)
     const lines = (await warmDex(home, ["sync", "--json"])).stdout
@@ -105,7 +105,7 @@ describe("dex search", () => {
     expect((await json(home, ["search", "flickering"])).results[0].snippet).toContain("**flickers**")
   })
 
-  test("says so when no message holds all of the words", async () => {
+  test("says so when no message contains all of the words", async () => {
     const home = SMALL
     const found = await json(home, ["search", "mutex", "zebra"])
     expect(found).toMatchObject({ matched: "some" })
@@ -190,7 +190,7 @@ describe("dex search", () => {
     expect(await json(home, ["search", "mutex"])).toMatchObject({ results: [{ id: AUTH }] })
   })
 
-  test("reads what there is now where there was nothing at the first run", async () => {
+  test("reads new conversations if the first run found nothing", async () => {
     const home = tempDir()
     expect(await warmDex(home, [])).toMatchObject({ code: 1 })
     smallHome(home)
@@ -215,7 +215,7 @@ describe("dex list", () => {
     expect((await json(home, ["list", "--all"])).conversations.length).toBe(3)
   })
 
-  test("pages, and says how to go on", async () => {
+  test("pages, and says how to continue", async () => {
     const home = SMALL
     const page = await json(home, ["list", "-l", "1"])
     expect(page).toMatchObject({ total: 2, next_offset: 1, conversations: [{ id: SIDEBAR }] })
@@ -232,7 +232,7 @@ describe("dex list", () => {
 })
 
 describe("dex show", () => {
-  test("prints an outline whose lines carry their message number", async () => {
+  test("prints an outline with message numbers", async () => {
     const run = await warmDex(SMALL, ["show", "11111111", "--format", "outline"])
     expect(run.stdout).toContain("[Assistant] [Read: src/auth.ts]")
     expect(run.stdout).not.toContain('{"')
@@ -240,7 +240,7 @@ describe("dex show", () => {
     expect(run.stdout).toMatch(/^ {3}3 {2}\[Assistant\] \[Bash: .*npm test.* tokens\)$/m)
   })
 
-  test("leaves tool outputs out of the stripped form, with their size, and keeps them in full", async () => {
+  test("omits tool outputs from the stripped format and shows their size; shows them in the full format", async () => {
     const home = SMALL
     expect((await warmDex(home, ["show", "11111111"])).stdout).toMatch(/\[Bash failed: \d+ tokens\]/)
     expect((await warmDex(home, ["show", "11111111"])).stdout).not.toContain("token already used")
@@ -270,7 +270,7 @@ describe("dex show", () => {
     expect(shown).toMatchObject({ has_more_before: false, has_more_after: true })
   })
 
-  test("never exceeds max-tokens, and says how to go on", async () => {
+  test("never exceeds max-tokens, and says how to continue", async () => {
     const home = SMALL
     const answer = await json(home, ["show", AUTH, "--max-tokens", "300"])
     expect(answer.estimated_tokens).toBeLessThanOrEqual(300)
@@ -289,7 +289,7 @@ describe("dex show", () => {
     )
   })
 
-  test("says which conversations an ambiguous prefix could mean, and when there is none", async () => {
+  test("lists the conversations that an ambiguous prefix could mean, and reports an unknown one", async () => {
     const home = tempDir()
     for (const n of [1, 2])
       claudeSession(home, {
@@ -310,7 +310,7 @@ describe("dex show", () => {
 })
 
 describe("dex resume", () => {
-  test("goes on in a clone of the same repository, where the folder is gone", async () => {
+  test("continues in a clone of the same repository if the folder is gone", async () => {
     const home = tempDir()
     const [old, clone] = [join(home, "old"), join(home, "clone")]
     const { git } = makeRepository(old)
@@ -331,7 +331,7 @@ describe("dex resume", () => {
     expect((await warmDex(home, ["resume", "44444444"])).code).toBe(2)
   })
 
-  test("prints the command where there is no terminal", async () => {
+  test("prints the command if there is no terminal", async () => {
     const home = tempDir()
     mkdirSync(join(home, "code"))
     claudeSession(home, {
@@ -364,15 +364,15 @@ describe("dex resume", () => {
 })
 
 describe("dex forget and private", () => {
-  test("asks for --yes, then takes the conversation out of every file and never reads it again", async () => {
+  test("asks for --yes, then deletes the conversation from every file and never reads it again", async () => {
     const home = await synced()
-    const asked = await warmDex(home, ["forget", "11111111"])
-    expect(asked.stderr).toMatch(/would permanently delete 1 conversation.*Nothing was\s+deleted.*Add --yes/s)
-    expect(asked.code).toBe(2)
+    const unconfirmed = await warmDex(home, ["forget", "11111111"])
+    expect(unconfirmed.stderr).toMatch(/would permanently delete 1 conversation.*Nothing was\s+deleted.*Add --yes/s)
+    expect(unconfirmed.code).toBe(2)
     expect(await warmDex(home, ["forget", "11111111", "--json"])).toMatchObject({ code: 2 })
     expect((await json(home, ["search", "mutex"])).total).toBe(1)
     expect((await warmDex(home, ["forget", "11111111", "--yes"])).code).toBe(0)
-    // What a person types from now on is theirs, and would stand in a trace.
+    // Traces are off, because a trace would contain the word that is searched for.
     const search = async () =>
       JSON.parse((await warmDex(home, ["search", "mutex", "--json"], { DEX_TRACES: "off" })).stdout).results
     expect(await search()).toEqual([])
@@ -387,7 +387,7 @@ describe("dex forget and private", () => {
     expect(leaves()).toEqual([])
   })
 
-  test("forgets a whole project", async () => {
+  test("forgets all conversations of a project", async () => {
     const home = await synced()
     expect((await json(home, ["forget", "/code/api", "--yes"])).count).toBe(2)
     expect((await json(home, ["list", "--all"])).conversations.map((row: { id: string }) => row.id)).toEqual([SIDEBAR])
@@ -416,7 +416,7 @@ describe("dex forget and private", () => {
 })
 
 describe("dex doctor, stats and sources", () => {
-  test("finds everything sound, and explains Claude Code's retention", async () => {
+  test("finds everything undamaged, and explains Claude Code's retention", async () => {
     const report = await json(await synced(), ["doctor"])
     expect(report.ok).toBe(true)
     expect(report.checks.map((check: { name: string }) => check.name)).toEqual([
@@ -431,7 +431,7 @@ describe("dex doctor, stats and sources", () => {
     expect(report.checks.at(-1).message).toMatch(/deletes transcripts after 30 days/)
   })
 
-  test("says how to mend a damaged index and a damaged history", async () => {
+  test("says how to repair a damaged index and a damaged history", async () => {
     const home = await synced()
     damage(join(home, ".dex", "history.db"))
     const run = await warmDex(home, ["doctor"])
@@ -440,7 +440,7 @@ describe("dex doctor, stats and sources", () => {
     expect(run.stdout).toMatch(/→ dex doctor --repair/)
   })
 
-  test("counts what is kept", async () => {
+  test("counts what is stored", async () => {
     const stats = await json(await synced(), ["stats"])
     expect(stats).toMatchObject({
       total_conversations: 2,
@@ -452,7 +452,7 @@ describe("dex doctor, stats and sources", () => {
     expect(stats.disk_bytes).toBeGreaterThan(0)
   })
 
-  test("tells the session it is asked from", async () => {
+  test("reports the session in which it is run", async () => {
     const home = await synced()
     const run = await warmDex(home, ["stats", "--json"], {
       CLAUDE_CODE_SESSION_ID: "11111111-1111-4111-8111-111111111111",
@@ -470,7 +470,7 @@ describe("the command line", () => {
     expect(readdirSync(home)).toEqual([])
   })
 
-  test("says what is wrong with a command, an option or a value, and what there is", async () => {
+  test("says what is wrong with a command, an option or a value, and what is valid", async () => {
     const home = tempDir()
     expect(await warmDex(home, ["serach"])).toMatchObject({
       code: 2,
@@ -498,7 +498,7 @@ describe("the command line", () => {
     expect(empty).toMatchObject({ code: 1, stdout: expect.stringMatching(/No conversations were found yet/) })
   })
 
-  test("keeps its files to their owner", async () => {
+  test("lets only the owner read its files", async () => {
     const home = await synced()
     for (const words of [["list"], ["search", "mutex"], ["fix", "mutex"], ["note", "quokka"], ["suggest"], ["usage"]])
       await warmDex(home, words)
@@ -512,7 +512,7 @@ describe("the command line", () => {
     expect(modes.filter(([, mode, wanted]) => mode !== wanted)).toEqual([])
   })
 
-  test("lets nothing from a transcript steer the terminal, in text or in JSON", async () => {
+  test("prints no control sequence from a transcript, in text or in JSON", async () => {
     const home = tempDir()
     const hostile =
       "\u001b[2J\u001b]0;owned\u0007 \u001b]8;;http://evil.test\u001b\\link\u001b]8;;\u001b\\ \u009b31m \u202egnp.exe zebra \u0000 \r overwritten \u{e0041}"

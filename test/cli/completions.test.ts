@@ -25,8 +25,8 @@ async function readHome(): Promise<string> {
 
 const values = async (home: string, ...words: string[]) => dex(home, ["completions", "--values", ...words])
 
-describe("what a shell may offer", () => {
-  test("is the newest conversations with their titles, the projects with their paths, and the agents", async () => {
+describe("the values for a shell", () => {
+  test("are the newest conversations with their titles, the projects with their paths, and the agents", async () => {
     const home = await readHome()
     const refs = (await values(home, "refs")).stdout.split("\n")
     expect(refs[0]).toBe(`${RACE}\tRefresh token race`)
@@ -38,14 +38,14 @@ describe("what a shell may offer", () => {
     expect((await values(home, "agents")).stdout).toMatch(/^claude_code\tClaude Code\ncodex\tCodex/)
   })
 
-  test("is not what is private elsewhere", async () => {
+  test("do not include private projects elsewhere", async () => {
     const home = await readHome()
     await dex(home, ["private", join(home, "code", "api")])
     expect((await values(home, "refs")).stdout).not.toContain(RACE)
     expect((await values(home, "projects")).stdout).not.toMatch(/^api\t/m)
   })
 
-  test("is nothing, without a word, where nothing is known or can be read", async () => {
+  test("are empty, without a message, if nothing is known or readable", async () => {
     const none = { code: 0, stdout: "", stderr: "" }
     const home = tempDir()
     expect(await values(home, "refs")).toMatchObject(none)
@@ -63,7 +63,7 @@ describe.skipIf(!hasTmux)("a shell", () => {
     ["bash", ["bash", "--norc", "--noprofile", "-i"]],
     ["zsh", ["zsh", "-f"]],
     ["fish", ["fish", "--no-config"]],
-  ])("%s completes refs, projects and agents, and runs nothing of what they say", async (name, shell) => {
+  ])("%s completes refs, projects and agents, and executes none of their text", async (name, shell) => {
     if (!canRun(name, "-c", "exit")) return console.log(`NOT RUN: there is no ${name} here`)
     const home = await readHome()
     writeFileSync(join(home, "script"), (await dex(home, ["completions", name])).stdout)
@@ -71,7 +71,7 @@ describe.skipIf(!hasTmux)("a shell", () => {
     const init = name === "zsh" ? "autoload -Uz compinit; compinit -u -D; " : ""
     await screen.keys(`${init}source ~/script; clear; echo is; echo ready`, "Enter")
     await screen.shows(/^is\nready/m)
-    /** Runs the line as the words of echo, so that what was put on it is read by the shell. */
+    /** Runs the line as arguments of echo, so that the shell evaluates the completed text. */
     const echoed = async () => {
       await screen.keys("C-a")
       await screen.type("echo ")
@@ -95,7 +95,7 @@ describe.skipIf(!hasTmux)("a shell", () => {
     await screen.keys("Tab", "Tab")
     await screen.shows(HOSTILE)
     if (name !== "bash") await screen.shows(TITLE.slice(0, 40))
-    // A key, not a signal: it waits until the shell has done what the keys before it asked for.
+    // A key, not a signal: the shell handles it after the keys before it.
     await screen.keys("C-u")
     await screen.keys("clear; echo end", "Enter")
     await screen.shows(/^end$/m)

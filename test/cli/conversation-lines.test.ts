@@ -29,7 +29,7 @@ async function opened(id: string) {
 }
 const screen = (columns: number, color = false): Screen => ({ columns, color, glyphs: glyphsOf({}) })
 
-test("a whole conversation is drawn as often as it is asked for, with what was searched for marked", async () => {
+test("a complete conversation can be drawn repeatedly, with the words of the search marked", async () => {
   const { dex, row } = await opened(LONG)
   const lines = await conversationLines(dex, row, { screen: screen(60, true), words: ["beginning"] })
   const drawn = [...lines()]

@@ -8,8 +8,8 @@ import { visitOnce } from "../view/served.ts"
 
 const MAIN = "11111111-1111-4111-8111-111111111111"
 
-// Two conversations of a person and a script's, with two subagents of the first, a person's conversation of which only a command is left,
-// and two notes.
+// Two conversations of a person and a script's, with two subagents of the first, a person's conversation of which only a
+// command is left, and two notes.
 const home = syncedOnce((at) => {
   subagent(at, "a1", ["Find out who holds the mutex", "The mutex is held by the refresh, says the wombat."])
   subagent(at, "a2", ["Look at the tests", "No test waits for the mutex."])
@@ -26,13 +26,13 @@ beforeAll(async () => {
 })
 const visitor = visitOnce(home)
 
-function subagent(at: string, name: string, [asked, answered]: string[]): void {
+function subagent(at: string, name: string, [prompt, answered]: string[]): void {
   const common = { isSidechain: true, agentId: name, sessionId: MAIN, cwd: "/code/api", version: "2.1.197" }
   const usage = { input_tokens: 3, output_tokens: 5 }
   const message = { id: `msg_${name}`, type: "message", role: "assistant", model: "model-a", usage }
   const content = [{ type: "text", text: answered }]
   const lines = [
-    { type: "user", uuid: `${name}-1`, parentUuid: null, message: { role: "user", content: asked } },
+    { type: "user", uuid: `${name}-1`, parentUuid: null, message: { role: "user", content: prompt } },
     { type: "assistant", uuid: `${name}-2`, parentUuid: `${name}-1`, message: { ...message, content } },
   ].map((line, i) => ({ ...common, timestamp: `2026-11-03T10:0${i}:30Z`, ...line }))
   const path = join(at, ".claude/projects/-code-api", MAIN, "subagents", `agent-${name}.jsonl`)
@@ -65,7 +65,7 @@ test("every command means the same by conversations, and says what else it count
     reindex: await printed("reindex"),
     doctor: await printed("doctor"),
     "home page": await (await visitor().get("/")).text(),
-    // The bars of months count those of each month.
+    // The bars count the conversations of each month.
     "find page": (await (await visitor().get("/find")).text()).match(/\d+ conversations?, newest first/)![0],
   }
   for (const [name, text] of Object.entries(of)) {
@@ -82,7 +82,7 @@ test("every command means the same by conversations, and says what else it count
   expect(await printed("usage")).toContain(`${spent.conversations} conversations with usage`)
 })
 
-test("a search counts conversations apart from subagents and notes, in which it also finds", async () => {
+test("a search counts conversations separately from subagents and notes, which it also finds", async () => {
   const found = await json("search", "mutex")
   expect(found).toMatchObject({ conversations: 1, kinds: { person: 1, subagent: 2, note: 1 } })
   expect(found.results).toHaveLength(2)
@@ -92,7 +92,7 @@ test("a search counts conversations apart from subagents and notes, in which it 
   expect(await printed("search", "sidebar")).toContain("1 conversation found.")
 })
 
-test("what a subagent said is shown in the row of its parent, with the ref of what was found", async () => {
+test("a match in a subagent is shown in the row of its parent, with the ref of the match", async () => {
   const [parent] = (await json("list", "--session", `claude_code:${MAIN}`)).conversations.filter(
     ({ kind }: { kind: string }) => kind === "person",
   )

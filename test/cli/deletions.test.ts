@@ -5,7 +5,7 @@ import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
-// Claude Code deletes a transcript when its file was not changed for so many days.
+// Claude Code deletes a transcript if its file has not changed for a number of days.
 
 const DAY = 86_400_000
 
@@ -30,7 +30,7 @@ const retention = async (home: string) => {
   return checks.find(({ name }: { name: string }) => name === "retention")
 }
 
-test("says how many of what is kept Claude Code deletes within a week", async () => {
+test("says how many stored conversations Claude Code deletes within a week", async () => {
   const home = tempDir()
   session(home, 1, 40)
   session(home, 2, 25)
@@ -52,7 +52,7 @@ test("says how many of what is kept Claude Code deletes within a week", async ()
   expect((await retention(home)).message).toContain("dex has kept 2 transcripts")
 })
 
-test("says plainly when what is deleted is not read yet", async () => {
+test("says clearly if conversations are about to be deleted before they are read", async () => {
   const home = tempDir()
   const path = session(home, 1, 29)
   session(home, 2, 1)

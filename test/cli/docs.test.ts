@@ -75,7 +75,7 @@ test("a row of the list names its section", async () => {
   expect(found.stdout).toContain("docs:guide/hooks.md§Rules · 4 sections")
 })
 
-test("a section is read with those below it, by heading, anchor or number", async () => {
+test("shows a section with its subsections, by heading, anchor or number", async () => {
   const home = await withDocs()
   const contents = async (ref: string) =>
     (await json(home, "show", ref)).conversations[0].messages.map((message: { content: string }) => message.content)
@@ -117,7 +117,7 @@ test("lists collections, documents and outlines, with the file's own lines", asy
   ])
 })
 
-test("a document is shown within a budget, and says how to go on", async () => {
+test("shows a document within a budget, and says how to continue", async () => {
   const home = await withDocs()
   const show = (...args: string[]) => json(home, "docs", "show", "guide/hooks.md", ...args)
   const whole = await show()
@@ -130,7 +130,7 @@ test("a document is shown within a budget, and says how to go on", async () => {
   expect(await dex(home, ["docs", "show", "guide/hooks.md", "--max-tokens", "20"])).toMatchObject({ code: 2 })
 })
 
-test("reads only what changed, and forgets what is gone", async () => {
+test("reads only changed documents, and forgets deleted ones", async () => {
   const home = await withDocs()
   expect(await dex(home, ["docs", "sync"])).toMatchObject({ stdout: "guide: 2 documents, 0 new or changed.\n" })
   writeFileSync(join(home, "guide/hooks.md"), HOOKS.replace("Never call", "Always call"))
@@ -145,7 +145,7 @@ test("reads only what changed, and forgets what is gone", async () => {
   expect((await json(home, "search", "zeppelin")).results).toHaveLength(1)
 })
 
-test("a folder that is not there for now loses nothing, and is said", async () => {
+test("reports a folder that is temporarily missing, and loses nothing", async () => {
   const home = await withDocs()
   renameSync(join(home, "guide"), join(home, "moved"))
   await syncHome(home)
@@ -166,7 +166,7 @@ test("conversations are counted without documents", async () => {
   expect(await json(home, "sources")).not.toMatchObject({ sources: expect.arrayContaining([{ source: "docs" }]) })
 })
 
-test("never reads what lies outside of a collection", async () => {
+test("never reads a file outside a collection", async () => {
   const home = await withDocs()
   writeFileSync(join(home, "outside.md"), "# Outside\n\nxylophone\n")
   symlinkSync(join(home, "outside.md"), join(home, "guide/link.md"))
@@ -177,7 +177,7 @@ test("never reads what lies outside of a collection", async () => {
   expect(await dex(home, ["search", "xylophone"])).toMatchObject({ code: 1 })
 })
 
-test("a project's documents are no answer in another project, and a private one's are answered only inside it", async () => {
+test("a project's documents are not found in other projects, and a private project's only inside it", async () => {
   const home = await withDocs()
   const elsewhere = join(home, "elsewhere")
   mkdirSync(elsewhere)
@@ -192,7 +192,7 @@ test("a project's documents are no answer in another project, and a private one'
   expect(await inside(home, "search", "free port", "--in", "docs")).toMatchObject({ code: 0 })
 })
 
-test("secrets in documents are redacted, and the lines stay the file's", async () => {
+test("secrets in documents are redacted, and line numbers stay those of the file", async () => {
   const home = await withDocs()
   const key = `-----BEGIN RSA PRIVATE KEY-----\n${"QUJD".repeat(16)}\n${"REVG".repeat(16)}\n-----END RSA PRIVATE KEY-----`
   writeFileSync(join(home, "guide/keys.md"), `# Keys\n\n${key}\n\n## After\n\nwalrus\n`)
@@ -203,7 +203,7 @@ test("secrets in documents are redacted, and the lines stay the file's", async (
   expect(sections.at(-1)).toMatchObject({ headings: ["Keys", "After"], first_line: 8 })
 })
 
-test("several places are added at once, each as a collection of its own", async () => {
+test("several folders are added at once, each as its own collection", async () => {
   const home = tempDir()
   for (const name of ["one", "two", "three"]) {
     mkdirSync(join(home, name))
@@ -216,7 +216,7 @@ test("several places are added at once, each as a collection of its own", async 
   expect([named.code, named.stderr]).toEqual([2, expect.stringContaining("--name is for one collection")])
 })
 
-test("building the index anew counts documents too: never more done than there is", async () => {
+test("rebuilding the index counts documents too, so progress never exceeds the total", async () => {
   const home = tempDir()
   mkdirSync(join(home, "guide"))
   for (const n of [1, 2, 3]) writeFileSync(join(home, "guide", `${n}.md`), `# ${n}\n`)

@@ -9,7 +9,7 @@ import { warmDex as dex } from "../support/warm.ts"
 
 const HOME = "home"
 
-/** What doctor says of the folder, as on this platform. */
+/** The result of doctor's check of the folder, as on this platform. */
 async function homeCheck(home: string, platform: NodeJS.Platform) {
   const made = createDex({ env: { HOME: home }, cwd: home, version: "0" })
   onTestFinished(() => made.close())
@@ -17,7 +17,7 @@ async function homeCheck(home: string, platform: NodeJS.Platform) {
   return checks.find(({ name }) => name === HOME)!
 }
 
-test("doctor names every file that others can read, whichever it is", async () => {
+test("doctor names every file that others can read", async () => {
   const home = await synced()
   expect(await homeCheck(home, "linux")).toMatchObject({
     status: "ok",
@@ -33,7 +33,7 @@ test("doctor names every file that others can read, whichever it is", async () =
   })
 })
 
-test("doctor does not claim rights that it has not looked at", async () => {
+test("doctor does not report permissions that it has not checked", async () => {
   const home = await synced()
   chmodSync(join(home, ".dex", "history.db"), 0o644)
   const { status, message } = await homeCheck(home, "win32")

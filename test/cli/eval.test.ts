@@ -16,7 +16,7 @@ import { claudeSession, type Turn } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
-/** A home whose temporary folders can be looked into. */
+/** A home whose temporary folders can be inspected. */
 async function synced(fill: (home: string) => void): Promise<string> {
   const home = tempDir()
   mkdirSync(join(home, "tmp"))
@@ -45,12 +45,12 @@ function commit(hash: string, subject: string): Turn {
   return { tool: { name: "Bash", input, output: `[main ${hash}] ${subject}\n 1 file changed, 2 insertions(+)` } }
 }
 
-/** A word that stands nowhere else. The letters keep the stemmer from taking anything off its end. */
+/** A unique word. Its letters keep the stemmer from shortening it. */
 const word = (question: number, n: number) => `q${String.fromCharCode(97 + n)}${question}zk`
 const words = (question: number, ...numbers: number[]) => numbers.map((n) => word(question, n))
 const subjectOf = (question: number) => words(question, 0, 1, 2, 3, 4).join(" ")
 
-/** Commits whose words stand in the conversation that made them only where it commits, or also where it works. */
+/** Commits whose words are in the conversation only in the commit itself, or also in the work before it. */
 function committing(home: string, n: number, worksOn: (question: number) => string[]): void {
   for (let question = 0; question < n; question++) {
     const subject = subjectOf(question)
@@ -70,24 +70,24 @@ function committing(home: string, n: number, worksOn: (question: number) => stri
 }
 
 describe("dex eval --mine", () => {
-  test("finds nothing by the commit's own words: they are masked wherever they stand", async () => {
+  test("finds nothing by the commit's own words, because they are masked everywhere", async () => {
     const home = await synced((dir) => committing(dir, 12, () => []))
-    const told = await json(home)
-    expect(told.asked).toMatchObject({ commits: 12, questions: 12 })
-    expect(told.figures).toEqual({ n: 12, hit_at_1: 0, hit_at_5: 0, mrr: 0, silent: 1 })
+    const output = await json(home)
+    expect(output.asked).toMatchObject({ commits: 12, questions: 12 })
+    expect(output.figures).toEqual({ n: 12, hit_at_1: 0, hit_at_5: 0, mrr: 0, silent: 1 })
   })
 
   test("finds conversations by the work, and is silent when they are left out", async () => {
     const home = await synced((dir) => committing(dir, 12, (question) => words(question, 4, 2, 0, 3)))
-    const told = await json(home)
-    expect(told).toMatchObject({
+    const output = await json(home)
+    expect(output).toMatchObject({
       asked: { commits: 12, questions: 12 },
       searched: { conversations: 12, of_conversations: 12 },
       figures: { n: 12, hit_at_1: 1, hit_at_5: 1, mrr: 1, silent: 0 },
       silent_without_answer: 1,
     })
-    expect(told.hit_at_5_interval.high).toBeCloseTo(1, 9)
-    expect(told.hit_at_5_interval.low).toBeCloseTo(0.757, 2)
+    expect(output.hit_at_5_interval.high).toBeCloseTo(1, 9)
+    expect(output.hit_at_5_interval.low).toBeCloseTo(0.757, 2)
     const run = await measured(home)
     expect(run.code).toBe(0)
     expect(run.stdout).toMatch(/^hit@5 on your work: 100 % {2}\(95 % sure: 76 % to 100 %\)\n/)
@@ -95,11 +95,11 @@ describe("dex eval --mine", () => {
     expect(temporary(home)).toEqual([])
   })
 
-  test("asks no server, and says that it measured by words alone", async () => {
+  test("contacts no server, and says that it measured search by words only", async () => {
     const home = await synced((dir) => committing(dir, 12, (question) => words(question, 4, 2, 0, 3)))
-    const asked: string[] = []
+    const requests: string[] = []
     const server = createServer((request, response) => {
-      asked.push(request.url ?? "")
+      requests.push(request.url ?? "")
       response.end("{}")
     }).listen(0, "127.0.0.1")
     onTestFinished(() => void server.close())
@@ -108,7 +108,7 @@ describe("dex eval --mine", () => {
     const env = { DEX_EMBED_PROVIDER: "ollama", DEX_EMBED_URL: `http://127.0.0.1:${port}`, DEX_EMBED_MODEL: "m" }
     const run = await dex(home, ["eval", "--mine", "--json"], { ...ownTemp(home), ...env })
     expect(JSON.parse(run.stdout).notes.join()).toMatch(/Measured by words alone/)
-    expect(asked).toEqual([])
+    expect(requests).toEqual([])
   })
 
   test("leaves the index and the history as they were", async () => {
@@ -149,7 +149,7 @@ describe("dex eval --mine", () => {
     expect(nowhere.stderr).toMatch(/^dex: No temporary folder could be made in .*\.dex.* set DEX_HOME/)
   })
 
-  test("says what is needed where there are too few commits", async () => {
+  test("says what is needed if there are too few commits", async () => {
     const home = await synced((dir) => committing(dir, 3, () => []))
     const run = await measured(home)
     expect(run).toMatchObject({ code: 1, stdout: "" })
@@ -168,7 +168,7 @@ describe("dex eval --mine", () => {
     expect(existsSync(join(home, ".dex"))).toBe(false)
   })
 
-  test("neither asks nor tells of private projects outside of them", async () => {
+  test("neither searches nor mentions private projects outside of them", async () => {
     const home = await synced((dir) => committing(dir, 12, (question) => words(question, 4, 2, 0, 3)))
     await dex(home, ["private", "/code/api"])
     const run = await measured(home)
@@ -188,7 +188,7 @@ test("weights that an older dex fitted are ignored, and config says so", async (
 })
 type Hit = { score_parts: { name: string; value: number }[] }
 
-test("a history beyond the bound is measured by its newest conversations, and only their commits are asked for", async () => {
+test("measures only the newest conversations of a history that is too large, with only their commits as questions", async () => {
   const store = openStore(join(tempDir(), "history.db"))
   const made = (hash: string, subject: string) => said(hash, "x", { effects: [{ type: "commit", hash, subject }] })
   for (const n of [1, 2, 3])
@@ -208,7 +208,7 @@ test("a history beyond the bound is measured by its newest conversations, and on
   store.close()
 })
 
-test("what commits, shows the log or speaks to the forge is emptied with its results, whatever the agent's tools are called", async () => {
+test("commands that commit, show the log or talk to the forge are blanked with their results, whatever the agent's tools are called", async () => {
   const store = openStore(join(tempDir(), "history.db"))
   const call = (tool: string, input: unknown, id?: string) =>
     said(`${tool} ${JSON.stringify(input)}`, "", {
@@ -228,7 +228,7 @@ test("what commits, shows the log or speaks to the forge is emptied with its res
       role: "tool",
       parts: [{ type: "tool_result", text, origin: "local_tool", call_id: id, is_error: false }],
     })
-  const told = [
+  const blanked = [
     call("shell", { command: ["bash", "-lc", "cd api && git -c x=y commit -F -"] }, "c1"),
     call("exec_command", { cmd: "gh pr view 12" }, "c2"),
     call("Bash", "git show HEAD"),
@@ -237,21 +237,21 @@ test("what commits, shows the log or speaks to the forge is emptied with its res
     result("c2", "what was reviewed"),
     result("c3", "what was fetched"),
   ]
-  const kept = [
+  const unchanged = [
     call("Write", { file_path: "a.md", content: "run git commit at the end" }, "k1"),
     call("Bash", { command: "git status && npm run log" }, "k2"),
     result("k2", "nothing to commit"),
   ]
   const subject = "Keep one refresh at a time"
   await store.writeUnit(
-    unit("u", [conversation("c", [...told, ...kept], { title: { text: `Done: ${subject}`, from: "agent" } })]),
+    unit("u", [conversation("c", [...blanked, ...unchanged], { title: { text: `Done: ${subject}`, from: "agent" } })]),
   )
   const ref = { source: "claude_code" as const, id: "c" }
   const view = (): HistoryReader =>
     maskedStore(store, [{ ref: { ...ref, number: 1 }, hash: "", subject }], new Set([formatRef(ref)]))
   const texts = (await view().messages(ref)).map(({ parts }) => parts[0]!.text)
-  expect(texts.slice(0, told.length)).toEqual(told.map(() => ""))
-  expect(texts.slice(told.length)).toEqual(kept.map(({ parts }) => parts[0]!.text))
+  expect(texts.slice(0, blanked.length)).toEqual(blanked.map(() => ""))
+  expect(texts.slice(blanked.length)).toEqual(unchanged.map(({ parts }) => parts[0]!.text))
   const masked = view()
   const [alone] = await masked.messages(ref, [5])
   expect(alone).toMatchObject({ number: 5, parts: [{ text: "" }] })
@@ -263,7 +263,7 @@ test("what commits, shows the log or speaks to the forge is emptied with its res
   store.close()
 })
 
-test("merges, wip, short and repeated subjects are no questions; what made any of the repeated ones is an answer", () => {
+test("merges, wip, short and repeated subjects are not questions; any conversation that made a repeated one is an answer", () => {
   const row = (hash: string, subject: string, id = "a") => ({
     ref: { source: "codex" as const, id, number: 1 },
     hash,
@@ -289,7 +289,7 @@ test("merges, wip, short and repeated subjects are no questions; what made any o
   expect(left_out).toEqual({ too_short: 1, merge_or_wip: 1 + 1, repeated: 1, out_of_reach: 0, beyond_limit: 1 })
 })
 
-test("a subject is taken out of text and of a tool's JSON, the longest first, and nothing else is", () => {
+test("removes subjects from text and from a tool's JSON, longest first, and nothing else", () => {
   const mask = subjectMask(["Fix the parser", "Fix the parser of dates (#12)", 'say "yes" at once', "short"])
   expect(mask("a Fix the parser of dates (#12) b")).toBe("a  b")
   expect(mask("a Fix the parser of dates b")).toBe("a  b")
@@ -298,7 +298,7 @@ test("a subject is taken out of text and of a tool's JSON, the longest first, an
   expect(mask("fix the parser, short")).toBe("fix the parser, short")
 })
 
-test("a subject's signs mean nothing: it is asked by its words", () => {
+test("a subject is searched for by its words, without its punctuation", () => {
   const query = queryOf('tool:Bash add --all "to be" -x done')
   expect(query).toMatchObject({ required: [], excluded: [], filters: {} })
   expect(query.words).toEqual(["tool", "bash", "add", "all", "x", "done"])

@@ -11,10 +11,10 @@ import { tempDir } from "../support/temp.ts"
 import { warmDex } from "../support/warm.ts"
 
 const SESSIONS = 30
-/** So long that a first reading of all of it is worth a pause. */
+/** Long enough that the first sync does not read all of it at once. */
 const LONG = "The second request presents a token that was rotated by the first. ".repeat(6_000)
 
-/** Session 0 is the newest, and each one before it a day older. */
+/** Session 0 is the newest; each further one is a day older. */
 function manySessions(home: string): void {
   for (let n = 0; n < SESSIONS; n++)
     claudeSession(home, {
@@ -27,7 +27,7 @@ function manySessions(home: string): void {
 
 const total = async (home: string) => JSON.parse((await warmDex(home, ["list", "--json"])).stdout).total as number
 
-/** Whoever was started in this home and still runs. */
+/** The processes that were started in this home and still run. */
 function running(home: string): string[] {
   return readdirSync("/proc")
     .filter((pid) => /^\d+$/.test(pid))
@@ -65,21 +65,21 @@ describe.skipIf(process.platform !== "linux")("the first screen of a long histor
     const home = tempDir()
     manySessions(home)
     const child = startDex(home, [], undefined, { DEX_FIRST_MS: "600000" })
-    let said = ""
+    let printed = ""
     child.stdout!.on("data", (data) => {
-      said += data
-      if (/the memory that/.test(said)) child.kill("SIGINT")
+      printed += data
+      if (/the memory that/.test(printed)) child.kill("SIGINT")
     })
     await new Promise((resolve) => child.on("close", resolve))
-    expect(said.replace(/\s+/g, " ")).toContain(
+    expect(printed.replace(/\s+/g, " ")).toContain(
       "Stopped. What was read is kept. Not everything is read yet: `dex sync` continues",
     )
-    expect(said).not.toContain("background")
+    expect(printed).not.toContain("background")
     expect(running(home)).toEqual([])
     expect(await total(home)).toBeLessThan(SESSIONS)
   })
 
-  test("very many short conversations are not waited for either", { timeout: 120_000 }, async () => {
+  test("does not wait for very many short conversations either", { timeout: 120_000 }, async () => {
     const home = tempDir()
     for (let n = 0; n < 200; n++)
       claudeSession(home, {
@@ -95,7 +95,7 @@ describe.skipIf(process.platform !== "linux")("the first screen of a long histor
     expect(await total(home)).toBe(200)
   })
 
-  test("what is little is read to its end, however late it is", async () => {
+  test("a small history is read completely, even after the deadline", async () => {
     const home = tempDir()
     smallHome(home)
     const first = await dex(home, [], { DEX_FIRST_MS: "0" })
@@ -105,16 +105,22 @@ describe.skipIf(process.platform !== "linux")("the first screen of a long histor
   })
 })
 
-test("while a sync is at it, every answer says so, and doctor since when and how far", async () => {
+test("during a sync every answer says so, and doctor shows since when and how far", async () => {
   const home = await synced()
   const store = openStore(join(home, ".dex", "history.db"))
   await store.saveProgress({ done: 3, total: 9, at: Date.parse("2026-11-15T08:30:00Z") })
   store.close()
-  const asked = [["list"], ["search", "token"], ["sources"], ["decisions", "--all"], ["fix", "token already used"]]
-  for (const words of asked)
+  const commandLines = [
+    ["list"],
+    ["search", "token"],
+    ["sources"],
+    ["decisions", "--all"],
+    ["fix", "token already used"],
+  ]
+  for (const words of commandLines)
     expect((await warmDex(home, words)).stderr).toContain("3 of 9 transcripts read so far. `dex sync` reads the rest.")
   const other = tryLock(join(home, ".dex", "sync.lock"))!
-  for (const words of asked)
+  for (const words of commandLines)
     expect((await warmDex(home, words)).stderr).toContain("3 of 9 transcripts read so far. A sync is reading the rest.")
   expect((await warmDex(home, ["doctor"])).stdout).toContain(
     "A sync has been running since 2026-11-15 08:30 UTC: 3 of 9 transcripts read.",
@@ -125,7 +131,7 @@ test("while a sync is at it, every answer says so, and doctor since when and how
   other.release()
 })
 
-test("an index that a sync is writing to is checked, and not called damaged", async () => {
+test("doctor checks an index during a sync, and does not call it damaged", async () => {
   const home = await synced()
   const index = join(home, ".dex", readdirSync(join(home, ".dex")).find((name) => /^index-\d+\.db$/.test(name))!)
   const writer = openSqlite(index)

@@ -41,11 +41,11 @@ async function found(home: string, words: string): Promise<string[]> {
 describe("a conversation and a fork with copies of its messages", () => {
   test("forgetting the fork leaves the original, and says so", async () => {
     const { home } = await forked()
-    const asked = await dex(home, ["forget", FORK])
-    expect(asked.stdout).toMatch(
+    const unconfirmed = await dex(home, ["forget", FORK])
+    expect(unconfirmed.stdout).toMatch(
       /Not deleted: another conversation, in which copies of the same messages stay readable/,
     )
-    expect(asked.stderr).toMatch(/--yes, or --yes --copies/)
+    expect(unconfirmed.stderr).toMatch(/--yes, or --yes --copies/)
     const { code, stdout } = await dex(home, ["forget", FORK, "--yes"])
     expect(code).toBe(0)
     expect(stdout.match(/^forgotten: .*$/gm)).toEqual([`forgotten: claude_code:${FORK}`])
@@ -56,7 +56,7 @@ describe("a conversation and a fork with copies of its messages", () => {
     expect(await found(home, "kingfisher")).toEqual([ORIGINAL])
   })
 
-  test("forgetting the original leaves the fork, in which the copies are found now, and neither comes back", async () => {
+  test("forgetting the original leaves the fork, where search now finds the copies, and neither comes back", async () => {
     const { home, file } = await forked()
     expect(await found(home, "zebrafinch")).toEqual([ORIGINAL])
     const { stdout } = await dex(home, ["forget", ORIGINAL, "--yes", "--json"])
@@ -89,7 +89,7 @@ describe("a conversation and a fork with copies of its messages", () => {
     expect(await shown(home, FORK)).toBeUndefined()
   })
 
-  test.skipIf(!hasTmux)("a terminal asks which of them, and takes one when told so", async () => {
+  test.skipIf(!hasTmux)("a terminal asks which to forget, and can forget only one", async () => {
     const { home } = await forked()
     const screen = await openScreen(home, { columns: 90, rows: 30 })
     await screen.type(`dex forget ${FORK}`)

@@ -8,7 +8,7 @@ import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 import { ends, longSession, OTHER } from "./long-session.ts"
 
-test("nothing of a forgotten conversation stays in a history that a restore kept, nor in what a stopped command left", async () => {
+test("no trace of a forgotten conversation stays in a history that a restore saved, nor in the leftovers of a stopped command", async () => {
   const home = tempDir()
   const folder = join(home, ".dex")
   longSession(home, SESSION, "lost")
@@ -17,7 +17,7 @@ test("nothing of a forgotten conversation stays in a history that a restore kept
   const backup = join(home, "backup.db")
   for (const args of [["backup", backup], ["restore", backup, "--replace"], ["restore", backup, "--replace"], ["sync"]])
     expect(await dex(home, args)).toMatchObject({ code: 0 })
-  // As processes leave it that were killed.
+  // Files as killed processes leave them.
   for (const name of ["history.db.restored", "history.db.repairing", "suggest.db.restored"])
     copyFileSync(backup, join(folder, name))
   const work = join(folder, "tmp", "work-killed")
@@ -41,7 +41,7 @@ test("nothing of a forgotten conversation stays in a history that a restore kept
   }
 })
 
-test("a database in dex's folder that cannot be changed is named, with what removes it", async () => {
+test("names a database in dex's folder that cannot be changed, and says how to remove it", async () => {
   const home = tempDir()
   longSession(home, SESSION, "lost")
   await syncHome(home)
@@ -49,9 +49,9 @@ test("a database in dex's folder that cannot be changed is named, with what remo
   writeFileSync(join(home, ".dex", "mine.db"), "a copy")
   const { code, stdout, stderr } = await dex(home, ["forget", SESSION, "--yes"])
   expect(code).toBe(0)
-  const said = (stdout + stderr).replaceAll(/\s+/g, " ")
+  const printed = (stdout + stderr).replaceAll(/\s+/g, " ")
   for (const name of ["history-until-2026-11-03.db", "mine.db"]) {
-    expect(said).toMatch(new RegExp(`~/.dex/${name} may still contain it.*: rm ~/.dex/${name}`))
+    expect(printed).toMatch(new RegExp(`~/.dex/${name} may still contain it.*: rm ~/.dex/${name}`))
     expect(existsSync(join(home, ".dex", name))).toBe(true)
   }
 })

@@ -10,7 +10,7 @@ import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 import { canary, ends, longSession, OTHER, TURNS } from "./long-session.ts"
 
-test("nothing of a forgotten conversation can be carved out of any file, nor out of a log that others keep open", async () => {
+test("no byte of a forgotten conversation can be recovered from any file, nor from a log that other processes keep open", async () => {
   const home = tempDir()
   const folder = join(home, ".dex")
   longSession(home, SESSION, "lost")
@@ -35,12 +35,12 @@ test("nothing of a forgotten conversation can be carved out of any file, nor out
       }),
     )
   suggestions.close()
-  // Everything can be found before, or finding nothing after would prove nothing.
+  // Everything can be found before, otherwise finding nothing afterwards would prove nothing.
   const databases = ["history.db", INDEX_FILE, KNOWLEDGE_FILE, SPENDING_FILE, "suggest.db"]
   const before = carve(folder, ends("lost"))
   for (const name of databases) expect(before).toContain(`${name}: bytes`)
   expect(before).toContain("history.db: frame")
-  // As a server does that is idle: so no log is removed by whoever closes last.
+  // Like an idle server, this keeps the databases open, so that no log is removed when the last process closes.
   await holdOpen(databases.map((name) => join(folder, name)))
   expect(await dex(home, ["forget", SESSION, "--yes"])).toMatchObject({ code: 0 })
   expect(carve(folder, ends("lost"))).toEqual([])

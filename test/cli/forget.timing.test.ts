@@ -12,7 +12,7 @@ test.each([
   ["sync", []],
   ["gc", ["--json"]],
 ])(
-  "where somebody still reads the old pages, it says so, waits a bounded time and tells the truth; the next %s finishes it",
+  "if another process still reads the old pages, it waits a limited time and says so; the next %s finishes it",
   async (next, form) => {
     const home = tempDir()
     const folder = join(home, ".dex")
@@ -25,28 +25,28 @@ test.each([
     const reader = await holdOpen(paths, { reading: true })
     const started = performance.now()
     const child = startDex(home, ["forget", SESSION, "--yes", ...form])
-    const said = { stdout: "", stderr: "" }
+    const printed = { stdout: "", stderr: "" }
     let waitedAfter = Number.POSITIVE_INFINITY
     child.stdout!.on("data", (chunk) => {
-      said.stdout += chunk
+      printed.stdout += chunk
     })
     child.stderr!.on("data", (chunk) => {
-      said.stderr += chunk
-      if (said.stderr.startsWith("Waiting for another program"))
+      printed.stderr += chunk
+      if (printed.stderr.startsWith("Waiting for another program"))
         waitedAfter = Math.min(waitedAfter, performance.now() - started)
     })
     expect(await new Promise((resolve) => child.on("close", resolve))).toBe(0)
     const took = performance.now() - started
     expect(took).toBeLessThan(25_000)
     expect(took - waitedAfter).toBeGreaterThan(8_000) // it is said when the waiting begins, not when it ends
-    if (form.length > 0) expect(JSON.parse(said.stdout)).toMatchObject({ count: 1, pinned: names })
+    if (form.length > 0) expect(JSON.parse(printed.stdout)).toMatchObject({ count: 1, pinned: names })
     else
-      expect(said.stderr.replaceAll("\n", " ")).toMatch(
+      expect(printed.stderr.replaceAll("\n", " ")).toMatch(
         /Another program still reads the old pages of history\.db, index-\d\.db and knowledge-\d\.db: .* next `dex sync` or `dex doctor gc`/,
       )
-    expect(said.stderr).not.toContain("Deleted from")
+    expect(printed.stderr).not.toContain("Deleted from")
     expect((await dex(home, ["search", canary("lost", 5)], { DEX_TRACES: "off" })).code).toBe(1)
-    // It is true.
+    // The bytes really are still there.
     expect(carve(folder, ends("lost"))).toEqual(expect.arrayContaining(["history.db: frame"]))
     await reader.stopReading()
     expect(await dex(home, [next])).toMatchObject({ code: 0 })
@@ -54,7 +54,7 @@ test.each([
   },
 )
 
-test("a sync does not wait for somebody who reads", async () => {
+test("a sync does not wait for a process that reads", async () => {
   const home = tempDir()
   longSession(home, SESSION, "lost")
   expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })

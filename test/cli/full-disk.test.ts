@@ -8,19 +8,19 @@ import { fill, smallDisk } from "../support/small-disk.ts"
 import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
 
-// What a person is told of a full disk: one sentence, and exit code 2. What was kept before is still there.
+// A full disk is reported in one sentence with exit code 2. What was stored before is still there.
 
 const FULL =
   /^dex: The disk is full: \S+ could not be written\. What was stored before is safe\. Free some space and try again\.$/
 
-function expectSaid(run: Run, sentence: RegExp): void {
-  expect({ code: run.code, said: run.stderr.trim().split("\n") }).toEqual({
+function expectError(run: Run, sentence: RegExp): void {
+  expect({ code: run.code, lines: run.stderr.trim().split("\n") }).toEqual({
     code: 2,
-    said: [expect.stringMatching(sentence)],
+    lines: [expect.stringMatching(sentence)],
   })
 }
 
-test("a history that there is no room for", async ({ skip }) => {
+test("a new history on a full disk", async ({ skip }) => {
   const home = tempDir()
   smallHome(home)
   writeFileSync(join(home, "notes.md"), "# Notes\n\nThe cache is cold.\n")
@@ -28,11 +28,11 @@ test("a history that there is no room for", async ({ skip }) => {
     for (const words of [["sync"], ["search", "token"], ["docs", "add", "notes.md"], []]) {
       const disk = smallDisk(kilobytes)
       if (!disk) return skip()
-      expectSaid(await dex(home, words, { DEX_HOME: disk }), FULL)
+      expectError(await dex(home, words, { DEX_HOME: disk }), FULL)
     }
 })
 
-test("a history on a disk that is full by now", async ({ skip }) => {
+test("an existing history on a disk that has become full", async ({ skip }) => {
   const disk = smallDisk(8_000)
   if (!disk) return skip()
   const home = await synced()
@@ -40,7 +40,7 @@ test("a history on a disk that is full by now", async ({ skip }) => {
   fill(disk)
   const env = { DEX_HOME: disk }
   for (const words of [["sync"], ["search", "token"], ["list"], ["show", "11111111"], ["fix", "token already used"]])
-    expectSaid(await dex(home, words, env), FULL)
+    expectError(await dex(home, words, env), FULL)
   expect(await dex(home, ["doctor"], env)).toMatchObject({
     code: 1,
     stdout: expect.stringContaining("The disk is full"),
@@ -58,7 +58,7 @@ test("agents' settings on a full disk stay as they were", async ({ skip }) => {
   fill(disk)
   const env = { DEX_HOME: join(tempDir(), "dex") }
   const full = await dex(disk, ["install", "-y"], env)
-  expectSaid(full, /^dex: \S+ cannot be written \(ENOSPC.*\)\. It is as it was\. Free some space and run this again/)
+  expectError(full, /^dex: \S+ cannot be written \(ENOSPC.*\)\. It is as it was\. Free some space and run this again/)
   expect(readFileSync(settings, "utf8")).toBe('{"model":"opus"}')
   rmSync(join(disk, "ballast"))
   expect((await dex(disk, ["install", "-y"], env)).code).toBe(0)
@@ -76,5 +76,5 @@ test.skipIf(process.platform === "win32")("a limit on the size of files", async 
       resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
     )
   })
-  expectSaid(run, /^dex: The disk did not take or give what dex keeps in \S+ \(disk I\/O error\)\. Check its space/)
+  expectError(run, /^dex: The disk did not take or give what dex keeps in \S+ \(disk I\/O error\)\. Check its space/)
 })

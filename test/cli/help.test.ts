@@ -17,7 +17,7 @@ const everything = everyCommand()
 /** The commands that a list of them shows. */
 const namesIn = (shown: string) =>
   [...shown.matchAll(/^(?:[A-Z][a-z]+)? +([a-z]+) +[A-Z]\w+ /gm)].map(([, name]) => name!)
-const said = (name: string, ...argv: string[]): string => {
+const errorOf = (name: string, ...argv: string[]): string => {
   try {
     readArguments(named(name), argv)
     return ""
@@ -32,7 +32,7 @@ test("every command that is declared for agents is offered to agents", () => {
 })
 
 describe("dex --help", () => {
-  test("fits a screen of 24 rows and 80 columns, with the line to type on", async () => {
+  test("fits a screen of 24 rows and 80 columns, including the prompt", async () => {
     const shown = shortHelp(everything, { ...NARROW, columns: 80 })
     const lines = shown.split("\n").slice(0, -1)
     expect(lines.length).toBeLessThanOrEqual(23)
@@ -75,14 +75,14 @@ describe("dex --help", () => {
 })
 
 describe("--help", () => {
-  test("shows what may be left out in brackets", () => {
+  test("shows optional arguments in brackets", () => {
     expect(help("decisions")).toMatch(/^dex decisions \[word…\] \[options\]/)
     expect(help("install")).toMatch(/^dex install \[agent…\] \[options\]/)
     expect(help("subscribe")).toMatch(/^dex subscribe <pattern…> \[options\]/)
     expect(help("fix")).toMatch(/^dex fix <error> \[options\]/)
   })
 
-  test("tells what a second word is, and not once more as a flag, which is still taken", () => {
+  test("describes a second positional argument once, and not as a flag, although the flag still works", () => {
     const shown = help("feedback")
     expect(shown).toMatch(/^dex feedback \[id\] \[verdict\] \[options\]/)
     expect(shown).toContain("verdict: One of: used, dismissed.")
@@ -93,7 +93,7 @@ describe("--help", () => {
     })
   })
 
-  test("fits the terminal, whatever is said", () => {
+  test("fits the terminal", () => {
     for (const { tool } of commands)
       for (const line of toolHelp(tool, NARROW).split("\n"))
         if (!/^(?:Example|dex )/.test(line))
@@ -106,7 +106,7 @@ describe("--help", () => {
     expect(help("subscribe")).toMatch(/--min-relevance N +\S/)
   })
 
-  test("every option is told in a phrase that can be understood by itself", () => {
+  test("every option has a description that is understandable on its own", () => {
     const shown = help("suggest")
     for (const phrase of [
       /--symbol … +.*symbol/i,
@@ -123,7 +123,7 @@ describe("--help", () => {
     ["hook", /agents call it/],
     ["serve", /--behind-tls/],
     ["mcp", /dex mcp agent/],
-  ])("dex %s has one too, though it is no declared command", async (name, tells) => {
+  ])("dex %s has help too, although it is not a tool", async (name, text) => {
     const home = tempDir()
     for (const args of [
       [name, "--help"],
@@ -131,12 +131,12 @@ describe("--help", () => {
       ["help", name],
     ]) {
       const run = args[0] === "help" ? warmDex : dex
-      expect(await run(home, args)).toMatchObject({ code: 0, stdout: expect.stringMatching(tells), stderr: "" })
+      expect(await run(home, args)).toMatchObject({ code: 0, stdout: expect.stringMatching(text), stderr: "" })
     }
     expect((await warmDex(home, ["help", "all"])).stdout).toMatch(new RegExp(`^(?:[A-Z][a-z]+)? +${name} `, "m"))
   })
 
-  test("dex hook tells a person, never an agent that leaves the event out", async () => {
+  test("dex hook shows its help to a person, never to an agent that omits the event", async () => {
     const home = tempDir()
     expect(await dex(home, ["hook", "claude_code", "--help"])).toMatchObject({
       stdout: expect.stringMatching(/agents call/),
@@ -151,28 +151,28 @@ describe("--help", () => {
   })
 })
 
-describe("what is wrong with the arguments", () => {
-  test("names words as they are typed, not as flags that do not exist", () => {
-    expect(said("fix", "")).toMatch(/^<error> must not be empty\. See: dex fix --help/)
-    expect(said("unsubscribe", "")).toMatch(/^<id> must not be empty/)
-    expect(said("feedback", "3f2a", "loved")).toMatch(/^<verdict> must be one of: used, dismissed/)
+describe("errors in arguments", () => {
+  test("name positional arguments as such, not as flags that do not exist", () => {
+    expect(errorOf("fix", "")).toMatch(/^<error> must not be empty\. See: dex fix --help/)
+    expect(errorOf("unsubscribe", "")).toMatch(/^<id> must not be empty/)
+    expect(errorOf("feedback", "3f2a", "loved")).toMatch(/^<verdict> must be one of: used, dismissed/)
   })
 
-  test("names a flag as it is typed, wherever its field lies", () => {
-    expect(said("suggest", "--line", "0")).toMatch(/^--line must be at least 1/)
-    expect(said("list", "--limit", "0")).toMatch(/^--limit must be at least 1/)
+  test("name a flag as it is typed, even if its field is nested", () => {
+    expect(errorOf("suggest", "--line", "0")).toMatch(/^--line must be at least 1/)
+    expect(errorOf("list", "--limit", "0")).toMatch(/^--limit must be at least 1/)
   })
 
-  test("says which option needs which", () => {
-    expect(said("suggest", "--column", "3")).toMatch(/^--column needs --line as well\. See: dex suggest --help/)
+  test("say which option needs another", () => {
+    expect(errorOf("suggest", "--column", "3")).toMatch(/^--column needs --line as well\. See: dex suggest --help/)
   })
 
-  test("a value with a dash is one line, and says how it is written", async () => {
-    expect(said("subscribe", "x", "--cooldown-ms", "-1")).toBe(
+  test("a value that begins with a dash is reported in one line that says how to write it", async () => {
+    expect(errorOf("subscribe", "x", "--cooldown-ms", "-1")).toBe(
       "--cooldown-ms has no value, or one that begins with a dash: then write --cooldown-ms=-1. See: dex subscribe --help",
     )
-    expect(said("list", "-l", "-1")).toMatch(/^--limit has no value, or .* write --limit=-1\./)
-    expect(said("subscribe", "x", "--cooldown-ms=-1")).toMatch(/^--cooldown-ms must be at least 0/)
+    expect(errorOf("list", "-l", "-1")).toMatch(/^--limit has no value, or .* write --limit=-1\./)
+    expect(errorOf("subscribe", "x", "--cooldown-ms=-1")).toMatch(/^--cooldown-ms must be at least 0/)
     const { code, stderr } = await dex(tempDir(), ["serve", "--port", "-1"])
     expect([code, stderr.split("\n").length]).toEqual([2, 2])
     expect(stderr).toContain("--port=-1")

@@ -9,7 +9,7 @@ import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
-// None of the words of PARAPHRASE stands in any message; the server's model knows what they mean.
+// No message contains any of the words of PARAPHRASE; the server's model knows their meaning.
 const SYNONYMS = { people: "customers", thrown: "signed", off: "out", unexpectedly: "random" }
 const PARAPHRASE = "people thrown off unexpectedly"
 const INVOICE = "claude_code:22222221-2222-4222-8222-222222222222"
@@ -77,7 +77,7 @@ const find = (home: string, env: Settings, query = PARAPHRASE, ...more: string[]
   json(home, ["search", query, ...more], env)
 
 describe("search by meaning", () => {
-  test("finds what is said in other words, and says what found it", async () => {
+  test("finds text with the same meaning in other words, and says how it was found", async () => {
     const { home, env, server } = await synced()
     const lexical = await find(home, {})
     expect(lexical).toMatchObject({ results: [], mode: "lexical" })
@@ -94,7 +94,7 @@ describe("search by meaning", () => {
     for (const row of trace.ranking) expect([row, addsUp(row)]).toEqual([row, true])
   })
 
-  test("what both find is marked so, its parts add up to its score, and two runs give the same bytes", async () => {
+  test("marks a hit that both searches find, its score parts add up, and two runs print the same bytes", async () => {
     const { home, env } = await synced()
     const args = ["search", "invoice export rows", "--explain", "--json"]
     const [one, two] = [await dex(home, args, env), await dex(home, args, env)]
@@ -107,7 +107,7 @@ describe("search by meaning", () => {
     expect(addsUp({ score_final: hit.score_final, terms: hit.score_parts })).toBe(true)
   })
 
-  test("stays silent about what nothing is near to", async () => {
+  test("finds nothing if nothing is similar", async () => {
     const { home, env } = await synced()
     expect(await dex(home, ["search", "quarterly zebra migration paperwork"], env)).toMatchObject({
       code: 1,
@@ -115,7 +115,7 @@ describe("search by meaning", () => {
     })
   })
 
-  test("filters hold for what vectors find", async () => {
+  test("filters apply to hits by meaning", async () => {
     const { home, env } = await synced()
     expect((await find(home, env, PARAPHRASE, "--project", "api")).results[0]?.id).toBe(SIGNED_OUT)
     for (const more of [
@@ -150,7 +150,7 @@ describe("search by meaning", () => {
     expect(outside.results.map((hit: { id: string }) => hit.id)).not.toContain(hidden)
   })
 
-  test("what is forgotten is not found by its meaning either", async () => {
+  test("a forgotten conversation is not found by meaning either", async () => {
     const { home, env } = await synced()
     await dex(home, ["forget", SIGNED_OUT, "--yes"], env)
     const found = await find(home, env)
@@ -166,7 +166,7 @@ describe("search by meaning", () => {
     expect(JSON.stringify(server.asked)).not.toMatch(/ghp_|project:api/)
   })
 
-  test("without an embedder nothing is asked and nothing is said", async () => {
+  test("without an embedder no request is sent and nothing is reported", async () => {
     const { home, server } = await synced()
     server.asked.length = 0
     const found = await find(home, {}, "invoice export")
@@ -177,7 +177,7 @@ describe("search by meaning", () => {
   })
 })
 
-describe("a server that lets a search down", () => {
+describe("a server that fails during a search", () => {
   const odd: [string, Misbehaviour[], Settings, RegExp][] = [
     ["does not answer in time", [{ hang: true }], { DEX_EMBED_TIMEOUT_MS: "50" }, /within 50 ms \(embed\.timeout_ms\)/],
     ["fails", [{ status: 500 }, { status: 500 }], {}, /failed \(500\)/],
@@ -196,7 +196,7 @@ describe("a server that lets a search down", () => {
     expect(trace).toMatchObject({ mode: "lexical", inputs: { degraded: found.degraded } })
   })
 
-  test("is not there: the person is told on stderr, and the hits stand", async () => {
+  test("does not answer: stderr says so, and the hits by words are printed", async () => {
     const { home, env } = await synced()
     const run = await dex(home, ["search", "invoice export"], { ...env, DEX_EMBED_URL: await closedUrl() })
     expect(run).toMatchObject({ code: 0, stdout: expect.stringContaining("invoice") })
@@ -212,7 +212,7 @@ describe("a server that lets a search down", () => {
 })
 
 describe("dex sync with an embedder", () => {
-  test("embeds what was said, once, and not what tools returned", async () => {
+  test("embeds messages once, without tool outputs", async () => {
     const { home, env, server } = await unread()
     const run = await dex(home, ["sync"], env)
     expect(run).toMatchObject({ code: 0 })
@@ -243,7 +243,7 @@ describe("dex sync with an embedder", () => {
     expect((await find(home, env)).results[0]?.id).toBe(SIGNED_OUT)
   })
 
-  test("stops when its time is up, keeps what it has, and a search says how far it is", async () => {
+  test("stops when its time is up, keeps the vectors so far, and a search reports the progress", async () => {
     const home = tempDir()
     writeHome(home)
     claudeSession(home, {
@@ -253,7 +253,7 @@ describe("dex sync with an embedder", () => {
     })
     const server = await wordsServer()
     const env = settingsFor(server)
-    // Dims, the golden text, and the newest 32; then it hangs.
+    // It answers for the dimensions, the golden text and the newest 32; then it hangs.
     server.next.push(...Array.from({ length: 3 }, () => ({ vectors: (vectors: number[][]) => vectors })), {
       hang: true,
     })
@@ -268,7 +268,7 @@ describe("dex sync with an embedder", () => {
     expect(second.embedding).toMatchObject({ embedded: first.embedding.left, left: 0 })
   })
 
-  test("Ctrl-C ends it between two answers, with what it has", async () => {
+  test("Ctrl-C ends it between two requests, and keeps the vectors so far", async () => {
     const home = tempDir()
     writeHome(home)
     const server = await wordsServer()
@@ -299,7 +299,7 @@ describe("dex sync with an embedder", () => {
 })
 
 describe("another model", () => {
-  test("its vectors are made by the next sync, words answer meanwhile, and gc drops the old ones", async () => {
+  test("the next sync makes its vectors, search uses words until then, and gc drops the old vectors", async () => {
     const { home, env } = await synced()
     const other = { ...env, DEX_EMBED_MODEL: "other" }
     const before = await find(home, other, "invoice export")
@@ -315,7 +315,7 @@ describe("another model", () => {
     expect((await find(home, env, "invoice export")).degraded).toEqual([expect.stringMatching(/from another model/)])
   })
 
-  test("behind the same name is noticed, not mixed in, and mended by reindex --vectors", async () => {
+  test("under the same name is detected, not mixed with the old one, and repaired by reindex --vectors", async () => {
     const { home, env } = await synced()
     const changed = settingsFor(await wordsServer({ seed: "another model" }))
     claudeSession(home, {
@@ -334,7 +334,7 @@ describe("another model", () => {
 })
 
 describe("dex doctor reindex and dex doctor gc", () => {
-  test("a new index keeps the vectors of messages that are as they were", async () => {
+  test("a new index keeps the vectors of unchanged messages", async () => {
     const { home, env, server } = await synced()
     const before = await find(home, env)
     server.asked.length = 0
@@ -359,7 +359,7 @@ describe("dex doctor reindex and dex doctor gc", () => {
     })
   })
 
-  test("gc says what it gave back, is traced, and leaves vectors alone where no model is set", async () => {
+  test("gc reports the space it freed, is traced, and keeps vectors if no model is set", async () => {
     const { home, env } = await synced()
     await dex(home, ["forget", SIGNED_OUT, "--yes"], env)
     const run = await dex(home, ["gc"])
@@ -377,7 +377,7 @@ describe("reranking", () => {
     DEX_RERANK_MODEL: "judge",
   })
 
-  test("a model orders the best again, and the parts still add up", async () => {
+  test("a model reorders the best hits, and their score parts still add up", async () => {
     const { home, server } = await synced()
     const plain = await find(home, {}, "backup export")
     const again = await find(home, rerank(server), "backup export", "--explain")
@@ -392,7 +392,7 @@ describe("reranking", () => {
     expect(server.asked.at(-1)).toMatchObject({ path: "/rerank", model: "judge" })
   })
 
-  test("a reranker that is late or not there leaves the order, and says so", async () => {
+  test("if a reranker is too slow or does not answer, the order stays and a note says so", async () => {
     const { home, server } = await synced()
     const plain = await find(home, {}, "backup export")
     server.next.push({ hang: true })

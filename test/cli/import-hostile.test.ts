@@ -22,7 +22,7 @@ import { syncedOnce } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
-// Files that come in, and are made to do harm. Whatever is in them: what was here stays as it is, every command works
+// Imported files that are made to do harm. Whatever they contain: the existing history does not change, every command works
 // afterwards, and the message says what was left out.
 
 const MINE = "d1111111-1111-4111-8111-111111111111"
@@ -36,7 +36,7 @@ beforeAll(async () => {
 
 type Db = Database.Database
 
-/** A copy of the backup as somebody could change it. */
+/** A copy of the backup, changed as an attacker could. */
 function changed(change: (db: Db, file: string) => void): string {
   const file = join(tempDir(), "theirs.db")
   copyFileSync(backup, file)
@@ -48,7 +48,7 @@ function changed(change: (db: Db, file: string) => void): string {
   return file
 }
 
-/** Rows that are changed this way have no checksum that could give them away. */
+/** Removes the checksums, so that they do not reveal the change. */
 function sql(...statements: string[]): (db: Db) => void {
   return (db) => {
     for (const statement of statements) db.exec(statement)
@@ -77,7 +77,7 @@ function bodies(change: (body: Record<string, unknown>) => unknown): (db: Db) =>
     }
   }
 }
-/** `lines` of one character, packed small. */
+/** `lines` of one character, which compress well. */
 const bomb = (bytes: number, character: string) => zstdCompressSync(Buffer.alloc(bytes, character))
 
 /** A home with one conversation of its own. */
@@ -103,7 +103,7 @@ async function content(home: string): Promise<Record<string, string[]>> {
   return all
 }
 
-async function expectSound(home: string): Promise<void> {
+async function expectEveryCommandWorks(home: string): Promise<void> {
   expect((await content(home))[`claude_code:${MINE}`]).toEqual(["wolverine of mine", "kept"])
   for (const command of [["list", "--all"], ["stats"], ["search", "wolverine"], ["show", MINE], ["sync"], ["doctor"]]) {
     const { code, stderr } = await dex(home, command)
@@ -112,7 +112,7 @@ async function expectSound(home: string): Promise<void> {
   }
 }
 
-describe("an import takes what can be right, and says what was left out", () => {
+describe("an import accepts valid data, and says what it left out", () => {
   test.each<[string, (db: Db) => void, RegExp, number?]>([
     [
       "times that no clock shows",
@@ -141,7 +141,7 @@ describe("an import takes what can be right, and says what was left out", () => 
       /conversations whose record is wrong/,
       0,
     ],
-    ["a role that is none", sql("update message set role = 'root'"), /messages that are damaged or wrong/, 0],
+    ["an unknown role", sql("update message set role = 'root'"), /messages that are damaged or wrong/, 0],
     ["flags that are text", sql("update message set flags = 'q'"), /messages that are damaged or wrong/, 0],
     [
       "an authority above everything",
@@ -149,10 +149,15 @@ describe("an import takes what can be right, and says what was left out", () => 
       /conversations whose record is wrong/,
       0,
     ],
-    ["folders that are no JSON", sql("update conversation set cwds = '{{{'"), /conversations whose record is wrong/, 0],
-    ["folders that are no text", sql(`update conversation set cwds = '[{"__proto__":1}, 5, null]'`), /Imported/, 3],
-    ["a unit's notes that are no JSON", sql("update unit set skipped = 'nope'"), /files whose record is wrong/, 0],
-    ["a cursor that is no JSON", sql("update unit set cursor = '{'"), /files whose record is wrong/, 0],
+    [
+      "folders that are not JSON",
+      sql("update conversation set cwds = '{{{'"),
+      /conversations whose record is wrong/,
+      0,
+    ],
+    ["folders that are not text", sql(`update conversation set cwds = '[{"__proto__":1}, 5, null]'`), /Imported/, 3],
+    ["a unit's notes that are not JSON", sql("update unit set skipped = 'nope'"), /files whose record is wrong/, 0],
+    ["a cursor that is not JSON", sql("update unit set cursor = '{'"), /files whose record is wrong/, 0],
     [
       "an agent that leads out of a folder",
       sql("update unit set source = '../../etc'", "update conversation set source = '../../etc'"),
@@ -175,7 +180,7 @@ describe("an import takes what can be right, and says what was left out", () => 
     [
       "notes in a person's name",
       sql("update unit set source = 'dex_note'", "update conversation set source = 'dex_note'"),
-      /3 notes left out: agents are told what your notes say\. If they are yours: dex import .* --with-notes/,
+      /3 notes left out: agents trust your notes\. If they are yours: dex import .* --with-notes/,
       0,
     ],
     [
@@ -215,7 +220,7 @@ describe("an import takes what can be right, and says what was left out", () => 
       sql("update project set path = 'x' || id"),
       /conversations whose project is not known/,
     ],
-    ["projects of no row", sql("delete from project"), /conversations whose project is not known/],
+    ["projects without a row", sql("delete from project"), /conversations whose project is not known/],
     ["keys that are empty", sql("update message set key = x''"), /messages that are damaged or wrong/, 0],
     [
       "keys that are the same",
@@ -278,7 +283,7 @@ describe("an import takes what can be right, and says what was left out", () => 
       /lists of files and commands/,
       3,
     ],
-    ["bodies that are no JSON", bodies(() => "NaN"), /messages that are damaged or wrong/, 0],
+    ["bodies that are not JSON", bodies(() => "NaN"), /messages that are damaged or wrong/, 0],
     [
       "bodies nested 100,000 deep",
       bodies((body) => `${JSON.stringify(body).slice(0, -1)},"x":${"[".repeat(100_000)}${"]".repeat(100_000)}}`),
@@ -313,17 +318,17 @@ describe("an import takes what can be right, and says what was left out", () => 
       /messages that are damaged or wrong/,
       0,
     ],
-  ])("%s", async (_, change, said, taken) => {
+  ])("%s", async (_, change, message, taken) => {
     const home = await own()
     const { code, stdout, stderr } = await dex(home, ["import", changed(change)])
     expect(code, stderr).toBe(0)
-    expect((stdout + stderr).replaceAll(/\s+/g, " ")).toMatch(said)
+    expect((stdout + stderr).replaceAll(/\s+/g, " ")).toMatch(message)
     if (taken !== undefined) expect(Object.keys(await content(home))).toHaveLength(taken + 1)
-    await expectSound(home)
+    await expectEveryCommandWorks(home)
   })
 })
 
-describe("what is no history of dex is refused in one sentence, without waiting", () => {
+describe("a file that is not a dex history is refused in one sentence, without waiting", () => {
   const file = (name = "theirs.db") => join(tempDir(), name)
   const written = (bytes: Buffer | string) => {
     const path = file()
@@ -422,7 +427,7 @@ describe("what is no history of dex is refused in one sentence, without waiting"
       () => changed((db) => void db.prepare("update body set data = ?, sum = null").run(bomb(300e6, " "))),
       /unpacks to more than \d+ MB|a block of it cannot be unpacked/,
     ],
-  ])("%s", async (_, make, said) => {
+  ])("%s", async (_, make, message) => {
     const home = await own()
     const path = make()
     for (const command of [
@@ -431,13 +436,13 @@ describe("what is no history of dex is refused in one sentence, without waiting"
     ]) {
       const { code, stderr } = await dex(home, command)
       expect(code, stderr).toBe(2)
-      expect(stderr).toMatch(said)
+      expect(stderr).toMatch(message)
       expect(stderr).not.toContain("should not happen")
     }
-    await expectSound(home)
+    await expectEveryCommandWorks(home)
   })
 
-  test("a journal beside the file is not played back: it can name any other file, which SQLite then deletes", async () => {
+  test("a journal next to the file is not played back, because it can name any other file, which SQLite would delete", async () => {
     const path = changed(() => {})
     const victim = file("victim.txt")
     writeFileSync(victim, "")
@@ -448,7 +453,7 @@ describe("what is no history of dex is refused in one sentence, without waiting"
   })
 })
 
-/** A rollback journal that belongs to several databases, and says where the list of them is. */
+/** A rollback journal of several databases, which names the file with their list. */
 function journalNaming(list: string): Buffer {
   const head = Buffer.alloc(512)
   Buffer.from([0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]).copy(head)
@@ -468,7 +473,7 @@ function journalNaming(list: string): Buffer {
   return Buffer.concat([head, page, name, tail, Buffer.from([0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7])])
 }
 
-test("an import changes nothing that is here: no word, no title, no project, and nothing becomes less private", async () => {
+test("an import changes nothing in the existing history: no text, no title, no project, and nothing becomes less private", async () => {
   const home = tempDir()
   cpSync(source, home, { recursive: true, filter: (path) => !path.endsWith(".dex") })
   await syncHome(home)
@@ -505,7 +510,7 @@ test("an import changes nothing that is here: no word, no title, no project, and
   }
 })
 
-test("a conversation that only the prompt log knows here gets its answers from an import, and each prompt once", async () => {
+test("an import adds the answers to a conversation that was only in the prompt log, with each prompt once", async () => {
   const id = "e1111111-1111-4111-8111-111111111111"
   const turns = [
     { user: "why does the pelican fail" },
@@ -537,13 +542,13 @@ test("a conversation that only the prompt log knows here gets its answers from a
   const log = join(home, ".claude", "history.jsonl")
   writeFileSync(log, prompts.map(logged).join(""))
   await syncHome(home)
-  const said = async () => {
+  const texts = async () => {
     const store = openStore(join(home, ".dex", "history.db"))
     const messages = await store.messages({ source: "claude_code", id })
     store.close()
     return messages.filter(({ superseded }) => !superseded).map(({ parts }) => parts.map(({ text }) => text).join())
   }
-  expect(await said()).toEqual(["why does the pelican fail", "continue", "never mind"])
+  expect(await texts()).toEqual(["why does the pelican fail", "continue", "never mind"])
   const together = [
     "why does the pelican fail",
     "It has one key.",
@@ -557,23 +562,23 @@ test("a conversation that only the prompt log knows here gets its answers from a
     for (const prompt of more) appendFileSync(log, logged([prompt, "10:20:00.000"]))
     await syncHome(home)
     expect(await dex(home, ["import", join(other, "other.db")])).toMatchObject({ code: 0 })
-    expect(await said()).toEqual([...together, ...more])
+    expect(await texts()).toEqual([...together, ...more])
   }
 })
 
-test("notes of one's own other machine are taken when that is said", async () => {
+test("notes from the user's other machine are imported on request", async () => {
   const [home, other] = [await own(), await own()]
   expect(await dex(other, ["note", "the pelican needs two keys"])).toMatchObject({ code: 0 })
   await dex(other, ["backup", join(other, "other.db")])
-  const asked = await dex(home, ["import", join(other, "other.db")])
-  expect(asked.stdout + asked.stderr).toContain("1 note left out")
+  const withoutNotes = await dex(home, ["import", join(other, "other.db")])
+  expect(withoutNotes.stdout + withoutNotes.stderr).toContain("1 note left out")
   expect((await dex(home, ["search", "pelican"])).code).toBe(1)
   const taken = await dex(home, ["import", join(other, "other.db"), "--with-notes"])
   expect(taken.stdout + taken.stderr).not.toContain("left out")
   expect((await dex(home, ["search", "pelican"])).stdout).toContain("pelican")
 })
 
-test("what an older dex did not redact is redacted before anybody can read it", async () => {
+test("secrets that an older dex did not redact are redacted before anybody can read them", async () => {
   const secret = `ghp_${"a1B2c3D4e5F6".repeat(3)}`
   const file = changed((db) => {
     bodies((body) => ({ ...body, parts: [{ type: "text", text: `use ${secret} for it`, origin: "person" }] }))(db)
@@ -589,14 +594,14 @@ test("what an older dex did not redact is redacted before anybody can read it", 
   expect(carve(join(home, ".dex"), [secret])).toEqual([])
 })
 
-test("a time that is in a history already, and that no clock shows, stops no command", async () => {
+test("an impossible time in a history stops no command", async () => {
   const home = await own()
   const db = new Database(join(home, ".dex", "history.db"))
   db.exec(
     "update conversation set ended_at = 9223372036854775807, sum = null; update message set at = 9223372036854775807, sum = null",
   )
   db.close()
-  await expectSound(home)
+  await expectEveryCommandWorks(home)
   for (const command of ["digest", "usage", "timeline"])
     expect((await dex(home, [command])).stderr).not.toContain("should not happen")
 })

@@ -16,10 +16,10 @@ import { itemOf, suggestionOf } from "../support/suggestions.ts"
 import { sharedTempDir } from "../support/temp.ts"
 import { warmDex } from "../support/warm.ts"
 
-/** All of them, after every word that somebody else wrote. */
+/** All invisible characters, which `hostile` adds after every word. */
 const H = HIDDEN.join("")
 const hostile = (text: string) => text.replaceAll(/(?<=\w)(?= |$)/g, H)
-/** As far as it can be an argument of a program. */
+/** Without the characters that cannot be in a program's argument. */
 const typed = (text: string) => hostile(text).replaceAll("\0", "")
 const REF = `claude_code:${SESSION}`
 const ERROR = `TypeError: quokkaword is not a function\n    at ${H} here`
@@ -40,8 +40,8 @@ beforeAll(async () => {
   const git = ["-c", "user.name=d", "-c", "user.email=d@example.org"]
   execFileSync("git", ["add", "."], { cwd: project })
   execFileSync("git", [...git, "commit", "-qm", typed("clock: zebra step")], { cwd: project })
-  const told = writer({ cwd: project, gitBranch: hostile("main"), version: hostile("2.1") })
-  told.prompt(hostile("Make the zebra tests pass"))
+  const transcript = writer({ cwd: project, gitBranch: hostile("main"), version: hostile("2.1") })
+  transcript.prompt(hostile("Make the zebra tests pass"))
   run("c1", ERROR, true)
   edit("e1", join(project, "src/token.ts"))
   run("c2", hostile("12 passed"), false)
@@ -52,13 +52,13 @@ beforeAll(async () => {
     "npx vitest run src/a.test.ts",
   )
   run("c4", `[main 1a2b3c4] ${hostile("auth: zebra")}\n 1 file changed`, false, `git commit -m '${hostile("zebra")}'`)
-  told.answer("m_t", [call("t1", hostile("Strange"), { [hostile("field")]: hostile("zebra value") })])
-  told.result("t1", hostile("zebra result"))
-  told.prompt(hostile("We decided to keep zebra prices as integers of cents."))
-  told.add({ type: hostile("odd-type") })
-  told.answer("m_z", [{ type: "text", text: hostile("The zebra answer is 42.") }])
-  told.plain({ type: "custom-title", customTitle: hostile("About zebra"), sessionId: SESSION })
-  putSession(home, told.records)
+  transcript.answer("m_t", [call("t1", hostile("Strange"), { [hostile("field")]: hostile("zebra value") })])
+  transcript.result("t1", hostile("zebra result"))
+  transcript.prompt(hostile("We decided to keep zebra prices as integers of cents."))
+  transcript.add({ type: hostile("odd-type") })
+  transcript.answer("m_z", [{ type: "text", text: hostile("The zebra answer is 42.") }])
+  transcript.plain({ type: "custom-title", customTitle: hostile("About zebra"), sessionId: SESSION })
+  putSession(home, transcript.records)
   expect(await inside(["sync"])).toMatchObject({ code: 0 })
   expect(await inside(["docs", "add", project, "--name", "guide"])).toMatchObject({ code: 0 })
   const suggestions = openSuggestions(join(home, ".dex", "suggest.db"))
@@ -68,19 +68,19 @@ beforeAll(async () => {
 
   function edit(id: string, filePath: string) {
     const input = { file_path: filePath, old_string: hostile("a"), new_string: hostile("b") }
-    told.answer(`m_${id}`, [call(id, "Edit", input)])
+    transcript.answer(`m_${id}`, [call(id, "Edit", input)])
     const lines = ["-a", `+${hostile("readToken()")}`]
     const structuredPatch = [{ oldStart: 1, oldLines: 1, newStart: 1, newLines: 1, lines }]
-    told.result(id, hostile("The file was updated."), { toolUseResult: { filePath, structuredPatch } })
+    transcript.result(id, hostile("The file was updated."), { toolUseResult: { filePath, structuredPatch } })
   }
   function run(id: string, output: string, isError: boolean, command = "npm test") {
-    told.answer(`m_${id}`, [call(id, "Bash", { command })])
+    transcript.answer(`m_${id}`, [call(id, "Bash", { command })])
     const result = isError ? `Error: ${output}` : { stdout: output, stderr: "", interrupted: false }
-    told.result(id, output, { toolUseResult: result }, { is_error: isError })
+    transcript.result(id, output, { toolUseResult: result }, { is_error: isError })
   }
 })
 
-/** Every command, in the forms that show what others wrote. What changes something comes last. */
+/** Every command, in the forms that show others' text. Commands that change something come last. */
 const CASES: Record<string, string[][]> = {
   search: [["zebra"], ["zebra", "--by", "message", "--explain"], ["12", "--limit", "50"]],
   list: [[], ["--all"]],
@@ -139,12 +139,12 @@ const CASES: Record<string, string[][]> = {
   forget: [[SESSION]],
 }
 
-test("no sign that nobody sees leaves any command, as JSON or as text", async () => {
+test("no command prints invisible characters, as JSON or as text", async () => {
   expect(commands.map(({ tool }) => tool.name).filter((name) => !Object.hasOwn(CASES, name))).toEqual([])
-  const model = await modelServer((asked) => {
-    const isRules = JSON.stringify(asked.body).includes("contradictions")
-    const rules = refsIn(asked).map((ref) => ({ rule: hostile("do"), kind: "other", refs: [ref] }))
-    const items = itemsFor(asked).map((one) => ({ ...one, text: hostile("seen zebra") }))
+  const model = await modelServer((request) => {
+    const isRules = JSON.stringify(request.body).includes("contradictions")
+    const rules = refsIn(request).map((ref) => ({ rule: hostile("do"), kind: "other", refs: [ref] }))
+    const items = itemsFor(request).map((one) => ({ ...one, text: hostile("seen zebra") }))
     return [{ text: JSON.stringify(isRules ? { rules, contradictions: [] } : { items }) }]
   })
   const env = { DEX_LLM_PROVIDER: model.url }
@@ -161,7 +161,7 @@ test("no sign that nobody sees leaves any command, as JSON or as text", async ()
           : [...hidden(JSON.stringify(textsIn(JSON.parse(last)))), ...hidden(run.stdout.replaceAll("\n", ""))],
       )
       if (found.size > 0) leaks.push([name, form, [...found].join(" ")])
-      // Both ways to run a command are looked at; test/support/warm.test.ts holds that they say the same.
+      // One command runs in its own process, the others in this one; test/support/warm.test.ts proves that both print the same.
       const isOwnProcess = name === "search" && form.length === 1
       const text = await (isOwnProcess
         ? dex(home, [name, ...form], env, DEX, "", project)
@@ -174,7 +174,7 @@ test("no sign that nobody sees leaves any command, as JSON or as text", async ()
   expect(silent.filter((name) => !name.startsWith("eval"))).toEqual([])
 })
 
-/** Every text and name in an answer, as it was meant: JSON writes many signs as numbers. */
+/** Every text and name in an answer, decoded, because JSON writes many characters as numbers. */
 function textsIn(value: unknown): string {
   if (typeof value === "string") return value.replaceAll(/[\n\t]/g, "")
   if (typeof value !== "object" || value === null) return ""
@@ -197,19 +197,19 @@ const CALLS: Record<string, object> = {
   dex_note: { words: [hostile("zebras are never striped")] },
 }
 
-test("nor any tool that agents call, over either transport, nor what they list and read; and it is said how many there were", async () => {
+test("nor does any MCP tool or resource, over either transport; the answer says how many were removed", async () => {
   expect(offered.map((tool) => tool.mcp.name).filter((name) => !Object.hasOwn(CALLS, name))).toEqual([])
   const client = await connect(home, { cwd: project })
   const http = await connectHttp(await serveHttp(home), "2025-11-25")
-  let said = 0
+  let reported = 0
   for (const [name, input] of Object.entries(CALLS)) {
-    const told = await client.call(name, input)
-    expect([name, told.isError ?? false]).toEqual([name, false])
-    expect([name, hidden(textsIn(told))]).toEqual([name, []])
-    if (/\d+ invisible characters? w(as|ere) removed/.test(told.content[0]!.text)) said++
+    const answer = await client.call(name, input)
+    expect([name, answer.isError ?? false]).toEqual([name, false])
+    expect([name, hidden(textsIn(answer))]).toEqual([name, []])
+    if (/\d+ invisible characters? w(as|ere) removed/.test(answer.content[0]!.text)) reported++
     expect([name, hidden(textsIn(await http.call(name, input)))]).toEqual([name, []])
   }
-  expect(said).toBeGreaterThan(3)
+  expect(reported).toBeGreaterThan(3)
   const plain = await client.call("dex_guide")
   expect(plain.content[0]!.text).not.toMatch(/invisible/)
   for (const [method, params] of [
@@ -219,19 +219,19 @@ test("nor any tool that agents call, over either transport, nor what they list a
     expect(hidden(textsIn((await client.request(method, params)).result))).toEqual([])
 })
 
-test("nor a hook, when it speaks", async () => {
+test("nor does a hook", async () => {
   await inside(["fix", "quokkaword is not a function"])
   const env = { PATH: process.env.PATH, HOME: home, DEX_HOOK_MS: "5000", DEX_PROACTIVE_MODE: "speak" }
-  let said = ""
-  // It has a time limit, and says nothing when the machine was too busy: the next session asks again.
-  for (let n = 0; n < 40 && said === ""; n++)
-    said = spawnSync(process.execPath, [DEX, "hook", "claude_code", "PostToolUseFailure"], {
+  let printed = ""
+  // A hook has a time limit, and prints nothing if the machine is too busy, so other sessions try again.
+  for (let n = 0; n < 40 && printed === ""; n++)
+    printed = spawnSync(process.execPath, [DEX, "hook", "claude_code", "PostToolUseFailure"], {
       input: failedCommand(`session ${n}`),
       env,
       encoding: "utf8",
     }).stdout
-  expect(said).toContain("token")
-  expect(hidden(textsIn(JSON.parse(said)))).toEqual([])
+  expect(printed).toContain("token")
+  expect(hidden(textsIn(JSON.parse(printed)))).toEqual([])
 })
 
 function failedCommand(session: string): string {

@@ -23,7 +23,7 @@ const row = (id: string, more: object = {}) => ({
   ...more,
 })
 
-const told = (rows: object[]) => ({ conversations: rows, total: rows.length, left_out: {} }) as unknown as Output
+const outputOf = (rows: object[]) => ({ conversations: rows, total: rows.length, left_out: {} }) as unknown as Output
 
 const apart = [row("1fdc0000-0000-4000-8000-000000000001"), row("2fdc0000-0000-4000-8000-000000000001")]
 const alike = [row("1fdc0000-0000-4000-8000-000000000001"), row("1fdc0000-0000-4000-8000-000000000002")]
@@ -38,10 +38,10 @@ test.each([
   ["with ids that begin alike", alike],
   ["of several agents and projects", mixed],
   ["of a team", apart.map((one, i) => ({ ...one, id: `${["ann", "bartholomew"][i]}/${one.id}` }))],
-])("rows %s have a title of 30 columns at the least, and fit, at every width", (_, rows) => {
+])("rows %s have a title of at least 30 columns and fit at every width", (_, rows) => {
   for (let columns = 60; columns <= 200; columns++) {
     const terminal = { columns, color: false, interactive: true }
-    const { lines } = printList(told(rows), { terminal, numbered: true, home: "/home/dev" })
+    const { lines } = printList(outputOf(rows), { terminal, numbered: true, home: "/home/dev" })
     for (const line of lines) expect(widthOf(line), line).toBeLessThanOrEqual(columns)
     for (const [i] of rows.entries()) {
       const line = lines.find((one) => one.startsWith(`  ${i + 1}  `)) ?? ""
@@ -51,7 +51,7 @@ test.each([
   }
 })
 
-test("a row of a pipe is one line, with its title, also where ids are long", async () => {
+test("in a pipe a row is one line with its title, even if ids are long", async () => {
   const home = tempDir()
   for (const [n, id] of ["11111111-1111-4111-8111-111111111111", "11111111-1111-4111-8111-111111111112"].entries())
     claudeSession(home, {
@@ -67,10 +67,10 @@ test("a row of a pipe is one line, with its title, also where ids are long", asy
   for (const line of stdout.trimEnd().split("\n")) expect(line).toMatch(/Refresh token race in the mob.*1111111[12]/)
 })
 
-test.each([80, 140])("a team's rows say who did it, in %i columns, and one's own do not", (columns) => {
+test.each([80, 140])("a team's rows name the owner in %i columns, and the user's own do not", (columns) => {
   const terminal = { columns, color: false, interactive: true }
   const drawn = (rows: object[]) =>
-    printList(told(rows), { terminal, numbered: true, home: "/home/dev" }).lines.join("\n")
+    printList(outputOf(rows), { terminal, numbered: true, home: "/home/dev" }).lines.join("\n")
   expect(drawn([{ ...apart[0], id: `ann/${apart[0]!.id}` }])).toMatch(/\bann\b/)
   expect(drawn(apart)).not.toMatch(/\bann\b/)
 })

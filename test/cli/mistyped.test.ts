@@ -13,7 +13,7 @@ const error = (...args: string[]) => errorBy(dex, args)
 const errorAlone = (...args: string[]) => errorBy(dexAlone, args)
 
 describe("a mistyped command", () => {
-  test("is answered with the nearest one and the other words as they were typed", async () => {
+  test("suggests the nearest command, with the other words as typed", async () => {
     expect(await error("serach", "foo")).toBe('dex: There is no command "serach". Did you mean `dex search foo`?')
     expect(await error("serach", "refresh token", "--from", "7d")).toBe(
       "dex: There is no command \"serach\". Did you mean `dex search 'refresh token' --from 7d`?",
@@ -25,12 +25,12 @@ describe("a mistyped command", () => {
     expect(await error("help", "serach")).toMatch(/Did you mean `dex search --help`\?$/)
   })
 
-  test("is completed where it is the beginning of one", async () => {
+  test("is completed if it is the beginning of a command", async () => {
     expect(await error("sugg")).toMatch(/Did you mean `dex suggest`\?$/)
     expect(await error("searching", "x")).toMatch(/Did you mean `dex search x`\?$/)
   })
 
-  test("that is like none is proposed as a search, with all the words", async () => {
+  test("that resembles none is suggested as a search for all the words", async () => {
     expect(await error("webhooks", "retry twice")).toBe(
       "dex: There is no command \"webhooks\". `dex help all` lists them. To search: dex search webhooks 'retry twice'",
     )
@@ -39,7 +39,7 @@ describe("a mistyped command", () => {
 })
 
 describe("a mistyped option", () => {
-  test("is answered with the nearest one, and with no list", async () => {
+  test("suggests the nearest option, without a list", async () => {
     expect(await error("search", "x", "--limt", "3")).toBe(
       "dex: dex search has no option --limt. Did you mean --limit?",
     )
@@ -52,7 +52,7 @@ describe("a mistyped option", () => {
     expect(await errorAlone("mcp", "agent", "--colections", "x")).toMatch(/Did you mean --collections\?$/)
   })
 
-  test("that other programs have for a time is answered with ours, and what it takes", async () => {
+  test("that other programs use for dates suggests dex's option, with examples", async () => {
     expect(await error("search", "x", "--after", "foo")).toMatch(
       /^dex: dex search has no option --after\. Did you mean --from\? It takes a day \(2026-11-03, .*7d, 2w\)\.$/,
     )
@@ -62,7 +62,7 @@ describe("a mistyped option", () => {
     )
   })
 
-  test("that is like none leads to the help", async () => {
+  test("that resembles none points to the help", async () => {
     expect(await error("list", "--colour")).toBe("dex: dex list has no option --colour. See: dex list --help")
     expect(await error("list", "-x")).toBe("dex: dex list has no option -x. See: dex list --help")
   })
@@ -81,7 +81,7 @@ describe("--source", () => {
     return home
   }
 
-  test("takes an agent's id, its name, or what is part of one agent's only", async () => {
+  test("accepts an agent's id, its name, or a unique part of one", async () => {
     const home = await synced()
     const exact = await dex(home, ["list", "--source", "claude_code", "--json"])
     expect(JSON.parse(exact.stdout).total).toBeGreaterThan(0)
@@ -91,7 +91,7 @@ describe("--source", () => {
       expect(await dex(home, ["list", "-s", word, "--json"])).toMatchObject({ code: 1, stderr: "" })
   })
 
-  test("is understood in a query too, where it is no one else's word", async () => {
+  test("is understood in a query too, if it is unambiguous", async () => {
     const home = await synced()
     const found = async (...words: string[]) =>
       JSON.parse((await dex(home, ["search", ...words, "--json"])).stdout).results.map(({ id }: { id: string }) => id)
@@ -101,13 +101,13 @@ describe("--source", () => {
     expect(await found("axolotl", "source:gemini")).toEqual([])
   })
 
-  test("of no agent is answered with the nearest, or with all that there are", async () => {
+  test("with an unknown agent suggests the nearest one, or lists all", async () => {
     const home = await synced()
-    const said = async (word: string) => (await dex(home, ["list", "--source", word])).stderr.trimEnd()
-    expect(await said("cladue")).toBe('dex: No agent is called "cladue". Did you mean claude_code?')
-    expect(await said("gemni-cli")).toMatch(/Did you mean gemini_cli\?$/)
-    expect(await said("codx")).toMatch(/Did you mean codex or vscode\?$/)
-    expect(await said("opencl")).toBe('dex: "opencl" matches several: openclaw, openclaude. Type more of it.')
-    expect(await said("vim")).toMatch(/No agent is called "vim"\. There are: claude_code, .*docs\.$/)
+    const errorFor = async (word: string) => (await dex(home, ["list", "--source", word])).stderr.trimEnd()
+    expect(await errorFor("cladue")).toBe('dex: No agent is called "cladue". Did you mean claude_code?')
+    expect(await errorFor("gemni-cli")).toMatch(/Did you mean gemini_cli\?$/)
+    expect(await errorFor("codx")).toMatch(/Did you mean codex or vscode\?$/)
+    expect(await errorFor("opencl")).toBe('dex: "opencl" matches several: openclaw, openclaude. Type more of it.')
+    expect(await errorFor("vim")).toMatch(/No agent is called "vim"\. There are: claude_code, .*docs\.$/)
   })
 })

@@ -11,12 +11,12 @@ import { warmDex as dex, syncHome } from "../support/warm.ts"
 /** Names that every plain object seems to have. */
 const INHERITED = ["constructor", "__proto__", "toString", "hasOwnProperty", "valueOf", "isPrototypeOf"]
 
-test("records of any type are counted in dex doctor sources, however the type is called", async () => {
+test("dex doctor sources counts records of any type, whatever the type is called", async () => {
   const home = tempDir()
-  const told = writer()
-  told.prompt("hello")
-  for (const type of INHERITED) for (const n of [1, 2]) told.add({ type, n })
-  putSession(home, told.records)
+  const transcript = writer()
+  transcript.prompt("hello")
+  for (const type of INHERITED) for (const n of [1, 2]) transcript.add({ type, n })
+  putSession(home, transcript.records)
   await syncHome(home)
   const { stdout } = await dex(home, ["sources", "--json"])
   const { sources } = JSON.parse(stdout) as { sources: { source: string; unknown: Record<string, number> }[] }
@@ -26,7 +26,7 @@ test("records of any type are counted in dex doctor sources, however the type is
   expect(shown.stdout + shown.stderr).not.toContain("native code")
 })
 
-test("counts and tables know no name but their own", () => {
+test("counts and tables contain only their own names", () => {
   const counts = createCounts()
   for (const name of INHERITED) counts.add(name)
   counts.add("__proto__", 4)
@@ -36,7 +36,7 @@ test("counts and tables know no name but their own", () => {
   for (const name of INHERITED) expect(byName({ a: 1 }, name)).toBeUndefined()
 })
 
-test("no such name passes for a field, an agent, a status or a command", () => {
+test("no such name is accepted as a field, an agent, a status or a command", () => {
   for (const name of INHERITED) {
     const input = JSON.parse(`{"query": "x", "${name}": 1}`)
     expect(readAs(object({ query: text(), ids: optional(listOf(text())) }), input)).toEqual({

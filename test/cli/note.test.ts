@@ -56,7 +56,7 @@ test("a note belongs to its project, and --file lists those of a file", async ()
   expect([nowhere.code, nowhere.stderr]).toEqual([2, expect.stringContaining("There is no folder")])
 })
 
-test("new words correct a note: the old ones stay readable and no longer count", async () => {
+test("correcting a note keeps the old text readable, but it no longer counts", async () => {
   const place = project()
   const { ref } = (await noteOf(place, ["The port is 8080", "--file", "a.ts"])).notes[0]
   expect(await noteOf(place, [ref, "The port is 9090"])).toMatchObject({
@@ -69,7 +69,7 @@ test("new words correct a note: the old ones stay readable and no longer count",
   })
 })
 
-test("what an agent writes in its shell is the agent's, and only the person confirms it", async () => {
+test("a note that an agent writes in its shell is the agent's, and only the person can confirm it", async () => {
   const place = project()
   const { ref, by, confirmed } = (await noteOf(place, ["tabs", "everywhere"], AGENTS_SHELL)).notes[0]
   expect([by, confirmed]).toEqual(["Claude Code", false])

@@ -25,7 +25,7 @@ beforeAll(async () => {
   await dex(["note", "The tunnel is slow"], AGENTS_SHELL)
 })
 
-test("notes are counted beside the conversations, never as conversations", async () => {
+test("notes are counted separately, never as conversations", async () => {
   const listed = JSON.parse((await dex(["list", "--json"])).stdout)
   expect([listed.total, listed.left_out]).toEqual([1, { note: 2 }])
   expect((await dex(["list"])).stderr).toContain("Not shown: 2 notes; show with --all")
@@ -36,7 +36,7 @@ test("notes are counted beside the conversations, never as conversations", async
   expect(stats).toMatch(/agents\s+claude_code 1\n/)
 })
 
-test("a search calls what it found by its name", async () => {
+test("a search calls a note a note", async () => {
   expect((await dex(["search", "slow"])).stderr).toContain("1 note found")
   expect((await dex(["search", "tunnel"])).stderr).toContain("3 results found")
 })
@@ -48,7 +48,7 @@ test("the first screen lists no note as the newest conversation", async () => {
   expect(stdout).toMatch(/dex_note +2 notes/)
 })
 
-test("the digest has a note among what was decided, not among the conversations", async () => {
+test("the digest lists a note under decisions, not under conversations", async () => {
   const { projects } = JSON.parse((await dex(["digest", "--json"])).stdout)
   expect(projects).toMatchObject([{ conversations: [{ title: "Deploy waits" }], other_conversations: 0 }])
   expect(projects[0].decisions).toMatchObject([{ quote: "Deploys need the tunnel" }])
@@ -67,7 +67,7 @@ test("the picker shows conversations, and says that a note matches too", async (
   expect(note).toBe("Not shown: 2 notes; `dex search` shows them.")
 })
 
-test("the home page of the view counts one agent, and no note is left open or new", async () => {
+test("the view's home page counts one agent, and lists no note as open or new", async () => {
   const visitor = await visit(home)
   const page = await (await visitor.get("/")).text()
   expect(page).toContain("<span>1 conversation</span><span>2 notes</span>")
@@ -75,11 +75,11 @@ test("the home page of the view counts one agent, and no note is left open or ne
   for (const part of ["/newest", "/left-open"]) expect(await (await visitor.get(part)).text()).not.toContain("Note:")
 })
 
-test("agents are told how many notes there are, and find them as notes", async () => {
+test("agents see the number of notes, and find them as notes", async () => {
   const client = await connect(home, { cwd })
-  const said = async (name: string, input = {}) => (await client.call(name, input)).content[0]!.text
-  const text = await said("dex_stats")
+  const textOf = async (name: string, input = {}) => (await client.call(name, input)).content[0]!.text
+  const text = await textOf("dex_stats")
   expect(text).toContain("1 conversation (and 2 notes)")
   expect(text).toContain("agents: claude_code 1\n")
-  expect(await said("dex_search", { query: "tunnel" })).toMatch(/"Note: Deploys need the tunnel" .* note\n/)
+  expect(await textOf("dex_search", { query: "tunnel" })).toMatch(/"Note: Deploys need the tunnel" .* note\n/)
 })

@@ -28,7 +28,7 @@ async function readEmpty(): Promise<string> {
   return empty
 }
 
-test("no answer is not called a quote", async () => {
+test("the absence of an answer is not called a quote", async () => {
   for (const name of ["ask", "chat"]) {
     const { code, stderr } = await dex(home, [name, "zebrafinch narwhal"])
     expect(code).toBe(1)
@@ -48,7 +48,7 @@ test("dex chat says what is not read yet, as ask and search do", async () => {
     )
 })
 
-test("a filter that leaves nothing is named, and a project that there is not is answered with those there are", async () => {
+test("names the filter that excludes everything, and lists the projects if one does not exist", async () => {
   const unknown = await dex(home, ["list", "--project", "zebrafinch"])
   expect(unknown.code).toBe(1)
   expect(unknown.stderr).toContain(`No project's path contains "zebrafinch". Projects: api, web.`)

@@ -7,12 +7,12 @@ import { DEX, dex, type Run } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 
-// Who started dex with npx has no `dex` to type: what dex proposes must work there as it stands.
+// A person who started dex with npx cannot type `dex`: the commands that dex suggests must work as they are shown.
 
 const ROOT = dirname(dirname(DEX))
 const packages = join(ROOT, "node_modules")
 
-/** A project that has dex among its packages, as npm leaves it. */
+/** A project with dex among its packages, as npm installs it. */
 function projectWithDex(): string {
   const project = tempDir()
   const own = join(project, "node_modules", "dexctx")
@@ -46,7 +46,7 @@ function npx(home: string, project: string, args: string[]): Promise<Run> {
 }
 
 test.skipIf(process.platform === "win32")(
-  "what dex proposes under npx is typed with npx",
+  "commands that dex suggests under npx begin with npx",
   { timeout: 60_000 },
   async () => {
     const home = tempDir()
@@ -65,7 +65,7 @@ test.skipIf(process.platform === "win32")(
     const [, ref] = /^ {2}npx dexctx show (\S+)$/m.exec(first.stdout)!
     expect((await npx(home, project, ["dexctx", "show", ref!])).stdout).toContain("Nothing was read yet.")
 
-    // npx takes four times as long as dex: the others are started with the environment that it gives to programs.
+    // npx takes four times as long as dex, so the other commands are started directly, with the environment that npx sets.
     const { stdout } = await npx(home, project, ["-c", "node -p 'JSON.stringify(process.env)'"])
     const script = join(project, "node_modules", ".bin", "dex")
     const started = (args: string[]) => dex(home, args, JSON.parse(stdout), script, "", project)
@@ -83,7 +83,7 @@ test.skipIf(process.platform === "win32")(
   },
 )
 
-test.skipIf(process.platform === "win32")("a dex on the PATH that is this one is named as it is typed", () => {
+test.skipIf(process.platform === "win32")("if this dex is on the PATH, commands begin with dex", () => {
   const project = projectWithDex()
   const script = join(project, "node_modules", "dexctx", "dist", "dex.js")
   const own = join(project, "node_modules", ".bin")

@@ -4,9 +4,9 @@ import { smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex } from "../support/warm.ts"
 
-// A person counts the conversations that people had. What subagents and scripts did is said beside it, never added to it.
+// Counts of conversations are those of people. Those of subagents and scripts are shown separately, never added.
 
-test("every screen says the number that dex list shows", async () => {
+test("every screen shows the same number as dex list", async () => {
   const home = tempDir()
   cpSync("test/fixtures/claude_code/2.1.197-subagent-hooks-resume/home", home, { recursive: true })
   smallHome(home)
@@ -17,12 +17,12 @@ test("every screen says the number that dex list shows", async () => {
   const count = (kind: string) => kinds.filter((one) => one === kind).length
   expect(count("subagent")).toBeGreaterThan(0)
   expect(JSON.parse(listed.stdout).total).toBe(count("person"))
-  const said = `${count("person")} conversations (and ${count("automation")} automated, ${count("subagent")} by subagents)`
-  expect(first.stdout).toContain(said)
-  expect((await dex(home, ["sources"])).stdout).toContain(said)
-  expect((await dex(home, ["sync"])).stdout).toContain(`${said} kept`)
+  const counts = `${count("person")} conversations (and ${count("automation")} automated, ${count("subagent")} by subagents)`
+  expect(first.stdout).toContain(counts)
+  expect((await dex(home, ["sources"])).stdout).toContain(counts)
+  expect((await dex(home, ["sync"])).stdout).toContain(`${counts} kept`)
   const doctor = (await dex(home, ["doctor"])).stdout
-  expect(doctor).toContain(`history: ${said}`)
-  expect(doctor).toContain(`claude_code: ${said}`)
-  expect((await dex(home, ["stats"])).stdout).toContain(said.replace(" conversations", ""))
+  expect(doctor).toContain(`history: ${counts}`)
+  expect(doctor).toContain(`claude_code: ${counts}`)
+  expect((await dex(home, ["stats"])).stdout).toContain(counts.replace(" conversations", ""))
 })

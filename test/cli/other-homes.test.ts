@@ -17,7 +17,7 @@ function homeNaming(extra: string, other: string): string {
 const sourceIn = (stdout: string, wanted: string) =>
   (JSON.parse(stdout) as { sources: { source: string }[] }).sources.find(({ source }) => source === wanted)
 
-test("what agents wrote in other homes is read, and sources and doctor say where it was found", async () => {
+test("conversations in other homes are read, and sources and doctor say where they were found", async () => {
   const other = tempDir()
   const home = homeNaming(`${other},~/nowhere`, other)
   expect(await warmDex(home, ["sync"])).toMatchObject({ code: 0 })

@@ -9,7 +9,7 @@ const home = syncedOnce()
 
 const onLinux = existsSync("/dev/full")
 
-/** A device on which every write fails as on a full disk. */
+/** A device on which every write fails, as on a full disk. */
 function full(): number {
   const device = openSync("/dev/full", "w")
   onTestFinished(() => closeSync(device))
@@ -28,21 +28,22 @@ test
     [["show", "11111111", "--format", "full"]],
     [["sync", "--json"]],
     [["completions", "bash"]],
-  ])("dex %j says in one line that its output cannot be written, and ends with 2", (args) => {
+  ])("dex %j says in one line that its output cannot be written, and exits with 2", (args) => {
   const run = spawnSync(process.execPath, [DEX, ...args], {
     env,
     stdio: ["ignore", full(), "pipe"],
     encoding: "utf8",
   })
   const lines = run.stderr.trimEnd().split("\n")
-  expect({ code: run.status, said: lines.at(-1) }).toEqual({
+  expect({ code: run.status, lastLine: lines.at(-1) }).toEqual({
     code: 2,
-    said: "dex: The output could not be written: no space is left on the device. Free some space, or write it elsewhere.",
+    lastLine:
+      "dex: The output could not be written: no space is left on the device. Free some space, or write it elsewhere.",
   })
   expect(run.stderr).not.toMatch(/^\s+at |Node\.js/m)
 })
 
-test.runIf(onLinux)("where only notes cannot be written, the answer is given as ever", () => {
+test.runIf(onLinux)("if only notes cannot be written, the answer is printed as usual", () => {
   const run = spawnSync(process.execPath, [DEX, "list"], {
     env,
     stdio: ["ignore", "pipe", full()],
@@ -52,7 +53,7 @@ test.runIf(onLinux)("where only notes cannot be written, the answer is given as 
   expect(run.stdout).toContain("Refresh token race")
 })
 
-test("a reader that has seen enough is no error, and nothing is said of it", async () => {
+test("a pipe that closes early is not an error, and prints no message", async () => {
   const child = startDex(home, ["show", "11111111", "--format", "full"])
   child.stdout!.destroy()
   let stderr = ""

@@ -15,15 +15,15 @@ const HOME = syncedOnce((at) =>
   claudeSession(at, {
     id: "77777777-7777-4777-8777-777777777777",
     start: "2026-11-01T00:00:00Z",
-    // More than a pipe holds.
+    // More than fits into a pipe.
     turns: Array.from({ length: 100 }, (_, i) => ({ user: `question ${i} of many${i < 75 ? "" : `\n\n${PASTED}`}` })),
   }),
 )
 const FIRST = "question 0 of many"
 const LAST = "question 99 of many"
-/** What less shows below a page, waiting for a key. */
+/** The text that less shows below a page while it waits for a key. */
 const PROMPT = /:(\x1b\[K)?$/
-/** No shell without the terminal that `script` makes: then there is nothing to show. */
+/** Tests are skipped if `script` is not there to make a terminal. */
 const isWithout = (run: unknown): run is undefined => run === undefined
 
 describe("dex show on a terminal", () => {
@@ -32,7 +32,7 @@ describe("dex show on a terminal", () => {
     inLess = onTerminal(HOME, ["show", "77777777"], [[PROMPT, "q"]])
   })
 
-  test("is read in less, which is left with q", async () => {
+  test("opens in less, and q leaves it", async () => {
     const run = await inLess
     if (isWithout(run)) return
     expect(run.code).toBe(0)
@@ -40,7 +40,7 @@ describe("dex show on a terminal", () => {
     expect(run.screen).not.toContain(LAST)
   })
 
-  test("is printed, and nothing waits for a key, where it fits on the screen", async () => {
+  test("is printed without waiting for a key if it fits on the screen", async () => {
     const run = await onTerminal(HOME, ["show", "77777777#1"], [])
     if (isWithout(run)) return
     expect(run.code).toBe(0)
@@ -52,7 +52,7 @@ describe("dex show on a terminal", () => {
     ["PAGER=cat", ["export PAGER=cat"], ""],
     ["an empty PAGER", ["export PAGER="], ""],
     ["DEX_PAGER=cat, whatever PAGER says", ["export DEX_PAGER=cat PAGER=false"], ""],
-    ["a pager that is not there", ["export PAGER=there-is-none"], ""],
+    ["a pager that does not exist", ["export PAGER=there-is-none"], ""],
     ["a shell that does not find the pager", ["export PAGER='there-is-none \"$HOME\"'"], ""],
     ["no less on the PATH", ["export PATH=/nowhere"], ""],
   ])("prints everything with %s", async (_, lines, flag) => {
@@ -66,7 +66,7 @@ describe("dex show on a terminal", () => {
   test.each([
     ["plain words are started as they are", "export PAGER='head -n 6'"],
     ["a line for the shell is given to the shell", "export PAGER='cat | head -n $((3 + 3))'"],
-  ])("a pager that ends early is no error: %s", async (_, line) => {
+  ])("a pager that ends early is not an error: %s", async (_, line) => {
     const run = await shellOnTerminal(HOME, [line, "dex show 77777777", 'echo "ended $?"'])
     if (isWithout(run)) return
     expect(run.screen).toContain(FIRST)
@@ -75,14 +75,14 @@ describe("dex show on a terminal", () => {
     expect(run.screen).not.toMatch(/EPIPE|error/i)
   })
 
-  test("Ctrl-C is the pager's, and dex ends well with it", async () => {
+  test("Ctrl-C goes to the pager, and dex ends normally with it", async () => {
     const lines = ["export PAGER='echo waiting; exec sleep 100'", "trap : INT", "dex show 77777777", 'echo "ended $?"']
     const run = await shellOnTerminal(HOME, lines, [[/waiting/, "\x03"]])
     if (isWithout(run)) return
     expect(run.screen.trimEnd()).toMatch(/ended 0$/)
   })
 
-  test("less keeps the flags that the user chose in LESS, and is given the one that colours need", async () => {
+  test("less keeps the options from LESS, and gets the one that colours need", async () => {
     const lines = ["export LESS=-M", "unset NO_COLOR", "dex show 77777777", 'echo "ended $?"']
     const run = await shellOnTerminal(HOME, lines, [[/lines 1-\d+/, "q"]])
     if (isWithout(run)) return
@@ -97,7 +97,7 @@ describe("dex show on a terminal", () => {
     expect(run.screen).not.toMatch(/\x1b\[3\dm/)
   })
 
-  test("letters beyond ASCII are letters in less, though no locale is set", async () => {
+  test("less shows letters beyond ASCII even if no locale is set", async () => {
     const run = await inLess
     if (isWithout(run)) return
     expect(run.screen).toContain(`│ ${FIRST}`)
@@ -114,7 +114,7 @@ describe("dex show on a terminal", () => {
   })
 })
 
-test("what is piped goes through no pager", async () => {
+test("output to a pipe goes through no pager", async () => {
   const args = ["show", "77777777"]
   const plain = await dex(HOME, args)
   expect(plain.stdout).toContain(LAST)
@@ -124,7 +124,7 @@ test("what is piped goes through no pager", async () => {
 
 describe("the pager", () => {
   test.runIf(process.platform !== "win32")(
-    "is let go when a line cannot be made, and what was made is there",
+    "is closed when a line cannot be generated, and shows the earlier lines",
     async () => {
       const file = join(tempDir(), "read")
       vi.stubEnv("DEX_PAGER", `cat > '${file}'`)
@@ -152,13 +152,13 @@ describe("the pager", () => {
     expect(pagerCommand(env, true)).toEqual(command)
   })
 
-  test("less is told of UTF-8 only where nothing else says what to write", () => {
+  test("sets UTF-8 for less only if nothing else sets a charset", () => {
     expect(lessCharset({ LANG: "" })).toEqual({ LESSCHARSET: "utf-8" })
     for (const set of [{ LANG: "C" }, { LC_ALL: "de_DE.UTF-8" }, { LESSCHARSET: "latin1" }])
       expect(lessCharset(set)).toEqual({})
   })
 
-  test("only commands whose output is read take --no-pager", () => {
+  test("only commands with paged output accept --no-pager", () => {
     const named = (name: string) => commands.find(({ tool }) => tool.name === name)!.tool
     expect(readArguments(named("show"), ["1", "--no-pager"]).pager).toBe(false)
     expect(readArguments(named("show"), ["1"]).pager).toBe(true)

@@ -34,7 +34,7 @@ const SUGGESTED = {
   project: "/code/api",
 }
 
-describe("a ref is copied: it stands whole, on a line of its own where it must", () => {
+describe("a ref is never cut, because people copy it", () => {
   const whole = (lines: string[]) => expect(lines.filter((line) => line.includes("claude_code:"))).not.toContain("…")
   const decision = { quote: "Sessions", kind: "said", by: "person", date: "2026-01-02T00:00:00Z", ref: REF, files: [] }
 
@@ -104,11 +104,11 @@ describe("a ref is copied: it stands whole, on a line of its own where it must",
   })
 })
 
-describe("what was suggested", () => {
+describe("suggestions in a list", () => {
   const item = ITEM
   const print = (items: Item[]) => printSuggestions({ suggestions: [{ ...SUGGESTED, items }], notes: [] }, context, {})
 
-  test("names a file once", () => {
+  test("name a file once", () => {
     expect(print([{ ...item, title: "src/a.ts changes with it", file: "src/a.ts" }]).lines).toEqual([
       expect.stringContaining("0f0f"),
       "  1  fix: src/a.ts changes with it",
@@ -117,12 +117,12 @@ describe("what was suggested", () => {
     ])
   })
 
-  test("names the file of a title that is cut before it", () => {
+  test("name the file if the title is cut before it", () => {
     const title = `${"A long title ".repeat(6)} src/a.ts`
     expect(print([{ ...item, title, file: "src/a.ts" }]).lines).toContain("     src/a.ts")
   })
 
-  test("asks of what nobody has judged yet, with a line that can be typed", () => {
+  test("ask about an item without a verdict, with a command that can be typed", () => {
     expect(
       notes(
         print([
@@ -134,7 +134,7 @@ describe("what was suggested", () => {
     expect(print([{ ...item, status: "dismissed" }]).notes).toEqual([])
   })
 
-  test("taught weights that stand beside their names", () => {
+  test("keep learnt weights on the same line as their names", () => {
     const rates = { items: 1, used: 1, dismissed: 0, used_rate: 1, dismissed_rate: 0 }
     const stats = {
       ...rates,
@@ -151,7 +151,7 @@ describe("what was suggested", () => {
 })
 
 test("a subscription without a pause says so", () => {
-  const told = {
+  const subscription = {
     id: "bd53b689",
     project: "/home/someone/api",
     patterns: ["file:src/**"],
@@ -161,12 +161,12 @@ test("a subscription without a pause says so", () => {
   }
   const bounds = { min_relevance: 0.5, max_per_trigger: 5 }
   const last = (cooldown_ms: number) =>
-    printSubscribed({ ...told, ...bounds, cooldown_ms, notes: [] }, context).lines.at(-1)
-  expect(last(5000)).toBe("    poll; from 0.5 on, 5 at a time, every 5.0 s at the most; not told yet")
-  expect(last(0)).toBe("    poll; from 0.5 on, 5 at a time; not told yet")
+    printSubscribed({ ...subscription, ...bounds, cooldown_ms, notes: [] }, context).lines.at(-1)
+  expect(last(5000)).toBe("    poll; from 0.5 on, 5 at a time, every 5.0 s at the most; not notified yet")
+  expect(last(0)).toBe("    poll; from 0.5 on, 5 at a time; not notified yet")
 })
 
-test("an error breaks between words on a terminal, and not at all in a pipe", () => {
+test("an error is wrapped between words on a terminal, and not at all in a pipe", () => {
   const message = `There is no folder of that name here, and ${"this goes on ".repeat(5)}\nSecond line.`
   const shown = printedError(message, context.terminal)
   expect(shown.split("\n")).toEqual([
@@ -178,7 +178,7 @@ test("an error breaks between words on a terminal, and not at all in a pipe", ()
   expect(printedError(message, { ...context.terminal, interactive: false })).toBe(`dex: ${message}\n`)
 })
 
-describe("where there is nothing, the next step is one that was not just taken", () => {
+describe("if there is nothing, it suggests a step that was not just taken", () => {
   test("decisions", () => {
     const nothing = { decisions: [], total: 0, notes: [], estimated_tokens: 0 }
     expect(notes(printDecisions(nothing, context, {}))).toContain("dex decisions --all")
@@ -194,7 +194,7 @@ describe("where there is nothing, the next step is one that was not just taken",
     expect(notes(printSuggestions(nothing, context, { take: true }))).toMatch(/^Nothing is pending/)
   })
 
-  test("what came of suggestions", () => {
+  test("statistics of suggestions", () => {
     const rates = { items: 0, used: 0, dismissed: 0, used_rate: 0, dismissed_rate: 0 }
     const stats = {
       ...rates,
@@ -208,12 +208,12 @@ describe("where there is nothing, the next step is one that was not just taken",
   })
 })
 
-describe("what is muted", () => {
+describe("dex suggest --mute", () => {
   const since = "2026-11-03T00:00:00Z"
   const kind = { type: "kind" as const, name: "related_code", since }
   const project = { type: "project" as const, name: "/home/someone/my api", since }
 
-  test("is named in how to undo it", () => {
+  test("names the mute in the command that undoes it", () => {
     expect(printMute({ changed: true, name: "related_code", mutes: [kind, project] }, context)).toEqual({
       lines: ["related_code is now muted."],
       notes: ["To turn it on again: dex suggest --mute related_code --undo"],
@@ -227,7 +227,7 @@ describe("what is muted", () => {
     expect(notes(printMute({ mutes: [kind, project] }, context))).toContain("dex suggest --mute <name> --undo")
   })
 
-  test("is on again", () => {
+  test("says that something is on again", () => {
     expect(printMute({ changed: true, name: "related_code", mutes: [] }, context)).toEqual({
       lines: ["related_code is on again."],
       notes: [],
@@ -237,7 +237,7 @@ describe("what is muted", () => {
     ])
   })
 
-  test("is nothing, and how it would be", () => {
+  test("says that nothing is muted, and how to mute something", () => {
     expect(notes(printMute({ mutes: [] }, context))).toMatch(
       /^Nothing is muted\. .*dex suggest --mute related_code.*proactive\.enabled false/,
     )
@@ -278,14 +278,14 @@ describe("search on a terminal", () => {
     }
   })
 
-  test("what a colleague did is said to be theirs, also where the ref is not shown", () => {
+  test("names the owner of a colleague's conversation, even if the ref is not shown", () => {
     const results = [{ ...hit, id: `ann/${hit.id}` }, hit]
     const heads = printSearch({ ...output, results }, context, {}, NOW).lines.filter((line) => /^ \d/.test(line))
     expect(heads[0]).toContain("ann \u00b7 2d \u00b7 claude_code \u00b7 api")
     expect(heads[1]).not.toContain("ann")
   })
 
-  test("a text without spaces is cut where the line ends", () => {
+  test("a text without spaces is cut at the end of the line", () => {
     const snippet = `\u2026**\u4ee4\u724c**${"\u5728\u4e24\u4e2a\u8bf7\u6c42\u4e2d".repeat(30)}`
     const { lines } = printSearch({ ...output, results: [{ ...hit, snippet }] }, context, {}, NOW)
     expect(widthOf(lines[1]!)).toBeLessThanOrEqual(80)
@@ -299,7 +299,7 @@ describe("search on a terminal", () => {
     ["2026-10-03T10:00:00Z", "6w"],
     ["2026-02-16T10:00:00Z", "8mo"],
     ["", "no date"],
-  ])("%s is %s ago", (date, said) => {
-    expect(age(date, NOW)).toBe(said)
+  ])("%s is %s ago", (date, ago) => {
+    expect(age(date, NOW)).toBe(ago)
   })
 })

@@ -10,7 +10,7 @@ import { warmDex as dex, syncHome } from "../support/warm.ts"
 const ID = "fc001111-1111-4111-8111-111111111111"
 const WORD = "zanzibar"
 
-/** A conversation that begins in one folder and goes on in another. */
+/** A conversation that begins in one folder and continues in another. */
 function moving(home: string, from: string, to: string): void {
   const first = writer({ sessionId: ID, cwd: from }, "a")
   first.prompt("Starts in the other folder")
@@ -28,7 +28,7 @@ function folders(home: string): { other: string; acme: string } {
   return { other, acme }
 }
 
-const ASKED = [
+const COMMANDS = [
   ["list", "--all", "--json"],
   ["search", WORD, "--json"],
   ["show", ID],
@@ -40,40 +40,44 @@ const ASKED = [
   ["ask", `What is the ${WORD} plan?`, "--json"],
 ]
 
-/** What each command says of it in a folder. */
-async function told(home: string, cwd: string): Promise<string[]> {
+/** The commands that show the conversation in a folder. */
+async function commandsThatShowIt(home: string, cwd: string): Promise<string[]> {
   const all: string[] = []
-  for (const args of ASKED) {
+  for (const args of COMMANDS) {
     const { stdout, stderr } = await dex(home, args, {}, cwd)
-    // The question itself is repeated in some answers.
-    const said = (stdout + stderr)
+    // Some answers repeat the question.
+    const printed = (stdout + stderr)
       .replaceAll(`What is the ${WORD} plan?`, "")
       .replaceAll(`"${WORD} plan"`, "")
       .replaceAll(`"${WORD}"`, "")
-    if (said.includes(`${WORD} client`) || said.includes(`The ${WORD}`) || said.includes("Starts in the other"))
+    if (
+      printed.includes(`${WORD} client`) ||
+      printed.includes(`The ${WORD}`) ||
+      printed.includes("Starts in the other")
+    )
       all.push(args[0]!)
   }
   return all
 }
 
-test("a conversation that worked in a private folder is told only there, wherever it began", async () => {
+test("a conversation that worked in a private folder is shown only there, wherever it began", async () => {
   const home = tempDir()
   const { other, acme } = folders(home)
   moving(home, other, acme)
   await syncHome(home)
-  expect(await told(home, other)).toEqual(expect.arrayContaining(["list", "search", "show"]))
+  expect(await commandsThatShowIt(home, other)).toEqual(expect.arrayContaining(["list", "search", "show"]))
   await dex(home, ["private", acme])
-  expect(await told(home, other)).toEqual([])
-  expect(await told(home, acme)).toEqual(expect.arrayContaining(["list", "search", "show"]))
+  expect(await commandsThatShowIt(home, other)).toEqual([])
+  expect(await commandsThatShowIt(home, acme)).toEqual(expect.arrayContaining(["list", "search", "show"]))
   await syncHome(home)
-  expect(await told(home, other)).toEqual([])
+  expect(await commandsThatShowIt(home, other)).toEqual([])
   await dex(home, ["private", acme, "--off"])
-  expect(await told(home, other)).toEqual(expect.arrayContaining(["list", "search", "show"]))
+  expect(await commandsThatShowIt(home, other)).toEqual(expect.arrayContaining(["list", "search", "show"]))
   const { stdout } = await dex(home, ["list", "--json"], {}, other)
   expect(JSON.parse(stdout).conversations[0].project).toBe(other)
 })
 
-test("it holds for a project that is private before, for a worktree elsewhere, and for subagents", async () => {
+test("the same applies to a project that was private before, to a worktree elsewhere, and to subagents", async () => {
   const home = tempDir()
   const { other, acme } = folders(home)
   const { git } = makeRepository(acme)
@@ -94,10 +98,10 @@ test("it holds for a project that is private before, for a worktree elsewhere, a
   store.close()
   expect(inside.rows.map(({ project }) => project)).toEqual(inside.rows.map(() => acme))
   expect(inside.rows.length).toBeGreaterThan(0)
-  expect(await told(home, other)).toEqual([])
+  expect(await commandsThatShowIt(home, other)).toEqual([])
 })
 
-test("what an earlier dex stored is filed when it is next opened", async () => {
+test("conversations that an earlier dex stored are assigned to their folders when the history is next opened", async () => {
   const home = tempDir()
   const { other, acme } = folders(home)
   moving(home, other, acme)
@@ -106,7 +110,7 @@ test("what an earlier dex stored is filed when it is next opened", async () => {
   const db = new Database(join(home, ".dex", "history.db"))
   db.prepare("insert into project (path, private) values (?, 1)").run(acme)
   db.close()
-  expect(await told(home, other)).toEqual([]) // also while the index still has it where it began
+  expect(await commandsThatShowIt(home, other)).toEqual([]) // also while the index still has it where it began
   await syncHome(home)
-  expect(await told(home, other)).toEqual([])
+  expect(await commandsThatShowIt(home, other)).toEqual([])
 })

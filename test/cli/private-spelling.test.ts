@@ -3,7 +3,7 @@ import { createDex } from "../../src/app/dex.ts"
 import { runTool } from "../../src/app/run.ts"
 import { readArguments } from "../../src/cli/args.ts"
 import { messageOf } from "../../src/core/error.ts"
-// Before the platform is another: it chooses the native part by it.
+// Imported before the platform is changed, because it chooses its native module by platform.
 import "../../src/store/sqlite/engine.ts"
 import { commands } from "../../src/cli/commands.ts"
 import { call, putSession, SESSION, writer } from "../support/claude-code.ts"
@@ -17,22 +17,22 @@ const ELSEWHERE = "/Users/dev/open"
 const ERROR = "TypeError: wombatword is not a function"
 const SECOND = "22222222-2222-4222-8222-222222222222"
 
-/** Everything below runs as on a Mac, where the disk does not tell these spellings apart. */
+/** Everything below runs as on a Mac, where these spellings name the same folder. */
 function onMac(): void {
   const real = Object.getOwnPropertyDescriptor(process, "platform")!
   Object.defineProperty(process, "platform", { ...real, value: "darwin" })
   onTestFinished(() => void Object.defineProperty(process, "platform", real))
 }
 
-/** Two conversations of one folder, of which a dex that did not know it kept each spelling as a project of its own. */
+/** Two conversations of one folder, as an older dex stored them: each spelling as a separate project. */
 async function privateHome(): Promise<string> {
   const home = tempDir()
   const session = writer({ cwd: OTHER })
   session.prompt("We decided to use wombatword instead of the queue. Make the tests pass")
   const run = (id: string, output: string, failed: boolean) => {
     session.answer(`m_${id}`, [call(id, "Bash", { command: "npm test" })])
-    const told = failed ? `Error: ${output}` : { stdout: output, stderr: "", interrupted: false }
-    session.result(id, output, { toolUseResult: told }, { is_error: failed })
+    const toolUseResult = failed ? `Error: ${output}` : { stdout: output, stderr: "", interrupted: false }
+    session.result(id, output, { toolUseResult }, { is_error: failed })
   }
   run("c1", ERROR, true)
   const filePath = `${OTHER}/src/wombat.ts`
@@ -76,39 +76,40 @@ const QUESTIONS = [
   ["fix", ERROR],
   ["decisions", "wombatword", "--all"],
 ]
-const tells = (answer: string) =>
+const showsProject = (answer: string) =>
   /wombat/.test(answer.replaceAll(ERROR, "")) || (/"(?:conversations|projects)":/.test(answer) && /caf/i.test(answer))
 
-test("no command tells elsewhere what a project holds that is private under another spelling of its path", async () => {
+test("a project that is private under another spelling of its path is shown by no command elsewhere", async () => {
   const home = await privateHome()
-  // That dex still knows one of them as an open project.
+  // The older dex still has one of the spellings as a project that is not private.
   expect((await command(home, ["search", "wombatword"], {}, undefined, "", "/")).stdout).toContain("wombatword")
   onMac()
-  const told: string[] = []
+  const leaks: string[] = []
   for (const question of [...QUESTIONS, ["suggest", "--error", ERROR], ["stats"]]) {
     const answer = await ask(home, ELSEWHERE, ...question)
-    if (tells(answer)) told.push(`${question.join(" ")}: ${answer}`)
+    if (showsProject(answer)) leaks.push(`${question.join(" ")}: ${answer}`)
   }
-  expect(told).toEqual([])
+  expect(leaks).toEqual([])
   expect(await ask(home, ELSEWHERE, "search", "platypusword")).toContain("platypusword")
 })
 
-test("inside it, in any spelling, everything is told", async () => {
+test("inside it, in any spelling, everything is shown", async () => {
   const home = await privateHome()
   onMac()
   const silent: string[] = []
   for (const cwd of [KEPT, OTHER, KEPT.toUpperCase()])
-    for (const question of QUESTIONS) if (!tells(await ask(home, cwd, ...question))) silent.push(`${cwd} ${question}`)
+    for (const question of QUESTIONS)
+      if (!showsProject(await ask(home, cwd, ...question))) silent.push(`${cwd} ${question}`)
   expect(silent).toEqual([])
 })
 
-test("dex private and dex forget take any spelling", async () => {
+test("dex private and dex forget accept any spelling", async () => {
   const home = await privateHome()
   onMac()
   expect(JSON.parse(await ask(home, ELSEWHERE, "private", KEPT.toLowerCase(), "--off"))).toMatchObject({
     private: false,
   })
-  expect(tells(await ask(home, ELSEWHERE, "search", "wombatword"))).toBe(true)
+  expect(showsProject(await ask(home, ELSEWHERE, "search", "wombatword"))).toBe(true)
   expect(JSON.parse(await ask(home, ELSEWHERE, "forget", KEPT.toUpperCase(), "--yes"))).toMatchObject({ count: 2 })
-  expect(tells(await ask(home, ELSEWHERE, "search", "wombatword"))).toBe(false)
+  expect(showsProject(await ask(home, ELSEWHERE, "search", "wombatword"))).toBe(false)
 })

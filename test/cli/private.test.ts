@@ -21,7 +21,7 @@ test("any folder can be made private, also before the first conversation there",
   expect((await dex(home, ["search", "walrusword"])).stdout).toContain("walrusword")
 })
 
-test("without a folder it lists, and changes nothing", async () => {
+test("without a folder it lists private projects, and changes nothing", async () => {
   const home = await synced((at) => mkdirSync(join(at, "secret")))
   const inside = () => dex(home, ["private"], {}, join(home, "secret"))
   expect(await inside()).toMatchObject({
@@ -33,7 +33,7 @@ test("without a folder it lists, and changes nothing", async () => {
   for (const _ of [1, 2]) expect(await inside()).toMatchObject({ code: 0, stdout: "/code/api\n" })
 })
 
-test("a project below is one of its own, and that is said", async () => {
+test("says that a project below the folder is separate", async () => {
   const home = await synced((at) => {
     mkdirSync(join(at, "clients", "acme"), { recursive: true })
     const turns = [{ user: "Hello" }]
@@ -49,7 +49,7 @@ test("a project below is one of its own, and that is said", async () => {
   )
 })
 
-test("what is neither a folder nor a project is said, with the projects there are and how many are left out", async () => {
+test("reports a name that is neither a folder nor a project, with the known projects and how many are left out", async () => {
   const home = await synced((at) => {
     for (let n = 0; n < 6; n++)
       claudeSession(at, {

@@ -52,7 +52,7 @@ test("a bar appears after a moment, is drawn ten times a second, and leaves noth
   expect(process.listenerCount("exit")).toBe(listeners)
 })
 
-test("a pipe gets a line now and then", () => {
+test("a pipe gets a line every two seconds", () => {
   const { at, stop } = viewed(false)
   expect(at(1_999, progress(100))).toBe("")
   expect(at(2_000, progress(1_000))).toBe("reading 1,000 of 2,000 transcripts\n")
@@ -60,7 +60,7 @@ test("a pipe gets a line now and then", () => {
 })
 
 test.each(["SIGINT", "SIGTERM"] as const)(
-  "%s ends a program that shows a bar, and gives the cursor back",
+  "%s ends a program that shows a bar, and restores the cursor",
   async (signal) => {
     const file = new URL("../../src/cli/progress.ts", import.meta.url).href
     const code = `

@@ -25,7 +25,7 @@ const MARKED = /\x1b\[7m([^\x1b]*)/g
 const isHere = process.platform === "linux"
 
 describe.runIf(isHere)("dex show on a terminal", () => {
-  test("is a conversation to be read: people and agents, calls on a line with their outcome", async () => {
+  test("draws a conversation for reading: people and agents, calls on a line with their outcome", async () => {
     const screen = await onScreen("11111111")
     expect(screen.slice(2)).toEqual([
       "files: src/auth.ts",
@@ -50,7 +50,7 @@ describe.runIf(isHere)("dex show on a terminal", () => {
     ])
   })
 
-  test("unfolds what is asked for", async () => {
+  test("unfolds the requested parts", async () => {
     expect(await onScreen("11111111 --show tool:Bash:result")).toContain("  Error: token already used")
     expect(await onScreen("11111111 --format full")).toContain("  Error: token already used")
     expect((await onScreen("11111111 --hide tool")).join("\n")).not.toContain("Bash")
@@ -58,14 +58,14 @@ describe.runIf(isHere)("dex show on a terminal", () => {
     expect(spoken).toEqual(["You · #1 · 2026-11-03 10:00", "You · #8 · 2026-11-03 10:07"])
   })
 
-  test("is in colours, and nothing of the transcript steers the terminal", async () => {
+  test("has colours, and prints no control sequence from the transcript", async () => {
     const screen = (await onScreen("77777777", "unset NO_COLOR")).join("\n")
     expect(screen).toContain("Is it \x1b[1msafe\x1b[0m?")
     expect(screen).toContain("\x1b[35mfunc\x1b[0m")
     expect(screen.replace(/\x1b\[\d+m/g, "")).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f]|owned/)
   })
 
-  test("marks what the last search found, in all its forms, in the rows of that search only", async () => {
+  test("marks the words of the last search in all their forms, only in the results of that search", async () => {
     const inReverse = async (args: string, query: string) =>
       [...(await onScreen(args, "unset NO_COLOR", `dex search ${query} > /dev/null`)).join("\n").matchAll(MARKED)].map(
         ([, word]) => word,
@@ -76,7 +76,7 @@ describe.runIf(isHere)("dex show on a terminal", () => {
     expect((await onScreen("1", "dex search mutex > /dev/null")).join("\n")).not.toMatch(/\x1b/)
   })
 
-  test("is in ASCII with LANG=C", async () => {
+  test("uses ASCII with LANG=C", async () => {
     const screen = await onScreen("11111111", "export LANG=C")
     expect(screen).toContain("> Bash npm test x failed - 2 lines  #3")
     expect(screen).toContain("| Works. Commit it.")
@@ -99,7 +99,7 @@ describe.runIf(isHere)("dex show on a terminal", () => {
   })
 })
 
-test("what is piped is plain, as it always was", async () => {
+test("prints plain text to a pipe", async () => {
   expect(
     (await dex(HOME, ["show", "77777777"], { FORCE_COLOR: "1", NO_COLOR: "", PAGER: "false" })).stdout,
   ).not.toContain("\x1b]")

@@ -43,7 +43,7 @@ describe("dex scan", () => {
     ])
   })
 
-  test("says what a budget cut and the call that goes on, which shows the rest", async () => {
+  test("says what a budget cut and which call continues, which shows the rest", async () => {
     const home = SMALL
     type Scan = { lines: string[]; left_out?: { messages: number }[] }
     const numbers: number[] = []
@@ -70,7 +70,7 @@ describe("dex scan", () => {
     })
   })
 
-  test("leaves out messages before words, the least telling first, and says which", async () => {
+  test("omits messages before it shortens text, the least informative first, and says which", async () => {
     const all = await json(SMALL, ["scan", AUTH, "--max-tokens", "400"])
     expect(all).toMatchObject({ lines: { length: 10 } })
     expect(all).not.toHaveProperty("left_out")
@@ -123,7 +123,7 @@ describe("dex read", () => {
     )
   })
 
-  test("gives the entries as they are kept in JSON", async () => {
+  test("prints the stored entries as JSON", async () => {
     const read = await json(SMALL, ["read", AUTH, "9,10"])
     expect(read.messages[0]).toMatchObject({
       index: 9,
@@ -135,7 +135,7 @@ describe("dex read", () => {
     expect(read.estimated_tokens).toBeGreaterThan(50)
   })
 
-  test("goes on inside a message that is longer than the whole budget", async () => {
+  test("continues inside a message that is longer than the budget", async () => {
     const long = Array.from({ length: 3000 }, (_, i) => `w${i}`).join(" ")
     const home = await synced((at) =>
       claudeSession(at, {
@@ -156,7 +156,7 @@ describe("dex read", () => {
     expect(text).toBe(`${long}short`)
   })
 
-  test("says which numbers there are not, and how to name messages", async () => {
+  test("says which numbers do not exist, and how to name messages", async () => {
     const home = SMALL
     expect((await json(home, ["read", AUTH, "9,99"])).not_found).toBe("99")
     expect((await dex(home, ["read", AUTH, "50-60"])).stderr).toMatch(/no message 50-60.*numbered to 10/)
@@ -169,15 +169,15 @@ describe("dex read", () => {
 describe("dex timeline", () => {
   test("shows what came before and after, with the message marked", async () => {
     const home = SMALL
-    const told = await json(home, ["timeline", `${AUTH}#5`, "--before", "1", "--after", "2"])
-    expect(told.lines.map((line: string) => line.split("\t")[0]?.trim())).toEqual(["4", ">5", "6", "7"])
-    expect(told).toMatchObject({ message_index: 5, has_more_before: true, has_more_after: true })
+    const output = await json(home, ["timeline", `${AUTH}#5`, "--before", "1", "--after", "2"])
+    expect(output.lines.map((line: string) => line.split("\t")[0]?.trim())).toEqual(["4", ">5", "6", "7"])
+    expect(output).toMatchObject({ message_index: 5, has_more_before: true, has_more_after: true })
     const last = await json(home, ["timeline", AUTH, "--before", "1"])
     expect(last.lines.map((line: string) => line.split("\t")[0]?.trim())).toEqual(["9", ">10"])
     expect((await dex(home, ["timeline", `${AUTH}#77`])).stderr).toMatch(/no message 77.*last one is 10/)
   })
 
-  test("tells what other conversations of the project said at that time, each line with a ref that can be read", async () => {
+  test("shows messages of the project's other conversations at that time, each with a ref that can be read", async () => {
     const home = await synced((at) =>
       claudeSession(at, {
         id: "88888888-8888-4888-8888-888888888888",
@@ -186,10 +186,10 @@ describe("dex timeline", () => {
         turns: [{ user: "the other window" }, { assistant: "yes" }],
       }),
     )
-    const told = await json(home, ["timeline", `${AUTH}#5`, "--before", "1", "--after", "3", "--session", "all"])
-    const labels = told.lines.map((line: string) => line.split("\t")[0]?.trim())
+    const output = await json(home, ["timeline", `${AUTH}#5`, "--before", "1", "--after", "3", "--session", "all"])
+    const labels = output.lines.map((line: string) => line.split("\t")[0]?.trim())
     expect(labels).toEqual(["4", ">5", "88888888#1", "6", "88888888#2"])
-    expect(told.others).toEqual([{ id: "claude_code:88888888-8888-4888-8888-888888888888", title: "Meanwhile" }])
+    expect(output.others).toEqual([{ id: "claude_code:88888888-8888-4888-8888-888888888888", title: "Meanwhile" }])
     expect((await dex(home, ["read", labels[2]])).stdout).toContain("the other window")
     const other = await json(home, ["timeline", `${AUTH}#5`, "--before", "1", "--after", "1", "--session", "88888888"])
     expect(other.lines.map((line: string) => line.split("\t")[0]?.trim())).toEqual(["88888888#1"])
@@ -197,11 +197,11 @@ describe("dex timeline", () => {
 
   test("cuts from both ends to a budget, keeps the middle, and names the calls for both sides", async () => {
     const home = SMALL
-    const told = await json(home, ["timeline", `${AUTH}#5`, "--max-tokens", "200"])
-    expect(told.estimated_tokens).toBeLessThanOrEqual(200)
-    expect(told.lines.some((line: string) => line.trim().startsWith(">5\t"))).toBe(true)
-    const sides = [told.truncated.continue_before, told.truncated.continue_with]
-    const seen = told.lines.map((line: string) => Number.parseInt(line.replace(">", ""), 10))
+    const output = await json(home, ["timeline", `${AUTH}#5`, "--max-tokens", "200"])
+    expect(output.estimated_tokens).toBeLessThanOrEqual(200)
+    expect(output.lines.some((line: string) => line.trim().startsWith(">5\t"))).toBe(true)
+    const sides = [output.truncated.continue_before, output.truncated.continue_with]
+    const seen = output.lines.map((line: string) => Number.parseInt(line.replace(">", ""), 10))
     for (const side of sides) {
       const more = await json(
         home,
@@ -217,7 +217,7 @@ describe("dex timeline", () => {
 })
 
 describe("dex show and list in a budget", () => {
-  test("show gives parts that were asked for whole, and leaves hidden ones out", async () => {
+  test("show prints requested parts completely, and omits hidden ones", async () => {
     const home = SMALL
     const only = await json(home, ["show", AUTH, "--show", "tool:Bash:result"])
     expect(only.conversations[0].messages.map((message: { content: string }) => message.content)).toEqual([
@@ -228,17 +228,17 @@ describe("dex show and list in a budget", () => {
     expect((await dex(home, ["show", AUTH, "--hide", "tool_call,tool_result"])).stdout).not.toContain("[Bash")
   })
 
-  test("show names the conversations that found no room", async () => {
+  test("show names the conversations that did not fit", async () => {
     const home = SMALL
-    const told = await json(home, ["show", AUTH, SIDEBAR, "--max-tokens", "400"])
-    expect(told.estimated_tokens).toBeLessThanOrEqual(400)
-    expect(told.left_out).toEqual({
+    const output = await json(home, ["show", AUTH, SIDEBAR, "--max-tokens", "400"])
+    expect(output.estimated_tokens).toBeLessThanOrEqual(400)
+    expect(output.left_out).toEqual({
       conversations: 1,
       continue_with: `dex show ${SIDEBAR} --format stripped --max-tokens 400`,
     })
   })
 
-  test("list tells lines changed, files and commits, and stays within a budget", async () => {
+  test("list shows changed lines, files and commits, and stays within a budget", async () => {
     const home = await synced((at) =>
       claudeSession(at, {
         id: "99999999-9999-4999-8999-999999999999",
@@ -271,7 +271,7 @@ describe("dex show and list in a budget", () => {
 describe("--session", () => {
   const ENV = { CLAUDE_CODE_SESSION_ID: "11111111-1111-4111-8111-111111111111" }
 
-  test("current is the session that the agent tells of, in every view", async () => {
+  test("current is the session that the agent reports, in every view", async () => {
     const home = SMALL
     expect((await json(home, ["scan", "--session", "current"], ENV)).id).toBe(AUTH)
     expect((await json(home, ["scan", "current"], ENV)).id).toBe(AUTH)
@@ -287,7 +287,7 @@ describe("--session", () => {
     )
   })
 
-  test("current is the project's newest live conversation where no agent tells, and nothing where none is live", async () => {
+  test("current is the project's newest live conversation if no agent reports one, and nothing if none is live", async () => {
     const home = tempDir()
     const started = new Date(Date.now() - 7_200_000).toISOString()
     const live = (id: string, cwd = home) => claudeSession(home, { id, cwd, start: started, turns: [{ user: id }] })
@@ -306,7 +306,7 @@ describe("--session", () => {
   })
 })
 
-test("nothing from a transcript steers the terminal in any view", async () => {
+test("no view prints a control sequence from a transcript", async () => {
   const home = tempDir()
   const hostile = "\u001b[2J\u001b]0;owned\u0007 \u009b31m \u202egnp.exe zebra \u0000 \r over \u{e0041}"
   claudeSession(home, {

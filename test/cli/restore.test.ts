@@ -16,7 +16,7 @@ beforeAll(async () => {
   expect(await dex(shared, ["backup", backup])).toMatchObject({ code: 0 })
 })
 
-/** A copy of the backup with something done to it. */
+/** A modified copy of the backup. */
 function changed(...statements: string[]): string {
   const file = join(tempDir(), "changed.db")
   copyFileSync(backup, file)
@@ -36,7 +36,7 @@ async function prompts(home: string): Promise<string[]> {
 
 const ENDLESS = "with recursive t(n) as (select 1 union all select n + 1 from t)"
 
-describe("a backup whose schema is not dex's own is refused before anything of it runs", () => {
+describe("a backup with a foreign schema is refused before any of its code runs", () => {
   test.each<[string, string[]]>([
     [
       "a trigger",
@@ -95,7 +95,7 @@ describe("a backup whose schema is not dex's own is refused before anything of i
     expect(await dex(home, ["doctor"])).toMatchObject({ code: 0 })
   })
 
-  test("what lies beside the history in a backup is taken only if dex wrote it", async () => {
+  test("other files in a backup are restored only if dex wrote them", async () => {
     const file = changed(
       "insert or replace into kept_file values ('suggest.db', x'4141414141'), ('../../../pwned', x'41')",
     )
@@ -108,7 +108,7 @@ describe("a backup whose schema is not dex's own is refused before anything of i
   })
 })
 
-test("a restore that is killed at any step leaves a complete history, and the next sync removes what it left", async () => {
+test("a restore that is killed at any step leaves a complete history, and the next sync removes its leftovers", async () => {
   const home = tempDir()
   claudeSession(home, {
     id: "55555555-5555-4555-8555-555555555555",
@@ -151,7 +151,7 @@ test("a damaged history can be replaced by a backup", async () => {
   expect(await prompts(home)).toHaveLength(3)
 })
 
-test("the log beside another machine's history.db is restored with it", async () => {
+test("the log next to another machine's history.db is restored with it", async () => {
   const other = await synced()
   const store = openStore(join(other, ".dex", "history.db")) // keeps its log
   try {

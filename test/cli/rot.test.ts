@@ -22,7 +22,7 @@ const READING = [
 const shown = async (home: string, ref = AUTH) => (await dex(home, ["show", ref])).stdout
 
 describe("a damaged block of messages", () => {
-  test("leaves out what cannot be read, says so, and stops no command", async () => {
+  test("omits unreadable messages, says so, and stops no command", async () => {
     const home = await synced()
     rotBodies(home, AUTH, loseSector)
     for (const args of READING) {
@@ -80,7 +80,7 @@ describe("a damaged block of messages", () => {
     expect(await shown(home)).toEqual(before)
   })
 
-  test("is kept as it is where neither is left, and everything else goes on", async () => {
+  test("stays as it is if neither exists any more, and everything else works", async () => {
     const home = await synced()
     rmSync(join(home, ".claude"), { recursive: true })
     await syncHome(home)
@@ -95,7 +95,7 @@ describe("a damaged block of messages", () => {
 })
 
 describe("damaged raw records", () => {
-  test("are made again from the agent's file, and the messages stay", async () => {
+  test("are recreated from the agent's file, and the messages stay", async () => {
     const home = await synced()
     const before = await shown(home)
     rotRecords(home, AUTH, loseSector)
@@ -107,7 +107,7 @@ describe("damaged raw records", () => {
 })
 
 describe("a damaged index", () => {
-  test("is not asked: the history is read, the answer says so, and the next sync builds it again", async () => {
+  test("is not used: the history is read, the answer says so, and the next sync rebuilds the index", async () => {
     const home = await synced()
     const path = join(home, ".dex", INDEX_FILE)
     for (const end of ["-wal", "-shm"]) rmSync(path + end, { force: true })
@@ -125,7 +125,7 @@ describe("a damaged index", () => {
     expect((await dex(home, ["doctor"])).stdout).toMatch(/ok +index: healthy and up to date/)
   })
 
-  test("of another version is left alone, until a forget or a gc", async () => {
+  test("of another version is not touched until a forget or a gc", async () => {
     const home = await synced()
     for (const name of ["index.db", "index-9.db", "knowledge.db"]) writeFileSync(join(home, ".dex", name), "another's")
     await dex(home, ["sync"])
@@ -145,9 +145,9 @@ describe("damaged knowledge", () => {
   test.each([
     [KNOWLEDGE_FILE, ["fix", "token already used"]],
     [SPENDING_FILE, ["usage", "conversation"]],
-  ])("is said, and made again by the next command: %s", async (name, asked) => {
+  ])("is reported, and recreated by the next command: %s", async (name, command) => {
     const home = await synced()
-    const before = await dex(home, asked)
+    const before = await dex(home, command)
     const path = join(home, ".dex", name)
     const db = openSqlite(path)
     db.pragma("journal_mode = delete")
@@ -156,11 +156,11 @@ describe("damaged knowledge", () => {
     const bytes = readFileSync(path)
     bytes.fill(0x5a, (root - 1) * 4096, (root - 1) * 4096 + 64)
     writeFileSync(path, bytes)
-    const run = await dex(home, asked)
+    const run = await dex(home, command)
     expect(run.stderr).toMatch(
       /(knowledge|spending)-\d\.db is damaged\. It is only derived .* run the command once more/,
     )
-    expect(await dex(home, asked)).toEqual(before)
+    expect(await dex(home, command)).toEqual(before)
   })
 })
 
@@ -201,7 +201,7 @@ describe("dex doctor --repair", () => {
     await syncHome(home)
     const before = await answers(home)
     for (const page of brokenPages(home)) {
-      // Raw records are gone then, and doctor says so; the messages are not.
+      // The raw records are lost then, and doctor says so; the messages are not.
       expect([page, (await dex(home, ["doctor", "--repair"])).code]).toEqual([page, page.startsWith("raw") ? 1 : 0])
       expect([page, await answers(home)]).toEqual([page, before])
     }
@@ -229,13 +229,13 @@ describe("dex doctor --repair", () => {
     expect(await answers(home)).toEqual(before)
   })
 
-  test("says that nothing was damaged where nothing was", async () => {
+  test("says so if nothing was damaged", async () => {
     const home = await synced()
     expect(await dex(home, ["doctor", "--repair"])).toMatchObject({ code: 0, stderr: "\nNothing was damaged.\n" })
   })
 })
 
-/** Breaks one page of the file after the other, each the root of a tree. Each is to be repaired before the next. */
+/** Damages one page of the file after the other, each the root of a tree. Each must be repaired before the next. */
 function* brokenPages(home: string): Generator<string> {
   for (const [table, what, at, bits] of [
     ["message", "the kind of the page", 0, 8],

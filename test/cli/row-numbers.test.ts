@@ -8,7 +8,7 @@ import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
 import { syncHome, warmDex } from "../support/warm.ts"
 
-// Numbers stand for rows of the last listing in a terminal. An agent's shell and a script have none.
+// Numbers name the rows of the last listing in a terminal. An agent's shell and a script have none.
 
 test("without a terminal a listing says how to read one by its ref, and that works", async () => {
   const home = await synced((at) => {
@@ -53,7 +53,7 @@ test("without a terminal a listing says how to read one by its ref, and that wor
 
 const IDS = ["1aaaaaaa", "2bbbbbbb", "13cccccc"].map((begin) => `${begin}-1111-4111-8111-111111111111`)
 
-/** Three conversations whose ids begin as row numbers look; the last one is the newest. */
+/** Three conversations whose ids begin like row numbers; the last one is the newest. */
 function threeRows(at: string): void {
   for (const [n, id] of IDS.entries())
     claudeSession(at, {
@@ -71,7 +71,7 @@ async function threeSynced(): Promise<string> {
 }
 
 describe("a number", () => {
-  test("is never the beginning of an id where nothing was listed", async () => {
+  test("is never the beginning of an id if nothing was listed", async () => {
     const home = await threeSynced()
     expect((await warmDex(home, ["list"])).stdout).toContain("quagga")
     for (const command of ["show", "read", "resume", "forget", "handover"])
@@ -89,7 +89,7 @@ describe("a number", () => {
     expect((await warmDex(home, ["show", IDS[1]!.slice(0, 4)])).stdout).toContain("number 1")
   })
 
-  test("opens what the screen showed, through a pipe too, and whatever program starts dex", async () => {
+  test("opens the row that the screen showed, through a pipe too, and whatever program starts dex", async () => {
     const home = await threeSynced()
     const run = await shellOnTerminal(home, [
       "dex search number 0 --limit 1 >/dev/null",
@@ -102,7 +102,7 @@ describe("a number", () => {
     if (!run) return console.log("NOT RUN: rows on a terminal, which cannot be made here")
     expect(run.screen).toMatch(/Read one: dex show 1/)
     const opened = [...run.screen.matchAll(/quagga of number (\d) striped/g)].map(([, number]) => number)
-    // The row, then title and message of each that was opened.
+    // Each row number, then the title and message that it opened.
     expect(opened).toEqual(["2", "2", "2", "1", "1"])
     expect(run.screen).toContain(`claude_code:${IDS[2]}`)
     expect(run.screen).toContain(`claude_code:${IDS[1]}`)
@@ -110,7 +110,7 @@ describe("a number", () => {
     expect(run.screen).toMatch(/There is no row 9: the last listing in this terminal had 3 rows/)
   })
 
-  test("is kept for its owner only", async () => {
+  test("is stored for its owner only", async () => {
     const home = await threeSynced()
     if (!(await shellOnTerminal(home, ["dex list"]))) return
     const folder = join(home, ".dex", "listings")
@@ -118,7 +118,7 @@ describe("a number", () => {
     expect(paths.map((path) => statSync(path).mode & 0o077)).toEqual([0, 0])
   })
 
-  test("of one terminal says nothing in another", async () => {
+  test("of one terminal means nothing in another", async () => {
     const home = await threeSynced()
     if (!(await shellOnTerminal(home, ["dex list"]))) return
     const other = await shellOnTerminal(home, ["dex show 1"])
@@ -151,11 +151,13 @@ describe("a number", () => {
 
 test("what would be deleted is shown by title, agent, project, date and size", async () => {
   const home = await threeSynced()
-  const asked = await warmDex(home, ["forget", IDS[0]!])
-  expect(asked.stdout).toBe(
+  const unconfirmed = await warmDex(home, ["forget", IDS[0]!])
+  expect(unconfirmed.stdout).toBe(
     `  Why is the quagga of number 0 striped?\n    claude_code · api · 2026-11-01 10:01 · 2 messages · claude_code:${IDS[0]}\n`,
   )
-  expect(asked.stderr).toMatch(/This would permanently\s+delete 1 conversation.*Nothing was\s+deleted.*Add\s+--yes/s)
+  expect(unconfirmed.stderr).toMatch(
+    /This would permanently\s+delete 1 conversation.*Nothing was\s+deleted.*Add\s+--yes/s,
+  )
   const run = await shellOnTerminal(home, ["dex list >/dev/null", "dex forget 2"], [[/Permanently delete/, "n"]])
   if (!run) return
   expect(run.screen).toMatch(/quagga of number 1 striped\?\s+claude_code · api · 2026-11-02 10:01 · 2 messages/)

@@ -3,7 +3,7 @@ import { claudeSession } from "../support/home.ts"
 import { synced } from "../support/synced.ts"
 import { hasTmux, openScreen } from "../support/tmux.ts"
 
-test.skipIf(!hasTmux)("as many results are shown as a screen has room for, and all that were asked for", async () => {
+test.skipIf(!hasTmux)("shows as many results as fit on the screen, or as many as were requested", async () => {
   const home = await synced((at) => {
     for (let n = 0; n < 10; n++)
       claudeSession(at, {

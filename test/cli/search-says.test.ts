@@ -30,18 +30,18 @@ const home = syncedOnce((at) => {
 const search = async (...args: string[]) => dex(home, ["search", ...args])
 const flat = (text: string) => text.replace(/\s+/g, " ")
 
-test("a phrase is shown where it stands, also in a tool's call", async () => {
+test("the snippet shows the phrase, also in a tool call", async () => {
   const { stdout } = await search('"hidden commands"')
   expect(flat(stdout)).toContain("**hidden commands**")
 })
 
-test("who asks for a tool is shown its call", async () => {
+test("a search for a tool shows its call", async () => {
   const { stdout } = await search("tool:Bash golangci")
   expect(stdout).toMatch(/\[Bash( result)?\]/)
   expect(stdout).not.toContain("is happy")
 })
 
-test("counts the rows that are shown, and how many there are where one thing was asked for", async () => {
+test("counts the rows shown, and the total if one thing was searched for", async () => {
   expect((await search("walrus", "--by", "message", "--limit", "1")).stderr).toMatch(/^\n?1 of \d messages shown\. /)
   expect((await search("walrus")).stderr).toMatch(/^\n?1 conversation found\. /)
   expect((await search("token", "--limit", "1")).stderr).toMatch(

@@ -4,7 +4,7 @@ import { claudeSession } from "../support/home.ts"
 import { synced, syncedOnce } from "../support/synced.ts"
 import { warmDex as dex } from "../support/warm.ts"
 
-// Who knows the file and not the words asks for the file.
+// A person who knows the file, but not the words, searches by file.
 
 const HOME = syncedOnce()
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"

@@ -10,16 +10,16 @@ const KEY = ["sk", "ant", "api03", "Zx8Qm4Lr7Tn2Vb6Kc1Wd9Sf5Hg3Jy0Pa-Zx8Qm4Lr7Tn
 
 async function home(): Promise<string> {
   const place = tempDir()
-  const told = writer({ cwd: join(place, "shop") })
-  told.prompt(`Please look at ${place}/shop/a.ts <script>alert(1)</script>`)
-  told.answer("m1", [{ type: "text", text: "I **see** it." }, call("c1", "Bash", { command: "npm test" })])
-  told.result("c1", "1 failed", { toolUseResult: "Error: 1 failed" }, { is_error: true })
-  putSession(place, told.records)
+  const transcript = writer({ cwd: join(place, "shop") })
+  transcript.prompt(`Please look at ${place}/shop/a.ts <script>alert(1)</script>`)
+  transcript.answer("m1", [{ type: "text", text: "I **see** it." }, call("c1", "Bash", { command: "npm test" })])
+  transcript.result("c1", "1 failed", { toolUseResult: "Error: 1 failed" }, { is_error: true })
+  putSession(place, transcript.records)
   await syncHome(place)
   return place
 }
 
-test("a conversation becomes one file that needs nothing else, and says what was taken out", async () => {
+test("writes a conversation as one self-contained file, and says what was removed", async () => {
   const place = await home()
   const { code, stdout } = await warmDex(place, ["share", SESSION, "--json"])
   expect(code).toBe(0)
@@ -33,7 +33,7 @@ test("a conversation becomes one file that needs nothing else, and says what was
   expect(page).not.toMatch(/<script|src=|<link|@import|url\(/)
 })
 
-test("as Markdown, and without what tools did", async () => {
+test("as Markdown, and without tool calls", async () => {
   const place = await home()
   const { stdout } = await warmDex(place, ["share", SESSION, "--format", "markdown", "--print"])
   expect(stdout).toMatch(
@@ -44,20 +44,20 @@ test("as Markdown, and without what tools did", async () => {
   expect(talk.stdout).not.toContain("npm test")
 })
 
-test("what newer rules find is taken out of what older ones left", async () => {
+test("newer rules remove secrets that older rules missed", async () => {
   const place = await home()
   const store = openStore(join(place, ".dex", "history.db"))
   const [row] = (await store.list({ limit: 1, offset: 0 })).rows
   const [first] = await store.messages(row!.ref, [1])
   const { redactedAgain } = await import("../../src/tools/share/redacted-again.ts")
   const secret = { ...first!, parts: [{ type: "text" as const, text: `key ${KEY}`, origin: "person" as const }] }
-  const told = JSON.stringify(redactedAgain([secret], KEY, "/home/me", false))
-  expect(told).not.toContain(KEY.slice(20, 60))
-  expect(told).toContain('"count":2')
+  const redacted = JSON.stringify(redactedAgain([secret], KEY, "/home/me", false))
+  expect(redacted).not.toContain(KEY.slice(20, 60))
+  expect(redacted).toContain('"count":2')
   store.close()
 })
 
-test("no file that is there is written over, unless it is named", async () => {
+test("an existing file is overwritten only if it is named", async () => {
   const place = await home()
   const [first, second] = [
     await warmDex(place, ["share", SESSION, "--json"]),

@@ -66,7 +66,7 @@ test("--messages without numbers reads the message that the ref names", async ()
   )
 })
 
-test("--timeline shows what is around a message, and continues under its own name", async () => {
+test("--timeline shows the context of a message, and continues under its own name", async () => {
   const all = await json(["show", `${AUTH}#5`, "--timeline", "--before", "1", "--after", "2"])
   expect(all).toMatchObject({ message_index: 5, has_more_before: true, has_more_after: true })
   expect(all.lines).toHaveLength(4)
@@ -84,7 +84,7 @@ test("a message that is longer than the budget names the form that reads all of 
   expect(messages[0].cut.continue_with).toBe(`dex show ${LONG} --messages 1 --max-tokens 330`)
 })
 
-test("a form takes its own options and those of no other form", async () => {
+test("a form accepts its own options and no others", async () => {
   expect(await error("show", AUTH, "--lines", "--format", "full")).toContain(
     "dex show --lines has no option --format. See: dex show --lines --help",
   )

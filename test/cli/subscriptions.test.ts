@@ -29,7 +29,7 @@ function kept(home: string) {
 
 const words = ({ stdout, stderr }: Run) => stdout + stderr
 
-test("one subscribes, is told once by a poll, says whether it helped, and unsubscribes", async () => {
+test("a person subscribes, gets a suggestion once by polling, says whether it helped, and unsubscribes", async () => {
   const { home, project, run, json } = homeWithProject()
   expect(await run(["subscriptions"])).toMatchObject({
     code: 1,
@@ -52,7 +52,7 @@ test("one subscribes, is told once by a poll, says whether it helped, and unsubs
     }),
     { subscription: id },
   )
-  // Not for a poll: what is streamed, and what was only noted.
+  // A poll returns neither streamed suggestions nor those that were only recorded.
   const { id: streamed } = await json(["subscribe", "src/**", "--deliver", "sse"])
   kept(home).save(suggestionOf("e1e1", { status: "pending", moment: { project } }), { subscription: streamed })
   kept(home).save(suggestionOf("e2e2", { status: "pending", moment: { project } }), { would: true })
@@ -82,8 +82,8 @@ test("one subscribes, is told once by a poll, says whether it helped, and unsubs
   })
   expect(stats.stdout).toMatch(/decision {5}·{20} {3}0 % of 1 {5}1 dismissed/)
   for (const line of stats.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80)
-  const { suggestions: told } = await json(["stats", "--suggestions"])
-  expect(told).toMatchObject({
+  const { suggestions: totals } = await json(["stats", "--suggestions"])
+  expect(totals).toMatchObject({
     suggestions: 2,
     would: 1,
     items: 3,
@@ -92,8 +92,8 @@ test("one subscribes, is told once by a poll, says whether it helped, and unsubs
     dismissed_rate: 0.333,
     latency_ms: { median: 12 },
   })
-  expect(told.weights["kind:fix"]).toBeGreaterThan(0)
-  expect(told.weights["kind:decision"]).toBeLessThan(0)
+  expect(totals.weights["kind:fix"]).toBeGreaterThan(0)
+  expect(totals.weights["kind:decision"]).toBeLessThan(0)
   expect(await run(["feedback", "--reset"])).toMatchObject({
     code: 0,
     stdout: expect.stringContaining("learned weights are reset"),
@@ -104,7 +104,7 @@ test("one subscribes, is told once by a poll, says whether it helped, and unsubs
   expect(await run(["unsubscribe", id])).toMatchObject({ code: 2, stderr: expect.stringContaining("No subscription") })
 })
 
-test("what is wrong is said with what to type", async () => {
+test("errors say what to type", async () => {
   const { run } = homeWithProject()
   const cases: [string[], RegExp][] = [
     [["subscribe"], /What should be watched\? For example: dex subscribe 'file:src\/auth\/\*\*'/],
@@ -129,20 +129,20 @@ test("what is wrong is said with what to type", async () => {
     [["suggestions", "--subscription", "x"], /No single subscription/],
     [["config", "set", "deliver.allow_hosts", "http://x/"], /names of hosts/],
   ]
-  for (const [args, said] of cases) {
+  for (const [args, error] of cases) {
     const { code, stdout, stderr } = await run(args)
     expect([code, stdout], args.join(" ")).toEqual([2, ""])
-    expect(stderr).toMatch(said)
+    expect(stderr).toMatch(error)
   }
 })
 
-test("a type may be written as it comes, and a glob may hold a colon", async () => {
+test("a type may be written in any case, and a glob may contain a colon", async () => {
   const { json } = homeWithProject()
   const { patterns } = await json(["subscribe", "File:src/**", "src/a:b/**", "file:data:v1/**", "symbol:std::vector"])
   expect(patterns).toEqual(["file:src/**", "file:src/a:b/**", "file:data:v1/**", "symbol:std::vector"])
 })
 
-test("what was used without saying which, and what was dismissed as a whole, is named item by item", async () => {
+test("a verdict without an item is listed for every item", async () => {
   const { home, run } = homeWithProject()
   kept(home).save(suggestionOf("aaaa", { items: [itemOf(), itemOf({ key: "2", kind: "related_code" })] }))
   const both = "  1  fix: Cannot find module 'zod'\n  2  related code: Cannot find module 'zod'\n"
@@ -153,7 +153,7 @@ test("what was used without saying which, and what was dismissed as a whole, is 
   expect(await run(["feedback", "aaaa", "dismissed"])).toMatchObject({ stdout: `aaaa  dismissed\n${both}` })
 })
 
-test("what was learnt is told in three decimals, and what came to nothing is not", async () => {
+test("learnt weights have three decimals, and zero ones are omitted", async () => {
   const { home, json } = homeWithProject()
   const suggestions = kept(home)
   suggestions.save(suggestionOf("aaaa", { items: [itemOf({ features: { likeness: 1e-60, age: 0, near: 0.123456 } })] }))
@@ -162,7 +162,7 @@ test("what was learnt is told in three decimals, and what came to nothing is not
   expect((await json(["stats", "--suggestions"])).suggestions.weights).toEqual({ "kind:fix": 0.04, "fix.near": 0.005 })
 })
 
-test("a webhook's secret is shown once and kept from others, and what is due can be sent by hand", async () => {
+test("a webhook's secret is shown once and hidden from others, and due messages can be sent by hand", async () => {
   const { home, project, run, json } = homeWithProject()
   let status = 500
   const { url, host, received } = await receiver((_, response) => void response.writeHead(status).end())
@@ -190,7 +190,7 @@ test("a webhook's secret is shown once and kept from others, and what is due can
   expect(received).toHaveLength(1)
 })
 
-test("a private project's subscriptions are told inside it only, and nothing of it leaves", async () => {
+test("a private project's subscriptions are shown only inside it, and nothing about it is sent", async () => {
   let secret = ""
   const home = await synced((at) => {
     secret = join(at, "secret")
@@ -218,7 +218,7 @@ test("a private project's subscriptions are told inside it only, and nothing of 
   expect(listed).toMatchObject({ subscriptions: [], notes: ["1 more in private projects, not shown."] })
 })
 
-test("what dex forgets is gone from what it suggested", async () => {
+test("suggestions about a forgotten conversation are deleted", async () => {
   const home = await synced()
   const [first] = JSON.parse((await dex(home, ["list", "--json"])).stdout).conversations as [{ id: string }]
   const suggestions = kept(home)
@@ -234,7 +234,7 @@ test("what dex forgets is gone from what it suggested", async () => {
   expect(bytes.join("")).not.toContain("quicksilver-marmalade")
 })
 
-test("an agent subscribes and gives feedback over MCP, but sets up no webhook and takes nothing back", async () => {
+test("an agent can subscribe and give feedback over MCP, but cannot set up a webhook or undo anything", async () => {
   const home = tempDir()
   const client = await connect(home)
   const made = await client.call("context_subscribe", { patterns: ["file:src/**"] })
@@ -249,11 +249,11 @@ test("an agent subscribes and gives feedback over MCP, but sets up no webhook an
     (await client.call("suggestion_feedback", { id: "aaaa", verdict: "used", item: 1 })).structuredContent,
   ).toMatchObject({ status: "used" })
   expect(await client.call("suggestion_feedback", { reset: true })).toMatchObject({ isError: true })
-  const said = async (name: string, input: object) => (await client.call(name, input)).content[0]!.text
-  expect(await said("context_subscribe", { patterns: [] })).toBe(
+  const textOf = async (name: string, input: object) => (await client.call(name, input)).content[0]!.text
+  expect(await textOf("context_subscribe", { patterns: [] })).toBe(
     'What should be watched? For example: context_subscribe {"patterns":["file:src/auth/**"]}',
   )
-  expect(await said("suggestion_feedback", {})).toBe(
+  expect(await textOf("suggestion_feedback", {})).toBe(
     'Which one, and did it help? suggestion_feedback {"id":"<id>","verdict":"used|dismissed"}. `context_suggest` and `dex suggest --list` show the ids.',
   )
   expect(kept(home).weights()).toMatchObject({ "kind:fix": expect.any(Number) })

@@ -19,7 +19,7 @@ function edit(session: Writer, id: string, filePath: string): void {
 
 const inside = (cwd: string, home: string, args: string[]) => dex(home, args, {}, cwd)
 
-/** A repository on the branch `tokens`, and a conversation there that mended a failing test. */
+/** A repository on the branch `tokens`, and a conversation there that fixed a failing test. */
 async function worked(): Promise<{ home: string; project: string }> {
   const home = tempDir()
   const project = join(home, "shop")
@@ -39,7 +39,7 @@ async function worked(): Promise<{ home: string; project: string }> {
   return { home, project }
 }
 
-test("tells what belongs to a file, what fixed an error, and what was worked on last", async () => {
+test("suggests what belongs to a file, what fixed an error, and what was worked on last", async () => {
   const { home, project } = await worked()
   const suggest = async (...args: string[]) =>
     JSON.parse((await inside(project, home, ["suggest", ...args, "--json"])).stdout)
@@ -59,7 +59,7 @@ test("tells what belongs to a file, what fixed an error, and what was worked on 
   })
 })
 
-test("what was suggested is listed with what it says, not only with its title", async () => {
+test("suggestions are listed with their summaries, not only with their titles", async () => {
   const { home, project } = await worked()
   const { stdout } = await inside(project, home, ["suggest", "--file", "src/token.ts", "--json"])
   const [{ summary }] = JSON.parse(stdout).suggestions
@@ -67,7 +67,7 @@ test("what was suggested is listed with what it says, not only with its title", 
   expect((await inside(project, home, ["suggestions"])).stdout).toContain(`     ${summary}\n`)
 })
 
-test("what is muted is not suggested to who asks either, and the answer says so", async () => {
+test("muted suggestions are omitted even on request, and the answer says so", async () => {
   const { home, project } = await worked()
   const suggest = async () =>
     JSON.parse((await inside(project, home, ["suggest", "--file", "src/token.ts", "--json"])).stdout)
@@ -85,7 +85,7 @@ test("what is muted is not suggested to who asks either, and the answer says so"
   ])
 })
 
-test("git tells what was changed lately, and which files change together", async () => {
+test("uses git for recent changes and for files that change together", async () => {
   const { home, project } = await worked()
   const git = (...args: string[]) =>
     execFileSync("git", ["-c", "user.name=d", "-c", "user.email=d@example.org", ...args], { cwd: project })
@@ -108,7 +108,7 @@ test("git tells what was changed lately, and which files change together", async
   expect(JSON.parse(readFileSync(join(home, ".dex/projects.json"), "utf8"))).toEqual({ projects: [project] })
 })
 
-test("the code tells who uses what is at hand, and what is deprecated", async () => {
+test("uses the code for callers of the current symbol and for deprecations", async () => {
   const { home, project } = await worked()
   writeFileSync(
     join(project, "src/clock.ts"),
@@ -133,7 +133,7 @@ test("the code tells who uses what is at hand, and what is deprecated", async ()
   )
 })
 
-test("sections of documents that name the file, and none where they are switched off", async () => {
+test("suggests sections of documents that name the file, unless they are turned off", async () => {
   const { home, project } = await worked()
   mkdirSync(join(project, "docs"))
   writeFileSync(join(project, "docs/guide.md"), "# Guide\n\n## Tokens\n\nEverything of token.ts is explained here.\n")
@@ -147,7 +147,7 @@ test("sections of documents that name the file, and none where they are switched
   expect((await kinds()).join()).not.toContain("document")
 })
 
-test("says why, and exits with 1 where nothing is known", async () => {
+test("says why, and exits with 1 if nothing is known", async () => {
   const { home, project } = await worked()
   const printed = await inside(project, home, ["suggest", "--file", "src/token.ts"])
   expect(printed).toMatchObject({ code: 0, stderr: expect.stringContaining("dex suggest --feedback") })
@@ -157,7 +157,7 @@ test("says why, and exits with 1 where nothing is known", async () => {
   expect(await dex(tempDir(), ["suggest"])).toMatchObject({ code: 2, stderr: expect.stringContaining("dex sync") })
 })
 
-test("nothing comes from another project, and a private one is told of only inside itself", async () => {
+test("suggests nothing from another project, and from a private one only inside it", async () => {
   const { home, project } = await worked()
   const elsewhere = join(home, "other")
   mkdirSync(elsewhere)
@@ -167,7 +167,7 @@ test("nothing comes from another project, and a private one is told of only insi
   expect(hidden).toMatchObject({ code: 1, stderr: expect.stringContaining("private") })
 })
 
-test("a project is named by a folder of it, and by nothing that is not there", async () => {
+test("a folder names its project, and a folder that does not exist names none", async () => {
   const { home, project } = await worked()
   const run = (...args: string[]) => inside(project, home, args)
   mkdirSync(join(project, "cmd"))
@@ -192,20 +192,20 @@ test("a project is named by a folder of it, and by nothing that is not there", a
 
 test("an agent gets the same over MCP, for its own session", async () => {
   const { home, project } = await worked()
-  // A server answers with what is known so far where learning takes long: it is to be known before.
+  // If learning takes long, a server answers with what is known so far. So everything is learned before.
   expect(await inside(project, home, ["suggest"])).toMatchObject({ code: 0 })
   const client = await connect(home, { cwd: project, env: { CLAUDE_CODE_SESSION_ID: "now" } })
-  const told = await client.call("context_suggest", { current_file: "src/token.ts", cursor_position: { line: 3 } })
-  expect(told).toMatchObject({ structuredContent: { session_id: "now", suggestions: [{}, {}] } })
-  const { id } = told.structuredContent as { id: string }
-  const text = told.content[0]!.text
+  const answer = await client.call("context_suggest", { current_file: "src/token.ts", cursor_position: { line: 3 } })
+  expect(answer).toMatchObject({ structuredContent: { session_id: "now", suggestions: [{}, {}] } })
+  const { id } = answer.structuredContent as { id: string }
+  const text = answer.content[0]!.text
   expect(text).toMatch(
     /^2 things, the likeliest to be used first\.\n1 related_code: src\/token\.test\.ts\n {2}Edited on this branch/,
   )
   expect(text).toMatch(/^ {2}why: token\.test\.ts was edited on this branch/m)
   expect(text).toMatch(/^ {2}51 % likely$/m)
   expect(text).toMatch(new RegExp(`likely; .*; ref claude_code:${ONE}#\\d+$`, "m"))
-  expect(text.length).toBeLessThan(JSON.stringify(told.structuredContent).length)
+  expect(text.length).toBeLessThan(JSON.stringify(answer.structuredContent).length)
   const next = /^next: read one: (dex_get) (\{.*\})$/m.exec(text)!
   expect(await client.call(next[1]!, JSON.parse(next[2]!))).not.toHaveProperty("isError")
   const verdict = /^next: .*: suggestion_feedback (\{.*\})$/m.exec(text)!

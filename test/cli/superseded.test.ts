@@ -8,7 +8,7 @@ import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const idOf = (n: number) => `7111111${n}-1111-4111-8111-111111111111`
 
-test("a conversation of which its agent's file has nothing left is listed with what dex kept of it, and that is said", async () => {
+test("a conversation that its agent's file no longer contains is listed with what dex kept, and marked", async () => {
   const home = tempDir()
   const lines = [1, 1, 1, 2].map((n, i) => ({
     display: `Feed the pangolin ${i} before it gets dark outside`,
@@ -42,9 +42,9 @@ test("a conversation of which its agent's file has nothing left is listed with w
   expect(show.messages).toHaveLength(3)
   expect(show.messages.every(({ state }: { state: string }) => state === "superseded")).toBe(true)
   const client = await connect(home)
-  const told = (await client.call("dex_list", { all: true })).content[0]!.text
-  expect(told).toMatch(/superseded\n {2}3 messages, ~\d+ tokens/)
-  // Counted as what they are: no longer among the messages that the agents' files have.
+  const listed = (await client.call("dex_list", { all: true })).content[0]!.text
+  expect(listed).toMatch(/superseded\n {2}3 messages, ~\d+ tokens/)
+  // They are not counted among the messages that the agents' files still have.
   const stats = JSON.parse((await dex(home, ["stats", "--json"])).stdout)
   expect(stats.total_messages).toBe(1)
 })

@@ -13,7 +13,7 @@ import { warmDex } from "../support/warm.ts"
 
 const LATER = "7e7e7e7e-1111-4111-8111-111111111111"
 
-/** A home that was synced, then another sync that runs, then a conversation that it may have come too early for. */
+/** A synced home, then a second sync that is running, then a conversation that this sync may have missed. */
 async function besideAnother() {
   const home = tempDir()
   smallHome(home)
@@ -24,26 +24,26 @@ async function besideAnother() {
   return { home, other }
 }
 
-test("a sync beside another one waits for its end and reads what that one did not see", async () => {
+test("a sync waits for another one to end, and reads what that one missed", async () => {
   const { home, other } = await besideAnother()
   const child = startDex(home, ["sync"])
-  let said = ""
-  let told = ""
-  child.stdout!.on("data", (chunk) => (told += chunk))
+  let printed = ""
+  let notes = ""
+  child.stdout!.on("data", (chunk) => (notes += chunk))
   const ended = new Promise((resolve) => child.on("exit", resolve))
   await new Promise<void>((resolve) =>
     child.stderr!.on("data", (chunk) => {
-      said += chunk
-      if (/another dex reads/.test(said)) resolve()
+      printed += chunk
+      if (/another dex reads/.test(printed)) resolve()
     }),
   )
   other.release()
   expect(await ended).toBe(0)
-  expect(told).toMatch(/Read 1 transcript of 4/)
+  expect(notes).toMatch(/Read 1 transcript of 4/)
   expect((await warmDex(home, ["search", "walrusword"])).stdout).toContain(LATER)
 })
 
-test("one that has no time for that leaves, and says so", async () => {
+test("a sync that has no time to wait ends, and says so", async () => {
   const { home, other } = await besideAnother()
   for (const args of [["--no-wait"], ["--max-seconds", "1"]]) {
     const { code, stdout, stderr } = await warmDex(home, ["sync", ...args])

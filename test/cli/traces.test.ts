@@ -35,7 +35,7 @@ function bytesOf(home: string, below = ""): string {
 }
 
 describe("what is traced", () => {
-  test("a search: what was asked, where, of what, and every row with its score taken apart", async () => {
+  test("a search: its query, its place, its inputs, and every row with the parts of its score", async () => {
     const home = await synced()
     const found = await json(home, ["search", "refresh token", "--project", "api", "-l", "3"])
     const trace = await newest(home)
@@ -64,7 +64,7 @@ describe("what is traced", () => {
     }
   })
 
-  test("a row number is recorded as what it stood for", async () => {
+  test("a row number is recorded as the ref it meant", async () => {
     const home = await synced()
     for (const [command, args] of Object.entries({
       "show 2": { ids: [AUTH] },
@@ -101,7 +101,7 @@ describe("what is traced", () => {
     })
   })
 
-  test("errors and empty answers too; what only keeps or lists is not", async () => {
+  test("errors and empty answers too, but not commands that only store or list", async () => {
     const home = await synced()
     await dex(home, ["show", "nothing"])
     await dex(home, ["search", "zebra"])
@@ -133,7 +133,7 @@ describe("what is traced", () => {
     expect(notes.join()).toMatch(/was redacted when it was recorded/)
   })
 
-  test("DEX_TRACES=off writes nothing, and a trace that cannot be written fails no command", async () => {
+  test("DEX_TRACES=off writes nothing, and a command succeeds even if its trace cannot be written", async () => {
     const home = await synced()
     expect((await dex(home, ["search", "mutex"], { DEX_TRACES: "off" })).code).toBe(0)
     expect((await dex(home, ["show", "nothing"], { DEX_TRACES: "off" })).code).toBe(2)
@@ -152,7 +152,7 @@ describe("what is traced", () => {
     expect(statSync(folder(home)).mode & 0o777).toBe(0o700)
   })
 
-  test("a reader that hangs up early takes no trace with it", async () => {
+  test("a pipe that closes early does not lose the trace", async () => {
     const home = await synced()
     const child = spawn(process.execPath, [DEX, "search", "token"], {
       env: { PATH: process.env.PATH ?? "", HOME: home },
@@ -204,7 +204,7 @@ describe("dex trace and dex trace", () => {
     expect((await dex(home, ["trace", "T-"])).stderr).toMatch(/matches several: T-[0-9a-f]{16}, T-[0-9a-f]{16}/)
   })
 
-  test("a wrong sum is said, not shown as if it were right", async () => {
+  test("a wrong sum is reported, not shown as if it were right", async () => {
     const home = await synced()
     await dex(home, ["search", "mutex"])
     const [file] = readdirSync(folder(home)).map((name) => join(folder(home), name))
@@ -217,7 +217,7 @@ describe("dex trace and dex trace", () => {
     expect((await json(home, ["trace"])).adds_up).toBe(false)
   })
 
-  test("replay says that nothing changed, and then what came, went and moved", async () => {
+  test("replay says that nothing changed, and later what came, went and moved", async () => {
     const home = await synced()
     await dex(home, ["search", "token", "--limit", "2"])
     const id = (await newest(home)).trace_id
@@ -267,7 +267,7 @@ describe("dex trace and dex trace", () => {
     expect((await dex(home, ["trace", "--replay"])).stdout).toContain("messages: 2 then, 3 now")
   })
 
-  test("replay of an error shows it again, and what changes the history is not run again", async () => {
+  test("replay shows an error again, and does not repeat commands that change the history", async () => {
     const home = await synced()
     await dex(home, ["show", "77777777"])
     expect((await json(home, ["trace", "--replay"])).replay).toMatchObject({ same: true, error: { code: "not_found" } })
@@ -278,7 +278,7 @@ describe("dex trace and dex trace", () => {
     })
   })
 
-  test("an answer and a suggestion leave traces, redacted, which are forgotten with what they rest on", async () => {
+  test("an answer and a suggestion leave redacted traces, which are forgotten with their sources", async () => {
     const DECIDED = "claude_code:66666666-6666-4666-8666-666666666666"
     let cwd = ""
     const home = await synced((dir) => {
@@ -291,13 +291,13 @@ describe("dex trace and dex trace", () => {
     })
     const secret = `ghp_${"A1b2C3d4E5".repeat(4).slice(0, 36)}`
     const answer = await json(home, ["ask", "why does the second request wait for the refresh", "--use-case", secret])
-    const asked = await newest(home)
-    expect(asked).toMatchObject({ command: "ask", mode: "quotes", args: { use_case: "[REDACTED:github-token]" } })
-    expect(asked.ranking.map(({ ref }: { ref: string }) => ref)).toEqual(
+    const recorded = await newest(home)
+    expect(recorded).toMatchObject({ command: "ask", mode: "quotes", args: { use_case: "[REDACTED:github-token]" } })
+    expect(recorded.ranking.map(({ ref }: { ref: string }) => ref)).toEqual(
       answer.sources.map(({ ref }: { ref: string }) => ref),
     )
-    expect(JSON.stringify(asked)).toContain(AUTH)
-    // The first one in a project learns from its conversations.
+    expect(JSON.stringify(recorded)).toContain(AUTH)
+    // The first suggestion in a project learns from its conversations.
     for (let i = 0; i < 2; i++) await json(home, ["suggest", "--project", cwd, "--file", join(cwd, "src/auth.ts")])
     const suggested = await newest(home)
     expect(suggested).toMatchObject({ command: "suggest", args: { project_id: cwd } })
@@ -313,7 +313,7 @@ describe("dex trace and dex trace", () => {
     expect(bytesOf(home, "traces")).not.toMatch(/11111111-1111|66666666-6666/)
   })
 
-  test("forgetting a conversation takes its traces out of every file, and leaves the others", async () => {
+  test("forgetting a conversation removes its traces from every file, and leaves the others", async () => {
     const home = await synced()
     await dex(home, ["search", "mutex"])
     await dex(home, ["search", "theme"])
@@ -325,7 +325,7 @@ describe("dex trace and dex trace", () => {
     expect((await json(home, ["traces"])).traces).toMatchObject([{ about: "theme" }])
   })
 
-  test("what was asked in a private project, or found in one, is told only there", async () => {
+  test("a query in a private project, or a hit in one, is shown only there", async () => {
     const home = tempDir()
     const project = join(home, "acme")
     mkdirSync(project)
@@ -364,7 +364,7 @@ describe("dex trace and dex trace", () => {
     expect(await inside(["trace", hidden.trace_id])).toContain("the acme invoice")
   })
 
-  test("nothing in a trace steers the terminal", async () => {
+  test("nothing in a trace reaches the terminal as a control sequence", async () => {
     const home = tempDir()
     const hostile = "\u001b[2J\u001b]0;owned\u0007 \u009b31m \u202egnp.exe zebra \r overwritten"
     claudeSession(home, {

@@ -19,22 +19,22 @@ const OPUS = "claude-opus-4-5-20251101"
 const id = (n: number) => `${String(n).repeat(8)}-0000-4000-8000-000000000000`
 type Answer = { model?: string; commit?: string; [used: string]: unknown }
 
-/** A session of Claude Code: an answer for each of these, a minute apart. */
+/** A session of Claude Code with an answer for each of these, one per minute. */
 function session(home: string, n: number, answers: Answer[], more: object = {}) {
-  const told = writer({ sessionId: id(n), cwd: "/code/shop", gitBranch: "main", ...more }, `s${n}`)
-  told.prompt(`Task ${n}`, at(n, 0))
+  const transcript = writer({ sessionId: id(n), cwd: "/code/shop", gitBranch: "main", ...more }, `s${n}`)
+  transcript.prompt(`Task ${n}`, at(n, 0))
   for (const [i, { model = OPUS, commit, ...used }] of answers.entries()) {
     const usage = { input_tokens: 0, output_tokens: 0, ...used }
     const block = commit === undefined ? text("done") : call(`c${n}${i}`, "Bash", { command: "git commit -m x" })
     const message = { id: `m${n}_${i}`, type: "message", role: "assistant", model, content: [block], usage }
-    told.add({ type: "assistant", requestId: `r${n}_${i}`, message, ...at(n, i + 1) })
+    transcript.add({ type: "assistant", requestId: `r${n}_${i}`, message, ...at(n, i + 1) })
     if (commit !== undefined)
-      told.result(`c${n}${i}`, `[main ${commit}] x`, {
+      transcript.result(`c${n}${i}`, `[main ${commit}] x`, {
         ...at(n, i + 1),
         toolUseResult: { stdout: `[main ${commit}] step ${commit}`, stderr: "", interrupted: false },
       })
   }
-  write(home, `.claude/projects/-code-shop/${id(n)}.jsonl`, told.records)
+  write(home, `.claude/projects/-code-shop/${id(n)}.jsonl`, transcript.records)
 }
 
 /** Session n is on the n-th of November. */
@@ -54,7 +54,7 @@ async function usage(home: string, args: string[] = [], env: Record<string, stri
   return JSON.parse(run.stdout)
 }
 
-/** What it says, and what it showed meanwhile: nothing, where no conversation is read. */
+/** The output, and the progress that it reported: none if no conversation was read. */
 async function usedIn(home: string): Promise<{ total: { tokens: number }; phases: string[] }> {
   const phases: string[] = []
   const onProgress = ({ phase }: { phase: string }) => phases.push(phase)
@@ -129,7 +129,7 @@ describe("dex usage", () => {
     ])
   })
 
-  test("prices each kind of use apart, says where prices are from, and never counts an unknown one as nothing", async () => {
+  test("prices each kind of use separately, names the source of prices, and never counts an unknown price as zero", async () => {
     const home = await shop()
     const { total, models, notes } = await usage(home)
     expect(total).toMatchObject({
@@ -162,7 +162,7 @@ describe("dex usage", () => {
     expect(stdout).toContain("$46.75+")
   })
 
-  test("own prices and the plan are the user's alone to set", async () => {
+  test("only the user can set their own prices and plan", async () => {
     const home = await shop()
     const file = join(home, "prices.json")
     writeFileSync(file, JSON.stringify({ "own-model": { input: MILLION, output: 0 } }))
@@ -188,7 +188,7 @@ describe("dex usage", () => {
     expect([code, stderr]).toEqual([2, expect.stringMatching(/day, week, month, block, .*pull_request/)])
   })
 
-  test("each day says which models it was, and they sum up to it", async () => {
+  test("each day lists its models, and their sums add up to the day's", async () => {
     const { days, models } = await usage(await shop())
     expect(days.length).toBeGreaterThan(1)
     for (const { tokens, cost, conversations, models: own } of days) {
@@ -210,7 +210,7 @@ describe("dex usage", () => {
     expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('No project\'s path contains "nowhere"')])
   })
 
-  test("what a private project used counts, and only inside it has it a name", async () => {
+  test("a private project's use counts everywhere, but its name is shown only inside it", async () => {
     const home = await shop()
     expect((await warmDex(home, ["private", "/code/shop"])).code).toBe(0)
     for (const by of ["project", "branch", "conversation", "commit"]) {
@@ -222,7 +222,7 @@ describe("dex usage", () => {
     expect((await warmDex(home, ["usage", "--project", "shop"])).code).toBe(1)
   })
 
-  test("a month whose files the agent has deleted is still there, to the token", async () => {
+  test("a month whose files the agent has deleted is still counted, to the token", async () => {
     const home = await shop()
     const before = await usage(home, ["month"])
     rmSync(join(home, ".claude"), { recursive: true })
@@ -234,7 +234,7 @@ describe("dex usage", () => {
     }
   })
 
-  test("the first one after a sync reads no conversation: the sync has written what was spent", async () => {
+  test("the first dex usage after a sync reads no conversation, because the sync has recorded the spending", async () => {
     const home = await shop()
     const { total, phases } = await usedIn(home)
     expect([total.tokens, phases]).toEqual([5 * MILLION + 7, []])
@@ -244,7 +244,7 @@ describe("dex usage", () => {
     expect(await usedIn(home)).toMatchObject({ total: { tokens: 5 * MILLION + 8 }, phases: [] })
   })
 
-  test("what an older dex has read is counted by the next sync, or by whoever asks first", async () => {
+  test("conversations that an older dex has read are counted by the next sync or the next dex usage", async () => {
     const home = await shop()
     const before = await usage(home, ["commit"])
     const spending = join(home, ".dex", SPENDING_FILE)
@@ -256,7 +256,7 @@ describe("dex usage", () => {
     }
   })
 
-  test("what an agent took out of its file is not counted, and how much that is is said", async () => {
+  test("messages that an agent removed from its file are not counted, and a note says how many tokens they had", async () => {
     const home = await shop()
     session(home, 2, [{ input_tokens: MILLION }])
     expect((await warmDex(home, ["sync"])).code).toBe(0)
@@ -268,7 +268,7 @@ describe("dex usage", () => {
     expect((await usage(home, ["--project", "other"])).notes.join()).not.toContain("removed")
   })
 
-  test("what is forgotten is in no sum", async () => {
+  test("forgotten conversations are in no sum", async () => {
     const home = await shop()
     expect((await warmDex(home, ["forget", `claude_code:${id(2)}`, "--yes"])).code).toBe(0)
     expect(existsSync(join(home, ".dex", "usage-line.json"))).toBe(false)
@@ -277,31 +277,31 @@ describe("dex usage", () => {
 })
 
 describe("the status line", () => {
-  test("is what the last sync wrote, with its age, and opens no database", async () => {
+  test("shows what the last sync wrote, with its age, and opens no database", async () => {
     const home = tempDir()
     const none = await dex(home, ["usage", "--line"])
     expect([none.code, none.stdout, none.stderr]).toEqual([1, "", expect.stringContaining("Run `dex usage` once")])
     const now = new Date().toISOString()
-    const told = writer({ timestamp: now })
-    told.prompt("Now", { timestamp: now })
+    const transcript = writer({ timestamp: now })
+    transcript.prompt("Now", { timestamp: now })
     const used = { input_tokens: MILLION, output_tokens: 0 }
     const message = { id: "m", type: "message", role: "assistant", model: OPUS, content: [text("yes")], usage: used }
-    told.add({ type: "assistant", message, timestamp: now })
-    write(home, ".claude/projects/-home-dev-proj/11111111-2222-4333-8444-555555555555.jsonl", told.records)
+    transcript.add({ type: "assistant", message, timestamp: now })
+    write(home, ".claude/projects/-home-dev-proj/11111111-2222-4333-8444-555555555555.jsonl", transcript.records)
     await warmDex(home, ["sync"])
     await warmDex(home, ["usage"])
     const line = /^today \$5\.00 · 1\.00 M tokens · block \$5\.00 until \d\d:\d\d · 0 min old\n$/
     expect((await dex(home, ["usage", "--line"])).stdout).toMatch(line)
     const again = { ...message, id: "m2", usage: { input_tokens: MILLION, output_tokens: 0 } }
-    told.add({ type: "assistant", message: again, timestamp: now })
-    write(home, ".claude/projects/-home-dev-proj/11111111-2222-4333-8444-555555555555.jsonl", told.records)
+    transcript.add({ type: "assistant", message: again, timestamp: now })
+    write(home, ".claude/projects/-home-dev-proj/11111111-2222-4333-8444-555555555555.jsonl", transcript.records)
     await warmDex(home, ["sync"])
     for (const name of ["history.db", SPENDING_FILE]) rmSync(join(home, ".dex", name))
     expect((await dex(home, ["usage", "--line"])).stdout).toMatch(/^today \$10\.00 · 2\.00 M tokens/)
     expect(readFileSync(join(home, ".dex", "usage-line.json"), "utf8")).not.toContain("proj")
   })
 
-  test("is kept by dex watch too, once somebody has asked", async () => {
+  test("is updated by dex watch too, after the first request", async () => {
     const home = await shop()
     const file = join(home, ".dex", "usage-line.json")
     const watching = async () => {
@@ -320,7 +320,7 @@ describe("the status line", () => {
     expect(existsSync(file)).toBe(true)
   })
 
-  test("does not show what is over as if it went on", () => {
+  test("does not show an ended block as if it continued", () => {
     const now = Date.parse("2026-11-03T10:00:00Z")
     const today = { day: "2026-11-03", cost: 1.5, tokens: 1234, unpriced_tokens: 1 }
     const block = { end: now + 60_000, cost: 1 }
@@ -335,13 +335,13 @@ describe("the status line", () => {
 })
 
 describe("how it looks", () => {
-  test("bars are exact to an eighth and never nothing for something; a sparkline shares signs where it must", () => {
+  test("bars are exact to an eighth and never empty for a value; a sparkline combines values if there is no room", () => {
     expect([bar(1, 4), bar(0.5, 4), bar(0.0001, 4), bar(0, 4), bar(0.53, 4)]).toEqual(["████", "██", "▏", "", "██▏"])
     expect(sparkline([0, 1, 8, 4], 10)).toBe(" ▂█▅")
     expect(sparkline([1, 1, 2, 2], 2)).toBe("▅█")
   })
 
-  test("a pull request is named by its number, which a column cannot cut", async () => {
+  test("a pull request is named by its number, so that a column cannot cut it off", async () => {
     const home = await shop()
     const output = await usage(home, ["day"])
     const rows = ["https://github.com/acme/shop/pull/284", "https://gitlab.com/acme/tools/shop/-/merge_requests/7"]

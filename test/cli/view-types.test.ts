@@ -3,7 +3,7 @@ import { command } from "../../src/cli/command.ts"
 import { integer, object, optional, text } from "../../src/core/schema.ts"
 import { defineTool } from "../../src/core/tool.ts"
 
-// What the compiler refuses is proved by the compiler: without the error, `npm run check` fails at that line.
+// The compiler proves these errors: if one does not occur, `npm run check` fails at that line.
 
 const counting = defineTool({
   name: "count",

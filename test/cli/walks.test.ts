@@ -5,12 +5,15 @@ import { hasTmux, openScreen, type TmuxScreen } from "../support/tmux.ts"
 import { syncHome } from "../support/warm.ts"
 import { pickerHome } from "./picker/home.ts"
 
-// Five walks through dex as a person takes them, on a real terminal. Each screen is kept as text beside this file, to be read:
-// `npx vitest run test/cli/walks.test.ts -u` writes them anew.
+// Five sessions with dex as a person would have them, on a real terminal. Each screen is stored as text in walks/:
+// `npx vitest run test/cli/walks.test.ts -u` updates them.
 
 if (!hasTmux) console.log("NOT RUN: there is no tmux here, so nobody walks through dex")
 
-/** What is typed, or the names of keys, and what the screen must show before it is kept: by default the next prompt. Where there is room for it, the preview must be there too. */
+/**
+ * The text to type, or the names of keys, and what the screen must show before it is stored: by default the next prompt. If
+ * there is room for the preview, it must be shown too.
+ */
 type Step = { type?: string; keys?: string[]; until?: RegExp; preview?: string }
 type Walk = { isNew?: boolean; steps: Step[] }
 
@@ -53,12 +56,12 @@ describe.skipIf(!hasTmux).each(SIZES)("on %i × %i", (columns, rows) => {
     const home = tempDir()
     pickerHome(home)
     if (!isNew) await syncHome(home)
-    // The prompt counts, so that the one before is not taken for it.
+    // The prompt contains a counter, so that the previous one does not match.
     const screen = await openScreen(home, { columns, rows, cwd: join(home, "code/api"), env: { PS1: "\\#$ " } })
     const seen: string[] = []
     for (const [i, step] of steps.entries()) {
       const after = await taken(screen, { until: new RegExp(`\\n${i + 2}\\$$`), ...step })
-      seen.push(`${said(step)}\n${lasting(after, home)}`)
+      seen.push(`${stepText(step)}\n${lasting(after, home)}`)
     }
     const file = `walks/${name.replaceAll(" ", "-")}-${columns}x${rows}.txt`
     await expect(`${seen.join(`\n${"=".repeat(columns)}\n`)}\n`).toMatchFileSnapshot(file)
@@ -71,11 +74,11 @@ async function taken(screen: TmuxScreen, { type, keys, until, preview }: Step & 
   return preview !== undefined && shown.includes("│") ? screen.shows(preview) : shown
 }
 
-function said({ type, keys }: Step): string {
+function stepText({ type, keys }: Step): string {
   return `>> ${type ?? keys!.join(" ")}`
 }
 
-/** Without what differs from run to run: the folder, days and how long it took. */
+/** Removes what differs from run to run: the folder, dates and durations. */
 function lasting(screen: string, home: string): string {
   return screen
     .replaceAll(home, "/home/ada".padEnd(home.length, "_"))

@@ -8,8 +8,8 @@ import type { EmbedRole } from "../../src/embed/embedder.ts"
 import { localFolder, localPackage } from "../../src/embed/local-package.ts"
 import { tempDir } from "../support/temp.ts"
 
-// The real model. `npm run build -w packages/embed-local` builds it and needs the network, so a clean clone does not run
-// this. `npm run torture -- local` builds it first.
+// The real model: `npm run build -w packages/embed-local` makes it, from the network, so it is no part of a clean clone's
+// run. `npm run torture -- local` builds it first.
 
 const PACKAGE = join(import.meta.dirname, "../../packages/embed-local")
 if (process.env.DEX_LOCAL_MODEL === "build")
@@ -27,7 +27,7 @@ function installed(): string {
 
 async function started(dexDir: string, role: EmbedRole): Promise<Helper> {
   const helper: Helper = { dexDir, local: localPackage(dexDir)!, role }
-  await askHelper(helper, ["hello"]).catch(() => {}) // a query starts the process without waiting for it
+  await askHelper(helper, ["hello"]).catch(() => {}) // a query starts the process and does not wait for it
   await expect.poll(async () => (await helperNow(helper))?.pid).toBeTypeOf("number")
   const { pid } = (await helperNow(helper))!
   onTestFinished(() => void process.kill(pid, "SIGKILL"))
@@ -77,9 +77,9 @@ test.skipIf(!isBuilt)("a search that finds the model loaded has its vector soon"
   const loaded = performance.now() - first
   const times: number[] = []
   for (let i = 0; i < 20; i++) {
-    const begin = performance.now()
+    const asked = performance.now()
     await askHelper(helper, [`why does the build fail on number ${i}`])
-    times.push(performance.now() - begin)
+    times.push(performance.now() - asked)
   }
   const median = times.sort((a, b) => a - b)[10]!
   console.log(`first ${Math.round(loaded)} ms, then ${Math.round(median)} ms (median of 20)`)

@@ -21,28 +21,28 @@ const WORDS = [
 const tokenize = createTokenizer(`${WORDS.join("\n")}\n`)
 const tokens = (text: string, most = 100) => tokenize(text, most).map((number) => WORDS[number])
 
-test("uses the longest known beginning of a word, then the longest known rest", () => {
+test("takes the longest known beginning of a word, then the longest known rest", () => {
   expect(tokens("tokens tokenize renew")).toEqual(["[CLS]", "token", "##s", "token", "##ize", "re", "##new", "[SEP]"])
 })
 
-test("treats capitals and accents as plain letters", () => {
+test("reads capitals and accents as plain letters", () => {
   expect(tokens("CAFÉ cafe\u0301 İ")).toEqual(["[CLS]", "cafe", "cafe", "i", "[SEP]"])
 })
 
-test("punctuation marks and Chinese characters are words of their own", () => {
+test("punctuation and Chinese characters stand alone", () => {
   expect(tokens("re_token!更新")).toEqual(["[CLS]", "re", "_", "token", "!", "更", "新", "[SEP]"])
 })
 
-test("a word with an unknown letter is completely unknown, and so is a word of more than 100 letters", () => {
+test("a word with an unknown letter is unknown as a whole, and so is a word of more than 100 letters", () => {
   expect(tokens("tokenx re")).toEqual(["[CLS]", "[UNK]", "re", "[SEP]"])
   expect(tokens(`token${"s".repeat(96)}`)).toEqual(["[CLS]", "[UNK]", "[SEP]"])
 })
 
-test("control characters and invisible characters are removed", () => {
+test("control characters and what is invisible are left out", () => {
   expect(tokens("to\u0000k\u200ben\u001b re\u00a0re\u2028re")).toEqual(["[CLS]", "token", "re", "re", "re", "[SEP]"])
 })
 
-test("a text that is too long keeps its first and last token, and an empty text has only these", () => {
+test("keeps both ends of a text that is too long, and gives an empty one its ends", () => {
   expect(tokens("tokens tokens tokens", 4)).toEqual(["[CLS]", "token", "##s", "[SEP]"])
   expect(tokens("")).toEqual(["[CLS]", "[SEP]"])
 })

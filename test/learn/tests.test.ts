@@ -415,7 +415,7 @@ describe("dex fix --tests", () => {
     const run = (...args: string[]) => dex(home, ["tests", ...args], {}, project)
     const all = await run("--limit", "40")
     expect(all.stdout).toMatch(
-      /31 {2}\$ make test\n {4}failed 2026-11-03 10:01, at least 1 test; which ones was not told/,
+      /31 {2}\$ make test\n {4}failed 2026-11-03 10:01, at least 1 test; its output names none/,
     )
     const few = JSON.parse((await run("--json")).stdout)
     expect(few).toMatchObject({ failing: { length: 20 }, unnamed: [{ command: "make test" }], total: 30 })

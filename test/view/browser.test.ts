@@ -47,7 +47,7 @@ const WIDE = { width: 1400, height: 900, colorScheme: "light" } as const
 const PHONE = { width: 375, height: 800, colorScheme: "dark" } as const
 const ZOOMED = { width: 700, height: 450, colorScheme: "light" } as const // 1,400 pixels at 200 %
 
-/** What is wrong with the page that is open, on each screen: no script asks how large it is, so a page is loaded once for all. */
+/** The problems of the open page on each screen. No script depends on the size, so the page is loaded only once. */
 async function wrongOn({ page }: Looking): Promise<string[]> {
   const wrong: string[] = []
   await page.evaluate(AXE)
@@ -55,7 +55,7 @@ async function wrongOn({ page }: Looking): Promise<string[]> {
     await page.setViewportSize({ width, height })
     await page.emulateMedia({ colorScheme })
     const beyond = await page.evaluate<string>(BEYOND)
-    // Zoomed in, a page has the colours and the elements that it has on a wide screen.
+    // A zoomed page has the same colours and elements as on a wide screen.
     const faults = width === ZOOMED.width ? [] : await page.evaluate<string[]>(FAULTS)
     for (const one of beyond === "" ? faults : [beyond, ...faults])
       wrong.push(`${width} pixels, ${colorScheme}: ${one}`)
@@ -64,7 +64,7 @@ async function wrongOn({ page }: Looking): Promise<string[]> {
 }
 
 looked("every page of a demo history", () => {
-  test("has no serious fault and stays within the screen: wide and light, a dark phone, zoomed in", async () => {
+  test("has no serious accessibility problem and fits the screen: wide and light, a dark phone, zoomed in", async () => {
     const { view, base } = visitor()
     const looking = await look(view.enter(""))
     for (const address of addresses.filter((one) => one !== "/")) {
@@ -75,7 +75,7 @@ looked("every page of a demo history", () => {
     expect(looking.requests.filter((url) => !url.startsWith(base))).toEqual([])
   })
 
-  test("what takes longer on the first one comes; then it has no fault either and stays within the screen", async () => {
+  test("loads the slow sections of the home page; then it still has no problem and fits the screen", async () => {
     const { view, base } = visitor()
     const looking = await look(view.enter(""), { viewport: WIDE })
     const { page, errors, requests } = looking
@@ -104,7 +104,7 @@ looked("every page of a demo history", () => {
     }
   })
 
-  test("everything on the reading page is reached by keys", async () => {
+  test("everything on the reading page can be reached by keyboard", async () => {
     const { conversations } = JSON.parse((await warmDex(home, ["list", "--json", "-n", "2"])).stdout)
     const { id } = conversations[1]
     const { page } = await look(visitor().view.enter(`c/${encodeURIComponent(id)}`))
@@ -138,7 +138,7 @@ looked("every page of a demo history", () => {
   })
 })
 
-/** Enough for everything hostile in every place where something is shown. `npm run torture -- pages` has 1,000. */
+/** Enough to show every hostile text in every place. `npm run torture -- pages` uses 1,000. */
 const HOSTILE = Number(process.env.DEX_HOSTILE_MESSAGES ?? 160)
 
 looked(`${HOSTILE} hostile messages`, () => {
@@ -153,13 +153,14 @@ looked(`${HOSTILE} hostile messages`, () => {
     const base = view.url.replace(/\/$/, "")
     const looking = await look(view.enter(""), { viewport: { width: 1000, height: 800 } })
     const project = join(home, "shop <img src=x onerror=window.PWNED=1>")
-    const asked = new Set([
+    const hostilePages = new Set([
       ...(await addressesFor(home, project)),
       `/find?q=${WORD}`,
       `/c/${encodeURIComponent(HOSTILE_REF)}`,
     ])
-    for (let from = 1; from < HOSTILE * 1.6; from += 50) asked.add(`/c/${encodeURIComponent(HOSTILE_REF)}?from=${from}`)
-    for (const address of asked) {
+    for (let from = 1; from < HOSTILE * 1.6; from += 50)
+      hostilePages.add(`/c/${encodeURIComponent(HOSTILE_REF)}?from=${from}`)
+    for (const address of hostilePages) {
       const answer = await looking.page.goto(`${base}${address}`)
       if (answer?.status() === 404) continue
       const found = await looking.page.evaluate(DONE_TO_PAGE)
@@ -174,9 +175,9 @@ looked(`${HOSTILE} hostile messages`, () => {
 looked("other servers and other pages", () => {
   const home = sharedTempDir()
   beforeAll(async () => {
-    const told = writer({ cwd: join(home, "shop") })
-    told.prompt("Add a refresh token")
-    putSession(home, told.records)
+    const transcript = writer({ cwd: join(home, "shop") })
+    transcript.prompt("Add a refresh token")
+    putSession(home, transcript.records)
     await syncHome(home)
   })
 
@@ -194,7 +195,7 @@ looked("other servers and other pages", () => {
     const there = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
     for (const path of ["/", "/find", "/c/x"]) await page.goto(`${there}${path}`)
     expect(received.every((cookie) => cookie === "")).toBe(true)
-    // Nor does a page of it get anything out of the view: not by asking, not by sending a form.
+    // A page of that server gets nothing from the view either, neither by a request nor by a form.
     const read = await page.evaluate(
       async (url) =>
         fetch(url, { credentials: "include" })
@@ -214,22 +215,22 @@ looked("other servers and other pages", () => {
 
   test("a message that an agent writes appears without a reload", async () => {
     const own = tempDir()
-    const told = writer({ cwd: join(own, "shop") })
-    told.prompt("First words")
-    const file = putSession(own, told.records)
+    const transcript = writer({ cwd: join(own, "shop") })
+    transcript.prompt("First words")
+    const file = putSession(own, transcript.records)
     await syncHome(own)
     const view = await served(own, quiet)
     const { page } = await look(view.enter(`c/${encodeURIComponent(`claude_code:${SESSION}`)}`))
     await page.getByText("First words").first().waitFor()
-    const before = told.records.length
-    told.answer("m9", [{ type: "text", text: "An answer that was just written." }])
-    appendFileSync(file, jsonl(told.records.slice(before)))
+    const before = transcript.records.length
+    transcript.answer("m9", [{ type: "text", text: "An answer that was just written." }])
+    appendFileSync(file, jsonl(transcript.records.slice(before)))
     await page.getByText("An answer that was just written.").waitFor()
   })
 })
 
 looked("home", () => {
-  test("its newest follow, and who stands on a row stays on it", async () => {
+  test("updates the newest conversations, and keeps the focus on the same row", async () => {
     const own = await synced()
     const view = await served(own, quiet)
     const { page } = await look(view.enter(""))

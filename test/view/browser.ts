@@ -9,12 +9,12 @@ const PROGRAMS = [
   "/usr/bin/google-chrome",
 ]
 
-/** The browser that is installed here; undefined where there is none, and then nothing is looked at. */
+/** The browser that is installed here. Undefined if there is none; then its tests are skipped. */
 export const chromiumHere = PROGRAMS.find((path) => path !== "" && existsSync(path))
 if (chromiumHere === undefined)
   console.warn("No Chromium is installed, so no page is looked at in a browser: apt-get install chromium")
 
-// What a browser does by itself, on a machine without a network, is not what is tested.
+// Turns off the browser's own background requests, which are not tested here.
 const QUIET = [
   "--no-sandbox",
   "--disable-gpu",
@@ -27,7 +27,7 @@ const QUIET = [
 
 export type Looking = { page: Page; context: BrowserContext; requests: string[]; dialogs: string[]; errors: string[] }
 
-/** One browser for all tests of a file; each look is a person who was never here. */
+/** One browser for all tests of a file; each look has a new profile. */
 export function useBrowser(): (address: string, options?: Parameters<Browser["newContext"]>[0]) => Promise<Looking> {
   let browser: Browser | undefined
   beforeAll(async () => {
@@ -47,7 +47,7 @@ export function useBrowser(): (address: string, options?: Parameters<Browser["ne
     })
     page.on("pageerror", (error) => void looking.errors.push(error.message))
     await page.goto(address)
-    await page.waitForURL(({ pathname }) => pathname !== "/enter") // the page that lets it in goes on by itself
+    await page.waitForURL(({ pathname }) => pathname !== "/enter") // the entry page refreshes itself
     return looking
   }
 }

@@ -46,7 +46,7 @@ const copied = (page: Page) => page.evaluate<string>("navigator.clipboard.readTe
 
 type Fold = { open: boolean }
 
-/** Presses everything on the page that folds. */
+/** Presses every fold on the page. */
 async function pressFolds(page: Page): Promise<void> {
   for (const fold of await page.locator("details").all()) {
     const summary = fold.locator("> summary")
@@ -63,7 +63,7 @@ async function pressInMore(page: Page, name: string): Promise<void> {
   await page.getByRole("button", { name }).click()
 }
 
-/** Sends a search form by its Enter key. */
+/** Submits a search form with Enter. */
 async function sendField(page: Page, field: string, words: string): Promise<void> {
   await page.locator(field).fill(words)
   await page.locator(field).press("Enter")
@@ -76,7 +76,7 @@ const copies = (name: string, text: () => string) => async () => {
   expect(await copied(page)).toBe(text())
 }
 
-/** Everything that can be pressed or sent, with what it must do. What deletes something comes last. */
+/** Every button and form, with what it must do. Those that delete something come last. */
 const EFFECTS: Record<string, () => Promise<void>> = {
   "get /find": async () => {
     const page = await at("/usage")
@@ -151,8 +151,8 @@ const EFFECTS: Record<string, () => Promise<void>> = {
   },
 }
 
-looked("what can be pressed on the pages of the view", () => {
-  test("what folds does, each button and form has a check below, and every change has a button", async () => {
+looked("controls on the pages of the view", () => {
+  test("folds work, each button and form has a check below, and every action has a button", async () => {
     const { base } = visitor()
     const page = await at("/find")
     const found = new Set<string>()
@@ -164,7 +164,7 @@ looked("what can be pressed on the pages of the view", () => {
       await collect()
       await pressFolds(page)
     }
-    // Two pages have no address of their own: they answer a button.
+    // Two pages have no address, because they are the response to a button.
     for (const [button, answer] of [
       ["Forget…", "Delete permanently?"],
       ["Make this project private", "Private"],
@@ -184,7 +184,7 @@ looked("what can be pressed on the pages of the view", () => {
 })
 
 looked("a form that the view did not send", () => {
-  /** What a page of another server on this machine shows. It knows the address, which no other server is told. */
+  /** The page of another server on this machine. Here it knows the address, which no other server can know. */
   async function stranger(page: string): Promise<string> {
     const server = createServer((_, answer) => answer.setHeader("Content-Type", "text/html").end(page))
     server.listen(0, "127.0.0.1")
@@ -220,7 +220,7 @@ looked("a form that the view did not send", () => {
       await place.getByRole("button", { name: "Send" }).click()
       const response = await answered
       const { cookie, origin } = await response.request().allHeaders()
-      // The browser did send the cookie: what refuses it is not that it was missing.
+      // The browser did send the cookie, so the request was not refused for lack of it.
       if (from !== "a frame without an origin") expect(cookie).toContain("dex_view=")
       expect([response.status(), origin === "null"]).toEqual([403, from === "a frame without an origin"])
       expect((await conversations()).map((one) => one.id)).toContain(id)

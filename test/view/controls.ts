@@ -1,8 +1,8 @@
-// What a person can press or fill in on a page, as the browser has it.
+// The controls on a page that a person can press or fill in.
 
 /**
  * The name of every control on the open page, each once: a form by its method, its path and the words on its button; a button
- * outside of a form by its words; anything that folds as `fold`. What is in an address or differs from row to row is left out.
+ * outside of a form by its words; anything that folds as `fold`. Parts that vary, such as addresses and rows, are left out.
  */
 export const CONTROLS = `(() => {
   const base = document.querySelector("meta[name=dex-base]").content

@@ -7,14 +7,14 @@ import { served, visitOnce } from "./served.ts"
 const home = syncedOnce()
 const visitor = visitOnce(home)
 
-/** Every path that there is, with something in place of its names. */
+/** Every path, with values for its parameters. */
 const paths = [...pages, ...actions].map(({ path }) => path.replaceAll(/:\w+/g, "1"))
 
-/** Where the page goes on that lets a browser in. */
+/** The address to which the entry page refreshes. */
 const leadsTo = (page: string) => /content="0;url=([^"]+)"/.exec(page)![1]!
 
 describe("the door of the view", () => {
-  test("no route gives a byte of what there is without the cookie", async () => {
+  test("no route returns any content without the cookie", async () => {
     const { base } = visitor()
     const closed = await (await fetch(`${base}/`)).text()
     expect(closed).toContain("dex view")
@@ -23,7 +23,7 @@ describe("the door of the view", () => {
         ["GET", undefined],
         ["GET", "dex_view="],
         ["GET", "dex_view=wrong"],
-        // As long as the right one.
+        // It has the same length as the right one.
         ["GET", `dex_view=${"A".repeat(43)}`],
         ["POST", undefined],
         ["POST", "dex_view=wrong"],
@@ -45,7 +45,7 @@ describe("the door of the view", () => {
     expect([second.status, second.headers.get("set-cookie")]).toEqual([401, null])
   })
 
-  test("after the door one stays inside", async () => {
+  test("the entry leads only to addresses of the view", async () => {
     const { view, base } = visitor()
     for (const to of ["//evil.example/", "https://evil.example/", "\\\\evil.example", "..//x", "javascript:alert(1)"]) {
       const answer = await fetch(`${view.enter("")}&to=${encodeURIComponent(to)}`, { redirect: "manual" })
@@ -55,7 +55,7 @@ describe("the door of the view", () => {
     }
   })
 
-  test("every answer forbids scripts, frames and requests of others", async () => {
+  test("every response forbids foreign scripts, frames and requests", async () => {
     const { get } = visitor()
     for (const path of ["/", "/no/such"]) {
       const { headers } = await get(path)
@@ -88,7 +88,7 @@ describe("the door of the view", () => {
     expect(status).toBe(403)
   })
 
-  test("what changes something needs the page's token as well", async () => {
+  test("every change needs the page's token too", async () => {
     const { base, cookie, get } = visitor()
     const page = await (await get("/")).text()
     expect(page).toMatch(/<meta name="dex-token" content="[\w-]{43}">/)
@@ -111,7 +111,7 @@ describe("the door of the view", () => {
     expect(opened.status).toBe(200)
   })
 
-  test("it ends by itself where nobody looks", async () => {
+  test("it ends when nobody looks at a page", async () => {
     const view = await served(home, () => {}, 50)
     expect(await view.ended).toBe("idle")
     await expect(fetch(view.url)).rejects.toThrow()

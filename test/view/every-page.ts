@@ -1,16 +1,16 @@
 import { warmDex } from "../support/warm.ts"
 
-/** What is no page of its own: parts of one, and files to save. */
+/** Routes that are not pages: parts of pages, and files to save. */
 export const NO_PAGES = ["/newest", "/c/:ref/part", "/file/part", "/c/:ref/export.html", "/c/:ref/export.md"]
 
-/** An address of every page, of a home that was read, with its newest conversations and this project in them. */
+/** An address for every page of a synced home, with its newest conversations and this project. */
 export async function addressesFor(home: string, project: string): Promise<string[]> {
-  const told = async (args: string[], cwd = home) =>
+  const outputOf = async (args: string[], cwd = home) =>
     JSON.parse((await warmDex(home, [...args, "--json"], {}, cwd)).stdout)
-  const { conversations } = (await told(["list", "-n", "2"])) as { conversations: { id: string }[] }
-  const { decisions } = (await told(["decisions", "--all"])) as { decisions: { ref: string }[] }
-  const { fixes } = (await told(["fix", "expected 3.1 to be 4.4"])) as { fixes: { failed_ref: string }[] }
-  const { commits } = (await told(["blame", "HEAD"], project).catch(() => ({ commits: [] }))) as {
+  const { conversations } = (await outputOf(["list", "-n", "2"])) as { conversations: { id: string }[] }
+  const { decisions } = (await outputOf(["decisions", "--all"])) as { decisions: { ref: string }[] }
+  const { fixes } = (await outputOf(["fix", "expected 3.1 to be 4.4"])) as { fixes: { failed_ref: string }[] }
+  const { commits } = (await outputOf(["blame", "HEAD"], project).catch(() => ({ commits: [] }))) as {
     commits: { commit: string }[]
   }
   const ref = encodeURIComponent((conversations[1] ?? conversations[0]!).id)

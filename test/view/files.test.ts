@@ -5,7 +5,7 @@ import { makeRepository } from "../support/repository.ts"
 import { sharedTempDir, tempDir } from "../support/temp.ts"
 import { warmDex } from "../support/warm.ts"
 import { type Visitor, visit, visitOnce } from "./served.ts"
-import { fillShop, MENDED, QUOKKAS, refTo, SECRET, type Shop, WOMBATS } from "./shop.ts"
+import { FIXED, fillShop, QUOKKAS, refTo, SECRET, type Shop, WOMBATS } from "./shop.ts"
 
 const home = sharedTempDir()
 let shop: Shop
@@ -20,7 +20,7 @@ async function see({ get, log }: Visitor, path: string, query: Record<string, st
   const answer = await get(`${path}?${new URLSearchParams(query)}`)
   const text = await answer.text()
   expect(log).toEqual([])
-  // Whatever stands in files and conversations is text.
+  // The content of files and conversations is shown as text.
   expect(text).not.toMatch(/<b>bold|<[iu]>|<img |<script>|\u202e|walrus| style=|<style/)
   return { status: answer.status, text }
 }
@@ -29,20 +29,20 @@ const file = async (path: string, more: Record<string, string> = {}) =>
   see(visitor(), "/file", { project: shop.folder, path, ...more })
 
 describe("a file", () => {
-  test("shows whose each line is, as blame answers it", async () => {
+  test("shows the owner of each line, as blame reports it", async () => {
     const { status, text } = await file("src/zoo.ts")
     const { stdout } = await warmDex(home, ["blame", "src/zoo.ts", "--json"], {}, shop.folder)
-    const told = JSON.parse(stdout) as { proved: number; lines: { level: string; line: number }[] }
+    const output = JSON.parse(stdout) as { proved: number; lines: { level: string; line: number }[] }
     expect(status).toBe(200)
-    expect(told.proved).toBe(24)
+    expect(output.proved).toBe(24)
     expect(text).toContain('aria-label="28 lines: 24 proved, 0 likely, 4 unknown"')
     const levels = [...text.matchAll(/<div class="ln (\w+)"><a class="at" id="L(\d+)"/g)]
     expect(levels.map(([, level, line]) => ({ level, line: Number(line) }))).toEqual(
-      told.lines.map(({ level, line }) => ({ level, line })),
+      output.lines.map(({ level, line }) => ({ level, line })),
     )
   })
 
-  test("lines of one owner stand together, with the ways to the message and the commit", async () => {
+  test("groups lines of one owner, with links to the message and the commit", async () => {
     const { text } = await file("src/zoo.ts")
     const groups = [...text.matchAll(/role="group" aria-label="([^"]+)"><div class="who">(.*?)<div class="lns">/gs)]
     expect(groups.map(([, place]) => place)).toEqual(["Lines 1 to 4", "Lines 5 to 16", "Lines 17 to 28"])
@@ -56,7 +56,7 @@ describe("a file", () => {
     expect(wombats).toContain(`/c/${encodeURIComponent(refTo(WOMBATS))}?at=3#m3`)
   })
 
-  test("has its conversations, decisions, fixes and changes beside it", async () => {
+  test("has its conversations, decisions, fixes and changes at the side", async () => {
     const { text } = await file("src/zoo.ts")
     const [, aside = ""] = /<aside(.*?)<\/aside>/s.exec(text) ?? []
     expect([...aside.matchAll(/<h2>(\w+) <span class="count">(\d+)/g)].map(([, name, count]) => [name, count])).toEqual(
@@ -69,10 +69,10 @@ describe("a file", () => {
     )
     expect(aside).toContain("TypeError: quokka.refresh is not a function &lt;i&gt;")
     expect(aside).toContain("zoo: quokkas &lt;b&gt;bold&lt;/b&gt;")
-    expect(aside).toContain("taken back")
+    expect(aside).toContain("reversed")
   })
 
-  test("as it was at a commit", async () => {
+  test("can be shown as it was at a commit", async () => {
     const { text } = await file("src/zoo.ts", { rev: shop.commits.quokkas })
     expect(text).toContain("as it was at <code>")
     expect(text).toContain('id="L12"')
@@ -80,7 +80,7 @@ describe("a file", () => {
     expect((await file("src/zoo.ts", { rev: "--output=x" })).text).toContain("There is no commit")
   })
 
-  test("that is gone is told of, and shown as it was", async () => {
+  test("that is deleted is reported, and can be shown as it was", async () => {
     const { status, text } = await file("src/gone.ts")
     expect(status).toBe(200)
     expect(text).toContain("There is no file src/gone.ts any more.")
@@ -88,7 +88,7 @@ describe("a file", () => {
     expect((await file("src/gone.ts", { rev: decodeURIComponent(rev!) })).text).toContain("dodo0")
   })
 
-  test("that is not in git is told of, and nothing of it is shown", async () => {
+  test("that is not in git is reported, and not shown", async () => {
     const { status, text } = await file("ignored.env")
     expect(status).toBe(200)
     expect(text).toContain("ignored.env is not in git, so there is no history of its lines.")
@@ -96,7 +96,7 @@ describe("a file", () => {
     expect(text).not.toContain("KEY=")
   })
 
-  test("that is long comes in parts of 1,000 lines", async () => {
+  test("that is long is loaded in parts of 1,000 lines", async () => {
     const place = { project: shop.folder, path: "long.ts" }
     const numbers = ({ text }: Seen) => {
       const all = [...text.matchAll(/ id="L(\d+)"/g)].map(([, line]) => Number(line))
@@ -145,9 +145,9 @@ describe("nothing outside the project is shown", () => {
     }
   })
 
-  test("a private project's only inside it", async () => {
+  test("a private project only inside it", async () => {
     const own = { project: shop.below, path: "walrus.ts" }
-    const asked: [string, Record<string, string>][] = [
+    const addresses: [string, Record<string, string>][] = [
       ["/file", own],
       ["/file/part", own],
       ["/file", { project: shop.folder, path: "below/walrus.ts" }],
@@ -156,15 +156,15 @@ describe("nothing outside the project is shown", () => {
     ]
     const { stdout } = await warmDex(home, ["fix", "walrus.feed is not a function", "--json"], {}, shop.below)
     const failed = (JSON.parse(stdout) as { fixes: { failed_ref: string }[] }).fixes[0]!.failed_ref
-    asked.push([`/fix/${encodeURIComponent(failed)}`, {}])
-    for (const [path, query] of asked) {
+    addresses.push([`/fix/${encodeURIComponent(failed)}`, {}])
+    for (const [path, query] of addresses) {
       const answer = await visitor().get(`${path}?${new URLSearchParams(query)}`)
       const text = await answer.text()
       expect([path, answer.status]).toEqual([path, 404])
       expect(text.replaceAll("walrus.ts", "")).not.toContain("walrus")
     }
     const inside = await visit(home, shop.below)
-    for (const [path, query] of asked.filter(([, { project }]) => project !== shop.folder)) {
+    for (const [path, query] of addresses.filter(([, { project }]) => project !== shop.folder)) {
       const answer = await inside.get(`${path}?${new URLSearchParams(query)}`)
       expect([path, answer.status]).toEqual([path, 200])
       expect(await answer.text()).toContain("walrus")
@@ -173,7 +173,7 @@ describe("nothing outside the project is shown", () => {
 })
 
 describe("a commit", () => {
-  test("says why it was made, and whose its lines are", async () => {
+  test("says why it was made, and who wrote its lines", async () => {
     const { status, text } = await see(visitor(), "/commit", {
       project: shop.folder,
       commit: shop.commits.quokkas.slice(0, 8),
@@ -190,26 +190,26 @@ describe("a commit", () => {
     expect(own.text).toContain("// &lt;img src=x onerror=alert(1)&gt;")
   })
 
-  test("is named by its number alone", async () => {
+  test("is named by its hash only", async () => {
     for (const commit of ["HEAD", "main", "HEAD~1..HEAD", "--output=x", "", "ffffffffffff"])
       expect((await see(visitor(), "/commit", { project: shop.folder, commit })).status).toBe(404)
   })
 })
 
-test("a decision has what it took back and what took it back, and the message that says it", async () => {
+test("a decision has the decisions that it reversed and that reversed it, and its message", async () => {
   const { stdout } = await warmDex(home, ["decisions", "--json"], {}, shop.folder)
-  type Told = { ref: string; quote: string; superseded_by?: { ref: string } }
-  const told = (JSON.parse(stdout) as { decisions: Told[] }).decisions
-  const earlier = told.find(({ superseded_by }) => superseded_by)!
+  type ListedDecision = { ref: string; quote: string; superseded_by?: { ref: string } }
+  const decisions = (JSON.parse(stdout) as { decisions: ListedDecision[] }).decisions
+  const earlier = decisions.find(({ superseded_by }) => superseded_by)!
   const later = earlier.superseded_by!.ref
   const first = await see(visitor(), `/decision/${encodeURIComponent(earlier.ref)}`)
   expect(first.text).toContain("telemetry should be enabled by default for quokkas")
-  expect(first.text).toMatch(/<h2>Taken back by<\/h2>.*we want telemetry disabled by default for quokkas/s)
+  expect(first.text).toMatch(/<h2>Reversed by<\/h2>.*we want telemetry disabled by default for quokkas/s)
   expect(first.text).toContain(`/decision/${encodeURIComponent(later)}`)
   expect(first.text).toMatch(/<article class="message person"/)
   expect(first.text).toContain("path=src%2Fzoo.ts")
   const second = await see(visitor(), `/decision/${encodeURIComponent(later)}`)
-  expect(second.text).toMatch(/<h2>It took back<\/h2>.*telemetry should be enabled by default for quokkas/s)
+  expect(second.text).toMatch(/<h2>Reverses<\/h2>.*telemetry should be enabled by default for quokkas/s)
   expect(second.text).toContain(encodeURIComponent(refTo(WOMBATS)))
   expect((await see(visitor(), `/decision/${encodeURIComponent(`${refTo(WOMBATS)}#99`)}`)).status).toBe(404)
 })
@@ -225,7 +225,7 @@ test("a fix has the error, the edit and the run that passed", async () => {
     const [whole, number] = ref.split("#")
     expect(text).toContain(`/c/${encodeURIComponent(whole!)}?at=${number}#m${number}`)
   }
-  expect((await see(visitor(), `/fix/${encodeURIComponent(refTo(MENDED))}`)).status).toBe(404)
+  expect((await see(visitor(), `/fix/${encodeURIComponent(refTo(FIXED))}`)).status).toBe(404)
   expect((await see(visitor(), "/fix/nothing")).status).toBe(404)
 })
 

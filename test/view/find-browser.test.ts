@@ -17,7 +17,7 @@ const home = syncedOnce((home) =>
 const look = useBrowser()
 const visitor = visitOnce(home)
 
-/** What should stand on one line, and does not. */
+/** Elements that should be on one line, but are wrapped. */
 const BROKEN = `[...document.querySelectorAll(".why[open] th, .why[open] .number, .row .line > :not([title])")]
   .filter((one) => {
     const range = document.createRange()
@@ -31,17 +31,17 @@ describe.skipIf(chromiumHere === undefined)("finding in a browser", () => {
 
   const titles = (page: Page) => page.locator(".row a.title")
 
-  test("rows come as one types, and in their order when one pauses; the address follows", async () => {
+  test("shows rows while a person types, and ranks them when they pause; the address is updated", async () => {
     const { page, errors } = await open("find")
-    const asked: string[] = []
-    page.on("request", (request) => void (request.url().includes("/find?") && asked.push(request.url())))
+    const addresses: string[] = []
+    page.on("request", (request) => void (request.url().includes("/find?") && addresses.push(request.url())))
     await page.keyboard.type("sideb")
     await titles(page).filter({ hasText: "sidebar" }).waitFor()
     await page.locator(".why").first().waitFor({ state: "attached" })
     expect(await titles(page).count()).toBe(1)
     expect(new URL(page.url()).search).toBe("?q=sideb")
-    expect(asked.filter((address) => address.endsWith("quick=1"))).toHaveLength(5)
-    expect(asked.at(-1)).toMatch(/q=sideb&part=1$/)
+    expect(addresses.filter((address) => address.endsWith("quick=1"))).toHaveLength(5)
+    expect(addresses.at(-1)).toMatch(/q=sideb&part=1$/)
     await page.reload()
     expect(await titles(page).count()).toBe(1)
     expect(errors).toEqual([])
@@ -59,7 +59,7 @@ describe.skipIf(chromiumHere === undefined)("finding in a browser", () => {
     expect(page.url()).toContain(address!.split("?")[0])
   })
 
-  test("the palette finds by words, goes by arrows and Enter, and closes by Escape", async () => {
+  test("the palette searches, arrows and Enter choose, and Escape closes it", async () => {
     const { page, errors } = await open("find")
     await page.keyboard.press("Escape") // out of the field
     await page.keyboard.press("Control+k")
@@ -88,7 +88,7 @@ describe.skipIf(chromiumHere === undefined)("finding in a browser", () => {
     expect(errors).toEqual([])
   })
 
-  test("no number is broken on a phone, nor a name beside it", async () => {
+  test("a phone wraps neither a number nor the name next to it", async () => {
     const { page } = await open("find?q=token")
     await page.locator(".why summary").first().click()
     for (let width = 320; width <= 420; width += 4) {
@@ -97,7 +97,7 @@ describe.skipIf(chromiumHere === undefined)("finding in a browser", () => {
     }
   })
 
-  test("a listing follows what agents write, and a search stays as it was found", async () => {
+  test("a listing is updated while agents write, and search results are not", async () => {
     const own = await synced()
     const view = await served(own, () => {})
     const [listed, searched] = [await look(view.enter("find")), await look(view.enter("find?q=sidebar"))]
@@ -112,7 +112,7 @@ describe.skipIf(chromiumHere === undefined)("finding in a browser", () => {
     expect(await titles(searched.page).allTextContents()).toEqual(before)
   })
 
-  test("without JavaScript it searches, narrows and comes back", async () => {
+  test("without JavaScript it searches, filters and removes filters", async () => {
     const { page } = await open("find", { javaScriptEnabled: false })
     await page.locator("svg.months a").last().click()
     await page.locator(".chips").waitFor()

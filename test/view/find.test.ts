@@ -34,7 +34,7 @@ async function page(path: string): Promise<string> {
   return answer.text()
 }
 
-async function asked(args: string[]) {
+async function outputOf(args: string[]) {
   return JSON.parse((await warmDex(home, [...args, "--json"])).stdout)
 }
 
@@ -45,8 +45,8 @@ const linkTo = (text: string, says: string) =>
 const inView = (address: string) => `/${address.split("/").slice(2).join("/")}`
 
 describe("finding", () => {
-  test("shows what the search finds, with the words marked, and leads to the message", async () => {
-    const { results } = await asked(["search", "refresh token race", "--limit", "20"])
+  test("shows search results with the words marked, and links to the message", async () => {
+    const { results } = await outputOf(["search", "refresh token race", "--limit", "20"])
     const text = await page("/find?q=refresh+token+race")
     expect(titlesOf(text)).toEqual(results.map(({ title }: { title: string }) => title))
     const [first] = rowsOf(text)
@@ -67,8 +67,8 @@ describe("finding", () => {
     expect(first).toContain("the words, the rarer the more")
   })
 
-  test("without words it is what the list shows, and pages through it", async () => {
-    const { conversations, total } = await asked(["list", "--limit", "100"])
+  test("without words it shows the same as dex list, in pages", async () => {
+    const { conversations, total } = await outputOf(["list", "--limit", "100"])
     const first = await page("/find")
     expect(first).toContain(`1 to 20 of ${total} conversations, newest first`)
     expect(first).toContain("Not shown: 1 automated.")
@@ -78,10 +78,10 @@ describe("finding", () => {
     expect(first).toContain('rel="next"')
     expect(second).not.toContain('rel="next"')
     expect(second).toContain('rel="prev"')
-    expect(await page("/find?offset=900")).toContain("No more.")
+    expect(await page("/find?offset=900")).toContain("No more results.")
   })
 
-  test("pages through what is found", async () => {
+  test("shows search results in pages", async () => {
     const first = await page("/find?q=pelargonium")
     const second = await page("/find?q=pelargonium&offset=20")
     expect(first).toContain("1 to 20 of 25 conversations, best first")
@@ -90,7 +90,7 @@ describe("finding", () => {
     expect([first.includes('rel="next"'), second.includes('rel="next"')]).toEqual([true, false])
   })
 
-  test("a number beside a choice is what the page behind it shows, and the choice can be taken back", async () => {
+  test("the number next to a filter is what the linked page shows, and the filter can be removed", async () => {
     const text = await page("/find")
     for (const [says, count] of [
       ["many", 25],
@@ -107,22 +107,22 @@ describe("finding", () => {
     }
   })
 
-  test("a bar is a link to its month, and says how much it is", async () => {
+  test("a bar is a link to its month, and has its number as a label", async () => {
     const text = await page("/find?from=2026-10&to=2026-10")
     expect(text).toMatch(/<a href="[^"]*from=2026-11&amp;to=2026-11" aria-label="2026-11: 2 conversations">/)
-    // The one that is chosen takes itself back.
+    // The link of an active filter removes it.
     expect(text).toMatch(/<a href="[^"]*\/find" aria-label="2026-10: 25 conversations" class="chosen"/)
   })
 
-  test("where words are looked for, choices have no numbers and narrow them", async () => {
+  test("in a search for words, filters have no numbers, and narrow the results", async () => {
     const text = await page("/find?q=water")
     expect(linkTo(text, "many")).toMatch(/q=water&project=%2Fcode%2Fmany/)
     expect(text).not.toMatch(/<span>many<\/span><span class="number">/)
-    expect(text).toContain("All conversations, whatever their words.")
+    expect(text).toContain("All conversations, not only those with these words.")
     expect(titlesOf(await page("/find?q=water&project=%2Fcode%2Fweb"))).toEqual([])
   })
 
-  test("a file and a tool narrow it, in a form that keeps the rest; the field of the head keeps them too", async () => {
+  test("a form filters by file and tool and keeps the other filters; the search field at the top keeps them too", async () => {
     const text = await page("/find?q=token&file=src%2Fauth.ts&tool=Bash")
     expect(titlesOf(text)).toEqual(["Refresh token race"])
     expect(text).toMatch(/<form action="[^"]*\/find"><input type="hidden" name="q" value="token">/)
@@ -131,13 +131,13 @@ describe("finding", () => {
     expect(await page("/find?tool=Bash")).toContain("type some as well")
   })
 
-  test("what was replaced is said", async () => {
+  test("says which word was replaced", async () => {
     const text = await page("/find?q=pelargonuim")
     expect(text).toContain("No message contains &quot;pelargonuim&quot;. Showing results for &quot;pelargonium&quot;.")
     expect(titlesOf(text).length).toBe(20)
   })
 
-  test("where nothing is found it says what to try", async () => {
+  test("if nothing is found, it says what to try", async () => {
     const text = await page("/find?q=xylophone+quagga&project=web")
     expect(text).toContain("Nothing found.")
     expect(text).toMatch(/href="[^"]*\?q=xylophone\+quagga">Search everything</)
@@ -145,7 +145,7 @@ describe("finding", () => {
     expect((await visitor().get("/find?from=never")).status).toBe(400)
   })
 
-  test("hostile text stays text, in rows, in the question and in what it is narrowed to", async () => {
+  test("hostile text stays text, in rows, in the query and in the filters", async () => {
     for (const path of [
       "/find?q=zebra",
       `/find?q=${encodeURIComponent(EVIL)}`,
@@ -159,14 +159,14 @@ describe("finding", () => {
     }
   })
 
-  test("a part is the same without head and foot", async () => {
+  test("a part is the same without the document around it", async () => {
     const [part, whole] = await Promise.all([page("/find?q=token&part=1"), page("/find?q=token")])
     expect(part.startsWith('<div class="finding">')).toBe(true)
     expect(whole).toContain(part)
   })
 })
 
-describe("finding while somebody types", () => {
+describe("finding while a person types", () => {
   test("the beginning of a word is enough, and nothing is counted", async () => {
     const text = await page("/find?q=pelarg&quick=1")
     expect(rowsOf(text)).toHaveLength(20)

@@ -9,7 +9,7 @@ import { tempDir } from "../support/temp.ts"
 import { startView } from "./process.ts"
 
 const posix = process.platform === "win32" ? describe.skip : describe
-/** Only root can do what another user does. */
+/** Only root can act as another user. */
 const withUsers = process.getuid?.() === 0 ? test : test.skip
 const NOBODY = 65534
 
@@ -29,7 +29,7 @@ async function opened(home: { dir: string }, entry = () => ENTRY): Promise<Door>
   return door
 }
 
-/** A view of this home, as a process. Both ways in lead to the same one if their ports are the same. */
+/** A view of this home, as a process. Two entries lead to the same view if their ports are the same. */
 async function start(home: string) {
   const view = await startView(home)
   onTestFinished(() => view.stop())
@@ -39,7 +39,7 @@ async function start(home: string) {
 const isLet = async (address: string) => (await fetch(address)).status
 
 describe("a second `dex view`", () => {
-  test("gets in through the one that runs, each time with a code of its own", async () => {
+  test("gets an entry from the running one, each time with a new code", async () => {
     const home = tempDir()
     const [first, second, third] = [await start(home), await start(home), await start(home)]
     expect([second.port, third.port]).toEqual([first.port, first.port])
@@ -48,13 +48,13 @@ describe("a second `dex view`", () => {
       expect([await isLet(address), await isLet(address)]).toEqual([200, 401])
   })
 
-  test("started at the same moment gets in through the other", async () => {
+  test("started at the same moment gets an entry from the other", async () => {
     const home = tempDir()
     const [first, second, third] = await Promise.all([start(home), start(home), start(home)])
     expect(new Set([first.port, second.port, third.port]).size).toBe(1)
   })
 
-  test("starts anew after the first was killed, whose leftovers are removed", async () => {
+  test("starts its own view after the first was killed, and removes its leftovers", async () => {
     const home = tempDir()
     const first = await start(home)
     process.kill(first.pid, "SIGKILL")
@@ -67,7 +67,7 @@ describe("a second `dex view`", () => {
     expect(readdirSync(join(home, ".dex", "view"))).toEqual(["lock"])
   })
 
-  test("gets in where the path of the home is longer than an address of a socket may be", async () => {
+  test("gets an entry even if the path of the home is too long for a socket", async () => {
     const home = join(tempDir(), ...Array.from({ length: 12 }, (_, i) => `a-long-name-of-a-folder-${i}`))
     mkdirSync(home, { recursive: true })
     const first = await start(home)
@@ -75,36 +75,36 @@ describe("a second `dex view`", () => {
   })
 })
 
-posix("whom a second `dex view` asks", () => {
-  test("nobody while no view of this user runs, even if something listens at the socket", async () => {
+posix("a second `dex view` trusts only its own user's view", () => {
+  test("asks nobody while no view of this user runs, even if something listens on the socket", async () => {
     const home = tempHome()
     const door = takeDoor(home)!
     door.close()
-    let asked = 0
-    const other = createServer(() => void asked++)
+    let connections = 0
+    const other = createServer(() => void connections++)
     onTestFinished(() => void other.close())
     other.listen(home.socket)
     await once(other, "listening")
     expect(await enterRunning(home, WANTED)).toBe(undefined)
-    expect(asked).toBe(0)
+    expect(connections).toBe(0)
   })
 
   test.each([
     ["a page elsewhere", { address: "http://evil.example/enter?code=abc" }],
     ["another path", { address: "http://127.0.0.1:1/other" }],
     ["a page that is not in the folder", { ...ENTRY, page: "/etc/passwd" }],
-    ["a page that is not there", { ...ENTRY, page: "FOLDER/open-abc.html" }],
-  ])("an answer that names %s is not believed", async (_, entry) => {
+    ["a page that does not exist", { ...ENTRY, page: "FOLDER/open-abc.html" }],
+  ])("an answer that names %s is rejected", async (_, entry) => {
     const home = tempHome()
     const page = "page" in entry && { page: entry.page.replace("FOLDER", home.folder) }
-    let asked = 0
+    let answers = 0
     const door = await opened(home, () => {
-      // Twice it answers that, then it is gone: nobody waits for a better answer.
-      if (++asked === 2) setImmediate(() => door.close())
+      // It answers twice, then it closes, so that the caller does not wait for a better answer.
+      if (++answers === 2) setImmediate(() => door.close())
       return { ...entry, ...page }
     })
     expect(await enterRunning(home, WANTED)).toBe(undefined)
-    expect(asked).toBe(2)
+    expect(answers).toBe(2)
   })
 
   test("a link in place of the folder, or of the socket, is not followed", async () => {
@@ -116,9 +116,9 @@ posix("whom a second `dex view` asks", () => {
     rmSync(home.folder)
     const lock = takeDoor(home)! // a view that has the lock, and whose socket was replaced
     symlinkSync(other.socket, home.socket)
-    const asked = enterRunning(home, WANTED)
+    const entering = enterRunning(home, WANTED)
     lock.close()
-    expect(await asked).toBe(undefined)
+    expect(await entering).toBe(undefined)
     door.close()
   })
 
@@ -138,7 +138,7 @@ posix("whom a second `dex view` asks", () => {
     door.close()
   })
 
-  withUsers("another user's socket or folder is left alone", async () => {
+  withUsers("another user's socket or folder is not used", async () => {
     const home = tempHome()
     let entries = 0
     const door = await opened(home, () => {
@@ -146,22 +146,22 @@ posix("whom a second `dex view` asks", () => {
       return ENTRY
     })
     chownSync(home.socket, NOBODY, NOBODY)
-    const asked = enterRunning(home, WANTED)
-    // Whoever connects later is answered later: if it had asked, its answer would be counted by now.
+    const entering = enterRunning(home, WANTED)
+    // A later connection is answered later: if the other had connected, it would be counted by now.
     const client = connect(home.socket, () => client.write(`${JSON.stringify(WANTED)}\n`))
     await once(client.resume(), "close")
     door.close()
-    expect([await asked, entries]).toEqual([undefined, 1])
+    expect([await entering, entries]).toEqual([undefined, 1])
     chownSync(home.folder, NOBODY, NOBODY)
     expect(takeDoor(home)).toBe(undefined)
   })
 
-  withUsers("another user cannot ask, even where they may look into the home and the folder", async () => {
+  withUsers("another user gets no entry, even if they can read the home and the folder", async () => {
     const home = tempHome()
     chmodSync(join(home.dir, ".."), 0o755)
-    let asked = 0
+    let connections = 0
     await opened(home, () => {
-      asked++
+      connections++
       return ENTRY
     })
     chmodSync(home.dir, 0o755)
@@ -171,7 +171,7 @@ posix("whom a second `dex view` asks", () => {
     expect(tried()).toBe("EACCES")
     chmodSync(home.folder, 0o755)
     expect(tried()).toBe("EACCES")
-    expect(asked).toBe(0)
+    expect(connections).toBe(0)
   })
 
   withUsers("a folder for long paths that another user made is not used", async () => {

@@ -11,7 +11,7 @@ const ago = (days: number) => new Date(Date.now() - days * DAY)
 const id = (n: number | string) => `${String(n).repeat(8)}-0000-4000-8000-000000000000`
 const OPUS = "claude-opus-4-5-20251101"
 
-/** A session so many days ago, by a model that has a price. */
+/** A session so many days ago, with a model that has a price. */
 function session(
   home: string,
   n: number | string,
@@ -31,7 +31,7 @@ const bash = (command: string, output: string, error = false): Turn => ({
 
 const NAMING = ["/newest", "/left-open", "/deleted-soon", "/projects"]
 const PARTS = ["/year", "/spent", ...NAMING]
-/** Read, and learned from: what the page tells does not depend on how far that is. */
+/** Synced and learned, so that the page does not depend on the progress of learning. */
 async function readAll(home: string): Promise<void> {
   await syncHome(home)
   expect((await warmDex(home, ["usage"])).code).toBe(0)
@@ -44,7 +44,7 @@ const textOf = async (visitor: Visitor, path: string) => {
 }
 const json = async (home: string, args: string[]) => JSON.parse((await warmDex(home, [...args, "--json"])).stdout)
 
-test("home shows the newest ten at once, and where the rest comes from", async () => {
+test("home shows the newest ten at once, and loads the other sections later", async () => {
   const home = tempDir()
   for (let n = 1; n < 10; n++) session(home, n, n * 20, { title: `Number ${n}` })
   session(home, 0, 1, { title: "The newest" })
@@ -70,7 +70,7 @@ test("home shows the newest ten at once, and where the rest comes from", async (
   }
 })
 
-test("the year has each day on which something was used, with its numbers and the way to it", async () => {
+test("the year shows each day with use, with its numbers and a link", async () => {
   const home = tempDir()
   for (const [n, days] of [0, 1, 40, 300].entries()) session(home, n, days)
   await readAll(home)
@@ -87,7 +87,7 @@ test("the year has each day on which something was used, with its numbers and th
   expect(spent.match(/<th scope="row">\d{4}-\d\d-\d\d<\/th>/g)).toHaveLength(2)
 })
 
-test("the newest are a place of their own that can be asked for anew", async () => {
+test("the newest conversations are a section that can be reloaded", async () => {
   const home = tempDir()
   session(home, 1, 1)
   await readAll(home)
@@ -101,7 +101,7 @@ test("the newest are a place of their own that can be asked for anew", async () 
   expect(await textOf(visitor, "/newest")).toContain("It came meanwhile")
 })
 
-test("where nothing is new, the days until the last work are shown, and said", async () => {
+test("if nothing is new, shows the days until the last work, and says so", async () => {
   const home = tempDir()
   session(home, 1, 100)
   await readAll(home)
@@ -113,7 +113,7 @@ test("where nothing is new, the days until the last work are shown, and said", a
   expect(await textOf(visitor, `/spent?from=${long}&to=${until}`)).toContain(`${long} to ${until}`)
 })
 
-test("projects come with their lines, commits and cost", async () => {
+test("projects have their lines, commits and cost", async () => {
   const home = tempDir()
   const edit = (file_path: string): Turn => ({
     tool: { name: "Edit", input: { file_path, old_string: "one", new_string: "one\ntwo" }, output: "Edited" },
@@ -121,14 +121,14 @@ test("projects come with their lines, commits and cost", async () => {
   const path = session(home, 1, 2, {
     turns: [{ user: "Write it" }, edit("/code/api/a.ts"), bash("git commit -m x", "[main 1a2b3c4] x\n 1 file changed")],
   })
-  // What Claude Code keeps of an edit beside its output.
+  // Claude Code's record of an edit, in addition to its output.
   const patch = { oldStart: 1, oldLines: 1, newStart: 1, newLines: 3, lines: ["-one", "+one!", "+two", "+three"] }
   const edited = { filePath: "/code/api/a.ts", structuredPatch: [patch] }
-  const told = readFileSync(path, "utf8").replace(
+  const transcript = readFileSync(path, "utf8").replace(
     /"toolUseResult":\{"stdout":"Edited"[^}]*\}/,
     `"toolUseResult":${JSON.stringify(edited)}`,
   )
-  writeFileSync(path, told)
+  writeFileSync(path, transcript)
   session(home, 2, 3, { cwd: "/code/web" })
   session(home, 3, 300, { cwd: "/code/old" })
   await readAll(home)
@@ -144,7 +144,7 @@ test("projects come with their lines, commits and cost", async () => {
   expect(part).not.toContain(">old</a>")
 })
 
-test("work that broke off and checks that did not pass afterwards are left open", async () => {
+test("lists work that broke off and checks that did not pass afterwards", async () => {
   const home = tempDir()
   const failed = bash("npm run build", "src/a.ts: error TS2322", true)
   session(home, 1, 3, { turns: [{ user: "Build it" }, failed, { assistant: "I stop here." }] })
@@ -162,7 +162,7 @@ test("work that broke off and checks that did not pass afterwards are left open"
   expect(await textOf(visitor, "/left-open")).not.toContain("npm run build")
 })
 
-test("what Claude Code deletes within a week is named, and that dex has it", async () => {
+test("names the conversations that Claude Code deletes within a week, and says that dex has them", async () => {
   const home = tempDir()
   const paths = [session(home, 1, 25, { title: "Soon gone" }), session(home, 2, 5, { title: "Not yet" })]
   const visitor = await visit(home)
@@ -177,7 +177,7 @@ test("what Claude Code deletes within a week is named, and that dex has it", asy
   expect(await textOf(visitor, "/deleted-soon")).toContain("none within a week")
 })
 
-test("hostile titles, folders and commands are text on each of them", async () => {
+test("hostile titles, folders and commands are text in every section", async () => {
   const home = tempDir()
   const evil = "<img src=x onerror=alert(1)>\"' \u202eevil"
   session(home, 1, 25, {

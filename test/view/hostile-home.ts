@@ -2,10 +2,10 @@ import { join } from "node:path"
 import { call, putSession, SESSION, writer } from "../support/claude-code.ts"
 
 export const HOSTILE_REF = `claude_code:${SESSION}`
-/** A word that each of them has, to be searched for. */
+/** A word in each of the texts, to search for. */
 export const WORD = "zebra"
 
-/** What somebody may write so that a page does something: `PWNED` is set where a script ran. */
+/** Text that tries to make a page do something: `PWNED` is set if a script ran. */
 export const PAYLOADS: string[] = [
   "<script>window.PWNED=1</script>",
   "<img src=x onerror=window.PWNED=1>",
@@ -46,28 +46,30 @@ export const PAYLOADS: string[] = [
   "<x onclick=window.PWNED=1 id=main name=dex-token class=top tabindex=0>clobbered</x>",
 ]
 
-/** A home with a conversation of so many hostile messages, in every place where something of a transcript is shown. */
+/** A home with a conversation of so many messages, with hostile text in every place that a page shows. */
 export function hostileHome(home: string, count: number): void {
   const evil = (i: number) => `${WORD} ${PAYLOADS[i % PAYLOADS.length]!}`
   const name = (i: number) => PAYLOADS[i % 20]!.replaceAll("\n", " ").slice(0, 200)
-  const told = writer({
+  const transcript = writer({
     cwd: join(home, "shop <img src=x onerror=window.PWNED=1>"),
     gitBranch: evil(0),
     version: evil(1),
   })
   for (let i = 0; i * 4 < count; i++) {
-    told.prompt(evil(i))
-    told.answer(`m${i}`, [
+    transcript.prompt(evil(i))
+    transcript.answer(`m${i}`, [
       { type: "text", text: evil(i + 7) },
       { type: "thinking", thinking: evil(i + 11), signature: "x" },
       call(`c${i}`, i % 3 === 0 ? name(i) : "Bash", { command: evil(i + 13), [name(i + 3)]: evil(i + 5) }),
     ])
-    told.result(`c${i}`, evil(i + 17), {}, { is_error: i % 2 === 0 })
-    told.answer(`e${i}`, [call(`d${i}`, "Edit", { file_path: `/tmp/${name(i)}`, old_string: "a", new_string: "b" })])
+    transcript.result(`c${i}`, evil(i + 17), {}, { is_error: i % 2 === 0 })
+    transcript.answer(`e${i}`, [
+      call(`d${i}`, "Edit", { file_path: `/tmp/${name(i)}`, old_string: "a", new_string: "b" }),
+    ])
     const lines = [`-${name(i + 2)}`, `+${name(i + 4)}`, ` ${name(i + 6)}`]
     const structuredPatch = [{ oldStart: 1, oldLines: 2, newStart: 1, newLines: 2, lines }]
-    told.result(`d${i}`, "updated", { toolUseResult: { filePath: `/tmp/${name(i)}`, structuredPatch } })
+    transcript.result(`d${i}`, "updated", { toolUseResult: { filePath: `/tmp/${name(i)}`, structuredPatch } })
   }
-  told.plain({ type: "custom-title", customTitle: `${WORD} ${PAYLOADS[0]}${PAYLOADS[1]}`, sessionId: SESSION })
-  putSession(home, told.records)
+  transcript.plain({ type: "custom-title", customTitle: `${WORD} ${PAYLOADS[0]}${PAYLOADS[1]}`, sessionId: SESSION })
+  putSession(home, transcript.records)
 }

@@ -1,11 +1,11 @@
-// What is asked of a page from inside it, as text: a test has no document.
+// Scripts that run inside a page. They are strings, because a test has no document.
 
-/** What axe finds serious or worse. */
+/** The problems that axe calls serious or critical. */
 export const FAULTS = `axe.run({ resultTypes: ["violations"] }).then(({ violations }) => violations
   .filter(({ impact }) => impact === "serious" || impact === "critical")
   .map(({ id, nodes }) => id + ": " + nodes[0].html.slice(0, 200)))`
 
-/** How far the page goes beyond the screen at its side, and the first element that does. */
+/** How far the page extends beyond the side of the screen, and the first element that does. */
 export const BEYOND = `(() => {
   const { scrollWidth, clientWidth } = document.documentElement
   if (scrollWidth <= clientWidth) return ""
@@ -13,12 +13,12 @@ export const BEYOND = `(() => {
   return scrollWidth - clientWidth + " px: " + wide?.outerHTML.slice(0, 200)
 })()`
 
-/** Opens everything, and says what a hostile text may have made of the page. */
+/** Opens everything, and returns what hostile text may have done to the page. */
 export const DONE_TO_PAGE = `(() => {
   for (const folded of document.querySelectorAll("details")) folded.open = true
   const count = (what) => document.querySelectorAll(what).length
   const acts = (one) => [...one.attributes].some(({ name }) => /^on|^style$/.test(name))
-  // A link in a drawing does not tell its protocol.
+  // A link in an SVG does not have a protocol property.
   const protocolOf = (link) => link.protocol ?? new URL(link.href.baseVal, document.baseURI).protocol
   return {
     pwned: globalThis.PWNED,
@@ -36,7 +36,7 @@ export const DONE_TO_PAGE = `(() => {
 export const DRAWN = `(() => {
   const lettersOf = (text) => {
     const all = text.getNumberOfChars()
-    // A browser that does not keep spaces has no place for those that it leaves out.
+    // A browser that collapses spaces has no position for those that it omits.
     const shown = all === text.textContent.length ? text.textContent : text.textContent.replace(/\\s+/g, " ").trim()
     return [...shown].slice(0, all).map((letter, i) => {
       const { x, y, width } = text.getExtentOfChar(i)

@@ -21,23 +21,23 @@ beforeAll(async () => {
   await syncHome(home)
 })
 
-/** The home was read by a dex that has not written down what was spent, and nothing was learned from it. */
+/** The home was synced by a dex that has not recorded the spending, and nothing was learned from it. */
 function unlearn(...files: string[]): void {
   for (const file of files)
     for (const end of ["", "-wal", "-shm"]) rmSync(join(home, ".dex", `${file}${end}`), { force: true })
 }
 
-/** What the page says of learning, and what it must not say meanwhile. */
-async function said(page: Page): Promise<{ learning: number; zeros: boolean }> {
+/** Whether the page says that dex is learning, and whether it shows zeros, which it must not. */
+async function learningOn(page: Page): Promise<{ learning: number; zeros: boolean }> {
   const text = await page.locator("main").innerText()
   return { learning: await page.locator(".learning").count(), zeros: /\$0\.00|\b0 tokens/.test(text) }
 }
 
-/** Waits until the page shows what was learned, and sees that it was not loaded again. */
+/** Waits until the page shows what was learned, and checks that it was not reloaded. */
 async function filled(page: Page, figures: string): Promise<void> {
   await page.locator(figures).first().waitFor()
-  // Parts of a page come one after the other, and each may still say that dex is learning.
-  await expect.poll(() => said(page)).toEqual({ learning: 0, zeros: false })
+  // Parts of a page are loaded one after the other, and each may still say that dex is learning.
+  await expect.poll(() => learningOn(page)).toEqual({ learning: 0, zeros: false })
   expect(await page.evaluate("globalThis.isSamePage")).toBe(true)
 }
 
@@ -47,8 +47,8 @@ looked("a page that is opened before everything was learned", () => {
   test.each([
     ["home", "", ".heat a, svg a"],
     ["usage", "usage?by=month", "main table td"],
-  ])("%s fills while another dex learns, without a reload", async (_, path, figures) => {
-    // Another dex is at it: it has the lock, and has not written anything.
+  ])("%s is updated while another dex learns, without a reload", async (_, path, figures) => {
+    // Another dex is learning: it has the lock, and has not written anything yet.
     let lock: ReturnType<typeof tryLock>
     await expect
       .poll(() => {
@@ -64,22 +64,22 @@ looked("a page that is opened before everything was learned", () => {
       .locator(".learning [data-learned]", { hasText: /\(0 of \d+\)/ })
       .first()
       .waitFor()
-    expect((await said(page)).zeros).toBe(false)
+    expect((await learningOn(page)).zeros).toBe(false)
     lock!.release()
     await warmDex(home, ["sync"])
     await filled(page, figures)
   })
 
-  test("of a home that was only synced, home shows the year and what was spent at once", async () => {
+  test("after a sync alone, home shows the year and the spending at once", async () => {
     unlearn(KNOWLEDGE_FILE)
     const view = await served(home, () => {})
     const { page } = await look(view.enter(""))
     await page.locator(".heat a, svg a").first().waitFor()
-    expect(await said(page)).toEqual({ learning: 0, zeros: false })
+    expect(await learningOn(page)).toEqual({ learning: 0, zeros: false })
     expect(existsSync(join(home, ".dex", KNOWLEDGE_FILE))).toBe(false)
   })
 
-  test("it fills when the view itself has learned, however short it was open", async () => {
+  test("the page is updated when the view itself has learned, however briefly it was open", async () => {
     unlearn(KNOWLEDGE_FILE, SPENDING_FILE)
     const env = environment(home, {})
     const view = await serveView({ env, cwd: home, version: "0.0.0", log: () => {}, idleMs: 600_000, learnWithinMs: 0 })

@@ -7,24 +7,24 @@ import { type Visitor, visit } from "./served.ts"
 
 const PATH = `/c/${encodeURIComponent(`claude_code:${SESSION}`)}`
 
-/** Turns of a prompt, a call, its result and an answer. Calls of the turns in `apart` are answered many turns later. */
-async function conversationOf(home: string, turns: number, apart: number[] = []): Promise<void> {
-  const told = writer()
+/** Turns of a prompt, a call, its result and an answer. Calls of the turns in `late` are answered many turns later. */
+async function conversationOf(home: string, turns: number, late: number[] = []): Promise<void> {
+  const transcript = writer()
   const open: number[] = []
-  const answered = (turn: number) => told.result(`call${turn}`, `Output ${turn}.`)
+  const answered = (turn: number) => transcript.result(`call${turn}`, `Output ${turn}.`)
   for (let turn = 0; turn < turns; turn++) {
-    told.prompt(`Prompt ${turn}.`)
-    told.answer(`c${turn}`, [call(`call${turn}`, "Bash", { command: `echo ${turn}` })])
-    if (apart.includes(turn)) open.push(turn)
+    transcript.prompt(`Prompt ${turn}.`)
+    transcript.answer(`c${turn}`, [call(`call${turn}`, "Bash", { command: `echo ${turn}` })])
+    if (late.includes(turn)) open.push(turn)
     else answered(turn)
-    told.answer(`m${turn}`, [{ type: "text", text: `Answer ${turn}.` }])
+    transcript.answer(`m${turn}`, [{ type: "text", text: `Answer ${turn}.` }])
     if (open.length > 0 && turn === open[0]! + 60) answered(open.shift()!)
   }
-  putSession(home, told.records)
+  putSession(home, transcript.records)
   await syncHome(home)
 }
 
-/** The whole conversation, as a browser gets it: the page, and part after part. */
+/** The complete conversation, as a browser loads it: the page, and part after part. */
 async function wholeText({ get, base }: Visitor): Promise<string> {
   let text = ""
   for (let next: string | undefined = PATH; next !== undefined; ) {
@@ -56,18 +56,18 @@ describe("a conversation of 1,600 messages", () => {
   test.each([
     ["", plain, []],
     [", with answers far from their calls", spread, far],
-  ])("has each message and each output once%s", async (_, home, apart) => {
+  ])("shows each message and each output once%s", async (_, home, late) => {
     const visitor = await visit(home)
     const text = await wholeText(visitor)
     const once = Array.from({ length: 400 }, () => 1)
     expect(countsOf(text, /<p>Prompt (\d+)\.<\/p>/g)).toEqual(once)
     expect(countsOf(text, /<p>Answer (\d+)\.<\/p>/g)).toEqual(once)
     const outputs = countsOf(text, />Output (\d+)\.</g)
-    expect(outputs).toEqual(once.slice(0, apart.includes(399) ? 399 : 400))
+    expect(outputs).toEqual(once.slice(0, late.includes(399) ? 399 : 400))
     expect(visitor.log).toEqual([])
   })
 
-  test("is shown before all of it is read; outline and facts come after", async () => {
+  test("is shown before it is completely read; outline and facts are loaded later", async () => {
     const { get } = await visit(plain)
     const early = await (await get(PATH)).text()
     expect(early).toContain("Prompt 0.")
@@ -84,20 +84,20 @@ describe("a conversation of 1,600 messages", () => {
   })
 })
 
-test("what is kept of a message is as new as what it shows", async () => {
+test("the cached HTML of a message is always current", async () => {
   const home = tempDir()
-  const told = writer()
-  told.prompt("Run it")
-  for (const id of ["c1", "c2", "c3"]) told.answer(id, [call(id, "Bash", { command: `npm run ${id}` })])
-  const file = putSession(home, told.records)
+  const transcript = writer()
+  transcript.prompt("Run it")
+  for (const id of ["c1", "c2", "c3"]) transcript.answer(id, [call(id, "Bash", { command: `npm run ${id}` })])
+  const file = putSession(home, transcript.records)
   await syncHome(home)
   const { get } = await visit(home)
   for (const id of ["c1", "c2", "c3"]) {
     const before = await (await get(PATH)).text()
     expect(before).not.toContain(`${id} passed`)
-    const known = told.records.length
-    told.result(id, `${id} passed`)
-    appendFileSync(file, jsonl(told.records.slice(known)))
+    const known = transcript.records.length
+    transcript.result(id, `${id} passed`)
+    appendFileSync(file, jsonl(transcript.records.slice(known)))
     await syncHome(home)
     const after = await (await get(PATH)).text()
     expect(after).toContain(`${id} passed`)

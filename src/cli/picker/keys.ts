@@ -1,11 +1,11 @@
 import { signsOf } from "../../render/terminal.ts"
 
-/** A key by its name (`up`, `ctrl-a`, `alt-h`), or `text` (one sign) and `paste` with what was typed or pasted. */
+/** A key by its name (`up`, `ctrl-a`, `alt-h`); or `text` with one typed character, or `paste` with the pasted text. */
 export type Key = { name: string; text?: string }
 
 /**
- * The keys that a terminal sent. What may be the beginning of a longer key is returned as `rest`: it goes before what
- * arrives next, or, where nothing does, to `lastKeys`.
+ * The keys that a terminal sent. An incomplete key at the end is returned as `rest`: put it before the next input, or, if none
+ * comes, pass it to `lastKeys`.
  */
 export function readKeys(input: string): { keys: Key[]; rest: string } {
   const keys: Key[] = []
@@ -18,7 +18,7 @@ export function readKeys(input: string): { keys: Key[]; rest: string } {
   return { keys, rest }
 }
 
-/** What a rest meant after which nothing came: the Escape key. A paste goes on until its end arrives. */
+/** The keys of a `rest` after which no more input came: Escape, if it is just that. An unfinished paste stays in `rest`. */
 export function lastKeys(rest: string): { keys: Key[]; rest: string } {
   if (rest.startsWith(PASTE)) return { keys: [], rest }
   return { keys: rest === "\x1b" ? [{ name: "escape" }] : [], rest: "" }
@@ -46,7 +46,7 @@ function firstKey(input: string): { key?: Key; length: number } {
 function controlName(code: number): string {
   if (code === 13) return "enter"
   if (code === 9) return "tab"
-  // Which of the two Backspace sends depends on the terminal.
+  // Terminals differ in which of the two Backspace sends.
   if (code === 8 || code === 127) return "backspace"
   return code === 0 ? "ctrl-space" : `ctrl-${String.fromCharCode(code + 64).toLowerCase()}`
 }
@@ -78,13 +78,13 @@ function escapedKey(input: string): { key?: Key; length: number } {
   if (linux) return { key: linux[1] === "A" ? { name: "f1" } : undefined, length: linux[0].length }
   const sequence = /^\x1b(?:\[([0-?]*)[ -/]*|O)([@-~])/.exec(input)
   if (sequence) {
-    const [whole, parameters = "", final = ""] = sequence
+    const [matched, parameters = "", final = ""] = sequence
     const [first = "", modifier = ""] = parameters.split(";")
     const name = final === "~" ? NUMBERED[first] : FINAL[final]
-    return { key: name ? { name: `${MODIFIERS[modifier] ?? ""}${name}` } : undefined, length: whole.length }
+    return { key: name ? { name: `${MODIFIERS[modifier] ?? ""}${name}` } : undefined, length: matched.length }
   }
   const [, sign = ""] = /^\x1b(.)/su.exec(input) ?? []
-  // Escape, and then something that begins anew.
+  // The Escape key, followed by another key.
   if (sign === "\x1b" || sign === "") return { key: { name: "escape" }, length: 1 }
   const name = /[\x00-\x1f\x7f]/.test(sign) ? controlName(sign.charCodeAt(0)) : sign.toLowerCase()
   return { key: { name: `alt-${name}` }, length: 1 + sign.length }

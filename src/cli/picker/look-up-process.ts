@@ -9,13 +9,13 @@ import { resume } from "../../tools/resume/resume.ts"
 import { notInstalled } from "../print/resume.ts"
 import { unspoken } from "../terminal/ask-to-speak.ts"
 import { previewOf, rowsRanked, rowsTyped } from "./look-up.ts"
-import type { LookUpAnswer, LookUpQuestion } from "./look-up-apart.ts"
+import type { LookUpAnswer, LookUpQuestion } from "./start-look-up.ts"
 
-// Looks things up while the picker draws: a search of a word that is still being typed takes up to a second.
+// Looks things up while the picker draws: searching for a word that is still being typed takes up to a second.
 
 const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
 
-/** Most rows stay from one key to the next. */
+/** Reused from one key to the next, because most rows stay the same. */
 const read: TypedRead = new Map()
 
 serveOrders(answerTo)
@@ -36,25 +36,25 @@ async function answerTo(question: LookUpQuestion): Promise<LookUpAnswer> {
       return { why_not: problem ?? notInstalled(command[0] ?? "") ?? "" }
     }
     case "sources":
-      return { sources: await sourcesKept() }
+      return { sources: await sourcesWithConversations() }
     case "note":
       return { note: (await weekNote()) || (await deletionNote()) }
   }
 }
 
-async function sourcesKept(): Promise<string[]> {
+async function sourcesWithConversations(): Promise<string[]> {
   const report = await (await dex.store()).sourceReport()
   return report.filter(({ kinds }) => (kinds.person ?? 0) > 0).map(({ source }) => source)
 }
 
-/** The question after the first week is asked by the plain screen. */
+/** Only points to the question after the first week: the plain screen asks it. */
 async function weekNote(): Promise<string> {
   const would = await unspoken({ home: dex.home, env: process.env, suggestions: dex.suggestions, now: dex.now() })
   if (would === undefined || would.length === 0) return ""
   return `${many(would.length, "time")} dex would have spoken to your agents. May it? \`dex --plain\` asks.`
 }
 
-/** What an agent is about to delete itself, and that dex has it. */
+/** Says what an agent is about to delete, and that dex has a copy. */
 async function deletionNote(): Promise<string> {
   const ahead = await deletionsAhead(dex)
   return (ahead && sayDeletions(ahead)) ?? ""

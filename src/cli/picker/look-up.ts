@@ -13,12 +13,12 @@ import { replacedNote } from "../../tools/search/forgiving.ts"
 import { search } from "../../tools/search/search.ts"
 import { isUnreadNote } from "../../tools/unread.ts"
 import { readable } from "../print/conversation-lines.ts"
-import type { RowQuery } from "./look-up-apart.ts"
 import { type FoundRows, newestRows } from "./newest-rows.ts"
 import type { Preview } from "./preview-lines.ts"
+import type { RowQuery } from "./start-look-up.ts"
 import type { PickerRow } from "./state.ts"
 
-/** What is found before the next key: the newest conversations, or the newest that have these words. */
+/** A search that is done before the next key: the newest conversations, or the newest that contain these words. */
 export async function rowsTyped(dex: Dex, { text, filter, limit }: RowQuery, read: TypedRead): Promise<FoundRows> {
   if (text === "") return newestRows(dex, filter, limit)
   const found = await searchAsTyped(
@@ -45,10 +45,10 @@ export async function rowsTyped(dex: Dex, { text, filter, limit }: RowQuery, rea
   return { rows, hasMore: found.length === MOST_TYPED, note: "" }
 }
 
-/** Those that stand on one screen are found before the next key. */
+/** About a screenful, so that they are found before the next key. */
 const MOST_TYPED = 20
 
-/** What the full search finds, by its own ranking. */
+/** The results of the full search, in its order. */
 export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): Promise<FoundRows> {
   const output = await search.run(dex, {
     query: text,
@@ -61,7 +61,7 @@ export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): P
     project: filter.here ? dex.project : undefined,
     from: filter.days === undefined ? undefined : `${filter.days}d`,
   })
-  // A part of a path would do for the search.
+  // The search also accepts a project whose path only contains this one.
   const results = output.results.filter(({ project }) => !filter.here || project === dex.project)
   const rows = results
     .filter(({ kind, parent }) => parent !== undefined || PERSONS_KINDS.some((one) => one === kind))
@@ -75,25 +75,26 @@ export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): P
       message: message_index,
     }))
   const unfolded = results.filter(({ parent }) => parent === undefined)
-  const left = otherKinds(
+  const hidden = otherKinds(
     Object.fromEntries([...Map.groupBy(unfolded, ({ kind }) => kind)].map(([kind, all]) => [kind, all.length])),
   )
-  const leftNote = left === "" ? "" : `Not shown: ${left}; \`dex search\` shows them.`
-  // Who types knows that the last word is not whole yet.
+  const hiddenNote = hidden === "" ? "" : `Not shown: ${hidden}; \`dex search\` shows them.`
+  // A person who is typing knows that the last word is incomplete.
   const expected = (output.replaced ?? []).map(({ typed, by }) => replacedNote({ typed, by, why: "prefix" }))
-  const note = output.notes.find((one) => !expected.includes(one) && !isUnreadNote(one)) ?? leftNote
+  const note = output.notes.find((one) => !expected.includes(one) && !isUnreadNote(one)) ?? hiddenNote
   return { rows, hasMore: output.results.length === limit, note }
 }
 
-/** Messages before the one that matched, and how many are shown at the most. */
+/** How many messages are shown before the one that matched. */
 const BEFORE = 1
 const MOST_MESSAGES = 40
 const MOST_CHARS = 1_500
-/** A screen has hardly more rows than this, and of a long message no fewer lines are shown. */
+/** Few screens have more rows. */
 const MOST_ROWS = 60
+/** A long message is shown with at least this many lines. */
 const LEAST_LINES = 6
 
-/** What a conversation was about, from its first message or from the one that matched, drawn for so many columns. */
+/** The conversation from its first message, or from just before the one that matched, drawn for this screen. */
 export async function previewOf(
   dex: Dex,
   row: Pick<PickerRow, "ref" | "message">,
@@ -119,7 +120,7 @@ export async function previewOf(
   }
 }
 
-/** As many messages as may be seen at once: drawing them is most of the work. */
+/** As many messages as fit on a screen: drawing them is most of the work. */
 function firstOf(messages: Iterable<string[]>): string[][] {
   const first: string[][] = []
   let lines = 0
@@ -131,7 +132,7 @@ function firstOf(messages: Iterable<string[]>): string[][] {
   return first
 }
 
-/** What a person and the agent said, and which tools it called with what became of it. */
+/** Only the text of the person and the agent (shortened), tool calls and their results. */
 function briefly(message: StoredMessage): StoredMessage {
   const parts = message.parts.flatMap((part): Part[] => {
     if (part.type === "tool_call" || part.type === "tool_result") return [part]

@@ -7,7 +7,7 @@ import type { PickerFilter, PickerRow } from "./state.ts"
 
 export type FoundRows = { rows: PickerRow[]; hasMore: boolean; note: string }
 
-/** The newest conversations, as `dex list` has them. */
+/** The newest conversations, in the order of `dex list`. */
 export async function newestRows(dex: Dex, filter: PickerFilter, limit: number): Promise<FoundRows> {
   const { rows, total } = await (await dex.store()).list({
     source: filter.source,

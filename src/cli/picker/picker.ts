@@ -7,11 +7,11 @@ import type { Dex } from "../../tools/context.ts"
 import { commandLine } from "../../tools/view.ts"
 import { asTyped } from "../print/words.ts"
 import { type Key, lastKeys, readKeys } from "./keys.ts"
-import { type LookUpProcess, startLookUp } from "./look-up-apart.ts"
 import type { FoundRows } from "./newest-rows.ts"
 import type { Preview } from "./preview-lines.ts"
 import { createRowFinder } from "./row-finder.ts"
 import { drawn, hasPreview, type PickerLook, pageOf, previewColumns } from "./screen.ts"
+import { type LookUpProcess, startLookUp } from "./start-look-up.ts"
 import {
   type PickerRow,
   type PickerState,
@@ -32,10 +32,11 @@ type PickerOptions = {
   input: ReadStream
   output: WriteStream & { fd: number }
   terminal: Pick<Terminal, "color" | "program">
-  /** What stands on the line already, and the newest conversations. */
+  /** The words to start with. */
   text: string
+  /** The newest conversations. */
   first: FoundRows
-  /** Enter only says which. */
+  /** Enter returns the row and opens nothing. */
   chooses: boolean
 }
 
@@ -44,7 +45,7 @@ export type Picked =
   | { type: "chosen" | "resume" | "view"; row: PickerRow }
   | { type: "hand_over"; row: PickerRow; to: string }
 
-/** Shows the conversations until the person has chosen one, or leaves. */
+/** Shows the conversations until the person chooses one or leaves. */
 export async function pick(options: PickerOptions): Promise<Picked> {
   let close = () => {}
   try {
@@ -56,7 +57,7 @@ export async function pick(options: PickerOptions): Promise<Picked> {
   }
 }
 
-/** Takes the screen over and starts what works behind it. Returns what ends all of it. */
+/** Takes over the screen and starts the background processes. Returns a function that ends all of it. */
 function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail: (error: unknown) => void) {
   const { dex, input, output, text } = options
   const lookUp = startLookUp()
@@ -79,12 +80,12 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
     { typing, ranking: lookUp },
     {
       onFound: (found, { isFirst, isLast }) => {
-        // Who has not moved yet looks at the best one, whichever that is.
+        // As long as the person has not moved, the first row stays selected.
         const isNew = isFirst || (state.isFinding && state.selected === 0)
         state = withRows(state, { ...found, isNew }, pageOf(state, lookOf(options)))
         change({ isFinding: !isLast, ...(found.note !== "" && { note: found.note }) })
       },
-      // Rows of other words would pass for what was found.
+      // The rows of the previous words must not look like results.
       onProblem: (note) => change({ rows: [], isFinding: false, note }),
     },
   )
@@ -130,7 +131,7 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
   const copy = ({ ref }: PickerRow) => {
     const command = asTyped(commandLine("resume", [ref]), options.terminal)
     terminal.send(`\x1b]52;c;${Buffer.from(command).toString("base64")}\x07`)
-    change({ said: `Sent to the clipboard, where the terminal allows it: ${command}` })
+    change({ notice: `Copied, if the terminal allows it: ${command}` })
   }
   const read = async (row: PickerRow) => {
     const { readConversation } = await import("./read-conversation.ts")
@@ -187,29 +188,29 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
   }
 }
 
-/** What stands beside the list; what is not known yet is asked for. */
+/** The previews that were looked up so far. A missing one is requested and replaced by an empty one until it arrives. */
 function createPreviews(lookUp: LookUpProcess, onNew: () => void) {
-  const known = new Map<string, Preview>()
-  let asked = ""
+  const loaded = new Map<string, Preview>()
+  let requested = ""
   return {
     of: (row: PickerRow, look: PickerLook): Preview => {
       const columns = previewColumns(look)
       const key = `${row.ref}#${row.message ?? ""} ${columns}`
-      const preview = known.get(key)
+      const preview = loaded.get(key)
       if (preview) return preview
       const empty = { ref: row.ref, title: row.title, facts: [], messages: [] }
-      if (asked === key) return empty
-      asked = key
+      if (requested === key) return empty
+      requested = key
       lookUp.ask({ type: "preview", row, columns, color: look.color }, (answer) => {
         if (!("preview" in answer) || answer.preview === null) return
-        known.set(key, answer.preview)
+        loaded.set(key, answer.preview)
         onNew()
       })
       return empty
     },
     clear: () => {
-      known.clear()
-      asked = ""
+      loaded.clear()
+      requested = ""
     },
   }
 }
@@ -226,16 +227,15 @@ function lookOf({ output, terminal, dex, chooses }: PickerOptions): PickerLook {
   }
 }
 
-/** The agents that a conversation can be handed over to: those that are installed. */
+/** The installed agents that a conversation can be handed over to. */
 function openableOn({ machine }: Dex): string[] {
   const here = agents.filter(({ open }) => open !== undefined && isOnPath(open[0]!, machine))
   return here.map(({ source }) => source)
 }
 
-/** So long the rest of a key may take: behind it Escape stands alone. */
+/** How long to wait for the rest of a key. After that, a lone Escape is the Escape key. */
 const ESCAPE_MS = 100
 
-/** Calls `onKeys` with what is typed, until it is stopped. */
 function listenToKeys(input: ReadStream, onKeys: (keys: Key[]) => void): { pause(): void; resume(): void } {
   let rest = ""
   let waiting: NodeJS.Timeout | undefined
@@ -251,7 +251,7 @@ function listenToKeys(input: ReadStream, onKeys: (keys: Key[]) => void): { pause
   const onData = (data: string) => {
     stopWaiting()
     take(readKeys(rest + data))
-    // What arrived while dex was busy is read before the time counts as over.
+    // First reads input that arrived while dex was busy.
     const end = () => (last = setImmediate(() => take(lastKeys(rest))))
     if (rest !== "") waiting = setTimeout(end, ESCAPE_MS)
   }

@@ -11,7 +11,7 @@ import type { PickerRow } from "./state.ts"
 
 type Terminals = { input: ReadStream; output: WriteStream & { fd: number } }
 
-/** Shows a conversation as `dex show` prints it, in the user's pager, until the person has left it. */
+/** Shows a conversation in the user's pager, as `dex show` prints it. Returns when the person leaves the pager. */
 export async function readConversation(
   dex: Dex,
   { ref, message }: PickerRow,
@@ -22,18 +22,18 @@ export async function readConversation(
   const [program = "", ...args] = pagerFor(lineOfMessage(lines, message), terminalOf(on.output, process.env).color)
   const env = { ...process.env, ...lessCharset(process.env) }
   const child = spawn(program || "cat", args, { stdio: ["pipe", on.output.fd, on.output.fd], env })
-  child.stdin!.on("error", () => {}) // it was left before the end
+  child.stdin!.on("error", () => {}) // the person left before the end
   child.stdin!.end(`${lines.join("\n").trimEnd()}\n`)
   const ended = await Promise.race([
     once(child, "close").then(() => true),
-    once(child, "error").then(() => false), // there is no such program
+    once(child, "error").then(() => false), // the program does not exist
   ]).catch(() => false)
   if (ended && /(^|\/)less$/.test(program)) return
   if (!ended) on.output.write(`${lines.join("\n").trimEnd()}\n`)
   await anyKey(on)
 }
 
-/** Not every pager waits at its end: the list would cover what it printed. */
+/** Not every pager waits at its end. Without this, the list would cover what it printed. */
 function anyKey({ input, output }: Terminals): Promise<void> {
   output.write("\nPress any key to go back to the list.")
   return new Promise((resolve) => {
@@ -47,17 +47,16 @@ function anyKey({ input, output }: Terminals): Promise<void> {
   })
 }
 
-/** As `dex show` draws it on a terminal. */
 async function linesOfConversation(dex: Dex, name: string, words: string, output: WriteStream): Promise<string[]> {
   const ref = parseWholeRef(name)
   const row = ref && (await (await dex.store()).conversation(ref))
-  if (!row) return ["It is gone."]
+  if (!row) return ["This conversation no longer exists."]
   const screen = screenOf(terminalOf(output, process.env), process.env)
   const lines = await conversationLines(dex, row, { screen, words: words.split(/\s+/).filter(Boolean) })
   return [...lines()]
 }
 
-/** The line on which a message begins, from 1. */
+/** The line on which a message begins, counted from 1. */
 function lineOfMessage(lines: readonly string[], message: number | undefined): number | undefined {
   const heads = new RegExp(` #${message}(?: \\W|$)`)
   const text = lines.join("\n").split("\n")
@@ -65,7 +64,7 @@ function lineOfMessage(lines: readonly string[], message: number | undefined): n
   return at === -1 ? undefined : at + 1
 }
 
-/** less is kept from leaving at once where all of it fits the screen: the list would cover it. */
+/** Keeps less from exiting at once if everything fits on the screen, because the list would cover it. */
 function pagerFor(line: number | undefined, color: boolean): string[] {
   const [program = "", ...args] = pagerCommand(process.env, color) ?? []
   if (!/(^|\/)less$/.test(program)) return [program, ...args]

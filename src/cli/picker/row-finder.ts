@@ -1,34 +1,34 @@
-import type { LookUpAnswer, LookUpProcess } from "./look-up-apart.ts"
 import type { FoundRows } from "./newest-rows.ts"
+import type { LookUpAnswer, LookUpProcess } from "./start-look-up.ts"
 import type { PickerFilter } from "./state.ts"
 
-/** After so long without a key, the full search. */
+/** The full search starts after this long without a key. */
 const PAUSE_MS = 150
 const MOST_LISTED = 1_000
 const MOST_FOUND = 50
 
 export type Finding = {
-  /** `isFirst`: the first rows for these words. `isLast`: no better ones will follow. */
+  /** `isFirst`: these are the first rows for these words. `isLast`: no better ones will follow. */
   onFound(found: FoundRows, how: { isFirst: boolean; isLast: boolean }): void
   onProblem(problem: string): void
 }
 
 export type RowFinder = {
   find(text: string, filter: PickerFilter): void
-  /** Again for the same words: something new was read. */
+  /** Searches again for the same words, because something new was read. */
   refresh(text: string, filter: PickerFilter): void
   stop(): void
 }
 
-/** Finds rows as words are typed: at once what is quickly found, and by the full ranking once they pause. */
+/** Finds rows while a person types: quick results at once, and the full ranking when they pause. */
 export function createRowFinder(
-  /** A ranking takes longer than the next key: it must not wait for it. */
+  /** Two processes, so that the search for the next key does not wait for a ranking. */
   { typing, ranking }: { typing: LookUpProcess; ranking: LookUpProcess },
   { onFound, onProblem }: Finding,
 ): RowFinder {
   let newest = 0
   let pause: NodeJS.Timeout | undefined
-  /** Answers for words that are no longer there are dropped. */
+  /** Drops answers to words that have changed since. */
   const whileNewest = (take: (found: FoundRows) => void, fail = onProblem) => {
     const own = newest
     return (answer: LookUpAnswer) => {
@@ -54,13 +54,13 @@ export function createRowFinder(
     }
     const showTyped = (found: FoundRows) => {
       typed = found
-      // Two processes answer, and either may be first.
+      // Either of the two processes may answer first.
       if (ranked) showRanked(ranked)
       else if (problem !== undefined) showProblem(problem)
-      // That there are none says nothing yet: the full search knows what was meant.
+      // No rows mean nothing yet: the full search is more forgiving.
       else if (!isRefresh && found.rows.length > 0) onFound(found, { isFirst: true, isLast: false })
     }
-    // What was found already stays, in the order of time.
+    // Keeps the quick results, newest first.
     const showProblem = (note: string) => {
       problem = note
       if (typed.rows.length > 0) onFound({ ...typed, note }, { isFirst: false, isLast: true })
@@ -87,7 +87,7 @@ export function createRowFinder(
   }
 }
 
-/** What was there already stays, below what ranks higher. */
+/** Puts the quick results that the ranking does not contain below it. */
 function withTyped(ranked: FoundRows, typed: FoundRows): FoundRows {
   const refs = new Set(ranked.rows.map(({ ref }) => ref))
   const others = typed.rows.filter(({ ref }) => !refs.has(ref))

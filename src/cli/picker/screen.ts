@@ -7,16 +7,15 @@ import { type Preview, previewLines } from "./preview-lines.ts"
 import type { PickerRow, PickerState } from "./state.ts"
 import { ACTIONS, OTHER_KEYS } from "./state.ts"
 
-/** How the screen is drawn: its size, whether it has colours, and lines other than ASCII's. */
 export type PickerLook = {
   columns: number
   rows: number
   color: boolean
-  /** What is typed to start dex, where that is not `dex`. */
+  /** The command that starts dex, if it is not `dex`. */
   program?: string
   unicode: boolean
   now: number
-  /** What Enter does with the selected row. */
+  /** The action of Enter, for the footer. */
   enter: string
 }
 
@@ -24,10 +23,10 @@ export type Frame = { lines: string[]; cursor: { row: number; column: number } }
 
 const PREVIEW_FROM_COLUMNS = 90
 const LEAST_LIST = 44
-/** The words, the note, and below the list the keys. */
+/** Above the list the words and a rule, below it a rule and the keys. */
 const LINES_AROUND = 4
 
-/** The whole screen, a line for each of its rows. */
+/** The complete screen, one line per row. */
 export function drawn(state: PickerState, preview: Preview | undefined, look: PickerLook): Frame {
   const { bodyRows } = layoutOf(look)
   const { line, column } = wordsLine(state, look)
@@ -53,12 +52,12 @@ export function pageOf(state: PickerState, look: PickerLook): number {
   return Math.max(1, Math.floor(layoutOf(look).bodyRows / linesPerRow(state)))
 }
 
-/** Whether there is room for one beside the list. */
+/** Whether there is room for a preview next to the list. */
 export function hasPreview(look: PickerLook): boolean {
   return layoutOf(look).listColumns < look.columns
 }
 
-/** How wide it is, where there is room for one. */
+/** The width of the preview, if there is room for one. */
 export function previewColumns(look: PickerLook): number {
   return look.columns - layoutOf(look).listColumns - 2
 }
@@ -112,8 +111,8 @@ function ruleLine(note: string, cross: string, look: PickerLook): string {
       ? "─".repeat(look.columns)
       : `${"─".repeat(listColumns)}${cross}${"─".repeat(Math.max(0, look.columns - listColumns - 1))}`
   if (note === "") return paint(look, "dim", rule)
-  const said = ` ${clip(safeLine(asTyped(note, look)), look.columns - 4)} `
-  return paint(look, "dim", "─") + paint(look, "yellow", said) + paint(look, "dim", rule.slice(1 + widthOf(said)))
+  const text = ` ${clip(safeLine(asTyped(note, look)), look.columns - 4)} `
+  return paint(look, "dim", "─") + paint(look, "yellow", text) + paint(look, "dim", rule.slice(1 + widthOf(text)))
 }
 
 function bodyLines(state: PickerState, preview: Preview | undefined, look: PickerLook): string[] {
@@ -192,8 +191,8 @@ const MORE_OF_ROW: [string, string][] = [
   ["Alt-C", "copy"],
 ]
 
-function footLine({ said, menu, rows }: PickerState, look: PickerLook): string {
-  if (said !== "") return paint(look, "yellow", clip(safeLine(said), look.columns))
+function footLine({ notice, menu, rows }: PickerState, look: PickerLook): string {
+  if (notice !== "") return paint(look, "yellow", clip(safeLine(notice), look.columns))
   if (menu) return ""
   const ofRow: [string, string][] = [
     ["Enter", look.enter],
@@ -230,7 +229,7 @@ const ASCII: Record<string, string> = {
 }
 const OTHER_THAN_ASCII = new RegExp(`[${Object.keys(ASCII).join("")}]`, "g")
 
-/** The signs that the picker draws itself, each by one that takes as much room. */
+/** Replaces the characters that the picker itself draws with ASCII characters of the same width. */
 function inAscii(line: string): string {
   return line.replace(OTHER_THAN_ASCII, (sign) => ASCII[sign]!)
 }
@@ -241,7 +240,7 @@ type RowLook = {
   now: number
   isSelected: boolean
   hasSnippet: boolean
-  /** How wide each is; 0 where it would say the same of every row, or the title needs the room. */
+  /** The widths of the columns; 0 if all rows have the same value, or the title needs the room. */
   age: number
   agent: number
   project: number
@@ -250,11 +249,10 @@ type Widths = Pick<RowLook, "age" | "agent" | "project">
 
 const MOST_AGENT = 12
 const MOST_PROJECT = 14
-/** Below this the title needs all the room. */
+/** On narrower lists the title needs the room. */
 const PROJECT_FROM_COLUMNS = 56
 const AGENT_FROM_COLUMNS = 44
 
-/** What stands at the right of these rows. */
 function rowWidths(rows: readonly PickerRow[], columns: number, now: number): Widths {
   const widest = (texts: string[]) => Math.max(0, ...texts.map(widthOf))
   const differing = (texts: string[]) => (new Set(texts).size > 1 ? widest(texts) : 0)
@@ -266,7 +264,7 @@ function rowWidths(rows: readonly PickerRow[], columns: number, now: number): Wi
   }
 }
 
-/** A conversation in the list: its title, how old it is and whose; while searching, below it what matched. */
+/** A conversation in the list: title, age, agent and project; below it the snippet, if one was searched for. */
 export function rowLines(row: PickerRow, look: RowLook): string[] {
   const { columns, isSelected } = look
   const mark = isSelected ? paint(look, "cyan", "▌") : " "
@@ -284,7 +282,7 @@ export function rowLines(row: PickerRow, look: RowLook): string[] {
   return [first, `${mark}   ${paint(look, "dim", marked(safeLine(row.snippet ?? ""), columns - 5, look))}`]
 }
 
-/** now, 5m, 3h, 2d; after two weeks the day, 02-16; after ten months the month, 2025-02. */
+/** now, 5m, 3h, 2d; after two weeks the day (02-16), and after ten months the month (2025-02). */
 export function ageOf(time: string, now: number): string {
   const at = Date.parse(time)
   if (Number.isNaN(at)) return ""
@@ -309,7 +307,7 @@ function colourOf(source: string): Style {
   return COLOURS[Math.max(0, at) % COLOURS.length]!
 }
 
-/** A snippet with its matches in colour, or, without colours, as it is. It is cut so that the first of them is seen. */
+/** A snippet with its matches in colour (if there are colours), cut so that the first match is visible. */
 function marked(snippet: string, columns: number, look: RowLook): string {
   const [before = "", ...rest] = snippet.split(/\*\*([^*]+)\*\*/)
   const head = widthOf(before) > columns / 2 ? `…${endFitting(before, Math.floor(columns / 3))}` : before
@@ -324,7 +322,6 @@ function marked(snippet: string, columns: number, look: RowLook): string {
   return line
 }
 
-/** As much of the end as fits. */
 function endFitting(text: string, columns: number): string {
   const signs = signsOf(text)
   let width = 0

@@ -1,7 +1,7 @@
 import { safeLine, signsOf } from "../../render/terminal.ts"
 import type { Key } from "./keys.ts"
 
-/** A conversation in the list. `message` is the one that matched, `snippet` what it says. */
+/** A conversation in the list. `message` is the number of the one that matched, `snippet` a part of its text. */
 export type PickerRow = {
   ref: string
   title: string
@@ -12,7 +12,7 @@ export type PickerRow = {
   snippet?: string
 }
 
-/** What narrows the list beside the words: one agent, the project that dex stands in, the last days. */
+/** Narrows the list to one agent, the current project, or the last days. */
 export type PickerFilter = { source?: string; here: boolean; days?: number }
 
 export type PickerState = {
@@ -24,24 +24,24 @@ export type PickerState = {
   selected: number
   /** The first row on the screen. */
   top: number
-  /** The agents that there are conversations of, once they are known. */
+  /** The agents of which there are conversations; undefined until they are looked up. */
   sources?: readonly string[]
-  /** The key for the next agent was pressed before they were. */
+  /** The key for the next agent was pressed before the agents were known. */
   wantsAgent: boolean
   /** The agents that a conversation can be handed over to. */
   openable: readonly string[]
   menu?: { type: "actions" } | { type: "hand_over"; at: number } | { type: "problem"; text: string }
   /** The line above the list: what is new, what is incomplete. */
   note: string
-  /** What a key led to, until the next one. */
-  said: string
-  /** What the sync behind it is doing; empty when it has ended. */
+  /** The result of the last key, shown until the next one. */
+  notice: string
+  /** The progress of the background sync; empty when it has ended. */
   syncing: string
-  /** True while rows of other words or filters are shown. */
+  /** True while the rows still belong to earlier words or filters. */
   isFinding: boolean
 }
 
-/** What a key asks of whoever drives the picker. */
+/** An action that a key asks the picker to perform. */
 export type Wish =
   | { type: "find" }
   | { type: "leave" }
@@ -66,7 +66,7 @@ export function startingState(text: string, openable: readonly string[]): Picker
     wantsAgent: false,
     openable,
     note: "",
-    said: "",
+    notice: "",
     syncing: "",
     isFinding: text !== "",
   }
@@ -76,9 +76,9 @@ export function selectedRow({ rows, selected }: PickerState): PickerRow | undefi
   return rows[selected]
 }
 
-/** `page` is how many rows the screen shows. */
+/** The state after a key. `page` is how many rows the screen shows. */
 export function pressed(before: PickerState, key: Key, page: number): PickerStep {
-  const state = { ...before, said: "" }
+  const state = { ...before, notice: "" }
   if (key.name === "ctrl-c") return { state, wish: { type: "leave" } }
   if (key.name === "ctrl-z") return { state, wish: { type: "suspend" } }
   if (key.name === "ctrl-l") return { state, wish: { type: "redraw" } }
@@ -89,7 +89,7 @@ export function pressed(before: PickerState, key: Key, page: number): PickerStep
   return commanded(state, key) ?? edited(state, key)
 }
 
-/** Rows that were found for what is typed and filtered now. Who stands on a row stays on it, where it was on the screen. */
+/** Shows the rows that were found. The selected conversation stays selected, in the same place on the screen. */
 export function withRows(
   state: PickerState,
   found: { rows: readonly PickerRow[]; hasMore: boolean; isNew: boolean },
@@ -104,7 +104,7 @@ export function withRows(
   return scrolled({ ...next, selected, top: state.top + selected - state.selected }, page)
 }
 
-/** With the selected row on the screen. */
+/** Scrolls so that the selected row is visible. */
 export function scrolled(state: PickerState, page: number): PickerState {
   const { selected, rows } = state
   const lowest = clamp(selected - page + 1, 0, rows.length)
@@ -146,10 +146,10 @@ function commanded(state: PickerState, { name, text }: Key): PickerStep | undefi
   return action && act(state, action.name)
 }
 
-/** The agents are known now; a key that waited for them does what it does. */
+/** Sets the agents, and then handles a key that waited for them. */
 export function withSources(state: PickerState, sources: readonly string[]): PickerStep {
-  const known = { ...state, sources, wantsAgent: false }
-  return state.wantsAgent ? act(known, "agent") : { state: known }
+  const ready = { ...state, sources, wantsAgent: false }
+  return state.wantsAgent ? act(ready, "agent") : { state: ready }
 }
 
 function edited(state: PickerState, key: Key): PickerStep {
@@ -178,7 +178,7 @@ function act(state: PickerState, name: ActionName): PickerStep {
   if (name === "time") return filtered(state, withDays(filter, next(DAYS, filter.days)))
   if (!row) return { state }
   if (name === "copy" || name === "view") return { state, wish: { type: name, row } }
-  if (state.openable.length === 0) return { state: { ...state, said: NOTHING_TO_OPEN } }
+  if (state.openable.length === 0) return { state: { ...state, notice: NOTHING_TO_OPEN } }
   return { state: { ...state, menu: { type: "hand_over", at: 0 } } }
 }
 
@@ -186,7 +186,7 @@ const NOTHING_TO_OPEN = "No agent that can take it over is installed here (none 
 
 const DAYS: readonly number[] = [1, 7, 30]
 
-/** The next of these, and after the last one none. */
+/** The next one; undefined after the last. */
 function next<T>(all: readonly T[], now: T | undefined): T | undefined {
   return all[now === undefined ? 0 : all.indexOf(now) + 1]
 }
@@ -214,17 +214,17 @@ function inHandover(state: PickerState, at: number, { name, text = "" }: Key): P
   return { state: { ...state, menu: { type: "hand_over", at: clamp(at + (UP.includes(name) ? -1 : 1), 0, last) } } }
 }
 
-/** A line that is being typed: its text, where the cursor stands in it, and what was cut from it last. */
+/** A line that is being typed: its text, the position of the cursor, and what was last cut from it. */
 export type TypedLine = { text: string; at: number; cut: string }
 
 export function lineOf(text: string): TypedLine {
   return { text, at: text.length, cut: "" }
 }
 
-/** The line after a key, by the keys of readline. Undefined where the key edits nothing. */
+/** The line after a key, with the keys of readline. Undefined if the key edits nothing. */
 export function editLine(line: TypedLine, { name, text = "" }: Key): TypedLine | undefined {
   if (name === "text" || name === "paste") return inserted(line, typed(text))
-  const { at, text: whole } = line
+  const { at, text: current } = line
   switch (name) {
     case "left":
     case "ctrl-b":
@@ -235,7 +235,7 @@ export function editLine(line: TypedLine, { name, text = "" }: Key): TypedLine |
     case "ctrl-a":
       return { ...line, at: 0 }
     case "ctrl-e":
-      return { ...line, at: whole.length }
+      return { ...line, at: current.length }
     case "alt-b":
     case "ctrl-left":
     case "alt-left":
@@ -252,7 +252,7 @@ export function editLine(line: TypedLine, { name, text = "" }: Key): TypedLine |
     case "ctrl-u":
       return kill(line, 0, at)
     case "ctrl-w":
-      return kill(line, /\S*\s*$/.exec(whole.slice(0, at))!.index, at)
+      return kill(line, /\S*\s*$/.exec(current.slice(0, at))!.index, at)
     case "alt-backspace":
       return kill(line, wordStart(line), at)
     case "alt-d":
@@ -265,11 +265,11 @@ export function editLine(line: TypedLine, { name, text = "" }: Key): TypedLine |
 }
 
 function inserted(line: TypedLine, text: string): TypedLine {
-  const { at, text: whole } = line
-  return { ...line, text: whole.slice(0, at) + text + whole.slice(at), at: at + text.length }
+  const { at, text: current } = line
+  return { ...line, text: current.slice(0, at) + text + current.slice(at), at: at + text.length }
 }
 
-/** What is typed or pasted may hold anything; spaces at its ends are meant. */
+/** Makes typed or pasted text safe for one line, but keeps a space at each end. */
 function typed(text: string): string {
   const [, before = "", after = ""] = /^(\s*).*?(\s*)$/s.exec(text)!
   const clean = safeLine(text)
@@ -301,7 +301,7 @@ function wordEnd({ text, at }: TypedLine): number {
   return at + /^[^\p{L}\p{N}_]*[\p{L}\p{N}_]*/u.exec(text.slice(at))![0].length
 }
 
-/** What can be done beside moving and typing: with Alt and its letter, or by the letter alone in the menu. */
+/** Actions by letter: with Alt, or the letter alone in the menu. */
 export const ACTIONS = [
   { name: "hand_over", letter: "h", says: "hand over to an agent" },
   { name: "view", letter: "v", says: "view in the browser" },

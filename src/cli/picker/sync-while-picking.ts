@@ -4,15 +4,15 @@ import { grouped } from "../../core/format.ts"
 import { syncNews } from "../print/sync-news.ts"
 
 type Watching = {
-  /** How far it is, in a few words; empty once it has ended. */
+  /** The progress in a few words; empty when the sync has ended. */
   onProgress(words: string): void
-  /** Some more can be found by now. */
+  /** More conversations can be found now. */
   onMore(): void
-  /** What to say of it, and whether the list may have changed. */
+  /** The note to show, and whether the list may have changed. */
   onEnd(note: string, changed: boolean): void
 }
 
-/** What `dex sync --json` tells, as far as it is shown. */
+/** A line of `dex sync --json`: only the fields that are used here. */
 type SyncLine = {
   event?: "progress" | "done"
   phase?: string
@@ -26,12 +26,12 @@ type SyncLine = {
   unreadable?: unknown[]
 }
 
-/** What is read can be found about two seconds later. */
+/** Messages can be found about two seconds after they are read. */
 const MORE_EVERY_MS = 2_000
 
 /**
- * Reads what is new in a process of its own; where another dex is at it, that one's progress is told, and what it did not see
- * is read after it. `stop` ends it in order: what was read is kept.
+ * Syncs in a subprocess. If another dex is already syncing, it shows that one's progress, and afterwards reads what that one
+ * missed. `stop` ends it cleanly: what was read is kept.
  */
 export function syncWhilePicking({ onProgress, onMore, onEnd }: Watching): { stop(): void } {
   const child = spawn(process.execPath, [process.argv[1]!, "sync", "--json"], {
@@ -39,23 +39,23 @@ export function syncWhilePicking({ onProgress, onMore, onEnd }: Watching): { sto
   })
   let note = "Reading what is new failed: `dex sync` says why."
   let changed = false
-  let said = { done: -1, at: Date.now() }
-  const sayMore = (done: number) => {
-    if (done <= said.done || Date.now() - said.at < MORE_EVERY_MS) return
-    said = { done, at: Date.now() }
+  let reported = { done: -1, at: Date.now() }
+  const reportMore = (done: number) => {
+    if (done <= reported.done || Date.now() - reported.at < MORE_EVERY_MS) return
+    reported = { done, at: Date.now() }
     onMore()
   }
   createInterface({ input: child.stdout }).on("line", (line) => {
-    const told = toldIn(line)
-    if (told.event === "progress") {
-      // What another one read, it does not count.
-      if (told.phase === "waiting") changed = true
-      sayMore(told.done ?? 0)
-      return onProgress(progressWords(told))
+    const event = eventIn(line)
+    if (event.event === "progress") {
+      // This sync does not count what the other one read.
+      if (event.phase === "waiting") changed = true
+      reportMore(event.done ?? 0)
+      return onProgress(progressWords(event))
     }
-    if (told.event !== "done") return
-    note = noteOn(told)
-    changed ||= (told.changed ?? 0) > 0
+    if (event.event !== "done") return
+    note = noteOn(event)
+    changed ||= (event.changed ?? 0) > 0
   })
   child.stderr.resume()
   let isStopped = false
@@ -74,12 +74,12 @@ export function syncWhilePicking({ onProgress, onMore, onEnd }: Watching): { sto
   }
 }
 
-function toldIn(line: string): SyncLine {
+function eventIn(line: string): SyncLine {
   try {
-    const told: unknown = JSON.parse(line)
-    return typeof told === "object" && told !== null ? (told as SyncLine) : {}
+    const event: unknown = JSON.parse(line)
+    return typeof event === "object" && event !== null ? (event as SyncLine) : {}
   } catch {
-    return {} // a line that was cut off by its end
+    return {} // the process ended in the middle of the line
   }
 }
 
@@ -87,7 +87,6 @@ function progressWords({ done = 0, total = 0 }: SyncLine): string {
   return total > 0 ? `${grouped(done)} of ${grouped(total)}` : "reading"
 }
 
-/** What is left out of what it told is as good as none. */
 function noteOn({
   busy = false,
   complete = true,

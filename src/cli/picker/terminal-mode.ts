@@ -2,16 +2,17 @@ import type { ReadStream, WriteStream } from "node:tty"
 import type { Frame } from "./screen.ts"
 
 export type PickerTerminal = {
-  /** Draws what has changed since the last frame. */
+  /** Draws only what has changed since the last frame. */
   draw(frame: Frame): void
-  /** The next frame is drawn whole. */
+  /** Draws the next frame completely. */
   forget(): void
-  /** Sends something that draws nothing. */
+  /** Sends a sequence that draws nothing. */
   send(sequence: string): void
-  /** Takes the screen over, and gives it back as it was. Doing either twice does nothing. */
+  /** Takes over the screen. A second call does nothing. */
   enter(): void
+  /** Restores the screen. A second call does nothing. */
   leave(): void
-  /** Gives it back for good, and stops watching for the process's end. */
+  /** Leaves the screen and removes the handlers for the end of the process. */
   close(): void
 }
 
@@ -20,8 +21,8 @@ const LEAVE = "\x1b[?2026l\x1b[0m\x1b[?2004l\x1b[?25h\x1b[?1049l"
 const ENDING = ["SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT"] as const
 
 /**
- * The alternate screen in raw mode. However the process ends (a signal, an error that nobody caught), the terminal is left
- * as it was found; only kill -9 cannot be noticed. Such an error goes to `onError`, once the screen is given back.
+ * The alternate screen in raw mode. If a signal or an uncaught error ends the process, the terminal is restored first; only
+ * kill -9 cannot be handled. An uncaught error goes to `onError` after that.
  */
 export function openTerminal(
   input: ReadStream,
@@ -44,7 +45,7 @@ export function openTerminal(
     input.setRawMode(false)
   }
   const onSignal = (signal: NodeJS.Signals) => {
-    // Ctrl-C is the pager's while one is open.
+    // While a pager is open, Ctrl-C is for the pager.
     if (signal === "SIGINT" && !isIn) return
     leave()
     process.off(signal, onSignal)
@@ -78,12 +79,12 @@ export function openTerminal(
   }
 }
 
-/** One update that a terminal shows at once: the lines that changed, and where the cursor stands. */
+/** One update that a terminal shows at once: the lines that changed, and the position of the cursor. */
 function changesOf(last: readonly string[], { lines, cursor }: Frame): string {
-  const whole = last.length !== lines.length
+  const isComplete = last.length !== lines.length
   const changed = lines
-    .map((line, i) => (whole || line !== last[i] ? `\x1b[${i + 1};1H\x1b[K${line}\x1b[0m` : ""))
+    .map((line, i) => (isComplete || line !== last[i] ? `\x1b[${i + 1};1H\x1b[K${line}\x1b[0m` : ""))
     .join("")
-  const clear = whole ? "\x1b[2J" : ""
+  const clear = isComplete ? "\x1b[2J" : ""
   return `\x1b[?2026h\x1b[?25l${clear}${changed}\x1b[${cursor.row + 1};${cursor.column + 1}H\x1b[?25h\x1b[?2026l`
 }

@@ -11,11 +11,11 @@ type AskOutput = OutputOf<typeof ask>
 export function printAsk(output: AskOutput, { terminal }: PrintContext): Printed {
   const { answer, sources } = output
   if (sources.length === 0) return { lines: [], notes: [answer, ...notesOf(output)], listing: [] }
-  const said = safe(answer)
+  const text = safe(answer)
     .split("\n")
     .flatMap((line) => wrap(line, terminal.columns))
   return {
-    lines: [...said, "", ...sourceLines(sources, terminal)],
+    lines: [...text, "", ...sourceLines(sources, terminal)],
     notes: notesOf(output),
     listing: sources.map(({ ref }) => ref),
   }
@@ -31,7 +31,7 @@ export function sourceLines(sources: AskOutput["sources"], terminal: Terminal): 
   ])
 }
 
-/** How much the answer is worth, what is uncertain or left out, and what it cost. */
+/** How reliable the answer is, what is uncertain or left out, and what it cost. */
 export function notesOf({ sources, confidence, extractive, note, used }: AskOutput): string[] {
   const how = extractive ? "Exact quotes." : "Written by a model from these sources."
   return [
@@ -41,7 +41,7 @@ export function notesOf({ sources, confidence, extractive, note, used }: AskOutp
   ]
 }
 
-/** What the agent that was asked says it cost, at list prices: a plan may cover it. */
+/** The cost that the agent itself reports, at list prices. A plan may cover it. */
 export function moneyWords({ cost_usd }: { cost_usd?: number | undefined }): string {
   return cost_usd === undefined ? "" : `; $${cost_usd.toFixed(cost_usd < 0.1 ? 4 : 2)} by its own count`
 }
@@ -99,7 +99,7 @@ function conversationLines(one: Conversation, number: number, lines: number, ter
   ]
 }
 
-/** The conversation is named above. */
+/** Only the message number, because the conversation is named above. */
 function numberOf(ref: string): string {
   return ref.slice(ref.lastIndexOf("#"))
 }

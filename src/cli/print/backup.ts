@@ -43,10 +43,10 @@ export function printImport(output: ImportOutput, { home }: PrintContext): Print
   if (forgotten > 0) notes.push(`${many(forgotten, "conversation")} left out: deleted here.`)
   if (notes_left_out > 0)
     notes.push(
-      `${many(notes_left_out, "note")} left out: agents are told what your notes say. If they are yours: dex import ${safeLine(shortPath(file, home))} --with-notes`,
+      `${many(notes_left_out, "note")} left out: agents trust your notes. If they are yours: dex import ${safeLine(shortPath(file, home))} --with-notes`,
     )
   for (const { what, count } of left_out)
-    notes.push(`Left out, because dex does not write it so: ${safeLine(what)} (${grouped(count)}).`)
+    notes.push(`Left out, because dex never writes such data: ${safeLine(what)} (${grouped(count)}).`)
   for (const path of made_private) notes.push(`${safeLine(shortPath(path, home))} is private there, and now also here.`)
   if (messages === 0) return { lines: [`Nothing new (${seconds(duration_ms)}).`], notes }
   return {

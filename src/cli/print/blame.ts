@@ -32,18 +32,18 @@ const MARKS = { proved: " ", likely: "~", unknown: "-" }
 
 const LONGEST_TITLE = 30
 
-/** Hundreds of lines have the same. */
+/** Caches the results, because hundreds of lines have the same values. */
 function once(make: (text: string) => string): (text: string) => string {
   const made = new Map<string, string>()
   return (text) => {
-    const known = made.get(text) ?? make(text)
-    made.set(text, known)
-    return known
+    const result = made.get(text) ?? make(text)
+    made.set(text, result)
+    return result
   }
 }
 
 function fileLines(lines: readonly Line[], terminal: Terminal): string[] {
-  // The first signs of the conversation's id, which every command takes; of a colleague's, with whose it is.
+  // The beginning of the conversation's id, which every command accepts; for a colleague's conversation, with the owner.
   const idOf = once((conversation) => {
     const [source = "", id = ""] = safeLine(conversation).split(/:(?=[^:]*$)/)
     return `${source.includes("/") ? `${source}:` : ""}${id.slice(0, 8)}`
@@ -91,20 +91,20 @@ function commitLines(commit: Commit, terminal: Terminal): string[] {
   ]
 }
 
-function whoLines(told: Commit, room: number): string[] {
-  if (told.conversation === undefined) {
-    const recorded = told.recorded === undefined ? "" : ` · ${safeLine(told.recorded)}`
+function whoLines(commit: Commit, room: number): string[] {
+  if (commit.conversation === undefined) {
+    const recorded = commit.recorded === undefined ? "" : ` · ${safeLine(commit.recorded)}`
     return [`  ${clip(`unknown${recorded}`, room)}`]
   }
   return [
     `  ${clip(
-      [told.level, told.agent, told.title]
+      [commit.level, commit.agent, commit.title]
         .map((one) => safeLine(one ?? ""))
         .filter(Boolean)
         .join(" · "),
       room,
     )}`,
-    `  ${safeLine(told.conversation)}`,
+    `  ${safeLine(commit.conversation)}`,
   ]
 }
 
@@ -119,7 +119,7 @@ function agentLines(agents: Output["agents"], terminal: Terminal): string[] {
   })
 }
 
-/** Of lines whose conversation is unknown, the repository named the agent. */
+/** For some lines the conversation is unknown, but the repository names the agent. */
 function agentCounts({ total, proved, likely, unknown }: Output["agents"][number]): string {
   const named = unknown === 0 ? "" : `, ${grouped(unknown)} named only by the repository`
   return `${many(total, "line")}: ${grouped(proved)} proved, ${grouped(likely)} likely${named}`
@@ -136,7 +136,7 @@ function countsText({
 
 const NOT_COMMITTED = "0".repeat(40)
 
-/** As `git blame --porcelain`, each line with its whole head, and with what dex adds to it. */
+/** The format of `git blame --porcelain`, but every line has all fields, including those that dex adds. */
 function porcelainOf(line: Line): string[] {
   const field = (name: string, value: string | undefined) =>
     value === undefined || value === "" ? [] : [`${name} ${safeLine(value)}`]

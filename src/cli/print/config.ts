@@ -45,7 +45,7 @@ function agentWords(provider: string | undefined): string {
 
 type LocalModel = NonNullable<ConfigOutput["local_model"]>
 
-/** What is known before it is installed. */
+/** The facts to show before it is installed. */
 export function localModelLines({ download_bytes, disk_bytes, messages, minutes }: LocalModel): string[] {
   const reads =
     messages === 0

@@ -13,10 +13,10 @@ import { countedIn } from "../../tools/kinds.ts"
 import { agentNamed } from "../../tools/resolve.ts"
 import { messageState } from "../../tools/view.ts"
 
-/** `words`: what was searched for, to be marked. `unfolds`: the parts that are shown whole. */
+/** `words` are marked. `unfolds` selects the parts that are shown in full. */
 export type DrawOptions = { screen: Screen; words?: readonly string[]; unfolds?: ReadOptions["unfolds"] }
 
-/** A whole conversation as lines no wider than the screen, made as they are asked for, each time from the beginning. */
+/** A complete conversation as lines no wider than the screen. Each call of the result generates them from the beginning. */
 export async function conversationLines(
   dex: Dex,
   row: ConversationRow,
@@ -31,7 +31,7 @@ export async function conversationLines(
   }
 }
 
-/** The lines of these messages of a conversation. */
+/** The lines of some messages of a conversation. */
 export async function drawnLines(
   dex: Dex,
   row: ConversationRow,
@@ -52,7 +52,7 @@ export async function drawnLines(
   }
 }
 
-/** Of a piece of a conversation, what the calls were that were made before it and answered in it. */
+/** The texts of tool calls that were made before these messages but answered in them, by call id. */
 async function callsBefore(
   dex: Dex,
   row: ConversationRow,

@@ -14,14 +14,14 @@ const MOST_LINES = 4
 export function printDecisions(
   output: Output,
   { terminal, numbered }: PrintContext,
-  asked: { all?: boolean; words?: string[]; file?: string; symbol?: string },
+  input: { all?: boolean; words?: string[]; file?: string; symbol?: string },
 ): Printed {
   if (output.decisions.length === 0 && output.total > 0)
     return { lines: [], notes: [`There are only ${many(output.total, "decision")}.`, ...output.notes] }
   if (output.decisions.length === 0) {
-    const nothing = asked.all
+    const nothing = input.all
       ? "No decisions found in any project. `dex search` finds what was said."
-      : `No decisions found in this project. \`${everywhere(asked)}\` shows those of every project.`
+      : `No decisions found in this project. \`${everywhere(input)}\` shows those of every project.`
     return { lines: [], notes: [nothing, ...output.notes] }
   }
   const listing = output.decisions.map(({ ref }) => ref)
@@ -53,8 +53,8 @@ function linesOf(decision: Shown, row: number, terminal: Terminal): string[] {
   const room = terminal.columns - 4
   const later = decision.superseded_by
   const [first = "", ...rest] = decision.quote.split("\n").slice(0, MOST_LINES).map(safeLine)
-  const left = decision.files_left_out ? ` and ${many(decision.files_left_out, "more file")}` : ""
-  const files = decision.files.length > 0 ? `${decision.files.map(safeLine).join(", ")}${left}` : ""
+  const moreFiles = decision.files_left_out ? ` and ${many(decision.files_left_out, "more file")}` : ""
+  const files = decision.files.length > 0 ? `${decision.files.map(safeLine).join(", ")}${moreFiles}` : ""
   return [
     `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, later ? "dim" : "bold", clip(first, room))}`,
     ...[

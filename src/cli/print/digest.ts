@@ -13,18 +13,18 @@ import { type PrintContext, type Printed, showFirst } from "./words.ts"
 
 type Output = OutputOf<typeof digest>
 
-export function printDigest(output: Output, context: PrintContext, asked: { all?: boolean }): Printed {
+export function printDigest(output: Output, context: PrintContext, input: { all?: boolean }): Printed {
   const { projects, mapped, notes } = output
   const days = daysOf(output)
   if (projects.length === 0)
     return { lines: [], notes: [`No conversations: ${days}. \`dex sync\` reads what is new.`, ...notes] }
   if (mapped?.dry_run) return printMap(mapped, context)
-  const said = mapped?.result
+  const report = mapped?.result
     ? [...markdownOf(`Digest: ${days}`, mapped.result, []).split("\n"), "# The facts", ""]
     : []
-  const { lines, listing, left_out } = asked.all ? whole(projects) : factsScreen(projects, context)
+  const { lines, listing, left_out } = input.all ? allFacts(projects) : factsScreen(projects, context)
   return {
-    lines: [...(mapped?.partial ? ["PARTIAL", ""] : []), ...said, headLine(days, projects), "", ...lines],
+    lines: [...(mapped?.partial ? ["PARTIAL", ""] : []), ...report, headLine(days, projects), "", ...lines],
     notes: [
       ...(listing.length > 0 ? [`Read one: ${showFirst(listing, context)}`] : []),
       ...(left_out.length > 0 ? [`Not shown: ${listed(left_out)}. --all shows everything.`] : []),
@@ -35,7 +35,7 @@ export function printDigest(output: Output, context: PrintContext, asked: { all?
   }
 }
 
-function whole(projects: ProjectFacts[]): { lines: string[]; listing: string[]; left_out: string[] } {
+function allFacts(projects: ProjectFacts[]): { lines: string[]; listing: string[]; left_out: string[] } {
   const listing = projects.flatMap(({ conversations }) => conversations.map(({ id }) => id))
   return { lines: factsPage(projects), listing, left_out: [] }
 }
@@ -68,7 +68,7 @@ function headLine(days: string, projects: ProjectFacts[]): string {
   return `${days.charAt(0).toUpperCase()}${days.slice(1)}: ${listed(counts)} in ${many(projects.length, "project")}`
 }
 
-/** About a screen, with the notes below it. */
+/** So many lines, with the notes below them, fill about one screen. */
 const SCREEN = 38
 const MOST_PROJECTS = 3
 const MOST_OTHERS = 5
@@ -76,10 +76,10 @@ const MOST_ROWS = 20
 const LABEL = 11
 const DECIDED = "Decided"
 
-type Row = { said: string; ref: string }
+type Row = { text: string; ref: string }
 type Screen = { lines: string[]; listing: string[]; left_out: string[] }
 
-/** The facts on one screen: of each project the newest decisions and commits, and where most was said. Rows are numbered. */
+/** The facts on one screen: each project's newest decisions and commits, and its longest conversations. Rows are numbered. */
 function factsScreen(
   projects: ProjectFacts[],
   { terminal, home, numbered }: { terminal: Terminal; home: string; numbered: boolean },
@@ -88,12 +88,12 @@ function factsScreen(
   const others = projects.slice(MOST_PROJECTS)
   const most = rowsThatFit(shown, Math.min(others.length, MOST_OTHERS + 1))
   const listing: string[] = []
-  const lineOf = ({ said, ref }: Row, label: string) => {
+  const lineOf = ({ text, ref }: Row, label: string) => {
     listing.push(ref)
     const row = paint(terminal, "cyan", String(listing.length).padStart(3))
     const where = numbered ? "" : `  ${safeLine(ref)}`
     const room = terminal.columns - LABEL - 6
-    return `  ${label.padEnd(LABEL)}${row} ${clip(safeLine(said), room)}${where}`
+    return `  ${label.padEnd(LABEL)}${row} ${clip(safeLine(text), room)}${where}`
   }
   const lines = shown.flatMap((facts) => [
     paint(terminal, "bold", clip(headOf(facts, home), terminal.columns)),
@@ -110,7 +110,7 @@ function factsScreen(
   }
 }
 
-/** As many rows of each kind as fill the screen, and twice as many decisions: at least one and two. */
+/** How many rows of each kind fill the screen; decisions get twice as many. At least one. */
 function rowsThatFit(shown: ProjectFacts[], others: number): number {
   const linesWith = (most: number) =>
     shown.flatMap(sectionsOf).reduce((sum, [label, rows]) => sum + Math.min(rows.length, mostOf(label, most)), 0)
@@ -129,21 +129,21 @@ function sectionsOf(facts: ProjectFacts): [label: string, rows: Row[]][] {
     [
       DECIDED,
       facts.decisions.map(({ quote, ref, superseded_by }) => ({
-        said: `${superseded_by ? "(superseded) " : ""}${quote.split("\n", 1)[0]}`,
+        text: `${superseded_by ? "(superseded) " : ""}${quote.split("\n", 1)[0]}`,
         ref,
       })),
     ],
-    ["Commits", facts.commits.map(({ subject, ref }) => ({ said: subject, ref })).reverse()],
+    ["Commits", facts.commits.map(({ subject, ref }) => ({ text: subject, ref })).reverse()],
     [
       "Worked on",
       [...facts.conversations]
         .sort((a, b) => b.messages - a.messages)
-        .map(({ title, messages, id }) => ({ said: `${title} (${many(messages, "message")})`, ref: id })),
+        .map(({ title, messages, id }) => ({ text: `${title} (${many(messages, "message")})`, ref: id })),
     ],
     [
       "Left open",
       facts.failed_commands.map(({ command, error, times, ref }) => ({
-        said: `${command}${times > 1 ? `, ${times} times` : ""}${error ? `: ${error}` : ""}`,
+        text: `${command}${times > 1 ? `, ${times} times` : ""}${error ? `: ${error}` : ""}`,
         ref,
       })),
     ],
@@ -179,7 +179,7 @@ function otherLines(others: ProjectFacts[], terminal: Terminal, home: string): s
   return [...others.slice(0, MOST_OTHERS).map(line), ...(rest > 0 ? [`and ${many(rest, "more project")}`] : [])]
 }
 
-/** How many rows of which kind are not on the screen. */
+/** Says how many rows of each kind are not on the screen. */
 function leftOut(shown: ProjectFacts[], most: number, others: ProjectFacts[]): string[] {
   const beyond = (count: (facts: ProjectFacts) => number, room = most) =>
     shown.reduce((sum, facts) => sum + Math.max(0, count(facts) - room), 0) +
@@ -206,10 +206,12 @@ function printDryRun(output: MapOutput, { terminal }: PrintContext): Printed {
   const { conversations, batches, packed = [], estimated_tokens, batch_tokens, notes } = output
   const rows = packed.map(({ conversations, estimated_tokens, cached }, i) => {
     const full = `${Math.round((100 * estimated_tokens) / batch_tokens)} %`.padStart(6)
-    const said = `${formatCount(estimated_tokens).padStart(6)} tokens${full}  ${many(conversations, "conversation")}`
-    return `${paint(terminal, "cyan", String(i + 1).padStart(4))}  ${said}${cached ? "  answered already" : ""}`
+    const size = `${formatCount(estimated_tokens).padStart(6)} tokens${full}  ${many(conversations, "conversation")}`
+    return `${paint(terminal, "cyan", String(i + 1).padStart(4))}  ${size}${cached ? "  answered already" : ""}`
   })
-  const left = packed.filter(({ cached }) => !cached).reduce((sum, batch) => sum + batch.estimated_tokens, 0)
+  const unansweredTokens = packed
+    .filter(({ cached }) => !cached)
+    .reduce((sum, batch) => sum + batch.estimated_tokens, 0)
   return {
     lines: [
       `${many(conversations, "conversation")}, ${many(batches.total, "batch", "batches")}, about ${formatCount(estimated_tokens)} tokens to read`,
@@ -217,12 +219,11 @@ function printDryRun(output: MapOutput, { terminal }: PrintContext): Printed {
     ],
     notes: [
       ...notes,
-      `Nothing was asked. ${batches.cached} of ${many(batches.total, "batch", "batches")} are answered already; about ${formatCount(left)} tokens of conversations would be sent, not counting answers and merging.`,
+      `Nothing was asked. ${batches.cached} of ${many(batches.total, "batch", "batches")} are answered already; about ${formatCount(unansweredTokens)} tokens of conversations would be sent, not counting answers and merging.`,
     ],
   }
 }
 
-/** What it took. */
 function costLines({ model, batches, merges, used }: MapOutput): string[] {
   if (!used || model === undefined) return []
   const { requests, input_tokens, output_tokens, is_estimate } = used

@@ -50,7 +50,7 @@ function printDocument(
   }: Output & { document: NonNullable<Output["document"]>; sections: NonNullable<Output["sections"]> },
   { terminal, home }: PrintContext,
 ): Printed {
-  const isWhole = sections.some(({ content }) => content !== undefined)
+  const hasContent = sections.some(({ content }) => content !== undefined)
   const head = [
     paint(terminal, "bold", clip(safeLine(document.title), terminal.columns)),
     paint(
@@ -59,7 +59,7 @@ function printDocument(
       clip(`${safeLine(document.id)}  ${shortPath(safeLine(document.path), home)}`, terminal.columns),
     ),
   ]
-  if (isWhole)
+  if (hasContent)
     return {
       lines: [...head, ...sections.flatMap(({ content }) => ["", ...safe(content ?? "").split("\n")])],
       notes: truncated ? [truncated] : [],

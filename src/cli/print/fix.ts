@@ -29,7 +29,7 @@ export function printFix(output: Output, { terminal, numbered }: PrintContext): 
 
 function fixLines(fix: Found, row: number, terminal: Terminal): string[] {
   const room = terminal.columns - 4
-  const left = fix.files_left_out ? ` and ${many(fix.files_left_out, "more file")}` : ""
+  const moreFiles = fix.files_left_out ? ` and ${many(fix.files_left_out, "more file")}` : ""
   const files = fix.files.map(({ path, added, removed }) => `${safeLine(path)} +${added} -${removed}`).join(", ")
   const more = fix.edit_lines_left_out ? [`… ${many(fix.edit_lines_left_out, "more line")}`] : []
   const failed = safeLine(fix.failed_ref)
@@ -43,7 +43,7 @@ function fixLines(fix: Found, row: number, terminal: Terminal): string[] {
     ...[
       clip(`$ ${safeLine(fix.command)}`, room),
       clip(
-        `${fix.solved ? `solved ${when(fix.date)} by` : `not seen solved there, ${when(fix.date)}; edited`} ${files}${left}`,
+        `${fix.solved ? `solved ${when(fix.date)} by` : `not seen solved there, ${when(fix.date)}; edited`} ${files}${moreFiles}`,
         room,
       ),
       ...(fix.edit === "" ? [] : fix.edit.split("\n").map((line) => editLine(line, room, terminal))),
@@ -98,7 +98,7 @@ function runLines({ command, failed, date, ref }: Unnamed, row: number, terminal
   const room = terminal.columns - 4
   return [
     `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(`$ ${safeLine(command)}`, room))}`,
-    `    ${clip(`failed ${when(date)}, at least ${many(failed, "test")}; which ones was not told`, room)}`,
+    `    ${clip(`failed ${when(date)}, at least ${many(failed, "test")}; its output names none`, room)}`,
     `    ${paint(terminal, "dim", safeLine(ref))}`,
   ]
 }

@@ -28,7 +28,7 @@ export function printHub(output: Output, context: PrintContext): Printed {
   return withOutcome(head, output)
 }
 
-/** Before the question: what leaves, to whom, and what does not. */
+/** Shown before the question: what would be sent to whom, and what would not. */
 export function sharingLines(summary: NonNullable<Output["summary"]>, address: string, columns: number): string[] {
   const { key, what, visibility, since, conversations, messages, text_bytes, staying } = summary
   const never = ["thinking", "images"].filter((name) => !what.includes(name))
@@ -50,12 +50,12 @@ export function sharingLines(summary: NonNullable<Output["summary"]>, address: s
 
 function printPreview({ conversations, bytes, taken_out, truncated }: NonNullable<Output["preview"]>): Printed {
   const lines = conversations.flatMap((one) => {
-    const left = Object.entries(one.left_out).map(([what, count]) => `${what} ${count} ×`)
+    const omitted = Object.entries(one.left_out).map(([what, count]) => `${what} ${count} ×`)
     return [
       `${safeLine(one.id)}  ${safeLine(one.title)}`,
       `  ${many(one.messages, "message")}, ${grouped(one.bytes)} bytes in ${many(one.chunks, "chunk")}`,
       ...(one.taken_out.length > 0 ? [`  taken out: ${takenOut(one.taken_out).join(", ")}`] : []),
-      ...(left.length > 0 ? [`  left out: ${left.join(", ")}`] : []),
+      ...(omitted.length > 0 ? [`  left out: ${omitted.join(", ")}`] : []),
       ...(one.head === undefined ? [] : [safe(one.head), ...safe(one.lines ?? "").split("\n")]),
       "",
     ]
@@ -123,7 +123,7 @@ function printStatus(output: Output, { terminal, home }: PrintContext): Printed 
       ...(hidden.length === 0
         ? []
         : ["A newer dex sends them again without the secret. Change the secret in any case."]),
-      ...(output.next_try_at === undefined ? [] : ["dex tries again by itself in a while; now: dex hub push"]),
+      ...(output.next_try_at === undefined ? [] : ["dex will try again automatically. To try now: dex hub push"]),
       ...(shared.length === 0 ? ["Share a project: run `dex hub share` inside it."] : []),
     ],
   }
@@ -140,7 +140,9 @@ function storedLines({ yours, team }: NonNullable<Output["stored"]> = {}): strin
 function receiptLine({ at, conversations, why, by, key_gone_at }: NonNullable<Output["receipts"]>[number]): string {
   const who = by === undefined ? why : `by ${by}`
   const files = key_gone_at === undefined ? "from its files soon" : `from its files ${when(key_gone_at)}`
-  return safeLine(`  ${when(at)}  ${many(conversations, "conversation")} (${who}): key gone from the tables, ${files}`)
+  return safeLine(
+    `  ${when(at)}  ${many(conversations, "conversation")} (${who}): key deleted from the tables, ${files}`,
+  )
 }
 
 function printRequests(requests: NonNullable<Output["requests"]>): Printed {
@@ -171,7 +173,7 @@ function printMembers(members: NonNullable<Output["members"]>): Printed {
 
 function printTokens(tokens: NonNullable<Output["tokens"]>): Printed {
   const lines = tokens.map(({ id, name, kind, scopes, created_at, expires_at, last_used_at, revoked_at }) => {
-    const ends = revoked_at ? "revoked" : expires_at ? `until ${when(expires_at)}` : "without an end"
+    const ends = revoked_at ? "revoked" : expires_at ? `until ${when(expires_at)}` : "does not expire"
     const used = last_used_at ? `used ${last_used_at.slice(0, 10)}` : "not used"
     return safeLine(`${id}  ${name} (${kind}): ${scopes.join(", ")}; made ${created_at.slice(0, 10)}, ${used}, ${ends}`)
   })
@@ -199,18 +201,18 @@ function printHeld({ held = [], on_hub, ...output }: Output): Printed {
 
 function printUnshared(output: Output, { home }: PrintContext): Printed {
   const head = [`${shortPath(safeLine(output.unshared ?? ""), home)} is no longer shared.`]
-  const told = withOutcome(head, output)
+  const outcome = withOutcome(head, output)
   const stays = (output.on_hub ?? 0) - (output.pushed?.removed ?? 0)
-  const left = stays > 0 && output.problem === undefined
-  return left
+  const isOnHub = stays > 0 && output.problem === undefined
+  return isOnHub
     ? {
-        ...told,
+        ...outcome,
         notes: [
-          ...(told.notes ?? []),
+          ...(outcome.notes ?? []),
           `${many(stays, "conversation")} of it stay on the hub. \`dex hub unshare --forget\` deletes them.`,
         ],
       }
-    : told
+    : outcome
 }
 
 function printLoggedOut({ logged_out, address }: Output): Printed {

@@ -8,7 +8,7 @@ import { asTyped } from "./words.ts"
 export type WiringOutput = OutputOf<typeof install>
 type FileOutput = WiringOutput["files"][number]
 
-/** What would be written where, and what agents will then do without asking. */
+/** The changes by agent, and what agents will then do without asking. */
 export function summaryLines({ agents, files }: WiringOutput, { terminal, home }: PrintContext): string[] {
   const indented = (text: string) => wrap(text, terminal.columns - 2).map((line) => `  ${line}`)
   const changesOf = (agent: string) =>
@@ -38,10 +38,10 @@ const WILL = { create: "create", edit: "change", remove: "remove" }
 
 function sumOf(files: readonly FileOutput[]): string {
   const counts = CHANGES.map((change) => ({ change, count: files.filter((file) => file.change === change).length }))
-  const said = counts
+  const changes = counts
     .filter(({ count }) => count > 0)
     .map(({ change, count }) => `${WILL[change]} ${many(count, "file")}`)
-  return `In all: ${said.join(", ")}. ${files.some(({ change }) => change === "edit") ? "Changed files are backed up first." : ""}`.trimEnd()
+  return `In all: ${changes.join(", ")}. ${files.some(({ change }) => change === "edit") ? "Changed files are backed up first." : ""}`.trimEnd()
 }
 
 /** The exact change to every file. */
@@ -138,13 +138,13 @@ export function printUninstall(output: WiringOutput, context: PrintContext): Pri
     paint(context.terminal, "bold", title),
     ...changeLines(output, agent, context),
   ])
-  const left = output.files.filter(({ problem }) => problem !== undefined).length
+  const failed = output.files.filter(({ problem }) => problem !== undefined).length
   return {
     lines,
     notes: [
       ...backupNotes(output, context.home),
-      left > 0
-        ? `${many(left, "file")} could not be restored; see above, then run \`dex uninstall\` again.`
+      failed > 0
+        ? `${many(failed, "file")} could not be restored; see above, then run \`dex uninstall\` again.`
         : output.launcher_kept
           ? "The rest was removed. What remains still starts dex, so dex keeps its launcher; once it is deleted, run `dex uninstall` again."
           : "Removed. Your history stays where it is; `dex install` connects the agents again.",

@@ -123,7 +123,7 @@ export function printSources(output: SourcesOutput, { terminal, home }: PrintCon
   return { lines: [...lines, ...output.unread.map((store) => unreadLine(store, home))] }
 }
 
-/** What dex knows to be there and leaves alone. */
+/** A store that dex found but does not read. */
 function unreadLine({ name, path, files, why }: SourcesOutput["unread"][number], home: string): string {
   const reason = why === undefined ? "not read yet" : `cannot be read: ${safeLine(why)}`
   return `found ${safeLine(name)} in ${shortPath(safeLine(path), home)}, ${many(files, "file")}, ${reason}`
@@ -202,7 +202,7 @@ function pinnedNote(pinned: string[]): string {
   return `Another program still reads the old pages of ${listed(pinned)}: what was forgotten stays in the bytes on disk until it is done. The next \`dex sync\` or \`dex doctor gc\` after that clears them.`
 }
 
-/** What would be deleted, by what a person knows it: nobody knows a ref by heart. */
+/** The conversations that would be deleted, with titles, because nobody recognises a ref. */
 export function toBeForgotten(output: ForgetOutput, columns: number): string[] {
   const { forgotten, kept_copies: copies = [] } = output
   if (copies.length === 0) return asListed(output, forgotten, columns)
@@ -216,9 +216,9 @@ function copiesNote({ kept_copies = [] }: ForgetOutput): string {
 }
 
 function asListed({ conversations = [] }: ForgetOutput, refs: string[], columns: number): string[] {
-  const known = new Map(conversations.map((row) => [row.id, row]))
+  const byRef = new Map(conversations.map((row) => [row.id, row]))
   return refs.flatMap((ref) => {
-    const row = known.get(ref)
+    const row = byRef.get(ref)
     if (!row) return [`  ${ref}`]
     const kind = row.kind === "person" ? "" : ` (${row.kind})`
     const facts = [row.source, projectName(safeLine(row.project)), when(row.date), many(row.message_count, "message")]

@@ -32,11 +32,11 @@ export function printList(output: Output, { terminal, numbered }: PrintContext):
   return { lines, notes, listing }
 }
 
-/** A title of fewer columns says nothing: then it has a line of its own. */
+/** A shorter title is useless, so the title then gets a line of its own. */
 const LEAST_TITLE = 30
 const HEAD = 23
 
-/** What tells rows apart: a column in which all are the same is not shown. What is the same width in each is `right`. */
+/** A column is only shown if the rows differ in it. `right` is the aligned text after the title. */
 type Columns = {
   id: (row: Row) => string
   right: (row: Row) => string
@@ -69,7 +69,7 @@ function columnsOf(rows: Row[], terminal: PrintContext["terminal"]): Columns {
     rightWidth,
     titleWidth,
     longest: Math.max(0, ...rows.map((row) => widthOf(safeLine(row.title)) + kindOf(row).length)),
-    // What reads a pipe takes a row by its line, however long.
+    // Programs that read a pipe expect one line per row, however long.
     lines: !terminal.interactive || (terminal.columns >= 100 && fits) ? 1 : 2,
   }
 }
@@ -78,7 +78,7 @@ function rowLines(row: Row, number: number, columns: Columns, terminal: PrintCon
   const head = `${paint(terminal, "cyan", String(number).padStart(3))}  ${when(row.date).padEnd(HEAD - 7)}  `
   const room = terminal.columns - HEAD
   const kind = kindOf(row)
-  // Of the two, the title can be cut.
+  // Cuts the title, not the kind.
   const titled = (columns: number) => clip(safeLine(row.title), columns - kind.length) + kind
   if (columns.lines === 2) {
     const project = projectName(safeLine(row.project))
@@ -91,7 +91,7 @@ function rowLines(row: Row, number: number, columns: Columns, terminal: PrintCon
   return [`${head}${padEnd(titled(title), title)}${paint(terminal, "dim", columns.right(row).trimEnd())}`]
 }
 
-/** Who did it, in a team's list. */
+/** The owner, in a team's list. */
 function ownerOf(row: Row): string {
   return safeLine(ownerIn(row.id) ?? "")
 }

@@ -8,13 +8,13 @@ import { whereTo } from "./words.ts"
 type Output = OutputOf<typeof notes>
 type Shown = Output["notes"][number]
 
-export function printNote(output: Output, { terminal }: PrintContext, asked: { all?: boolean }): Printed {
+export function printNote(output: Output, { terminal }: PrintContext, input: { all?: boolean }): Printed {
   const { done, notes, total } = output
   if (notes.length === 0)
     return {
       lines: [],
       notes: [
-        asked.all
+        input.all
           ? 'There are no notes yet. To keep one: dex note "…"'
           : 'No notes in this project. To keep one: dex note "…". `dex note --all` lists those of every project.',
       ],
@@ -22,12 +22,12 @@ export function printNote(output: Output, { terminal }: PrintContext, asked: { a
   const more = notes.length < total ? ` The newest ${notes.length} are shown; --limit shows more.` : ""
   return {
     lines: notes.flatMap((one, i) => [...linesOf(one, i + 1, terminal), ""]),
-    notes: [done === "listed" ? `${many(total, "note")}.${more}` : SAID[done](notes[0]!)],
+    notes: [done === "listed" ? `${many(total, "note")}.${more}` : OUTCOMES[done](notes[0]!)],
     listing: notes.map(({ ref }) => ref),
   }
 }
 
-const SAID = {
+const OUTCOMES = {
   kept: ({ ref, confirmed }: Shown) =>
     confirmed ? `Kept. To delete it: dex forget ${safeLine(ref)}` : `Kept as an agent's note. ${notYet(ref)}`,
   corrected: ({ ref, confirmed }: Shown) =>
@@ -42,15 +42,15 @@ function notYet(ref: string): string {
 function linesOf(one: Shown, row: number, terminal: Terminal): string[] {
   const room = terminal.columns - 4
   const by = one.by === "person" ? "you" : `${safeLine(one.by)}, ${one.confirmed ? "confirmed" : "not confirmed"}`
-  const said = one.text.split("\n").map((line) => clip(safeLine(line), room))
+  const lines = one.text.split("\n").map((line) => clip(safeLine(line), room))
   const about = [
     ...(one.files.length > 0 ? [one.files.map(safeLine).join(", ")] : []),
     ...(one.rejects === undefined ? [] : [`rejects ${safeLine(one.rejects)}`]),
   ]
   const where = whereTo([`by ${by} ${when(one.date)}`, projectName(safeLine(one.project))], safeLine(one.ref), room)
   return [
-    `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", said[0] ?? "")}`,
-    ...said.slice(1).map((line) => `    ${line}`),
+    `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", lines[0] ?? "")}`,
+    ...lines.slice(1).map((line) => `    ${line}`),
     ...[...where, ...about.map((line) => clip(line, room))].map((line) => `    ${paint(terminal, "dim", line)}`),
   ]
 }

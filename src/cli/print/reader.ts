@@ -16,48 +16,48 @@ type Output = OutputOf<typeof show>
 type Input = InputOf<typeof show>
 type ShownConversation = Output["conversations"][number]
 
-/** A conversation to be read on a terminal: what the tool answered says which messages, the history what they are made of. */
+/** Conversations for the pager. The tool's output decides which messages are shown; their parts are read from the history. */
 export async function readShow(output: Output, context: PrintContext, input: Input, dex: Dex): Promise<ReadPage> {
   const notes = notesOfShow(output)
-  // Of a team's conversation there is no more here than the hub answered.
+  // Only the hub has a team's conversation, so nothing more can be read here.
   const isOnHub = output.conversations.some(({ id }) => parseRef(id)?.owner !== undefined)
   if (input.format === "outline" || isOnHub) return { lines: () => printShow(output, context, input).lines, notes }
   const read: (() => Generator<string>)[] = []
-  for (const told of output.conversations) read.push(await conversation(told, context, input, dex))
+  for (const conversation of output.conversations) read.push(await linesOf(conversation, context, input, dex))
   return { lines: () => read.values().flatMap((lines) => lines()), notes }
 }
 
-async function conversation(
-  told: ShownConversation,
+async function linesOf(
+  conversation: ShownConversation,
   context: PrintContext,
   input: Input,
   dex: Dex,
 ): Promise<() => Generator<string>> {
-  const { row } = await resolveConversation(dex, { id: told.id })
-  const shown = new Map(told.messages.map((message) => [message.index, message]))
+  const { row } = await resolveConversation(dex, { id: conversation.id })
+  const shown = new Map(conversation.messages.map((message) => [message.index, message]))
   const fields = readFields(input)
   const stored = await (await dex.store()).messages(row.ref, [...shown.keys()])
   const messages = withFields(stored, fields).messages.map((message): ReadMessage => {
     const read = readable(message)
     if (input.format !== "user_only") return read
-    // A person's words, and the plans that they approved, which a tool's result may hold.
+    // The person's words, and the plans that they approved, which may be in a tool's result.
     const text = shown.get(message.number)?.content ?? ""
     return { ...read, role: "user", effects: [], parts: [{ type: "text", text, origin: "person" }] }
   })
   const screen = screenOf(context.terminal, process.env)
   const unfolds = (part: Part) => input.format === "full" || isChosen(part, fields)
   const drawn = await drawnLines(dex, row, messages, { screen, words: wordsFor(dex, row.ref), unfolds })
-  const cut = told.messages.find((message) => message.cut)
+  const cut = conversation.messages.find((message) => message.cut)
   return function* () {
-    yield* headLines(told, context)
-    // One message that is longer than the whole budget: as much of it as the tool gave.
+    yield* headLines(conversation, context)
+    // A message that is longer than the budget is cut as in the tool's output.
     if (cut) yield* ["", ...plainLines(cut.content, screen)]
     else yield* drawn()
     yield ""
   }
 }
 
-/** What was searched for, where this is a row of the last search. */
+/** The words of the last search, if it found this conversation. */
 function wordsFor(dex: Dex, ref: Ref): string[] {
   const { refs, words } = dex.lastListing()
   const isListed = refs.some((text) => {

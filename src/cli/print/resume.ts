@@ -35,7 +35,7 @@ function briefOf(output: Output, input: Input, { interactive, columns }: Termina
 
 type ToOpen = { command: string[]; folder?: string; note?: string; problem?: string }
 
-/** On a terminal the agent opens; in a pipe, or where it cannot be started, `printed` is printed. */
+/** Opens the agent on a terminal. In a pipe, or if the agent cannot be started, returns `printed`. */
 async function openOrPrint({ command, folder, note, problem }: ToOpen, printed: Printed): Promise<Printed> {
   if (!process.stdout.isTTY) return printed
   const [program = "", ...args] = command
@@ -49,7 +49,7 @@ async function openOrPrint({ command, folder, note, problem }: ToOpen, printed: 
     : { lines: [] }
 }
 
-/** What to say where the program of an agent is missing. */
+/** The message for an agent whose program is missing; undefined if it is on PATH. */
 export function notInstalled(program: string): string | undefined {
   if (isOnPath(program, { env: process.env, platform: process.platform })) return undefined
   return `${program} is not installed here (not on PATH).`

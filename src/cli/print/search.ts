@@ -23,7 +23,7 @@ export function printSearch(
 ): Printed {
   const notes = [...output.notes, ...(output.degraded ?? [])]
   if (output.results.length === 0)
-    // A number would else open a row of the listing before.
+    // An empty listing, so that a row number does not open a row of the previous listing.
     return { lines: [], notes: [output.notes.length > 0 ? "Nothing found." : NOTHING, ...notes], listing: [] }
   const drawn = output.results.map((hit, i) => [
     ...(terminal.interactive ? row(hit, i + 1, terminal, now) : hitLines(hit, i + 1, terminal)),
@@ -50,23 +50,23 @@ export function printSearch(
   return { lines, notes, listing, words: markedIn(results) }
 }
 
-/** The line that counts, which may be broken, a blank one above it and the prompt below. */
+/** A blank line, the line with the count (which may be wrapped), and the prompt. */
 const LINES_BELOW = 4
 const LEAST_SHOWN = 3
 
-/** How many of these fit on so many lines; a few in any case. */
+/** How many results fit on so many lines; always a few. */
 function fitting(drawn: string[][], room: number): number {
-  let left = room
+  let free = room
   let fit = 0
   for (const lines of drawn) {
-    left -= lines.length
-    if (left < 0) break
+    free -= lines.length
+    if (free < 0) break
     fit++
   }
   return Math.max(fit, Math.min(LEAST_SHOWN, drawn.length))
 }
 
-/** How many of all are shown; undefined where not all were counted. */
+/** How many of all matches are shown; undefined if not all were counted. */
 function ofAll({ kinds, total, total_is_at_least }: Output, shown: number, noun: string): string | undefined {
   const counts = noun === "message" ? { message: total } : kinds
   return counts && sayFound(counts, shown, noun, total_is_at_least)
@@ -78,10 +78,10 @@ function nounFor(hits: Hit[], byMessage: boolean): string {
 }
 
 const INDENT = "    "
-/** Below this many columns a title would be left with half a line: age, agent and project stand below it. */
+/** On narrower terminals age, agent and project go below the title, which would otherwise get only half a line. */
 const NARROW = 72
 
-/** On a terminal: title, age, agent and project, and one line of what was said. Ten of them fit on a screen. */
+/** On a terminal: title, age, agent and project, and one line of the snippet. Ten results fit on a screen. */
 function row(hit: Hit, number: number, terminal: Terminal, now: number): string[] {
   const isNarrow = terminal.columns < NARROW
   const facts = clip(
@@ -100,19 +100,19 @@ function row(hit: Hit, number: number, terminal: Terminal, now: number): string[
   ]
 }
 
-/** Of a team, who did it is the first thing to know. */
+/** In a team's results, the owner comes first. */
 function whose({ id }: Hit): string[] {
   const owner = ownerIn(id)
   return owner === undefined ? [] : [safeLine(owner)]
 }
 
-/** As much around the first marked word as a line has room for. Stars take none where they become a colour. */
+/** As much text around the first marked word as fits on a line. Stars that become a colour take no room. */
 function oneLine(snippet: string, terminal: Terminal): string {
   const room = terminal.columns - INDENT.length
   const unmarked = (text: string) => text.replaceAll("**", "")
   const sizeOf = (text: string) => widthOf(terminal.color ? unmarked(text) : text)
   const line = clipSnippet(safeLine(snippet), room, sizeOf, 4)
-  // A text without spaces, or one long word.
+  // The text has no spaces, or one very long word.
   return sizeOf(line) <= room ? line : clip(unmarked(line), room)
 }
 
@@ -126,7 +126,7 @@ function sumLines(hit: Hit, terminal: Terminal): string[] {
   return wrap(sum, terminal.columns - INDENT.length).map((line) => INDENT + paint(terminal, "dim", line))
 }
 
-/** In a pipe: with the ref, and all of the snippet. */
+/** In a pipe: with the ref and the complete snippet. */
 function hitLines(hit: Hit, row: number, terminal: Terminal): string[] {
   const kind = marksOf(hit)
     .map((mark) => ` (${mark})`)
@@ -149,7 +149,7 @@ function markedIn(hits: Hit[]): string[] {
 
 const MARKED = /\*\*([^*]+)\*\*/g
 
-/** `**word**` as the snippet marks it; without colour the stars stay, so that a pipe shows the match too. */
+/** Colours the words that the snippet marks as `**word**`. Without colour the stars stay, so that a pipe shows the match too. */
 function highlight(line: string, terminal: Terminal): string {
   return terminal.color ? line.replace(MARKED, (_, word: string) => paint(terminal, "yellow", word)) : line
 }

@@ -9,7 +9,7 @@ import { formLine } from "../../tools/view.ts"
 import type { PrintContext, Printed } from "./words.ts"
 
 type Output = OutputOf<typeof show>
-/** What stands above every view of a conversation. */
+/** The facts above every view of a conversation. */
 export type Head = {
   id: string
   title: string
@@ -37,7 +37,7 @@ export function printShow(output: Output, context: PrintContext, { format }: Inp
   return { lines, notes: notesOfShow(output) }
 }
 
-/** What was left out, and how to go on. */
+/** Notes on what was left out, and the command that continues. */
 export function notesOfShow(output: Output): string[] {
   const notes = output.conversations.flatMap(endNotes)
   if (output.left_out)
@@ -104,7 +104,7 @@ function endNotes(conversation: ShownConversation): string[] {
   return notes
 }
 
-/** "before and after": on which sides there is more. */
+/** "before", "after" or "before and after", depending on where there is more. */
 function sidesOf(output: { has_more_before?: boolean; has_more_after?: boolean }): string {
   return [output.has_more_before && "before", output.has_more_after && "after"].filter(Boolean).join(" and ")
 }
@@ -193,7 +193,7 @@ export function printTimeline(output: Timeline, context: PrintContext): Printed 
   }
 }
 
-/** Not cut to the terminal's width: the caller chose how much of a message is shown. */
+/** Wrapped and never cut, because the caller chose how much of a message is shown. */
 function drawnLine(line: string, terminal: Terminal): string[] {
   const clean = safe(line)
   const label = /^[^\t]*\t/.exec(clean)?.[0] ?? ""

@@ -8,7 +8,7 @@ import type { suggest } from "../../tools/suggest/suggest.ts"
 import type { feedback, suggestions } from "../../tools/suggestions/suggestions.ts"
 import { kindName, type PrintContext, type Printed, whereTo } from "./words.ts"
 
-// What was suggested, who is told, and what came of it: suggestions, feedback, subscribe, subscriptions, stats.
+// The output of suggest, suggestions, feedback, subscribe, subscriptions, unsubscribe and `stats --suggestions`.
 
 type SuggestionsInput = Partial<InputOf<typeof suggestions>>
 type Suggested = OutputOf<typeof suggestions>["suggestions"][number]
@@ -16,11 +16,11 @@ type Suggested = OutputOf<typeof suggestions>["suggestions"][number]
 export function printSuggestions(
   output: { suggestions: Suggested[]; notes: string[] },
   { terminal }: PrintContext,
-  asked: SuggestionsInput,
+  input: SuggestionsInput,
 ): Printed {
-  if (output.suggestions.length === 0) return { lines: [], notes: [nothing(asked), ...output.notes] }
+  if (output.suggestions.length === 0) return { lines: [], notes: [nothing(input), ...output.notes] }
   const lines = output.suggestions.flatMap(({ id, date, status, would, event, items }) => [
-    `${paint(terminal, "cyan", id)}  ${when(date)}  ${would ? "not said" : status}, ${event.replaceAll("_", " ")}`,
+    `${paint(terminal, "cyan", id)}  ${when(date)}  ${would ? "only recorded" : status}, ${event.replaceAll("_", " ")}`,
     ...items.flatMap((item) => itemLines(item, terminal)),
     "",
   ])
@@ -53,7 +53,7 @@ function itemLines(
   const other = safeLine(file ?? "")
   return [
     `${String(number).padStart(3)}  ${paint(terminal, "bold", head)}`,
-    ...saidLines(summary, room).map((line) => `     ${line}`),
+    ...summaryLines(summary, room).map((line) => `     ${line}`),
     ...wrap(safeLine(reason), room).map((line) => `     ${paint(terminal, "dim", line)}`),
     ...whereTo([head.includes(other) ? "" : other], ref && safeLine(ref), room).map(
       (line) => `     ${paint(terminal, "dim", line)}`,
@@ -61,8 +61,8 @@ function itemLines(
   ]
 }
 
-/** What it says. It has lines of its own where it quotes an edit. */
-function saidLines(summary: string, room: number): string[] {
+/** A summary that quotes an edit has several lines. */
+function summaryLines(summary: string, room: number): string[] {
   return summary
     .split("\n")
     .filter((line) => line !== "")
@@ -78,13 +78,13 @@ type Judged = OutputOf<typeof feedback>
 export function printFeedback(
   { id, items, note, reset }: Judged,
   { terminal }: PrintContext,
-  asked: { verdict?: string; item?: number },
+  input: { verdict?: string; item?: number },
 ): Printed {
   if (reset !== undefined) return { lines: [`${many(reset, "weight")} reset. ${note}`] }
-  const meant = items.filter(({ number }) => asked.item === undefined || number === asked.item)
+  const meant = items.filter(({ number }) => input.item === undefined || number === input.item)
   return {
     lines: [
-      `${paint(terminal, "cyan", id ?? "")}  ${asked.verdict}`,
+      `${paint(terminal, "cyan", id ?? "")}  ${input.verdict}`,
       ...meant.map(
         ({ number, kind, title }) =>
           `${String(number).padStart(3)}  ${clip(`${kindName(kind)}: ${safeLine(title)}`, terminal.columns - 5)}`,
@@ -139,7 +139,7 @@ export function printSubscriptions(output: Listed, context: PrintContext): Print
 function subscriptionLines(one: ListedSubscription, { terminal, home }: PrintContext): string[] {
   const room = terminal.columns - 4
   const to = one.url === undefined ? one.deliver : `${one.deliver} ${safeLine(one.url)}`
-  const last = one.last_triggered === undefined ? "not told yet" : `last told ${when(one.last_triggered)}`
+  const last = one.last_triggered === undefined ? "not notified yet" : `last notified ${when(one.last_triggered)}`
   const pause = one.cooldown_ms === 0 ? "" : `, every ${seconds(one.cooldown_ms)} at the most`
   return [
     `${paint(terminal, "cyan", one.id)}  ${clip(shortPath(safeLine(one.project), home), terminal.columns - one.id.length - 2)}`,
@@ -163,7 +163,7 @@ export function printSuggestionStats(stats: SuggestionStats, { terminal }: Print
   const label = (name: string) => paint(terminal, "cyan", padEnd(name, 15))
   return {
     lines: [
-      `${label("suggestions")}${grouped(stats.suggestions)} with ${many(stats.items, "item")}${stats.would > 0 ? `; ${grouped(stats.would)} more only noted` : ""}`,
+      `${label("suggestions")}${grouped(stats.suggestions)} with ${many(stats.items, "item")}${stats.would > 0 ? `; ${grouped(stats.would)} more only recorded` : ""}`,
       `${label("used")}${grouped(stats.used)} (${share(stats.used, stats.items)})`,
       `${label("dismissed")}${grouped(stats.dismissed)} (${share(stats.dismissed, stats.items)})`,
       `${label("took")}${seconds(stats.latency_ms.median)} in the middle, ${seconds(stats.latency_ms.p95)} for 19 of 20`,
@@ -196,7 +196,7 @@ function learntLines(weights: Record<string, number>, label: (name: string) => s
   return ["", ...lines.map((line, i) => label(i === 0 ? "learnt" : "") + line)]
 }
 
-/** A space at which no line is broken. */
+/** A non-breaking space. */
 const TOGETHER = "\u00a0"
 const BAR = 20
 const MOST_WEIGHTS = 8
@@ -218,18 +218,18 @@ type Output = OutputOf<typeof suggest>
 
 export function printSuggest(output: Output, context: PrintContext): Printed {
   const { terminal } = context
-  const told = output.suggestions
+  const made = output.suggestions
   const waiting = output.waiting ? printSuggestions({ suggestions: output.waiting, notes: [] }, context, {}).lines : []
-  if (told.length === 0)
+  if (made.length === 0)
     return {
       lines: waiting,
       notes: ["No suggestions here. `dex search` looks for words.", ...output.notes],
     }
   const room = terminal.columns - 4
-  const lines = told.flatMap(({ kind, title, summary, reason, relevance, ref }, i) => [
+  const lines = made.flatMap(({ kind, title, summary, reason, relevance, ref }, i) => [
     `${paint(terminal, "cyan", String(i + 1).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(title), room))}`,
     ...[
-      ...saidLines(summary, room),
+      ...summaryLines(summary, room),
       ...[
         ...wrap(safeLine(reason), room),
         ...whereTo([kindName(kind), `${percent(relevance)} likely to help`], ref && safeLine(ref), room),
@@ -240,7 +240,7 @@ export function printSuggest(output: Output, context: PrintContext): Printed {
   return {
     lines: [...lines, ...waiting],
     notes: [`Did one help? dex suggest --feedback ${output.id.slice(0, 8)} used --item 1`, ...output.notes],
-    listing: told.map(({ ref }) => ref ?? ""),
+    listing: made.map(({ ref }) => ref ?? ""),
   }
 }
 

@@ -19,7 +19,7 @@ export function sayUnreadable(unreadable: readonly unknown[]): string {
   return `${unreadable.length} could not be read: \`dex doctor sources\` says why.`
 }
 
-/** What the picker says about a sync, a sentence each; nothing where nothing is new. */
+/** The picker's sentences about a sync; none if nothing is new. */
 export function syncNews(synced: Synced): string[] {
   const { busy, complete, added_messages, unreadable } = synced
   return [

@@ -13,7 +13,7 @@ import { sumLine } from "./words.ts"
 type TracesOutput = OutputOf<typeof traces>
 type Line = TracesOutput["traces"][number]
 
-/** Enough of an id to be found again. */
+/** So many characters of an id are enough to find the trace again. */
 const SHORT_ID = 10
 
 export function printTraces(output: TracesOutput, { terminal }: PrintContext): Printed {
@@ -79,13 +79,13 @@ function headLines(trace: Trace, { terminal, home }: PrintContext): string[] {
     `asked in ${shortPath(safeLine(trace.project), home)}`,
     `history ${safeLine(shortRevision(trace.state_revision))}`,
   ]
-  const asked = [...Object.entries(trace.args), ...Object.entries(trace.budgets)].map(said)
-  const cut = Object.entries(trace.truncation ?? {}).map(said)
+  const options = [...Object.entries(trace.args), ...Object.entries(trace.budgets)].map(nameAndValue)
+  const cut = Object.entries(trace.truncation ?? {}).map(nameAndValue)
   const dim = (text: string) => wrap(text, terminal.columns).map((line) => paint(terminal, "dim", line))
   return [
     paint(terminal, "bold", clip(`${trace.trace_id}  ${trace.command}${query}`, terminal.columns)),
     ...dim(facts.join(" · ")),
-    ...(asked.length > 0 ? dim(`with ${[...new Set(asked)].join(" · ")}`) : []),
+    ...(options.length > 0 ? dim(`with ${[...new Set(options)].join(" · ")}`) : []),
     ...(cut.length > 0 ? dim(`cut: ${cut.join(" · ")}`) : []),
     ...(trace.error
       ? wrap(`${safeLine(trace.error.code)}: ${safeLine(trace.error.message)}`, terminal.columns).map((line) =>
@@ -95,12 +95,12 @@ function headLines(trace: Trace, { terminal, home }: PrintContext): string[] {
   ]
 }
 
-function said([name, value]: [string, unknown]): string {
+function nameAndValue([name, value]: [string, unknown]): string {
   const text = Array.isArray(value) ? value.join(", ") : typeof value === "string" ? value : JSON.stringify(value)
   return `${name} ${safeLine(text)}`
 }
 
-/** Each row of an answer with the parts of its score, as a sum. */
+/** The rows of an answer, each with its score as a sum. */
 function explainRows(rows: TraceRow[], terminal: Terminal): string[] {
   const indent = "     "
   return rows.flatMap((row) => {
@@ -124,7 +124,7 @@ const REASONS: Record<string, string> = {
   not_top_k: "others ranked higher",
 }
 
-/** What lost, by the reason. */
+/** The candidates that are not in the answer, grouped by reason. */
 function explainSkipped(trace: Pick<Trace, "skipped" | "skipped_total">, terminal: Terminal): string[] {
   if (trace.skipped_total === 0) return []
   const shown = trace.skipped.length < trace.skipped_total ? `, ${grouped(trace.skipped.length)} of them here` : ""
@@ -192,7 +192,7 @@ function digits(value: number): string {
   return String(Number(value.toPrecision(5)))
 }
 
-/** The history's own id says nothing to a person; how far it had come does. */
+/** Shortens the history's id, which means nothing to a person, and keeps the number of the last change. */
 function shortRevision(revision: string): string {
   const [id = "", change] = revision.split("@")
   return change === undefined ? "unknown" : `${id.slice(0, 4)}@${change}`

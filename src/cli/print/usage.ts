@@ -15,7 +15,7 @@ type Row = Output["rows"][number]
 export function printUsage(output: Output, { terminal, home, numbered }: PrintContext): Printed {
   if (output.line !== undefined) return { lines: [output.line] }
   if (output.total.answers === 0)
-    return { lines: [], notes: ["No use of any agent is known for this.", ...output.notes.map(safeLine)] }
+    return { lines: [], notes: ["No usage is known for this.", ...output.notes.map(safeLine)] }
   const isListed = output.by === "conversation"
   const table = tableOf(output, terminal, home)
   return {
@@ -36,7 +36,7 @@ function headLine({ total, from, to, plan }: Output): string {
   ].join(" · ")
 }
 
-/** The days of all of it, also those on which nothing was used. */
+/** A bar for every day of the period, including days without use. */
 function sparkLines({ days }: Output, terminal: Terminal): string[] {
   const [first, last] = [days[0], days.at(-1)]
   if (!terminal.interactive || !first || !last || days.length < 2) return []
@@ -46,7 +46,7 @@ function sparkLines({ days }: Output, terminal: Terminal): string[] {
   return [paint(terminal, "cyan", sparkline(all, terminal.columns))]
 }
 
-/** A `+` where tokens without a known price are among it. */
+/** With a `+` if it includes tokens without a known price. */
 function cost({ cost, unpriced_tokens }: Pick<Row, "cost" | "unpriced_tokens">): string {
   return `${dollars(cost)}${unpriced_tokens > 0 ? "+" : ""}`
 }
@@ -116,13 +116,13 @@ function tableOf({ rows, by, plan }: Output, terminal: Terminal, home: string): 
   ]
 }
 
-/** Of a path the end says more than the beginning. */
+/** Cuts a path at its beginning, because its end says more. */
 function fitted(label: string, room: number): string {
   const isPath = /^[~/]/.test(label) && widthOf(label) === label.length
   return isPath && label.length > room ? `…${label.slice(1 - room)}` : clip(label, room)
 }
 
-/** Its number stands at the end, where a column cuts. */
+/** Shortened, because the number is at the end, where a column would cut it off. */
 const PULL_REQUEST =
   /^https?:\/\/[^/]+\/(?<repository>\S+?)\/(?:-\/)?(?:pull|pulls|pull-requests|merge_requests)\/(?<number>\d+)$/
 
@@ -130,8 +130,8 @@ function labelOf({ key, title, subagents }: Row, home: string): string {
   const name = key.startsWith("/")
     ? shortPath(safeLine(key), home)
     : safeLine(key).replace(PULL_REQUEST, "$<repository>#$<number>")
-  const said = title === undefined ? name : `${name.replace(/^(\w+:\w{8})[\w-]*$/, "$1")} ${safeLine(title)}`
-  return subagents ? `${said} (subagents)` : said
+  const label = title === undefined ? name : `${name.replace(/^(\w+:\w{8})[\w-]*$/, "$1")} ${safeLine(title)}`
+  return subagents ? `${label} (subagents)` : label
 }
 
 function priceNotes({ models, plan, rows, rows_left_out, by, total }: Output): string[] {

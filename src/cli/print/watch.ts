@@ -30,7 +30,7 @@ export function printWatch(
   return { lines: stateLines(output.state, home) }
 }
 
-/** Exactly what is about to be written and run. */
+/** The exact file and commands. */
 export function serviceLines({ change, path, content, commands }: Service, terminal: Terminal): string[] {
   const dim = (text: string) => paint(terminal, "dim", text)
   const file = change === "remove" ? `Remove ${path}` : `${change === "none" ? "Already there:" : "Write"} ${path}`
@@ -70,6 +70,6 @@ function stateLines(state: WatchState | undefined, home: string): string[] {
     `${many(state.folders, "folder")} watched`,
     ...state.projects.map((path) => `project ${shortPath(safeLine(path), home)}`),
     ...state.polled.map((path) => `looked at every few seconds, not watched: ${shortPath(safeLine(path), home)}`),
-    ...(state.problem === undefined ? [] : [`could not: ${safeLine(state.problem)}`]),
+    ...(state.problem === undefined ? [] : [`problem: ${safeLine(state.problem)}`]),
   ]
 }

@@ -5,50 +5,48 @@ import { commandLine } from "../../tools/view.ts"
 export type PrintContext = {
   terminal: Terminal
   home: string
-  /** Rows are kept, so that their numbers can be typed here. */
+  /** Row numbers are saved, so that a person can type them in the next command. */
   numbered: boolean
-  /** The screen's, unless it was said how much to show. */
+  /** The height of the screen, unless the person gave a limit. */
   rows?: number
   /** Commands are named as forms of `dex show`, not by their old names. */
   hasForms?: boolean
 }
-/** Lines to be read, made when they are asked for, from the beginning each time. */
+/** A page for the pager. Each call of `lines` generates them from the beginning. */
 export type ReadPage = { lines: () => Iterable<string>; notes?: string[] }
 export type Printed = {
   lines: string[]
-  /** For stderr: they are not results. */
+  /** Printed to stderr, because they are not results. */
   notes?: string[]
-  /** Why it is not what was asked for: said last, and the command ends with 2. */
+  /** Why the command failed. Printed last; the exit code is 2. */
   problem?: string
-  /** The refs that row numbers stand for from now on. */
+  /** The refs that row numbers mean in the next command. */
   listing?: string[]
-  /** The words that a search found, as they stand in its rows: they are marked in what is read of it. */
+  /** The words that a search marked in its rows. They are marked again when a result is read. */
   words?: string[]
 }
 
-// How things are said on a terminal.
-
-/** A ref is copied: it stands whole, on a line of its own where it must. What is said before it may be cut. */
-export function whereTo(said: readonly string[], ref: string | undefined, room: number): string[] {
-  const what = said.filter((one) => one !== "").join(" · ")
+/** People copy refs, so a ref is never cut: if there is no room, it gets a line of its own. The facts before it may be cut. */
+export function whereTo(facts: readonly string[], ref: string | undefined, room: number): string[] {
+  const what = facts.filter((one) => one !== "").join(" · ")
   if (!ref) return what === "" ? [] : [clip(what, room)]
   if (what === "") return [ref]
   const line = `${what} · ${ref}`
   return widthOf(line) <= room ? [line] : [clip(what, room), ref]
 }
 
-/** How the first of these is read: by its row, where rows are kept, and by its ref elsewhere. */
+/** The command that shows the first of these: by its row number if rows are numbered, otherwise by its ref. */
 export function showFirst(refs: readonly string[], { numbered }: { numbered: boolean }): string {
   return numbered ? "dex show 1" : commandLine("show", [refs[0] ?? ""])
 }
 
-/** What went wrong, as it is told: on a terminal no word is torn, and whoever reads a pipe gets each line whole. */
+/** An error message. On a terminal it is wrapped between words; in a pipe lines are not wrapped. */
 export function printedError(message: string, terminal: Terminal): string {
   const lines = `dex: ${asTyped(safe(message), terminal)}`.split("\n")
   return `${(terminal.interactive ? lines.flatMap((line) => wrap(line, terminal.columns)) : lines).join("\n")}\n`
 }
 
-/** A name or a path as it is typed in a shell. */
+/** A name or a path, quoted for a shell if necessary. */
 export function shellQuote(path: string): string {
   return /^[\w./~-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
 }
@@ -59,8 +57,8 @@ export function kindName(kind: string): string {
 }
 
 /**
- * What may follow `dex`. Written down once more, and compared with the commands by a test: who prints a line would otherwise load the
- * declarations of all of them.
+ * The words that may follow `dex`. Repeated here, and compared with the commands by a test, because otherwise printing a line
+ * would load the definitions of all commands.
  */
 export const TYPED_AFTER_DEX =
   `search find list ls index show open get timeline scan read resume fix blame suggest tests decisions note notes
@@ -68,14 +66,14 @@ export const TYPED_AFTER_DEX =
   private mute reindex gc backup restore share export hub import eval config why ask chat map digest rules install uninstall handover
   watch pick view serve mcp hook completions help -h --help version -v -V --version --plain`.split(/\s+/)
 
-/** dex's own words, with the commands in them as they are typed here: `npx dexctx show 1` where dex came by npx. */
+/** Rewrites the commands in dex's messages as this person types them: `npx dexctx show 1` if dex was started with npx. */
 export function asTyped(text: string, { program }: Pick<Terminal, "program">): string {
   if (program === undefined) return text
   const command = new RegExp(`^dex$|(?<![\\w./-])dex(?=\`| (?:${TYPED_AFTER_DEX.join("|")})(?![\\w-]))`, "g")
   return text.replace(command, program)
 }
 
-/** What is not a result: on stderr, with the commands in it as they are typed here, and no word torn. */
+/** Prints to stderr, for text that is not a result. Wraps it between words and rewrites its commands with `asTyped`. */
 export function say(...texts: string[]): void {
   const terminal = terminalOf(process.stderr, process.env)
   const lines = texts.flatMap((text) => wrap(asTyped(safe(text), terminal), terminal.columns))
@@ -84,7 +82,7 @@ export function say(...texts: string[]): void {
 
 type Sum = Pick<TraceRow, "score_final" | "terms">
 
-/** A score as the sum it is: words 6.87 + pairs 2.23 = 9.10 */
+/** A score as a sum: words 6.87 + pairs 2.23 = 9.10 */
 export function sumLine(row: Sum): string {
   const decimals = decimalsFor(row)
   const parts = row.terms.map(({ name, value }, i) => {
@@ -94,7 +92,7 @@ export function sumLine(row: Sum): string {
   return `${parts.join(" ")} ${addsUp(row) ? "=" : "≠"} ${row.score_final.toFixed(decimals)}`
 }
 
-/** Four digits that tell something, whatever the scale: bm25 counts in tens, fused ranks in hundredths. */
+/** Enough decimals for four significant digits: bm25 scores are in the tens, fused ranks in the hundredths. */
 function decimalsFor({ score_final, terms }: Sum): number {
   const largest = Math.max(...[score_final, ...terms.map((term) => term.value)].map(Math.abs))
   return largest === 0 ? 0 : Math.min(9, Math.max(2, 3 - Math.floor(Math.log10(largest))))

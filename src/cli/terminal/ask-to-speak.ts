@@ -9,7 +9,7 @@ import { many, when } from "../../render/words.ts"
 import type { KeptSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
 import { asTyped } from "../print/words.ts"
 
-/** So long hooks only note down what they would have said. */
+/** For this long, hooks only record what they would have suggested. */
 const LISTENS_MS = 7 * 86_400_000
 const MOST_SHOWN = 10
 
@@ -21,7 +21,7 @@ type Listened = {
 }
 type Asking = Listened & { terminal: Terminal; say(line?: string): void }
 
-/** What dex would have said to agents in its first week; undefined before it is over, and once the person has answered. */
+/** The suggestions that dex only recorded. Undefined in the first week, and after the person has answered the question. */
 export async function unspoken({ home, env, suggestions, now }: Listened): Promise<KeptSuggestion[] | undefined> {
   const choice = hooksChoice(recordFile(home.dir))
   const { settings } = loadSettings({ file: home.config, env })
@@ -30,14 +30,14 @@ export async function unspoken({ home, env, suggestions, now }: Listened): Promi
   return (await suggestions()).list({ would: true, from: choice.at, limit: 1_000 })
 }
 
-/** After the first week: what dex would have said to agents, and, on a terminal, whether it may from now on. */
+/** After the first week: shows what dex would have suggested to agents and, on a terminal, asks whether it may from now on. */
 export async function askToSpeak({ terminal, say, ...listened }: Asking): Promise<void> {
   const { home } = listened
   const would = await unspoken(listened)
   if (would === undefined) return
   say()
   if (would.length === 0)
-    return say("Agents' hooks asked dex for a week; it would have said nothing. It keeps listening.")
+    return say("In its first week dex would have suggested nothing to your agents. It keeps recording.")
   say(paint(terminal, "bold", `${many(would.length, "time")} I would have spoken`))
   for (const one of would.slice(0, MOST_SHOWN))
     for (const line of wrap(suggestionLine(one), terminal.columns - 4)) say(`  ${line}`)

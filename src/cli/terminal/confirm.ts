@@ -15,8 +15,8 @@ import { toBeForgotten } from "../print/keeping.ts"
 import { serviceLines, type WatchOutput } from "../print/watch.ts"
 
 /**
- * Asks what must be asked before agents' settings are changed. True where it is to be carried out now; throws a DexError
- * when the answer is no or nobody can be asked.
+ * Asks for confirmation before agents' settings are changed. Returns true if the changes should be made now. Throws a DexError
+ * if the answer is no or there is no terminal.
  */
 export async function confirmInstall(
   output: WiringOutput,
@@ -25,8 +25,8 @@ export async function confirmInstall(
 ): Promise<boolean> {
   await confirmUninstall(output, input, dex)
   const mayAsk = !input.yes && !input.check && output.agents.some(({ found }) => found)
-  const asked = mayAsk && (await askForPrivate(dex))
-  return output.asked || asked
+  const hasAsked = mayAsk && (await askForPrivate(dex))
+  return output.asked || hasAsked
 }
 
 export async function confirmUninstall(output: WiringOutput, _: object, dex: Dex): Promise<boolean> {
@@ -34,7 +34,7 @@ export async function confirmUninstall(output: WiringOutput, _: object, dex: Dex
   return output.asked
 }
 
-/** Says what would be written, and asks. The exact change to every file is shown to whoever wants to see it. */
+/** Summarises the changes and asks. The person can also see the exact change to every file. */
 async function confirmChanges(output: WiringOutput, home: string): Promise<void> {
   const context = { terminal: terminalOf(process.stdout, process.env), home, numbered: false }
   const print = (lines: string[]) => process.stdout.write(`${lines.join("\n")}\n`)
@@ -64,12 +64,12 @@ async function confirmChanges(output: WiringOutput, home: string): Promise<void>
   }
 }
 
-/** So many projects fit a screen; the others can be named. */
+/** As many projects as fit on a screen; the message says how to make others private. */
 const MOST_PROJECTS = 20
 
 /**
- * Asks once, on a terminal, which projects are private, before agents can read them. Where nothing is kept yet there is
- * nothing to choose from: then it asks another time. True where it asked.
+ * Asks once, on a terminal, which projects are private, before agents can read them. If nothing is stored yet there is nothing
+ * to choose from, so it asks another time. Returns true if it asked.
  */
 async function askForPrivate(dex: Dex): Promise<boolean> {
   const record = recordFile(dex.home.dir)
@@ -98,7 +98,7 @@ export function isTerminal(): boolean {
 
 type Output = OutputOf<typeof forget>
 
-/** What cannot be undone is asked about on a terminal; elsewhere nothing is done without --yes. */
+/** Deleting cannot be undone, so it asks on a terminal. Without a terminal nothing is deleted unless --yes is given. */
 export async function confirmForgetting(output: Output): Promise<boolean | { copies: true }> {
   if (!process.stdin.isTTY || !process.stdout.isTTY) return false
   const { columns } = terminalOf(process.stderr, process.env)
@@ -133,7 +133,7 @@ function these(count: number): string {
   return count === 1 ? "this conversation" : `these ${many(count, "conversation")}`
 }
 
-/** Shows what would be sent or deleted, and asks. Throws a DexError where the answer is no or nobody can be asked. */
+/** Shows what would be sent or deleted, and asks. Throws a DexError if the answer is no or there is no terminal. */
 export async function confirmSharing(output: OutputOf<typeof hub>): Promise<true> {
   const { columns } = terminalOf(process.stderr, process.env)
   const lines = output.summary
@@ -149,7 +149,7 @@ export async function confirmSharing(output: OutputOf<typeof hub>): Promise<true
   return true
 }
 
-/** Shows the file and the commands, and asks. Throws a DexError when the answer is no or nobody can be asked. */
+/** Shows the file and the commands, and asks. Throws a DexError if the answer is no or there is no terminal. */
 export async function confirmService(output: WatchOutput): Promise<true> {
   const service = output.service!
   process.stdout.write(`${serviceLines(service, terminalOf(process.stdout, process.env)).join("\n")}\n`)
@@ -162,7 +162,7 @@ export async function confirmService(output: WatchOutput): Promise<true> {
   return true
 }
 
-/** Says what the local model costs, and asks. Throws a DexError when the answer is no or nobody can be asked. */
+/** Says how large the local model is, and asks. Throws a DexError if the answer is no or there is no terminal. */
 export async function confirmLocalModel(output: OutputOf<typeof config>): Promise<true> {
   const { columns } = terminalOf(process.stderr, process.env)
   for (const line of localModelLines(output.local_model!)) process.stderr.write(`${wrap(line, columns).join("\n")}\n`)

@@ -5,8 +5,8 @@ import { terminalOf } from "../../render/terminal.ts"
 type Env = Record<string, string | undefined>
 
 /**
- * Shows long output on a terminal through the user's pager, or prints it where there is none. Lines are made as the pager
- * asks for them. Whoever leaves early has read enough: that is no error.
+ * Shows long output through the user's pager, or prints it if there is none. Lines are generated as the pager reads them.
+ * Leaving the pager early is not an error.
  */
 export async function readPaged(lines: () => Iterable<string>, pager: boolean): Promise<void> {
   const { color } = terminalOf(process.stdout, process.env)
@@ -15,9 +15,9 @@ export async function readPaged(lines: () => Iterable<string>, pager: boolean): 
 }
 
 /**
- * The program to read with and its arguments. `DEX_PAGER` comes before `PAGER`; empty or `cat` means none. A pager of
- * several plain words is started without a shell. less is given the flags that colours need, and, where the user has
- * chosen none, those with which git starts it.
+ * The pager and its arguments. `DEX_PAGER` overrides `PAGER`; empty or `cat` means none. A pager of plain words is started
+ * without a shell. less gets the option that colours need, and, if the user has chosen no options, those with which git starts
+ * it.
  */
 export function pagerCommand(env: Env, color: boolean): string[] | undefined {
   const chosen = (env.DEX_PAGER ?? env.PAGER ?? "less").trim()
@@ -29,15 +29,16 @@ export function pagerCommand(env: Env, color: boolean): string[] | undefined {
   return [program, ...(isPlain ? ["-RFX"] : color ? ["-R"] : []), ...given]
 }
 
-/** Where no locale is set, less takes every letter beyond ASCII for bytes to be spelled out (`<E2><94><82>`). dex writes UTF-8. */
+/** If no locale is set, less shows every character beyond ASCII as bytes (`<E2><94><82>`). dex writes UTF-8. */
 export function lessCharset(env: Env): Env {
-  const isTold = env.LC_ALL || env.LC_CTYPE || env.LANG || env.LESSCHARSET || env.LESSCHARDEF
-  return isTold ? {} : { LESSCHARSET: "utf-8" }
+  const hasCharset = env.LC_ALL || env.LC_CTYPE || env.LANG || env.LESSCHARSET || env.LESSCHARDEF
+  return hasCharset ? {} : { LESSCHARSET: "utf-8" }
 }
 
-/** False where the pager could not be started. */
+/** Returns false if the pager could not be started. */
 async function throughPager([program = "", ...args]: string[], lines: Iterable<string>): Promise<boolean> {
-  // Ctrl-C is the pager's: less stops what it is doing with it, others end, and so do we. It may come as soon as it runs.
+  // Ctrl-C is for the pager: less interrupts what it is doing, other pagers end, and then dex ends too. It may come as soon as
+  // the pager runs.
   const ignore = () => {}
   process.on("SIGINT", ignore)
   const env = { ...process.env, ...lessCharset(process.env) }
@@ -46,12 +47,12 @@ async function throughPager([program = "", ...args]: string[], lines: Iterable<s
     child.once("close", resolve)
     child.once("error", () => resolve(NOT_FOUND))
   })
-  child.stdin!.on("error", () => {}) // it was left before the end
+  child.stdin!.on("error", () => {}) // the person left before the end
   try {
     await feed(child, lines, ended)
     return (await ended) !== NOT_FOUND
   } catch (error) {
-    // A line could not be made: what was made is read, then it is said.
+    // A line could not be generated. The person reads the earlier lines before the error is reported.
     child.stdin!.end()
     await ended
     throw error
@@ -60,23 +61,23 @@ async function throughPager([program = "", ...args]: string[], lines: Iterable<s
   }
 }
 
-/** What a shell says of a program that it does not find. */
+/** A shell's exit code for a program that it does not find. */
 const NOT_FOUND = 127
 
 async function feed(child: ChildProcess, lines: Iterable<string>, ended: Promise<unknown>): Promise<void> {
   const input = child.stdin!
-  let left = false
+  let hasEnded = false
   void ended.then(() => {
-    left = true
+    hasEnded = true
   })
   for (const text of chunks(lines)) {
-    if (left || input.destroyed) return
+    if (hasEnded || input.destroyed) return
     if (!input.write(text)) await Promise.race([once(input, "drain"), ended]).catch(() => {})
   }
   input.end()
 }
 
-/** Some kilobytes at a time: a write for each line takes longer than making it. */
+/** Some kilobytes at a time, because a write per line takes longer than generating the line. */
 function* chunks(lines: Iterable<string>): Generator<string> {
   let text = ""
   for (const line of lines) {

@@ -16,8 +16,8 @@ import { shortPath } from "../../render/words.ts"
 import { isTerminal } from "./confirm.ts"
 
 /**
- * Where an agent is to write the answers: says on a terminal what would be sent to whom, and asks once. The answer is
- * kept in the user's settings. In a pipe nobody is asked; then whoever opens the model refuses.
+ * If an agent is to write the answers: says on a terminal what would be sent to whom, and asks once. The answer is stored in
+ * the user's settings. Without a terminal it does not ask, and the code that opens the model refuses.
  */
 export async function agreeToAgent(env: Record<string, string | undefined>): Promise<void> {
   const home = dexHome(env)
@@ -40,7 +40,7 @@ export async function agreeToAgent(env: Record<string, string | undefined>): Pro
 
 const MOST_BYTES = 64 << 10
 
-/** Asks for a server's key without showing it, or takes it from a pipe, and keeps it where only its owner can read it. */
+/** Asks for a server's key without showing it, or reads it from a pipe, and stores it so that only its owner can read it. */
 export async function askKey(name: string): Promise<number> {
   const of = KEYS_FOR.find((server) => server === name)
   if (of === undefined)
@@ -84,8 +84,8 @@ type WiringInput = {
 }
 
 /**
- * Before the changes are worked out, on a terminal: says which agents were found, and asks which of them to connect and
- * whether dex may make suggestions, unless the command line or an earlier run says it.
+ * Runs before the changes are computed. On a terminal it says which agents were found, and asks which of them to connect and
+ * whether dex may make suggestions, unless the command line or an earlier run has answered that.
  */
 export async function chooseWiring<I extends WiringInput>(input: I): Promise<I> {
   if (input.yes || input.check || !isTerminal()) return input
@@ -97,14 +97,14 @@ export async function chooseWiring<I extends WiringInput>(input: I): Promise<I> 
     process.stdout.write(`Found: ${found.map(({ title }) => title).join(", ")}\n`)
     const wired = new Set(Object.values(readRecord(record)).map(({ agent }) => agent))
     const agents = input.agents.length > 0 ? input.agents : await chosenAgents(found, wired)
-    const isSaid = [input.hooks, input.speak, input.no_hooks].some((said) => said !== undefined)
-    return { ...input, agents, ...(!isSaid && hooksChoice(record) === undefined && (await suggestionsChoice())) }
+    const isChosen = [input.hooks, input.speak, input.no_hooks].some((option) => option !== undefined)
+    return { ...input, agents, ...(!isChosen && hooksChoice(record) === undefined && (await suggestionsChoice())) }
   } finally {
     dex.close()
   }
 }
 
-/** None where all of them are meant. Where all are connected there is nothing to choose. */
+/** An empty list means all of them. If all are connected, there is nothing to choose. */
 async function chosenAgents(found: readonly Wirable[], wired: ReadonlySet<string>): Promise<string[]> {
   const connected = found.map(({ agent }) => agent).filter((agent) => wired.has(agent))
   if (found.length === 1 || connected.length === found.length) return []

@@ -4,7 +4,7 @@ import { choice, flag, integer, listOf, object, optional, text, withDefault } fr
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../../tools/context.ts"
 
-// Not among the tools: only a person gives an agent something to start.
+// Not in src/tools: only a person may let an agent start a program.
 
 const WIRABLE = agents.filter(({ wiring }) => wiring !== undefined).map(({ source }) => source)
 
@@ -15,15 +15,12 @@ const wiring = object({
       title: text(),
       found: flag("It is on this machine."),
       absent: optional(text("Its program, if only its settings are here and the program is not on PATH.")),
-      wired: optional(flag("With check: dex was given to it.")),
+      wired: optional(flag("With check: dex is connected to it.")),
       trust: optional(text("What it does without asking, once dex is connected.")),
       note: optional(text("What dex leaves out for it, and why.")),
-      problems: optional(listOf(text(), "With check: what is no longer as dex wrote it.")),
+      problems: optional(listOf(text(), "With check: what has changed since dex wrote it.")),
       subagent: optional(
-        choice(
-          ["there", "changed", "missing"],
-          "With check: the dex-retrieval sub-agent, where the agent can have one.",
-        ),
+        choice(["there", "changed", "missing"], "With check: the dex-retrieval sub-agent, if the agent supports one."),
       ),
     }),
   ),
@@ -38,11 +35,13 @@ const wiring = object({
       backup: optional(text("The file as it was.")),
     }),
   ),
-  only_read: optional(listOf(text(), "Agents whose conversations dex keeps, but which it is not connected to.")),
+  only_read: optional(listOf(text(), "Agents whose conversations dex reads, but that are not connected.")),
   asked: flag("Nothing was changed yet: confirm with yes."),
-  hooks: optional(flag("Agents' hooks ask dex.")),
+  hooks: optional(flag("The agents' hooks call dex.")),
   private_asked: optional(flag("Asked once which projects are private; that needs a terminal.")),
-  launcher_kept: optional(flag("With uninstall: an entry that was changed since, and so was left, still starts it.")),
+  launcher_kept: optional(
+    flag("With uninstall: the launcher stays, because an entry that was changed still starts it."),
+  ),
   servers: optional(
     listOf(
       object({
@@ -52,7 +51,7 @@ const wiring = object({
         message: text(),
         tools: optional(integer()),
       }),
-      "With check: the commands that agents are told to start.",
+      "With check: the commands that agents are configured to start.",
     ),
   ),
 })
@@ -111,14 +110,14 @@ export const uninstall = defineTool({
   found: (output) => !output.asked && output.files.length > 0 && !output.files.some(({ problem }) => problem),
 })
 
-/** Those whose conversations are kept and that dex cannot be added to, or whose settings are not here. */
+/** Agents whose conversations dex has, but to which it cannot be connected, or whose settings are not on this machine. */
 async function onlyRead(dex: Dex, listed: { agent: string; found: boolean }[]): Promise<string[]> {
   if (!dex.hasHistory()) return []
-  const kept = (await (await dex.store()).sourceReport()).filter(({ conversations }) => conversations > 0)
+  const stored = (await (await dex.store()).sourceReport()).filter(({ conversations }) => conversations > 0)
   const isConnected = (source: string) => listed.some(({ agent, found }) => agent === source && found)
   return agents
     .filter(({ source, connector }) => connector !== undefined && !isOwn(source) && !isConnected(source))
-    .filter(({ source }) => kept.some((one) => one.source === source))
+    .filter(({ source }) => stored.some((one) => one.source === source))
     .map(({ name }) => name)
 }
 

@@ -4,7 +4,7 @@ import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../../tools/context.ts"
 import { stateShape } from "../../watch/state.ts"
 
-// Not among the tools: only a person starts what goes on running.
+// Not in src/tools: only a person starts a process that keeps running.
 
 export const watch = defineTool({
   name: "watch",
@@ -61,7 +61,7 @@ async function stateOf(dex: Dex) {
   return { running: true, state }
 }
 
-/** True for the form that goes on running. */
+/** True for the form that keeps running. */
 export function isLong(input: { status?: boolean; remove?: boolean; install?: boolean; uninstall?: boolean }): boolean {
   return !input.status && !input.remove && !input.install && !input.uninstall
 }

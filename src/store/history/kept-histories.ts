@@ -4,7 +4,7 @@ import { copyPrivately } from "../../core/copy-file.ts"
 import { isoDate } from "../../core/dates.ts"
 import { removeDatabase } from "../sqlite/database.ts"
 
-// `dex restore --replace` keeps the previous history, under a name with the date: history-until-2026-11-03.db.
+// `dex backup --restore --replace` keeps the previous history, under a name with the date: history-until-2026-11-03.db.
 
 /** The path at which a new history is prepared before it replaces the current one. */
 export function arrivingOf(history: string): string {

@@ -260,7 +260,7 @@ async function suggesting(dex: Dex): Promise<Check[]> {
           name,
           status: "note",
           message: `${message}, ${grouped(dead)} failed permanently (${last_problem ?? "no answer"})`,
-          mend: "dex subscriptions --retry-dead --send",
+          mend: "dex subscribe --list --retry-dead --send",
         },
       ]
     return [

@@ -194,7 +194,7 @@ function noProject(path: string, known: string[]): string {
 type StillThere = { file: string; why: string }
 
 /**
- * Deletes conversations from the histories that `dex restore --replace` kept, and removes the leftovers of an interrupted
+ * Deletes conversations from the histories that `dex backup --restore --replace` kept, and removes the leftovers of an interrupted
  * restore, import or repair. Returns the files that it could not change.
  */
 async function forgetInKept(

@@ -142,5 +142,5 @@ function howToReceive({ id, deliver }: Subscription): string {
   if (deliver === "poll") return `${made}; what it finds: dex suggest --list --take --subscription ${id}`
   if (deliver === "sse")
     return `${made}; \`dex serve --port 7337\` streams what it finds at /suggestions?subscription=${id}`
-  return `${made} and sends what it finds; so does \`dex serve --port\`. By hand: dex subscriptions --send`
+  return `${made} and sends what it finds; so does \`dex serve --port\`. By hand: dex subscribe --list --send`
 }

@@ -72,7 +72,7 @@ export async function giveFeedback(dex: Dex, input: FeedbackInput) {
     items: after.items.map(({ number, kind, title, status }) => ({ number, kind, title, status })),
     note: unknown
       ? "Noted. With --item you can say which item it was: dex learns more from that."
-      : "Noted. Later suggestions take it into account, within limits; dex feedback --reset undoes all feedback.",
+      : "Noted. Later suggestions take it into account, within limits; dex suggest --feedback --reset undoes all feedback.",
   }
 }
 

@@ -1,6 +1,6 @@
 import { type ComponentType, render } from "preact"
 
-/** Something in front of the page, until it is closed. */
+/** Opens a modal dialog. A click outside closes it. */
 export function openDialog(label: string, Content: ComponentType<{ close(): void }>): void {
   const dialog = document.createElement("dialog")
   dialog.setAttribute("aria-label", label)

@@ -2,7 +2,7 @@ import { isTyping } from "./page.ts"
 
 type Opens = { help(): void; palette(): void }
 
-/** Everything that the page can do, by one key each. */
+/** Handles the page's keyboard shortcuts. */
 export function onKeys({ help, palette }: Opens): void {
   addEventListener("keydown", (event) => {
     const { key, target } = event
@@ -38,7 +38,7 @@ const KEYS: Record<string, () => void> = {
   Enter: () => document.activeElement?.querySelector<HTMLElement>("a")?.click(),
 }
 
-/** To the next one after, or before, what is at the top of the screen. */
+/** Moves to the next or previous element, counted from the focused one or from the top of the screen. */
 function move(what: string, by: 1 | -1): void {
   const all = [...document.querySelectorAll<HTMLElement>(what)]
   const current = all.indexOf(document.activeElement?.closest<HTMLElement>(what) as HTMLElement)
@@ -54,7 +54,7 @@ function move(what: string, by: 1 | -1): void {
   next.scrollIntoView({ block: next.matches(".row") ? "nearest" : "start" })
 }
 
-/** Opens every call and output of the page, or closes them. */
+/** Opens all calls and outputs on the page, or closes them if all are open. */
 function toggleAll(): void {
   const all = [...document.querySelectorAll<HTMLDetailsElement>(".messages details")]
   const isAnyClosed = all.some((one) => !one.open)

@@ -4,13 +4,13 @@ type Learning = { done: number; total: number; isLearning: boolean }
 
 let last: Learning | undefined
 
-/** How far learning is, wherever the page says so. At the end, what was made before it comes anew. */
+/** Shows the progress of learning on the page. When learning is done, reloads the parts that were made before. */
 export function showLearning(learning: Learning): void {
   last = learning
   showLatest()
 }
 
-/** The same for a part that has just come: it may have been made before the end, and come after it. */
+/** The same for a part that was just loaded: it may have been made before learning ended, but loaded after that. */
 export function showLatest(): void {
   if (!last) return
   const { done, total, isLearning } = last
@@ -20,13 +20,13 @@ export function showLatest(): void {
 }
 
 async function renewLearned(waiting: HTMLElement): Promise<void> {
-  // What somebody is typing stays until they have typed it.
+  // Does not replace a field while a person types in it.
   const typed = document.activeElement
   if (isTyping(typed) && waiting.contains(typed))
     return typed!.addEventListener("blur", () => void renewLearned(waiting), { once: true })
   const address = waiting.dataset.learning
   if (address === undefined) return
-  delete waiting.dataset.learning // it is asked for once, whatever comes meanwhile
+  delete waiting.dataset.learning // so that another event does not request it again
   const isPage = waiting.tagName === "MAIN"
   const part = await partOf(isPage ? location.href : address)
   const fresh = isPage ? part?.querySelector<HTMLElement>("main") : (part?.firstElementChild as HTMLElement | null)

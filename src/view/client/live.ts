@@ -1,10 +1,11 @@
 import { showLearning } from "./learning.ts"
-import { base, partOf, sayAloud } from "./page.ts"
+import { announce, base, partOf } from "./page.ts"
 
-/** An open page follows what agents write. The browser keeps the stream; nothing here has a timer. */
+/** Updates an open page while agents write. The browser holds the stream open; there are no timers here. */
 export function followChanges(): void {
   const stream = new EventSource(`${base}/changes`)
-  // It would try again every few seconds, for as long as the page is open. Who comes back to the page tries once.
+  // Without this, the browser would retry every few seconds as long as the page is open. Now it retries when the page gets the
+  // focus.
   stream.onerror = () => {
     stream.close()
     addEventListener("focus", followChanges, { once: true })
@@ -19,11 +20,11 @@ export function followChanges(): void {
   addEventListener("pagehide", () => stream.close(), { once: true })
 }
 
-/** A place of a page whose address gives it anew. */
+/** Reloads a part of the page from its address. */
 async function renew(live: HTMLElement): Promise<void> {
   const fresh = (await partOf(live.dataset.live!))?.firstElementChild
   if (!fresh || fresh.innerHTML === live.innerHTML || live.dataset.live === undefined) return
-  // Who stands on a row by keyboard stays on it.
+  // Keeps the focus on the same row.
   const address = live.querySelector(".row:focus a, .row a:focus")?.getAttribute("href")
   live.replaceChildren(...fresh.childNodes)
   if (address == null) return
@@ -35,7 +36,7 @@ async function renew(live: HTMLElement): Promise<void> {
 
 const NEAR_END = 200
 
-/** The last part anew: what is as it was stays as it is, opened or closed. */
+/** Reloads the last part of the conversation. Messages that have not changed stay as they are, open or closed. */
 async function addNewest(reading: HTMLElement): Promise<void> {
   const last = reading.querySelector<HTMLElement>(".part[data-last]")
   if (!last) return // the end is not on the page
@@ -45,17 +46,17 @@ async function addNewest(reading: HTMLElement): Promise<void> {
   if (!fresh) return
   let added = 0
   for (const article of fresh.querySelectorAll("article")) {
-    const known = document.getElementById(article.id)
-    if (!known) {
+    const shown = document.getElementById(article.id)
+    if (!shown) {
       last.append(article)
       added++
-    } else if (known.textContent !== article.textContent) known.replaceWith(article)
+    } else if (shown.textContent !== article.textContent) shown.replaceWith(article)
   }
   const more = fresh.querySelector("a.more[rel=next]")
   if (more) {
     last.append(more)
     last.removeAttribute("data-last")
   }
-  if (added > 0) sayAloud(added === 1 ? "1 new message" : `${added} new messages`)
+  if (added > 0) announce(added === 1 ? "1 new message" : `${added} new messages`)
   if (wasAtEnd && added > 0) scrollTo({ top: document.documentElement.scrollHeight })
 }

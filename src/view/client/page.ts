@@ -1,4 +1,4 @@
-/** What a page says of itself. */
+/** A value that the server put into the page. */
 export function meta(name: string): string {
   return document.querySelector<HTMLMetaElement>(`meta[name="dex-${name}"]`)?.content ?? ""
 }
@@ -6,8 +6,8 @@ export function meta(name: string): string {
 export const base = meta("base")
 
 /**
- * A part of a page, as the server renders it. Undefined: it cannot be had now. When the view has ended, another program may listen at
- * its port; what that one answers is never shown.
+ * A part of a page, as the server renders it. Undefined if it is not available. After the view has ended, another program may
+ * listen on its port; the answers of that program are never shown.
  */
 export async function partOf(address: string, signal?: AbortSignal): Promise<DocumentFragment | undefined> {
   try {
@@ -17,13 +17,13 @@ export async function partOf(address: string, signal?: AbortSignal): Promise<Doc
     template.innerHTML = await answer.text()
     return template.content
   } catch {
-    return undefined // nobody waits for it any more, even if half of it has come; or the server has ended
+    return undefined // the request was cancelled, or the server has ended
   }
 }
 
-/** For whoever hears the page. */
-export function sayAloud(text: string): void {
-  const place = document.getElementById("said")
+/** For screen readers. */
+export function announce(text: string): void {
+  const place = document.getElementById("announcement")
   if (place) place.textContent = text
 }
 

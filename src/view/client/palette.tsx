@@ -10,27 +10,27 @@ const PLACES: Choice[] = [
   { title: "Usage", says: "tokens and money", address: `${base}/usage` },
 ]
 
-/** Goes anywhere: to a page, to a prompt of this conversation, or to a conversation by its words. */
+/** Opens a dialog that goes to a page, to a prompt of this conversation, or to a conversation that is searched for. */
 export function openPalette(): void {
   const words = signal("")
   const found = signal<Choice[]>([])
   const chosen = signal(0)
-  let asked = new AbortController()
+  let request = new AbortController()
   const type = async (text: string) => {
     words.value = text
     chosen.value = 0
-    asked.abort()
-    asked = new AbortController()
+    request.abort()
+    request = new AbortController()
     if (text.trim().length < 2) {
       found.value = []
       return
     }
-    const { signal: stopped } = asked
+    const { signal: stopped } = request
     const choices = async (how: "quick" | "part") => {
       const rows = await partOf(`${base}/find?${new URLSearchParams({ q: text, [how]: "1" })}`, stopped)
       return [...(rows?.querySelectorAll<HTMLAnchorElement>(".row a.title") ?? [])].slice(0, 8).map(choiceOf)
     }
-    // What is found before the next key; where that is nothing, the full search knows what was meant.
+    // If the quick search finds nothing, tries the full search, which is more forgiving.
     const quick = await choices("quick")
     const rows = quick.length > 0 || stopped.aborted ? quick : await choices("part")
     if (!stopped.aborted) found.value = rows
@@ -90,7 +90,7 @@ function searchFor(words: string): Choice | undefined {
     : { title: words, says: "", address: `${base}/find?${new URLSearchParams({ q: words })}` }
 }
 
-/** Pages, and prompts of the conversation that is open. */
+/** The pages, and the prompts of the open conversation. */
 function nearby(words: string): Choice[] {
   const prompts = [...document.querySelectorAll<HTMLAnchorElement>(".outline a[data-number]")].map((link) => ({
     title: `#${link.dataset.number}`,

@@ -1,9 +1,9 @@
 import { partOf } from "./page.ts"
 
-/** How far beyond the screen a part is asked for: nobody who scrolls sees its end. */
+/** How far ahead of the screen a part is loaded, so that a person who scrolls does not have to wait. */
 const AHEAD = "3000px"
 
-/** The parts of a long conversation, or of a long file, before and after the one that is here come as one scrolls to them. */
+/** Loads the previous and next parts of a long conversation or file while the person scrolls. */
 export function readParts(): void {
   const messages = document.querySelector(".messages, .owned")
   if (!messages) return
@@ -21,11 +21,11 @@ export function readParts(): void {
     const part = (await partOf(address))?.querySelector(".part")
     if (!part) return
     const isBefore = link.rel === "prev"
-    // The way back to where one came from is not needed: it is here.
+    // Removes the link to the part that is already on the page.
     part.querySelector(`a.more[rel="${isBefore ? "next" : "prev"}"]`)?.remove()
     link.remove()
     if (isBefore) {
-      // What is above grows: what one reads stays where it is.
+      // Content was added above: scroll, so that the text being read stays in place.
       const height = document.documentElement.scrollHeight
       own.before(part)
       if (scrollY < 4) scrollBy(0, document.documentElement.scrollHeight - height)
@@ -40,7 +40,7 @@ export function readParts(): void {
   addEventListener("hashchange", toNamed)
 }
 
-/** The message that the address names is opened and shown; the line, where it is on another part, from there. */
+/** Scrolls to the message in the address. If the address names a line in another part, loads the page at that line. */
 function toNamed(): void {
   const [, line] = /^#L(\d+)$/.exec(location.hash) ?? []
   const query = new URLSearchParams(location.search)

@@ -1,21 +1,21 @@
 import { base, partOf } from "./page.ts"
 
-/** After so long without a key the words are searched for in earnest. */
+/** The full search starts after this long without a key. */
 const PAUSE_MS = 150
 
-/** On the page of a search, rows come as one types: at once what is quickly found, and in their order once one pauses. */
+/** Shows results while the person types: quick ones at once, and the ranked ones when they pause. */
 export function rowsAsTyped(): void {
   const page = document.querySelector<HTMLElement>(".finding")
   const input = document.querySelector<HTMLInputElement>(".top .search input[name=q]")
   if (!page || !input) return
-  let asked = new AbortController()
+  let request = new AbortController()
   let pause: ReturnType<typeof setTimeout>
   input.addEventListener("input", () => {
-    asked.abort()
+    request.abort()
     clearTimeout(pause)
     delete page.dataset.live
-    asked = new AbortController()
-    const { signal } = asked
+    request = new AbortController()
+    const { signal } = request
     const query = new URLSearchParams(location.search)
     query.set("q", input.value)
     query.delete("offset")
@@ -26,7 +26,7 @@ export function rowsAsTyped(): void {
       isRanked = how === "part"
       page.replaceChildren(...found.childNodes)
     }
-    // The address follows, so that it can be kept.
+    // Updates the address, so that it can be bookmarked.
     history.replaceState(null, "", `${base}/find?${query}`)
     void show("quick")
     pause = setTimeout(() => void show("part"), PAUSE_MS)

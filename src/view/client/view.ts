@@ -8,7 +8,7 @@ import { readParts } from "./parts.ts"
 import { rowsAsTyped } from "./typed.ts"
 import { findInConversation } from "./within.ts"
 
-// Every page is whole without this: it moves, finds and keeps up.
+// Every page works without this script, which adds keys, search while typing and live updates.
 
 copyOnClick()
 readParts()

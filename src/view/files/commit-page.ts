@@ -14,40 +14,40 @@ import type { Dex } from "../../tools/context.ts"
 import { shareBar } from "../charts.ts"
 import type { PageRequest, ViewPage } from "../page.ts"
 import { type Addresses, addressOfRef } from "../page.ts"
-import { projectAsked } from "./asked.ts"
 import { type OwnedLine, ownedLinesHtml } from "./owned-lines.ts"
+import { requestedProject } from "./requested-file.ts"
 
 type Why = OutputOf<typeof why>
 
-/** Of a commit that added more, the first; the rest is counted. */
+/** Of a larger commit, only the first lines are shown, and the rest is counted. */
 const MOST_LINES = 1_500
 const OPEN_FILES = 5
 
-/** A commit: why it was made, and who wrote which of its lines. */
+/** A commit: why it was made, and who wrote its lines. */
 export async function commitPage(request: PageRequest): Promise<ViewPage> {
   const { query, to } = request
-  const dex = await projectAsked(request)
-  const hash = await commitAsked(dex, query.get("commit") ?? "")
+  const dex = await requestedProject(request)
+  const hash = await requestedCommit(dex, query.get("commit") ?? "")
   const owned = await ownersOfTarget(dex, { target: hash })
   const [commit] = owned.diffs
-  if (!commit) throw new DexError("not_found", `${hash.slice(0, 10)} is too large to be looked into.`)
-  const told = dex.hasHistory() ? await whyOf(dex, hash, owned) : undefined
-  const notes = [...new Set([...owned.notes, ...(told?.notes ?? [])])]
+  if (!commit) throw new DexError("not_found", `${hash.slice(0, 10)} is too large to show.`)
+  const explained = dex.hasHistory() ? await whyOf(dex, hash, owned) : undefined
+  const notes = [...new Set([...owned.notes, ...(explained?.notes ?? [])])]
   const subject = commit.subject || hash.slice(0, 10)
   const body = html`<div class="commit-page"><header class="title"><h1>${subject}</h1>${factLine(dex, commit)}${commit.body !== "" && html`<pre class="plain">${commit.body}</pre>`}<div class="tools"><button type="button" data-copy="${hash}">Copy hash</button></div></header>
-<section aria-label="Why"><h2>Why</h2>${whyHtml(told, owned, to)}</section>
+<section aria-label="Why"><h2>Why</h2>${whyHtml(explained, owned, to)}</section>
 <section aria-label="Lines"><h2>Who wrote its lines</h2>${shareBar(countsOf(owned.owners.map(({ level }) => level)))}${notes.map((note) => html`<p class="note">${note}</p>`)}${filesHtml(commit, owned.owners, dex.project, to)}</section></div>`
   return { title: subject, body }
 }
 
-/** Only the number of a commit: any other name could mean a file, a range, or another commit tomorrow. */
-async function commitAsked(dex: Dex, named: string): Promise<string> {
+/** Accepts only hashes: any other name could mean a file, a range, or another commit tomorrow. */
+async function requestedCommit(dex: Dex, named: string): Promise<string> {
   const hash = /^[0-9a-f]{4,64}$/i.test(named) ? await commitNamed(dex.project, named, dex.signal) : undefined
   if (hash === undefined) throw new DexError("not_found", `There is no commit "${named}" in ${dex.project}.`)
   return hash
 }
 
-/** As the tool `why` answers, of lines whose owners are known already. */
+/** The answer of the tool `why`, for lines whose owners are already known. */
 async function whyOf(dex: Dex, hash: string, owned: OwnersOfTarget): Promise<Why> {
   const { explainOwned } = await import("../../answers/why.run.ts")
   return explainOwned(dex, { target: hash, pr: false, facts: true }, owned)
@@ -59,14 +59,14 @@ function factLine(dex: Dex, { hash, at, files }: CommitDiff): Html {
   return html`<p class="line"><span title="${shortPath(project, dex.machine.home)}">${projectName(project)}</span><time datetime="${isoDate(at)}">${when(isoDate(at))}</time><span><code>${hash.slice(0, 10)}</code></span><span>${many(files.length, "file")}</span><span><span class="added">+${sum(({ added }) => added.length)}</span> <span class="removed">−${sum(({ removed }) => removed.length)}</span></span></p>`
 }
 
-function whyHtml(told: Why | undefined, { makers }: OwnersOfTarget, to: Addresses): Html {
-  if (told === undefined)
+function whyHtml(explained: Why | undefined, { makers }: OwnersOfTarget, to: Addresses): Html {
+  if (explained === undefined)
     return html`<p class="none">No conversation was read yet: <code>dex sync</code> reads them.</p>`
   const recorded = makers.find((maker) => maker.recorded !== undefined)
   const says = recorded && toldOwner(recorded).recorded
-  if (told.conversations.length === 0)
+  if (explained.conversations.length === 0)
     return html`<p class="none">No conversation that dex has read is known to have written it.${says !== undefined && ` The repository says: ${says}.`}</p>`
-  return html`${told.conversations.map((one) => explanationHtml(one, told.lines, to))}`
+  return html`${explained.conversations.map((one) => explanationHtml(one, explained.lines, to))}`
 }
 
 function explanationHtml(one: Why["conversations"][number], lines: number, to: Addresses): Html {
@@ -77,20 +77,20 @@ function explanationHtml(one: Why["conversations"][number], lines: number, to: A
   return html`<article class="because row ${one.level}" tabindex="-1"><h3><a class="title" href="${to.read(one.ref)}">${one.title}</a></h3><p class="line"><span class="how ${one.level}">${shareText(one, lines)}</span><span>${when(one.date)}</span></p>${sections.length > 0 && html`<dl>${sections}</dl>`}</article>`
 }
 
-/** The lines that it added, file by file. Owners are in the order of the lines. */
+/** The lines that the commit added, file by file. `owners` are in the order of the lines. */
 function filesHtml({ hash, files }: CommitDiff, owners: readonly LineOwner[], project: string, to: Addresses): Html {
   let place = 0
   let room = MOST_LINES
   const shown = files.map(({ path, from, added, removed }, i) => {
     const own: OwnedLine[] = added.map((line, n) => ({ ...line, ...toldOwner(owners[place + n]!) }))
     place += added.length
-    const kept = own.slice(0, Math.max(0, room))
+    const visible = own.slice(0, Math.max(0, room))
     room -= own.length
-    const left = own.length - kept.length
+    const omitted = own.length - visible.length
     const counts = html`<span class="outcome"><span class="added">+${added.length}</span> <span class="removed">−${removed.length}</span></span>`
     const renamed = from !== undefined && from !== path && html`<p class="note">It was ${from} before.</p>`
     const file = html`<p class="note"><a href="${to.file(project, path, { rev: hash })}">The file as of this commit</a> · <a href="${to.file(project, path)}">now</a></p>`
-    return html`<details class="fold changed"${i < OPEN_FILES && kept.length > 0 && html` open`}><summary><span class="what">${path}</span>${counts}</summary><div class="body">${renamed}${file}<div class="owned">${ownedLinesHtml(kept, { path, project, to })}</div>${left > 0 && html`<p class="note">${many(left, "more line")} not shown.</p>`}${added.length === 0 && html`<p class="none">It added no line here.</p>`}</div></details>`
+    return html`<details class="fold changed"${i < OPEN_FILES && visible.length > 0 && html` open`}><summary><span class="what">${path}</span>${counts}</summary><div class="body">${renamed}${file}<div class="owned">${ownedLinesHtml(visible, { path, project, to })}</div>${omitted > 0 && html`<p class="note">${many(omitted, "more line")} not shown.</p>`}${added.length === 0 && html`<p class="none">It added no line here.</p>`}</div></details>`
   })
   return html`${shown}${files.length === 0 && html`<p class="none">It changed no line of text.</p>`}`
 }

@@ -24,7 +24,7 @@ const KINDS: Record<DecisionKind, string> = {
   plan: "an approved plan",
   adr: "a record in a document",
   breaking: "a commit that breaks something",
-  revert: "a commit that takes another one back",
+  revert: "a commit that reverts another one",
   note: "a note that was kept",
 }
 const WORDS: Record<KnownDecision["origin"], string> = {
@@ -34,7 +34,7 @@ const WORDS: Record<KnownDecision["origin"], string> = {
   commit: "in a commit's words",
 }
 
-/** What a message or a commit decided, what it took back, and what took it back. */
+/** The decisions that a message or a commit states, the decisions that they reversed, and those that reversed them. */
 export async function decisionPage({ dex, params, to }: PageRequest): Promise<ViewPage> {
   const ref = params.id ?? ""
   if (!dex.hasHistory())
@@ -48,7 +48,7 @@ export async function decisionPage({ dex, params, to }: PageRequest): Promise<Vi
   const message = await messageNamed(dex, ref)
   const title = titleOf(first.quote)
   const { project, at } = first
-  const body = html`<div class="fact-page"><header class="title"><p class="kind">${decisions.every((one) => one.reversed_by) ? "Decision, taken back" : "Decision"}</p><h1>${title}</h1><p class="line">${project !== undefined && html`<span title="${shortPath(project, dex.machine.home)}">${projectName(project)}</span>`}${at !== undefined && html`<time datetime="${isoDate(at)}">${when(isoDate(at))}</time>`}<span>${KINDS[first.kind]}</span><span>${WORDS[first.origin]}</span></p></header>${decisions.map((one) => quoteHtml(one, title, to))}${more(total - decisions.length, "in the same place")}${chain("It took back", earlier.decisions, to)}${more(earlier.total - earlier.decisions.length, "that it took back")}${message ? namedMessageHtml("Where it stands", message, to) : commitHtml(first, to)}${filesHtml(first, to)}${notes.map((note) => html`<p class="note">${note}</p>`)}</div>`
+  const body = html`<div class="fact-page"><header class="title"><p class="kind">${decisions.every((one) => one.reversed_by) ? "Decision, reversed" : "Decision"}</p><h1>${title}</h1><p class="line">${project !== undefined && html`<span title="${shortPath(project, dex.machine.home)}">${projectName(project)}</span>`}${at !== undefined && html`<time datetime="${isoDate(at)}">${when(isoDate(at))}</time>`}<span>${KINDS[first.kind]}</span><span>${WORDS[first.origin]}</span></p></header>${decisions.map((one) => quoteHtml(one, title, to))}${more(total - decisions.length, "in the same place")}${chain("Reverses", earlier.decisions, to)}${more(earlier.total - earlier.decisions.length, "that it reverses")}${message ? namedMessageHtml("Source", message, to) : commitHtml(first, to)}${filesHtml(first, to)}${notes.map((note) => html`<p class="note">${note}</p>`)}</div>`
   return { title, body }
 }
 
@@ -57,10 +57,10 @@ function titleOf(quote: string): string {
   return line.length > LONGEST_TITLE ? `${line.slice(0, LONGEST_TITLE)}…` : line
 }
 
-/** The words, where the title is not all of them, and what took them back. */
+/** The quote, if the title does not show all of it, and the decision that reversed it. */
 function quoteHtml({ quote, reversed_by: later }: KnownDecision, title: string, to: Addresses): Html {
   const words = quote.trim() !== title && html`<blockquote class="said">${markdownHtml(quote)}</blockquote>`
-  return html`${words && html`<section class="quote">${words}</section>`}${later && chain("Taken back by", [later], to)}`
+  return html`${words && html`<section class="quote">${words}</section>`}${later && chain("Reversed by", [later], to)}`
 }
 
 function more(count: number, where: string): Html | undefined {
@@ -81,7 +81,7 @@ function chain(title: string, decisions: readonly Quoted[], to: Addresses): Html
 function commitHtml({ ref, project }: KnownDecision, to: Addresses): Html | undefined {
   const [, hash] = /^git:([0-9a-f]+)$/.exec(ref) ?? []
   if (hash === undefined || project === undefined) return undefined
-  return html`<section><h2>Where it stands</h2><p><a href="${to.commit(project, hash)}">Commit ${hash.slice(0, 8)}</a></p></section>`
+  return html`<section><h2>Source</h2><p><a href="${to.commit(project, hash)}">Commit ${hash.slice(0, 8)}</a></p></section>`
 }
 
 function filesHtml({ files, project }: KnownDecision, to: Addresses): Html | undefined {
@@ -95,7 +95,7 @@ function filesHtml({ files, project }: KnownDecision, to: Addresses): Html | und
 
 const LONGEST_FIX_TITLE = 120
 
-/** An error, the edits that made it go away, and where that was. Its address is that of the run that failed. */
+/** An error, the edits that fixed it, and the messages. The page's id is the ref of the failed run. */
 export async function fixPage({ dex, params, to }: PageRequest): Promise<ViewPage> {
   const given = params.id ?? ""
   const ref = parseWholeRef(given)
@@ -120,11 +120,11 @@ async function fixHtml(dex: Dex, fix: KnownFix, to: Addresses): Promise<Html> {
   const link = (number: number) => messageLink(dex, { ...refFrom(fix.source, fix.id), number }, to)
   const passed =
     fix.fixed_number === undefined
-      ? html`<p class="none">No run was seen to pass afterwards.</p>`
+      ? html`<p class="none">No run passed afterwards, as far as dex knows.</p>`
       : html`<p>${await link(fix.fixed_number)}</p>`
-  const left = fix.edit_lines_left_out
+  const omitted = fix.edit_lines_left_out
   return html`<section class="step bad"><h2>What failed</h2><pre class="code">${highlightedHtml(fix.command, "bash")}</pre><pre class="output">${fix.lines.join("\n")}</pre><p>${await link(fix.failed_number)}</p></section>
-<section class="step"><h2>What was changed</h2>${fixFilesHtml(fix, to)}${fix.edit === "" ? html`<p class="none">The agent does not record its changes line by line.</p>` : html`<pre class="code">${highlightedHtml(fix.edit, "diff")}</pre>`}${left > 0 && html`<p class="note">${many(left, "more line")} of the change: in the conversation.</p>`}</section>
+<section class="step"><h2>What was changed</h2>${fixFilesHtml(fix, to)}${fix.edit === "" ? html`<p class="none">The agent does not record its changes line by line.</p>` : html`<pre class="code">${highlightedHtml(fix.edit, "diff")}</pre>`}${omitted > 0 && html`<p class="note">${many(omitted, "more line")} of the change: in the conversation.</p>`}</section>
 <section class="step good"><h2>What passed</h2>${passed}</section>`
 }
 
@@ -143,12 +143,12 @@ function fixFilesHtml({ files, project }: KnownFix, to: Addresses): Html {
   return html`<ul class="chain">${items}</ul>`
 }
 
-/** A message that a page of something else quotes. */
+/** A message that another page quotes. */
 type NamedMessage = { row: ConversationRow; message: StoredMessage; agent: string }
 
 const MOST_CHARS = 3_000
 
-/** Undefined where the ref names none that is there. */
+/** Undefined if the ref names no message that exists. */
 async function messageNamed(dex: Dex, ref: string): Promise<NamedMessage | undefined> {
   const parsed = parseWholeRef(ref)
   if (parsed?.number === undefined) return undefined
@@ -159,7 +159,7 @@ async function messageNamed(dex: Dex, ref: string): Promise<NamedMessage | undef
   return { row, message, agent: (await agentNamed(dex, row.ref.source))?.name ?? row.ref.source }
 }
 
-/** The message as the reading page shows it, below the way to its conversation. */
+/** The message as the reading page shows it, below a link to its conversation. */
 function namedMessageHtml(title: string, { row, message, agent }: NamedMessage, to: Addresses): Html {
   const { number, role, parts, at } = message
   const facts = at === undefined ? [] : [localMinute(at)]

@@ -15,62 +15,62 @@ import { learnedOf } from "../../tools/learned.ts"
 import { shareBar } from "../charts.ts"
 import type { Addresses } from "../page.ts"
 import { askTool, type PageRequest, type ViewPage } from "../page.ts"
-import { type FileAsked, fileAsked } from "./asked.ts"
 import { ownedLinesHtml } from "./owned-lines.ts"
+import { type RequestedFile, requestedFile } from "./requested-file.ts"
 
 type Blamed = OutputOf<typeof blame>
 
-/** How many lines are one part of the page. */
+/** How many lines one part of the page contains. */
 const LINES_AT_ONCE = 1_000
 
-/** A file with who wrote each line, and beside it what else is known of it. */
+/** A file with the owner of each line, and at the side the other known facts about it. */
 export async function filePage(request: PageRequest): Promise<ViewPage> {
-  const asked = await fileAsked(request)
+  const file = await requestedFile(request)
   const { to, query } = request
-  const { dex, path, project } = asked
-  const [blamed, sides] = await Promise.all([blamedNow(asked), sidesOf(asked)])
+  const { dex, path, project } = file
+  const [blamed, sides] = await Promise.all([blamedNow(file), sidesOf(file)])
   if ("why" in blamed && !isAnythingKnown(sides)) throw new DexError("not_found", blamed.why)
   const at = Number(query.get("at") ?? query.get("from") ?? 1)
   const lines =
     "why" in blamed
-      ? html`<p class="notice-here">${blamed.why}</p>${earlier(asked, sides, to)}`
-      : linesHtml(blamed, partAt(blamed, at), asked, to)
+      ? html`<p class="notice-here">${blamed.why}</p>${earlier(file, sides, to)}`
+      : linesHtml(blamed, partAt(blamed, at), file, to)
   const count = "why" in blamed ? undefined : many(blamed.total, "line")
   const head = "why" in blamed ? undefined : blamedHead(blamed)
-  const body = html`<div class="filing"><header class="title"><h1>${breakable(path)}</h1><p class="line"><span title="${shortPath(project, dex.machine.home)}">${projectName(project)}</span>${count !== undefined && html`<span>${count}</span>`}<span>${revision(asked, to)}</span></p>${head}</header>
-<aside class="facts" aria-label="About this file"><details open><summary>About this file</summary>${fileSidesHtml(sides, asked, to)}</details></aside>
+  const body = html`<div class="filing"><header class="title"><h1>${breakable(path)}</h1><p class="line"><span title="${shortPath(project, dex.machine.home)}">${projectName(project)}</span>${count !== undefined && html`<span>${count}</span>`}<span>${revision(file, to)}</span></p>${head}</header>
+<aside class="facts" aria-label="About this file"><details open><summary>About this file</summary>${fileSidesHtml(sides, file, to)}</details></aside>
 <div class="${head ? "owned" : "unowned"}">${lines}</div></div>`
   return { title: path, body }
 }
 
-/** Some more lines of it, for a page that is open. */
+/** More lines of the file, for a page that is open. */
 export async function filePart(request: PageRequest): Promise<ViewPage> {
-  const asked = await fileAsked(request)
-  const blamed = await blamedBefore(asked)
+  const file = await requestedFile(request)
+  const blamed = await blamedBefore(file)
   if ("why" in blamed) throw new DexError("not_found", blamed.why)
   const index = partAt(blamed, Number(request.query.get("from") ?? 1))
-  return { title: "", isPart: true, body: linesHtml(blamed, index, asked, request.to) }
+  return { title: "", isPart: true, body: linesHtml(blamed, index, file, request.to) }
 }
 
-/** The answer that the last page was made of: its other parts come out of the same, so that their numbers fit. */
+/** The answer for the last page. The other parts of that page use it too, so that their line numbers match. */
 let last: { of: string; answer: Blamed } | undefined
 
-function keyOf({ project, path, rev = "" }: FileAsked): string {
+function keyOf({ project, path, rev = "" }: RequestedFile): string {
   return JSON.stringify([project, path, rev])
 }
 
-async function blamedBefore(asked: FileAsked): Promise<Blamed | { why: string }> {
-  return last?.of === keyOf(asked) ? last.answer : blamedNow(asked)
+async function blamedBefore(file: RequestedFile): Promise<Blamed | { why: string }> {
+  return last?.of === keyOf(file) ? last.answer : blamedNow(file)
 }
 
-async function blamedNow(asked: FileAsked): Promise<Blamed | { why: string }> {
-  const { dex, place, path, rev } = asked
+async function blamedNow(file: RequestedFile): Promise<Blamed | { why: string }> {
+  const { dex, place, path, rev } = file
   try {
     const answer = await askTool(dex, blame, { target: place, rev })
     if (answer.kind === "folder")
-      return { why: `${path} is a folder. dex blame ${path} tells who wrote how much of it.` }
+      return { why: `${path} is a folder. dex blame ${path} shows who wrote how much of it.` }
     if (answer.kind === "commits") return { why: `There is no file ${path} any more.` }
-    last = answer.total > LINES_AT_ONCE ? { of: keyOf(asked), answer } : undefined
+    last = answer.total > LINES_AT_ONCE ? { of: keyOf(file), answer } : undefined
     return answer
   } catch (error) {
     if (!isDexError(error)) throw error
@@ -79,25 +79,25 @@ async function blamedNow(asked: FileAsked): Promise<Blamed | { why: string }> {
 }
 
 function whyNoLines(path: string, { code, message }: DexError): string {
-  if (code === "no_repository") return `${path} is in no git repository here, so there is no history of its lines.`
+  if (code === "no_repository") return `${path} is not in a git repository here, so there is no history of its lines.`
   if (code === "not_found" && message.startsWith("No file")) return `There is no file ${path} any more.`
   return /no such path/.test(message) ? `${path} is not in git, so there is no history of its lines.` : message
 }
 
-/** What is gone is still in the commits that had it: the newest one that changed it, and the one before. */
-function earlier({ project, path, rev }: FileAsked, { changes }: FileSides, to: Addresses): Html | undefined {
+/** A link to a deleted file as it was before the newest commit that changed it. */
+function earlier({ project, path, rev }: RequestedFile, { changes }: FileSides, to: Addresses): Html | undefined {
   const newest = changes?.[0]
   if (newest === undefined || rev !== undefined) return undefined
   return html`<p><a href="${to.file(project, path, { rev: `${newest.hash}~1` })}">Show it as it was before “${newest.subject}”</a></p>`
 }
 
-function revision({ project, path, rev }: FileAsked, to: Addresses): Html {
+function revision({ project, path, rev }: RequestedFile, to: Addresses): Html {
   if (rev === undefined) return html`as it is on the disk`
   const short = /^[0-9a-f]{40}/.test(rev) ? rev.slice(0, 8) + rev.slice(40) : rev
   return html`as it was at <code>${short}</code> (<a href="${to.file(project, path)}">now</a>)`
 }
 
-/** A path may break behind each folder. */
+/** Allows a line break before each name in the path. */
 function breakable(path: string): Html {
   return html`${path.split("/").map((name, i) => (i === 0 ? html`${name}` : html`/<wbr>${name}`))}`
 }
@@ -106,12 +106,12 @@ function blamedHead(blamed: Blamed): Html {
   const agents = blamed.agents
     .filter(({ agent }) => agent !== "")
     .map(({ agent, total, unknown }) => {
-      const named = unknown === 0 ? "" : `${many(unknown, "line")} only by the word of its commits`
-      const known = total === unknown ? "" : many(total - unknown, "line")
-      return `${agent}: ${[known, named].filter((part) => part !== "").join(", ")}`
+      const named = unknown === 0 ? "" : `${many(unknown, "line")} only according to its commits`
+      const attributed = total === unknown ? "" : many(total - unknown, "line")
+      return `${agent}: ${[attributed, named].filter((part) => part !== "").join(", ")}`
     })
-  const said = [...(agents.length > 0 ? [`${agents.join(". ")}.`] : []), ...blamed.notes]
-  return html`${shareBar(blamed)}${said.map((note) => html`<p class="note">${note}</p>`)}`
+  const texts = [...(agents.length > 0 ? [`${agents.join(". ")}.`] : []), ...blamed.notes]
+  return html`${shareBar(blamed)}${texts.map((note) => html`<p class="note">${note}</p>`)}`
 }
 
 function partAt({ lines }: Blamed, line: number): number {
@@ -119,8 +119,8 @@ function partAt({ lines }: Blamed, line: number): number {
   return Number.isSafeInteger(line) ? Math.min(most, Math.max(0, Math.floor((line - 1) / LINES_AT_ONCE))) : 0
 }
 
-function linesHtml({ lines }: Blamed, index: number, asked: FileAsked, to: Addresses): Html {
-  const { project, path, rev } = asked
+function linesHtml({ lines }: Blamed, index: number, file: RequestedFile, to: Addresses): Html {
+  const { project, path, rev } = file
   if (lines.length === 0) return html`<p class="none">The file is empty.</p>`
   const from = index * LINES_AT_ONCE
   const shown = lines.slice(from, from + LINES_AT_ONCE)
@@ -146,43 +146,43 @@ type Worked = Pick<Visit, "edits" | "reads" | "added" | "removed" | "last_number
 }
 type Decision = Awaited<ReturnType<typeof decided>>["decisions"][number]
 
-/** What is known of a file beside its lines. */
+/** The known facts about a file, except its lines. */
 type FileSides = {
   worked: Worked[]
-  /** There are more than these. */
+  /** There are more conversations than these. */
   hasMoreWorked: boolean
   decisions: Decision[]
   decisionCount: number
   fixes: KnownFix[]
   fixCount: number
-  /** Undefined: git did not tell in time, or there is no repository. */
+  /** Undefined if git did not answer in time, or there is no repository. */
   changes: CommitOfFile[] | undefined
   notes: string[]
 }
 
-async function sidesOf(asked: FileAsked): Promise<FileSides> {
-  const { dex, project, path, rev } = asked
+async function sidesOf(file: RequestedFile): Promise<FileSides> {
+  const { dex, project, path, rev } = file
   const changing = changesTo(project, path, { most: MOST_CHANGES, rev, signal: dex.signal })
-  changing.catch(() => {}) // told below
+  changing.catch(() => {}) // an error is thrown where the result is awaited
   if (!dex.hasHistory())
     return { ...NOTHING, changes: await changing, notes: ["No conversation was read yet: `dex sync` reads them."] }
-  const [known, made] = await Promise.all([knownOf(asked), decided(asked)])
+  const [facts, made] = await Promise.all([knownOf(file), decided(file)])
   return {
-    ...known,
+    ...facts,
     decisions: made.decisions,
     decisionCount: made.total,
     changes: await changing,
-    notes: [...new Set([...known.notes, ...made.notes.filter((note) => !/^\d/.test(note))])],
+    notes: [...new Set([...facts.notes, ...made.notes.filter((note) => !/^\d/.test(note))])],
   }
 }
 
 const NOTHING = { worked: [], hasMoreWorked: false, decisions: [], decisionCount: 0, fixes: [], fixCount: 0 }
 
-function decided({ dex, place }: FileAsked) {
+function decided({ dex, place }: RequestedFile) {
   return askTool(dex, decisions, { file: place, limit: MOST_DECISIONS })
 }
 
-async function knownOf({ dex, project, path }: FileAsked) {
+async function knownOf({ dex, project, path }: RequestedFile) {
   const { knowledge, notes } = await learnedOf(dex)
   const name = knowledge.files.fileAsKnown(project, path)
   const visits = knowledge.files.visitsTo(project, name, MOST_VISITS + 1)
@@ -201,7 +201,7 @@ function isAnythingKnown({ worked, decisions, fixes, changes }: FileSides): bool
   return worked.length + decisions.length + fixes.length + (changes?.length ?? 0) > 0
 }
 
-function fileSidesHtml(sides: FileSides, { project }: FileAsked, to: Addresses): Html {
+function fileSidesHtml(sides: FileSides, { project }: RequestedFile, to: Addresses): Html {
   const changes = sides.changes ?? []
   return html`${list(
     "Conversations",
@@ -245,7 +245,7 @@ function workedHtml({ ref, title, edits, reads, added, removed, last_number, at 
 }
 
 function decisionItem({ quote, ref, by, date, superseded_by }: Decision, to: Addresses): Html {
-  const facts = [date === "" ? "" : localDay(Date.parse(date)), `by ${by}`, superseded_by ? "taken back" : ""]
+  const facts = [date === "" ? "" : localDay(Date.parse(date)), `by ${by}`, superseded_by ? "reversed" : ""]
   return html`<li${superseded_by && html` class="gone"`}><a href="${to.decision(ref)}">${clipped(quote)}</a><span class="under">${facts.filter((fact) => fact !== "").join(" · ")}</span></li>`
 }
 

@@ -4,11 +4,11 @@ import { type Html, html } from "../../render/html/html.ts"
 import type { ToldOwner } from "../../tools/blame/blame.ts"
 import { type Addresses, addressOfRef } from "../page.ts"
 
-/** A line with its owner, as far as that is known. */
+/** A line with its owner, if known. */
 export type OwnedLine = ToldOwner & {
   line: number
   text: string
-  /** The commit that it came with; empty where it is in none yet, absent where the page is that commit's. */
+  /** The commit that added it; empty if it is not committed yet, undefined on that commit's own page. */
   commit?: string
   subject?: string
   date?: string
@@ -18,7 +18,7 @@ export type OwnedLines = {
   path: string
   project: string
   to: Addresses
-  /** Whether lines have an address: where several files are on one page, they have none. */
+  /** Whether lines have anchors. They have none if several files are on one page. */
   areNamed?: boolean
 }
 
@@ -32,7 +32,7 @@ const REASONS: Record<string, string> = {
   recorded: "the repository says so",
 }
 
-/** Lines with who wrote them beside them: those that follow each other and have one owner stand together. */
+/** Lines with their owners at the side. Consecutive lines of one owner form a group. */
 export function ownedLinesHtml(lines: readonly OwnedLine[], place: OwnedLines): Html {
   const coloured = highlightedLines(
     lines.map(({ text }) => text.slice(0, LONGEST_LINE)),
@@ -42,11 +42,11 @@ export function ownedLinesHtml(lines: readonly OwnedLine[], place: OwnedLines): 
   for (let from = 0, to = 1; from < lines.length; from = to++) {
     while (to < lines.length && isSameOwner(lines[to - 1]!, lines[to]!)) to++
     const code = lines.slice(from, to).map(({ line, text, level }, i) => {
-      const left = text.length - LONGEST_LINE
+      const omitted = text.length - LONGEST_LINE
       const at = place.areNamed
         ? html`<a class="at" id="L${line}" href="#L${line}" tabindex="-1">${line}</a>`
         : html`<span class="at">${line}</span>`
-      return html`<div class="ln ${level}">${at}<code>${coloured[from + i]}${left > 0 && html`<i> … ${left} more characters</i>`}</code></div>`
+      return html`<div class="ln ${level}">${at}<code>${coloured[from + i]}${omitted > 0 && html`<i> … ${omitted} more characters</i>`}</code></div>`
     })
     groups.push(groupHtml(lines.slice(from, to), code, place))
   }
@@ -81,7 +81,7 @@ function strongest(lines: readonly OwnedLine[]): string {
   return LEVEL_ORDER.find((level) => lines.some((line) => line.level === level))!
 }
 
-/** `proved`, or where there are several `12 proved, 3 likely`. */
+/** `proved`, or `12 proved, 3 likely` if there are several levels. */
 function levelsIn(lines: readonly OwnedLine[]): string {
   const counts = LEVEL_ORDER.map((level) => [lines.filter((line) => line.level === level).length, level] as const)
   const there = counts.filter(([count]) => count > 0)
@@ -93,11 +93,11 @@ function reasonsIn(lines: readonly OwnedLine[]): string {
   return [...found].join("; ")
 }
 
-/** The way to the message that wrote them; of what nobody is known for, what its commit says. */
+/** A link to the message that wrote the lines, or the commit's subject if no owner is known. */
 function ownerTitle({ ref, title, commit, subject }: OwnedLine, to: Addresses): Html {
   if (ref !== undefined)
     return html`<a class="title" href="${addressOfRef(to, ref)}" title="${title ?? ""}">${title ?? "(no title)"}</a>`
   if (commit === "") return html`<span class="title none">Not committed yet</span>`
-  if (commit === undefined) return html`<span class="title none">Nobody is known</span>`
+  if (commit === undefined) return html`<span class="title none">Owner unknown</span>`
   return html`<span class="title none" title="${subject ?? ""}">${subject || "(no subject)"}</span>`
 }

@@ -11,27 +11,27 @@ import { type MonthBar, monthBars } from "../charts.ts"
 import type { Addresses } from "../page.ts"
 import { agentNames } from "./rows.ts"
 
-/** So many choices are seen at once; the others are folded. */
+/** How many choices are visible; the others are folded. */
 const MOST_CHOICES = 8
-/** A year at least, so that a few months are not the width of the page. */
+/** At least a year, so that a few months do not fill the page. */
 const LEAST_MONTHS = 12
 const MOST_MONTHS = 24
 
 /**
- * What the question can be narrowed to. Numbers are of conversations, and the same that the page behind the link says; where
- * words are looked for, nobody counted how many of them match, so none is said.
+ * The filters at the side. Each number counts conversations, and is the number that the linked page shows. A search for words
+ * has no numbers, because nobody has counted its matches.
  */
-export async function facetsHtml(dex: Dex, asked: FindQuestion, to: Addresses): Promise<Html> {
+export async function facetsHtml(dex: Dex, question: FindQuestion, to: Addresses): Promise<Html> {
   const store = await dex.store()
-  const { file } = asked.narrowed
+  const { file } = question.narrowed
   const among = file === undefined ? {} : { among: await store.touching(file) }
   const spans = await store.spans({ kinds: PERSONS_KINDS, inside: dex.project, ...among })
   const names = await agentNames(
     dex,
     spans.map(({ source }) => source),
   )
-  const isHeld = heldBy(asked.narrowed, dex.now())
-  const without = (...names: (keyof Narrowing)[]) => spans.filter((span) => isHeld(span, names))
+  const matches = filterBy(question.narrowed, dex.now())
+  const without = (...names: (keyof Narrowing)[]) => spans.filter((span) => matches(span, names))
   const agents = tally(without("source").map(({ source }) => source))
   const inProjects = without("project")
   const projects = tally(inProjects.flatMap(({ project }) => project ?? []))
@@ -40,15 +40,15 @@ export async function facetsHtml(dex: Dex, asked: FindQuestion, to: Addresses): 
     values.map((value) => ({
       says: says(value),
       title: name === "project" ? path(value) : "",
-      count: asked.words === "" ? counts(value) : undefined,
-      isChosen: asked.narrowed[name]?.toLowerCase() === value.toLowerCase(),
-      address: addressWith(to, asked, { [name]: asked.narrowed[name] === value ? undefined : value }),
+      count: question.words === "" ? counts(value) : undefined,
+      isChosen: question.narrowed[name]?.toLowerCase() === value.toLowerCase(),
+      address: addressWith(to, question, { [name]: question.narrowed[name] === value ? undefined : value }),
     }))
-  // A project's own path may be a part of another's: both are what the link finds.
+  // A project's path may be a part of another's path. The link finds both, so both are counted.
   const inProject: Counts = (wanted) =>
     inProjects.filter(({ project }) => project?.toLowerCase().includes(wanted.toLowerCase())).length
   return html`<aside class="narrow" id="narrow" aria-label="Narrow">
-${group("Time", monthsHtml(asked, without("from", "to"), dex.now(), to))}
+${group("Time", monthsHtml(question, without("from", "to"), dex.now(), to))}
 ${group(
   "Agent",
   list(
@@ -61,8 +61,8 @@ ${group(
   ),
 )}
 ${group("Project", list(choices("project", [...projects.keys()], projectName, inProject)))}
-${group("Kind", list(await kinds(dex, asked, to)))}
-${group("File and tool", form(asked, to))}
+${group("Kind", list(await kinds(dex, question, to)))}
+${group("File and tool", form(question, to))}
 </aside>`
 }
 
@@ -73,7 +73,7 @@ function group(title: string, content: Html | undefined): Html | undefined {
   return content && html`<section><h2>${title}</h2>${content}</section>`
 }
 
-/** Where there is only one, there is nothing to choose. */
+/** Nothing if there is only one choice. */
 function list(choices: Choice[]): Html | undefined {
   if (choices.length < 2 && !choices.some(({ isChosen }) => isChosen)) return undefined
   const item = ({ says, title, count, isChosen, address }: Choice) =>
@@ -88,8 +88,8 @@ function tally(values: readonly string[]): Map<string, number> {
   return new Map([...counts].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1)))
 }
 
-/** As the listing itself takes them: a part of a path, and whatever goes on in a time. */
-function heldBy({ source, project, from, to }: Narrowing, now: number) {
+/** Filters like the listing: by a part of the path, and by overlap with the period. */
+function filterBy({ source, project, from, to }: Narrowing, now: number) {
   const wanted = project?.toLowerCase()
   const after = from === undefined ? undefined : parseDate(from, "from", now)
   const before = to === undefined ? undefined : parseDate(to, "to", now)
@@ -100,27 +100,27 @@ function heldBy({ source, project, from, to }: Narrowing, now: number) {
     (before === undefined || without.includes("to") || (span.started_at ?? before + 1) <= before)
 }
 
-function monthsHtml(asked: FindQuestion, spans: ConversationSpan[], now: number, to: Addresses): Html | undefined {
+function monthsHtml(question: FindQuestion, spans: ConversationSpan[], now: number, to: Addresses): Html | undefined {
   const counts = countMonths(spans)
   const last = [...counts.keys()].sort().at(-1)
   if (last === undefined) return undefined
   const yearAgo = monthOf(new Date(Number(last.slice(0, 4)), Number(last.slice(5)) - LEAST_MONTHS, 1).getTime())
   const [first = last] = [...counts.keys(), yearAgo].sort()
   const all = monthsBetween(first, last)
-  const { from, to: until } = asked.narrowed
+  const { from, to: until } = question.narrowed
   const bars = all.slice(-MOST_MONTHS).map((month): MonthBar => {
     const isOnly = from === month && until === month
     const isChosen = (from !== undefined || until !== undefined) && isWithin(month, from, until, now)
     const change = isOnly ? { from: undefined, to: undefined } : { from: month, to: month }
-    return { month, count: counts.get(month) ?? 0, isChosen, address: addressWith(to, asked, change) }
+    return { month, count: counts.get(month) ?? 0, isChosen, address: addressWith(to, question, change) }
   })
   const says = ({ month, count }: MonthBar) => `${month}: ${many(count, "conversation")}`
   const hidden = all.length - bars.length
   const items = bars.filter(({ count }) => count > 0).toReversed()
-  return html`${monthBars(bars, "Conversations by month", says)}<p class="ends"><span>${bars[0]!.month}</span><span>${bars.at(-1)!.month}</span></p>${asked.words !== "" && html`<p class="note">All conversations, whatever their words.</p>`}${hidden > 0 && html`<p class="note">${many(hidden, "earlier month")} not drawn: <a href="${addressWith(to, asked, { from: undefined, to: all[hidden - 1]! })}">before ${bars[0]!.month}</a></p>`}<details><summary>As a list</summary><ul>${items.map(({ month, count, isChosen, address }) => html`<li><a href="${address}"${isChosen && html` class="chosen"`}><span>${month}</span><span class="number">${grouped(count)}</span></a></li>`)}</ul></details>`
+  return html`${monthBars(bars, "Conversations by month", says)}<p class="ends"><span>${bars[0]!.month}</span><span>${bars.at(-1)!.month}</span></p>${question.words !== "" && html`<p class="note">All conversations, not only those with these words.</p>`}${hidden > 0 && html`<p class="note">${many(hidden, "earlier month")} not drawn: <a href="${addressWith(to, question, { from: undefined, to: all[hidden - 1]! })}">before ${bars[0]!.month}</a></p>`}<details><summary>As a list</summary><ul>${items.map(({ month, count, isChosen, address }) => html`<li><a href="${address}"${isChosen && html` class="chosen"`}><span>${month}</span><span class="number">${grouped(count)}</span></a></li>`)}</ul></details>`
 }
 
-/** A conversation that went on into the next month is in both, as the listing of each has it. */
+/** A conversation that continued into the next month counts in both, as in the listings of both. */
 function countMonths(spans: ConversationSpan[]): Map<string, number> {
   const counts = new Map<string, number>()
   for (const { started_at, ended_at } of spans) {
@@ -135,7 +135,7 @@ function monthOf(at: number): string {
   return localDay(at).slice(0, 7)
 }
 
-/** No clock is so wrong that more than this is drawn. */
+/** A limit in case a wrong clock produced absurd dates. */
 const MOST_BETWEEN = 600
 
 function monthsBetween(first: string, last: string): string[] {
@@ -166,36 +166,36 @@ const KINDS = [
   ["Documents", "docs"],
 ] as const
 
-async function kinds(dex: Dex, asked: FindQuestion, to: Addresses): Promise<Choice[]> {
+async function kinds(dex: Dex, question: FindQuestion, to: Addresses): Promise<Choice[]> {
   const store = await dex.store()
   const hidden = hiddenFrom(await store.projects(), dex.project, dex.machine.platform)
   const seen = (await store.collections()).filter(({ project }) => project === undefined || !hidden.includes(project))
-  if (seen.length === 0 && asked.narrowed.in === undefined) return []
+  if (seen.length === 0 && question.narrowed.in === undefined) return []
   return KINDS.map(([says, value]) => ({
     says,
     title: "",
-    isChosen: asked.narrowed.in === value,
-    address: addressWith(to, asked, { in: value }),
+    isChosen: question.narrowed.in === value,
+    address: addressWith(to, question, { in: value }),
   }))
 }
 
-function form(asked: FindQuestion, to: Addresses): Html {
-  const { file, tool, ...others } = asked.narrowed
-  const kept = Object.entries({ ...(asked.words !== "" && { q: asked.words }), ...others })
+function form(question: FindQuestion, to: Addresses): Html {
+  const { file, tool, ...others } = question.narrowed
+  const hidden = Object.entries({ ...(question.words !== "" && { q: question.words }), ...others })
   const field = (name: string, value: string | undefined, says: string, hint: string) =>
     html`<label><span>${says}</span><input type="text" name="${name}" value="${value ?? ""}" placeholder="${hint}" autocomplete="off" spellcheck="false"></label>`
-  return html`<form action="${to.find()}">${kept.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}${field("file", file, "A file it touched", "a part of its path")}${field("tool", tool, "A tool it used", "Bash, Edit, …")}<button>Narrow</button></form>`
+  return html`<form action="${to.find()}">${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}${field("file", file, "A file it touched", "a part of its path")}${field("tool", tool, "A tool it used", "Bash, Edit, …")}<button>Narrow</button></form>`
 }
 
-/** What can be narrowed by a link, under the names that the search itself has for it. */
+/** The filters, by their names in the search tool. */
 const NARROWED_BY = ["source", "project", "from", "to", "file", "tool", "in"] as const
 
 export type Narrowing = Partial<Record<(typeof NARROWED_BY)[number], string>>
 
-/** What an address of the page asks for. */
+/** The search that an address of the page describes. */
 export type FindQuestion = { words: string; narrowed: Narrowing; offset: number }
 
-export function askedIn(query: URLSearchParams): FindQuestion {
+export function questionIn(query: URLSearchParams): FindQuestion {
   const given = NARROWED_BY.map((name) => [name, (query.get(name) ?? "").trim()])
   const offset = Number(query.get("offset"))
   return {
@@ -205,12 +205,12 @@ export function askedIn(query: URLSearchParams): FindQuestion {
   }
 }
 
-/** Whether there is anything to look for in messages; `project:api` alone only narrows. */
+/** Whether there are words to search for in messages; `project:api` alone is only a filter. */
 export function hasTerms({ words }: FindQuestion): boolean {
   return parseQuery(words).terms.length > 0
 }
 
-/** The same question with something changed, from its first row on. `undefined` takes a narrowing back. */
+/** The same search with something changed, starting at its first row. `undefined` removes a filter. */
 export function addressWith(
   to: Addresses,
   { words, narrowed }: FindQuestion,

@@ -12,39 +12,39 @@ import { otherKinds } from "../../tools/kinds.ts"
 import { list } from "../../tools/list/list.ts"
 import { search } from "../../tools/search/search.ts"
 import { type Addresses, askTool, type PageRequest, type ViewPage } from "../page.ts"
-import { addressWith, askedIn, type FindQuestion, facetsHtml, hasTerms, type Narrowing } from "./facets.ts"
+import { addressWith, type FindQuestion, facetsHtml, hasTerms, type Narrowing, questionIn } from "./facets.ts"
 import { agentNames, type ResultRow, rowsHtml } from "./rows.ts"
 
-/** Everything that was said, by words and by what it can be narrowed to. `quick`: what is found before the next key. */
+/** The search page. With `quick` it returns only results that are found before the next key. */
 export async function findPage({ query, to, dex }: PageRequest): Promise<ViewPage> {
-  const asked = askedIn(query)
+  const question = questionIn(query)
   const isQuick = query.has("quick")
-  const found = isQuick ? await quickRows(dex, asked) : await findRows(dex, asked)
-  const title = asked.words === "" ? "Find" : asked.words
+  const found = isQuick ? await quickRows(dex, question) : await findRows(dex, question)
+  const title = question.words === "" ? "Find" : question.words
   if (!found) return { title, isPart: true, body: html`` }
-  // What was searched for stays as it was found; a listing follows what agents write.
-  const isListing = asked.words === "" && asked.offset === 0
-  const body = html`<div class="finding"${isListing && html` data-live="${to.find({ ...asked.narrowed, part: 1 })}"`}>${await resultsHtml(dex, asked, found, to)}${await facetsHtml(dex, asked, to)}</div>`
+  // Search results stay as they are. A listing is updated while agents write.
+  const isListing = question.words === "" && question.offset === 0
+  const body = html`<div class="finding"${isListing && html` data-live="${to.find({ ...question.narrowed, part: 1 })}"`}>${await resultsHtml(dex, question, found, to)}${await facetsHtml(dex, question, to)}</div>`
   return {
     title,
     section: "find",
-    words: asked.words,
-    kept: asked.narrowed,
+    words: question.words,
+    hiddenFields: question.narrowed,
     body,
     isPart: isQuick || query.has("part"),
   }
 }
 
-async function resultsHtml(dex: Dex, asked: FindQuestion, found: Found, to: Addresses): Promise<Html> {
+async function resultsHtml(dex: Dex, question: FindQuestion, found: Found, to: Addresses): Promise<Html> {
   const { rows, says, notes } = found
-  const narrowed = await narrowedHtml(dex, asked, to)
-  const heading = asked.words === "" ? "Conversations" : `“${asked.words}”`
-  const said = notes.map((note) => html`<p class="note">${withCommands(note)}</p>`)
+  const narrowed = await narrowedHtml(dex, question, to)
+  const heading = question.words === "" ? "Conversations" : `“${question.words}”`
+  const notesHtml = notes.map((note) => html`<p class="note">${withCommands(note)}</p>`)
   const content =
     rows.length > 0
-      ? html`${await rowsHtml(dex, rows, to, asked.offset + 1)}${paging(asked, found, to)}`
-      : nothingHtml(asked, to)
-  return html`<section class="results" aria-label="Results"><h1>${heading}</h1><p class="says">${says}<a class="to-narrow" href="#narrow">Narrow</a></p>${narrowed}${said}${content}</section>`
+      ? html`${await rowsHtml(dex, rows, to, question.offset + 1)}${paging(question, found, to)}`
+      : nothingHtml(question, to)
+  return html`<section class="results" aria-label="Results"><h1>${heading}</h1><p class="says">${says}<a class="to-narrow" href="#narrow">Narrow</a></p>${narrowed}${notesHtml}${content}</section>`
 }
 
 const SAYS: Record<keyof Narrowing, string> = {
@@ -57,37 +57,38 @@ const SAYS: Record<keyof Narrowing, string> = {
   in: "in",
 }
 
-/** What it is narrowed to, each of which can be taken back. */
-async function narrowedHtml(dex: Dex, asked: FindQuestion, to: Addresses): Promise<Html | undefined> {
-  const { source, from, to: until } = asked.narrowed
+/** The active filters, each with a link that removes it. */
+async function narrowedHtml(dex: Dex, question: FindQuestion, to: Addresses): Promise<Html | undefined> {
+  const { source, from, to: until } = question.narrowed
   const names = source === undefined ? new Map<string, string>() : await agentNames(dex, [source])
   const isMonth = from !== undefined && from === until
-  const chips = Object.entries(asked.narrowed).flatMap(([name, value]) => {
+  const chips = Object.entries(question.narrowed).flatMap(([name, value]) => {
     if (isMonth && name === "to") return []
     const says = name === "project" ? shortPath(value, dex.machine.home) : (names.get(value) ?? IN[value] ?? value)
     const change = isMonth && name === "from" ? { from: undefined, to: undefined } : { [name]: undefined }
     const label = isMonth && name === "from" ? "month" : SAYS[name as keyof Narrowing]
-    return html`<li><a href="${addressWith(to, asked, change)}" title="Take this back"><span class="unseen">Take back </span>${label} <b>${says}</b><span aria-hidden="true"> ×</span></a></li>`
+    return html`<li><a href="${addressWith(to, question, change)}" title="Remove this filter"><span class="unseen">Remove </span>${label} <b>${says}</b><span aria-hidden="true"> ×</span></a></li>`
   })
   return chips.length === 0 ? undefined : html`<ul class="chips" aria-label="Narrowed to">${chips}</ul>`
 }
 
 const IN: Record<string, string> = { history: "conversations", docs: "documents" }
 
-function paging(asked: FindQuestion, { hasMore }: Found, to: Addresses): Html | undefined {
-  const { offset } = asked
+function paging(question: FindQuestion, { hasMore }: Found, to: Addresses): Html | undefined {
+  const { offset } = question
   if (offset === 0 && !hasMore) return undefined
   const before = Math.max(0, offset - ROWS_AT_ONCE)
   const link = (at: number, rel: string, says: string) =>
-    html`<a rel="${rel}" href="${addressWith(to, asked, { offset: at === 0 ? undefined : at })}">${says}</a>`
+    html`<a rel="${rel}" href="${addressWith(to, question, { offset: at === 0 ? undefined : at })}">${says}</a>`
   return html`<nav class="paging" aria-label="More results">${offset > 0 && link(before, "prev", "← Previous")}${hasMore && link(offset + ROWS_AT_ONCE, "next", "Next →")}</nav>`
 }
 
-/** What to try where nothing is found. */
-function nothingHtml(asked: FindQuestion, to: Addresses): Html | undefined {
-  const { words, narrowed, offset } = asked
+/** Suggestions if nothing is found. */
+function nothingHtml(question: FindQuestion, to: Addresses): Html | undefined {
+  const { words, narrowed, offset } = question
   const isNarrowed = Object.keys(narrowed).length > 0
-  if (offset > 0) return html`<p class="none">No more. <a href="${addressWith(to, asked)}">To the first ones</a></p>`
+  if (offset > 0)
+    return html`<p class="none">No more results. <a href="${addressWith(to, question)}">Back to the first page</a></p>`
   if (words === "" && !isNarrowed)
     return html`<p class="none">dex has read no conversation yet. Run <code>dex sync</code> in a terminal, or <code>dex doctor</code> if you expected some; then load this page again.</p>`
   if (words === "" && narrowed.in === "docs") return undefined
@@ -95,28 +96,28 @@ function nothingHtml(asked: FindQuestion, to: Addresses): Html | undefined {
   const ways = [
     isNarrowed && words !== "" && html`<a href="${to.find({ q: words })}">Search everything</a> for these words`,
     single.length > 1 &&
-      html`One word alone: ${single.slice(0, 8).map((word, i) => html`${i > 0 && ", "}<a href="${addressWith(to, asked, { q: word })}">${word}</a>`)}`,
+      html`One word alone: ${single.slice(0, 8).map((word, i) => html`${i > 0 && ", "}<a href="${addressWith(to, question, { q: word })}">${word}</a>`)}`,
     html`<a href="${to.find()}">The newest conversations</a>`,
   ]
   return html`<div class="none"><p>Nothing found.</p><ul>${ways.map((way) => way && html`<li>${way}</li>`)}</ul></div>`
 }
 
-/** What stands between two backticks is to be typed. */
+/** Text between backticks is a command. */
 function withCommands(note: string): Html[] {
   return note.split("`").map((text, i) => (i % 2 === 1 ? html`<code>${text}</code>` : html`${text}`))
 }
 
-/** What is typed into the field, and not to be taken as words. */
+/** Query syntax, which the quick search does not understand. */
 const MORE_THAN_WORDS = /["]|(?:^|\s)-\p{L}|\b[a-z]+:\S/u
 
 /**
- * What is found before the next key: the newest that have these words, in no other order. Undefined where that would be
- * another question than the one asked, or where nothing is found: the full search knows what was meant.
+ * The newest conversations with these words, found before the next key. Undefined if the quick search cannot answer this query,
+ * or finds nothing: the full search is more forgiving.
  */
-async function quickRows(dex: Dex, asked: FindQuestion): Promise<Found | undefined> {
-  const { words, narrowed } = asked
+async function quickRows(dex: Dex, question: FindQuestion): Promise<Found | undefined> {
+  const { words, narrowed } = question
   const { source, project, from, ...others } = narrowed
-  if (!hasTerms(asked) || MORE_THAN_WORDS.test(words) || Object.keys(others).length > 0) return undefined
+  if (!hasTerms(question) || MORE_THAN_WORDS.test(words) || Object.keys(others).length > 0) return undefined
   const typed = {
     text: words,
     sources: source === undefined ? undefined : [source],
@@ -135,44 +136,44 @@ async function quickRows(dex: Dex, asked: FindQuestion): Promise<Found | undefin
   return { rows, says: "Newest first, until you pause", notes: [], hasMore: false }
 }
 
-/** Of each history, what was read for the key before, as long as nothing was written. */
+/** The rows that were read for the previous key, by history. They are valid until something is written. */
 const readOf = new WeakMap<HistoryReader, { revision: string; read: TypedRead }>()
 
 async function readBefore(store: HistoryReader): Promise<TypedRead> {
   const revision = await store.revision()
-  const known = readOf.get(store)
-  if (known?.revision === revision) return known.read
+  const previous = readOf.get(store)
+  if (previous?.revision === revision) return previous.read
   const read: TypedRead = new Map()
   readOf.set(store, { revision, read })
   return read
 }
 
-/** How many rows are one page. */
+/** How many rows one page contains. */
 export const ROWS_AT_ONCE = 20
 
 export type Found = {
   rows: readonly ResultRow[]
-  /** How many of how many, and in which order. */
+  /** The line above the rows: how many of how many, and in which order. */
   says: string
   notes: readonly string[]
   /** Whether there may be rows after these. */
   hasMore: boolean
 }
 
-/** What the tools answer: without a question the newest conversations, else what the search finds. */
-async function findRows(dex: Dex, asked: FindQuestion): Promise<Found> {
-  const { words, narrowed, offset } = asked
+/** The newest conversations if nothing is searched for, otherwise the results of the search. */
+async function findRows(dex: Dex, question: FindQuestion): Promise<Found> {
+  const { words, narrowed, offset } = question
   const limit = ROWS_AT_ONCE
   const isOpen = words === "" && Object.keys(narrowed).every((name) => name === "in")
   if (isOpen && narrowed.in === "docs") return collections(dex)
   if (isOpen) return newest(await askTool(dex, list, { limit, offset }), offset)
-  if (!hasTerms(asked) && narrowed.tool !== undefined)
+  if (!hasTerms(question) && narrowed.tool !== undefined)
     return nothing(["A tool is used in messages, and messages are found by words: type some as well."])
   const { in: where, ...filters } = narrowed
   const among: { in?: "history" | "docs" } = where === "history" || where === "docs" ? { in: where } : {}
   const query = words === "" ? {} : { query: words }
   const output = await askTool(dex, search, { ...query, ...filters, ...among, explain: true, limit, offset })
-  return searched(output, asked)
+  return searched(output, question)
 }
 
 function nothing(notes: string[]): Found {
@@ -195,9 +196,9 @@ function searched(output: OutputOf<typeof search>, { words, offset }: FindQuesti
   const shown = results.length
   if (output.mode === "list")
     return { rows: results, says: range(shown, offset, total), notes, hasMore: offset + shown < total }
-  // Of several words, the count is of messages with any of them, which nobody asked for.
+  // With several words, the total counts messages with any of them, which is not a useful number.
   const isCounted = isOneTerm(parseQuery(words)) && !total_is_at_least && conversations !== undefined
-  // With subagents or other kinds among what was counted, the number of rows is another one.
+  // If subagents or other kinds were counted too, the number of rows differs.
   const isAll = isCounted && conversations >= offset + shown && Object.keys(kinds).length === 1
   const rows = offset === 0 ? many(shown, "result") : `Results ${grouped(offset + 1)} to ${grouped(offset + shown)}`
   return {
@@ -215,7 +216,7 @@ function range(shown: number, offset: number, total: number, order = "newest"): 
   return `${part}, ${order} first`
 }
 
-/** Documents have no date to list them by. */
+/** Documents are not listed, because they have no date to sort by. */
 async function collections(dex: Dex): Promise<Found> {
   const { collections = [] } = await askTool(dex, list, { in: "docs" })
   if (collections.length === 0) return nothing(["There are no documents yet: `dex docs add <folder>` adds some."])

@@ -16,9 +16,9 @@ export type ResultRow = {
   kind?: string
   message_count?: number
   superseded?: boolean
-  /** The message that shows why. */
+  /** The number of the message that matched. */
   message_index?: number
-  /** Words stand between two stars. */
+  /** Matches are marked as `**word**`. */
   snippet?: string
   more_matches?: number
   score_final?: number
@@ -33,7 +33,7 @@ export async function rowsHtml(dex: Dex, rows: readonly ResultRow[], to: Address
   return html`<ol class="rows" start="${first}">${rows.map((row) => rowHtml(row, names.get(row.source)!, dex.machine.home, to))}</ol>`
 }
 
-/** What people call the agents of these sources. */
+/** The names of the agents, by source. */
 export async function agentNames(dex: Dex, sources: readonly string[]): Promise<Map<string, string>> {
   const named = [...new Set(sources)].map(async (source) => [source, await agentName(dex, source)] as const)
   return new Map(await Promise.all(named))
@@ -61,31 +61,31 @@ function rowHtml(row: ResultRow, agent: string, home: string, to: Addresses): Ht
   return html`<li class="row" tabindex="-1"><a class="title" href="${addressOf(row, to)}">${title}</a>${snippet !== "" && html`<p class="snippet">${marked(snippet)}</p>`}<div class="row-end"><p class="line"><span class="agent">${agent}</span><span title="${shortPath(project, home)}">${projectName(project)}</span><time datetime="${date}">${when(date)}</time>${facts.map((fact) => html`<span>${fact}</span>`)}</p>${score_parts && html`<details class="why"><summary>why it is here</summary>${scoreTable(score_parts, score_final)}</details>`}</div></li>`
 }
 
-/** At the message that shows why, or at its beginning. */
+/** The address of the message that matched, or of the beginning of the conversation. */
 function addressOf({ id, message_index, snippet = "" }: ResultRow, to: Addresses): string {
   const ref = parseWholeRef(id)
-  const whole = ref ? formatRef(wholeOf(ref)) : id
-  return to.read(whole, snippet === "" || !message_index || message_index === 1 ? undefined : message_index)
+  const conversation = ref ? formatRef(wholeOf(ref)) : id
+  return to.read(conversation, snippet === "" || !message_index || message_index === 1 ? undefined : message_index)
 }
 
-/** What stands between two stars was looked for. A snippet has no other stars. */
+/** Text between double stars matched. A snippet contains no other double stars. */
 function marked(snippet: string): Html[] {
   return snippet.split("**").map((text, i) => (i % 2 === 1 ? html`<mark>${text}</mark>` : html`${text}`))
 }
 
-/** What each part of a score stands for. */
+/** The meaning of each part of a score. */
 const SAYS: Record<string, string> = {
   words: "the words, the rarer the more",
   common: "very common words",
-  pairs: "words that stand together as you typed them",
-  neighbours: "hits in the messages beside it",
+  pairs: "adjacent words, as you typed them",
+  neighbours: "hits in neighbouring messages",
   others: "more messages of this conversation",
   title: "the words of its title",
-  vector: "what it means",
-  rerank: "a model's own order",
+  vector: "similar meaning",
+  rerank: "a model's ranking",
 }
 
-/** A score as the sum that it is. */
+/** A score as a sum. */
 function scoreTable(parts: readonly { name: string; value: number }[], sum: number): Html {
   const rows = [...merged(parts)].map(
     ([name, value]) =>
@@ -94,7 +94,7 @@ function scoreTable(parts: readonly { name: string; value: number }[], sum: numb
   return html`<table class="score"><caption class="unseen">What the score is made of</caption><tbody>${rows}</tbody><tfoot><tr><th scope="row">score</th><td class="says"></td><td class="number">${sum.toFixed(2)}</td></tr></tfoot></table>`
 }
 
-/** Several words, or several neighbours, are one line. */
+/** Adds up parts with the same name, such as several words or neighbours. */
 function merged(parts: readonly { name: string; value: number }[]): Map<string, number> {
   const sums = new Map<string, number>()
   for (const { name, value } of parts) sums.set(name, (sums.get(name) ?? 0) + value)

@@ -14,17 +14,17 @@ import { askTool, type PageRequest, type ViewPage } from "../page.ts"
 import { type SpentRange, spentDays } from "../usage/spent-days.ts"
 import { choices, lateSection, rangeGiven, sectionPage } from "./late-section.ts"
 
-/** What happened lately: a year at a glance, the newest conversations, money, projects, and what is open. */
+/** The home page: a year at a glance, the newest conversations, unfinished work, cost and projects. */
 export async function homePage(request: PageRequest): Promise<ViewPage> {
   const { dex, to, query } = request
   if (!dex.hasHistory()) return nothingYet()
-  const kept = await askTool(dex, stats, { summary: true })
-  if (Object.keys(kept.kinds).length === 0) return nothingYet()
-  const days = daysAsked(query)
-  const { from, until } = rangeOf(days, kept, dex.now())
+  const stored = await askTool(dex, stats, { summary: true })
+  if (Object.keys(stored.kinds).length === 0) return nothingYet()
+  const days = requestedDays(query)
+  const { from, until } = rangeOf(days, stored, dex.now())
   const range = { from, to: until }
   const body = html`<div class="home">
-<header class="title"><h1>What happened lately</h1>${keptLine(kept)}</header>
+<header class="title"><h1>What happened lately</h1>${storedLine(stored)}</header>
 ${lateSection("A year", to.to("year", { amount: query.get("year") ?? undefined }), "tall")}
 <div class="beside">
 ${await newestSection(request)}
@@ -42,7 +42,7 @@ function nothingYet(): ViewPage {
   return { title: "Home", section: "home", body: message("Nothing yet", text) }
 }
 
-function keptLine({ kinds, total_messages, sources, date_range, sync }: OutputOf<typeof stats>): Html {
+function storedLine({ kinds, total_messages, sources, date_range, sync }: OutputOf<typeof stats>): Html {
   const { earliest } = date_range
   const { person = 0, note = 0, ...others } = kinds
   const unattended = Object.values(others).reduce((sum, count) => sum + count, 0)
@@ -58,7 +58,7 @@ function keptLine({ kinds, total_messages, sources, date_range, sync }: OutputOf
   return html`<p class="line">${facts.map((fact) => html`<span>${fact}</span>`)}</p>`
 }
 
-/** As many days as were asked for, until today; where nothing is in them, until the last day on which something was done. */
+/** So many days until today; if nothing happened in them, until the last day with activity. */
 function rangeOf(days: number, { date_range }: OutputOf<typeof stats>, now: number): SpentRange {
   const today = localDay(now)
   const newest = date_range.latest === undefined ? today : localDay(Date.parse(date_range.latest))
@@ -70,7 +70,7 @@ const daysBefore = (day: string, count: number) => localDay(Date.parse(`${day}T1
 
 const NEWEST = 10
 
-/** The newest conversations. It follows what agents write while the page is open. */
+/** The newest conversations. The section is updated while agents write. */
 async function newestSection({ dex, to }: PageRequest): Promise<Html> {
   const { conversations, total } = await askTool(dex, list, { limit: NEWEST })
   const rows = await Promise.all(
@@ -80,7 +80,7 @@ async function newestSection({ dex, to }: PageRequest): Promise<Html> {
     }),
   )
   const more = total > NEWEST && html`<p class="note"><a href="${to.find()}">All ${many(total, "conversation")}</a></p>`
-  return html`<section class="newest" data-live="${to.to("newest")}"><h2>Newest</h2>${rows.length === 0 ? html`<p class="none">No conversation of a person.</p>` : html`<ol class="rows">${rows}</ol>`}${more}</section>`
+  return html`<section class="newest" data-live="${to.to("newest")}"><h2>Newest</h2>${rows.length === 0 ? html`<p class="none">No conversations by a person.</p>` : html`<ol class="rows">${rows}</ol>`}${more}</section>`
 }
 
 export async function newestPart(request: PageRequest): Promise<ViewPage> {
@@ -90,12 +90,12 @@ export async function newestPart(request: PageRequest): Promise<ViewPage> {
 const LENGTHS = [30, 90]
 const TITLE = "Money and tokens"
 
-/** How many days the home page is about. */
-function daysAsked(query: URLSearchParams): number {
+/** How many days the home page covers. */
+function requestedDays(query: URLSearchParams): number {
   return LENGTHS.find((days) => String(days) === query.get("days")) ?? LENGTHS[0]!
 }
 
-/** Money and tokens by day and model. */
+/** Cost and tokens by day and model. */
 export async function spentPart(request: PageRequest): Promise<ViewPage> {
   const { dex, query, to } = request
   const range = rangeGiven(query)
@@ -110,7 +110,7 @@ export async function spentPart(request: PageRequest): Promise<ViewPage> {
   }
   const links = choices(
     LENGTHS.map((days) => [String(days), `${days} days`] as const),
-    String(daysAsked(query)),
+    String(requestedDays(query)),
     (days) => to.to("", { days }),
     "How many days",
   )

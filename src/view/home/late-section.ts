@@ -2,13 +2,13 @@ import { type Html, html } from "../../render/html/html.ts"
 import { learningLine } from "../layout.ts"
 import type { PageRequest, ViewPage } from "../page.ts"
 
-/** A place of a page for what takes longer: it comes when the page is there. Without JavaScript it is a link. */
+/** A placeholder for a slow section, which the page's script loads. Without JavaScript it is a link. */
 export function lateSection(title: string, address: string, size: "tall" | "" = ""): Html {
   const part = `${address}${address.includes("?") ? "&" : "?"}part=1`
   return html`<section class="late ${size}" data-late="${part}"><h2>${title}</h2><p class="none"><a href="${address}">Show</a></p></section>`
 }
 
-/** What comes there: a section for the page that is open, or a page of its own. */
+/** The content of a slow section: a fragment for the open page, or a page of its own. */
 export function sectionPage(request: PageRequest, title: string, content: Html, beside?: Html): ViewPage {
   const isPart = request.query.has("part")
   const learning = request.isLearning() && html` data-learning="${request.address}"`
@@ -18,13 +18,13 @@ export function sectionPage(request: PageRequest, title: string, content: Html, 
   return { title, section: "home", isPart, body }
 }
 
-/** From which day to which, as the address says. */
+/** The period in the address. */
 export function rangeGiven(query: URLSearchParams): { from?: string; to?: string } {
   const [from, to] = [query.get("from") ?? "", query.get("to") ?? ""]
   return { from: from !== "" ? from : undefined, to: to !== "" ? to : undefined }
 }
 
-/** The same page with another choice. */
+/** Links to the same page with another choice. */
 export function choices(
   names: readonly (readonly [value: string, title: string])[],
   chosen: string,

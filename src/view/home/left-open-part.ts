@@ -15,14 +15,14 @@ import { type Addresses, addressOfRef, type PageRequest, type ViewPage } from ".
 import { sectionPage } from "./late-section.ts"
 
 const LOOKED_AT = 12
-/** They are read for this, all of them. */
+/** A limit, because all messages of these conversations are read. */
 const MOST_MESSAGES = 6_000
 const MOST_ENDS = 3
 const MOST_CHECKS = 5
 const MOST_CHARS = 160
 const TITLE = "Left open"
 
-/** How a conversation broke off. Questions and next steps are no work that was begun. */
+/** How a conversation broke off. Questions and next steps are missing here, because they are not work in progress. */
 const BROKEN_OFF: Partial<Record<OpenEnd["kind"], string>> = {
   request: "not answered",
   call: "broke off during",
@@ -31,7 +31,7 @@ const BROKEN_OFF: Partial<Record<OpenEnd["kind"], string>> = {
 
 type Looked = { row: ConversationRow; messages: StoredMessage[] }
 
-/** Work that broke off in the newest conversations, and checks in them that failed and did not pass afterwards. */
+/** Work that broke off in the newest conversations, and checks that failed there and did not pass afterwards. */
 export async function leftOpenPart(request: PageRequest): Promise<ViewPage> {
   const { dex, to } = request
   const looked = dex.hasHistory() ? await newestRead(dex) : []
@@ -49,7 +49,7 @@ export async function leftOpenPart(request: PageRequest): Promise<ViewPage> {
   const list = (title: string, items: Html[], more: number) =>
     items.length > 0 &&
     html`<h3>${title}</h3><ol class="rows">${items}</ol>${more > 0 && html`<p class="note">and ${more} more</p>`}`
-  const nothing = broken.length + checks.length === 0 && html`<p class="none">Nothing that dex can see.</p>`
+  const nothing = broken.length + checks.length === 0 && html`<p class="none">Nothing found.</p>`
   return sectionPage(
     request,
     TITLE,
@@ -57,16 +57,16 @@ export async function leftOpenPart(request: PageRequest): Promise<ViewPage> {
   )
 }
 
-/** The newest conversations of a person, as many as are quickly read. */
+/** As many of a person's newest conversations as can be read quickly. */
 async function newestRead(dex: Dex): Promise<Looked[]> {
   const store = await dex.store()
   const { rows } = await store.list({ kinds: ["person"], inside: dex.project, limit: LOOKED_AT, offset: 0 })
   const looked: Looked[] = []
-  let left = MOST_MESSAGES
+  let room = MOST_MESSAGES
   for (const row of rows) {
-    left -= row.message_count
-    if (left < 0) break
-    await nextTurn() // who asks for something else meanwhile does not wait for all of them
+    room -= row.message_count
+    if (room < 0) break
+    await nextTurn() // lets other requests run in between
     const messages = await store.messages(row.ref)
     looked.push({ row, messages: messages.filter(({ superseded, copied }) => !superseded && !copied) })
   }
@@ -99,7 +99,7 @@ function shortened(text: string): string {
 }
 
 const SHOWN = 5
-/** So many are put in the order in which they go. */
+/** At most this many are sorted by the time of their deletion. */
 const MOST_ORDERED = 500
 const DELETED_TITLE = "Deleted soon"
 
@@ -114,7 +114,7 @@ export async function deletedSoonPart(request: PageRequest): Promise<ViewPage> {
       html`<p class="none">${ahead ? `Claude Code deletes transcripts after ${ahead.days} days, and none within a week. ` : ""}What dex has read stays.</p>`,
     )
   const { days, soon, unread, transcripts } = ahead
-  // A transcript is named after its conversation. A private project's are counted, not named.
+  // A transcript is named after its conversation. Those of private projects are counted, but not listed.
   const refs = transcripts.map(({ path }) => ({ source: "claude_code", id: basename(path, ".jsonl") }))
   const store = await dex.store()
   const { rows, total } = await store.list({
@@ -125,7 +125,7 @@ export async function deletedSoonPart(request: PageRequest): Promise<ViewPage> {
     offset: 0,
   })
   const deletedAt = new Map(transcripts.map((one) => [basename(one.path, ".jsonl"), one.deletedAt]))
-  const said =
+  const text =
     unread === 0
       ? `Claude Code deletes a transcript ${days} days after its last change, and ${grouped(soon)} of them within a week. dex has a copy of each.`
       : `Claude Code deletes a transcript ${days} days after its last change, and ${grouped(soon)} of them within a week. dex has not read ${grouped(unread)} of these to the end yet: \`dex sync\` does.`
@@ -137,5 +137,5 @@ export async function deletedSoonPart(request: PageRequest): Promise<ViewPage> {
     return html`<li class="row" tabindex="-1"><a class="title" href="${to.read(id)}">${title}</a><p class="line">${at !== undefined && html`<span>${at <= dex.now() ? "any time now" : `on ${localDay(at)}`}</span>`}</p></li>`
   })
   const more = total > shown.length && html`<p class="note">and ${many(total - shown.length, "more conversation")}</p>`
-  return sectionPage(request, DELETED_TITLE, html`<p class="facts">${said}</p><ol class="rows">${items}</ol>${more}`)
+  return sectionPage(request, DELETED_TITLE, html`<p class="facts">${text}</p><ol class="rows">${items}</ol>${more}`)
 }

@@ -12,11 +12,11 @@ import { askTool, type PageRequest, type ViewPage } from "../page.ts"
 import { rangeGiven, sectionPage } from "./late-section.ts"
 
 const MOST_PROJECTS = 12
-/** Counting what was done looks at every edit of a conversation. */
+/** A limit, because counting reads every edit of a conversation. */
 const MOST_COUNTED = 500
 const AT_ONCE = 25
 
-/** Each project with what was done in these days, and what it cost. */
+/** Each project with its work and cost in the period. */
 export async function projectsPart(request: PageRequest): Promise<ViewPage> {
   const { dex, query, to } = request
   const range = rangeGiven(query)
@@ -61,7 +61,7 @@ function linesHtml({ lines_added, lines_removed }: Work): Html {
   return html`<span class="added">+${grouped(lines_added)}</span> <span class="removed">−${grouped(lines_removed)}</span>`
 }
 
-/** Lines and commits by project. Subagents' are those of their project too. */
+/** Lines and commits by project, including those of subagents. */
 async function workIn(dex: Dex, range: { from?: number; to?: number }) {
   const store = await dex.store()
   const { rows, total } = await store.list({
@@ -73,7 +73,7 @@ async function workIn(dex: Dex, range: { from?: number; to?: number }) {
   })
   const work: Work[] = []
   for (let i = 0; i < rows.length; i += AT_ONCE) {
-    await nextTurn() // who asks for something else meanwhile does not wait for all of them
+    await nextTurn() // lets other requests run in between
     work.push(...(await store.work(rows.slice(i, i + AT_ONCE).map(({ ref }) => ref))))
   }
   const done = new Map<string, Work & { conversations: number }>()

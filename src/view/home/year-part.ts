@@ -10,11 +10,11 @@ import { askTool, type PageRequest, type ViewPage } from "../page.ts"
 import type { UsageOutput } from "../usage/spent-days.ts"
 import { choices, sectionPage } from "./late-section.ts"
 
-/** What the strength of a day in the year's map stands for. */
+/** The amounts that the colours of the map can show. */
 const AMOUNTS = ["tokens", "cost", "conversations"] as const
 const TITLES = { tokens: "Tokens by day", cost: "Cost by day", conversations: "Conversations by day" }
 
-/** A year of days, each as strong as what was done on it. */
+/** A map of the last year, in which each day is coloured by an amount. */
 export async function yearPart(request: PageRequest): Promise<ViewPage> {
   const { dex, query, to } = request
   const amount = AMOUNTS.find((one) => one === query.get("amount")) ?? "tokens"
@@ -35,7 +35,7 @@ export async function yearPart(request: PageRequest): Promise<ViewPage> {
     AMOUNTS.map((one) => [one, one] as const),
     amount,
     (year) => to.to("", { year }),
-    "What a day's colour stands for",
+    "Meaning of a day's colour",
   )
   const label = `${TITLES[amount]} from ${heatMapStart(today)} to ${today}. The table below has the numbers.`
   return sectionPage(

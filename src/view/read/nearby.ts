@@ -8,22 +8,22 @@ import { conversationOf } from "../../tools/fields.ts"
 import type { Addresses } from "../page.ts"
 
 /**
- * A call shows its answer if that came within so many messages, as nearly all do. One that came later stands where it was
- * given: so a part of a conversation can be shown without reading the rest.
+ * A call is shown with its result if that came within so many messages, as nearly all do. A later result is shown in its own
+ * message. So a part of a conversation can be shown without reading the rest.
  */
 const NEAR = 30
 
-/** In which message a call was made, and in which it was answered. */
+/** The numbers of the messages in which a call was made and answered. */
 type MadeCall = { madeIn?: number; answeredIn?: number }
 
 export type Nearby = {
   messages: StoredMessage[]
   outcomes: ReturnType<typeof outcomesOf>
-  /** Those of `outcomes`. */
+  /** The calls in `outcomes`. */
   calls: Map<string, MadeCall>
 }
 
-/** Some messages that follow each other, with what is around them. `all` has the numbers of the whole conversation. */
+/** Consecutive messages, with the results of their calls. `all` contains the numbers of the complete conversation. */
 export async function readNearby(
   store: HistoryReader,
   ref: Ref,
@@ -37,8 +37,8 @@ export async function readNearby(
   const outcomes = outcomesOf(stored)
   const calls = callsIn(stored)
   for (const [id, { madeIn, answeredIn }] of calls) {
-    const isApart = madeIn === undefined || answeredIn === undefined
-    if (!isApart && Math.abs(places.get(answeredIn)! - places.get(madeIn)!) <= NEAR) continue
+    const isIncomplete = madeIn === undefined || answeredIn === undefined
+    if (!isIncomplete && Math.abs(places.get(answeredIn)! - places.get(madeIn)!) <= NEAR) continue
     outcomes.delete(id)
     calls.delete(id)
   }
@@ -51,8 +51,8 @@ function callsIn(messages: readonly StoredMessage[]): Map<string, MadeCall> {
   for (const { number, parts } of messages)
     for (const part of parts) {
       if ((part.type !== "tool_call" && part.type !== "tool_result") || part.call_id === undefined) continue
-      const known = calls.get(part.call_id)
-      calls.set(part.call_id, { ...known, [part.type === "tool_call" ? "madeIn" : "answeredIn"]: number })
+      const call = calls.get(part.call_id)
+      calls.set(part.call_id, { ...call, [part.type === "tool_call" ? "madeIn" : "answeredIn"]: number })
     }
   return calls
 }

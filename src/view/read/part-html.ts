@@ -9,12 +9,12 @@ import type { Addresses, ConversationRead } from "../page.ts"
 import { type Nearby, readNearby, type Subagents, subagentHtml } from "./nearby.ts"
 import type { Versions } from "./shape.ts"
 
-/** How many messages are one part of the page: several screens, and made in a moment. */
+/** How many messages one part of the page contains: several screens, but quickly rendered. */
 const AT_ONCE = 50
-/** Of an output that is longer only the beginning is on the page; all of it has an address. */
+/** Longer outputs are cut. A link shows the complete output. */
 const MOST_CHARS = 6_000
 
-/** A conversation's messages by number, in parts that are shown together. */
+/** The numbers of a conversation's messages, split into parts. */
 export function partsOf(versions: Versions): number[][] {
   const numbers = [...versions.keys()]
   const parts: number[][] = []
@@ -55,7 +55,7 @@ export async function partHtml(
   }
   const shown = withModels(nearby.messages).map((message) => {
     const stamp = stampOf(message, versions, nearby, options)
-    return keptHtml(store, { ref: row.ref, number: message.number, stamp }, () => messageHtml(message, options))
+    return cachedHtml(store, { ref: row.ref, number: message.number, stamp }, () => messageHtml(message, options))
   })
   const link = (at: number, rel: "prev" | "next", says: string) => {
     const to_ = parts[at]
@@ -67,7 +67,7 @@ export async function partHtml(
   return html`<section class="part" data-from="${numbers[0] ?? 0}" data-to="${numbers.at(-1) ?? 0}"${index === parts.length - 1 && html` data-last`}>${link(index - 1, "prev", "Earlier messages")}${shown.filter((one) => one !== undefined)}${link(index + 1, "next", "Later messages")}</section>`
 }
 
-/** What the HTML of a message depends on: its version, and those of the messages that answer its calls. */
+/** Changes when the HTML of a message must change: it contains its version, and those of the messages that answer its calls. */
 function stampOf(
   { number, parts, facts }: PageMessage,
   versions: Versions,
@@ -82,7 +82,7 @@ function stampOf(
   return [versions.get(number), ...facts, ...answers].join("|")
 }
 
-/** The model is said where it is another one than before. */
+/** Names the model only where it changes. */
 function withModels(messages: StoredMessage[]): PageMessage[] {
   let last: string | undefined
   return messages.map((message) => {
@@ -95,43 +95,41 @@ function withModels(messages: StoredMessage[]): PageMessage[] {
   })
 }
 
-/** Enough for a thousand messages and more. The oldest go first. */
-const MOST_KEPT_CHARS = 4_000_000
+/** Enough for more than a thousand messages. The least recently used are dropped first. */
+const MOST_CACHED_CHARS = 4_000_000
 
-type Kept = { stamp: string; shown: Html | undefined }
-type KeptHtml = { byMessage: Map<string, Kept>; chars: number }
+type CachedMessage = { stamp: string; shown: Html | undefined }
+type HtmlCache = { byMessage: Map<string, CachedMessage>; chars: number }
 
-/** Of each history, what was made of its messages. Another one, or one that was opened anew, begins with nothing. */
-const keptOf = new WeakMap<HistoryReader, KeptHtml>()
+/** By history, so that another history, or one that was opened again, starts with an empty cache. */
+const caches = new WeakMap<HistoryReader, HtmlCache>()
 
-/**
- * The HTML of a message, made once for each version of it: the stamp says the versions of everything that it shows.
- */
-function keptHtml(
+/** The HTML of a message, made once per stamp. */
+function cachedHtml(
   store: HistoryReader,
   message: { ref: Ref; number: number; stamp: string },
   make: () => Html | undefined,
 ): Html | undefined {
-  const kept = keptOf.get(store) ?? { byMessage: new Map(), chars: 0 }
-  keptOf.set(store, kept)
+  const cache = caches.get(store) ?? { byMessage: new Map(), chars: 0 }
+  caches.set(store, cache)
   const name = `${formatRef(message.ref)}#${message.number}`
-  const known = kept.byMessage.get(name)
-  if (known) drop(kept, name, known)
-  const now = known?.stamp === message.stamp ? known : { stamp: message.stamp, shown: make() }
-  kept.byMessage.set(name, now)
-  kept.chars += sizeOf(now)
-  for (const [oldest, one] of kept.byMessage) {
-    if (kept.chars <= MOST_KEPT_CHARS) break
-    drop(kept, oldest, one)
+  const cached = cache.byMessage.get(name)
+  if (cached) drop(cache, name, cached)
+  const now = cached?.stamp === message.stamp ? cached : { stamp: message.stamp, shown: make() }
+  cache.byMessage.set(name, now)
+  cache.chars += sizeOf(now)
+  for (const [oldest, one] of cache.byMessage) {
+    if (cache.chars <= MOST_CACHED_CHARS) break
+    drop(cache, oldest, one)
   }
   return now.shown
 }
 
-function drop(kept: KeptHtml, name: string, one: Kept): void {
-  kept.byMessage.delete(name)
-  kept.chars -= sizeOf(one)
+function drop(cache: HtmlCache, name: string, one: CachedMessage): void {
+  cache.byMessage.delete(name)
+  cache.chars -= sizeOf(one)
 }
 
-function sizeOf({ stamp, shown }: Kept): number {
+function sizeOf({ stamp, shown }: CachedMessage): number {
   return stamp.length + (shown?.html.length ?? 0)
 }

@@ -8,15 +8,15 @@ import type { ConversationRow } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
 import { conversationOf } from "../../tools/fields.ts"
 import type { PageRequest, ViewPage } from "../page.ts"
-import { conversationAsked } from "../page.ts"
+import { requestedConversation } from "../page.ts"
 
 const AT_ONCE = 20
 const MOST_CHARS = 20_000
 
-/** The records that a conversation was read from, as dex keeps them: redacted, and without the bytes of images. */
+/** The raw records of a conversation as dex stores them: redacted, and without the bytes of images. */
 export async function rawPage(request: PageRequest): Promise<ViewPage> {
   const { query, to } = request
-  const { dex, row } = await conversationAsked(request)
+  const { dex, row } = await requestedConversation(request)
   const name = formatRef(row.ref)
   const lines = await recordsOf(dex, row)
   const number = query.get("at")
@@ -24,8 +24,8 @@ export async function rawPage(request: PageRequest): Promise<ViewPage> {
   const shown = lines.slice(from, from + AT_ONCE).map((line, i) => {
     const parsed = parseObject(line)
     const text = (parsed ? JSON.stringify(parsed, null, 2) : line).slice(0, MOST_CHARS)
-    const left = line.length - MOST_CHARS
-    return html`<li value="${from + i + 1}"><pre class="code">${highlightedHtml(text, "json")}${left > 0 && `\n… ${left} more characters`}</pre></li>`
+    const omitted = line.length - MOST_CHARS
+    return html`<li value="${from + i + 1}"><pre class="code">${highlightedHtml(text, "json")}${omitted > 0 && `\n… ${omitted} more characters`}</pre></li>`
   })
   const step = (at: number, says: string) =>
     at >= 0 &&
@@ -33,13 +33,13 @@ export async function rawPage(request: PageRequest): Promise<ViewPage> {
     at !== from &&
     html`<a class="more" href="${to.conversation(name, "raw", { from: at })}">${says}</a>`
   const { title } = conversationOf(row)
-  const said =
+  const summary =
     lines.length === 0
       ? "dex keeps no records of this conversation."
       : `${many(lines.length, "record")}, redacted, from ${row.path}`
   return {
     title: `Records of ${title}`,
-    body: html`<section class="raw"><h1><a href="${to.read(name)}">${title}</a></h1><p>${said}</p>${step(Math.max(0, from - AT_ONCE), "Earlier records")}<ol>${shown}</ol>${step(from + AT_ONCE, "Later records")}</section>`,
+    body: html`<section class="raw"><h1><a href="${to.read(name)}">${title}</a></h1><p>${summary}</p>${step(Math.max(0, from - AT_ONCE), "Earlier records")}<ol>${shown}</ol>${step(from + AT_ONCE, "Later records")}</section>`,
   }
 }
 
@@ -55,7 +55,7 @@ async function recordsOf(dex: Dex, row: ConversationRow): Promise<string[]> {
   return lines
 }
 
-/** The record that was written when the message was, as far as records say when. */
+/** The index of the first record with the message's time; 0 if there is none. */
 async function placeOf(dex: Dex, row: ConversationRow, number: number, lines: string[]): Promise<number> {
   const [message] = await (await dex.store()).messages(row.ref, [number])
   if (message?.at === undefined) return 0

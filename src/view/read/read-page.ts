@@ -9,20 +9,20 @@ import { conversationOf } from "../../tools/fields.ts"
 import { paidSettings } from "../../tools/usage/payments.ts"
 import { actionForm } from "../actions.ts"
 import type { Addresses, PageRequest, ViewPage } from "../page.ts"
-import { type ConversationRead, conversationAsked } from "../page.ts"
+import { type ConversationRead, requestedConversation } from "../page.ts"
 import { readNearby, type Subagents, subagentsOf } from "./nearby.ts"
 import { partHtml, partsOf, partWith } from "./part-html.ts"
 import { type ConversationShape, shapeOf, versionsNow, versionsOfUnread } from "./shape.ts"
 import { factsHtml, outlineHtml } from "./sides.ts"
 
-/** A conversation, from the message that was asked for on. */
+/** A conversation, starting with the part that contains the requested message. */
 export async function readPage(request: PageRequest): Promise<ViewPage> {
   const { query, to, dex } = request
-  const read = await conversationAsked(request)
+  const read = await requestedConversation(request)
   const { row } = read
   const at = Number(query.get("at") ?? query.get("from") ?? 0)
   const early = await versionsOfUnread(await dex.store(), row)
-  const shape = early ? undefined : await wholeShape(read)
+  const shape = early ? undefined : await completeShape(read)
   const versions = early ?? shape!.versions
   const parts = partsOf(versions)
   const index = at === 0 ? 0 : partWith(parts, at)
@@ -52,9 +52,9 @@ function late(address: string, says: string): Html {
   return html` data-late="${address}?part=1"><a href="${address}">${says}</a>`
 }
 
-/** One part of it, for a page that is open. */
+/** One part of a conversation, for a page that is open. */
 export async function readPart(request: PageRequest): Promise<ViewPage> {
-  const read = await conversationAsked(request)
+  const read = await requestedConversation(request)
   const versions = await versionsNow(await request.dex.store(), read.row.ref)
   const parts = partsOf(versions)
   const from = request.query.get("from")
@@ -63,16 +63,16 @@ export async function readPart(request: PageRequest): Promise<ViewPage> {
   return { title: "", isPart: true, body: await partHtml(read, versions, [parts, index], subagents, request.to) }
 }
 
-/** What is at the side of a long conversation comes after it. */
+/** The sides of a long conversation are loaded after it. */
 export async function outlinePart(request: PageRequest): Promise<ViewPage> {
-  const read = await conversationAsked(request)
-  return sidePage(request, read, "Outline", outlineSide(request, read, await wholeShape(read)))
+  const read = await requestedConversation(request)
+  return sidePage(request, read, "Outline", outlineSide(request, read, await completeShape(read)))
 }
 
 export async function factsPart(request: PageRequest): Promise<ViewPage> {
-  const read = await conversationAsked(request)
+  const read = await requestedConversation(request)
   const subagents = await subagentsOf(request.dex, read.row)
-  return sidePage(request, read, "Facts", factsSide(request, read, await wholeShape(read), subagents))
+  return sidePage(request, read, "Facts", factsSide(request, read, await completeShape(read), subagents))
 }
 
 function sidePage({ query, to }: PageRequest, { row }: ConversationRead, says: string, side: Html): ViewPage {
@@ -84,7 +84,7 @@ function sidePage({ query, to }: PageRequest, { row }: ConversationRead, says: s
   }
 }
 
-async function wholeShape({ dex, row }: ConversationRead): Promise<ConversationShape> {
+async function completeShape({ dex, row }: ConversationRead): Promise<ConversationShape> {
   return shapeOf(await dex.store(), row.ref, paidSettings(dex).book)
 }
 
@@ -101,7 +101,7 @@ function factsSide(
   return html`<aside class="facts" aria-label="Facts"><details open><summary>Facts</summary>${factsHtml(row, shape, subagents, addressesIn(row, shape, to), to)}</details></aside>`
 }
 
-/** A message that is on the page already needs no other page. */
+/** If all messages are on one page, an anchor is enough. */
 function addressesIn(
   { ref }: ConversationRow,
   { versions }: ConversationShape,
@@ -143,10 +143,10 @@ function tools(row: ConversationRow, name: string, { to, actionToken }: PageRequ
   return html`<div class="tools">${isSpoken && html`${copied("Resume", `dex resume ${name}`)}${copied("Hand over", `dex handover ${name}`)}`}${copied("Copy ref", name)}<a href="${to.conversation(name, "export.html")}" download>HTML</a><a href="${to.conversation(name, "export.md")}" download>Markdown</a>${more}</div>`
 }
 
-/** All of one part of one message. */
-export async function wholePart(request: PageRequest): Promise<ViewPage> {
+/** One part of a message, complete. */
+export async function completePart(request: PageRequest): Promise<ViewPage> {
   const { params, to } = request
-  const { dex, row } = await conversationAsked(request)
+  const { dex, row } = await requestedConversation(request)
   const number = Number(params.number)
   const [message] = await (await dex.store()).messages(row.ref, [number])
   const part = message?.parts[Number(params.part)]

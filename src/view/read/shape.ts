@@ -10,7 +10,7 @@ import { spentIn, tokensIn } from "../../usage/spending.ts"
 export type Mark = "edit" | "failed" | "commit" | "summary"
 export type ChangedFile = { path: string; added: number; removed: number; number: number; isRead: boolean }
 
-/** What there is in a conversation, without its texts: enough to find one's way, and to show any page of it. */
+/** The contents of a conversation without its texts: enough for the outline, the facts and the division into parts. */
 export type ConversationShape = {
   versions: Map<number, number>
   prompts: { number: number; text: string; at?: number }[]
@@ -18,7 +18,7 @@ export type ConversationShape = {
   files: Map<string, ChangedFile>
   commands: { number: number; command: string; isTest: boolean; failed?: boolean }[]
   made: { number: number; name: string; subject: string; isCommit: boolean }[]
-  /** What was spent by then, in dollars and tokens. */
+  /** The dollars and tokens spent up to and including each message. */
   spent: { number: number; cost: number; tokens: number }[]
   unpriced: number
   roles: Partial<Record<Role, number>>
@@ -28,26 +28,26 @@ export type ConversationShape = {
 export type Versions = ReadonlyMap<number, number>
 
 const PROMPT_CHARS = 160
-const KEPT = 12
-/** Reading all of a conversation that is longer takes too long to be waited for. */
+const MOST_CACHED = 12
+/** Reading a longer conversation completely takes too long to wait for. */
 const LONG = 1_500
 
-type Known = { shape: ConversationShape; revision: string }
+type CachedShape = { shape: ConversationShape; revision: string }
 
-/** Of each history, what was read of it. Another one, or one that was opened anew, begins with nothing. */
-const readOf = new WeakMap<HistoryReader, Map<string, Known>>()
+/** By history, so that another history, or one that was opened again, starts with an empty cache. */
+const caches = new WeakMap<HistoryReader, Map<string, CachedShape>>()
 
-/** Reads what there is once for each version of a conversation; of one that only grew, what is new. */
+/** Reads each version of a conversation once. If a conversation has only grown, reads only the new messages. */
 export async function shapeOf(store: HistoryReader, ref: Ref, book: PriceBook): Promise<ConversationShape> {
-  const kept = readOf.get(store) ?? new Map<string, Known>()
-  readOf.set(store, kept)
+  const cache = caches.get(store) ?? new Map<string, CachedShape>()
+  caches.set(store, cache)
   const name = formatRef(ref)
   const revision = await store.revision()
-  const known = kept.get(name)
-  const shape = known?.revision === revision ? known.shape : await readShape(store, ref, book, known?.shape)
-  kept.delete(name)
-  kept.set(name, { shape, revision })
-  for (const [oldest] of kept) if (kept.size > KEPT) kept.delete(oldest)
+  const cached = cache.get(name)
+  const shape = cached?.revision === revision ? cached.shape : await readShape(store, ref, book, cached?.shape)
+  cache.delete(name)
+  cache.set(name, { shape, revision })
+  for (const [oldest] of cache) if (cache.size > MOST_CACHED) cache.delete(oldest)
   return shape
 }
 
@@ -55,32 +55,32 @@ async function readShape(
   store: HistoryReader,
   ref: Ref,
   book: PriceBook,
-  known: ConversationShape | undefined,
+  previous: ConversationShape | undefined,
 ): Promise<ConversationShape> {
   const now = await versionsOf(store, ref)
-  const shape = known && hasOnlyGrown(known, now) ? known : empty()
+  const shape = previous && hasOnlyGrown(previous, now) ? previous : empty()
   const fresh = [...now.keys()].filter((number) => !shape.versions.has(number))
-  if (fresh.length > 0 || shape !== known)
-    add(shape, now, await store.messages(ref, shape === known ? fresh : undefined), book)
+  if (fresh.length > 0 || shape !== previous)
+    add(shape, now, await store.messages(ref, shape === previous ? fresh : undefined), book)
   return shape
 }
 
-/** The versions as they are now. */
+/** The current versions. */
 export async function versionsNow(store: HistoryReader, ref: Ref): Promise<Versions> {
-  const known = readOf.get(store)?.get(formatRef(ref))
-  return known?.revision === (await store.revision()) ? known.shape.versions : versionsOf(store, ref)
+  const cached = caches.get(store)?.get(formatRef(ref))
+  return cached?.revision === (await store.revision()) ? cached.shape.versions : versionsOf(store, ref)
 }
 
 async function versionsOf(store: HistoryReader, ref: Ref): Promise<Map<number, number>> {
   return new Map((await store.versions(ref)).map(({ number, version }) => [number, version]))
 }
 
-/** The versions of a conversation that is too long to be read at once, and was not read yet. */
+/** The versions of a conversation that is too long to be read at once. Undefined if it is short, or was read before. */
 export async function versionsOfUnread(
   store: HistoryReader,
   { ref, message_count }: Pick<ConversationRow, "ref" | "message_count">,
 ): Promise<Versions | undefined> {
-  if (message_count <= LONG || readOf.get(store)?.has(formatRef(ref))) return undefined
+  if (message_count <= LONG || caches.get(store)?.has(formatRef(ref))) return undefined
   return versionsOf(store, ref)
 }
 
@@ -134,13 +134,13 @@ function addEffects(shape: ConversationShape, { number, effects }: StoredMessage
   for (const effect of effects) {
     if (effect.type === "file") {
       const isRead = effect.action !== "edited"
-      const known = shape.files.get(effect.path) ?? { path: effect.path, added: 0, removed: 0, number, isRead }
+      const file = shape.files.get(effect.path) ?? { path: effect.path, added: 0, removed: 0, number, isRead }
       shape.files.set(effect.path, {
-        ...known,
-        added: known.added + (effect.added ?? 0),
-        removed: known.removed + (effect.removed ?? 0),
-        isRead: known.isRead && isRead,
-        number: known.isRead && !isRead ? number : known.number,
+        ...file,
+        added: file.added + (effect.added ?? 0),
+        removed: file.removed + (effect.removed ?? 0),
+        isRead: file.isRead && isRead,
+        number: file.isRead && !isRead ? number : file.number,
       })
       if (!isRead && !hasEdit) shape.marks.push({ number, mark: "edit", text: effect.path })
       hasEdit ||= !isRead

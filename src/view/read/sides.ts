@@ -21,7 +21,7 @@ const SIGNS: Record<Mark, [sign: string, says: string]> = {
   summary: ["≡", "summary"],
 }
 
-/** The person's prompts, and below each what happened until the next. */
+/** The person's prompts, each with marks for what happened until the next one. */
 export function outlineHtml(shape: ConversationShape, addressOf: (number: number) => string): Html {
   const { prompts } = shape
   const byPrompt = marksByPrompt(shape)
@@ -40,10 +40,10 @@ export function outlineHtml(shape: ConversationShape, addressOf: (number: number
     })
     return html`<li><a href="${addressOf(number)}" data-number="${number}"${at !== undefined && html` title="${localMinute(at)}"`}>${text}</a>${counts.length > 0 && html`<span class="marks">${counts}</span>`}</li>`
   })
-  return items.length === 0 ? html`<p class="none">No person spoke here.</p>` : html`<ol>${items}</ol>`
+  return items.length === 0 ? html`<p class="none">There are no prompts by a person.</p>` : html`<ol>${items}</ol>`
 }
 
-/** The numbers of messages follow each other in the order in which they were written, nearly always. */
+/** Sorts by message number, which is nearly always the order in time. */
 function marksByPrompt({ prompts, marks }: ConversationShape): Map<number, ConversationShape["marks"]> {
   const byPrompt = new Map<number, ConversationShape["marks"]>()
   const sorted = prompts.toSorted((a, b) => a.number - b.number)
@@ -55,7 +55,7 @@ function marksByPrompt({ prompts, marks }: ConversationShape): Map<number, Conve
   return byPrompt
 }
 
-/** Files, commands, commits, tests and cost, each with the way to its message. */
+/** Cost, files, commits, test runs, failures and subagents, with links to their messages. */
 export function factsHtml(
   row: ConversationRow,
   shape: ConversationShape,
@@ -123,7 +123,7 @@ function commandHtml(
   { number, command, failed }: ConversationShape["commands"][number],
   addressOf: (number: number) => string,
 ): Html {
-  const [sign, says] = failed === undefined ? ["·", "not told"] : failed ? ["✗", "failed"] : ["✓", "passed"]
+  const [sign, says] = failed === undefined ? ["·", "not reported"] : failed ? ["✗", "failed"] : ["✓", "passed"]
   return html`<li class="${says}"><span aria-hidden="true">${sign}</span><span class="unseen">${says}</span> <a href="${addressOf(number)}" title="${command.slice(0, 500)}"><code>${command.split("\n", 1)[0]!.slice(0, 120)}</code></a></li>`
 }
 

@@ -9,14 +9,14 @@ export type UsageOutput = OutputOf<typeof usage>
 type Day = UsageOutput["days"][number]
 type ModelSum = { model: string; tokens: number; cost: number }
 
-/** So many models have a colour; the others share one. */
+/** So many models have their own colour; the others share one. */
 const MODELS = 5
-/** More columns than this are too thin to see: then they are weeks, or months. */
+/** More columns would be too thin, so they become weeks or months. */
 const MOST_COLUMNS = 95
 
 export type SpentRange = { from: string; until: string }
 
-/** Money and tokens from a day to another, stacked by model, with what each model used; and the same numbers as a table. */
+/** Charts of cost and tokens in a period, stacked by model, with a legend, and the same numbers as a table. */
 export function spentDays({ days, models }: Pick<UsageOutput, "days" | "models">, range: SpentRange): Html {
   const within = days.filter(({ day }) => day >= range.from && day <= range.until)
   const sums = modelSums(within)
@@ -26,16 +26,16 @@ export function spentDays({ days, models }: Pick<UsageOutput, "days" | "models">
   const unpriced = new Set(models.filter(({ price_of, cost }) => price_of === undefined && cost === 0).map(modelName))
   const named = sums.slice(0, sums.length > MODELS + 1 ? MODELS : MODELS + 1)
   const { unit, columns } = columnsOf(within, range)
-  const chart = (of: "cost" | "tokens", title: string, said: (amount: number) => string) => {
+  const chart = (of: "cost" | "tokens", title: string, format: (amount: number) => string) => {
     const bars = columns.map(({ key, models: own }) => {
-      const known = named.map(({ model }) => own.find((one) => one.model === model)?.[of] ?? 0)
+      const amounts = named.map(({ model }) => own.find((one) => one.model === model)?.[of] ?? 0)
       const all = sumOf(own, of)
-      const rest = Math.max(0, all - known.reduce((sum, part) => sum + part, 0))
-      const says = [`${key}: ${said(all)}`, ...own.map((one) => `${modelName(one)} ${said(one[of])}`)].join("\n")
-      return { day: key, parts: sums.length > named.length ? [...known, rest] : known, says, all }
+      const rest = Math.max(0, all - amounts.reduce((sum, part) => sum + part, 0))
+      const says = [`${key}: ${format(all)}`, ...own.map((one) => `${modelName(one)} ${format(one[of])}`)].join("\n")
+      return { day: key, parts: sums.length > named.length ? [...amounts, rest] : amounts, says, all }
     })
     const highest = Math.max(...bars.map(({ all }) => all))
-    return html`<figure><figcaption>${title} <b>${said(total[of])}</b></figcaption>${dayBars(bars, `${title} by ${unit} from ${range.from} to ${range.until}, ${said(total[of])} in all. The table below has the numbers.`, `${said(highest)} at most in a ${unit}`)}</figure>`
+    return html`<figure><figcaption>${title} <b>${format(total[of])}</b></figcaption>${dayBars(bars, `${title} by ${unit} from ${range.from} to ${range.until}, ${format(total[of])} in all. The table below has the numbers.`, `${format(highest)} at most in a ${unit}`)}</figure>`
   }
   const charts = [...(total.cost > 0 ? [chart("cost", "Cost", dollars)] : []), chart("tokens", "Tokens", shortCount)]
   return html`<div class="charts">${charts}</div>${legend(sums, named.length, unpriced)}<details class="numbers"><summary>As a table</summary>${table(columns, unit)}</details>`
@@ -57,7 +57,7 @@ function modelSums(days: Pick<Day, "models">[]): ModelSum[] {
 
 type Column = { key: string; models: ModelSum[] }
 
-/** Days without any use are columns too. */
+/** Days without use get a column too. */
 function columnsOf(days: Day[], { from, until }: SpentRange): { unit: string; columns: Column[] } {
   const all = daysBetween(from, until)
   const at = (day: string) => Date.parse(`${day}T12:00:00`)

@@ -15,12 +15,15 @@ const FILTERS = ["project", "source", "model", "from", "to"] as const
 type Filters = Partial<Record<(typeof FILTERS)[number], string>>
 const ALL_ROWS = 10_000
 
-/** What agents used, in tokens and money: what `dex usage` answers, with plots. */
+/** The output of `dex usage`, with charts. */
 export async function usagePage(request: PageRequest): Promise<ViewPage> {
   const { dex, query, to } = request
   if (!dex.hasHistory())
     return page(
-      message("Nothing yet", "dex has not read a conversation yet, so no use is known. Run `dex sync` in a terminal."),
+      message(
+        "Nothing yet",
+        "dex has not read a conversation yet, so no usage is known. Run `dex sync` in a terminal.",
+      ),
     )
   const by = USAGE_GROUPS.find((one) => one === query.get("by")) ?? "day"
   const filters = filtersIn(query)
@@ -34,9 +37,7 @@ export async function usagePage(request: PageRequest): Promise<ViewPage> {
   )
   const head = html`<header class="title"><h1>Usage</h1>${headLine(output)}</header><nav class="choices" aria-label="Sum up by">${links}</nav>${filterForm(by, filters, request)}`
   if (output.total.answers === 0)
-    return page(
-      html`<div class="usage">${head}<p class="none">No use of any agent is known for this.</p>${notes(output)}</div>`,
-    )
+    return page(html`<div class="usage">${head}<p class="none">No usage is known for this.</p>${notes(output)}</div>`)
   const [first, last] = [output.days[0]?.day, output.days.at(-1)?.day]
   const chart =
     first !== undefined &&
@@ -70,23 +71,23 @@ function filterForm(by: UsageGroup, filters: Filters, { to }: PageRequest): Html
   return html`<form class="filters" action="${to.usage()}"><input type="hidden" name="by" value="${by}">${field("project", "Project", "part of its path")}${field("source", "Agent", "claude_code")}${field("model", "Model", "part of its name")}${field("from", "From", "2026-11-03, 7d")}${field("to", "To", "2026-11-03")}<button>Apply</button>${clear}</form>`
 }
 
-/** Where each model's price is from, and which have none. */
+/** The source of each model's price, if it has one. */
 function prices({ models }: UsageOutput): Html {
   const rows = models.map(({ model, tokens, cost, price_of, from, since }) => {
     const name = model === "" ? "model not recorded" : model
-    const said =
+    const source =
       price_of !== undefined
         ? `${price_of}, ${from ?? ""}${since === undefined ? "" : `, since ${since}`}`
         : cost > 0
           ? "as the agent recorded it"
           : "no price is known"
-    return html`<tr><th scope="row">${name}<span class="note">${said}</span></th><td>${grouped(tokens)}</td><td>${price_of === undefined && cost === 0 ? "no price" : dollars(cost)}</td></tr>`
+    return html`<tr><th scope="row">${name}<span class="note">${source}</span></th><td>${grouped(tokens)}</td><td>${price_of === undefined && cost === 0 ? "no price" : dollars(cost)}</td></tr>`
   })
   const heads = ["Model", "Tokens", "Cost"].map((name) => html`<th scope="col">${name}</th>`)
   return html`<table class="figures"><thead><tr>${heads}</tr></thead><tbody>${rows}</tbody></table>`
 }
 
-function notes({ notes: said, by, total }: UsageOutput): Html {
+function notes({ notes: others, by, total }: UsageOutput): Html {
   const { cost_of } = total
   const writes =
     cost_of.cache_write_1h > 0 && cost_of.cache_write_5m > 0
@@ -100,7 +101,7 @@ function notes({ notes: said, by, total }: UsageOutput): Html {
       ? ["Five hours begin with the hour of the first answer, like the limits of Claude's plans."]
       : []),
     ...writes,
-    ...said,
+    ...others,
   ]
   return html`${all.map((note) => html`<p class="note">${note}</p>`)}`
 }
@@ -108,7 +109,7 @@ function notes({ notes: said, by, total }: UsageOutput): Html {
 type Row = UsageOutput["rows"][number]
 type CostOf = Row["cost_of"]
 
-/** What a cost is made of, in the order of the colours. */
+/** The parts of a cost, in the order of the colours. */
 const KINDS: [name: string, of: (cost: CostOf) => number][] = [
   ["output", ({ output }) => output],
   ["input", ({ input }) => input],
@@ -118,7 +119,7 @@ const KINDS: [name: string, of: (cost: CostOf) => number][] = [
   ["recorded by the agent", ({ recorded }) => recorded],
 ]
 
-/** A row for each group, with a bar of what its cost is made of; of tokens, where nothing has a price. */
+/** A row for each group, with a bar of the parts of its cost, or of its tokens if nothing has a price. */
 async function costTable(
   { rows, total }: UsageOutput,
   by: UsageGroup,
@@ -145,7 +146,7 @@ async function costTable(
   const sum = html`<tr class="total"><th scope="row">Total</th><td>${dollars(total.cost)}${total.unpriced_tokens > 0 && "+"}</td><td>${shortCount(total.tokens)}</td><td class="more">${shortCount(total.output)}</td><td class="more">${total.conversations}</td><td class="bar"></td></tr>`
   const plus =
     total.unpriced_tokens > 0 &&
-    html`<p class="note">A + stands where ${shortCount(total.unpriced_tokens)} tokens in all have no known price: they are in no sum of money.</p>`
+    html`<p class="note">A + marks sums that leave out tokens without a known price, ${shortCount(total.unpriced_tokens)} in total.</p>`
   return html`${legend.length > 0 && html`<ul class="kinds">${legend}</ul>`}<table class="figures costs"><thead><tr>${heads}</tr></thead><tbody>${sum}${lines}</tbody></table>${plus}`
 }
 
@@ -156,17 +157,17 @@ function barOf({ cost_of, cost, tokens }: Row, most: number, isMoney: boolean): 
   if (!isMoney) return tokens > 0 ? stackBar([Math.min(tokens, most)], most, `${shortCount(tokens)} tokens`) : undefined
   if (cost === 0) return undefined
   const parts = KINDS.map(([, of]) => of(cost_of))
-  // What is in no group may be more than any group: its bar ends where the longest does.
+  // The row for everything outside the groups may be larger than any group. Its bar is cut to the longest of theirs.
   const scale = Math.min(1, most / cost)
-  const said = KINDS.flatMap(([name], i) => (parts[i]! > 0 ? [`${name} ${dollars(parts[i]!)}`] : [])).join(", ")
+  const label = KINDS.flatMap(([name], i) => (parts[i]! > 0 ? [`${name} ${dollars(parts[i]!)}`] : [])).join(", ")
   return stackBar(
     parts.map((part) => part * scale),
     most,
-    said,
+    label,
   )
 }
 
-/** What a group is called, and where it leads. */
+/** A group's name, with its link. */
 async function labelOf(
   { key, title }: Row,
   by: UsageGroup,
@@ -215,7 +216,6 @@ async function labelOf(
   }
 }
 
-/** What use is summed up by, as people say it. */
 const GROUP_NAMES: Record<UsageGroup, string> = {
   day: "Day",
   week: "Week",

@@ -9,7 +9,7 @@ import { syncHome } from "../../support/warm.ts"
 import { daysAgo, pickerHome } from "./home.ts"
 
 test.skipIf(!hasTmux)(
-  "while another dex reads, the picker shows how far it is, once, and finds what was read",
+  "while another dex syncs, the picker shows its progress once, and finds what was read",
   async () => {
     const home = tempDir()
     pickerHome(home)

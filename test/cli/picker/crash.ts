@@ -1,6 +1,6 @@
 import { openTerminal } from "../../../src/cli/picker/terminal-mode.ts"
 
-// A program that has taken the screen over, and breaks.
+// A program that takes over the screen and then crashes.
 
 const terminal = openTerminal(process.stdin, process.stdout, (error) => {
   process.stdout.write(`reported: ${(error as Error).message}\n`)

@@ -3,7 +3,7 @@ import { expect, test } from "vitest"
 import { DEX } from "../../support/dex.ts"
 import { synced } from "../../support/synced.ts"
 
-/** How long it takes on a terminal until this stands there. Undefined where no program makes a terminal. */
+/** The time until this text is shown on a terminal. Undefined if no program can make a terminal. */
 function shownAfter(home: string, words: string, expected: string): Promise<number | undefined> {
   const start = performance.now()
   return new Promise((resolve) => {
@@ -24,7 +24,7 @@ function shownAfter(home: string, words: string, expected: string): Promise<numb
   })
 }
 
-test("the picker is there within 1.3 times the time that dex list takes", async () => {
+test("the picker appears within 1.3 times the time that dex list takes", async () => {
   const home = await synced()
   const ratios: number[] = []
   for (let i = 0; i < 16; i++) {

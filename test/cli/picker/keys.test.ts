@@ -17,7 +17,7 @@ test("keys are read as terminals send them", () => {
   expect(names("日本👩‍💻é")).toEqual(["日", "本", "👩‍💻", "é"])
 })
 
-test("keys that the picker does not know are passed over, and leave no letters behind", () => {
+test("unknown keys are ignored, and leave no letters behind", () => {
   expect(names("\x1b[15~\x1b[1;2R\x1b[?62;c\x1b[<0;3;4M\x1b[[Bx\x1b[I\x1b[O")).toEqual(["x"])
 })
 
@@ -33,14 +33,14 @@ test("a key that arrives in pieces is one key", () => {
   }
 })
 
-test("Escape is known by nothing coming after it", () => {
+test("Escape is recognised when no more input follows", () => {
   expect(readKeys("\x1b")).toEqual({ keys: [], rest: "\x1b" })
   expect(lastKeys("\x1b")).toEqual({ keys: [{ name: "escape" }], rest: "" })
   expect(names("\x1b\x1b[A")).toEqual(["escape", "up"])
   expect(lastKeys("\x1b[")).toEqual({ keys: [], rest: "" })
 })
 
-test("a paste waits for its end, however long that takes, and its keys are text", () => {
+test("a paste is read to its end, however long that takes, and its keys are text", () => {
   const begun = readKeys("\x1b[200~rm -rf\r\x1b[A")
   expect(begun.keys).toEqual([])
   expect(lastKeys(begun.rest)).toEqual({ keys: [], rest: begun.rest })

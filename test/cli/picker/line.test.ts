@@ -2,7 +2,7 @@ import { expect, test } from "vitest"
 import { readKeys } from "../../../src/cli/picker/keys.ts"
 import { editLine, lineOf, type TypedLine } from "../../../src/cli/picker/state.ts"
 
-/** The line after these keys, with a bar where the cursor is. */
+/** The line after these keys, with a bar at the cursor. */
 function after(text: string, keys: string): string {
   let line: TypedLine = lineOf(text)
   for (const key of readKeys(keys).keys) line = editLine(line, key) ?? line
@@ -21,21 +21,21 @@ test("moves and deletes as readline does", () => {
   expect(after("refresh token", "\x17\x01\x19 ")).toBe("token |refresh ")
 })
 
-test("a cursor steps over what is drawn as one sign", () => {
+test("the cursor moves over complete characters", () => {
   expect(after("a👩‍💻", "\x1b[D")).toBe("a|👩‍💻")
   expect(after("日本", "\x7f")).toBe("日|")
   expect(after("e\u0301x", "\x1b[D\x7f")).toBe("|x")
   expect(after("🇩🇪", "\x7f")).toBe("|")
 })
 
-test("what is typed and pasted is one line without control characters", () => {
+test("typed and pasted text becomes one line without control characters", () => {
   expect(after("", "\x1b[200~two\nlines\x1b]0;title\x07 \x1b[201~")).toBe("two lines |")
   expect(after("a", " b")).toBe("a b|")
   expect(after("", "x\u202ey\u200b")).toBe("xy|")
   expect(after("", "\x1b[200~\n\x1b[201~")).toBe(" |")
 })
 
-test("keys that edit nothing are left to others", () => {
+test("keys that edit nothing return undefined", () => {
   for (const name of ["up", "enter", "ctrl-p", "ctrl-j", "ctrl-k", "escape", "alt-h"])
     expect(editLine(lineOf("x"), { name })).toBeUndefined()
 })

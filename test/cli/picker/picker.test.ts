@@ -10,7 +10,7 @@ import { canRun, hasTmux, openScreen, program, type TmuxScreen } from "../../sup
 import { syncHome } from "../../support/warm.ts"
 import { daysAgo, pickerHome, RACE } from "./home.ts"
 
-// Driven by real keys on a real terminal.
+// Uses real keys on a real terminal.
 
 if (!hasTmux) console.log("NOT RUN: there is no tmux here, so the picker is not driven by real keys")
 
@@ -33,7 +33,7 @@ type Opened = {
   ended?: (close: () => Promise<void>) => void
 }
 
-/** A terminal on which the picker has been opened, and has looked for what is new. */
+/** A terminal on which the picker is open and has synced. */
 async function opened({ home, columns = 80, rows = 24, line = "dex", ...more }: Opened = {}) {
   const at = home ?? (await readHome())
   program(at, "modes", MODES)
@@ -50,19 +50,19 @@ const NEWEST_FIRST = [
   "Refresh token race",
 ]
 
-/** The row that is selected. */
+/** The selected row. */
 const selected = (text: string) => /^▌ (.*?)(?: {2}|$)/m.exec(text)?.[1]
 
-/** The processes of this screen's shell whose command line holds this. */
+/** The processes of this screen's shell whose command line contains this text. */
 async function below(screen: TmuxScreen, part: string): Promise<number[]> {
   const tty = (await screen.tmux("display", "-p", "#{pane_tty}")).trim()
   const list = execFileSync("ps", ["-t", tty, "-o", "pid=,args=", "-ww"], { encoding: "utf8" })
   return list.split("\n").flatMap((line) => (line.includes(part) ? [Number.parseInt(line, 10)] : []))
 }
 
-/** The terminal is as it was: the shell's own screen, lines that are edited, a cursor, no pasting in brackets. */
+/** Checks that the terminal is restored: the shell's own screen, line editing, a cursor, no bracketed paste. */
 async function isRestored(screen: TmuxScreen, turn = 1): Promise<void> {
-  // The shell must have its terminal back: what is typed before that is read, and lost, by who is leaving.
+  // Waits until the shell has its terminal back: earlier input would be read, and lost, by the picker.
   const state = "#{alternate_on} #{cursor_flag} #{pane_current_command}"
   await expect.poll(() => screen.tmux("display", "-p", state)).toMatch(/^0 1 (ba|da)?sh\n$/)
   await screen.keys(`modes ${turn}`, "Enter")
@@ -121,7 +121,7 @@ describe.skipIf(!hasTmux)("a picker that stays open", () => {
     await screen.shows("type to search")
   })
 
-  test("half a word of a title is enough", async () => {
+  test("finds a title by half a word", async () => {
     await screen.type("callba loo")
     expect(selected(await screen.shows(/^❯ callba loo .* \d+$/m))).toBe("OAuth callback loops")
   })
@@ -138,11 +138,11 @@ describe.skipIf(!hasTmux)("a picker that stays open", () => {
   test("copies the command to the clipboard", async () => {
     await screen.tmux("set", "-g", "set-clipboard", "on")
     await screen.keys("End", "M-c")
-    await screen.shows("Sent to the clipboard")
+    await screen.shows("Copied, if the terminal allows it")
     await expect.poll(() => screen.tmux("show-buffer")).toBe(`dex resume claude_code:${RACE}\n`)
   })
 
-  test("what is pasted is text, whatever it holds", async () => {
+  test("pasted text is text, whatever it contains", async () => {
     await screen.tmux("set-buffer", "refresh\ntoken\u0003\u001b")
     await screen.tmux("paste-buffer", "-p")
     expect(selected(await screen.shows(/^❯ refresh token /m))).toBeDefined()
@@ -159,7 +159,7 @@ describe.skipIf(!hasTmux)("a picker that stays open", () => {
 })
 
 describe.skipIf(!hasTmux)("the picker's screen", () => {
-  test("140 columns: a preview beside it", async () => {
+  test("140 columns: the list with a preview", async () => {
     const { screen } = await opened({ columns: 140, rows: 40 })
     await screen.keys("End")
     const text = await screen.shows("mutex around")
@@ -245,7 +245,7 @@ describe.skipIf(!hasTmux)("the picker's screen", () => {
     expect(selected(await screen.text())).toBe("Invoices round half a cent")
   })
 
-  test("ASCII lines where the locale has no others, and no colours with NO_COLOR", async () => {
+  test("ASCII lines if the locale has no UTF-8, and no colours with NO_COLOR", async () => {
     const { screen } = await opened({ columns: 100, env: { LANG: "C", NO_COLOR: "1" } })
     const text = await screen.shows("An invoice of three thirds")
     expect(text.replace(/日本語.*sidebar/, "")).toMatch(/^[\n\x20-\x7e]*$/)
@@ -254,7 +254,7 @@ describe.skipIf(!hasTmux)("the picker's screen", () => {
 })
 
 describe.skipIf(!hasTmux)("keys", () => {
-  test("typing finds by what was said, and Enter resumes it in its folder", async () => {
+  test("typing finds messages, and Enter resumes the conversation in its folder", async () => {
     const home = await readHome()
     program(home, "claude", 'echo "claude $* in $PWD"; modes')
     const { screen } = await opened({ home, columns: 130 })
@@ -267,20 +267,20 @@ describe.skipIf(!hasTmux)("keys", () => {
     expect(await screen.tmux("display", "-p", "#{alternate_on}")).toBe("0\n")
   })
 
-  test("what a search process was asked when it died is asked again", async () => {
+  test("a question is repeated if the search process dies", async () => {
     const home = await readHome()
     program(home, "claude", 'echo "claude $*"')
     const { screen } = await opened({ home })
     const lookUps = await below(screen, "look-up-process")
     for (const pid of lookUps) process.kill(pid, "SIGSTOP")
     await screen.keys("Enter", "Down")
-    // By now Enter has asked whether it can be resumed.
+    // By now Enter has requested whether it can be resumed.
     await expect.poll(async () => selected(await screen.text())).toBe(NEWEST_FIRST[1])
     for (const pid of lookUps) process.kill(pid, "SIGKILL")
     await screen.shows("claude --resume 44444444-4444-4444-8444-444444444444")
   })
 
-  test("what cannot be resumed is said, and can be handed over", async () => {
+  test("says why a conversation cannot be resumed, and can hand it over", async () => {
     const home = await readHome()
     program(home, "codex", 'echo "codex in $PWD: $1" | head -3')
     const { screen } = await opened({ home, columns: 120 })
@@ -339,7 +339,7 @@ describe.skipIf(!hasTmux)("leaving", () => {
     ["^D on an empty line", ["C-d"]],
     ["Escape", ["Escape"]],
     ["Escape twice, with words", ["x", "Escape", "Escape"]],
-  ])("%s gives the terminal back", async (_, keys) => {
+  ])("%s restores the terminal", async (_, keys) => {
     const { screen } = await opened()
     for (const key of keys) {
       await screen.keys(key)
@@ -349,7 +349,7 @@ describe.skipIf(!hasTmux)("leaving", () => {
     await isRestored(screen)
   })
 
-  test.each(["TERM", "HUP", "INT"])("SIG%s gives the terminal back, and the process ends by it", async (signal) => {
+  test.each(["TERM", "HUP", "INT"])("SIG%s restores the terminal and ends the process", async (signal) => {
     const { screen } = await opened()
     const [picker] = await below(screen, "dist/dex.js")
     process.kill(picker!, `SIG${signal}`)
@@ -359,15 +359,15 @@ describe.skipIf(!hasTmux)("leaving", () => {
     await isRestored(screen)
   })
 
-  test("an error that nobody caught gives the terminal back, and is said on the shell's own screen", async () => {
+  test("an uncaught error restores the terminal, and is printed on the shell's own screen", async () => {
     const screen = await openScreen(tempDir(), { columns: 120, rows: 24 })
     await screen.keys(`${process.execPath} ${join(import.meta.dirname, "crash.ts")}; echo ended $?`, "Enter")
     expect(await screen.shows("ended 2")).toMatch(/^reported: it broke$/m)
     expect(await screen.tmux("display", "-p", "#{alternate_on} #{cursor_flag}")).toBe("0 1\n")
   })
 
-  test("^Z suspends, and fg comes back to where it was", async () => {
-    // bash would set the terminal right itself.
+  test("^Z suspends, and fg returns to the same screen", async () => {
+    // bash would restore the terminal itself.
     const { screen } = await opened({ shell: ["sh", "-i"] })
     await screen.type("token")
     await screen.shows(/^❯ token .* 1$/m)
@@ -381,7 +381,7 @@ describe.skipIf(!hasTmux)("leaving", () => {
   })
 })
 
-describe.skipIf(!hasTmux)("behind it", () => {
+describe.skipIf(!hasTmux)("in the background", () => {
   test("a sync reads what is new, and the selected row stays under the cursor", async () => {
     const home = await readHome()
     claudeSession(home, {
@@ -399,7 +399,7 @@ describe.skipIf(!hasTmux)("behind it", () => {
 })
 
 describe.skipIf(!hasTmux)("the line above the list", () => {
-  test("says after the first week that dex would have spoken, and what asks", async () => {
+  test("says after the first week how often dex would have spoken, and where to answer", async () => {
     const home = await readHome()
     const at = Date.now() - 8 * 86_400_000
     writeFileSync(
@@ -424,7 +424,7 @@ describe.skipIf(!hasTmux)("the plain screen", () => {
     expect(await screen.shows(/Try\n {2}dex show 1/)).toContain("Newest")
   })
 
-  test("dex search without words opens the picker, and says what it needs where there is none", async () => {
+  test("dex search without words opens the picker, or says what it needs if there is no terminal", async () => {
     const { screen, home } = await opened({ line: "dex search" })
     await screen.keys("C-c")
     await screen.shows(/\n\$$/)
@@ -439,7 +439,7 @@ describe.skipIf(!hasTmux)("in a shell", () => {
     ["bash", ["bash", "--norc", "--noprofile", "-i"]],
     ["zsh", ["zsh", "-f"]],
     ["fish", ["fish", "--no-config"]],
-  ])("^G in %s puts the command on the line, and the ref where something is typed", async (name, shell) => {
+  ])("^G in %s inserts the command, or only the ref if something is typed", async (name, shell) => {
     if (!canRun(name, "-c", "exit")) return console.log(`NOT RUN: there is no ${name} here`)
     const home = await readHome()
     const script = (await dex(home, ["completions", name, "--widget"])).stdout
@@ -474,7 +474,7 @@ describe.skipIf(!hasTmux)("dex pick", () => {
     await isRestored(screen)
   })
 
-  test("starts with the words it is given, and ends with 1 where nothing is chosen", async () => {
+  test("starts with the given words, and exits with 1 if nothing is chosen", async () => {
     const screen = await openScreen(await readHome(), { columns: 80, rows: 24 })
     await screen.keys("dex pick token rotated; echo ended $?", "Enter")
     expect(selected(await screen.shows(/^❯ token rotated .* 1$/m))).toBe("Refresh token race")

@@ -38,7 +38,7 @@ async function preview(color: boolean, columns = 50) {
 
 const plain = (lines: string[]) => lines.map((line) => line.replaceAll(/\x1b\[[\d;]*m/g, ""))
 
-test("a preview shows messages as the reader does: Markdown and code, and calls on one line with what became of them", async () => {
+test("a preview shows messages like the reader: Markdown and code, and calls on one line with their outcome", async () => {
   const lines = plain((await preview(true))())
   expect(lines).toContain("It is rotated, see auth.ts.")
   expect(lines.find((line) => line.startsWith("▸"))).toMatch(/^▸ Bash npm test ✗.*3 lines/)
@@ -47,7 +47,7 @@ test("a preview shows messages as the reader does: Markdown and code, and calls 
   expect(lines.join("\n")).not.toContain("```")
 })
 
-test("no line is wider than its place, and nothing of a transcript but text reaches the terminal", async () => {
+test("no line is too wide, and only text from a transcript reaches the terminal", async () => {
   for (const [color, columns] of [
     [true, 44],
     [false, 50],
@@ -58,7 +58,7 @@ test("no line is wider than its place, and nothing of a transcript but text reac
   }
 })
 
-test("what is typed is marked while it is typed, where there are colours", async () => {
+test("marks the words while they are typed, if there are colours", async () => {
   const typed = (await preview(true))("rota")
   expect(typed.find((line) => line.includes("see"))).toMatch(/\x1b\[7mrota\x1b\[0m/)
   expect((await preview(false))("rota").join("")).not.toContain("\x1b")

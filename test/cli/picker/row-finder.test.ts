@@ -1,19 +1,19 @@
 import { expect, test, vi } from "vitest"
-import type { LookUpAnswer, LookUpQuestion } from "../../../src/cli/picker/look-up-apart.ts"
 import type { FoundRows } from "../../../src/cli/picker/newest-rows.ts"
 import { createRowFinder } from "../../../src/cli/picker/row-finder.ts"
+import type { LookUpAnswer, LookUpQuestion } from "../../../src/cli/picker/start-look-up.ts"
 
-// Which rows stand there at the end, whichever of the two processes answers first?
+// Which rows are shown at the end, whichever of the two processes answers first?
 
-type Asked = Partial<Record<LookUpQuestion["type"], (answer: LookUpAnswer) => void>>
+type PendingQuestions = Partial<Record<LookUpQuestion["type"], (answer: LookUpAnswer) => void>>
 
-/** A finder whose questions wait to be answered, and what it showed last. */
+/** A finder whose questions stay open until the test answers them, and what it showed. */
 function finder() {
-  const asked: Asked = {}
+  const pending: PendingQuestions = {}
   const shown: { refs: string[]; note: string; isLast: boolean }[] = []
   const processes = {
     ask: ({ type }: LookUpQuestion, answered: (answer: LookUpAnswer) => void) => {
-      asked[type] = answered
+      pending[type] = answered
     },
     close: () => {},
   }
@@ -24,7 +24,7 @@ function finder() {
       onProblem: (note) => shown.push({ refs: [], note, isLast: true }),
     },
   )
-  return { asked, shown, find }
+  return { pending, shown, find }
 }
 
 function rows(...refs: string[]): FoundRows {
@@ -33,46 +33,46 @@ function rows(...refs: string[]): FoundRows {
 }
 
 async function searching() {
-  const { find, asked, shown } = finder()
+  const { find, pending, shown } = finder()
   find("token", { here: false })
-  await vi.waitFor(() => expect(Object.keys(asked).sort()).toEqual(["ranked", "typed"]))
-  return { asked, shown }
+  await vi.waitFor(() => expect(Object.keys(pending).sort()).toEqual(["ranked", "typed"]))
+  return { pending, shown }
 }
 
-test("what ranks higher comes first, and what was there already stays", async () => {
-  const { asked, shown } = await searching()
-  asked.typed!({ found: rows("a", "b") })
+test("ranked rows come first, and the quick ones stay below", async () => {
+  const { pending, shown } = await searching()
+  pending.typed!({ found: rows("a", "b") })
   expect(shown.at(-1)).toEqual({ refs: ["a", "b"], note: "", isLast: false })
-  asked.ranked!({ found: rows("c", "b") })
+  pending.ranked!({ found: rows("c", "b") })
   expect(shown.at(-1)).toEqual({ refs: ["c", "b", "a"], note: "", isLast: true })
 })
 
-test("the order is the same where the ranking is there first", async () => {
-  const { asked, shown } = await searching()
-  asked.ranked!({ found: rows("c", "b") })
-  asked.typed!({ found: rows("a", "b") })
+test("the order is the same if the ranking arrives first", async () => {
+  const { pending, shown } = await searching()
+  pending.ranked!({ found: rows("c", "b") })
+  pending.typed!({ found: rows("a", "b") })
   expect(shown.at(-1)).toEqual({ refs: ["c", "b", "a"], note: "", isLast: true })
 })
 
-test("where the ranking fails, what was found stays, and the reason is said", async () => {
-  const { asked, shown } = await searching()
-  asked.typed!({ found: rows("a") })
-  asked.ranked!({ problem: "The process that searches ended early." })
+test("if the ranking fails, the quick rows stay, and the reason is shown", async () => {
+  const { pending, shown } = await searching()
+  pending.typed!({ found: rows("a") })
+  pending.ranked!({ problem: "The process that searches ended early." })
   expect(shown.at(-1)).toEqual({ refs: ["a"], note: "The process that searches ended early.", isLast: true })
 })
 
-test("where the ranking fails first, nothing better follows what is found then", async () => {
-  const { asked, shown } = await searching()
-  asked.ranked!({ problem: "The process that searches ended early." })
+test("if the ranking fails first, the quick rows are the last ones", async () => {
+  const { pending, shown } = await searching()
+  pending.ranked!({ problem: "The process that searches ended early." })
   expect(shown.at(-1)).toEqual({ refs: [], note: "The process that searches ended early.", isLast: true })
-  asked.typed!({ found: rows("a") })
+  pending.typed!({ found: rows("a") })
   expect(shown.at(-1)).toEqual({ refs: ["a"], note: "The process that searches ended early.", isLast: true })
 })
 
-test("answers for words that are no longer there are dropped", async () => {
-  const { find, asked, shown } = finder()
+test("answers to words that have changed are dropped", async () => {
+  const { find, pending, shown } = finder()
   find("tok", { here: false })
-  const old = asked.typed!
+  const old = pending.typed!
   find("token", { here: false })
   old({ found: rows("a") })
   expect(shown).toEqual([])

@@ -49,7 +49,7 @@ test("an empty line: newest first, with age, agent and project where they differ
   `)
 })
 
-test("what is proposed is typed as dex was started", () => {
+test("suggested commands begin with the program that started dex", () => {
   const look = { ...LOOK, columns: 100, program: "npx dexctx" }
   const [, rule] = drawn(stateOf({ note: "May it? `dex --plain` asks, `dex sync` goes on." }), undefined, look).lines
   expect(rule).toContain("May it? `npx dexctx --plain` asks, `npx dexctx sync` goes on.")
@@ -57,7 +57,7 @@ test("what is proposed is typed as dex was started", () => {
   expect(drawn(stateOf({ menu }), undefined, look).lines.join()).toContain("npx dexctx sync reads it")
 })
 
-test("words: what matched stands below each row, cut so that it is seen", () => {
+test("words: a snippet below each row, cut so that the match is visible", () => {
   const rows = ROWS.map((row) => ({ ...row, snippet: `${"x ".repeat(40)}the **refresh** **token** is rotated` }))
   const state = stateOf({ line: lineOf("refresh tok") }, rows)
   expect(drawn(state, undefined, LOOK)).toMatchInlineSnapshot(`
@@ -82,7 +82,7 @@ test("words: what matched stands below each row, cut so that it is seen", () => 
   `)
 })
 
-test("a wide screen has a preview, a narrow one not", () => {
+test("only a wide screen has a preview", () => {
   expect(drawn(stateOf(), PREVIEW, { ...LOOK, columns: 100, rows: 20 }).lines).toMatchInlineSnapshot(`
     [
       "❯ type to search                                                                                   3",
@@ -134,7 +134,7 @@ test("without UTF-8 the lines are ASCII", () => {
   `)
 })
 
-test("nothing found says what can be changed", () => {
+test("if nothing is found, it says what can be changed", () => {
   const state = stateOf({ line: lineOf("zebra"), filter: { here: true, days: 7, source: "codex" } }, [])
   expect(drawn(state, undefined, LOOK).lines).toMatchInlineSnapshot(`
     [
@@ -161,7 +161,9 @@ describe("every line fits", () => {
       note: "1,234 new messages, read in 1.2 s. Not everything is read yet: `dex sync` goes on.",
       syncing: "3 of 10",
     }),
-    "what was said": stateOf({ said: "Sent to the clipboard, where the terminal allows it: dex resume claude_code:1" }),
+    "a notice": stateOf({
+      notice: "Copied, if the terminal allows it: dex resume claude_code:1",
+    }),
     actions: stateOf({ menu: { type: "actions" } }),
     "hand over": stateOf({ menu: { type: "hand_over", at: 0 } }),
     problem: stateOf({ menu: { type: "problem", text: "The agent's own file is not here. ".repeat(9) } }),
@@ -185,7 +187,7 @@ describe("every line fits", () => {
     })
 })
 
-test("nothing that a transcript says reaches the terminal as anything but text", () => {
+test("text from a transcript reaches the terminal only as text", () => {
   const evil = "a\x1b]0;owned\x07b\x1b[2Jc\u202ed\x9b31me\nf\rg\x08h"
   const row = { ref: "x:1", title: evil, time: "", source: evil, project: `/code/${evil}`, snippet: `**${evil}**` }
   const preview = {
@@ -194,14 +196,14 @@ test("nothing that a transcript says reaches the terminal as anything but text",
     facts: [evil],
     messages: [],
   }
-  const state = stateOf({ line: lineOf("a"), note: evil, said: evil }, [row, ...ROWS])
+  const state = stateOf({ line: lineOf("a"), note: evil, notice: evil }, [row, ...ROWS])
   for (const color of [false, true]) {
     const text = drawn(state, preview, { ...LOOK, columns: 140, rows: 24, color }).lines.join("")
     expect(text.replaceAll(/\x1b\[\d+m/g, "")).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/)
   }
 })
 
-test("colours: matches, ages and agents have one", () => {
+test("colours: matches, ages and agents are coloured", () => {
   const state = stateOf({}, [{ ...ROWS[0]!, snippet: "the **refresh** token" }, ROWS[1]!])
   const text = drawn(state, PREVIEW, { ...LOOK, columns: 120, color: true }).lines.join("\n")
   expect(text).toContain("\x1b[33mrefresh\x1b[0m")

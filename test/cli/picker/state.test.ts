@@ -30,7 +30,7 @@ function startWith(rows = TEN, text = ""): PickerState {
   return withRows(state, { rows, hasMore: false, isNew: true }, PAGE)
 }
 
-/** The state after these bytes, and what was wished on the way. */
+/** The state after these bytes, and the actions that the keys asked for. */
 function after(keys: string, state = startWith()): { state: PickerState; wishes: Wish[]; at: string | undefined } {
   const wishes: Wish[] = []
   let now = state
@@ -54,26 +54,26 @@ test("arrows and the keys of fzf move, and stop at the ends", () => {
   expect(after("\x1b[F\x1b[H").at).toBe("a")
 })
 
-test("a page is what the screen shows: first to its end, then one further", () => {
+test("a page is what the screen shows: first to its end, then the next one", () => {
   expect(after("\x1b[6~").at).toBe("e")
   expect(after("\x1b[6~\x1b[6~")).toMatchObject({ at: "j", state: { top: 5 } })
   expect(after("\x1b[F\x1b[5~")).toMatchObject({ at: "f" })
   expect(after("\x1b[F\x1b[5~\x1b[5~")).toMatchObject({ at: "a", state: { top: 0 } })
 })
 
-test("the list scrolls no further than it must", () => {
+test("the list scrolls only as far as necessary", () => {
   expect(after("\x0a".repeat(4)).state.top).toBe(0)
   expect(after("\x0a".repeat(5)).state.top).toBe(1)
   expect(after(`${"\x0a".repeat(7)}${"\x0b".repeat(4)}`).state.top).toBe(3)
 })
 
-test("what is typed is searched for, and a cursor that moves is not", () => {
+test("typing searches, and moving the cursor does not", () => {
   expect(after("t")).toMatchObject({ wishes: [{ type: "find" }], state: { line: { text: "t" }, isFinding: true } })
   expect(after("t\x01\x05\x1b[D").wishes).toEqual([{ type: "find" }])
   expect(after("\x7f").wishes).toEqual([])
 })
 
-test("Escape clears the words, then leaves; ^D leaves an empty line only; ^C leaves always", () => {
+test("Escape clears the words, then leaves; ^D leaves only if the line is empty; ^C always leaves", () => {
   const typed = after("t\x1b")
   expect(typed).toMatchObject({ wishes: [{ type: "find" }, { type: "find" }], state: { line: { text: "" } } })
   expect(after("\x1b", typed.state).wishes).toEqual([{ type: "leave" }])
@@ -90,7 +90,7 @@ test("Enter resumes and Tab reads the selected row, and without rows they do not
   expect(after("\x1bc").wishes).toEqual([{ type: "copy", row: TEN[0] }])
 })
 
-test("filters go round: each agent, this project, 1, 7 and 30 days, and back to all", () => {
+test("filters cycle: each agent, this project, 1, 7 and 30 days, and back to all", () => {
   const filters = (keys: string) => after(keys).state.filter
   expect(filters("\x1ba")).toEqual({ here: false, source: "claude_code" })
   expect(filters("\x1ba\x1ba")).toEqual({ here: false, source: "codex" })
@@ -101,7 +101,7 @@ test("filters go round: each agent, this project, 1, 7 and 30 days, and back to 
   expect(after("\x1bt").wishes).toEqual([{ type: "find" }])
 })
 
-test("the menu does by its letter what Alt does, for keyboards without it", () => {
+test("a letter in the menu does the same as Alt and the letter, for keyboards without Alt", () => {
   expect(after("?t").state).toMatchObject({ filter: { days: 1 } })
   expect(after("x?").state).toMatchObject({ line: { text: "x?" } })
   expect(after("x\x0f").state).toMatchObject({ menu: { type: "actions" } })
@@ -111,7 +111,7 @@ test("the menu does by its letter what Alt does, for keyboards without it", () =
   expect(after("?\x1b").wishes).toEqual([])
 })
 
-test("handing over asks which agent, and can be called off", () => {
+test("handing over asks for the agent, and can be cancelled", () => {
   expect(after("\x1bv").wishes).toEqual([{ type: "view", row: TEN[0] }])
   expect(after("\x1bh\r").wishes).toEqual([{ type: "hand_over", row: TEN[0], to: "codex" }])
   expect(after("\x1bh\x1b[B\x1b[B\r").wishes).toEqual([{ type: "hand_over", row: TEN[0], to: "pi" }])
@@ -120,20 +120,20 @@ test("handing over asks which agent, and can be called off", () => {
   expect(after("\x1bh\x1b").wishes).toEqual([])
 })
 
-test("where no agent is installed, handing over says so and stays", () => {
+test("if no agent is installed, handing over says so and stays", () => {
   const { state, wishes } = after("\x1bh\r", { ...after("").state, openable: [] })
   expect(wishes).toEqual([{ type: "resume", row: TEN[0] }])
-  expect(after("\x1bh", { ...state, openable: [] }).state.said).toMatch(/No agent that can take it over is installed/)
+  expect(after("\x1bh", { ...state, openable: [] }).state.notice).toMatch(/No agent that can take it over is installed/)
 })
 
-test("where it cannot be resumed, it can be handed over or read", () => {
+test("a conversation that cannot be resumed can be handed over or read", () => {
   const state: PickerState = { ...startWith(), menu: { type: "problem", text: "Its folder is gone." } }
   expect(after("h\r", state).wishes).toEqual([{ type: "hand_over", row: TEN[0], to: "codex" }])
   expect(after("\t", state).wishes).toEqual([{ type: "read", row: TEN[0] }])
   expect(after("t", state)).toMatchObject({ wishes: [], state: { filter: { here: false } } })
 })
 
-test("rows that a sync adds leave the selected one under the cursor, where it was on the screen", () => {
+test("when a sync adds rows, the selected one stays selected, in the same place on the screen", () => {
   const state = after("\x0a".repeat(6)).state
   expect([state.selected, state.top]).toEqual([6, 2])
   const more = [...rowsNamed("new1", "new2", "new3"), ...TEN]
@@ -141,7 +141,7 @@ test("rows that a sync adds leave the selected one under the cursor, where it wa
   expect([selectedRow(refreshed)?.title, refreshed.selected, refreshed.top]).toEqual(["g", 9, 5])
 })
 
-test("a selected row that is gone leaves the cursor where it was; other words begin at the top", () => {
+test("if the selected row disappears, the cursor stays in place; other words start at the top", () => {
   const state = after("\x0a".repeat(6)).state
   const fewer = withRows(state, { rows: TEN.slice(0, 4), hasMore: false, isNew: false }, PAGE)
   expect([selectedRow(fewer)?.title, fewer.top]).toEqual(["d", 0])
@@ -149,7 +149,7 @@ test("a selected row that is gone leaves the cursor where it was; other words be
   expect(selectedRow(withRows(state, { rows: [], hasMore: false, isNew: false }, PAGE))).toBeUndefined()
 })
 
-test("the key for the next agent, pressed before the agents are known, does its work once they are", () => {
+test("the key for the next agent works later if it is pressed before the agents are known", () => {
   const { state, wishes } = after("\x1ba", startingState("", []))
   expect(wishes).toEqual([])
   expect(state.filter).toEqual({ here: false })

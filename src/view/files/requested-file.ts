@@ -5,50 +5,53 @@ import { hiddenFrom } from "../../search/scope.ts"
 import type { Dex } from "../../tools/context.ts"
 import { inProject, type PageRequest } from "../page.ts"
 
-/** A file that an address names: `dex` asks inside its project. */
-export type FileAsked = {
+/** The file that an address names. `dex` runs inside its project. */
+export type RequestedFile = {
   dex: Dex
   project: string
   /** Relative to the project, with forward slashes. */
   path: string
-  /** Where on the disk that is. */
+  /** The path on disk. */
   place: string
   rev?: string
 }
 
-/** Asks inside the project that an address names. Only in one that dex knows: a page reads no other folder. */
-export async function projectAsked({ dex, query }: Pick<PageRequest, "dex" | "query">): Promise<Dex> {
+/** A dex inside the project that an address names. dex must know the project, because a page reads no other folder. */
+export async function requestedProject({ dex, query }: Pick<PageRequest, "dex" | "query">): Promise<Dex> {
   const named = query.get("project") ?? ""
-  const known = dex.hasHistory() ? await (await dex.store()).projects() : []
-  if (named !== dex.project && !known.some(({ path }) => path === named))
-    throw new DexError("not_found", `dex knows no project ${named === "" ? "without a name" : named}.`)
+  const projects = dex.hasHistory() ? await (await dex.store()).projects() : []
+  if (named !== dex.project && !projects.some(({ path }) => path === named))
+    throw new DexError(
+      "not_found",
+      named === "" ? "The address names no project." : `dex does not know the project ${named}.`,
+    )
   return inProject(dex, named)
 }
 
-/** Throws a DexError for what is not inside the project, or inside a private one below it. */
-export async function fileAsked(request: Pick<PageRequest, "dex" | "query">): Promise<FileAsked> {
+/** Throws a DexError if the path is outside the project, or in a private project below it. */
+export async function requestedFile(request: Pick<PageRequest, "dex" | "query">): Promise<RequestedFile> {
   const { query } = request
-  const dex = await projectAsked(request)
+  const dex = await requestedProject(request)
   const { project } = dex
   const path = pathWithin(project, query.get("path") ?? "")
   const place = join(project, path)
   await notPrivate(request.dex, place)
   const rev = query.get("rev") ?? ""
-  if (/[\0-\x1f]/.test(rev)) throw new DexError("usage", "That is no name of a commit.")
+  if (/[\0-\x1f]/.test(rev)) throw new DexError("usage", "That is not the name of a commit.")
   return { dex, project, path, place, rev: rev !== "" ? rev : undefined }
 }
 
-/** A path of the project's own, as git writes it. Neither `..`, nor a path from elsewhere, nor a link leads out. */
+/** A path inside the project, as git writes it. Neither `..` nor an absolute path nor a link can lead outside. */
 export function pathWithin(project: string, path: string): string {
-  const whole = resolve(project, path)
-  const below = relative(project, whole)
+  const absolute = resolve(project, path)
+  const below = relative(project, absolute)
   const isNamed = path !== "" && !/[\0-\x1f]/.test(path) && !isAbsolute(path)
-  if (!isNamed || !isInside(project, whole) || below === "" || !isInside(realOf(project), realOf(whole)))
+  if (!isNamed || !isInside(project, absolute) || below === "" || !isInside(realOf(project), realOf(absolute)))
     throw new DexError("not_found", `${path === "" ? "A file without a name" : path} is not in ${project}.`)
   return below.replaceAll("\\", "/")
 }
 
-/** A private project may lie below another one. */
+/** A private project may be below another one. */
 async function notPrivate(dex: Dex, place: string): Promise<void> {
   if (!dex.hasHistory()) return
   const hidden = hiddenFrom(await (await dex.store()).projects(), dex.project, dex.machine.platform)
@@ -63,7 +66,7 @@ function isInside(folder: string, path: string): boolean {
   return below !== ".." && !below.startsWith(`..${sep}`) && !isAbsolute(below)
 }
 
-/** Where a path leads; of what is gone, where what is left of it leads. */
+/** The real path. If the file is gone, the real path of the nearest folder that exists, with the rest appended. */
 function realOf(path: string): string {
   try {
     return realpathSync(path)

@@ -9,7 +9,7 @@ export type RowQuery = { text: string; filter: PickerFilter; limit: number }
 
 export type LookUpQuestion =
   | { type: "ranked"; query: RowQuery }
-  /** With `isAgain` something new was read since. */
+  /** `isAgain`: the same words again, because something new was read. */
   | { type: "typed"; query: RowQuery; isAgain: boolean }
   | { type: "preview"; row: Pick<PickerRow, "ref" | "message">; columns: number; color: boolean }
   | { type: "resumable"; ref: string }
@@ -18,15 +18,16 @@ export type LookUpQuestion =
 export type LookUpAnswer =
   | { found: FoundRows }
   | { preview: Preview | null }
-  /** Empty where the agent can go on with it. */
+  /** Empty if the agent can resume the conversation. */
   | { why_not: string }
-  /** The agents that there are conversations of, and what the first screen has to say beside rows. */
+  /** The agents of which there are conversations. */
   | { sources: string[] }
+  /** The first screen's line above the list. */
   | { note: string }
   | { problem: string }
 
 export type LookUpProcess = {
-  /** A newer question of the same type takes the place of one that waits: that one is never answered. */
+  /** A newer question replaces a waiting one of the same type, which is then never answered. */
   ask(question: LookUpQuestion, answered: (answer: LookUpAnswer) => void): void
   close(): void
 }
@@ -34,8 +35,8 @@ export type LookUpProcess = {
 type OpenQuestion = { question: LookUpQuestion; answered: (answer: LookUpAnswer) => void }
 
 /**
- * Looks things up in a process of its own, one after the other, so that drawing never waits. Started with the first
- * question. One that died is started again, and is asked what the other one did not answer.
+ * Looks things up in a subprocess, one after the other, so that drawing never waits. The first question starts it. If it dies,
+ * a new one is started and gets the unanswered question.
  */
 export function startLookUp(): LookUpProcess {
   let current: Subprocess<LookUpQuestion, LookUpAnswer> | undefined
@@ -51,7 +52,7 @@ export function startLookUp(): LookUpProcess {
       return await running().ask(question)
     } catch (error) {
       if (!hasSubprocessEnded(error)) return { problem: messageOf(error) }
-      // What two of them did not survive is not asked a third time.
+      // A question that ended two processes is not asked a third time.
       return isAgain || isClosed ? { problem: "The process that searches ended early." } : lookUp(question, true)
     }
   }
