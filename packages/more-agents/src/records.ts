@@ -28,7 +28,7 @@ const pi: Agent = {
   printedMarks: ["toolResult", "bashExecution"],
 }
 
-/** Its settings stay in QWEN_HOME when QWEN_RUNTIME_DIR moves its sessions. */
+/** Its settings stay in QWEN_HOME if QWEN_RUNTIME_DIR moves its sessions. */
 export function qwenCodeFolder({ home, env }: Machine): string {
   return env.QWEN_HOME || join(home, ".qwen")
 }
@@ -82,7 +82,7 @@ const grok: Agent = {
 
 const EDITORS = ["Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf"]
 
-/** Sessions since version 3, and the tasks of versions before it: at first each editor kept its own. */
+/** Sessions since version 3, and the tasks of earlier versions: at first each editor had its own. */
 export function clineRoots(machine: Machine): string[] {
   const { home, env } = machine
   const data = env.CLINE_DATA_DIR || join(env.CLINE_DIR || join(home, ".cline"), "data")
@@ -114,7 +114,7 @@ const continueDev: Agent = {
   roots: continueRoots,
   basis: "recorded",
   connector: async () => (await import("./continue.ts")).continueConnector,
-  // It resumes only its last session by itself; any other one as a copy.
+  // It resumes only its last session directly; any other one as a copy.
   resume: (id) => ["cn", "--fork", id],
   open: ["cn"],
   printedMarks: ["toolCallStates"],
@@ -177,7 +177,7 @@ const mistralVibe: Agent = {
   printedMarks: ["tool_call_id"],
 }
 
-/** The command line's databases (Amazon Q's is the same, of before), its files, and the editor's folder. */
+/** The command line's databases (Amazon Q is its former name), its files, and the editor's folder. */
 export function kiroRoots(machine: Machine): string[] {
   const { home, platform } = machine
   const data =
@@ -201,7 +201,7 @@ const kiro: Agent = {
   roots: kiroRoots,
   basis: "sample",
   connector: async () => (await import("./kiro/connector.ts")).kiroConnector,
-  // The editor opens no session by its id: the person chooses it there.
+  // The editor cannot open a session by its id: the person chooses it there.
   resume: (id, path) => (path.endsWith(".json") ? ["kiro"] : ["kiro-cli", "chat", "--resume-id", id]),
   open: ["kiro-cli", "chat"],
   printedMarks: ["ToolUseResults", "CancelledToolUses", "ToolResults"],
@@ -225,7 +225,7 @@ const hermes: Agent = {
   printedMarks: ["tool_call_id"],
 }
 
-/** The command line's folder, and the editor's. */
+/** The folders of the command line and of the editor. */
 export const antigravityRoots: Roots = ({ home }) =>
   ["antigravity-cli", "antigravity"].map((name) => join(home, ".gemini", name))
 
@@ -288,7 +288,7 @@ const zed: Agent = {
   },
 }
 
-/** An extension's storage, in every editor that may have it, and where an editor's other half runs on another machine. */
+/** The extension's storage in every editor that may have it, also on machines that run an editor's remote server. */
 export function rooCodeRoots(machine: Machine): string[] {
   const servers = [".vscode-server", ".vscode-server-insiders", ".cursor-server", ".windsurf-server"]
   const remote = servers.map((name) => join(machine.home, name, "data", "User"))
@@ -310,7 +310,7 @@ const rooCode: Agent = {
   },
 }
 
-/** Where Crush keeps the list of projects; a project's sessions are in the project. */
+/** The folder with Crush's list of projects; a project's sessions are in the project. */
 export function crushRoots(machine: Machine): string[] {
   const { env, platform } = machine
   if (env.CRUSH_GLOBAL_DATA) return [env.CRUSH_GLOBAL_DATA]
@@ -366,7 +366,7 @@ const iflow = variant("claude_code", {
   differs: async (parent) => (await import("./claude-code-variants.ts")).iflowDifferences(parent),
 })
 
-/** The last folder is where its editor keeps what its command line would. */
+/** The last folder is where its editor stores what its command line would. */
 const qoder = variant("claude_code", {
   ...likeClaudeCode,
   source: "qoder",
@@ -407,7 +407,7 @@ const openInterpreter = variant("codex", {
 
 const opencodeReader = async () => (await import("../../../src/agents/opencode/connector.ts")).opencodeConnector
 
-/** As OpenCode's, on every system. */
+/** The same location as OpenCode's, on every system. */
 function besideOpencode(name: string): Roots {
   return ({ home, env }) => {
     const xdg = env.XDG_DATA_HOME
@@ -458,8 +458,8 @@ const omp = variant("pi", {
 })
 
 /**
- * The files themselves: Aider keeps its history in the project. Nobody's folders are searched for them: dex looks into those
- * that it knows conversations of, and into those that the user named.
+ * The files themselves: Aider stores its history in the project. dex does not search for them: it checks the projects
+ * of known conversations, and the file that the user named.
  */
 export function aiderRoots({ home, env, projects = [] }: Machine): string[] {
   const named = env.AIDER_CHAT_HISTORY_FILE
@@ -520,7 +520,7 @@ const copilot: Agent = {
   wiring: async () => (await import("./copilot/connector.ts")).copilotWiring,
 }
 
-/** A new agent is one more record, and one more name here. */
+/** To add an agent, add a record and its name here. */
 export const moreAgents: readonly Agent[] = [
   ...[pi, qwenCode, kimiCode, grok, cline, continueDev, openclaw, goose, mistralVibe, kiro, hermes, antigravity],
   ...[openhands, amp, zed, rooCode, crush, droid, openClaude, iflow, qoder, traeX, openInterpreter, kilo, mimocode],
