@@ -140,7 +140,7 @@ const MAX_BYTES = 256 << 20
 export function readJsonFile(
   path: string,
   after: Cursor | undefined,
-  recordsOf: (whole: RawRecord) => Iterable<RawRecord>,
+  recordsOf: (file: RawRecord) => Iterable<RawRecord>,
   now = Date.now(),
 ): Reading {
   const { size, mtimeMs } = statSync(path)
@@ -149,13 +149,13 @@ export function readJsonFile(
   const content = readBytes(path, MAX_BYTES)
   const cursor = { offset: content.length, crc: crc32(content) }
   if (after && after.offset === cursor.offset && after.crc === cursor.crc) return nothing(after)
-  const whole = parseObject(content.toString("utf8").replace(/^\uFEFF/, ""))
-  if (!whole) {
+  const parsed = parseObject(content.toString("utf8").replace(/^\uFEFF/, ""))
+  if (!parsed) {
     if (isSettled(mtimeMs, now)) return nothing(cursor, "not a whole JSON object")
     return { ...nothing(before), end: () => waiting(before) } // it may still be being written
   }
-  if (isDeeperThan(whole, MAX_DEPTH)) return nothing(cursor, `nested deeper than ${MAX_DEPTH} levels`)
-  return { mode: "replace", records: recordsOf(whole), end: () => ({ cursor, skipped: [], pending: false }) }
+  if (isDeeperThan(parsed, MAX_DEPTH)) return nothing(cursor, `nested deeper than ${MAX_DEPTH} levels`)
+  return { mode: "replace", records: recordsOf(parsed), end: () => ({ cursor, skipped: [], pending: false }) }
 }
 
 function nothing(cursor: Cursor, reason?: string): Reading {

@@ -22,7 +22,7 @@ export function hunksBetween(path: string, before: string, after: string): Hunk[
 }
 
 /** Reads hunks from a stored record. */
-export function keptHunks(value: unknown): Hunk[] {
+export function storedHunks(value: unknown): Hunk[] {
   return records(value).flatMap(({ path, old_start, old_lines, new_start, new_lines, lines }) => {
     const file = string(path)
     if (file === undefined) return []
