@@ -44,11 +44,11 @@ export async function carryOutSync(
     if (hadUnread)
       await store.saveProgress({ done: Math.max(0, Math.min(total - unread, total - 1)), total, at: plan.asOf })
   }
-  const sayProgress = (phase: SyncProgress["phase"]) =>
+  const reportProgress = (phase: SyncProgress["phase"]) =>
     options.onProgress?.({ phase, done: total - remaining, total, bytes: report.bytes, bytesTotal })
   try {
     await saveSoFar()
-    sayProgress("reading")
+    reportProgress("reading")
     for await (const { job, result } of readAll(reader, plan.jobs)) {
       remaining--
       if (job.isUnread) unread--
@@ -68,7 +68,7 @@ export async function carryOutSync(
         report.added_messages += written.added_messages
       }
       report.bytes += job.unit.bytes
-      sayProgress("reading")
+      reportProgress("reading")
       const now = Date.now()
       if (now - savedAt > SAVE_PROGRESS_EVERY_MS) {
         savedAt = now
@@ -90,7 +90,7 @@ export async function carryOutSync(
       }
     }
     await saveSoFar()
-    sayProgress("indexing")
+    reportProgress("indexing")
     const { complete } = await index.follow(store, {
       recent: recent.of,
       deadline: options.deadline,

@@ -66,9 +66,9 @@ export function writeText(path: string, text: string, executable = false): void 
     const real = realPath(path)
     mkdirSync(dirname(real), { recursive: true, mode: 0o700 })
     const mode = existsSync(real) ? statSync(real).mode & 0o777 : executable ? 0o755 : 0o600
-    const beside = `${real}.${process.pid}.dex-new`
+    const temporary = `${real}.${process.pid}.dex-new`
     try {
-      const fd = openSync(beside, "wx", mode)
+      const fd = openSync(temporary, "wx", mode)
       try {
         // Not writeSync: on a full disk it writes a part, and reports that only in its return value.
         writeFileSync(fd, text)
@@ -76,10 +76,10 @@ export function writeText(path: string, text: string, executable = false): void 
       } finally {
         closeSync(fd)
       }
-      chmodSync(beside, mode)
-      renameSync(beside, real)
+      chmodSync(temporary, mode)
+      renameSync(temporary, real)
     } finally {
-      rmSync(beside, { force: true })
+      rmSync(temporary, { force: true })
     }
   })
 }

@@ -356,7 +356,7 @@ describe("forks", () => {
     const [parent, fork] = [...conversations.values()].map(({ messages }) => messages)
     const keys = parent!.map(({ key }) => key)
     expect(fork!.slice(0, 5).map(({ key }) => key)).toEqual(keys.slice(0, 5))
-    expect(parent!.slice(0, 5)).not.toEqual(fork!.slice(0, 5)) // stamped anew
+    expect(parent!.slice(0, 5)).not.toEqual(fork!.slice(0, 5)) // the copies have new timestamps
     for (const { key } of fork!.slice(5)) expect(keys).not.toContain(key)
   })
 

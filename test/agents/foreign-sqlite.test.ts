@@ -189,7 +189,7 @@ test("reads databases in a read-only folder, without permission to write", () =>
     chmodSync(scratch, 0o777)
     const run = spawnSync(process.execPath, ["--no-warnings", "--input-type=module", "-e", READER, dir, scratch], {
       encoding: "utf8",
-      ...(process.getuid?.() === 0 && { uid: 65534, gid: 65534 }), // root may write everywhere, so the test reads nothing
+      ...(process.getuid?.() === 0 && { uid: 65534, gid: 65534 }), // root may write everywhere, so the user nobody reads
     })
     expect(run.stderr).toBe("")
     expect(JSON.parse(run.stdout)).toEqual({ mayWrite: false, closed: 3, killed: 1, torn: 1 })

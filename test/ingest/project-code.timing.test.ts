@@ -10,7 +10,7 @@ test("modules that all re-export one another are resolved quickly, with their de
     ...Object.fromEntries(names.map((name) => [`${name}.ts`, all(name).join("")])),
     "b15.ts": 'export * from "./old.ts"\n',
     "old.ts": "/** @deprecated use better */\nexport function old() {}\n",
-    // The long path to the hub ends before the definitions that follow it.
+    // The long path through the chain ends before it reaches deep.ts.
     "entry.ts": 'export * from "./c1.ts"\nexport * from "./hub.ts"\n',
     ...Object.fromEntries(chain.map((name, i) => [`${name}.ts`, `export * from "./${chain[i + 1] ?? "hub"}.ts"\n`])),
     "hub.ts": 'export * from "./deep.ts"\n',

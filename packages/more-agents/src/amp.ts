@@ -74,7 +74,7 @@ function parseAmp(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const named = messages.map((message) => ({ ...message, key: keyOf(message.key) }))
   const trees = records(thread.trees)
   const repository = record(trees[0]?.repository)
-  const known = {
+  const fields = {
     id,
     title: thread.title,
     cwds: trees.map(({ uri }) => folderOf(string(uri))),
@@ -85,7 +85,7 @@ function parseAmp(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     times: [thread.created, thread.ended],
     messages: named,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 function callsIn(entries: RawRecord[]): Map<string, Call> {

@@ -42,14 +42,14 @@ function parseAuggie(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     } else if (one.type !== "dex-session") unknown.add(string(one.type) ?? "(no type)")
   }
   const title = string(session.customTitle)
-  const known = {
+  const fields = {
     id,
     title: title && { text: title, from: "person" },
     cwd: session.workspaceRoot,
     times: [session.created, session.modified],
     messages,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 function messagesOf(one: RawRecord, exchange: RawRecord, place: string, count: (type: string) => void): Message[] {

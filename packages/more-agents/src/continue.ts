@@ -110,14 +110,14 @@ function parseContinue(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   }
   const facts = all.findLast(({ type }) => type === "dex-session")
   const created = string(facts?.created)
-  const known = {
+  const fields = {
     id,
     title: UNNAMED.test(string(session.title) ?? "") ? undefined : session.title,
     cwd: localPath(session.workspaceDirectory),
     times: [created === undefined ? facts?.created : Number(created)],
     messages,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 function messagesOf(turn: RawRecord, key: string, unknown: ReturnType<typeof createCounts>): Message[] {

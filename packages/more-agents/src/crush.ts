@@ -176,7 +176,7 @@ function parseCrush(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
   if (usage && last) last.usage = usage
   const id = unit.key
   const isNamed = !/^(New|Untitled)( Agent)? Session$/i.test(string(session.title) ?? "")
-  const known: ConversationFields = {
+  const fields: ConversationFields = {
     id,
     kind: id.startsWith("title-") ? "automation" : undefined,
     title: isNamed ? session.title : undefined,
@@ -186,7 +186,7 @@ function parseCrush(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
     times: [session.created_at],
     messages,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 function callsIn(messageRows: RawRecord[]): Map<string, Call> {

@@ -117,7 +117,7 @@ function parseDroid(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   }
   if (!messages.some(({ usage }) => usage)) addUsage(messages, record(settings.tokenUsage))
   const title = string(start.sessionTitle) ?? string(start.title)
-  const known = {
+  const fields = {
     id,
     title: /^New Session$/i.test(title ?? "") ? undefined : title,
     cwd: start.cwd,
@@ -127,7 +127,7 @@ function parseDroid(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     times: [start.timestamp],
     messages,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 /** A stream has the id on every line, a stored session on its first. */

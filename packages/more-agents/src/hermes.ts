@@ -205,7 +205,7 @@ function parseHermes(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   addSessionUsage(messages, string(about.model), hermesUsage(about))
   const lineage = lineageOf(string(about.parent_session_id), string(about.parent_ended))
   const title = string(about.title)
-  const known = {
+  const fields = {
     id,
     kind: kindOf(about, lineage),
     title: title !== undefined && about.title_source === "user" ? { text: title, from: "person" } : title,
@@ -217,7 +217,7 @@ function parseHermes(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     messages,
     authority: unit.key.startsWith("db:") ? 2 : 1,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 function isAbout({ table, type, role }: RawRecord): boolean {

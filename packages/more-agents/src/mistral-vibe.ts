@@ -116,7 +116,7 @@ function parseVibe(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   }
   addSessionUsage(messages, string(facts.model), vibeUsage(record(facts.stats)))
   const isSubagent = unit.key.includes("/agents/")
-  const known: ConversationFields = {
+  const fields: ConversationFields = {
     id,
     kind: isSubagent ? "subagent" : "person",
     title: titleOf(facts, messages),
@@ -128,7 +128,7 @@ function parseVibe(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     times: [facts.start_time, facts.end_time],
     messages,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 /** A fork copies messages with their ids. */

@@ -121,7 +121,7 @@ export function parsePi(raw: Iterable<RawRecord>, unit: UnitName, dialect = PI):
     }
   }
   const named = entries.findLast(({ type, name }) => type === "session_info" && string(name))
-  const known = {
+  const fields = {
     id: string(header.id) ?? idIn(unit.key) ?? unit.key,
     title: named && { text: string(named.name)!, from: "person" },
     cwd: header.cwd,
@@ -129,7 +129,7 @@ export function parsePi(raw: Iterable<RawRecord>, unit: UnitName, dialect = PI):
     times: [header.timestamp],
     messages,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 function typeOf(entry: RawRecord): string {

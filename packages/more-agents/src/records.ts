@@ -408,7 +408,7 @@ const openInterpreter = variant("codex", {
 const opencodeReader = async () => (await import("../../../src/agents/opencode/connector.ts")).opencodeConnector
 
 /** The same location as OpenCode's, on every system. */
-function besideOpencode(name: string): Roots {
+function nextToOpencode(name: string): Roots {
   return ({ home, env }) => {
     const xdg = env.XDG_DATA_HOME
     return [join(xdg && isAbsolute(xdg) ? xdg : join(home, ".local", "share"), name)]
@@ -420,7 +420,7 @@ const kilo = variant("opencode", {
   name: "Kilo",
   aliases: ["kilo_code"],
   basis: "sample",
-  roots: besideOpencode("kilo"),
+  roots: nextToOpencode("kilo"),
   reader: opencodeReader,
   resume: (id) => ["kilo", "--session", id],
   open: ["kilo", "--prompt"],
@@ -430,7 +430,7 @@ const mimocode = variant("opencode", {
   source: "mimocode",
   name: "MiMoCode",
   basis: "description",
-  roots: besideOpencode("mimocode"),
+  roots: nextToOpencode("mimocode"),
   reader: opencodeReader,
   without: { resume: NOT_TRIED, open: NOT_TRIED },
 })

@@ -99,16 +99,17 @@ function read(unit: Unit, after?: Cursor): Reading {
   const isChild = isSubagentFile(unit.path)
   let linked = reading.mode === "append" && after?.linked === true
   const isFirst = after === undefined || reading.mode === "replace"
-  const beside: Skipped[] = []
+  const sidecarSkipped: Skipped[] = []
 
   function* withSidecars(): Generator<RawRecord> {
     // Looked up at every read until the call is known. A read error is reported only once.
-    const facts = isChild && !linked ? subagentRecord(unit.path, (one) => isFirst && beside.push(one)) : undefined
+    const facts =
+      isChild && !linked ? subagentRecord(unit.path, (one) => isFirst && sidecarSkipped.push(one)) : undefined
     linked ||= facts?.toolUseId !== undefined
     if (facts && (isFirst || linked)) yield facts
     for (const record of reading.records) {
       yield record
-      yield* spilledOutputs(record, unit.path, (one) => beside.push(one))
+      yield* spilledOutputs(record, unit.path, (one) => sidecarSkipped.push(one))
     }
   }
 
@@ -117,7 +118,7 @@ function read(unit: Unit, after?: Cursor): Reading {
     records: withSidecars(),
     end: () => {
       const { cursor, skipped, pending } = reading.end()
-      return { cursor: isChild ? { ...cursor, linked } : cursor, skipped: [...skipped, ...beside], pending }
+      return { cursor: isChild ? { ...cursor, linked } : cursor, skipped: [...skipped, ...sidecarSkipped], pending }
     },
   }
 }
@@ -196,8 +197,8 @@ function isSubagentFile(path: string): boolean {
  * started it, which older builds record only in the parent's transcript. Undefined if there is neither.
  */
 function subagentRecord(path: string, skip: (skipped: Skipped) => void): RawRecord | undefined {
-  const beside = path.replace(/\.jsonl$/, ".meta.json")
-  const meta = contentOf(beside, MAX_META_BYTES, (why) => skip({ reason: `a .meta.json: ${why}`, where: beside }))
+  const metaPath = path.replace(/\.jsonl$/, ".meta.json")
+  const meta = contentOf(metaPath, MAX_META_BYTES, (why) => skip({ reason: `a .meta.json: ${why}`, where: metaPath }))
   const fields = meta && parseObject(meta.toString("utf8"))
   const toolUseId = string(fields?.toolUseId) ?? callInParent(path)
   if (!fields && toolUseId === undefined) return undefined

@@ -181,14 +181,14 @@ const SUMMARY_PREFIX = "Another language model started to solve this problem"
  */
 export function rejoinRollout(dropped: RawRecord[], now: RawRecord[]): RawRecord[] | undefined {
   const start = now.findIndex(({ type }) => type !== "dex-thread" && type !== "session_meta")
-  const first = now.find((line) => !saysNothing(line))
+  const first = now.find((line) => !isQuiet(line))
   return first?.type === "compacted" ? [...now.slice(0, start), CUT, ...dropped, ...now.slice(start)] : undefined
 }
 
 /** Marks the records as those of a rollout that was cut. */
 const CUT: RawRecord = { type: "dex-cut" }
 
-function saysNothing({ type, payload }: RawRecord): boolean {
+function isQuiet({ type, payload }: RawRecord): boolean {
   if (type === "event_msg") return QUIET_EVENTS.has((payload as RawRecord | undefined)?.type)
   return QUIET_RECORDS.has(type)
 }

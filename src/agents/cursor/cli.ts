@@ -166,14 +166,14 @@ function fileRecord(unit: Unit, meta: RawRecord, skipped: Skipped[]): RawRecord 
   const report = ({ unreadable, path }: Unreadable) =>
     void skipped.push({ reason: `a meta.json: ${unreadable}`, where: path })
   // Written by newer versions.
-  const beside = objectAt(join(dirname(unit.path), "meta.json"), MAX_META_BYTES, report)
-  const folder = string(beside?.cwd) ?? folderHashed(unit.path)
+  const sidecar = objectAt(join(dirname(unit.path), "meta.json"), MAX_META_BYTES, report)
+  const folder = string(sidecar?.cwd) ?? folderHashed(unit.path)
   const about = {
     folder,
     name: string(meta.name),
     model: string(meta.lastUsedModel),
-    created_at: number(meta.createdAt) ?? number(beside?.createdAtMs),
-    updated_at: number(beside?.updatedAtMs),
+    created_at: number(meta.createdAt) ?? number(sidecar?.createdAtMs),
+    updated_at: number(sidecar?.updatedAtMs),
   }
   return { type: "dex-file", ...Object.fromEntries(Object.entries(about).filter(([, value]) => value !== undefined)) }
 }

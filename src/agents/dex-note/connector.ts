@@ -66,7 +66,7 @@ function parse(raw: Iterable<RawRecord>, { key }: UnitName): Parsed {
     } else unknown.add(type)
   }
   const last = wordings.at(-1)
-  const known: ConversationFields = {
+  const fields: ConversationFields = {
     id: noteIdOf(key),
     kind: "note",
     title: last && {
@@ -77,7 +77,7 @@ function parse(raw: Iterable<RawRecord>, { key }: UnitName): Parsed {
     agent_version: version,
     messages: wordings.flatMap((wording, i) => messagesOf(wording, `${key}:${i + 1}`, wording !== last)),
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 function wordingOf(line: RawRecord): Wording | undefined {

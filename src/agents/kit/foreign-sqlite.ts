@@ -204,7 +204,7 @@ function readDatabaseState(file: string): DatabaseState {
   const main = statSync(file, { bigint: true })
   if (!main.isFile()) throw new RefusedFile("not a regular file")
   const { size, mtimeNs, ino } = main
-  const [wal, journal, shm] = ["-wal", "-journal", "-shm"].map((suffix) => besideOf(file, suffix))
+  const [wal, journal, shm] = ["-wal", "-journal", "-shm"].map((suffix) => sidecarOf(file, suffix))
   const walBytes = Number(wal?.size ?? 0n)
   const hotJournal = journal !== undefined && journal.size > 0n && firstBytes(`${file}-journal`, 8).some((b) => b !== 0)
   return {
@@ -217,7 +217,7 @@ function readDatabaseState(file: string): DatabaseState {
 }
 
 /** Checked before SQLite opens files with these names, because opening a pipe would block forever. */
-function besideOf(file: string, suffix: string): BigIntStats | undefined {
+function sidecarOf(file: string, suffix: string): BigIntStats | undefined {
   const found = statSync(file + suffix, { bigint: true, throwIfNoEntry: false })
   if (found && !found.isFile()) throw new RefusedFile(`its ${suffix} is not a regular file`)
   return found

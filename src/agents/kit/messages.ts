@@ -173,29 +173,29 @@ export type ConversationFields = {
   authority?: number
 }
 
-export function conversationFrom({ messages, ...known }: ConversationFields): Conversation {
-  const [parent, cwd] = [string(known.parent), string(known.cwd)]
-  const named = string(known.title)
-  const cwds = [...(known.cwds ?? [])].flatMap((path) => string(path) ?? [])
+export function conversationFrom({ messages, ...fields }: ConversationFields): Conversation {
+  const [parent, cwd] = [string(fields.parent), string(fields.cwd)]
+  const named = string(fields.title)
+  const cwds = [...(fields.cwds ?? [])].flatMap((path) => string(path) ?? [])
   return {
-    id: known.id,
-    kind: known.kind ?? (parent === undefined ? "person" : "subagent"),
-    title: named === undefined ? (record(known.title) as Title | undefined) : { text: named, from: "agent" },
+    id: fields.id,
+    kind: fields.kind ?? (parent === undefined ? "person" : "subagent"),
+    title: named === undefined ? (record(fields.title) as Title | undefined) : { text: named, from: "agent" },
     cwds: [...new Set(cwd === undefined ? cwds : [cwd, ...cwds])],
-    git_branch: string(known.git_branch),
-    git_remote: string(known.git_remote),
-    git_commit: string(known.git_commit),
-    agent_version: string(known.agent_version),
-    parent: parent === undefined ? undefined : { id: parent, call_id: string(known.call_id) },
-    fork_of: string(known.fork_of),
-    resume_of: string(known.resume_of),
-    ...spanOf([...(known.times ?? []).map(time), ...messages.map(({ at }) => at)]),
+    git_branch: string(fields.git_branch),
+    git_remote: string(fields.git_remote),
+    git_commit: string(fields.git_commit),
+    agent_version: string(fields.agent_version),
+    parent: parent === undefined ? undefined : { id: parent, call_id: string(fields.call_id) },
+    fork_of: string(fields.fork_of),
+    resume_of: string(fields.resume_of),
+    ...spanOf([...(fields.times ?? []).map(time), ...messages.map(({ at }) => at)]),
     messages,
-    authority: known.authority ?? 1,
+    authority: fields.authority ?? 1,
   }
 }
 
 /** The result of a parser: one conversation, or none if it has no messages. */
-export function parsedFrom(known: ConversationFields, unknown: ReturnType<typeof createCounts>): Parsed {
-  return { conversations: known.messages.length === 0 ? [] : [conversationFrom(known)], unknown: unknown.all() }
+export function parsedFrom(fields: ConversationFields, unknown: ReturnType<typeof createCounts>): Parsed {
+  return { conversations: fields.messages.length === 0 ? [] : [conversationFrom(fields)], unknown: unknown.all() }
 }

@@ -47,7 +47,7 @@ export function parseCline(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const title = string(facts.title)
   const first = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
   const isNamed = title !== undefined && !isSubagent && !first.startsWith(title.slice(0, 40))
-  const known: ConversationFields = {
+  const fields: ConversationFields = {
     id,
     kind: isSubagent ? "subagent" : "person",
     title: isNamed ? title : undefined,
@@ -58,7 +58,7 @@ export function parseCline(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     times: isSubagent ? [] : [facts.started],
     messages,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 function callsIn(all: RawRecord[]): Map<string, Call> {

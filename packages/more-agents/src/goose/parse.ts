@@ -24,7 +24,7 @@ export function parseGoose(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
   const id = string(session.id) ?? unit.key.replace(/^(db|file):|\.jsonl$/g, "")
   const kind = kindOf(string(session.session_type))
   const messages = messagesOf(turns, { id, kind, session }, (type) => unknown.add(type))
-  const known = {
+  const fields = {
     id,
     kind,
     title: titleOf(session),
@@ -34,7 +34,7 @@ export function parseGoose(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
     messages,
     authority: unit.key.startsWith("db:") ? 10 : 8,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 function turnOf(row: RawRecord): Turn {

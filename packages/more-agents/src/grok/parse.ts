@@ -30,7 +30,7 @@ export function parseGrok(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     if (params) readUpdate(log, record(params.update) ?? {}, record(params._meta) ?? {}, line)
     else if (line.type !== "dex-session") readGiven(log, line)
   }
-  const known: ConversationFields = {
+  const fields: ConversationFields = {
     id: unit.key,
     kind: log.isSubagent ? "subagent" : "person",
     title: titleOf(facts, log.messages),
@@ -41,7 +41,7 @@ export function parseGrok(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     parent: facts.parent,
     messages: log.messages,
   }
-  return parsedFrom(known, log.unknown)
+  return parsedFrom(fields, log.unknown)
 }
 
 /** Until Grok generates a title, the session has its first prompt as its name. */

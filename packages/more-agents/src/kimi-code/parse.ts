@@ -83,7 +83,7 @@ export function parseKimiCode(raw: Iterable<RawRecord>, unit: UnitName): Parsed 
   for (const line of lines) readLine(log, line)
   const facts = lines.findLast(({ type }) => type === "dex-session") ?? {}
   const parent = string(facts.parent) ?? "main"
-  const known = {
+  const fields = {
     id: log.isSubagent ? `${session}-${agent}` : session,
     title: log.isSubagent ? undefined : titleOf(facts, log.messages),
     cwds: [facts.cwd, ...lines.map((line) => record(line.environmentDisclosure)?.cwd)],
@@ -91,7 +91,7 @@ export function parseKimiCode(raw: Iterable<RawRecord>, unit: UnitName): Parsed 
     times: [lines.find(({ type }) => type === "metadata")?.created_at],
     messages: log.messages,
   }
-  return parsedFrom(known, log.unknown)
+  return parsedFrom(fields, log.unknown)
 }
 
 function readLine(log: Log, line: RawRecord): void {

@@ -89,8 +89,8 @@ function* discover(root: string, report: Report, seen: Seen, scratch?: Scratch):
     else if (name === "workspace-sessions") yield* editorSessions(root, report)
     else if (name.endsWith(".jsonl")) {
       const stat = fileAt(path, report)
-      const beside = path.replace(/l$/, "")
-      if (stat) yield unitWithFacts(unitOfFile(path, `file:${name.slice(0, -6)}`, stat), factsAt(beside, report))
+      const metaPath = path.replace(/l$/, "")
+      if (stat) yield unitWithFacts(unitOfFile(path, `file:${name.slice(0, -6)}`, stat), factsAt(metaPath, report))
     }
   }
 }

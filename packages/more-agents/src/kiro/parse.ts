@@ -39,7 +39,7 @@ export function parseKiro(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     .map((message) => ({ ...message, key: keyOf(message.key || `${id}:result`) }))
   const title = string(about.title)
   const prompt = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
-  const known = {
+  const fields = {
     id,
     title: title !== undefined && prompt.startsWith(title) ? undefined : title,
     cwds: [about.key, about.cwd, about.workspaceDirectory, ...entries.map(folderOf)],
@@ -47,7 +47,7 @@ export function parseKiro(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     messages: messages.length === 0 ? [] : [...summaryOf(about.latest_summary, id), ...messages],
     authority: store.authority,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 /** The summary that a compaction left of turns that are no longer in the history. */

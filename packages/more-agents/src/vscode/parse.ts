@@ -39,7 +39,7 @@ export function parseVscode(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const messages = [...requests, ...records(replayed?.requests)]
     .flatMap((request, index) => messagesOf(request, `${id}:${index}`, (type) => unknown.add(type)))
     .map((message) => ({ ...message, key: keys(message.key) }))
-  const known = {
+  const fields = {
     id,
     title: string(current.customTitle) ?? current.computedTitle,
     cwd: folder,
@@ -48,7 +48,7 @@ export function parseVscode(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     // A session that began as JSON continues in a log.
     authority: unit.key.endsWith(".json") ? 9 : 10,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 function messagesOf(request: RawRecord, place: string, count: (type: string) => void): Message[] {

@@ -39,7 +39,7 @@ export function parseZed(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
     .map(({ git_state }) => record(git_state))
     .find((state) => state !== undefined)
   const title = string(row.summary) ?? string(data.title)
-  const known = {
+  const fields = {
     id: unit.key,
     title: /^New (Agent )?Thread$/.test(title ?? "") ? undefined : title,
     cwds: thread.folders,
@@ -50,7 +50,7 @@ export function parseZed(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
     times: [row.created_at, row.updated_at, data.updated_at],
     messages,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 function messagesOf(message: unknown, index: number, thread: Thread, count: (type: string) => void): Message[] {
