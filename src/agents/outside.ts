@@ -50,7 +50,7 @@ function problemWith(agent: Partial<OutsideAgent> | undefined): string | undefin
   if (typeof agent !== "object" || agent === null) return "it exports no `agent`"
   const { source, name, connector } = agent
   if (typeof source !== "string" || !/^[a-z][a-z0-9_]{1,39}$/.test(source))
-    return "the agent's `source` must be a short name of small letters, digits and _"
+    return "the agent's `source` must be a short name of lower-case letters, digits and _"
   if (sourceIds.includes(source) || source === "git") return `dex itself has an agent called ${source}`
   if (typeof name !== "string" || name.trim() === "") return "the agent has no `name`"
   return typeof connector === "function" ? undefined : "the agent has no `connector`"
@@ -60,10 +60,11 @@ const METHODS = ["roots", "discover", "read", "parse"] as const
 
 /** Checks the results at run time: the compiler checks only our own connectors. */
 function checkedConnector(connector: Connector, source: string): Connector {
-  if (typeof connector !== "object" || connector === null) throw new Error("its `connector` gives nothing")
+  if (typeof connector !== "object" || connector === null) throw new Error("its `connector` returns nothing")
   const missing = METHODS.find((method) => typeof connector[method] !== "function")
   if (missing !== undefined) throw new Error(`its connector has no \`${missing}\``)
-  if (connector.source !== source) throw new Error(`its connector is of ${String(connector.source)}, not of ${source}`)
+  if (connector.source !== source)
+    throw new Error(`its connector's \`source\` is ${String(connector.source)} instead of ${source}`)
   if (!Number.isSafeInteger(connector.version)) throw new Error("its connector's `version` must be a whole number")
   let broken: unknown
   const own: Pick<Connector, "isOutside" | "roots" | "discover" | "watched" | "parse"> = {

@@ -74,7 +74,7 @@ function processReader(project: string): CodeReader {
   /** True if the error was not caused by the files. */
   const isOurs = (error: unknown) => closed || (hasSubprocessEnded(error) && error.isNotStarted)
   const readIn = async (sort: CodeSort, files: CodeOrder[]) => {
-    if (closed) throw new Error("Nothing is read any more")
+    if (closed) throw new Error("The code reader is closed")
     if (current && (current.sort !== sort || current.reading.memory() > ENOUGH_MEMORY)) await stop()
     current ??= { sort, reading: startProcess(CODE_PROCESS, { args: [project], flags: FLAGS[sort] }) }
     return current.reading.ask(files)

@@ -68,7 +68,7 @@ async function embedMissing(deps: EmbedDeps, options: EmbedOptions): Promise<Emb
     const stop = stopSignal(options, settings)
     if (stop.aborted) return report
     const lock = tryLock(`${deps.home.dir}/embed.lock`)
-    if (!lock) return { ...report, problem: "Another dex is embedding right now; this one left it to that." }
+    if (!lock) return { ...report, problem: "Another dex is already creating vectors, so this one did not." }
     try {
       await embedAll(deps, vectors, settings, options, stop, report)
     } finally {

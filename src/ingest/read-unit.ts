@@ -24,7 +24,7 @@ export type ReadContext = {
   onlyWhole?: boolean
 }
 
-/** What to store for a unit: new data from its source, or (`replay`) what the current parser makes of its stored records. */
+/** Prepares a unit for storing: the new data of its source, or (`replay`) its stored records, parsed by today's code. */
 export async function takeUnit(
   connector: Connector,
   unit: NamedUnit,

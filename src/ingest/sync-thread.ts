@@ -66,7 +66,7 @@ async function readAndStore(deps: SyncDeps, indexPath: string, options: SyncOpti
   const { machine, home, outside = [] } = deps
   const order = { machine, home: { ...home, index: indexPath }, outside, options: plain(options) }
   const report = await inThread(order, done.largestUnitBytes, options).catch((error) => {
-    // What was stored so far remains. A unit of many small values can need more memory than others of its size.
+    // Stored data remains. A unit of many small values can need more memory than others of its size.
     if (!hasSubprocessEnded(error) || error.code !== "ERR_WORKER_OUT_OF_MEMORY") throw error
     return inThread(order, done.largestUnitBytes * SECOND_TRY, options)
   })

@@ -90,7 +90,7 @@ function problemsOf(path: string, { additions }: Added): string[] {
     return lost.map((addition) =>
       addition.type === "file"
         ? `${path} was changed since dex wrote it.`
-        : `${path} no longer holds ${additionName(addition)} as dex wrote it.`,
+        : `${path} no longer contains ${additionName(addition)} as dex wrote it.`,
     )
   } catch (error) {
     if (error instanceof EditProblem) return [`${path} ${error.message}.`]

@@ -40,7 +40,7 @@ export function addToJson(text: string, { type, path, value }: JsonAddition): { 
   const [wanted, what] = key === undefined ? ["array", "a list"] : ["object", "an object"]
   if (holder.type !== wanted) {
     const place = path.slice(0, made).join(".") || "its top"
-    throw new EditProblem(`should have ${what} at ${place}, and has something else there`)
+    throw new EditProblem(`should have ${what} at ${place}, but has something else`)
   }
   return { edits: insertLast(text, root, holder, key, key === undefined ? value : wrapped(made + 1)), made }
 }

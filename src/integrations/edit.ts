@@ -19,7 +19,7 @@ export function newlineOf(text: string): "\n" | "\r\n" {
   return first > 0 && text[first - 1] === "\r" ? "\r\n" : "\n"
 }
 
-/** What is wrong with a text, in words that follow the file's name. */
+/** Describes what is wrong with a text, in words that follow the file's name. */
 export class EditProblem extends Error {
   override name = "EditProblem"
 }

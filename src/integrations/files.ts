@@ -46,7 +46,7 @@ export function expectWritable(path: string): void {
     try {
       accessSync(needed, constants.W_OK)
     } catch {
-      throw new EditProblem(needed === real ? "may not be written by you" : `cannot be written: ${needed} is read-only`)
+      throw new EditProblem(needed === real ? "is not writable for you" : `cannot be written: ${needed} is read-only`)
     }
   }
 }
@@ -120,8 +120,7 @@ function realPath(path: string): string {
   try {
     return realpathSync(path)
   } catch {
-    if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
-      throw new EditProblem("is a link to something that is not there")
+    if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) throw new EditProblem("is a broken link")
     return path
   }
 }

@@ -65,7 +65,7 @@ export function planRemoving(path: string, added: Added, bin: Bin): FilePlan {
     const isOwnFile = added.additions.some(({ type }) => type === "file")
     const needsLauncher = !isOwnFile && remaining.length > 0 && after !== undefined && names(after, bin)
     const notes = [
-      ...(before === undefined ? ["It was gone already."] : []),
+      ...(before === undefined ? ["It was already gone."] : []),
       ...remaining.map((what) => `${what} was changed since dex wrote it, so it stays. To remove it, delete it there.`),
     ]
     return {
@@ -150,7 +150,7 @@ function withAdditions(
 function editsFor(base: string | undefined, text: string, addition: Addition): { edits: TextEdit[]; made: number } {
   if (addition.type === "file") {
     if (base !== undefined)
-      throw new EditProblem("is there already and was not written by dex, or was changed since. Move it away first")
+      throw new EditProblem("already exists and was not written by dex, or was changed since. Move it away first")
     return { edits: [{ at: 0, removed: "", inserted: addition.content }], made: 0 }
   }
   const presence = presenceOf(text, addition)

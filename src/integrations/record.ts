@@ -6,7 +6,7 @@ import { wirableNames } from "./agents.ts"
 import { EditProblem, type TextEdit } from "./edit.ts"
 import { removeFile, writeText } from "./files.ts"
 
-/** What dex added to one file, so that it can be removed again. */
+/** The additions of dex to one file, so that they can be removed again. */
 export type Added = {
   /** `dex` for the launchers, which all agents share. */
   agent: SourceId | "dex"
@@ -66,7 +66,7 @@ function readIntegrations(file: string): IntegrationsFile {
     }
     if (version !== 1 || typeof files !== "object" || files === null) throw new Error("not of this version")
     const wrong = Object.entries(files).find(([, added]) => !isAdded(added))
-    if (wrong) throw new Error(`what it says of ${wrong[0]} is incomplete`)
+    if (wrong) throw new Error(`its entry for ${wrong[0]} is incomplete`)
     return {
       files,
       private_asked: private_asked === true || undefined,
@@ -119,6 +119,6 @@ function isAdded(value: unknown): value is Added {
 function damaged(file: string, why: string): DexError {
   return new DexError(
     "integrations",
-    `${file}, where dex keeps what it added to agents' files, cannot be read (${why}). Nothing was changed. Fix it, or remove it and delete "dex" from the agents' settings by hand.`,
+    `${file}, which lists dex's additions to agents' files, cannot be read (${why}). Nothing was changed. Fix it, or remove it and delete "dex" from the agents' settings by hand.`,
   )
 }

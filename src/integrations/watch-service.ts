@@ -33,7 +33,7 @@ function install(context: ServiceContext, yes: boolean): ServiceChange {
   if (before !== undefined && !isOurs(context, before) && before !== manager.content)
     throw new DexError(
       "service",
-      `${manager.path} is there and was not written by dex, or was changed since. Remove it first, then run this again.`,
+      `${manager.path} exists and was not written by dex, or was changed since. Remove it first, then run this again.`,
     )
   const change = before === undefined ? "create" : before === manager.content ? "none" : "edit"
   const { path, content } = manager
@@ -67,7 +67,7 @@ function uninstall(context: ServiceContext, yes: boolean): ServiceChange {
   if (!isOurs(context, before))
     throw new DexError(
       "service",
-      `${path} was changed since dex wrote it, so it is left as it is. To remove it yourself: ${stop[0]!.join(" ")}, then delete the file.`,
+      `${path} was changed since dex wrote it, so dex does not touch it. To remove it yourself: ${stop[0]!.join(" ")}, then delete the file.`,
     )
   const commands = [...stop, ...manager.reload]
   if (!yes) return { service: { change: "remove", path, commands }, asked: true }
@@ -97,7 +97,7 @@ function managerOf(context: ServiceContext): Manager {
   throw new DexError(
     "no_service",
     platform === "linux"
-      ? "There is no systemd session of yours here (systemctl --user does not answer), as in most containers. Nothing was written. Start `dex watch` in a terminal, in tmux, or where this machine starts its programs."
+      ? "You have no systemd session here (systemctl --user does not answer), as in most containers. Nothing was written. Start `dex watch` in a terminal, in tmux, or where this machine starts its programs."
       : `dex makes services for systemd and launchd only, and this is ${platform}. Nothing was written. Start \`dex watch\` in a terminal, or let the system's own scheduler start it when you log in.`,
   )
 }
@@ -172,7 +172,7 @@ function launchd(context: ServiceContext): Manager {
     takeOut,
     stop: [takeOut],
     reload: [],
-    note: `What goes wrong is written to ${join(dexHome, "watch.log")}`,
+    note: `Errors are written to ${join(dexHome, "watch.log")}`,
   }
 }
 

@@ -237,7 +237,7 @@ describe("dex install", () => {
       (path: string) => writeFileSync(path, '{"mcpServers":{"dex":{"command":"z"}}}'),
       /has another mcpServers.dex/,
     ],
-    ["a link to nothing", linkToNothing, /is a link to something/],
+    ["a link to nothing", linkToNothing, /is a broken link/],
     ["a folder", folderInstead, /is not a regular file/],
   ])("%s is left as it is and said, and the other agents are wired", async (_, spoil, message) => {
     const home = homeWith({ ".cursor/mcp.json": "{}", ".codex/config.toml": "" })
@@ -726,7 +726,7 @@ describe("what agents start", () => {
     writeFileSync(join(home, ".dex/bin/dex"), "#!/bin/sh\necho broken >&2\nexit 3\n")
     const broken = await run(home, "install", "--check")
     expect(broken.code).toBe(1)
-    expect(broken.stdout).toContain("no longer holds [mcp_servers.dex]")
+    expect(broken.stdout).toContain("no longer contains [mcp_servers.dex]")
     expect(broken.stdout).toContain("dex-retrieval sub-agent is missing")
     expect(broken.stdout).toMatch(/ended with 3 before it answered\. It said: broken/)
     expect((await run(home, "install", "--yes")).code).toBe(0)

@@ -10,8 +10,8 @@ import {
   userFolders,
 } from "../../../src/agents/kit/places.ts"
 
-const NOT_TRIED = "it is read by description, and its commands are not known for sure"
-const ANSWERS_ONCE = "with a prompt it answers once and ends"
+const NOT_TRIED = "dex knows it only from a description, so its commands are uncertain"
+const ANSWERS_ONCE = "if it is started with a prompt, it answers once and ends"
 
 export const piRoots: Roots = ({ home, env }) => [
   join(env.PI_CODING_AGENT_DIR || join(home, ".pi", "agent"), "sessions"),
@@ -136,7 +136,7 @@ const openclaw: Agent = {
   roots: openclawRoots,
   basis: "sample",
   connector: async () => (await import("./openclaw.ts")).openclawConnector,
-  without: { resume: "it continues sessions by a key (`agent:main:main`), under which a newer one may run by now" },
+  without: { resume: "it continues sessions by a key (`agent:main:main`), which a newer session may use by now" },
   open: ["openclaw", "tui", "--message"],
   printedMarks: ["toolResult", "bashExecution"],
 }
@@ -283,8 +283,8 @@ const zed: Agent = {
   basis: "sample",
   connector: async () => (await import("./zed/connector.ts")).zedConnector,
   without: {
-    resume: "threads are opened in its window only",
-    open: "its address for a prompt wants the prompt encoded inside it",
+    resume: "threads can only be opened in its window",
+    open: "its URL for a prompt needs the prompt encoded in it",
   },
 }
 
@@ -305,8 +305,8 @@ const rooCode: Agent = {
   basis: "sample",
   connector: async () => (await import("./roo-code/connector.ts")).rooCodeConnector,
   without: {
-    resume: "tasks are opened in its editor's window only",
-    open: "nothing outside its editor starts it",
+    resume: "tasks can only be opened in its editor's window",
+    open: "it can only be started in its editor",
   },
 }
 
@@ -497,7 +497,7 @@ const vscode: Agent = {
   roots: vscodeRoots,
   basis: "sample",
   connector: async () => (await import("./vscode/connector.ts")).vscodeConnector,
-  without: { resume: "sessions are opened in its window only" },
+  without: { resume: "sessions can only be opened in its window" },
   open: ["code", "chat"],
   wiring: async () => (await import("./vscode/connector.ts")).vscodeWiring,
 }

@@ -6,7 +6,7 @@ export const claudeCodeHeadless: Headless = {
   program: "claude",
   install: "npm install -g @anthropic-ai/claude-code@latest",
   login: "claude, then /login",
-  sendsTo: "Anthropic, or whoever else serves the model that your Claude Code is set up with",
+  sendsTo: "Anthropic, or the other provider that your Claude Code is set up with",
   call: ({ systemFile, model }) => ({
     args: [
       "--print",

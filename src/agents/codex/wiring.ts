@@ -52,7 +52,7 @@ export const codexWiring: Wiring = {
   note: (_, { hook }) =>
     hook === undefined
       ? "no sync hook: Codex skips hooks that you have not trusted"
-      : 'Codex skips hooks until you trust them: start codex, and where it says "Hooks need review" choose "Trust all and continue" (later: /hooks). It asks again when they change.',
+      : 'Codex skips hooks until you trust them: start codex, and when it says "Hooks need review", choose "Trust all and continue" (later: /hooks). It asks again when they change.',
 }
 
 function folder({ home, env }: Machine): string {

@@ -12,7 +12,7 @@ import {
   toolOrigin,
 } from "./effects.ts"
 
-/** What a call did, in terms that fit the tools of all agents. */
+/** The deed of a call, in terms that fit the tools of all agents. */
 export type Deed = { command?: string; reads?: readonly string[]; hunks?: readonly Hunk[] }
 
 /** A call and its outcome. `deed` is what it attempted: if it failed, nothing was read or changed. */

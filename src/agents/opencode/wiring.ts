@@ -49,7 +49,7 @@ export const opencodeWiring: Wiring = {
   ],
   note: (machine, { hook }) =>
     hook !== undefined && !isSetUp(opencodeFolder(machine))
-      ? `no hooks yet: OpenCode downloads its plugin library on the next start, and offline it would hang. Run OpenCode once online until ${join(opencodeFolder(machine), "package-lock.json")} is there, then run \`dex install\` again`
+      ? `no hooks yet: OpenCode downloads its plugin library on the next start, and offline it would hang. Run OpenCode once online until ${join(opencodeFolder(machine), "package-lock.json")} exists, then run \`dex install\` again`
       : "no sync hook: OpenCode's sessions are read when another agent or command syncs",
 }
 

@@ -153,7 +153,7 @@ function callsOf(metadata: RawRecord | undefined): Map<string, Call> {
   )
 }
 
-/** Where the model sees a call, its id has a numeric suffix. */
+/** In the model's rounds, the id of a call has a numeric suffix. */
 function plainId(id: string): string {
   return id.replace(/__vscode-\d{1,15}$/, "")
 }
