@@ -520,7 +520,7 @@ const copilot: Agent = {
   wiring: async () => (await import("./copilot/connector.ts")).copilotWiring,
 }
 
-/** To add an agent, add a record and its name here. */
+/** A new agent is one more record above, and one more name here. */
 export const moreAgents: readonly Agent[] = [
   ...[pi, qwenCode, kimiCode, grok, cline, continueDev, openclaw, goose, mistralVibe, kiro, hermes, antigravity],
   ...[openhands, amp, zed, rooCode, crush, droid, openClaude, iflow, qoder, traeX, openInterpreter, kilo, mimocode],
