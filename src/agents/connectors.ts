@@ -5,12 +5,12 @@ import { everyRoot, isThere } from "./kit/places.ts"
 import { loadOutside, type Unloaded } from "./outside.ts"
 import { agents, isOwn } from "./registry.ts"
 
-/** `machine`: where to look. `kept`: the sources that something is stored of, which may have to be parsed again. */
+/** `machine`: where to look. `kept`: the sources with stored records, which may have to be parsed again. */
 export type Wanted = { machine: Machine; kept: readonly SourceId[] }
 
 /**
- * What dex reads, loaded: its own agents, as far as they are there, and those that the user named. Without `wanted`, all of
- * them, for who waits for agents to come.
+ * Loads the connectors of dex's own agents that are present, and of those that the user named. Without `wanted`, loads
+ * all of them, for a caller that waits for new agents.
  */
 export async function loadConnectors(
   names: readonly string[] = [],
@@ -20,10 +20,10 @@ export async function loadConnectors(
   const outside = await loadOutside(names, dexDir)
   const own = agents.filter((agent) => wanted === undefined || isWanted(agent, wanted))
   const loaded = await Promise.all([...own, ...outside.agents].flatMap(({ connector }) => connector?.() ?? []))
-  return { connectors: loaded.map(lookingEverywhere), unloaded: outside.unloaded }
+  return { connectors: loaded.map(inEveryHome), unloaded: outside.unloaded }
 }
 
-/** The one that reads a source; undefined where nobody does. */
+/** The connector for a source; undefined if there is none. */
 export async function loadConnector(
   source: SourceId,
   names: readonly string[],
@@ -39,8 +39,8 @@ function isWanted({ source, roots }: Agent, { machine, kept }: Wanted): boolean 
   return kept.includes(source) || (roots !== undefined && isThere(roots, machine))
 }
 
-/** What dex keeps itself is only read in its own folder. */
-function lookingEverywhere(connector: Connector): Connector {
+/** dex's own sources are read only from dex's own folder. */
+function inEveryHome(connector: Connector): Connector {
   if (isOwn(connector.source)) return connector
   const roots = (machine: Machine) => everyRoot((one) => connector.roots(one), machine)
   return Object.assign(Object.create(connector) as Connector, { roots })

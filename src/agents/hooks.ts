@@ -3,30 +3,29 @@ import type { AgentHooks, HookInput, HookMoment } from "./kit/agent.ts"
 
 const LONGEST_NAME = 300
 const LONGEST_PATH = 4_000
-/** Enough to tell what is asked, what was run, and what went wrong. */
+/** Enough to see the request, the command and the error. */
 const LONGEST_PROMPT = 8_000
 const LONGEST_COMMAND = 2_000
 const LONGEST_OUTPUT = 20_000
 
-/** What an event says, beside who asks. `given` is what the tool was called with. */
-type Happening = Omit<HookMoment, "session" | "cwd" | "transcript">
-type EventReader = (input: HookInput, given: HookInput) => Happening | undefined
+/** The facts of an event, without the caller. `given` is the input of the tool. */
+type EventFacts = Omit<HookMoment, "session" | "cwd" | "transcript">
+type EventReader = (input: HookInput, given: HookInput) => EventFacts | undefined
 
-/** Reads an agent's events by their names; others say nothing to dex. */
+/** Reads an agent's events by name; dex ignores all others. */
 function hooksFor(events: Record<string, EventReader>, how: Pick<AgentHooks, "answer" | "piece">): AgentHooks {
   return {
     moment: (event, input) => {
-      const who = asker(input)
-      const happening =
-        who && Object.hasOwn(events, event) ? events[event]!(input, fields(input.tool_input)) : undefined
-      return who && happening && { ...who, ...happening }
+      const caller = callerOf(input)
+      const facts = caller && Object.hasOwn(events, event) ? events[event]!(input, fields(input.tool_input)) : undefined
+      return caller && facts && { ...caller, ...facts }
     },
     ...how,
   }
 }
 
-/** The part that all agents have in common: who asks, and from where. */
-function asker(input: HookInput): Pick<HookMoment, "session" | "cwd" | "transcript"> | undefined {
+/** The fields that all agents have in common: the session and its folder. */
+function callerOf(input: HookInput): Pick<HookMoment, "session" | "cwd" | "transcript"> | undefined {
   const session = text(input.session_id, LONGEST_NAME)
   const cwd = text(input.cwd, LONGEST_PATH)
   const transcript = text(input.transcript_path, LONGEST_PATH)
@@ -41,13 +40,13 @@ const promptOf: EventReader = (input) => {
   return prompt === undefined ? undefined : { event: "prompt", prompt }
 }
 
-function atFile(event: "before_read" | "before_edit", path: unknown): Happening | undefined {
+function atFile(event: "before_read" | "before_edit", path: unknown): EventFacts | undefined {
   const file = text(path, LONGEST_PATH)
   return file === undefined ? undefined : { event, file }
 }
 
-/** Of a long output the end, which is where programs say what went wrong, and its beginning. */
-function failedCommand(command: unknown, output: string): Happening | undefined {
+/** Keeps the beginning and the end of a long output; programs usually report errors at the end. */
+function failedCommand(command: unknown, output: string): EventFacts | undefined {
   const ran = text(command, Number.POSITIVE_INFINITY)?.slice(0, LONGEST_COMMAND)
   if (ran === undefined || output.trim() === "") return undefined
   const half = LONGEST_OUTPUT / 2
@@ -63,13 +62,13 @@ function text(value: unknown, longest: number): string | undefined {
   return typeof value === "string" && value.trim() !== "" && value.length <= longest ? value : undefined
 }
 
-/** What stands in a string of JSON. */
+/** The content of a JSON string, without the quotes. */
 const insideJson = (text: string): string => JSON.stringify(text).slice(1, -1)
 
-/** As Claude Code began it, and Codex and Gemini CLI took it over. */
+/** The format that Claude Code introduced; Codex and Gemini CLI use it too. */
 export function additionalContext(event: string, text: string, platform = process.platform): string {
   const answer = JSON.stringify({ hookSpecificOutput: { hookEventName: event, additionalContext: text } })
-  // On Windows a shell may stand in between, which reads it in another code page.
+  // On Windows a shell in between may read the output in another code page.
   return platform === "win32" ? answer.replace(/[^\x20-\x7e]/g, escaped) : answer
 }
 
@@ -79,7 +78,7 @@ function escaped(sign: string): string {
 
 const asContext = { answer: additionalContext, piece: insideJson }
 
-/** Who wrote a prompt, if Claude Code says so; the others are wake-ups and notices. */
+/** Authors of a prompt, if Claude Code names one; all others are wake-ups and notices. */
 const PEOPLE = new Set<unknown>([undefined, "user", "sdk"])
 
 export const claudeCodeHooks = hooksFor(
@@ -93,7 +92,7 @@ export const claudeCodeHooks = hooksFor(
     },
     PostToolUseFailure: ({ tool_name, is_interrupt, error }, { command }) => {
       const isFailure = tool_name === "Bash" && is_interrupt !== true && typeof error === "string"
-      // Claude Code writes how a command ended before what it said.
+      // Claude Code writes the exit code before the output.
       return isFailure ? failedCommand(command, error.replace(/^Exit code -?\d+\n?/, "")) : undefined
     },
   },
@@ -106,14 +105,16 @@ export const codexHooks = hooksFor(
     UserPromptSubmit: promptOf,
     PreToolUse: ({ tool_name }, { command }) =>
       tool_name === "apply_patch" ? atFile("before_edit", patchedFile(command)) : undefined,
-    // Codex hands over what a command said, and not how it ended.
-    PostToolUse: ({ tool_name, tool_response: said }, { command }) =>
-      tool_name === "Bash" && typeof said === "string" && tellsOfError(said) ? failedCommand(command, said) : undefined,
+    // Codex passes the output of a command, but not its exit code.
+    PostToolUse: ({ tool_name, tool_response: output }, { command }) =>
+      tool_name === "Bash" && typeof output === "string" && tellsOfError(output)
+        ? failedCommand(command, output)
+        : undefined,
   },
   asContext,
 )
 
-/** The first file that a patch changes. A new file has no past. */
+/** The first file that a patch changes. New files are skipped, because they have no past. */
 function patchedFile(patch: unknown): string | undefined {
   if (typeof patch !== "string") return undefined
   return /^\*\*\* (?:Update|Delete) File: (.{1,4000})$/m.exec(patch)?.[1]?.trim()
@@ -123,33 +124,33 @@ export const geminiCliHooks = hooksFor(
   {
     SessionStart: sessionStart,
     BeforeAgent: promptOf,
-    // What BeforeTool prints does not reach the model, so a file's past is shown after it was read.
+    // The output of BeforeTool does not reach the model, so a file's past is shown after it was read.
     AfterTool: ({ tool_name, tool_response }, given) => {
       if (tool_name === "read_file") return atFile("before_read", given.file_path ?? given.absolute_path)
-      const said = fields(tool_response).llmContent
-      const isFailure = tool_name === "run_shell_command" && typeof said === "string" && hasFailed(said)
-      return isFailure ? failedCommand(given.command, outputIn(said)) : undefined
+      const output = fields(tool_response).llmContent
+      const isFailure = tool_name === "run_shell_command" && typeof output === "string" && hasFailed(output)
+      return isFailure ? failedCommand(given.command, outputIn(output)) : undefined
     },
   },
   asContext,
 )
 
-/** Gemini CLI names an exit code only where it is not 0. */
-function hasFailed(said: string): boolean {
-  return /^Exit Code: (?!0$)-?\d+$/m.test(said)
+/** Gemini CLI prints an exit code only if it is not 0. */
+function hasFailed(output: string): boolean {
+  return /^Exit Code: (?!0$)-?\d+$/m.test(output)
 }
 
-/** Without what Gemini CLI writes around it. */
-function outputIn(said: string): string {
+/** Removes the lines that Gemini CLI writes around the output. */
+function outputIn(output: string): string {
   const around = /^(?:<\/?untrusted_context>$|(?:Exit Code|Signal|Process Group PGID|Background PIDs|Error): )/
-  return said
+  return output
     .split("\n")
     .filter((line) => !around.test(line))
     .join("\n")
     .replace(/^Output: /, "")
 }
 
-/** As dex's own plugin asks (`opencode/wiring.ts`). It puts the bare text where it belongs. */
+/** The requests of dex's own plugin (`opencode/wiring.ts`), which inserts the plain text itself. */
 export const opencodeHooks = hooksFor(
   {
     "session.start": sessionStart,

@@ -8,13 +8,13 @@ import { choice, decimal, integer, listOf, mapOf, object, optional, readAs, type
 import { type Connector, isUnreadable, type OutsideAgent } from "./kit/connector.ts"
 import { sourceIds } from "./registry.ts"
 
-// Agents that a user brings: modules that their own settings name, each exporting a record like ours. They are read, found
-// and resumed like any other; hooks and wiring stay with those that dex itself knows.
+// Agents that a user adds: modules named in their settings, each exporting a record like ours. They are found, read and
+// resumed like any other; only agents that dex itself knows have hooks and wiring.
 
 export type Unloaded = { path: string; reason: string }
 export type Outside = { agents: (OutsideAgent & { path: string })[]; unloaded: Unloaded[] }
 
-/** One that cannot be loaded never stops another. */
+/** An agent that cannot be loaded does not stop the others. */
 export async function loadOutside(names: readonly string[], dexDir: string): Promise<Outside> {
   const outside: Outside = { agents: [], unloaded: [] }
   for (const name of names) {
@@ -50,7 +50,7 @@ function problemWith(agent: Partial<OutsideAgent> | undefined): string | undefin
   if (typeof agent !== "object" || agent === null) return "it exports no `agent`"
   const { source, name, connector } = agent
   if (typeof source !== "string" || !/^[a-z][a-z0-9_]{1,39}$/.test(source))
-    return "the agent's `source` must be a short name of small letters, digits and _"
+    return "the agent's `source` must be a short name of lower-case letters, digits and _"
   if (sourceIds.includes(source) || source === "git") return `dex itself has an agent called ${source}`
   if (typeof name !== "string" || name.trim() === "") return "the agent has no `name`"
   return typeof connector === "function" ? undefined : "the agent has no `connector`"
@@ -58,12 +58,13 @@ function problemWith(agent: Partial<OutsideAgent> | undefined): string | undefin
 
 const METHODS = ["roots", "discover", "read", "parse"] as const
 
-/** With what it says checked: ours are held to their types by the compiler, this one by nobody. */
+/** Checks the results at run time: the compiler checks only our own connectors. */
 function checkedConnector(connector: Connector, source: string): Connector {
-  if (typeof connector !== "object" || connector === null) throw new Error("its `connector` gives nothing")
+  if (typeof connector !== "object" || connector === null) throw new Error("its `connector` returns nothing")
   const missing = METHODS.find((method) => typeof connector[method] !== "function")
   if (missing !== undefined) throw new Error(`its connector has no \`${missing}\``)
-  if (connector.source !== source) throw new Error(`its connector is of ${String(connector.source)}, not of ${source}`)
+  if (connector.source !== source)
+    throw new Error(`its connector's \`source\` is ${String(connector.source)} instead of ${source}`)
   if (!Number.isSafeInteger(connector.version)) throw new Error("its connector's `version` must be a whole number")
   let broken: unknown
   const own: Pick<Connector, "isOutside" | "roots" | "discover" | "watched" | "parse"> = {
@@ -74,7 +75,7 @@ function checkedConnector(connector: Connector, source: string): Connector {
         return checked(ROOTS, "roots", connector.roots(machine))
       } catch (error) {
         broken = error
-        return [parse(machine.home).root] // so that nothing of it counts as gone
+        return [parse(machine.home).root] // so that none of its conversations count as gone
       }
     },
     watched: (root) => (broken === undefined ? (connector.watched?.(root) ?? [{ folder: root, depth: Infinity }]) : []),
@@ -88,7 +89,7 @@ function checkedConnector(connector: Connector, source: string): Connector {
   return Object.assign(Object.create(connector) as Connector, own)
 }
 
-/** What is needed is checked; what may stand beside it (a title, effects, usage) is not. */
+/** Checks the required fields; optional ones (a title, effects, usage) are not checked. */
 const open = (fields: Record<string, Schema>): Schema => ({ ...object(fields), additionalProperties: true })
 
 const NAME = text("", { minLength: 1 })

@@ -6,7 +6,7 @@ import type { Agent } from "./kit/agent.ts"
 import type { Machine } from "./kit/connector.ts"
 import { belowHome, localAppData, type Roots, settingsFolder } from "./kit/places.ts"
 
-/** Claude Desktop keeps one configuration folder for each Cowork session, some levels below this one. */
+/** Claude Desktop has one configuration folder per Cowork session, several levels below this one. */
 export const COWORK = "local-agent-mode-sessions"
 
 export function claudeCodeRoots(machine: Machine): string[] {
@@ -60,7 +60,7 @@ function threadOfCall(meta: Record<string, unknown>): string | undefined {
   return string(turn?.thread_id) ?? string(turn?.session_id)
 }
 
-/** Also of those that have its schema: each keeps it in a folder of its own. */
+/** Includes agents that share the schema; each has it in its own folder. */
 export const OPENCODE_DATABASE = /^(?:opencode|kilo|mimocode).*\.db$/
 
 export function opencodeRoots({ home, env }: Machine): string[] {
@@ -128,7 +128,7 @@ function dexFolder({ home, env }: Machine): string {
 
 export const dexChatRoots: Roots = (machine) => [join(dexFolder(machine), "chat-sessions")]
 
-/** What people asked dex itself. */
+/** Questions that people asked dex itself. */
 const dexChat: Agent = {
   source: "dex_chat",
   name: "dex chat",
@@ -152,24 +152,23 @@ const dexNote: Agent = {
   connector: async () => (await import("./dex-note/connector.ts")).dexNoteConnector,
 }
 
-/** Every agent that dex knows. */
 export const agents: readonly Agent[] = [
   ...[claudeCode, codex, opencode, cursor, geminiCli],
   ...moreAgents,
   ...[dexChat, dexNote],
 ]
 
-/** What dex keeps of its own: no agent that somebody installed. */
+/** dex's own sources, which are not installed agents. */
 export function isOwn(source: SourceId): boolean {
   return source === dexChat.source || source === dexNote.source
 }
 
-/** Of counts by source, those of agents. */
+/** Filters counts by source to those of agents. */
 export function agentsIn(sources: Readonly<Record<SourceId, number>>): Record<SourceId, number> {
   return Object.fromEntries(Object.entries(sources).filter(([source]) => !isOwn(source)))
 }
 
-/** What a conversation can be of: an agent that is read, or a document. */
+/** The possible sources of a conversation: an agent that is read, or a document. */
 export const sourceIds: readonly SourceId[] = [
   ...agents.filter(({ connector }) => connector !== undefined).map(({ source }) => source),
   "docs",

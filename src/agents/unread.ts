@@ -4,13 +4,13 @@ import { lookAt } from "../core/look-at.ts"
 import type { Machine } from "./kit/connector.ts"
 import { agents } from "./registry.ts"
 
-/** Conversations that are on this machine and that dex does not read. `files` stops at `MOST_FILES`. */
+/** Conversations on this machine that dex does not read. `files` is counted up to `MOST_FILES`. */
 type UnreadFound = { name: string; path: string; files: number; why?: string }
 
 export const MOST_FILES = 10_000
 const DEEPEST = 8
 
-/** What is there of what dex knows of and does not read. One look at each place where there is nothing. */
+/** The known stores on this machine that dex does not read. An absent place costs a single look. */
 export function unreadOn({ home, env, otherHomes = [] }: Machine): UnreadFound[] {
   const read = new Set(agents.flatMap(({ source, connector }) => (connector ? source : [])))
   return UNREAD_STORES.filter(({ source }) => !read.has(source)).flatMap((store) =>
@@ -27,7 +27,7 @@ function placesOf({ at, variable }: UnreadStore, homes: readonly string[], env: 
   return [...new Set(named ? [join(named, variable.below ?? ""), ...places] : places)]
 }
 
-/** Neither links nor what nobody may look at. */
+/** Skips links and anything without access permission. */
 function filesAt(path: string, counted: RegExp | undefined): number {
   const found = lookAt(path, { follow: false })
   if (found === undefined || found === "unknown") return 0
@@ -51,29 +51,29 @@ function entriesIn(folder: string) {
   try {
     return readdirSync(folder, { withFileTypes: true })
   } catch {
-    return [] // nobody reads it: how many files there are is not known then
+    return [] // unreadable, so the number of files is unknown
   }
 }
 
 /**
- * Where a program keeps conversations that dex does not read yet, or cannot. `at` are places below the home folder, for every
- * system; `variable` names a folder instead of the home folder's, in which the conversations are at `below`.
+ * Where a program stores conversations that dex does not read yet, or cannot. `at` are places below the home folder,
+ * for every system; `variable` names a folder to use instead of the home folder, with the conversations at `below`.
  */
 type UnreadStore = {
-  /** As the agent's source would be called. A store that dex has learned to read is no longer looked for. */
+  /** The source that the agent would have. A store that dex has learned to read is no longer searched for. */
   source: string
   name: string
   at: readonly string[]
   variable?: { name: string; below?: string }
-  /** Which files below a folder hold conversations; without it, all of them. Matched against their names. */
+  /** The names of files with conversations; without it, all files count. */
   files?: RegExp
-  /** Why nobody but the program can read it. */
+  /** Why only the program itself can read it. */
   why?: string
 }
 
 const ENCRYPTED = "encrypted, with a key that only the program has"
 
-/** An editor's folder of settings, on each system. */
+/** An editor's settings folder, on each system. */
 function userFolders(...names: string[]): string[] {
   const settings = [".config", "Library/Application Support", "AppData/Roaming"]
   return names.flatMap((name) => settings.map((folder) => `${folder}/${name}/User`))
@@ -85,7 +85,7 @@ function dataFolders(name: string, below = ""): string[] {
   )
 }
 
-/** By name. Facts about places, out of what other programs that read conversations look at. */
+/** Ordered by name. The locations are those that other programs for reading conversations use. */
 export const UNREAD_STORES: readonly UnreadStore[] = [
   { source: "amp_editor", name: "Amp in an editor", at: inEditors("sourcegraph.amp/threads3") },
   { source: "astrbot", name: "AstrBot", at: [".astrbot/data/data_v4.db", ".astrbot_launcher/instances"] },

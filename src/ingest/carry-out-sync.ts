@@ -8,18 +8,18 @@ import type { SyncSpending } from "./sync-spending.ts"
 import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync-types.ts"
 import { type NamedUnit, storedPath } from "./unit-names.ts"
 
-/** How often what was read becomes searchable during a long sync. */
+/** How often new messages become searchable during a long sync. */
 const INDEX_EVERY_MS = 1_500
-/** And not later than after so many characters: they wait in a thread whose heap is bounded, and a fast machine reads many. */
+/** Also after this many characters: they wait in a thread with a bounded heap, and a fast machine reads many. */
 const INDEX_EVERY_CHARS = 6_000_000
 const SAVE_PROGRESS_EVERY_MS = 500
-const SAY_AGAIN_MS = 3_600_000
-/** What is left of a reading is little when it has no more than this: about as much as is read in a second. */
+const SAVE_AGAIN_MS = 3_600_000
+/** A remainder up to this size is small: about as much as is read in a second. */
 const LITTLE = { bytes: 4 << 20, units: 100 }
-/** And a reading never pauses before it has read so many units: the newest of them are what somebody looks for first. */
+/** A sync never pauses before it has read this many units: people look for the newest ones first. */
 const READ_FIRST = 5
 
-/** Reads what is planned and stores it, and lets the index follow now and then, so that it can be found meanwhile. */
+/** Reads and stores the planned units, and updates the index now and then, so that new messages can be found meanwhile. */
 export async function carryOutSync(
   deps: SyncDeps,
   plan: SyncPlan,
@@ -35,22 +35,22 @@ export async function carryOutSync(
   const recent = recentMessages()
   let indexedAt = 0
   let savedAt = 0
-  let left = plan.jobs.length
+  let remaining = plan.jobs.length
   let unread = plan.jobs.filter(({ isUnread }) => isUnread).length
   const hadUnread = unread > 0
   const waiting = new Set(plan.jobs.map(({ unit }) => unit))
-  /** All is read once it can be found, too. What was read before and is looked at again is not unread. */
+  /** Complete only once everything can also be found. Units that were read before and are checked again are not unread. */
   const saveSoFar = async () => {
     if (hadUnread)
       await store.saveProgress({ done: Math.max(0, Math.min(total - unread, total - 1)), total, at: plan.asOf })
   }
-  const say = (phase: SyncProgress["phase"]) =>
-    options.onProgress?.({ phase, done: total - left, total, bytes: report.bytes, bytesTotal })
+  const reportProgress = (phase: SyncProgress["phase"]) =>
+    options.onProgress?.({ phase, done: total - remaining, total, bytes: report.bytes, bytesTotal })
   try {
     await saveSoFar()
-    say("reading")
+    reportProgress("reading")
     for await (const { job, result } of readAll(reader, plan.jobs)) {
-      left--
+      remaining--
       if (job.isUnread) unread--
       waiting.delete(job.unit)
       const written = result instanceof Error ? result : await writeOrHeal(store, result)
@@ -62,13 +62,13 @@ export async function carryOutSync(
       } else {
         recent.add(written.fresh)
         spending.add(written.paid)
-        left += readAgain(plan, waiting, job, written.again)
+        remaining += readAgain(plan, waiting, job, written.again)
         report.read++
         report.changed += written.changed
         report.added_messages += written.added_messages
       }
       report.bytes += job.unit.bytes
-      say("reading")
+      reportProgress("reading")
       const now = Date.now()
       if (now - savedAt > SAVE_PROGRESS_EVERY_MS) {
         savedAt = now
@@ -80,21 +80,23 @@ export async function carryOutSync(
         recent.clear()
         indexedAt = Date.now()
       }
-      // What was read ahead comes without a pause, and a thread that has none does not hear that it should stop.
+      // Results that were read ahead arrive without a pause, so this gives the abort signal a chance to be delivered.
       if (options.signal) await new Promise((resolve) => setImmediate(resolve))
-      const isPaused = isAfter(options.pauseAt) && report.read >= READ_FIRST && isMuch(bytesTotal - report.bytes, left)
+      const isPaused =
+        isAfter(options.pauseAt) && report.read >= READ_FIRST && isMuch(bytesTotal - report.bytes, remaining)
       if (options.signal?.aborted || isAfter(options.deadline) || isPaused) {
-        report.complete = left === 0
+        report.complete = remaining === 0
         break
       }
     }
     await saveSoFar()
-    say("indexing")
+    reportProgress("indexing")
     const { complete } = await index.follow(store, {
       recent: recent.of,
       deadline: options.deadline,
     })
-    if (complete && (hadUnread || left === 0)) await store.saveProgress({ done: total - unread, total, at: plan.asOf })
+    if (complete && (hadUnread || remaining === 0))
+      await store.saveProgress({ done: total - unread, total, at: plan.asOf })
   } finally {
     await reader.close()
   }
@@ -108,7 +110,7 @@ function isAfter(moment: number | undefined): boolean {
   return moment !== undefined && Date.now() > moment
 }
 
-/** Adds units to the jobs under way, but not what is still to be read anyway. Returns how many were added. */
+/** Adds units to the current jobs, except those that are still to be read anyway. Returns how many were added. */
 function readAgain(plan: SyncPlan, waiting: Set<NamedUnit>, { connector }: UnitJob, keys: string[]): number {
   const units = keys.flatMap((key) => plan.units.get(connector.source)?.get(key) ?? [])
   const done = units.filter((unit) => !waiting.has(unit))
@@ -119,7 +121,7 @@ function readAgain(plan: SyncPlan, waiting: Set<NamedUnit>, { connector }: UnitJ
   return done.length
 }
 
-/** Where what is stored is damaged, it is healed first; where that does not help either, the others go on without it. */
+/** Heals damaged data in the history first. If that does not help, the sync continues without this unit. */
 async function writeOrHeal(store: HistoryWriter, write: UnitWrite): Promise<WriteResult | Error> {
   try {
     return await store.writeUnit(write)
@@ -135,14 +137,14 @@ async function writeOrHeal(store: HistoryWriter, write: UnitWrite): Promise<Writ
   }
 }
 
-/** So that nobody is told that the history is old. Not at every sync: one with nothing to do should write nothing. */
+/** Prevents the warning that the history is old. Not at every sync: one without work should write nothing. */
 async function saveThatAllIsRead(store: HistoryWriter, total: number, asOf: number): Promise<void> {
   const last = await store.progress()
-  const isOld = last === undefined || last.done < last.total || Date.now() - last.at > SAY_AGAIN_MS
+  const isOld = last === undefined || last.done < last.total || Date.now() - last.at > SAVE_AGAIN_MS
   if (isOld) await store.saveProgress({ done: total, total, at: asOf })
 }
 
-/** What was written since the index last followed. The last write of a message is the one that counts. */
+/** Messages written since the index was last updated. The last write of a message counts. */
 function recentMessages() {
   const byRef = new Map<string, Map<number, StoredMessage>>()
   let chars = 0
@@ -167,7 +169,7 @@ function recentMessages() {
   }
 }
 
-/** Results in the order of the jobs, a few of them read ahead while the caller stores the one before. */
+/** Results in the order of the jobs. Some units are read ahead while the caller stores the previous one. */
 async function* readAll(
   reader: UnitReader,
   jobs: UnitJob[],

@@ -5,36 +5,36 @@ import { hasSubprocessEnded, type Subprocess, subprocessFile } from "../subproce
 import { startProcess } from "../subprocess/process.ts"
 import { type CodeOrder, type ReadCode, readCode } from "./read-code.ts"
 
-/** Reads code files: here when there are few, in a process of its own while this one stores when there are more. */
+/** Reads code files: in this process if there are few, otherwise in a subprocess while this one stores. */
 export type CodeReader = {
-  /** All of one sort: see `sortOf`. */
+  /** All files must be of one sort: see `sortOf`. */
   read(files: CodeOrder[]): Promise<ReadCode[]>
   close(): Promise<void>
 }
 
 export type CodeReaderOptions = {
-  /** How much there is to read, and of which sorts. */
+  /** The amount to read, and its sorts. */
   bytes: number
   sorts: ReadonlySet<CodeSort>
-  /** This process is to stay small: nothing is read in it. */
-  apart?: boolean
-  /** A parser that is open already. */
+  /** Keeps this process small: nothing is read in it. */
+  inSubprocess?: boolean
+  /** A parser that is already open. */
   open?: CodeParser
 }
 
-/** Starting a process costs as much as reading about this many bytes, and the parser's memory is given back when it ends. */
-const APART_FROM_BYTES = 128 << 10
+/** Starting a process costs as much as reading about this many bytes, and its end frees the parser's memory. */
+const SUBPROCESS_FROM_BYTES = 128 << 10
 
-export function openCodeReader(project: string, { bytes, sorts, apart, open }: CodeReaderOptions): CodeReader {
-  const isLittle = bytes < APART_FROM_BYTES && !sorts.has("plain") && !apart
+export function openCodeReader(project: string, { bytes, sorts, inSubprocess, open }: CodeReaderOptions): CodeReader {
+  const isLittle = bytes < SUBPROCESS_FROM_BYTES && !sorts.has("plain") && !inSubprocess
   return open || isLittle ? inlineReader(project, open) : processReader(project)
 }
 
-/** Files of different sorts are read in differently started processes. */
+/** Each sort needs a process with different flags. */
 export type CodeSort = "optimized" | "plain"
 export const sortOf = (path: string): CodeSort => (isUnoptimized(languageOf(path)!) ? "plain" : "optimized")
 
-/** The parser weighs 40 ms and 50 MB: nobody pays for it while no file has changed. */
+/** The parser costs 40 ms and 50 MB, so it is loaded only when a file has changed. */
 function inlineReader(project: string, open?: CodeParser): CodeReader {
   let opened: Promise<CodeParser> | undefined
   const parser = () => {
@@ -51,16 +51,16 @@ function inlineReader(project: string, open?: CodeParser): CodeReader {
   }
 }
 
-/** Left to itself, V8 lets garbage grow to hundreds of megabytes before it looks. */
+/** By default, V8 lets garbage grow to hundreds of megabytes before it collects. */
 const HEAP = ["--max-semi-space-size=4", "--max-old-space-size=128"]
 const FLAGS: Record<CodeSort, string[]> = { optimized: HEAP, plain: [...HEAP, "--liftoff-only"] }
 const CODE_PROCESS = subprocessFile("./code-process.ts", import.meta.url)
-/** The parser gives back little of what a large file took: a process that has grown to this is replaced by a new one. */
+/** The parser frees little of what a large file needed: a process that has grown to this is replaced. */
 const ENOUGH_MEMORY = 150e6
 
 /**
- * A process that a file breaks, by using up its memory or by a fault in a grammar, is replaced by another one, and the
- * files under way are read one by one: only the one that breaks it again is passed over.
+ * A file can break the process by exhausting its memory or through a fault in a grammar. The process is then replaced,
+ * and the current files are read one by one: only a file that breaks it again is skipped.
  */
 function processReader(project: string): CodeReader {
   let current: { sort: CodeSort; reading: Subprocess<CodeOrder[], ReadCode[]> } | undefined
@@ -71,10 +71,10 @@ function processReader(project: string): CodeReader {
     current = undefined
     await stopping?.reading.kill() // it only reads
   }
-  /** What went wrong is not for the files' sake. */
+  /** True if the error was not caused by the files. */
   const isOurs = (error: unknown) => closed || (hasSubprocessEnded(error) && error.isNotStarted)
   const readIn = async (sort: CodeSort, files: CodeOrder[]) => {
-    if (closed) throw new Error("Nothing is read any more")
+    if (closed) throw new Error("The code reader is closed")
     if (current && (current.sort !== sort || current.reading.memory() > ENOUGH_MEMORY)) await stop()
     current ??= { sort, reading: startProcess(CODE_PROCESS, { args: [project], flags: FLAGS[sort] }) }
     return current.reading.ask(files)
@@ -103,7 +103,7 @@ function processReader(project: string): CodeReader {
   return {
     read: (files) => {
       const read = last.then(() => readAll(files))
-      last = read.catch(() => {}) // told to whoever asked
+      last = read.catch(() => {}) // the caller gets the error
       return read
     },
     close: () => {

@@ -2,19 +2,19 @@ import { hasSubprocessEnded, type Subprocess, subprocessFile } from "../subproce
 import { startProcess } from "../subprocess/process.ts"
 import type { DocumentOrder, ReadDocument } from "./read-document.ts"
 
-/** Reads documents: here when there are few, in a process of its own while this one stores when there are more. */
+/** Reads documents: in this process if there are few, otherwise in a subprocess while this one stores. */
 export type DocumentReader = { read(order: DocumentOrder): Promise<ReadDocument>; close(): Promise<void> }
 
 /** Starting a process costs as much as reading about this many bytes. */
-const APART_FROM_BYTES = 256 << 10
-/** Left to itself, V8 lets garbage grow to hundreds of megabytes before it looks. A document that needs more gets more. */
+const SUBPROCESS_FROM_BYTES = 256 << 10
+/** By default, V8 lets garbage grow to hundreds of megabytes before it collects. A document that needs more gets more. */
 const HEAP = ["--max-semi-space-size=16", "--max-old-space-size=96"]
 const LARGE_HEAP = ["--max-semi-space-size=16", "--max-old-space-size=1024"]
-/** A process that has grown to this is replaced by a new one. */
+/** A process that has grown to this is replaced. */
 const ENOUGH_MEMORY = 200e6
 
 export function openDocumentReader(bytes: number): DocumentReader {
-  return bytes < APART_FROM_BYTES ? inlineReader() : processReader()
+  return bytes < SUBPROCESS_FROM_BYTES ? inlineReader() : processReader()
 }
 
 function inlineReader(): DocumentReader {
@@ -24,7 +24,7 @@ function inlineReader(): DocumentReader {
   }
 }
 
-/** A document that breaks the process is tried once more, with room. */
+/** A document that breaks the process is tried once more, with a larger heap. */
 function processReader(): DocumentReader {
   let current: Subprocess<DocumentOrder, ReadDocument> | undefined
   const stop = async () => {

@@ -21,7 +21,7 @@ export type DocumentOptions = {
   onProgress?: (done: number, total: number) => void
 }
 
-/** Brings a collection's documents into the history: only those whose content is different, and without those gone. */
+/** Updates a collection's documents in the history: writes those whose content changed, and removes those that are gone. */
 export async function syncCollection(
   store: HistoryWriter,
   collection: Collection,
@@ -44,7 +44,8 @@ export async function syncCollection(
     skipped,
     complete: true,
   }
-  // First: an older version kept a document under its name with the secret in it, and it is stored again below.
+  // Removed first: an older version stored a document under its name with the secret in it, and it is stored again
+  // below.
   const present = new Set(files.map(({ path }) => documentKey(collection, path)))
   const prefix = `${collection.name}/`
   const gone = [...known.keys()].filter((key) => key.startsWith(prefix) && !present.has(key))
@@ -57,7 +58,7 @@ export async function syncCollection(
     return reading
   }
   try {
-    // One document is read while the one before it is stored.
+    // One document is read while the previous one is stored.
     let next = read(orders[0])
     for (let i = 0; next; i++) {
       if (signal?.aborted) {
@@ -80,13 +81,13 @@ export async function syncCollection(
   return report
 }
 
-/** A folder that cannot be read now may come back: nothing is taken out. */
+/** A folder that cannot be read now may come back, so nothing is removed. */
 async function notThere(store: HistoryWriter, { name, root }: Collection, reason: string): Promise<CollectionReport> {
   const { documents } = await store.documentsIn(name)
   return { name, documents, changed: 0, removed: 0, skipped: [{ path: redactName(root), reason }], complete: false }
 }
 
-/** [] where nothing can have changed. */
+/** Empty if nothing can have changed. */
 function orderFor(collection: Collection, file: DocumentOrder["file"], before: UnitMark | undefined): DocumentOrder[] {
   if (before?.connector_version !== DOCUMENTS_VERSION || before.redaction_version !== REDACTION_VERSION)
     return [{ collection, file }]

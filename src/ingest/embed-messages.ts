@@ -11,9 +11,9 @@ import { tryLock } from "../store/sqlite/lock.ts"
 type EmbedDeps = { store: HistoryReader; index: SearchIndex; home: { dir: string } }
 
 type EmbedOptions = {
-  /** Throws a DexError where the settings are not complete. */
+  /** Throws a DexError if the settings are incomplete. */
   settings: () => EmbedSettings
-  /** Makes the vectors again that are there. */
+  /** Also recreates existing vectors. */
   again?: boolean
   deadline?: number
   signal?: AbortSignal
@@ -22,37 +22,37 @@ type EmbedOptions = {
 
 export type EmbedReport = {
   embedder: string
-  /** Messages that were looked at now. */
+  /** Messages processed now. */
   embedded: number
-  /** Messages that still have no vector; the next sync goes on with them. */
+  /** Messages that still have no vector; the next sync continues with them. */
   left: number
   duration_ms: number
   /** Why there are not more. */
   problem?: string
 }
 
-/** The last chunk of vectors is written anew with each save, so not too few at once. A model on this machine is slower. */
+/** Each save rewrites the last chunk of vectors, so a page must not be too small. A local model is slower. */
 const PAGE = 256
 const LOCAL_PAGE = 64
-/** How long a sync makes this machine work, unless it is told how long: the next one goes on. */
+/** How long a sync keeps this machine busy without a deadline; the next sync continues. */
 const LOCAL_MS = 60_000
-/** As many as a server is asked for at once: what an interruption can cost. */
+/** The number of texts per request, which is what an interruption can cost. */
 const AT_ONCE = 32
-/** One text that a server cannot take must not stop the others; a server that takes none must be left alone. */
+/** One text that a server rejects must not stop the others; a server that rejects all of them must not be asked again. */
 const MOST_FAILURES = 3
 
 /**
- * Gives vectors to the messages that have none, people's prompts first and newest first, until all have one, the time is up or the server gives
- * up. What is done is kept, and the next call goes on. Never throws for what a server or a setting does: it is said.
- * Undefined when there is no embedder.
+ * Creates vectors for messages without one, people's prompts first and newest first, until all are done, the time is up
+ * or the server fails. Finished work is saved, and the next call continues. Problems with a server or a setting are
+ * reported, never thrown. Undefined if there is no embedder.
  */
 export async function embedMessages(deps: EmbedDeps, options: EmbedOptions): Promise<EmbedReport | undefined> {
   const started = Date.now()
-  const report = await embedWhatIsMissing(deps, options)
+  const report = await embedMissing(deps, options)
   return report && { ...report, duration_ms: Date.now() - started }
 }
 
-async function embedWhatIsMissing(deps: EmbedDeps, options: EmbedOptions): Promise<EmbedReport | undefined> {
+async function embedMissing(deps: EmbedDeps, options: EmbedOptions): Promise<EmbedReport | undefined> {
   const vectors = await deps.index.vectors()
   const report: EmbedReport = { embedder: "", embedded: 0, left: vectors.documents(), duration_ms: 0 }
   try {
@@ -63,12 +63,12 @@ async function embedWhatIsMissing(deps: EmbedDeps, options: EmbedOptions): Promi
       settings,
       vectors.stats().map((space) => space.embedder),
     )
-    if (kept !== undefined) Object.assign(report, { embedder: kept, left: leftOf(vectors, kept) })
+    if (kept !== undefined) Object.assign(report, { embedder: kept, left: countMissing(vectors, kept) })
     if (report.left === 0 && !options.again) return report
     const stop = stopSignal(options, settings)
     if (stop.aborted) return report
     const lock = tryLock(`${deps.home.dir}/embed.lock`)
-    if (!lock) return { ...report, problem: "Another dex is embedding right now; this one left it to that." }
+    if (!lock) return { ...report, problem: "Another dex is already creating vectors, so this one did not." }
     try {
       await embedAll(deps, vectors, settings, options, stop, report)
     } finally {
@@ -89,20 +89,20 @@ async function embedAll(
   stop: AbortSignal,
   report: EmbedReport,
 ): Promise<void> {
-  // Not by what is kept: a model that was changed under its name gets a new id here.
+  // Ignores the stored id: a model that changed under the same name gets a new id here.
   const embedder = (await openEmbedder(settings, [], stop))!
   report.embedder = embedder.id
   const golden = options.again ? undefined : vectors.golden(embedder.id)
   const probe = await embedder.probe(golden, stop)
   if (!probe.ok) {
     if (probe.changed) vectors.distrust(embedder.id)
-    report.left = leftOf(vectors, embedder.id)
+    report.left = countMissing(vectors, embedder.id)
     if (!stop.aborted) report.problem = probe.reason!
     return
   }
   if (options.again) vectors.drop()
   if (golden === undefined) vectors.saveGolden(embedder.id, probe.vector!)
-  report.left = leftOf(vectors, embedder.id)
+  report.left = countMissing(vectors, embedder.id)
   const total = report.left
   const failures: Failures = { inARow: 0, texts: 0 }
   const page = settings.provider === "local" ? LOCAL_PAGE : PAGE
@@ -112,13 +112,13 @@ async function embedAll(
     options.onProgress?.(report.embedded, total)
     if (stop.aborted || failures.inARow >= MOST_FAILURES) break
   }
-  report.left = leftOf(vectors, embedder.id)
+  report.left = countMissing(vectors, embedder.id)
   if (failures.reason !== undefined)
     report.problem = `${failures.reason} ${failures.texts} ${failures.texts === 1 ? "message was" : "messages were"} passed over; the next \`dex sync\` tries again.`
   if (report.embedded > 0) index.checkpoint()
 }
 
-/** What people wrote says what a conversation is about, so it comes first. What failed there is not tried again at once. */
+/** People's prompts describe a conversation best, so they come first. A text that failed there is not retried at once. */
 function* pagesOf(vectors: VectorIndex, embedder: string, size: number): Generator<Unembedded[]> {
   const seen = new Set<Unembedded["doc"]>()
   for (const among of ["prompts", undefined] as const) {
@@ -136,7 +136,7 @@ function* pagesOf(vectors: VectorIndex, embedder: string, size: number): Generat
 type Failures = { inARow: number; texts: number; reason?: string }
 type Row = { message: Unembedded; vector?: Float32Array }
 
-/** What of a page could be embedded before it had to stop. */
+/** The rows of a page that could be embedded before it had to stop. */
 async function embedPage(
   store: HistoryReader,
   embedder: Embedder,
@@ -166,10 +166,10 @@ async function embedPage(
   return rows
 }
 
-/** What every further request would meet as well. */
+/** Errors that every further request would hit too. */
 const STOPS = new Set(["embed_unreachable", "embed_refused", "embed_settings", "embed_timeout"])
 
-/** A message that is gone from the history by now is in neither. */
+/** A message that is no longer in the history is in neither list. */
 async function textsOf(store: HistoryReader, page: Unembedded[]) {
   const texts: { message: Unembedded; text: string }[] = []
   // A conversation's card. Vectors of titles were tried, and found nothing more: docs/retrieval.md.
@@ -189,7 +189,7 @@ async function textsOf(store: HistoryReader, page: Unembedded[]) {
   return { texts, empty }
 }
 
-function leftOf(vectors: VectorIndex, embedder: string): number {
+function countMissing(vectors: VectorIndex, embedder: string): number {
   const space = vectors.stats().find((one) => one.embedder === embedder)
   return Math.max(0, vectors.documents() - (space ? space.vectors + space.empty : 0))
 }
@@ -204,14 +204,14 @@ function stopSignal({ deadline, signal, again }: EmbedOptions, { provider }: Emb
   return AbortSignal.any(signals)
 }
 
-/** What a model is given of a message. A longer text says little more, and costs the same per word. */
+/** The most that a model gets of a message. Longer texts add little meaning, and cost the same per word. */
 const MOST_CHARS = 4_000
-/** A call is known by its beginning; the rest is often a whole file. */
+/** The beginning identifies a call; the rest is often an entire file. */
 const CALL_CHARS = 300
 
 /**
- * What somebody said in a message, and what was called, shortened. Undefined where there is nothing of the kind: what
- * tools returned, what hooks put in and what the agent thought is found by its words.
+ * The text and the tool calls of a message, shortened. Undefined if there are none: tool results, injected text and
+ * thinking are found by their words.
  */
 export function textToEmbed({ parts }: { parts: Part[] }): string | undefined {
   const pieces: string[] = []

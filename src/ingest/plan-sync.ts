@@ -11,10 +11,10 @@ import { type NamedUnit, named, storedPath, twinOf } from "./unit-names.ts"
 
 const TRY_AGAIN_MS = 24 * 3_600_000
 
-/** `isUnread`: nothing of it is stored yet. Others were read before, and are looked at again. */
+/** `isUnread`: nothing of it is stored yet. Other units were read before, and are checked again. */
 export type UnitJob = { connector: Connector; unit: NamedUnit; replay: boolean; isUnread: boolean }
 export type SyncPlan = {
-  /** What was written before this moment is in it. */
+  /** Everything written before this time is included. */
   asOf: number
   jobs: UnitJob[]
   found: number
@@ -22,7 +22,7 @@ export type SyncPlan = {
   units: Map<SourceId, Map<string, NamedUnit>>
 }
 
-/** What there is to do: new and grown units, units whose connector knows more now, and the marking of what is gone. */
+/** Plans the work: new and grown units, units whose connector has a new version. Also marks units that are gone. */
 export async function planSync(deps: SyncDeps, options: SyncOptions, report: SyncReport): Promise<SyncPlan> {
   const plan: SyncPlan = { asOf: Date.now(), jobs: [], found: 0, containers: [], units: new Map() }
   for (const connector of deps.connectors) {
@@ -45,8 +45,8 @@ export async function planSync(deps: SyncDeps, options: SyncOptions, report: Syn
       if (present.has(key) || skippedContainers.has(unit.path)) continue
       if (!unreadable.some(({ path }) => isBelow(unit.path, path))) gone.push(key)
       if (needsReplay(unit, connector, options)) {
-        const kept = await keptUnit(deps.store, source, key)
-        if (kept) plan.jobs.push({ connector, unit: kept, replay: true, isUnread: false })
+        const stored = await storedUnit(deps.store, source, key)
+        if (stored) plan.jobs.push({ connector, unit: stored, replay: true, isUnread: false })
       }
     }
     const { archived, heirs } = await deps.store.archiveUnits(source, gone)
@@ -73,7 +73,7 @@ export async function planSync(deps: SyncDeps, options: SyncOptions, report: Syn
   return plan
 }
 
-/** What there is, by key. A file that has the name of another one, in another root, gets a key of its own. */
+/** The existing units, by key. A file with the same name as another in a different root gets its own key. */
 function discoverUnits(
   connector: Connector,
   deps: SyncDeps,
@@ -89,13 +89,13 @@ function discoverUnits(
       unreadable.push({ path: redactText(found.path), reason: redactText(found.unreadable) })
       continue
     }
-    // What is stored under its own name needs no second look.
+    // A unit that is stored under its own name needs no redaction.
     const unit = known.get(found.key)?.path === found.path ? found : named(found)
     const before = known.get(unit.key)
     if (present.has(unit.key) || (before && before.path !== storedPath(unit))) elsewhere.push(unit)
     else present.set(unit.key, unit)
   }
-  // Only now is it known whether the file that had this key is still there, or has moved.
+  // Only now is it known whether the previous file with this key still exists, or has moved.
   for (const found of elsewhere) {
     const holder = present.get(found.key)
     if (holder?.path === found.path) continue
@@ -108,7 +108,7 @@ function discoverUnits(
   return { present, unreadable }
 }
 
-/** Names that were stored before there was a rule for what is in them. */
+/** Redacts names that were stored before there was a rule for their content. */
 async function redactNames(store: HistoryWriter, source: SourceId): Promise<void> {
   for (const [key, { path }] of await store.knownUnits(source)) {
     const unit = named({ key, path })
@@ -120,7 +120,7 @@ function isBelow(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
 }
 
-/** Files that took more memory than there is for one, by path. Each try costs seconds, so they are tried once a day. */
+/** Files that needed more memory than allowed, by path. Each attempt costs seconds, so they are tried once a day. */
 async function recentlyTooLarge(store: HistoryWriter, source: SourceId): Promise<Map<string, UnreadableFile>> {
   const files = await store.unreadable(source)
   return new Map(
@@ -153,8 +153,8 @@ function needsReplay(unit: UnitMark, connector: Connector, options: SyncOptions)
   )
 }
 
-/** A unit whose source is gone, to be parsed again; undefined where its records are not kept either, or not whole. */
-async function keptUnit(store: HistoryWriter, source: SourceId, key: string): Promise<Unit | undefined> {
+/** A unit whose source is gone, to be parsed again; undefined if its records are not stored, or not completely. */
+async function storedUnit(store: HistoryWriter, source: SourceId, key: string): Promise<Unit | undefined> {
   const known = await store.knownUnit(source, key)
   if (!known || known.raw_withheld || !(await store.hasWholeRecords(source, key))) return undefined
   return { key, path: known.path, stamp: known.stamp, bytes: 0, modifiedAt: known.modified_at, bornAt: known.born_at }

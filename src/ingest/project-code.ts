@@ -12,13 +12,13 @@ import { listCodeFiles } from "./project-files.ts"
 import { type CodeOrder, codeStampOf, isSameStamp, type ReadCode, smallFile } from "./read-code.ts"
 
 export type CodeSync = {
-  /** Code files of the project, those that are passed over among them. */
+  /** The project's code files, including those that were skipped. */
   files: number
   read: number
   removed: number
-  /** Passed over in this run, by the reason: huge, minified, generated, binary, slow, broken, unreadable. */
+  /** Skipped in this run, by reason: huge, minified, generated, binary, slow, broken, unreadable. */
   skipped: Record<string, number>
-  /** Beyond what is read of one project. */
+  /** Files beyond the limit per project. */
   not_listed: number
 }
 
@@ -27,13 +27,13 @@ export type CodeSyncOptions = {
   limit?: number
   onProgress?: (done: number, total: number) => void
   /** Nothing is parsed in this process. */
-  apart?: boolean
+  inSubprocess?: boolean
 }
 
-/** What is read and written at once: enough to make a transaction worth it, little enough to hold. */
+/** The size of a batch: large enough for a transaction to pay off, small enough for memory. */
 const BATCH = { files: 50, bytes: 256 << 10 }
 
-/** Brings what is known of a project's code up to date: reads what changed, forgets what is gone. */
+/** Updates the knowledge about a project's code: reads changed files, removes those that are gone. */
 export async function syncProjectCode(
   { knowledge, project }: { knowledge: Knowledge; project: string },
   options: CodeSyncOptions = {},
@@ -45,10 +45,10 @@ export async function syncProjectCode(
   const here = projectPaths(project, names)
   const result: CodeSync = { files: paths.length, read: 0, removed: 0, skipped: {}, not_listed }
   const { batches, sorts, bytes } = changedFiles(project, paths, known)
-  const reader = openCodeReader(project, { bytes, sorts, apart: options.apart })
+  const reader = openCodeReader(project, { bytes, sorts, inSubprocess: options.inSubprocess })
   let done = paths.length - batches.reduce((sum, batch) => sum + batch.length, 0)
   try {
-    // One batch is read while the one before it is stored.
+    // One batch is read while the previous one is stored.
     let next = batches[0] && reader.read(batches[0])
     for (let i = 0; next; i++) {
       const read = await next
@@ -68,14 +68,14 @@ export async function syncProjectCode(
   const gone = [...known.keys()].filter((path) => !now.has(path))
   knowledge.code.removeCode(project, gone)
   result.removed = gone.length
-  if (known.size > 0) relinkWhereDue(knowledge, project, here)
+  if (known.size > 0) relinkIfDue(knowledge, project, here)
   else if (paths.length > 0) knowledge.code.saveLinkedBy(project, here.modules)
   return result
 }
 
 /**
- * The same for one file that was just changed, made or removed. `same` when nothing was to do, or it is no code of the
- * project; whether git ignores it is for the caller to know. Pass a parser that stays open to save opening one.
+ * The same for one file that was just changed, created or removed. `same` if there was nothing to do, or if it is not
+ * code of the project; the caller must check whether git ignores it. Pass an open parser to avoid opening one.
  */
 export async function updateCodeFile(
   { knowledge, project }: { knowledge: Knowledge; project: string },
@@ -86,7 +86,7 @@ export async function updateCodeFile(
     .split(sep)
     .join("/")
   if (path === "" || path.startsWith("../") || isAbsolute(path)) return "same"
-  if (posix.basename(path) === "go.mod") relinkWhereDue(knowledge, project, storedProject(knowledge, project))
+  if (posix.basename(path) === "go.mod") relinkIfDue(knowledge, project, storedProject(knowledge, project))
   if (languageOf(path) === undefined) return "same"
   knowledge.projects.useRedaction(REDACTION_VERSION)
   const name = redactName(path)
@@ -95,7 +95,7 @@ export async function updateCodeFile(
   if (!stamp) {
     if (!known) return "same"
     knowledge.code.removeCode(project, [name])
-    relinkWhereDue(knowledge, project, storedProject(knowledge, project))
+    relinkIfDue(knowledge, project, storedProject(knowledge, project))
     return "removed"
   }
   if (known && isSameStamp(known, stamp)) return "same"
@@ -104,7 +104,7 @@ export async function updateCodeFile(
     const [read] = await reader.read([{ path, known }])
     store(knowledge, project, [read!], storedPaths(knowledge, project))
     if (knowledge.code.linkedBy(project) === undefined)
-      relinkWhereDue(knowledge, project, storedProject(knowledge, project))
+      relinkIfDue(knowledge, project, storedProject(knowledge, project))
     return read!.type === "same" ? "same" : read!.file.skipped === undefined ? "read" : "skipped"
   } finally {
     await reader.close()
@@ -159,20 +159,20 @@ function linked(file: CodeFile, here: ProjectPaths): CodeFile {
   return { ...file, imports }
 }
 
-/** Also what a reading that was stopped has left to do. */
-function relinkWhereDue(knowledge: Knowledge, project: string, here: WholeProject): void {
+/** Also completes the work of an interrupted sync. */
+function relinkIfDue(knowledge: Knowledge, project: string, here: CompleteProject): void {
   if (knowledge.code.linkedBy(project) === here.modules) return
   knowledge.code.relinkImports(project, here.modules, (importer, language, wanted) =>
     importTarget(importer, language as LanguageId, wanted, here),
   )
 }
 
-type WholeProject = ProjectPaths & {
-  /** What its go.mod files name, in one text. */
+type CompleteProject = ProjectPaths & {
+  /** The modules that its go.mod files name, as one text. */
   modules: string
 }
 
-function projectPaths(project: string, paths: string[]): WholeProject {
+function projectPaths(project: string, paths: string[]): CompleteProject {
   const files = new Set(paths)
   const folders = new Set(paths.map((path) => posix.dirname(path)))
   const moduleIn = goModules(project)
@@ -185,11 +185,11 @@ function projectPaths(project: string, paths: string[]): WholeProject {
   }
 }
 
-function storedProject(knowledge: Knowledge, project: string): WholeProject {
+function storedProject(knowledge: Knowledge, project: string): CompleteProject {
   return projectPaths(project, [...knowledge.code.codeStamps(project).keys()])
 }
 
-/** For one file: nothing is looked up that it does not ask for. */
+/** For one file: looks up only what is needed. */
 function storedPaths(knowledge: Knowledge, project: string): ProjectPaths {
   return {
     hasFile: (path) => knowledge.code.hasCodeFile(project, path),
@@ -198,7 +198,7 @@ function storedPaths(knowledge: Knowledge, project: string): ProjectPaths {
   }
 }
 
-/** The module that the go.mod in a folder names, if there is one. */
+/** The module named by the go.mod in a folder, if there is one. */
 function goModules(project: string): (folder: string) => string | undefined {
   const known = new Map<string, string | undefined>()
   return (folder) => {
@@ -220,13 +220,13 @@ function goModuleOf(moduleIn: (folder: string) => string | undefined): ProjectPa
   }
 }
 
-/** Where a go.mod would count. */
+/** The folders in which a go.mod would matter. */
 function goFolders(paths: string[]): string[] {
   const own = new Set(paths.filter((path) => languageOf(path) === "go").map((path) => posix.dirname(path)))
   return [...new Set([...own].flatMap(withAbove))].sort()
 }
 
-/** The folder, the one that it is in, and so on up to the project's own, which is ".". */
+/** The folder and its parents, up to the project's own, which is ".". */
 function withAbove(folder: string): string[] {
   return folder === "." ? [folder] : [folder, ...withAbove(posix.dirname(folder))]
 }

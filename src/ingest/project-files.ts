@@ -4,13 +4,13 @@ import { languageOf } from "../code/languages.ts"
 import { lookAt } from "../core/look-at.ts"
 import { listGitFiles } from "../git/list-files.ts"
 
-/** More is said, not read. Linux has 60,000 files of C; a project of one team has a tenth of it. */
+/** Further files are counted, but not read. Linux has 60,000 C files; a single team's project has a tenth of that. */
 const MAX_CODE_FILES = 50_000
 const MAX_DEPTH = 40
 const PASSED_OVER =
   /^(?:\.|node_modules$|bower_components$|vendor$|dist$|build$|out$|target$|coverage$|__pycache__$|venv$|site-packages$)/
 
-/** The code files of a project in order of their paths, and how many more there are than are read. */
+/** The code files of a project, sorted by path, and the number of files beyond the limit. */
 export async function listCodeFiles(
   project: string,
   options: { limit?: number; signal?: AbortSignal } = {},
@@ -18,14 +18,14 @@ export async function listCodeFiles(
   const limit = options.limit ?? MAX_CODE_FILES
   const isCode = (path: string) =>
     languageOf(path) !== undefined && !path.split("/").slice(0, -1).includes("node_modules")
-  // Git lists what it tracks, whether it is there or not.
+  // Git also lists tracked files that no longer exist.
   const isThere = (path: string) => lookAt(join(project, path), { follow: false }) !== undefined
-  const told = await listGitFiles(project, options.signal)
-  const all = told ? told.filter((path) => isCode(path) && isThere(path)) : walk(project, limit).filter(isCode)
+  const listed = await listGitFiles(project, options.signal)
+  const all = listed ? listed.filter((path) => isCode(path) && isThere(path)) : walk(project, limit).filter(isCode)
   return { paths: all.slice(0, limit), not_listed: Math.max(0, all.length - limit) }
 }
 
-/** Without git: no hidden folder, none that holds what was installed or built, and no link. Stops past twice the limit. */
+/** Without git: skips hidden folders, folders with installed or built files, and links. Stops beyond twice the limit. */
 function walk(project: string, limit: number): string[] {
   const found: string[] = []
   const folders = [""]
@@ -43,6 +43,6 @@ function entriesOf(folder: string) {
   try {
     return readdirSync(folder, { withFileTypes: true })
   } catch {
-    return [] // gone or not ours to read: the next sync sees what is there then
+    return [] // gone or not readable; the next sync looks again
   }
 }

@@ -9,14 +9,14 @@ import type { Knowledge } from "../store/knowledge/knowledge.ts"
 export type GitReport = {
   /** New since last time. */
   added: number
-  /** The history was rewritten, or another branch is checked out: everything was read again. */
+  /** The history was rewritten, or another branch is checked out, so everything was read again. */
   read_anew: boolean
   left_out: string[]
 }
 
 export type GitSyncOptions = { now: number; signal?: AbortSignal | undefined; limits?: Partial<CommitLimits> }
 
-/** Brings what git tells of a project up to date. Throws a DexError where git cannot read it; what was known stays. */
+/** Updates the knowledge about a project's git history. Throws a DexError if git cannot read it; earlier data remains. */
 export async function syncProjectGit(db: Knowledge, project: string, options: GitSyncOptions): Promise<GitReport> {
   db.projects.useRedaction(REDACTION_VERSION)
   const known = db.git.gitProject(project)
@@ -48,7 +48,10 @@ export async function syncProjectGit(db: Knowledge, project: string, options: Gi
 const LONGEST_SUBJECT = 300
 const LONGEST_BODY = 4_000
 
-/** People put passwords into commit messages, and name files by them. Cut only afterwards: half a secret is not known as one. */
+/**
+ * Commit messages and file names can contain passwords. They are cut after the redaction, because half a secret is not
+ * recognised.
+ */
 function written(commits: Commit[]): CommitWrite[] {
   const names = new Map<string, string>()
   const redactedName = (path: string): string => {

@@ -9,15 +9,15 @@ import { redactRecord } from "../redact/redact.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import type { Collection, UnitWrite } from "../store/history/store.ts"
 
-/** Another way to cut documents: all are read again. */
+/** Raise it when documents are split differently: all are then read again. */
 export const DOCUMENTS_VERSION = 1
 
-/** A document that may have changed. `hash`: of the content that is stored, where it was read in today's way. */
+/** A document that may have changed. `hash` is that of the stored content, if it was read by this version. */
 export type DocumentOrder = { collection: Collection; file: DocumentFile; hash?: string }
-/** Undefined where the content is what is stored. */
+/** Undefined if the content is unchanged. */
 export type ReadDocument = UnitWrite | undefined
 
-/** What a document says, cut into sections and redacted. Throws where it cannot be read. */
+/** Reads a document, splits it into sections and redacts them. Throws if it cannot be read. */
 export async function readSections({ collection, file, hash: known }: DocumentOrder): Promise<ReadDocument> {
   const text = await readDocument(collection.root, file.path)
   const content = hash("sha1", text, "hex")
@@ -29,7 +29,8 @@ export function documentStampOf({ size, modified_at }: DocumentFile): string {
 }
 
 async function writeOf(collection: Collection, file: DocumentFile, text: string, stamp: string): Promise<UnitWrite> {
-  // Cut before it is redacted: a secret of several lines becomes one, and the lines must be the file's.
+  // Split before the redaction: a redacted secret of several lines becomes one line, and line numbers must match the
+  // file.
   const raw = await parseDocument(text, formatOf(file.path) ?? "text")
   const { record, redactions } = redactRecord({ title: raw.title, sections: raw.sections })
   const parsed = { ...raw, ...(record as Pick<ParsedDocument, "title" | "sections">) }
@@ -44,7 +45,7 @@ async function writeOf(collection: Collection, file: DocumentFile, text: string,
     cursor: "",
     connector_version: DOCUMENTS_VERSION,
     redaction_version: REDACTION_VERSION,
-    // The file itself is there to be read again.
+    // The file itself can be read again.
     raw: { mode: "replace", live: [], left: [] },
     conversations:
       messages.length === 0
@@ -70,12 +71,12 @@ async function writeOf(collection: Collection, file: DocumentFile, text: string,
   }
 }
 
-/** What a document is stored under. */
+/** The key under which a document is stored. */
 export function documentKey({ name }: Collection, path: string): string {
   return `${name}/${keptName(path)}`
 }
 
-/** Two documents whose names differ by a secret only are still two. */
+/** The redacted name; a hash distinguishes documents whose names differ only by a secret. */
 export function keptName(path: string): string {
   const name = redactName(path)
   return name === path ? path : `${name}~${hash("sha256", path, "hex").slice(0, 8)}`

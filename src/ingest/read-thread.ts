@@ -7,10 +7,10 @@ import { serveOrders } from "../subprocess/serve.ts"
 import { takeUnit } from "./read-unit.ts"
 import type { UnitOrder } from "./reader.ts"
 
-// The reading half of a sync: files in, redacted records and parsed conversations out. It never writes.
+// The thread that reads during a sync: files in, redacted records and parsed conversations out. It never writes.
 
 const { dexDir, history, outside } = workerData as { dexDir: string; history: string; outside: readonly string[] }
-// It looks up one row for each unit.
+// Small, because it looks up only one row per unit.
 const store = openStore(history, { cacheKb: 1_000 })
 const projectOf = createProjectFinder()
 
@@ -20,7 +20,7 @@ serveOrders(async ({ source, unit, replay }: UnitOrder) =>
   takeUnit((await connectorOf(source))!, unit, replay, { projectOf, dexDir, store }),
 )
 
-/** Loaded once, when the first of its files is read. */
+/** Loaded once, with the first of its files. */
 function connectorOf(source: SourceId): ReturnType<typeof loadConnector> {
   const known = loaded.get(source)
   if (known) return known

@@ -13,18 +13,18 @@ import { syncScratch } from "../store/sqlite/scratch.ts"
 import { conversationTitle } from "./title.ts"
 import { type NamedUnit, nativeKey, storedPath } from "./unit-names.ts"
 
-/** Raw records are read one conversation at a time, so larger blocks than bodies', which compress better. */
+/** Raw records are read one conversation at a time, so their blocks are larger than those of bodies, and compress better. */
 const RAW_BLOCK_CHARS = 256 << 10
 
 export type ReadContext = {
   projectOf: (cwd: string) => string
   dexDir: string
   store: Pick<HistoryWriter, "knownUnit" | "rawLines" | "forgottenAmong">
-  /** Some of its kept records are damaged: go by the others. */
+  /** Some stored records are damaged: use only the others. */
   onlyWhole?: boolean
 }
 
-/** What is to be stored of a unit: what is new in its source, or (`replay`) what its kept records say today. */
+/** Prepares a unit for storing: the new data of its source, or (`replay`) its stored records, parsed by today's code. */
 export async function takeUnit(
   connector: Connector,
   unit: NamedUnit,
@@ -37,15 +37,15 @@ export async function takeUnit(
     return await readUnit(connector, unit, known, context)
   } catch (error) {
     if (!known || !isDexError(error) || error.code !== "damaged") throw error
-    // The source is here, so all of it is read, as another connector would; what is still whole says what it left.
+    // The source exists, so all of it is read again; the undamaged records show what it no longer has.
     return readUnit(connector, unit, { ...known, connector_version: 0 }, { ...context, onlyWhole: true })
   }
 }
 
 /**
- * Reads what is new in a unit and tells what is to be stored: the new records redacted and packed, and everything that
- * all of the unit's records say. What is stored is always what a parse of all records says, so reading bit by bit and
- * reading at once cannot differ.
+ * Reads what is new in a unit and returns what to store: the new records, redacted and packed, and everything that a
+ * parse of all the unit's records gives. Since all records are always parsed together, reading in steps and reading at
+ * once cannot differ.
  */
 async function readUnit(
   connector: Connector,
@@ -53,28 +53,29 @@ async function readUnit(
   known: KnownUnit | undefined,
   context: ReadContext,
 ): Promise<UnitWrite> {
-  const kept = known !== undefined && !known.raw_withheld
+  const hasRecords = known !== undefined && !known.raw_withheld
   const native = { ...unit, key: unit.nativeKey ?? nativeKey(unit.key) }
   const scratch = syncScratch(context.dexDir)
   const resumed = await connector.read(native, known && (JSON.parse(known.cursor) as Cursor), scratch)
-  const goOn = kept && known.connector_version === connector.version
-  const reading = goOn || !known ? resumed : await connector.read(native, undefined, scratch)
+  const continues = hasRecords && known.connector_version === connector.version
+  const reading = continues || !known ? resumed : await connector.read(native, undefined, scratch)
   const redactions: Record<string, number> = {}
   const fresh = await withoutForgotten(redactAll(reading.records, redactions), connector, unit, context)
   const end = reading.end()
-  const appends = goOn && reading.mode === "append"
-  // What was kept under older rules is redacted by today's before anything new joins it.
-  const stale = kept && known.redaction_version !== REDACTION_VERSION
+  const appends = continues && reading.mode === "append"
+  // Records that were stored under older rules are redacted by the current ones before new records are added.
+  const stale = hasRecords && known.redaction_version !== REDACTION_VERSION
   const again = (records: RawRecord[]) => (stale ? redactAll(records, redactions).records : records)
-  const before = kept ? again(await parsedLines(context, connector, unit.key, "live")) : []
-  const left = kept ? again(await parsedLines(context, connector, unit.key, "left")) : []
+  const before = hasRecords ? again(await parsedLines(context, connector, unit.key, "live")) : []
+  const superseded = hasRecords ? again(await parsedLines(context, connector, unit.key, "left")) : []
 
   const live = appends ? [...before, ...fresh.records] : fresh.records
-  // Where the source only grew, nothing was lost, even if a newer connector keeps other parts of the same records.
+  // If the source only grew, nothing was lost, even if a newer connector stores other parts of the same records.
   const lost = resumed.mode === "append" ? [] : missingFrom(before, live, connector)
-  const leftNow = withoutDoubles([...left, ...lost], live)
-  const leftOnlyGrew = leftNow.length >= left.length && left.every((record, i) => leftNow[i] === record)
-  const told = parseRecords(connector, live, leftNow, unit, context)
+  const supersededNow = withoutDoubles([...superseded, ...lost], live)
+  const onlyGrew =
+    supersededNow.length >= superseded.length && superseded.every((record, i) => supersededNow[i] === record)
+  const parsed = parseRecords(connector, live, supersededNow, unit, context)
   return {
     source: connector.source,
     unit: {
@@ -89,25 +90,25 @@ async function readUnit(
     cursor: JSON.stringify(end.cursor),
     connector_version: connector.version,
     redaction_version: REDACTION_VERSION,
-    raw: told.isOwn
+    raw: parsed.isOwn
       ? { mode: "rewrite", live: [], left: [] }
-      : stale || !leftOnlyGrew
-        ? { mode: "rewrite", live: pack(linesOf(live)), left: pack(linesOf(leftNow)) }
+      : stale || !onlyGrew
+        ? { mode: "rewrite", live: pack(linesOf(live)), left: pack(linesOf(supersededNow)) }
         : {
             mode: appends ? "append" : "replace",
             live: pack(fresh.lines),
-            left: pack(linesOf(leftNow.slice(left.length))),
+            left: pack(linesOf(supersededNow.slice(superseded.length))),
           },
-    conversations: told.conversations,
-    tellsAll: kept || resumed.mode === "append",
-    dropsUntold: kept && known.connector_version !== connector.version,
+    conversations: parsed.conversations,
+    tellsAll: hasRecords || resumed.mode === "append",
+    dropsUntold: hasRecords && known.connector_version !== connector.version,
     skipped: end.skipped,
-    unknown: told.unknown,
+    unknown: parsed.unknown,
     redactions,
   }
 }
 
-/** Parses what is kept of a unit again: for a better connector, or new redaction rules, when the source is gone. */
+/** Parses the stored records of a unit again, for a newer connector or new redaction rules, if the source is gone. */
 async function replayUnit(
   connector: Connector,
   unit: Pick<Unit, "key" | "path" | "stamp" | "bornAt" | "modifiedAt">,
@@ -116,8 +117,8 @@ async function replayUnit(
 ): Promise<UnitWrite> {
   const redactions: Record<string, number> = {}
   const live = redactAll(await parsedLines(context, connector, unit.key, "live"), redactions)
-  const left = redactAll(await parsedLines(context, connector, unit.key, "left"), redactions)
-  const told = parseRecords(connector, live.records, left.records, unit, context)
+  const superseded = redactAll(await parsedLines(context, connector, unit.key, "left"), redactions)
+  const parsed = parseRecords(connector, live.records, superseded.records, unit, context)
   return {
     source: connector.source,
     unit,
@@ -125,12 +126,12 @@ async function replayUnit(
     cursor: known.cursor,
     connector_version: connector.version,
     redaction_version: REDACTION_VERSION,
-    raw: { mode: "rewrite", live: pack(live.lines), left: pack(left.lines) },
-    conversations: told.conversations,
+    raw: { mode: "rewrite", live: pack(live.lines), left: pack(superseded.lines) },
+    conversations: parsed.conversations,
     tellsAll: true,
     dropsUntold: known.connector_version !== connector.version,
     skipped: [],
-    unknown: told.unknown,
+    unknown: parsed.unknown,
     redactions,
   }
 }
@@ -175,7 +176,7 @@ function redactAll(
   return { records: kept, lines }
 }
 
-/** The records that a rewritten source no longer holds. They are kept apart: nothing that was once said is lost. */
+/** The records that a rewritten source no longer has. They are stored separately, so that no message is lost. */
 function missingFrom(before: RawRecord[], now: RawRecord[], connector: Connector): RawRecord[] {
   if (before.length === 0) return []
   const recordName = (record: RawRecord) => connector.identify?.(record) ?? JSON.stringify(record)
@@ -183,17 +184,17 @@ function missingFrom(before: RawRecord[], now: RawRecord[], connector: Connector
   return before.filter((record) => !present.has(recordName(record)))
 }
 
-/** The records that no longer are in the source, each once; one that came back is no longer among them. */
-function withoutDoubles(left: RawRecord[], live: RawRecord[]): RawRecord[] {
-  if (left.length === 0) return left
+/** The records that the source no longer has, without duplicates and without those that came back. */
+function withoutDoubles(superseded: RawRecord[], live: RawRecord[]): RawRecord[] {
+  if (superseded.length === 0) return superseded
   const seen = new Set(linesOf(live))
-  return left.filter((record) => {
+  return superseded.filter((record) => {
     const line = JSON.stringify(record)
     return !seen.has(line) && seen.add(line)
   })
 }
 
-/** Where each record names its conversation, those of a forgotten one are left out, and the others are kept. */
+/** If each record names its conversation, drops the records of forgotten conversations. */
 async function withoutForgotten<T extends { records: RawRecord[]; lines: string[] }>(
   fresh: T,
   connector: Connector,
@@ -214,18 +215,18 @@ type ParsedUnit = Pick<NamedUnit, "key" | "path" | "shownPath" | "bornAt" | "mod
 function parseRecords(
   connector: Connector,
   live: RawRecord[],
-  left: RawRecord[],
+  dropped: RawRecord[],
   unit: ParsedUnit,
   context: ReadContext,
 ) {
   const name = { key: nativeKey(unit.key), path: unit.shownPath ?? unit.path }
-  const rejoined = left.length > 0 ? connector.rejoin?.(left, live) : undefined
+  const rejoined = dropped.length > 0 ? connector.rejoin?.(dropped, live) : undefined
   const now = connector.parse(rejoined ?? live, name)
   const conversations = new Map(
     now.conversations.map((conversation) => [conversation.id, withTitle(withoutRepeats(conversation))]),
   )
-  if (left.length > 0 && !rejoined) {
-    for (const old of connector.parse(left, name).conversations) {
+  if (dropped.length > 0 && !rejoined) {
+    for (const old of connector.parse(dropped, name).conversations) {
       const current = conversations.get(old.id)
       const byKey = new Map(current?.messages.map((message) => [message.key, message]))
       const superseded = withoutRepeats(old).messages.flatMap((message) =>
@@ -240,16 +241,16 @@ function parseRecords(
     }
   }
   const all = [...conversations.values()].filter(({ messages }) => messages.length > 0)
-  const told = all.filter((conversation) => !isOwnRun(conversation, context.dexDir))
+  const others = all.filter((conversation) => !isOwnRun(conversation, context.dexDir))
   return {
-    /** All of it is what an agent said to dex: nothing of it is kept. */
-    isOwn: all.length > 0 && told.length === 0,
-    conversations: told.map((conversation) => withProject(withTimes(conversation, unit), context)),
+    /** Everything here is an agent's answer to dex, so nothing is stored. */
+    isOwn: all.length > 0 && others.length === 0,
+    conversations: others.map((conversation) => withProject(withTimes(conversation, unit), context)),
     unknown: now.unknown,
   }
 }
 
-/** What the source no longer has stands where it was said, as far as times tell; what has none follows all that has. */
+/** Inserts superseded messages by their times; those without a time come last. */
 function inOrder(now: MessageWrite[], superseded: MessageWrite[]): MessageWrite[] {
   const timed = superseded.filter(({ at }) => at !== undefined)
   const joined: MessageWrite[] = []
@@ -262,8 +263,8 @@ function inOrder(now: MessageWrite[], superseded: MessageWrite[]): MessageWrite[
 }
 
 /**
- * What a rewritten source no longer says of a message: all of it, or, where the same record came back with other words
- * (a damaged copy can carry its key), the words it had before, under a key of their own.
+ * The superseded form of a message: all of it if the source no longer has it. If its record came back with other text
+ * (a damaged copy can have its key), the earlier text under a new key.
  */
 function supersededBy(now: MessageWrite | undefined, before: MessageWrite): MessageWrite[] {
   if (!now) return [{ ...before, superseded: true }]
@@ -272,7 +273,7 @@ function supersededBy(now: MessageWrite | undefined, before: MessageWrite): Mess
   return [{ ...before, key: `${before.key}~${crc32(JSON.stringify(before.parts))}`, superseded: true }]
 }
 
-/** A key is given once; a record that an agent wrote twice is told once. */
+/** Each key is used once; a record that an agent wrote twice counts once. */
 function withoutRepeats(conversation: Conversation): Conversation & { messages: MessageWrite[] } {
   const seen = new Set<string>()
   return {
@@ -286,7 +287,7 @@ function withTitle<C extends Conversation>(conversation: C): C {
   return title ? { ...conversation, title } : conversation
 }
 
-/** An agent that dex itself started, in a folder made for it. A person who works in dex's folder is somebody else. */
+/** True for an agent that dex itself started, in a folder made for it. A person who works in dex's folder does not count. */
 function isOwnRun({ cwds: [started] }: Conversation, dexDir: string): boolean {
   if (started === undefined) return false
   if (isModelRunFolder(started)) return true
@@ -294,7 +295,7 @@ function isOwnRun({ cwds: [started] }: Conversation, dexDir: string): boolean {
   return below !== "" && !below.startsWith("..") && !isAbsolute(below)
 }
 
-/** Some agents write no times at all; then the file's own are the best that is known. */
+/** Some agents write no times at all; then the file's times are the best available. */
 function withTimes<C extends Conversation>(conversation: C, unit: ParsedUnit): C {
   if (conversation.started_at !== undefined || conversation.messages.some((message) => message.at !== undefined))
     return conversation

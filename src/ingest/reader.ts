@@ -10,15 +10,15 @@ import type { NamedUnit } from "./unit-names.ts"
 /** Starting threads costs as much as reading about this many bytes. */
 export const THREADS_PAY_FROM_BYTES = 4 << 20
 
-/** Reads units: in this thread when there is little to do, in a worker while this thread stores when there is much. */
+/** Reads units: in this thread if there is little to do, otherwise in a worker while this thread stores. */
 export type UnitReader = {
-  /** How much may be under way before the first of it is stored. */
+  /** How much may be read before the first of it is stored. */
   ahead: { units: number; bytes: number }
   read(source: SourceId, unit: NamedUnit, replay: boolean): Promise<UnitWrite>
   close(): Promise<void>
 }
 
-/** Enough to keep reading while the index catches up, little enough to hold in memory. */
+/** Enough to keep reading while the index catches up, small enough for memory. */
 const AHEAD = { units: 256, bytes: 6 << 20 }
 
 export function openReader(deps: SyncDeps, bytes: number, largestUnitBytes: number): UnitReader {
@@ -46,10 +46,10 @@ function inlineReader(deps: SyncDeps): Omit<UnitReader, "close"> {
 
 export type UnitOrder = { source: SourceId; unit: NamedUnit; replay: boolean }
 
-/** A unit that the reading thread died of, with all the memory it may have. */
+/** A unit that the reading thread died of, despite all the memory allowed. */
 export class TooLarge extends Error {}
 
-/** A unit that the thread died of is tried once more, with so many times the memory. */
+/** A unit that the thread died of is tried once more, with this many times the memory. */
 export const SECOND_TRY = 4
 
 type PendingRead = {
@@ -60,8 +60,8 @@ type PendingRead = {
 }
 
 /**
- * The thread reads one unit after the other, in the order in which they are asked for: so when it dies, it died of the
- * first that waits. That one is tried once more; whatever comes of it, another thread goes on with the rest.
+ * The thread reads units in the order of the requests. So if it dies, the first waiting unit is the cause. That unit is
+ * tried once more; in either case another thread continues with the rest.
  */
 function threadReader(deps: SyncDeps, largestUnitBytes: number): UnitReader {
   const waiting = new Set<PendingRead>()
@@ -74,7 +74,7 @@ function threadReader(deps: SyncDeps, largestUnitBytes: number): UnitReader {
     thread = startThread<UnitOrder, UnitWrite>(subprocessFile("./read-thread.ts", import.meta.url), { data, limits })
     for (const one of waiting) give(one, thread)
     thread.ended.then(({ message }) => {
-      if (!closed) goOn(message)
+      if (!closed) restart(message)
     })
     return thread
   }
@@ -90,7 +90,7 @@ function threadReader(deps: SyncDeps, largestUnitBytes: number): UnitReader {
     )
   }
 
-  function goOn(cause: string): void {
+  function restart(cause: string): void {
     const [first] = waiting
     if (first?.isSecondTry) {
       waiting.delete(first)
@@ -122,8 +122,8 @@ function tooLarge(unit: NamedUnit, cause: string): string {
 }
 
 /**
- * A thread's heap. Left to itself, V8 lets garbage grow to hundreds of megabytes before it looks; it needs room for the
- * largest unit, which is in memory several times over while it is read, parsed and stored.
+ * A thread's heap limits. By default, V8 lets garbage grow to hundreds of megabytes before it collects. The heap needs
+ * room for the largest unit, which is in memory several times over while it is read, parsed and stored.
  */
 export function heapLimits(largestUnitBytes: number): {
   maxYoungGenerationSizeMb: number

@@ -8,15 +8,15 @@ import { spentIn } from "../usage/spending.ts"
 import { followSpending, type KnownSpent, learningProgress } from "./follow-spending.ts"
 import type { SyncDeps, SyncOptions } from "./sync-types.ts"
 
-/** A sync that somebody waits for reads so many older conversations for what they spent; a full one reads all. */
+/** A sync that somebody waits for reads only this many older conversations for their spending; a full one reads all. */
 const FEW = 16
 
-/** What a sync does for `dex usage`: it has every conversation parsed, so it writes down at once what each one spent. */
+/** Records spending for `dex usage` during a sync, while every conversation is parsed anyway. */
 export type SyncSpending = {
   add(paid: WriteResult["paid"]): void
   /** Writes what was added, and what other syncs left undone. */
   follow(): Promise<void>
-  /** For the last time in this sync. `hasRead`: something was stored, so that the log is worth bringing back into the file. */
+  /** Call it last. `hasRead`: something was stored, so it is worth writing the log back into the file. */
   finish(hasRead: boolean): Promise<void>
   close(): void
 }
@@ -30,7 +30,7 @@ export function spendingOfSync({ store, home }: SyncDeps, options: SyncOptions):
       file ??= openSpending(join(home.dir, SPENDING_FILE))
       await work(file)
     } catch (error) {
-      // It is derived: whoever opens it next makes it again.
+      // The file is derived: it is recreated the next time it is opened.
       if (!isDexError(error) || error.code !== "corrupt") throw error
     } finally {
       known.clear()

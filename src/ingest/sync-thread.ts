@@ -17,9 +17,9 @@ export type SyncThreadOrder = {
 }
 
 /**
- * A sync that uses what the machine has: a little is done here and now; for much, one thread reads and another stores,
- * and this one stays free to show how far they are. The threads' heaps are kept small, so that memory stays bounded
- * whatever there is to read.
+ * A sync that adapts to the amount of work: a little is done in this thread; for more, one thread reads and another
+ * stores, and this one stays free to show progress. The threads' heaps are small, so memory stays bounded for any
+ * amount.
  */
 export async function syncWithThreads(
   deps: SyncDeps,
@@ -28,12 +28,12 @@ export async function syncWithThreads(
 ): Promise<SyncReport> {
   let report = await readAndStore(deps, indexPath, options)
   while (report.busy && options.wait && !isOver(options)) {
-    await sayWaiting(deps, options)
+    await reportWaiting(deps, options)
     await pause(LOOK_AGAIN_MS)
     report = await readAndStore(deps, indexPath, options)
   }
   if (!options.embed || report.busy) return report
-  // After the lock is given back: others may sync while a server takes its time.
+  // After the lock is released: others may sync while a server takes its time.
   const embedding = await embed(deps, options, options.embed)
   return embedding ? { ...report, embedding } : report
 }
@@ -42,8 +42,8 @@ function isOver({ signal, deadline }: SyncOptions): boolean {
   return signal?.aborted === true || (deadline !== undefined && Date.now() >= deadline)
 }
 
-/** How far the other one is: what it reads is there for everyone. */
-async function sayWaiting({ store }: SyncDeps, { onProgress }: SyncOptions): Promise<void> {
+/** Shows the progress of the other sync, whose results are for everyone. */
+async function reportWaiting({ store }: SyncDeps, { onProgress }: SyncOptions): Promise<void> {
   if (!onProgress) return
   const { done, total } = (await store.progress()) ?? { done: 0, total: 0 }
   onProgress({ phase: "waiting", done, total, bytes: done, bytesTotal: total })
@@ -66,7 +66,7 @@ async function readAndStore(deps: SyncDeps, indexPath: string, options: SyncOpti
   const { machine, home, outside = [] } = deps
   const order = { machine, home: { ...home, index: indexPath }, outside, options: plain(options) }
   const report = await inThread(order, done.largestUnitBytes, options).catch((error) => {
-    // What it stored until then is stored. One unit of many small values can take more than others of its size.
+    // Stored data remains. A unit of many small values can need more memory than others of its size.
     if (!hasSubprocessEnded(error) || error.code !== "ERR_WORKER_OUT_OF_MEMORY") throw error
     return inThread(order, done.largestUnitBytes * SECOND_TRY, options)
   })

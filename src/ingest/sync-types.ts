@@ -11,7 +11,7 @@ export type SyncDeps = {
   store: HistoryWriter
   index: SearchIndex
   connectors: readonly Connector[]
-  /** The agents that the user brings, by name, and those of them that cannot be loaded. */
+  /** The agents that the user added, by name, and those that could not be loaded. */
   outside?: readonly string[]
   unloaded?: readonly Unloaded[]
   machine: Machine
@@ -19,18 +19,18 @@ export type SyncDeps = {
 }
 
 export type SyncOptions = {
-  /** Stop here; what is left is read by the next sync. */
+  /** Stop at this time; the next sync reads the rest. */
   deadline?: number
-  /** Stop here too, but only where much is left: what is little is read to its end, and all that was read can be found. */
+  /** Also stop at this time, but only if much remains: a small remainder is finished, and everything read can be found. */
   pauseAt?: number
-  /** Do nothing, and say how large the largest unit is, when there is more than this to read. */
+  /** If there is more than this to read, do nothing and return the size of the largest unit. */
   mostBytes?: number
-  /** Somebody waits, or little memory may be used: what takes long besides reading is left to another sync. */
+  /** Somebody waits, or memory is limited: slow work other than reading is left to another sync. */
   quick?: boolean
   redactAgain?: boolean
-  /** Where another one is syncing, wait for its end and then read what it did not see. */
+  /** If another sync is running, wait for its end and then read what it did not see. */
   wait?: boolean
-  /** Set when messages are to get vectors at the end. Throws a DexError where the settings are not complete. */
+  /** Set if messages should get vectors at the end. Throws a DexError if the settings are incomplete. */
   embed?: () => EmbedSettings
   signal?: AbortSignal
   onProgress?: (progress: SyncProgress) => void
@@ -47,27 +47,27 @@ export type SyncProgress = {
 }
 
 export type SyncReport = {
-  /** Somebody else is syncing: nothing was done here, and what they read is there for everyone. */
+  /** Another sync is running: nothing was done here, and its results are for everyone. */
   busy: boolean
-  /** All that was found is read. False after a deadline or an interruption. */
+  /** Everything found was read. False after a deadline or an interruption. */
   complete: boolean
   found: number
   read: number
   changed: number
   added_messages: number
   archived: number
-  /** Of those read, how many only because this dex keeps more of them than the one that read them before. */
+  /** How many of those read were read only because this dex stores more than the version that read them before. */
   read_again: number
   bytes: number
   duration_ms: number
   unreadable: (UnreadableFile & { source: SourceId })[]
-  /** Conversations that were damaged in the history and are whole again. */
+  /** Conversations that were damaged in the history and have been restored. */
   restored: Ref[]
-  /** Conversations of which something is damaged and could not be restored. */
+  /** Conversations with damage that could not be restored. */
   damaged: Ref[]
   /** The state of the vectors, if an embedder is set. */
   embedding?: EmbedReport
 }
 
-/** `archived` was done already: it is part of looking at what there is. */
+/** `archived` is set, because discovery has already archived these. */
 export type TooMuch = { largestUnitBytes: number; archived: number }

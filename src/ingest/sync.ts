@@ -9,12 +9,12 @@ import { largestPlanned, plannedBytes, planSync, type SyncPlan } from "./plan-sy
 import { spendingOfSync } from "./sync-spending.ts"
 import type { SyncDeps, SyncOptions, SyncReport, TooMuch } from "./sync-types.ts"
 
-/** A history that an older dex wrote gets its checksums over several syncs, this long each. */
+/** A history written by an older dex gets its checksums over several syncs, this long each. */
 const SEAL_MS = 2_000
 
 /**
- * Brings everything that the agents have written into the history and the index: newest first, only what is new. One
- * sync runs at a time; a second one says so and leaves. It can be stopped at any moment and goes on where it was.
+ * Brings everything new that the agents have written into the history and the index, newest first. Only one sync runs
+ * at a time; a second one reports that and returns. It can be stopped at any moment and continues there next time.
  */
 export async function syncHistory(
   deps: SyncDeps,
@@ -52,7 +52,7 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
       return { largestUnitBytes: largestPlanned(plan), archived: report.archived }
     }
     await carryOutSync(deps, plan, options, report, spending)
-    await sayHealed(deps, noted, report)
+    await reportHealed(deps, noted, report)
     await saveOutcome(deps, plan, report)
     const followed = await deps.index.follow(
       deps.store,
@@ -70,7 +70,7 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
       deps.index.checkpoint()
     }
   } finally {
-    // Whoever goes on with what was too much here need not copy databases again.
+    // The thread that continues with a large plan need not copy databases again.
     if (!isHandedOn) removeSyncScratch(deps.home.dir)
     spending.close()
     lock.release()
@@ -79,14 +79,14 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
   return report
 }
 
-/** What commands found damaged is restored, or marked so that this sync reads it again. */
+/** Restores what commands found damaged, or marks it so that this sync reads it again. */
 async function healNoted({ store, home }: SyncDeps): Promise<Ref[]> {
   const noted = notedDamage(damageFile(home.dir))
   await orIfCorrupt(store.heal(noted), undefined)
   return noted
 }
 
-/** Where SQLite's own pages are damaged, one command repairs it (doctor says which), and this sync goes on as far as it can. */
+/** If SQLite's own pages are damaged, a separate command repairs them (doctor names it), and this sync does what it can. */
 async function orIfCorrupt<T, O>(work: Promise<T>, otherwise: O): Promise<T | O> {
   try {
     return await work
@@ -96,8 +96,11 @@ async function orIfCorrupt<T, O>(work: Promise<T>, otherwise: O): Promise<T | O>
   }
 }
 
-/** Takes what was tried off the list: whoever meets it again, damaged still, notes it again. */
-async function sayHealed({ store, home }: SyncDeps, noted: Ref[], report: SyncReport): Promise<void> {
+/**
+ * Removes the conversations that were tried from the list; if one is still damaged, the next command that notices adds
+ * it again.
+ */
+async function reportHealed({ store, home }: SyncDeps, noted: Ref[], report: SyncReport): Promise<void> {
   if (noted.length === 0 || !report.complete) return
   const injuries = await orIfCorrupt(store.injuries(noted), undefined)
   report.damaged = injuries ? injuries.map(({ ref }) => ref) : noted
@@ -106,7 +109,7 @@ async function sayHealed({ store, home }: SyncDeps, noted: Ref[], report: SyncRe
   dropDamage(damageFile(home.dir), noted)
 }
 
-/** A database that was read whole need not be opened again until it changes. */
+/** A database that was read completely need not be opened again until it changes. */
 async function saveOutcome(deps: SyncDeps, plan: SyncPlan, report: SyncReport): Promise<void> {
   for (const { source } of deps.connectors) {
     const own = report.unreadable.filter((file) => file.source === source)

@@ -3,27 +3,28 @@ import type { Conversation, Message, Part, Title } from "../core/conversation.ts
 import { planIn } from "../core/plan.ts"
 
 const MAX_TITLE = 120
-/** A later prompt is about a detail. */
+/** Later prompts are about details. */
 const PROMPTS = 12
-/** Of each, this much is looked at. */
+/** Only this much of each prompt is examined. */
 const PROMPT_CHARS = 2_000
-/** A title that has fewer words of its own could be anything's. */
+/** A title with fewer informative words could fit anything. */
 const LEAST_WORDS = 2
-/** Fewer are an exclamation. */
+/** Fewer words are an exclamation. */
 const SENTENCE_WORDS = 4
-/** Who comes to the point later than this writes about something else first. */
+/** A prompt that comes to the point later than this begins with another subject. */
 const SENTENCES = 4
 
 /**
- * A title where the agent and the person gave none: the heading of the last approved plan, what it committed, or the
- * first prompt that says something; with what its branch is called, where that says more. Never "commit this" or "yes".
+ * A title for a conversation that neither the agent nor the person named: the heading of the last approved plan, the
+ * first commit's subject, or the first informative prompt, with the name of its branch if that adds something. Never
+ * "commit this" or "yes".
  */
 export function conversationTitle(
   conversation: Pick<Conversation, "kind" | "messages" | "git_branch">,
 ): Title | undefined {
   const { kind, git_branch } = conversation
-  const standing = conversation.messages.filter(({ abandoned }) => !abandoned)
-  const messages = standing.length > 0 ? standing : conversation.messages
+  const current = conversation.messages.filter(({ abandoned }) => !abandoned)
+  const messages = current.length > 0 ? current : conversation.messages
   const prompts = promptsIn(messages)
   if (kind === "subagent") return title((prompts.find(isAgents) ?? prompts[0])?.text, "first_prompt")
   const heading = plansIn(messages).flatMap(headingOf).at(-1)
@@ -32,14 +33,14 @@ export function conversationTitle(
   const [subject] = messages.flatMap(({ effects = [] }) => effects.flatMap(subjectOf))
   if (subject !== undefined) return title(joined(subject, topic), "commit")
   const typed = prompts.filter(({ text }) => !/^\/\S+$/.test(text)).map(({ text }) => text)
-  const [telling] = typed.slice(0, PROMPTS).flatMap(tellingPart)
-  if (telling !== undefined) return title(joined(telling, topic), "first_prompt")
+  const [informative] = typed.slice(0, PROMPTS).flatMap(informativePart)
+  if (informative !== undefined) return title(joined(informative, topic), "first_prompt")
   if (topic !== undefined) return title([topic, ...typed.slice(0, 1)].join(": "), "first_prompt")
-  const vague = typed.find((text) => wordsOf(text).length >= SENTENCE_WORDS && tellingWords(text).length > 0)
-  return title(vague ?? answered(messages) ?? prompts[0]?.text, "first_prompt")
+  const vague = typed.find((text) => wordsOf(text).length >= SENTENCE_WORDS && informativeWords(text).length > 0)
+  return title(vague ?? firstAnswer(messages) ?? prompts[0]?.text, "first_prompt")
 }
 
-/** A subagent may have copied what the person said to its parent. */
+/** A subagent may have a copy of what the person said to its parent. */
 const isAgents = ({ origin }: Part) => origin === "agent"
 
 function title(text: string | undefined, from: Title["from"]): Title | undefined {
@@ -48,7 +49,7 @@ function title(text: string | undefined, from: Title["from"]): Title | undefined
   return { text: line.length > MAX_TITLE ? `${line.slice(0, MAX_TITLE - 1)}…` : line, from }
 }
 
-/** What was asked of the agent: by the person, or, a plan or a subagent's task, by an agent. */
+/** The prompts: from the person or, for a plan or a subagent's task, from an agent. */
 function promptsIn(messages: Message[]): Part[] {
   const texts = messages
     .filter(({ role }) => role === "user")
@@ -63,34 +64,34 @@ function plansIn(messages: Message[]): string[] {
   return messages.flatMap(({ parts }) => parts.flatMap((part) => planIn(part, calls) ?? []))
 }
 
-/** Of a plan, without the word "plan". */
+/** The heading of a plan, without the word "plan". */
 function headingOf(text: string): string[] {
   const [, heading = ""] = /^#{1,3}[ \t]+(\S.*)$/m.exec(text) ?? []
   const bare = heading.replace(/^(?:\w+ )?plan(?: \w+)?[:\s—–-]+/i, "")
-  return tellingWords(bare).length > 0 ? [bare] : []
+  return informativeWords(bare).length > 0 ? [bare] : []
 }
 
 function subjectOf(effect: NonNullable<Message["effects"]>[number]): string[] {
   if (effect.type !== "commit" || /^merge\b/i.test(effect.subject)) return []
-  return tellingWords(effect.subject).length >= LEAST_WORDS ? [effect.subject] : []
+  return informativeWords(effect.subject).length >= LEAST_WORDS ? [effect.subject] : []
 }
 
-/** A prompt from its first sentence on that says something. */
-function tellingPart(text: string): string[] {
+/** A prompt from its first informative sentence on. */
+function informativePart(text: string): string[] {
   const sentences = oneLine(text).split(/(?<=[.?!:])\s+/)
-  const first = sentences.findIndex((sentence) => tellingWords(sentence.slice(0, MAX_TITLE)).length >= LEAST_WORDS)
+  const first = sentences.findIndex((sentence) => informativeWords(sentence.slice(0, MAX_TITLE)).length >= LEAST_WORDS)
   return first === -1 || first >= SENTENCES ? [] : [sentences.slice(first).join(" ")]
 }
 
-/** What the agent said to a greeting, if anything. */
-function answered(messages: Message[]): string | undefined {
+/** The agent's first informative answer, for a conversation that begins with a greeting. */
+function firstAnswer(messages: Message[]): string | undefined {
   const texts = messages
     .filter(({ role }) => role === "assistant")
     .flatMap(({ parts }) => parts.flatMap((part) => (part.type === "text" ? [part.text.slice(0, PROMPT_CHARS)] : [])))
-  return texts.flatMap(tellingPart)[0]
+  return texts.flatMap(informativePart)[0]
 }
 
-/** `alice/ent-221-better-state` is about "ENT-221 better state". A branch that is everybody's says nothing. */
+/** `alice/ent-221-better-state` is about "ENT-221 better state". A common branch name says nothing. */
 function topicOf(branch: string | undefined): string | undefined {
   if (branch === undefined || /^(?:main|master|trunk|dev|develop|development|HEAD)$/.test(branch)) return undefined
   const name = branch.slice(branch.lastIndexOf("/") + 1).replace(/^\d{6,8}[-_]/, "")
@@ -99,14 +100,14 @@ function topicOf(branch: string | undefined): string | undefined {
     /^([a-z]{2,6}) (\d{1,6})\b/i,
     (_, key: string, number) => `${key.toUpperCase()}-${number}`,
   )
-  return tellingWords(topic).length > 0 ? topic.trim() : undefined
+  return informativeWords(topic).length > 0 ? topic.trim() : undefined
 }
 
 function joined(text: string, topic: string | undefined): string {
   const line = oneLine(text)
   if (topic === undefined) return line
-  const said = new Set(wordsOf(line.slice(0, MAX_TITLE)))
-  if (tellingWords(topic).every((word) => said.has(word))) return line
+  const words = new Set(wordsOf(line.slice(0, MAX_TITLE)))
+  if (informativeWords(topic).every((word) => words.has(word))) return line
   const room = MAX_TITLE - topic.length - 3
   const begin = line.length > room ? `${line.slice(0, Math.max(40, room - 1)).trimEnd()}…` : line
   return `${begin} · ${topic}`
@@ -116,8 +117,8 @@ function oneLine(text: string): string {
   return text.replaceAll(/\s+/g, " ").trim()
 }
 
-/** Words that say what something is about. Addresses, paths and hashes are no words. */
-function tellingWords(text: string): string[] {
+/** Words that show what a text is about. URLs, paths and hashes do not count. */
+function informativeWords(text: string): string[] {
   const prose = text.replaceAll(/\w+:\/\/\S+|(?:~|\.{1,2})?(?:\/[\w.@-]+){2,}\/?|\b[0-9a-f]{7,}\b/g, " ")
   return [...new Set(wordsOf(prose).filter((word) => word.length > 2 && !EVERYDAY.has(word) && !/^\d+$/.test(word)))]
 }
@@ -126,7 +127,7 @@ function wordsOf(text: string): string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}']+/gu) ?? []
 }
 
-/** What people say to every agent about any work. */
+/** Words that people say to every agent about any work. */
 const EVERYDAY = new Set(
   `about above add added address after again all also always and another any anything apply are around ask back been
   before being below best better both branch branches broken bug bugbot build but can case change changed changes check

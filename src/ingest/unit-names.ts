@@ -2,16 +2,16 @@ import { hash } from "node:crypto"
 import type { Unit } from "../agents/kit/connector.ts"
 import { redactText } from "../redact/redact.ts"
 
-// What a unit is called in the history. Mostly as its connector calls it; but two may have one name, and a name can be a
+// The names of units in the history. Usually the connector's; but two units may share a name, and a name can contain a
 // secret.
 
-/** A unit with the name that is stored. `nativeKey` and `shownPath` are set where that is not the source's own. */
+/** A unit with its stored name. `nativeKey` and `shownPath` are set if that differs from the source's own. */
 export type NamedUnit = Unit & { nativeKey?: string; shownPath?: string }
 
-/** What dex adds to a key: a second file of that name, an imported one, one whose own name cannot be kept. */
+/** Suffixes that dex adds to a key: for a second file of that name, an imported one, one whose own name cannot be stored. */
 const MARKS = /(?:#(?:twin|from|name)-[0-9a-f]{12})+$/
 
-/** A file whose name holds a secret is stored under the redacted name and a hash, which finds it again. */
+/** A file whose name contains a secret is stored under the redacted name and a hash, by which it is found again. */
 export function named<U extends Pick<Unit, "key" | "path">>(unit: U): U & Pick<NamedUnit, "nativeKey" | "shownPath"> {
   const key = redactText(unit.key)
   const shownPath = redactText(unit.path)
@@ -21,14 +21,14 @@ export function named<U extends Pick<Unit, "key" | "path">>(unit: U): U & Pick<N
 }
 
 /**
- * Two roots can hold a file of the same name, and so of the same key. The one that was known first keeps it; the other
- * is kept under a key of its own, made of where it lies.
+ * Two roots can contain a file of the same name, and so with the same key. The first keeps it; the other gets a key
+ * that includes a hash of its path.
  */
 export function twinOf(unit: NamedUnit): NamedUnit {
   return { ...unit, key: `${unit.key}#twin-${shortHash(unit.path)}` }
 }
 
-/** As its connector names it, but for a secret in it. What dex adds is dex's business. */
+/** The connector's name for the unit, except for a redacted secret, without the suffixes that dex adds. */
 export function nativeKey(key: string): string {
   return key.replace(MARKS, "")
 }

@@ -6,7 +6,7 @@ import { agents } from "../agents/registry.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { DexError } from "../core/error.ts"
 
-/** An agent that dex can be given to. */
+/** An agent to whose settings dex can be added. */
 export type Wirable = Wiring & { agent: SourceId; title: string }
 
 const wirable = agents.filter(({ wiring }) => wiring !== undefined)
@@ -18,7 +18,7 @@ export async function loadWirings(): Promise<Wirable[]> {
   )
 }
 
-/** The agents that were named as people name them. Throws a DexError for a name that is none. */
+/** Resolves the names that people type. Throws a DexError for an unknown name. */
 export function namedAgents(names: readonly string[]): SourceId[] {
   const chosen = names.map((name) => {
     const plain = name.toLowerCase().replaceAll("-", "_")
@@ -35,7 +35,7 @@ export function isInstalled(agent: Wiring, machine: Machine): boolean {
   return paths.some((path) => existsSync(path)) || (program !== undefined && isOnPath(program, machine))
 }
 
-/** The program of an agent whose settings are here, where it is not on PATH itself. */
+/** The program of an agent that has settings here, if the program is not on PATH. */
 export function absentProgram(agent: Wiring, machine: Machine): string | undefined {
   const { program } = agent.signs(machine)
   return program === undefined || isOnPath(program, machine) ? undefined : program

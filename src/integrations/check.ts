@@ -24,7 +24,10 @@ type WiringCheck = {
   servers: (ServerProbe & { command: string[]; agents: SourceId[] })[]
 }
 
-/** What is wired, whether the files still say so, and whether each command that they name starts and answers. */
+/**
+ * Checks which agents are wired, whether their files still have the additions, and whether each command in them starts
+ * and answers.
+ */
 export async function check(
   { dexHome, machine, program }: Pick<WiringContext, "dexHome" | "machine" | "program">,
   names: readonly string[],
@@ -58,7 +61,7 @@ export async function check(
   return { agents: checked, servers }
 }
 
-/** As little as an agent that was started from a desktop hands on. */
+/** The minimal environment of an agent that was started from a desktop. */
 function bareEnvironment({ home, env, platform }: Machine): Record<string, string> {
   if (platform !== "win32") return { HOME: home, PATH: "/usr/bin:/bin" }
   return Object.fromEntries(
@@ -87,7 +90,7 @@ function problemsOf(path: string, { additions }: Added): string[] {
     return lost.map((addition) =>
       addition.type === "file"
         ? `${path} was changed since dex wrote it.`
-        : `${path} no longer holds ${additionName(addition)} as dex wrote it.`,
+        : `${path} no longer contains ${additionName(addition)} as dex wrote it.`,
     )
   } catch (error) {
     if (error instanceof EditProblem) return [`${path} ${error.message}.`]
@@ -95,7 +98,7 @@ function problemsOf(path: string, { additions }: Added): string[] {
   }
 }
 
-/** Each as JSON, so that equal ones are started once. */
+/** As JSON, so that equal commands are started once. */
 function commandsOf({ additions }: Added): string[] {
   return additions.flatMap((addition) => {
     const entry =
@@ -110,7 +113,7 @@ type ServerProbe = { works: boolean; message: string; tools?: number }
 const PATIENCE_MS = 15_000
 const GOODBYE_MS = 3_000
 
-/** Really starts a registered server and greets it as an agent would. Never throws; leaves no process behind. */
+/** Starts a registered server and greets it as an agent would. Never throws; leaves no process running. */
 export function probe(command: readonly string[], env: Record<string, string>): Promise<ServerProbe> {
   const [program, ...args] = command
   return new Promise((resolve) => {
@@ -132,17 +135,17 @@ export function probe(command: readonly string[], env: Record<string, string>): 
       else child.once("exit", finish)
     }
     const patience = setTimeout(
-      () => answer({ works: false, message: `It did not answer within ${PATIENCE_MS / 1000} s.${saying(errors)}` }),
+      () => answer({ works: false, message: `It did not answer within ${PATIENCE_MS / 1000} s.${lastWords(errors)}` }),
       PATIENCE_MS,
     )
     const send = (message: object) => child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`)
-    child.stdin.on("error", () => {}) // it ended first; its exit says so
+    child.stdin.on("error", () => {}) // it ended first; its exit reports that
     child.stderr.on("data", (data) => {
       errors = (errors + String(data)).slice(-2000)
     })
     child.once("error", (error) => answer({ works: false, message: `It could not be started (${messageOf(error)}).` }))
     child.once("close", (code, signal) =>
-      answer({ works: false, message: `It ended with ${signal ?? code} before it answered.${saying(errors)}` }),
+      answer({ works: false, message: `It ended with ${signal ?? code} before it answered.${lastWords(errors)}` }),
     )
     createInterface({ input: child.stdout }).on("line", (line) => {
       const reply = readReply(line)
@@ -189,7 +192,7 @@ function readReply(line: string): Reply | undefined {
   }
 }
 
-function saying(errors: string): string {
+function lastWords(errors: string): string {
   const last = errors.trim().split("\n").at(-1)
   return last ? ` It said: ${last}` : ""
 }

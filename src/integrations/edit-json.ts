@@ -4,7 +4,7 @@ import type { JsonAddition } from "../agents/kit/wiring.ts"
 import { isRecord } from "../core/record.ts"
 import { applyEdit, EditProblem, lineNumber, newlineOf, type TextEdit } from "./edit.ts"
 
-/** `more`: all of it is there, and something that was added to it. `other`: the name is taken. */
+/** `more`: everything is present, and something was added to it. `other`: the name is taken. */
 export type Presence = "absent" | "same" | "more" | "other"
 
 export function findInJson(text: string, { type, path, value }: JsonAddition): Presence {
@@ -23,8 +23,8 @@ export function findInJson(text: string, { type, path, value }: JsonAddition): P
 }
 
 /**
- * Puts the addition last where it belongs and makes what is missing on the way to it. Nothing else changes: no comment,
- * no order, no indentation, no line ending. `made` says how many of the path's names were there before.
+ * Inserts the addition at the end of its parent and creates missing parents. Nothing else changes: no comment, order,
+ * indentation or line ending. `made` is the number of names in the path that existed before.
  */
 export function addToJson(text: string, { type, path, value }: JsonAddition): { edits: TextEdit[]; made: number } {
   const root = jsonTree(text)
@@ -40,12 +40,12 @@ export function addToJson(text: string, { type, path, value }: JsonAddition): { 
   const [wanted, what] = key === undefined ? ["array", "a list"] : ["object", "an object"]
   if (holder.type !== wanted) {
     const place = path.slice(0, made).join(".") || "its top"
-    throw new EditProblem(`should have ${what} at ${place}, and has something else there`)
+    throw new EditProblem(`should have ${what} at ${place}, but has something else`)
   }
   return { edits: insertLast(text, root, holder, key, key === undefined ? value : wrapped(made + 1)), made }
 }
 
-/** The text without the addition and, where `made` says that dex put them there, without its empty surroundings. */
+/** Removes the addition and its parents that are now empty, if dex created them according to `made`. */
 export function removeFromJson(text: string, { type, path, value }: JsonAddition, made: number): string {
   const found = nodeAt(jsonTree(text), path)
   const isOurs = (item: Node) => isDeepStrictEqual(plainValue(item), value)
@@ -56,7 +56,7 @@ export function removeFromJson(text: string, { type, path, value }: JsonAddition
   return removeMember(text, member)
 }
 
-/** True where nothing but space, comments and an empty object are left. */
+/** True if only white space, comments and an empty object remain. */
 export function isEmptyJson(text: string): boolean {
   const root = jsonTree(text)
   return root === undefined || (root.type === "object" && root.children!.length === 0)
@@ -69,7 +69,7 @@ export function applyAll(text: string, edits: readonly TextEdit[]): string {
 const MAX_DEPTH = 200
 const WITH_COMMENTS = { allowTrailingComma: true, allowEmptyContent: true }
 
-/** Undefined for a text that has nothing but space and comments. Throws an EditProblem for what is not JSON. */
+/** Undefined for a text of only white space and comments. Throws an EditProblem if it is not JSON. */
 function jsonTree(text: string): Node | undefined {
   const json = text.replace(/^\ufeff/, " ")
   const enter: JSONVisitor["onObjectBegin"] = (_at, _length, _line, _column, path) => {
@@ -82,7 +82,7 @@ function jsonTree(text: string): Node | undefined {
   return parseTree(json, [], WITH_COMMENTS)
 }
 
-/** Where a key stands twice, the last one counts. */
+/** If a key occurs twice, the last one counts. */
 function nodeAt(root: Node | undefined, path: string[]): Node | undefined {
   return path.reduce((node, key) => {
     const properties = node?.type === "object" ? node.children! : []
@@ -90,7 +90,7 @@ function nodeAt(root: Node | undefined, path: string[]): Node | undefined {
   }, root)
 }
 
-/** The library's objects have no prototype, which `isDeepStrictEqual` takes for a difference. */
+/** The library's objects have no prototype, which `isDeepStrictEqual` treats as a difference. */
 function plainValue(node: Node): unknown {
   return structuredClone(getNodeValue(node))
 }
@@ -110,7 +110,7 @@ function fillEmpty(text: string, value: unknown): TextEdit {
 function insertLast(text: string, root: Node, holder: Node, key: string | undefined, value: unknown): TextEdit[] {
   const nl = newlineOf(text)
   const first = root.children![0]
-  // One level is indented as the file's own first level is, by two spaces where it does not say.
+  // Uses the indentation of the file's first level, or two spaces if it has none.
   const unit = (first && /^[ \t]+$/.exec(lineBefore(text, first))?.[0]) ?? "  "
   const name = key === undefined ? "" : `${JSON.stringify(key)}: `
   const onOneLine = name + JSON.stringify(value)
@@ -133,7 +133,7 @@ function insertLast(text: string, root: Node, holder: Node, key: string | undefi
   const comma = pastComma === undefined ? [{ at: endOf(last), removed: "", inserted: "," }] : []
   const indent = lineBefore(text, last)
   if (indent.trim() !== "") return [{ at: after, removed: "", inserted: ` ${onOneLine}` }, ...comma]
-  // A comment behind a value belongs to it.
+  // A comment after a value belongs to it.
   const [comments] = /^(?:[ \t]*(?:\/\/[^\r\n]*|\/\*[^\n]*?\*\/))*/.exec(text.slice(after))!
   return [{ at: after + comments.length, removed: "", inserted: onLines(indent) }, ...comma]
 }
@@ -145,7 +145,7 @@ function removeMember(text: string, member: Node): string {
   const end = pastComma ?? endOf(member)
   let start = member.offset
   while (" \t".includes(text[start - 1]!)) start--
-  // What else stands on its line must not get behind a comment that ends the line before.
+  // The rest of its line must not end up after a comment that ends the line before.
   const isOnOwnLine = text[start - 1] === "\n" && /^[ \t]*(\r?\n|\/\/)/.test(text.slice(end))
   if (isOnOwnLine) start -= text[start - 2] === "\r" ? 2 : 1
   else if (pastComma !== undefined) return cut(text, member.offset, end + text.slice(end).search(/[^ \t]/))
@@ -156,14 +156,14 @@ function removeMember(text: string, member: Node): string {
   return cut(cut(text, start, end), comma, comma + 1)
 }
 
-/** True where its holder has nothing else in it, not even a comment. */
+/** True if its parent has no other content, not even a comment. */
 function isAlone(text: string, member: Node): boolean {
   const { offset, length } = member.parent!
   const others = text.slice(offset + 1, member.offset) + text.slice(endOf(member), offset + length - 1)
   return others.replace(",", "").trim() === ""
 }
 
-/** Just behind the comma that follows a node; white space and comments may come before it. */
+/** The position after the comma that follows a node; white space and comments may come before it. */
 function commaEnd(text: string, node: Node): number | undefined {
   const scanner = createScanner(text, true)
   scanner.setPosition(endOf(node))

@@ -1,11 +1,11 @@
-/** One change of a text. A list of them is applied in order, and each speaks of the text that the one before left. */
+/** One change to a text. In a list, each edit refers to the text that the previous one produced. */
 export type TextEdit = { at: number; removed: string; inserted: string }
 
 export function applyEdit(text: string, edit: TextEdit): string {
   return text.slice(0, edit.at) + edit.inserted + text.slice(edit.at + edit.removed.length)
 }
 
-/** The text before the edits. Right only for the very text that they left. */
+/** The text before the edits. Correct only for exactly the text that they produced. */
 export function undoEdits(text: string, edits: readonly TextEdit[]): string {
   return edits.reduceRight(
     (at, { at: position, removed, inserted }) => applyEdit(at, { at: position, removed: inserted, inserted: removed }),
@@ -13,13 +13,13 @@ export function undoEdits(text: string, edits: readonly TextEdit[]): string {
   )
 }
 
-/** How lines end in this text; that of its first line decides. */
+/** The line ending of a text, taken from its first line. */
 export function newlineOf(text: string): "\n" | "\r\n" {
   const first = text.indexOf("\n")
   return first > 0 && text[first - 1] === "\r" ? "\r\n" : "\n"
 }
 
-/** What is wrong with a text, in words that follow the file's name. */
+/** Describes what is wrong with a text, in words that follow the file's name. */
 export class EditProblem extends Error {
   override name = "EditProblem"
 }

@@ -22,10 +22,10 @@ import { messageOf } from "../core/error.ts"
 import { RefusedFile, readBytes } from "../core/read-file.ts"
 import { EditProblem } from "./edit.ts"
 
-/** Claude Code's settings hold a history and grow to some megabytes. */
+/** Claude Code's settings contain a history and grow to several megabytes. */
 const MOST_BYTES = 64 << 20
 
-/** The text of a file, or undefined where there is none. Throws an EditProblem for what dex must not touch. */
+/** The text of a file, or undefined if there is none. Throws an EditProblem for a file that dex must not touch. */
 export function readEditable(path: string): string | undefined {
   const real = realPath(path)
   if (!existsSync(real)) return undefined
@@ -35,7 +35,7 @@ export function readEditable(path: string): string | undefined {
   return text
 }
 
-/** Throws an EditProblem where a write would fail or is not wanted: a file that its owner made read-only stays so. */
+/** Throws an EditProblem if a write would fail or is not wanted: a file that its owner made read-only stays that way. */
 export function expectWritable(path: string): void {
   const real = realPath(path)
   const existing = [real, ...ancestors(real)].find((candidate) => existsSync(candidate))!
@@ -46,12 +46,12 @@ export function expectWritable(path: string): void {
     try {
       accessSync(needed, constants.W_OK)
     } catch {
-      throw new EditProblem(needed === real ? "may not be written by you" : `cannot be written: ${needed} is read-only`)
+      throw new EditProblem(needed === real ? "is not writable for you" : `cannot be written: ${needed} is read-only`)
     }
   }
 }
 
-/** The folders that writing there will make, outermost first. */
+/** The folders that a write there will create, outermost first. */
 export function foldersToMake(path: string): string[] {
   return attempt("cannot be written", () =>
     ancestors(realPath(path))
@@ -60,31 +60,31 @@ export function foldersToMake(path: string): string[] {
   )
 }
 
-/** Writes the whole text or nothing. A link stays a link, a file keeps its mode. */
+/** Writes all of the text or nothing. A link stays a link, and a file keeps its mode. */
 export function writeText(path: string, text: string, executable = false): void {
   attempt("cannot be written", () => {
     const real = realPath(path)
     mkdirSync(dirname(real), { recursive: true, mode: 0o700 })
     const mode = existsSync(real) ? statSync(real).mode & 0o777 : executable ? 0o755 : 0o600
-    const beside = `${real}.${process.pid}.dex-new`
+    const temporary = `${real}.${process.pid}.dex-new`
     try {
-      const fd = openSync(beside, "wx", mode)
+      const fd = openSync(temporary, "wx", mode)
       try {
-        // Not writeSync: on a disk that fills up it writes a part and says so by a number only.
+        // Not writeSync: on a full disk it writes a part, and reports that only in its return value.
         writeFileSync(fd, text)
         fsyncSync(fd)
       } finally {
         closeSync(fd)
       }
-      chmodSync(beside, mode)
-      renameSync(beside, real)
+      chmodSync(temporary, mode)
+      renameSync(temporary, real)
     } finally {
-      rmSync(beside, { force: true })
+      rmSync(temporary, { force: true })
     }
   })
 }
 
-/** Removes a file and, innermost first, those of the folders that are empty now. */
+/** Removes a file and then, innermost first, those of the folders that are now empty. */
 export function removeFile(path: string, folders: readonly string[]): void {
   attempt("cannot be removed", () => {
     rmSync(path, { force: true })
@@ -95,7 +95,7 @@ export function removeFile(path: string, folders: readonly string[]): void {
   })
 }
 
-/** A copy that only its owner can read: settings may hold keys. Returns where it is. */
+/** Makes a copy that only its owner can read, because settings may contain keys. Returns its path. */
 export function keepBackup(folder: string, file: { agent: string; path: string }, text: string, now: number): string {
   const stamp = new Date(now).toISOString().replaceAll(/[:.]/g, "-")
   const backup = join(folder, `${file.agent}-${basename(file.path)}.${stamp}`)
@@ -104,7 +104,7 @@ export function keepBackup(folder: string, file: { agent: string; path: string }
     try {
       writeFileSync(backup, text, { mode: 0o600 })
     } catch (error) {
-      rmSync(backup, { force: true }) // half a copy is none
+      rmSync(backup, { force: true }) // remove a partial copy
       throw error
     }
   })
@@ -115,13 +115,12 @@ export function sha256(text: string): string {
   return createHash("sha256").update(text).digest("hex")
 }
 
-/** People keep such files in one folder and link to them. */
+/** Follows links: people keep such files in one folder and link to them. */
 function realPath(path: string): string {
   try {
     return realpathSync(path)
   } catch {
-    if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
-      throw new EditProblem("is a link to something that is not there")
+    if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) throw new EditProblem("is a broken link")
     return path
   }
 }

@@ -16,12 +16,12 @@ import {
 /** Where this dex runs from. */
 export type Program = { node: string; script: string }
 
-/** fnm's folder for one shell goes with that shell. (Elsewhere than on Windows Node itself knows where it really is.) */
+/** fnm's folder for a shell is removed with that shell. (On other systems than Windows, Node itself knows its real path.) */
 export function durableNode(path: string): string {
   return /[\\/]fnm_multishells[\\/]/.test(path) ? realpathSync(path) : path
 }
 
-/** What agents are told to start; `start.ts` says how. */
+/** The programs that agents are configured to start; `agents/kit/wiring.ts` defines how. */
 export function binOf(dexHome: string, { platform }: Pick<Machine, "platform">, node: string): Bin {
   const at = (name: string) => join(dexHome, "bin", name)
   if (platform === "win32")
@@ -36,8 +36,8 @@ export function binOf(dexHome: string, { platform }: Pick<Machine, "platform">, 
 }
 
 /**
- * Small programs with absolute paths: an agent that was started from a desktop has no shell's PATH, and a folder of npx
- * or of a Node version may go. Then they say what to do.
+ * Small programs with absolute paths: an agent started from a desktop does not have a shell's PATH, and a folder of npx
+ * or of a Node version may disappear. In that case they say what to do.
  */
 export function launcherFiles(bin: Bin, program: Program, machine: Machine): WantedFile[] {
   if (bin.windows) return windowsLaunchers(bin, program.script, machine.env.DEX_HOME)
@@ -71,13 +71,13 @@ function homeLines(dexHome: string | undefined): string {
   return dexHome ? `: "\${DEX_HOME:=${dexHome.replace(/["$`\\]/g, "\\$&")}}"\nexport DEX_HOME\n` : ""
 }
 
-/** With more programs than this waiting for each of a machine's processors, Node does not even start in the time there is. */
+/** If more programs than this wait for each processor, Node does not even start within the time limit. */
 const CROWD = 3
 
 /**
- * Where dex is gone, an agent's work goes on: some agents take a hook's failure for a veto. Node alone takes longer to start
- * on a busy machine than an agent should wait. So this program, which starts in a few milliseconds, keeps the time: what Node
- * finds by then is printed, and what it finds later is said at the session's next event.
+ * If dex is gone, the agent continues undisturbed: some agents treat a failing hook as a veto. On a busy machine, Node
+ * alone takes longer to start than an agent should wait. So this program, which starts in a few milliseconds, watches
+ * the time: it prints what Node finds by then, and later results are printed at the session's next event.
  */
 function hookProgram({ node, script }: Program, dexHome: string | undefined): string {
   return `#!/bin/sh
@@ -167,8 +167,8 @@ exit 0
 }
 
 /**
- * A hook as Claude Code asks it: JSON on stdin, with one command as a string in it. Passed is only dex with a command that
- * reads, and then no sign by which a shell would do more; of JSON's escapes none but the quote's.
+ * A hook for Claude Code: it gets JSON on stdin, with one command as a string. It allows only dex with a reading
+ * command, without any character with which a shell would do more; of JSON's escapes only the quote's.
  */
 function guardProgram(dex: string): string {
   const start = JSON.stringify(shellWord(dex)).slice(1, -1)
@@ -193,8 +193,8 @@ function quoted(path: string): string {
 }
 
 /**
- * What agents start on Windows: scripts for Node, which everybody can start without a shell, and beside two of them a batch
- * file for shells. They do what the programs for sh do.
+ * The programs that agents start on Windows: scripts for Node, which need no shell, and batch files next to two of them
+ * for shells. They do the same as the programs for sh.
  */
 function windowsLaunchers(bin: Bin, script: string, dexHome: string | undefined): WantedFile[] {
   const { node } = bin.windows!
@@ -234,7 +234,7 @@ await import(pathToFileURL(script).href)
 `
 }
 
-/** Where dex is gone, an agent's work goes on: some agents take a hook's failure for a veto. */
+/** If dex is gone, the agent continues undisturbed: some agents treat a failing hook as a veto. */
 function hookScript(start: string): string {
   return `// Agents' hooks ask it what dex knows of this moment; mostly it says nothing. Written by \`dex install\`;
 // \`dex uninstall\` removes it. To silence it: DEX_QUIET=1, or dex config set proactive.enabled false
@@ -260,7 +260,7 @@ spawn(process.execPath, [dex, "sync", "--no-wait", "--max-seconds", "60"], optio
 `
 }
 
-/** As the guard for sh: dex with a command that reads, and no sign by which a shell would do more. */
+/** Like the guard for sh: allows dex with a reading command, without any character with which a shell would do more. */
 function guardScript(dex: string): string {
   return `// Lets the ${RETRIEVAL_AGENT} sub-agent run what reads the memory, and nothing else. Written by \`dex install\`;
 // \`dex uninstall\` removes it.
@@ -282,7 +282,7 @@ if (typeof command === "string" && command.startsWith(dex) && reads.test(command
 `
 }
 
-/** Batch files are read in the console's own code page, which is changed only for a path that needs it. */
+/** Batch files are read in the console's code page, which is changed only for a path that needs it. */
 function batch(node: string, script: string, end: string): string {
   const isPlain = /^[\x20-\x7e]*$/.test(node)
   const lines = [

@@ -7,24 +7,24 @@ import { expectWritable, readEditable, sha256 } from "./files.ts"
 import type { Added, Record } from "./record.ts"
 import { tomlStatements } from "./toml-lines.ts"
 
-/** What would happen to one file. Nothing is written yet. */
+/** The planned change of one file. Nothing is written yet. */
 export type FilePlan = {
   agent: SourceId | "dex"
   path: string
-  /** Undefined: there is no file, or there will be none. */
+  /** Undefined if there is no file, or will be none. */
   before: string | undefined
   after: string | undefined
-  /** What to keep in the record for this file; undefined takes it out. */
+  /** The new entry in the record for this file; undefined removes it. */
   added: Omit<Added, "made_folders" | "backup"> | undefined
   executable: boolean
   /** Why nothing can be done with it. */
   problem?: string
   note?: string
-  /** Removing: what was left in it still starts dex's launcher. */
+  /** When removing: the remaining content still starts dex's launcher. */
   needs_launcher?: boolean
 }
 
-/** How dex's additions get into a file. A file that contains them all already stays as it is. */
+/** Plans how dex's additions get into a file. A file that already contains all of them stays unchanged. */
 export function planAdding(agent: SourceId | "dex", { path, additions }: WantedFile, record: Record): FilePlan {
   const executable = additions.some((addition) => addition.type === "file" && addition.executable === true)
   return planned({ agent, path, executable }, () => {
@@ -38,7 +38,7 @@ export function planAdding(agent: SourceId | "dex", { path, additions }: WantedF
     )
       return { before, after: before, added: known ?? adopted(agent, additions) }
 
-    // The launchers are dex's own, whatever stands there.
+    // The launchers belong to dex, whatever their content.
     const base = agent === "dex" ? undefined : known ? withoutAdded(before, known).text : before
     const { after, edits, kept } = withAdditions(base, additions)
     if (after !== before) expectWritable(path)
@@ -54,18 +54,19 @@ export function planAdding(agent: SourceId | "dex", { path, additions }: WantedF
   })
 }
 
-/** How what the record says of a file gets out of it again. What was changed since is left, and said. */
+/** Plans how to remove the recorded additions from a file. Those that were changed since stay, with a note. */
 export function planRemoving(path: string, added: Added, bin: Bin): FilePlan {
   return planned({ agent: added.agent, path, executable: false }, () => {
     const before = readEditable(path)
-    // The launchers are dex's own, whatever stands there.
-    const { text: after, left } = added.agent === "dex" ? { text: undefined, left: [] } : withoutAdded(before, added)
+    // The launchers belong to dex, whatever their content.
+    const { text: after, remaining } =
+      added.agent === "dex" ? { text: undefined, remaining: [] } : withoutAdded(before, added)
     if (after !== before) expectWritable(path)
     const isOwnFile = added.additions.some(({ type }) => type === "file")
-    const needsLauncher = !isOwnFile && left.length > 0 && after !== undefined && names(after, bin)
+    const needsLauncher = !isOwnFile && remaining.length > 0 && after !== undefined && names(after, bin)
     const notes = [
-      ...(before === undefined ? ["It was gone already."] : []),
-      ...left.map((what) => `${what} was changed since dex wrote it, so it stays. To remove it, delete it there.`),
+      ...(before === undefined ? ["It was already gone."] : []),
+      ...remaining.map((what) => `${what} was changed since dex wrote it, so it stays. To remove it, delete it there.`),
     ]
     return {
       before,
@@ -95,10 +96,10 @@ function planned(
   }
 }
 
-/** Somebody else wrote what dex would have written: from now on it is dex's to take out. */
+/** Somebody else already wrote what dex would have written: from now on dex may remove it. */
 function adopted(agent: SourceId | "dex", additions: Addition[]): FilePlan["added"] {
   const kept = additions.map((addition) => ({ ...addition, made: "path" in addition ? addition.path.length : 0 }))
-  // No text has this hash: what is taken out is looked for, never cut by position.
+  // No text has this hash, so a removal searches for the additions and never cuts by position.
   return {
     agent,
     existed: !additions.some(({ type }) => type === "file"),
@@ -113,7 +114,7 @@ function plain({ made: _, ...addition }: Addition & { made: number }): Addition 
   return addition as Addition
 }
 
-/** Throws an EditProblem where the text cannot be read. */
+/** Throws an EditProblem if the text cannot be read. */
 export function hasAddition(text: string, addition: Addition): boolean {
   return ["same", "more"].includes(presenceOf(text, addition))
 }
@@ -123,7 +124,7 @@ function presenceOf(text: string, addition: Addition): Presence {
   return addition.type === "table" ? findInToml(text, addition) : findInJson(text, addition)
 }
 
-/** As people look for it in the file. */
+/** The name by which people find it in the file. */
 export function additionName(addition: Addition): string {
   if (addition.type === "file") return "It"
   if (addition.type === "item") return `dex's entry in ${addition.path.join(".")}`
@@ -149,7 +150,7 @@ function withAdditions(
 function editsFor(base: string | undefined, text: string, addition: Addition): { edits: TextEdit[]; made: number } {
   if (addition.type === "file") {
     if (base !== undefined)
-      throw new EditProblem("is there already and was not written by dex, or was changed since. Move it away first")
+      throw new EditProblem("already exists and was not written by dex, or was changed since. Move it away first")
     return { edits: [{ at: 0, removed: "", inserted: addition.content }], made: 0 }
   }
   const presence = presenceOf(text, addition)
@@ -161,19 +162,19 @@ function editsFor(base: string | undefined, text: string, addition: Addition): {
   return addition.type === "table" ? { edits: addToToml(text, addition), made: 0 } : addToJson(text, addition)
 }
 
-/** Byte for byte as before where nobody wrote in between; else only what is as dex wrote it is cut out. */
-function withoutAdded(text: string | undefined, added: Added): { text: string | undefined; left: string[] } {
-  if (text === undefined) return { text, left: [] }
+/** Restores the file byte for byte if nobody changed it; otherwise cuts out only what is still as dex wrote it. */
+function withoutAdded(text: string | undefined, added: Added): { text: string | undefined; remaining: string[] } {
+  if (text === undefined) return { text, remaining: [] }
   if (sha256(text) === added.after_sha256) {
     const before = undoEdits(text, added.edits)
-    if (sha256(before) === added.before_sha256) return { text: added.existed ? before : undefined, left: [] }
+    if (sha256(before) === added.before_sha256) return { text: added.existed ? before : undefined, remaining: [] }
   }
-  const left = added.additions.filter((addition) => ["more", "other"].includes(presenceOf(text, addition)))
-  const cut = added.additions.filter((addition) => !left.includes(addition)).reduceRight(removed, text)
-  return { text: added.existed || !isBare(cut, added) ? cut : undefined, left: left.map(additionName) }
+  const changed = added.additions.filter((addition) => ["more", "other"].includes(presenceOf(text, addition)))
+  const cut = added.additions.filter((addition) => !changed.includes(addition)).reduceRight(removed, text)
+  return { text: added.existed || !isBare(cut, added) ? cut : undefined, remaining: changed.map(additionName) }
 }
 
-/** True where one of the launchers stands in the text, as JSON and TOML write it. */
+/** True if the text names one of the launchers, as JSON and TOML write it. */
 function names(text: string, bin: Bin): boolean {
   const { windows: _, ...programs } = bin
   return Object.values(programs).some((path) => text.includes(JSON.stringify(path).slice(1, -1)))
@@ -189,7 +190,7 @@ function isBare(text: string, { additions }: Added): boolean {
   return isJson ? isEmptyJson(text) : text.trim() === ""
 }
 
-/** What Codex itself notes about a server, and what goes with it. */
+/** Codex's own notes about a server, which are removed with it. */
 const NOTED = "tools"
 
 export function findInToml(text: string, addition: TomlAddition): Presence {
@@ -202,8 +203,8 @@ export function findInToml(text: string, addition: TomlAddition): Presence {
   if (about.length === 0) return "absent"
   const first = about.findIndex(({ type, path: own }) => type === "header" && own.length === path.length)
   if (first < 0) return "other"
-  const said = new Map(about.map((key) => [key.path.slice(path.length).join("."), key.value]))
-  if (!Object.entries(values).every(([name, value]) => said.get(name) === tomlOf(value))) return "other"
+  const present = new Map(about.map((key) => [key.path.slice(path.length).join("."), key.value]))
+  if (!Object.entries(values).every(([name, value]) => present.get(name) === tomlOf(value))) return "other"
   const isMore = about.some((statement) => {
     const [name] = statement.path.slice(path.length)
     return name !== undefined && name !== NOTED && byName(values, name) === undefined
@@ -211,7 +212,7 @@ export function findInToml(text: string, addition: TomlAddition): Presence {
   return isMore ? "more" : "same"
 }
 
-/** Puts the table at the end, where it cannot change what any other line means. */
+/** Adds the table at the end, where it cannot change the meaning of any other line. */
 export function addToToml(text: string, { path, values }: TomlAddition): TextEdit[] {
   const nl = newlineOf(text)
   const lines = [`[${path.join(".")}]`, ...Object.entries(values).map(([name, value]) => `${name} = ${tomlOf(value)}`)]
@@ -220,7 +221,7 @@ export function addToToml(text: string, { path, values }: TomlAddition): TextEdi
   return [{ at: text.length, removed: "", inserted: `${before}${lines.join(nl)}${nl}` }]
 }
 
-/** Without the table and the tables in it, and without the empty line before each. Comments behind them stay. */
+/** Removes the table, its subtables and the empty line before each. Comments after them stay. */
 export function removeFromToml(text: string, { path }: TomlAddition): string {
   const statements = tomlStatements(text)
   const first = statements.findIndex(({ type, path: own }) => type !== "key" && startsWith(own, path))
@@ -236,7 +237,7 @@ function startsWith(path: string[], beginning: string[]): boolean {
   return beginning.every((name, i) => path[i] === name)
 }
 
-/** JSON's strings, lists and booleans are TOML's too. */
+/** JSON strings, lists and booleans are also valid TOML. */
 function tomlOf(value: TomlValue): string {
   return Array.isArray(value) ? `[${value.map((item) => JSON.stringify(item)).join(", ")}]` : JSON.stringify(value)
 }

@@ -11,10 +11,10 @@ import {
 const DESCRIPTION = "The memory that all of your coding agents share: past conversations, found and read back."
 
 /**
- * What `dex install` gives to Claude Code and Gemini CLI, as a plugin and an extension: file by file, JSON as data.
+ * The Claude Code plugin and the Gemini CLI extension, equivalent to `dex install`: by file, with JSON as data.
  *
- * A plugin knows no absolute path, and a bare `dex` asks for an installation and for a shell's PATH. So both start dex
- * through npx: the version pinned, so that nothing newer runs unseen, and offline once npx has it.
+ * A plugin knows no absolute path, and a bare `dex` needs an installation and a shell's PATH. So both start dex through
+ * npx: with a pinned version, so that nothing newer runs unnoticed, and offline once npx has it.
  */
 export function pluginFiles(version: string): Record<string, string | object> {
   const npx = ["--prefer-offline", "-y", `dexctx@${version}`]
@@ -40,7 +40,7 @@ export function pluginFiles(version: string): Record<string, string | object> {
     "plugins/claude-code/.mcp.json": { mcpServers: { dex: server } },
     "plugins/claude-code/hooks/hooks.json": hooks,
     "plugins/claude-code/skills/dex/SKILL.md": skillText,
-    // Claude Code names a plugin's server by both names.
+    // Claude Code combines both names into the name of a plugin's server.
     [`plugins/claude-code/agents/${RETRIEVAL_AGENT}.md`]: claudeCodeAgent(dex, { server: "mcp__plugin_dex_dex" })
       .content,
     "plugins/gemini-cli/gemini-extension.json": {

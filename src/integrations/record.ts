@@ -6,11 +6,11 @@ import { wirableNames } from "./agents.ts"
 import { EditProblem, type TextEdit } from "./edit.ts"
 import { removeFile, writeText } from "./files.ts"
 
-/** What dex added to one file, so that it can be taken out again. */
+/** The additions of dex to one file, so that they can be removed again. */
 export type Added = {
   /** `dex` for the launchers, which all agents share. */
   agent: SourceId | "dex"
-  /** False where dex made the file. */
+  /** False if dex created the file. */
   existed: boolean
   before_sha256: string
   after_sha256: string
@@ -21,38 +21,38 @@ export type Added = {
 }
 export type Record = { [path: string]: Added }
 
-/** Nothing yet where there is no file. Throws a DexError where it cannot be read: guessing could harm others' files. */
+/** Empty if there is no file. Throws a DexError if it cannot be read: guessing could harm other programs' files. */
 export function readRecord(file: string): Record {
-  return readWhole(file).files
+  return readIntegrations(file).files
 }
 
 /** True once a person was asked which projects are private. */
 export function wasAskedForPrivate(file: string): boolean {
-  return readWhole(file).private_asked === true
+  return readIntegrations(file).private_asked === true
 }
 
 export function noteAskedForPrivate(file: string): void {
-  write(file, { ...readWhole(file), private_asked: true })
+  write(file, { ...readIntegrations(file), private_asked: true })
 }
 
-/** Whether agents' hooks are to ask dex, and since when. */
+/** Whether agents' hooks should call dex, and since when. */
 export type HooksChoice = { wanted: boolean; at: number }
 
-/** Undefined before it was ever chosen. */
+/** Undefined if it was never chosen. */
 export function hooksChoice(file: string): HooksChoice | undefined {
-  return readWhole(file).hooks
+  return readIntegrations(file).hooks
 }
 
-/** The same choice again keeps its time. */
+/** Repeating a choice keeps its time. */
 export function noteHooksChoice(file: string, wanted: boolean, at: number): void {
-  const whole = readWhole(file)
-  if (whole.hooks?.wanted === wanted || Object.keys(whole.files).length === 0) return
-  write(file, { ...whole, hooks: { wanted, at } })
+  const current = readIntegrations(file)
+  if (current.hooks?.wanted === wanted || Object.keys(current.files).length === 0) return
+  write(file, { ...current, hooks: { wanted, at } })
 }
 
-type Whole = { files: Record; private_asked?: boolean; hooks?: HooksChoice }
+type IntegrationsFile = { files: Record; private_asked?: boolean; hooks?: HooksChoice }
 
-function readWhole(file: string): Whole {
+function readIntegrations(file: string): IntegrationsFile {
   let text: string
   try {
     text = readFileSync(file, "utf8")
@@ -61,10 +61,12 @@ function readWhole(file: string): Whole {
     throw damaged(file, messageOf(error))
   }
   try {
-    const { version, files, private_asked, hooks } = JSON.parse(text) as Partial<Whole> & { version?: unknown }
+    const { version, files, private_asked, hooks } = JSON.parse(text) as Partial<IntegrationsFile> & {
+      version?: unknown
+    }
     if (version !== 1 || typeof files !== "object" || files === null) throw new Error("not of this version")
     const wrong = Object.entries(files).find(([, added]) => !isAdded(added))
-    if (wrong) throw new Error(`what it says of ${wrong[0]} is incomplete`)
+    if (wrong) throw new Error(`its entry for ${wrong[0]} is incomplete`)
     return {
       files,
       private_asked: private_asked === true || undefined,
@@ -75,16 +77,16 @@ function readWhole(file: string): Whole {
   }
 }
 
-/** The file goes with the last thing that it tells of, and the question may be asked anew. */
+/** Without entries, the file is removed, and the person may be asked again. */
 export function writeRecord(file: string, record: Record): void {
   if (Object.keys(record).length === 0) removeFile(file, [])
-  else write(file, { ...readWhole(file), files: record })
+  else write(file, { ...readIntegrations(file), files: record })
 }
 
-/** Throws a DexError where it cannot be written: an agent's file is not changed unless it is known how to change it back. */
-function write(file: string, whole: Whole): void {
-  const text = `${JSON.stringify({ version: 1, ...whole }, undefined, 2)}\n`
-  // Installing again changes little, and every write waits for the disk.
+/** Throws a DexError if it cannot be written: an agent's file is changed only if the change can be undone. */
+function write(file: string, content: IntegrationsFile): void {
+  const text = `${JSON.stringify({ version: 1, ...content }, undefined, 2)}\n`
+  // A repeated install changes little, and every write waits for the disk.
   if (existsSync(file) && readFileSync(file, "utf8") === text) return
   try {
     writeText(file, text)
@@ -117,6 +119,6 @@ function isAdded(value: unknown): value is Added {
 function damaged(file: string, why: string): DexError {
   return new DexError(
     "integrations",
-    `${file}, where dex keeps what it added to agents' files, cannot be read (${why}). Nothing was changed. Fix it, or remove it and delete "dex" from the agents' settings by hand.`,
+    `${file}, which lists dex's additions to agents' files, cannot be read (${why}). Nothing was changed. Fix it, or remove it and delete "dex" from the agents' settings by hand.`,
   )
 }

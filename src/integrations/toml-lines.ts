@@ -1,9 +1,9 @@
 import { EditProblem, lineNumber } from "./edit.ts"
 
-/** What stands where in a TOML text: headers and keys, each from its line's start to its line's end. */
+/** A header or a key of a TOML text, with its position from the start of its line to the end. */
 export type TomlStatement = {
   type: "header" | "list_header" | "key"
-  /** Of a header the table, of a key the table that it stands in followed by its own name. */
+  /** For a header, the table; for a key, its table followed by its own name. */
   path: string[]
   start: number
   /** After the line's end. */
@@ -12,7 +12,7 @@ export type TomlStatement = {
   value: string
 }
 
-/** Throws an EditProblem for what is not TOML as far as this can see: strings, brackets and names are read, no values. */
+/** Throws an EditProblem for invalid TOML. Only strings, brackets and names are checked, not values. */
 export function tomlStatements(text: string): TomlStatement[] {
   const statements: TomlStatement[] = []
   let table: string[] = []
@@ -71,11 +71,11 @@ function unquote(text: string, start: number, end: number): string {
   try {
     return JSON.parse(text.slice(start, end)) as string
   } catch {
-    return text.slice(start + 1, end - 1) // an escape that JSON does not have; no name of ours has one
+    return text.slice(start + 1, end - 1) // an escape that JSON does not have; none of our names has one
   }
 }
 
-/** To the end of a value on this line, or on the line where its last bracket or its long string ends. */
+/** The end of a value: on this line, or on the line where its last bracket or its long string ends. */
 function pastValue(text: string, from: number): number {
   let at = from
   let depth = 0
@@ -105,7 +105,7 @@ function pastString(text: string, start: number): number {
     while (at < text.length && !text.startsWith(long, at)) at += quote === '"' && text[at] === "\\" ? 2 : 1
     if (at >= text.length) throw wrong(text, start)
     at += 3
-    // Up to two quotes may stand right before the closing three.
+    // Up to two quotes may precede the closing three.
     while (text[at] === quote) at++
     return at
   }

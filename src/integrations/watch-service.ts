@@ -7,7 +7,7 @@ import { DexError, messageOf } from "../core/error.ts"
 import { foldersToMake, readEditable, removeFile, sha256, writeText } from "./files.ts"
 import type { Program } from "./launcher.ts"
 
-// `dex watch` as a service of the user's own: one file, told to systemd or launchd.
+// `dex watch` as a service of the user: one file, registered with systemd or launchd.
 
 export type ServiceContext = { machine: Machine; dexHome: string; program: Program }
 export type ServiceChange = {
@@ -18,11 +18,11 @@ export type ServiceChange = {
     commands: string[][]
     note?: string
   }
-  /** Nothing was changed yet: it waits for a yes. */
+  /** Nothing was changed yet: it waits for confirmation. */
   asked?: boolean
 }
 
-/** Without `yes` it only says what it would do. Throws a DexError where there is nothing to be a service of. */
+/** Without `yes` it only describes the change. Throws a DexError if this system has no service manager. */
 export function changeService(context: ServiceContext, wanted: "install" | "uninstall", yes: boolean): ServiceChange {
   return wanted === "install" ? install(context, yes) : uninstall(context, yes)
 }
@@ -33,11 +33,11 @@ function install(context: ServiceContext, yes: boolean): ServiceChange {
   if (before !== undefined && !isOurs(context, before) && before !== manager.content)
     throw new DexError(
       "service",
-      `${manager.path} is there and was not written by dex, or was changed since. Remove it first, then run this again.`,
+      `${manager.path} exists and was not written by dex, or was changed since. Remove it first, then run this again.`,
     )
   const change = before === undefined ? "create" : before === manager.content ? "none" : "edit"
   const { path, content } = manager
-  // What runs is the dex of before, also where the file stays as it was.
+  // The running process is the earlier dex, even if the file is unchanged.
   const commands = before === undefined ? manager.start : manager.restart
   const service = { change, path, content, commands, note: manager.note || undefined } as const
   if (!yes) return { service, asked: true }
@@ -67,7 +67,7 @@ function uninstall(context: ServiceContext, yes: boolean): ServiceChange {
   if (!isOurs(context, before))
     throw new DexError(
       "service",
-      `${path} was changed since dex wrote it, so it is left as it is. To remove it yourself: ${stop[0]!.join(" ")}, then delete the file.`,
+      `${path} was changed since dex wrote it, so dex does not touch it. To remove it yourself: ${stop[0]!.join(" ")}, then delete the file.`,
     )
   const commands = [...stop, ...manager.reload]
   if (!yes) return { service: { change: "remove", path, commands }, asked: true }
@@ -81,9 +81,9 @@ type Manager = {
   path: string
   content: string
   start: string[][]
-  /** In the place of `start` where one is installed already, whether it runs or not. */
+  /** Used instead of `start` if the service is already installed, whether it runs or not. */
   restart: string[][]
-  /** Of `restart`: fails where none runs, and comes back before the one that ran has ended. */
+  /** Part of `restart`: fails if no service runs, and returns before the running one has ended. */
   takeOut?: string[]
   stop: string[][]
   reload: string[][]
@@ -97,12 +97,12 @@ function managerOf(context: ServiceContext): Manager {
   throw new DexError(
     "no_service",
     platform === "linux"
-      ? "There is no systemd session of yours here (systemctl --user does not answer), as in most containers. Nothing was written. Start `dex watch` in a terminal, in tmux, or where this machine starts its programs."
+      ? "You have no systemd session here (systemctl --user does not answer), as in most containers. Nothing was written. Start `dex watch` in a terminal, in tmux, or where this machine starts its programs."
       : `dex makes services for systemd and launchd only, and this is ${platform}. Nothing was written. Start \`dex watch\` in a terminal, or let the system's own scheduler start it when you log in.`,
   )
 }
 
-/** A `dex watch` that is told to ends sooner. */
+/** `dex watch` ends sooner than this when asked to. */
 const ENDED_WITHIN_MS = 5_000
 const TRY_EVERY_MS = 200
 
@@ -124,7 +124,7 @@ function systemd(context: ServiceContext): Manager {
   }
 }
 
-/** Memory: two processes, of which the one that reads is bounded at 300 MB by its own design. */
+/** Memory: two processes, of which the reading one is limited to 300 MB by design. */
 export function unitText(context: ServiceContext): string {
   const { machine, program } = context
   return `# Written by \`dex watch --install\`; \`dex watch --uninstall\` removes it.
@@ -151,7 +151,7 @@ WantedBy=default.target
 `
 }
 
-/** In quotes; of what systemd reads in them only these mean something. */
+/** In quotes, in which systemd gives a meaning only to these characters. */
 function unitWord(word: string): string {
   return `"${word.replace(/["\\]/g, "\\$&").replaceAll("%", "%%").replaceAll("$", "$$$$")}"`
 }
@@ -172,7 +172,7 @@ function launchd(context: ServiceContext): Manager {
     takeOut,
     stop: [takeOut],
     reload: [],
-    note: `What goes wrong is written to ${join(dexHome, "watch.log")}`,
+    note: `Errors are written to ${join(dexHome, "watch.log")}`,
   }
 }
 
@@ -206,7 +206,7 @@ function escapeXml(text: string): string {
   return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`)
 }
 
-/** A service does not see what the shell sets: where agents keep their sessions, and dex its own files. */
+/** A service does not see the variables that a shell sets: where agents store their sessions, and dex its own files. */
 const NEEDED = [
   "DEX_HOME",
   "CLAUDE_CONFIG_DIR",
@@ -242,7 +242,7 @@ function readRecord(context: ServiceContext): Written | undefined {
     if (typeof path !== "string" || typeof sha256 !== "string" || !Array.isArray(made_folders)) return undefined
     return { path, sha256, made_folders: made_folders.filter((folder) => typeof folder === "string") }
   } catch {
-    return undefined // then the file counts as somebody else's
+    return undefined // the file then counts as somebody else's
   }
 }
 
@@ -256,11 +256,11 @@ function takeOut(context: ServiceContext, path: string): void {
 }
 
 function hasSystemd({ machine }: ServiceContext): boolean {
-  const asked = spawnSync("systemctl", ["--user", "show-environment"], { env: machine.env as NodeJS.ProcessEnv })
-  return asked.status === 0
+  const result = spawnSync("systemctl", ["--user", "show-environment"], { env: machine.env as NodeJS.ProcessEnv })
+  return result.status === 0
 }
 
-/** Tries for so long: launchd takes nothing in while the one before is still ending, and does not say when it has. */
+/** Retries for this long: launchd rejects a service while its predecessor is still ending, and does not report the end. */
 function run(command: string[], context: ServiceContext, withinMs = 0): void {
   const until = performance.now() + withinMs
   let ran = ask(command, context)

@@ -19,13 +19,13 @@ export type WiringContext = { machine: Machine; dexHome: string; program: Progra
 type WiringReport = {
   agents: { agent: SourceId; title: string; found: boolean; absent?: string; trust?: string; note?: string }[]
   files: FileChange[]
-  /** Nothing was changed yet: it waits for a yes. */
+  /** Nothing was changed yet: it waits for confirmation. */
   asked: boolean
-  /** Installing: agents' hooks ask dex. */
+  /** When installing: agents' hooks call dex. */
   hooks?: boolean
-  /** Installing: a person was asked which projects are private. */
+  /** When installing: a person was asked which projects are private. */
   private_asked?: boolean
-  /** Uninstalling: an entry that was changed since, and so was left, still starts it. */
+  /** When uninstalling: an entry that was changed, and therefore stays, still starts it. */
   launcher_kept?: boolean
 }
 export type FileChange = {
@@ -41,7 +41,7 @@ export type FileChange = {
 const NPX =
   "dex runs from npm's cache, which npm may empty. To make it last: npm install -g dexctx, then dex install again."
 
-/** Gives dex to the agents that are named, or to all that are on this machine. Without `yes` it only says what it would do. */
+/** Adds dex to the named agents, or to all on this machine. Without `yes` it only describes the changes. */
 export async function wireAgents(
   context: WiringContext,
   names: readonly string[],
@@ -62,9 +62,9 @@ export async function wireAgents(
   }
   const chosen = listed.filter(({ wiring, found }) => found && (named.length === 0 || named.includes(wiring.agent)))
   const wantsHooks = hooks ?? hooksChoice(recordFile(dexHome))?.wanted ?? true
-  const whole = binOf(dexHome, machine, program.node)
-  const { hook, ...others } = whole
-  const bin = wantsHooks ? whole : others
+  const fullBin = binOf(dexHome, machine, program.node)
+  const { hook, ...others } = fullBin
+  const bin = wantsHooks ? fullBin : others
   const record = readRecord(recordFile(dexHome))
   const shared = chosen.length > 0 ? launcherFiles(bin, program, machine) : []
   const fleeting = /[\\/]_npx[\\/]/.test(program.script) && { note: NPX }
@@ -74,7 +74,7 @@ export async function wireAgents(
       wanted(machine, bin).map((file) => planAdding(agent, file, record)),
     ),
   ]
-  if (!wantsHooks) plans.push(...withoutHooks(record, plans, named, whole))
+  if (!wantsHooks) plans.push(...withoutHooks(record, plans, named, fullBin))
   const outcome = carryOut(context, plans, yes)
   if (yes && chosen.length > 0) noteHooksChoice(recordFile(dexHome), wantsHooks, context.now)
   return {
@@ -94,17 +94,17 @@ export async function wireAgents(
   }
 }
 
-/** Takes out what dex added, of the agents that are named or of all. The launchers go with the last agent. */
+/** Removes dex's additions from the named agents, or from all. The launchers are removed with the last agent. */
 export function unwireAgents(context: WiringContext, names: readonly string[], yes: boolean): WiringReport {
   const named = namedAgents(names)
   const record = readRecord(recordFile(context.dexHome))
   const bin = binOf(context.dexHome, context.machine, context.program.node)
   const isMeant = (agent: SourceId | "dex") => agent !== "dex" && (named.length === 0 || named.includes(agent))
-  const agentsLeft = Object.values(record).some(({ agent }) => agent !== "dex" && !isMeant(agent))
+  const hasOtherAgents = Object.values(record).some(({ agent }) => agent !== "dex" && !isMeant(agent))
   const plans = Object.entries(record)
-    .filter(([, { agent }]) => (agent === "dex" ? !agentsLeft : isMeant(agent)))
+    .filter(([, { agent }]) => (agent === "dex" ? !hasOtherAgents : isMeant(agent)))
     .map(([path, added]) => planRemoving(path, added, bin))
-    // The launchers and the folders that were made first go last.
+    // In reverse order, so that the launchers and the folders that were created first are removed last.
     .reverse()
   const isNeeded = plans.some(({ needs_launcher }) => needs_launcher)
   const isStuck = isNeeded || plans.some(({ agent, problem }) => agent !== "dex" && problem !== undefined)
@@ -119,7 +119,7 @@ export function unwireAgents(context: WiringContext, names: readonly string[], y
   }
 }
 
-/** The files that were only there for hooks. The program that they ask goes with the last agent's. */
+/** The files that exist only for hooks. The hook program is removed with the last agent's. */
 function withoutHooks(record: Record, plans: FilePlan[], named: SourceId[], bin: Bin): FilePlan[] {
   const wanted = new Set(plans.map(({ path }) => path))
   const agents = new Set(plans.map(({ agent }) => agent))
@@ -142,14 +142,11 @@ export function recordFile(dexHome: string): string {
 
 function carryOut(context: WiringContext, plans: FilePlan[], yes: boolean): Pick<WiringReport, "files" | "asked"> {
   const waits = plans.some((plan) => kindOf(plan) !== "none" && kindOf(plan) !== "problem")
-  const asked = waits && !yes
-  return { files: plans.map((plan) => (asked ? described(plan) : done(context, plan))), asked }
+  const needsYes = waits && !yes
+  return { files: plans.map((plan) => (needsYes ? described(plan) : done(context, plan))), asked: needsYes }
 }
 
-/**
- * The record knows of each file, and of the folders for it, before it is written: a crash in between leaves nothing that
- * uninstall cannot find.
- */
+/** The record lists each file and its folders before they are written, so that after a crash uninstall finds everything. */
 function done(context: WiringContext, plan: FilePlan): FileChange {
   const change = described(plan)
   if (change.change === "problem") return change
@@ -190,7 +187,7 @@ function done(context: WiringContext, plan: FilePlan): FileChange {
     if (known) record[plan.path] = known
     else delete record[plan.path]
     writeRecord(file, record)
-    // The others would meet the same, so it is said once.
+    // The other files would have the same problem, so it is reported once.
     if (diskError(error.cause, plan.path, () => false)) throw diskStopped(plan.path, error)
     return { ...change, change: "problem", problem: `${plan.path} ${error.message}.` }
   }
@@ -210,7 +207,7 @@ function described(plan: FilePlan): FileChange {
     agent,
     path,
     change: kindOf(plan),
-    // Lines of somebody's settings may hold their keys.
+    // Settings may contain keys.
     diff: problem === undefined ? unifiedDiff(path, before, after, redactText) : "",
     problem,
     note,
@@ -226,7 +223,7 @@ function kindOf({ before, after, problem }: FilePlan): FileChange["change"] {
 
 const CONTEXT = 3
 
-/** A unified diff; empty where nothing differs. `shown` may hide secrets. */
+/** A unified diff; empty if nothing differs. `shown` may hide secrets. */
 function unifiedDiff(
   path: string,
   before: string | undefined,
@@ -244,7 +241,7 @@ function unifiedDiff(
   return `${lines.join("\n")}\n`
 }
 
-/** Of no lines, the one before counts. */
+/** An empty range refers to the line before it. */
 function range(start: number, count: number): string {
   return `${count === 0 ? start - 1 : start},${count}`
 }

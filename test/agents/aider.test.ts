@@ -17,7 +17,7 @@ testConnector(aiderConnector, FIXTURES)
 const runsOf = async (home: string) =>
   (await readAll(aiderConnector, home)).flatMap(({ conversations }) => conversations)
 
-test("looks into the home, into projects that dex knows, and at the file that a variable names", () => {
+test("searches the home, the known projects, and the file that a variable names", () => {
   const at = (machine: { env?: Record<string, string>; projects?: string[] }) =>
     aiderConnector.roots({ home: join("/home/dev"), env: {}, platform: "linux", ...machine })
   expect(at({})).toEqual([join("/home/dev", NAME)])
@@ -29,20 +29,20 @@ test("looks into the home, into projects that dex knows, and at the file that a 
   expect(at({ env: { AIDER_CHAT_HISTORY_FILE: "chat.md" } })).toHaveLength(1)
 })
 
-test("a run is a conversation, and one in which nothing was said is none", async () => {
+test("each run is a conversation, unless it has no messages", async () => {
   const runs = await runsOf(await homeOf(BLOCKS))
   expect(runs.map(({ messages }) => messages.length)).toEqual([10, 2])
   expect(runs.map(({ started_at }) => started_at)).toEqual([1_794_744_000_000, 1_794_747_600_000])
   expect(new Set(runs.map(({ id }) => id)).size).toBe(2)
 })
 
-test("a heading of an answer is no prompt, its code is nobody else's, and a cut answer ends at the next prompt", async () => {
+test("headings and code in an answer belong to it, and a cut answer ends at the next prompt", async () => {
   const [run] = await runsOf(await homeOf(BLOCKS))
   const prompts = run!.messages.filter(({ role }) => role === "user").map(({ parts }) => parts[0]!.text)
   expect(prompts).toEqual(["The tax is wrong.\nCorrect it, please", "/ask why?", "Thanks"])
 })
 
-test("where prompts have no blanks behind them, every such line is one", () => {
+test("if no prompt line ends in blanks, every line with the mark is a prompt", () => {
   expect(blocksIn("#### one\nanswer\n#### two\n> report").map(({ by }) => by)).toEqual([
     "person",
     "model",
@@ -51,7 +51,7 @@ test("where prompts have no blanks behind them, every such line is one", () => {
   ])
 })
 
-test("only what was applied is an edit; commits and tokens are told by Aider", async () => {
+test("only applied blocks are edits; commits and tokens come from Aider's report", async () => {
   const [run] = await runsOf(await homeOf(BLOCKS))
   const effects = run!.messages.flatMap(({ effects = [] }) => effects)
   expect(effects.map((effect) => (effect.type === "file" ? effect.path.replace(/^.*[/\\]/, "") : effect.type))).toEqual(
@@ -61,7 +61,7 @@ test("only what was applied is an edit; commits and tokens are told by Aider", a
   expect(usages).toEqual([{ input: 2200, output: 245, cache_read: 2000, cache_write: 1000, cost: 0.02 }])
 })
 
-test("a history in a project that dex knows is found, blame finds its lines, and usage counts its tokens", async () => {
+test("finds a history in a known project; blame finds its lines, and usage counts its tokens", async () => {
   const home = await homeOf(BLOCKS)
   const project = join(home, "proj")
   mkdirSync(project)
@@ -76,7 +76,7 @@ test("a history in a project that dex knows is found, blame finds its lines, and
   writeFileSync(join(project, "tax.py"), 'RATE = {"book": 7, "wine": 19}\n')
   git("add", "tax.py")
   gitAt("2026-11-16T12:00:00Z", "commit", "-q", "-m", "Tax")
-  await syncHome(home) // learns of the project
+  await syncHome(home) // the first sync learns of the project
   await syncHome(home)
   const ask = async (...args: string[]) => JSON.parse((await warmDex(home, [...args, "--json"], {}, project)).stdout)
   expect(await ask("blame", "tax.py")).toMatchObject({ lines: [{ agent: "Aider" }] })
@@ -84,7 +84,7 @@ test("a history in a project that dex knows is found, blame finds its lines, and
 })
 
 const sample = sampleAt("aider/aider.chat.history.md")
-test.skipIf(sample === undefined)("another project's sample: two runs, and the files that were edited", async () => {
+test.skipIf(sample === undefined)("reads another project's sample: two runs with their edited files", async () => {
   const home = tempDir()
   cpSync(sample!, join(home, NAME))
   const runs = await runsOf(home)

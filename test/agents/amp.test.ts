@@ -13,12 +13,12 @@ testConnector(ampConnector, FIXTURES)
 const only = async (fixture: string) =>
   (await conversationsOf(ampConnector, await homeOf(fixture))).values().next().value!
 
-test("looks where Amp kept its threads, on every system", () => {
+test("finds Amp's threads on every system", () => {
   expect(ampRoots({ home: "/h", env: {}, platform: "darwin" })).toEqual([join("/h/.local/share/amp/threads")])
   expect(ampRoots({ home: "/h", env: { XDG_DATA_HOME: "/d" }, platform: "linux" })).toEqual([join("/d/amp/threads")])
 })
 
-test("an edit that failed and a command that was refused did nothing", async () => {
+test("a failed edit and a refused command have no effects", async () => {
   const { messages } = await only(THREADS)
   const effects = messages.flatMap(({ effects: done = [] }) => done)
   expect(effects.flatMap((effect) => (effect.type === "file" ? `${effect.action} ${effect.path}` : []))).toEqual([
@@ -29,7 +29,7 @@ test("an edit that failed and a command that was refused did nothing", async () 
   expect(effects.filter((effect) => effect.type === "command" && effect.failed)).toHaveLength(2)
 })
 
-test("of OpenAI's models what was not read from the cache is input", async () => {
+test("for OpenAI's models, tokens that were not read from the cache are input", async () => {
   const { messages } = await only(LATER)
   expect(messages.find(({ model }) => model === "gpt-5.4")!.usage).toEqual({
     input: 150,
@@ -40,14 +40,17 @@ test("of OpenAI's models what was not read from the cache is input", async () =>
 })
 
 const sample = sampleAt("amp/synthetic/T-019b9d03-62e3-772f-9780-3e637f90eaec.json")
-test.skipIf(sample === undefined)("a thread after a description: three messages and one edit", async () => {
-  const { conversations, unknown } = await parsedAt(ampConnector, sample!, "T-019b9d03-62e3-772f-9780-3e637f90eaec")
-  expect(unknown).toEqual({})
-  expect(conversations).toMatchObject([
-    { cwds: ["/home/dev/app"], git_branch: "main", title: { text: "Fix flaky date test" } },
-  ])
-  expect(conversations[0]!.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool"])
-  expect(conversations[0]!.messages[2]!.effects).toMatchObject([
-    { type: "file", action: "edited", added: 1, removed: 1 },
-  ])
-})
+test.skipIf(sample === undefined)(
+  "reads a thread written from a description: three messages and one edit",
+  async () => {
+    const { conversations, unknown } = await parsedAt(ampConnector, sample!, "T-019b9d03-62e3-772f-9780-3e637f90eaec")
+    expect(unknown).toEqual({})
+    expect(conversations).toMatchObject([
+      { cwds: ["/home/dev/app"], git_branch: "main", title: { text: "Fix flaky date test" } },
+    ])
+    expect(conversations[0]!.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool"])
+    expect(conversations[0]!.messages[2]!.effects).toMatchObject([
+      { type: "file", action: "edited", added: 1, removed: 1 },
+    ])
+  },
+)

@@ -13,14 +13,14 @@ testConnector(antigravityConnector, FIXTURES)
 const id = (end: string) => `00000000-0000-4000-8000-0000000000${end}`
 const main = async () => (await conversationsOf(antigravityConnector, await homeOf(TOOLS))).get(id("d1"))!
 
-test("of two transcripts of a conversation the one with whole texts is read, and a folder without one is none", async () => {
+test("reads the transcript with complete texts, and skips a folder without a transcript", async () => {
   expect((await unitsOf(antigravityConnector, await homeOf(TOOLS))).map(({ path }) => path)).toEqual([
     expect.stringMatching(/transcript_full\.jsonl$/),
   ])
   expect(await unitsOf(antigravityConnector, await homeOf(EDITOR))).toMatchObject([{ key: id("d2") }])
 })
 
-test("results come in the order of their calls", async () => {
+test("matches results to calls in order", async () => {
   const results = (await main()).messages.flatMap(({ parts }) => parts.filter(({ type }) => type === "tool_result"))
   expect(results).toMatchObject([
     { tool: "run_command", is_error: true },
@@ -33,7 +33,7 @@ test("results come in the order of their calls", async () => {
   ])
 })
 
-test("a person's request is told from what Antigravity adds, which names the model", async () => {
+test("separates the person's request from Antigravity's additions, which name the model", async () => {
   const { messages, cwds } = await main()
   expect(messages[0]!.parts.map(({ origin }) => origin)).toEqual(["person", "injected", "injected"])
   expect(messages[0]!.parts[0]!.text).toBe("Let the lyrebird sing in order")
@@ -42,17 +42,17 @@ test("a person's request is told from what Antigravity adds, which names the mod
 })
 
 const stage = sampleAt("antigravity/stage0")
-test.skipIf(stage === undefined)("another project's samples: every step but what nobody knows", async () => {
+test.skipIf(stage === undefined)("reads all known steps of another project's samples", async () => {
   const small = await parsedAt(antigravityConnector, join(stage!, "cli_small.jsonl"), "small")
   expect(small.unknown).toEqual({})
-  expect(small.conversations[0]!.messages).toHaveLength(18) // of 19 steps one says nothing
+  expect(small.conversations[0]!.messages).toHaveLength(18) // one of the 19 steps has no content
   const drift = await parsedAt(antigravityConnector, join(stage!, "cli_schema_drift.jsonl"), "drift")
   expect(drift.unknown).toEqual({ BROWSER_NAVIGATE: 1 })
 })
 
 const brain = sampleAt("antigravity/ctx-v1/brain")
 test.skipIf(brain === undefined)(
-  "a second project's samples: damaged lines, future types, a file that was written",
+  "reads a second project's samples: damaged lines, future types, a written file",
   async () => {
     const counts = await Promise.all(
       readdirSync(brain!).map(async (name) => {

@@ -26,15 +26,15 @@ import { testConnector } from "./contract.ts"
 
 testConnector(claudeCodeConnector, "test/fixtures/claude_code")
 
-/** The main conversation of a session that `write` has written. */
+/** The main conversation of a session that `write` writes. */
 function session(write: (main: Writer) => void, envelope: RawRecord = {}): Conversation {
   const home = tempDir()
   const main = writer(envelope)
   write(main)
   putSession(home, main.records)
-  const told = conversations(home).find((conversation) => conversation.id === SESSION)
-  if (!told) throw new Error("the session has no messages")
-  return told
+  const found = conversations(home).find((conversation) => conversation.id === SESSION)
+  if (!found) throw new Error("the session has no messages")
+  return found
 }
 
 function lines(conversation: Conversation): string[] {
@@ -47,19 +47,19 @@ function withKey(conversation: Conversation, key: string): Message {
   return found
 }
 
-/** What one tool call and its result come to. */
+/** The effects and the result of one tool call. */
 function effectsOf(name: string, input: RawRecord, content: unknown, more: RawRecord = {}, block: RawRecord = {}) {
-  const told = session((main) => {
+  const parsed = session((main) => {
     main.prompt("go")
     main.answer("msg_1", [call("toolu_1", name, input)])
     main.result("toolu_1", content, more, block)
   })
-  const result = told.messages.at(-1)!.parts.find((part) => part.type === "tool_result")!
-  return { effects: withKey(told, "msg_1").effects ?? [], result, last: told.messages.at(-1)! }
+  const result = parsed.messages.at(-1)!.parts.find((part) => part.type === "tool_result")!
+  return { effects: withKey(parsed, "msg_1").effects ?? [], result, last: parsed.messages.at(-1)! }
 }
 
-describe("where sessions are", () => {
-  test("CLAUDE_CONFIG_DIR stands in for ~/.claude, and may name several folders", () => {
+describe("roots", () => {
+  test("CLAUDE_CONFIG_DIR replaces ~/.claude, and may name several folders", () => {
     const home = "/home/dev"
     const at = (env: Record<string, string>) => claudeCodeConnector.roots({ home, env, platform: "linux" })
     expect(at({})).toEqual([
@@ -70,7 +70,7 @@ describe("where sessions are", () => {
     expect(at({ CLAUDE_CONFIG_DIR: "/a, /b" }).slice(0, 3)).toEqual(["/a", "/b", "/home/dev/.config/claude"])
   })
 
-  test("Claude Desktop's Cowork sessions have a place of their own on each platform", () => {
+  test("Claude Desktop's Cowork sessions have a separate folder on each platform", () => {
     const on = (platform: NodeJS.Platform, env = {}) =>
       claudeCodeConnector.roots({ home: "/h", env, platform }).slice(2)
     expect(on("darwin")).toEqual(["/h/Library/Application Support/Claude/local-agent-mode-sessions"])
@@ -80,7 +80,7 @@ describe("where sessions are", () => {
     ])
   })
 
-  test("finds transcripts, older sibling agents, nested subagents and the prompt log, and nothing else", () => {
+  test("finds only transcripts, older sibling agents, nested subagents and the prompt log", () => {
     const home = tempDir()
     const projects = `.claude/projects/${PROJECT}`
     for (const path of [
@@ -123,8 +123,8 @@ describe("where sessions are", () => {
 })
 
 describe("answers", () => {
-  test("one API message is N records, one for each block: merged by message.id", () => {
-    const told = session((main) => {
+  test("merges the records of one API message, one per block, by message.id", () => {
+    const parsed = session((main) => {
       main.prompt("go")
       main.answer("msg_1", [
         { type: "thinking", thinking: "hm", signature: "x" },
@@ -132,30 +132,30 @@ describe("answers", () => {
         call("t1", "Bash", {}),
       ])
     })
-    expect(lines(told)).toEqual([
+    expect(lines(parsed)).toEqual([
       "user person:go",
       "assistant thinking agent:hm | agent:I run it. | tool_call agent:{}",
     ])
-    expect(told.messages[1]).toMatchObject({ key: "msg_1", model: "claude-opus-4-5" })
+    expect(parsed.messages[1]).toMatchObject({ key: "msg_1", model: "claude-opus-4-5" })
   })
 
-  test("usage is repeated in every record of an answer and counted once, from the last", () => {
-    const told = session((main) => main.answer("msg_1", [text("a"), text("b"), text("c")]))
-    expect(told.messages[0]!.usage).toEqual({ input: 3, output: 21, cache_read: 500, cache_write: 40 })
+  test("usage is repeated in every record of an answer, and the last one counts", () => {
+    const parsed = session((main) => main.answer("msg_1", [text("a"), text("b"), text("c")]))
+    expect(parsed.messages[0]!.usage).toEqual({ input: 3, output: 21, cache_read: 500, cache_write: 40 })
   })
 
-  test("a result between two records of one answer does not tear it apart", () => {
-    const told = session((main) => {
+  test("a result between two records of an answer does not split it", () => {
+    const parsed = session((main) => {
       main.answer("msg_1", [call("t1", "Bash", { command: "a" })])
       main.result("t1", "one")
       main.answer("msg_1", [call("t2", "Bash", { command: "b" })])
       main.result("t2", "two")
     })
-    expect(told.messages.map((message) => message.role)).toEqual(["assistant", "tool", "tool"])
-    expect(told.messages[0]!.parts.length).toBe(2)
+    expect(parsed.messages.map((message) => message.role)).toEqual(["assistant", "tool", "tool"])
+    expect(parsed.messages[0]!.parts.length).toBe(2)
   })
 
-  test("older builds wrote an answer again while it grew: the longer snapshot takes the shorter one's place", () => {
+  test("older builds rewrote an answer while it grew: the longer snapshot replaces the shorter one", () => {
     const grow = (...snapshots: unknown[][]) =>
       lines(
         session((main) => {
@@ -172,16 +172,16 @@ describe("answers", () => {
     expect(grow([text("Hello")], [text("Other")])).toEqual(["assistant agent:Hello | agent:Other"])
   })
 
-  test("after end_turn an answer no longer grows: what follows is added", () => {
-    const told = session((main) => {
+  test("after end_turn, further blocks are added instead of replacing earlier ones", () => {
+    const parsed = session((main) => {
       main.add({ type: "assistant", message: { id: "m", content: [text("Done")], stop_reason: "end_turn" } })
       main.add({ type: "assistant", message: { id: "m", content: [text("Done")] } })
     })
-    expect(lines(told)).toEqual(["assistant agent:Done | agent:Done"])
+    expect(lines(parsed)).toEqual(["assistant agent:Done | agent:Done"])
   })
 
   test("local errors of the synthetic model are notices, not the agent's words, and cost nothing", () => {
-    const told = session((main) => {
+    const parsed = session((main) => {
       main.prompt("go")
       const message = { id: "e", model: "<synthetic>", usage: { input_tokens: 0, output_tokens: 0 } }
       main.add({
@@ -191,32 +191,32 @@ describe("answers", () => {
       })
       main.add({ type: "assistant", message: { ...message, id: "n", content: [text("No response requested.")] } })
     })
-    expect(lines(told)).toEqual(["user person:go", "system injected:API Error: 500"])
-    expect(told.messages[1]!.usage).toBeUndefined()
-    expect(told.messages[1]!.model).toBeUndefined()
+    expect(lines(parsed)).toEqual(["user person:go", "system injected:API Error: 500"])
+    expect(parsed.messages[1]!.usage).toBeUndefined()
+    expect(parsed.messages[1]!.model).toBeUndefined()
   })
 
   test("an answer that was refused or replaced by another model's is abandoned", () => {
-    const told = session((main) => {
+    const parsed = session((main) => {
       main.prompt("go")
       main.answer("msg_1", [text("first")])
       main.add({ type: "assistant", supersedesUuids: ["u2"], message: { id: "msg_2", content: [text("second")] } })
     })
-    expect(told.messages.map((message) => message.abandoned ?? false)).toEqual([false, true, false])
+    expect(parsed.messages.map((message) => message.abandoned ?? false)).toEqual([false, true, false])
   })
 
-  test("what a tool on the provider's side sent back is from the web", () => {
-    const told = session((main) =>
+  test("the result of a tool on the provider's side is from the web", () => {
+    const parsed = session((main) =>
       main.answer("msg_1", [
         { type: "server_tool_use", id: "s1", name: "web_search", input: { query: "x" } },
         { type: "web_search_tool_result", tool_use_id: "s1", content: [{ title: "T", url: "https://e.test" }] },
       ]),
     )
-    expect(lines(told)).toEqual(['assistant tool_call agent:{"query":"x"} | tool_result web:T https://e.test'])
+    expect(lines(parsed)).toEqual(['assistant tool_call agent:{"query":"x"} | tool_result web:T https://e.test'])
   })
 })
 
-describe("whose words a user record holds", () => {
+describe("the origin of text in a user record", () => {
   const says = (content: unknown, more: RawRecord = {}) => {
     const home = tempDir()
     const main = writer()
@@ -239,7 +239,7 @@ describe("whose words a user record holds", () => {
       ["user injected:<task-notification>\n<task-id>1</task-id>\n</task-notification>"],
     ],
     [
-      "a reminder beside a prompt",
+      "a reminder next to a prompt",
       "Fix it\n<system-reminder>be nice</system-reminder>",
       ["user person:Fix it | injected:<system-reminder>be nice</system-reminder>"],
     ],
@@ -265,7 +265,7 @@ describe("whose words a user record holds", () => {
     ],
     ["a shell command typed behind !", "<bash-input>git pull</bash-input>", ["user person:!git pull"]],
     [
-      "what that shell command printed",
+      "the output of that shell command",
       "<bash-stdout>done</bash-stdout><bash-stderr></bash-stderr>",
       ["user injected:<bash-stdout>done</bash-stdout>"],
     ],
@@ -293,13 +293,13 @@ describe("whose words a user record holds", () => {
     ])
   })
 
-  test("an accepted plan that starts a conversation anew is the agent's text", () => {
+  test("an accepted plan that starts a new conversation is the agent's text", () => {
     const plan = "Implement the following plan:\n\n# Plan\nDo it"
     expect(says("# Plan\nDo it", { planContent: "# Plan\nDo it" })).toEqual(["user agent:# Plan\nDo it"])
     expect(says(plan)).toEqual([`user agent:${plan}`]) // older builds do not mark it
   })
 
-  test("what the person typed into a running turn stands beside a tool result", () => {
+  test("text that the person typed during a turn is next to a tool result", () => {
     const result = { type: "tool_result", tool_use_id: "t", content: "ok" }
     expect(says([result, text("stop, use git")])).toEqual(["user tool_result local_tool:ok | person:stop, use git"])
     expect(says([result, text("[Request interrupted by user]")])).toEqual([
@@ -307,7 +307,7 @@ describe("whose words a user record holds", () => {
     ])
   })
 
-  test("what the person said when refusing a call is the person's, though it stands in the result", () => {
+  test("the person's words in a refused call's result are the person's", () => {
     const refusal =
       "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\nnot on main"
     const { effects, last } = effectsOf("Bash", { command: "git push" }, refusal, {}, { is_error: true })
@@ -317,7 +317,7 @@ describe("whose words a user record holds", () => {
     expect(effects).toEqual([]) // it never ran
   })
 
-  test("pictures are kept as what they were, without their bytes", () => {
+  test("images are stored as a digest, without their bytes", () => {
     const home = tempDir()
     const main = writer()
     const data = Buffer.alloc(5000, 7).toString("base64")
@@ -326,8 +326,8 @@ describe("whose words a user record holds", () => {
     main.answer("m", [call("t", "Read", { file_path: "/x.png" })])
     main.result("t", [image], { toolUseResult: { type: "image", file: { base64: data, type: "image/png" } } })
     putSession(home, main.records)
-    const [told] = tell(home)
-    expect(JSON.stringify(told!.records)).not.toContain(data.slice(0, 100))
+    const [parsed] = tell(home)
+    expect(JSON.stringify(parsed!.records)).not.toContain(data.slice(0, 100))
     const kept = {
       type: "image",
       text: "",
@@ -335,7 +335,7 @@ describe("whose words a user record holds", () => {
       bytes: 5000,
       sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
     }
-    const [prompt, , result] = told!.conversations[0]!.messages
+    const [prompt, , result] = parsed!.conversations[0]!.messages
     expect(prompt!.parts[1]).toEqual({ ...kept, origin: "person" })
     expect(result!.parts[1]).toEqual({ ...kept, origin: "local_tool" })
   })
@@ -361,26 +361,26 @@ describe("prompts typed while the agent works", () => {
       .messages.flatMap((message) => message.parts)
       .flatMap((part) => (part.origin === "person" ? [part.text] : []))
 
-  test("a queued_command holds a string or blocks, and is the person's", () => {
+  test("a queued_command has a string or blocks, and is the person's", () => {
     expect(people((main) => main.add(queued("one")))).toEqual(["one"])
     expect(people((main) => main.add(queued([text("two"), text("lines")])))).toEqual(["two\nlines"])
   })
 
-  test("a queued task notification is not", () => {
+  test("a queued task notification is not the person's", () => {
     const note = "<task-notification>done</task-notification>"
     expect(people((main) => main.add(queued(note)))).toEqual([])
     expect(people((main) => main.add(queued("done", { commandMode: "task-notification" })))).toEqual([])
   })
 
   test("the queue may be the only trace of a prompt", () => {
-    const told = people((main) => {
+    const prompts = people((main) => {
       main.plain(queue("enqueue", "and a test"))
       main.plain(queue("remove"))
     })
-    expect(told).toEqual(["and a test"])
+    expect(prompts).toEqual(["and a test"])
   })
 
-  test("a prompt that is queued, attached and recorded is said once", () => {
+  test("a prompt that is queued, attached and recorded counts once", () => {
     const once = people((main) => {
       main.plain(queue("enqueue", "and a test"))
       main.plain(queue("remove"))
@@ -396,14 +396,14 @@ describe("prompts typed while the agent works", () => {
     expect(joined).toEqual(["first\nsecond"])
   })
 
-  test("who queues the same words twice says them twice", () => {
-    const told = people((main) => {
+  test("the same words queued twice count twice", () => {
+    const prompts = people((main) => {
       main.plain(queue("enqueue", "go on"))
       main.prompt("go on")
       main.plain({ ...queue("enqueue", "go on"), timestamp: "2026-01-02T10:09:00.000Z" })
       main.plain(queue("remove"))
     })
-    expect(told).toEqual(["go on", "go on"])
+    expect(prompts).toEqual(["go on", "go on"])
     const merged = people((main) => {
       main.plain(queue("enqueue", "go on"))
       main.plain({ ...queue("enqueue", "go on"), timestamp: "2026-01-02T10:09:00.000Z" })
@@ -412,23 +412,23 @@ describe("prompts typed while the agent works", () => {
     expect(merged).toEqual(["go on", "go on"])
   })
 
-  test("what was taken back into the input line was not said, and slash commands tell of themselves", () => {
-    const told = people((main) => {
+  test("prompts taken back into the input line do not count, nor do slash commands, which are recorded elsewhere", () => {
+    const prompts = people((main) => {
       main.plain(queue("enqueue", "a typpo"))
       main.plain(queue("popAll", "a typpo"))
       main.plain(queue("enqueue", "/model"))
       main.plain(queue("remove"))
     })
-    expect(told).toEqual([])
+    expect(prompts).toEqual([])
   })
 })
 
-describe("what tools did", () => {
+describe("effects of tools", () => {
   const bash = (content: string, more?: RawRecord, block?: RawRecord, input: RawRecord = {}) =>
     effectsOf("Bash", { command: "make", ...input }, content, more, block).effects[0]
   const ok = { stdout: "", stderr: "", interrupted: false, isImage: false }
 
-  test("a command's exit status follows from what Claude Code writes instead of it", () => {
+  test("derives a command's exit status from what Claude Code writes instead", () => {
     const base = { type: "command", command: "make", call_id: "toolu_1" }
     expect(bash("fine", { toolUseResult: ok })).toEqual({ ...base, exit_status: 0, failed: false })
     expect(
@@ -453,7 +453,7 @@ describe("what tools did", () => {
     expect(bash("started", { toolUseResult: { ...ok, backgroundTaskId: "b" } })).toEqual(base)
   })
 
-  test("a command that never ran had no effect", () => {
+  test("a command that never ran has no effect", () => {
     for (const content of [
       "<tool_use_error>Sibling tool call errored</tool_use_error>",
       "Permission to use Bash has been denied.",
@@ -462,7 +462,7 @@ describe("what tools did", () => {
     }
   })
 
-  test("a commit is told from what git printed", () => {
+  test("finds a commit in git's output", () => {
     const { effects } = effectsOf("Bash", { command: "git commit -m x" }, "[main 1a2b3c4] x\n 1 file changed")
     expect(effects[1]).toEqual({ type: "commit", hash: "1a2b3c4", subject: "x", branch: "main", call_id: "toolu_1" })
   })
@@ -471,7 +471,7 @@ describe("what tools did", () => {
   const hunk = { path: "/f", old_start: 1, old_lines: 1, new_start: 1, new_lines: 2, lines: ["-a", "+b", "+c"] }
   const edited = { type: "file", path: "/f", action: "edited", call_id: "toolu_1" }
 
-  test("edits carry their hunks and the lines they add and remove", () => {
+  test("edits have their hunks and the numbers of added and removed lines", () => {
     for (const name of ["Edit", "MultiEdit", "Write"]) {
       const structured = { filePath: "/f", originalFile: "a", structuredPatch: patch, type: "update" }
       const { effects, result } = effectsOf(name, { file_path: "/f" }, "updated", { toolUseResult: structured })
@@ -480,7 +480,7 @@ describe("what tools did", () => {
     }
   })
 
-  test("a new file is one hunk, made of the call's input: strip drops the copy in the result", () => {
+  test("a new file is one hunk from the call's input, since strip drops the copy in the result", () => {
     const structured = { type: "create", filePath: "/f", content: "b\nc\n", structuredPatch: [] }
     const { effects, result } = effectsOf(
       "Write",
@@ -492,7 +492,7 @@ describe("what tools did", () => {
     expect(result).toMatchObject({ hunks: [{ new_start: 1, new_lines: 2, lines: ["+b", "+c"] }] })
   })
 
-  test("a subagent's edits have no structured result: the input tells how much changed", () => {
+  test("a subagent's edits have no structured result: their size comes from the input", () => {
     expect(effectsOf("Edit", { file_path: "/f", old_string: "a", new_string: "b\nc" }, "updated").effects).toEqual([
       { ...edited, added: 2, removed: 1 },
     ])
@@ -502,7 +502,7 @@ describe("what tools did", () => {
     ])
   })
 
-  test("a failed edit, where toolUseResult is a string, changed nothing", () => {
+  test("a failed edit, whose toolUseResult is a string, has no effect", () => {
     const failed = effectsOf(
       "Edit",
       { file_path: "/f" },
@@ -514,7 +514,7 @@ describe("what tools did", () => {
     expect(failed.result).toMatchObject({ is_error: true, tool: "Edit" })
   })
 
-  test("the advice behind every Read is not the file's text, but a file may hold such text itself", () => {
+  test("removes the advice after a Read, but not such text in the file itself", () => {
     const read = (content: string) => effectsOf("Read", { file_path: "/f" }, content)
     const advice = "\n\n<system-reminder>\nConsider malware.\n</system-reminder>\n"
     expect(read(`     1→x${advice}`).result.text).toBe("     1→x")
@@ -524,49 +524,49 @@ describe("what tools did", () => {
     expect(read("x").effects).toEqual([{ type: "file", path: "/f", action: "read", call_id: "toolu_1" }])
   })
 
-  test("a result may stand before its call, and a second result has no effects of its own", () => {
-    const told = session((main) => {
+  test("a result may come before its call, and a second result has no effects", () => {
+    const parsed = session((main) => {
       main.result("t1", "[main 1a2b3c4] x")
       main.answer("msg_1", [call("t1", "Bash", { command: "git commit" })])
       main.result("t1", "[main 1a2b3c4] x")
     })
-    expect(told.messages[0]!.parts[0]).toMatchObject({ tool: "Bash" })
-    expect(withKey(told, "msg_1").effects?.map((effect) => effect.type)).toEqual(["command", "commit"])
+    expect(parsed.messages[0]!.parts[0]).toMatchObject({ tool: "Bash" })
+    expect(withKey(parsed, "msg_1").effects?.map((effect) => effect.type)).toEqual(["command", "commit"])
   })
 
-  test("a pull request that is linked many times is one effect, of the answer before it", () => {
+  test("a pull request that is linked repeatedly is one effect of the answer before it", () => {
     const link = { type: "pr-link", prNumber: 1, prUrl: "https://e.test/1", prRepository: "o/r" }
-    const told = session((main) => {
+    const parsed = session((main) => {
       main.plain(link)
       main.answer("msg_1", [text("a")])
       main.plain(link)
       main.answer("msg_2", [text("b")])
       main.plain({ ...link, prUrl: "https://e.test/2" })
     })
-    expect(told.messages.map((message) => message.effects)).toEqual([
+    expect(parsed.messages.map((message) => message.effects)).toEqual([
       [{ type: "pull_request", url: "https://e.test/1" }],
       [{ type: "pull_request", url: "https://e.test/2" }],
     ])
   })
 
-  test("a file that the person attached is mentioned by the prompt; its copy is not kept", () => {
-    const told = session((main) => {
+  test("an attached file is a mention of the prompt, and its copy is not stored", () => {
+    const parsed = session((main) => {
       main.prompt("look at @a.ts")
       main.add({
         type: "attachment",
         attachment: { type: "file", filename: "/p/a.ts", content: { file: { content: "long" } } },
       })
     })
-    expect(told.messages[0]!.effects).toEqual([{ type: "file", path: "/p/a.ts", action: "mentioned" }])
+    expect(parsed.messages[0]!.effects).toEqual([{ type: "file", path: "/p/a.ts", action: "mentioned" }])
   })
 
-  test("what a remote tool sent is from the web", () => {
+  test("a remote tool's result is from the web", () => {
     expect(effectsOf("mcp__linear__get", {}, "x").result.origin).toBe("web")
     expect(effectsOf("WebFetch", {}, "x").result.origin).toBe("web")
   })
 })
 
-describe("outputs too big for the transcript", () => {
+describe("outputs too large for the transcript", () => {
   const preview = (path: string) =>
     `<persisted-output>\nOutput too large (2MB). Full output saved to: ${path}\n\nPreview (first 2KB):\nline\n</persisted-output>`
   const spill = (path: string, prepare: (home: string, folder: string) => void, structured: RawRecord = {}) => {
@@ -580,7 +580,7 @@ describe("outputs too big for the transcript", () => {
     return conversations(home)[0]!.messages.at(-1)!.parts[0]!.text
   }
 
-  test("are read from the session's own folder, wherever the path says it was", () => {
+  test("are read from the session's own folder, whatever the path says", () => {
     const put1 = (home: string, folder: string) => put(home, `${folder}/b1.txt`, "the whole output")
     expect(spill("/Users/old/.claude/projects/p/s/tool-results/b1.txt", put1)).toBe("the whole output")
     expect(spill("C:\\Users\\x\\tool-results\\b1.txt", put1)).toBe("the whole output")
@@ -609,17 +609,17 @@ describe("outputs too big for the transcript", () => {
 
   test("are cut at a megabyte, and say so", () => {
     const big = (home: string, folder: string) => put(home, `${folder}/x.txt`, "y".repeat(1_000_100))
-    const told = spill("x.txt", big)
-    expect(told.length).toBeLessThan(1_000_100)
-    expect(told).toMatch(/y\n\[dex: 100 bytes not kept\]$/)
+    const output = spill("x.txt", big)
+    expect(output.length).toBeLessThan(1_000_100)
+    expect(output).toMatch(/y\n\[dex: 100 bytes not kept\]$/)
   })
 
-  test("that are gone leave what the structured result still has", () => {
+  test("that are gone are replaced by the structured result", () => {
     const stdout = "line\n".repeat(500)
     expect(spill("gone.txt", () => {}, { stdout, stderr: "" })).toBe(stdout)
   })
 
-  test("of a subagent stand in the folder of its session", () => {
+  test("of a subagent are in the folder of its session", () => {
     const home = tempDir()
     const agent = writer({ isSidechain: true, agentId: "a1" })
     agent.answer("m", [call("t", "Bash", { command: "x" })])
@@ -650,7 +650,7 @@ describe("subagents", () => {
     step("s4", "assistant", { id: "msg_end", content: [text("Found a.ts")] }),
   ]
 
-  test("that exist only in their parent's progress records are conversations of their own", () => {
+  test("that exist only in their parent's progress records become conversations", () => {
     const home = tempDir()
     const main = writer()
     main.answer("m", [call("task", "Task", { description: "Find files", prompt: "Look" })])
@@ -688,18 +688,18 @@ describe("subagents", () => {
     expect(file!.parent).toEqual(copy!.parent)
   })
 
-  test("of some builds say between their calls what only normalizedMessages holds, again and again", () => {
+  test("of some builds have text only in normalizedMessages, repeatedly", () => {
     const home = tempDir()
     const main = writer()
-    const said = step("s0", "assistant", { id: "msg_s", content: [text("I list them.")] })
+    const spoken = step("s0", "assistant", { id: "msg_s", content: [text("I list them.")] })
     main.prompt("go")
     main.add(progress(steps[0]!))
-    for (const one of steps.slice(1)) main.add(progress(one, "a1", [steps[0], said, steps[1], steps[2]]))
+    for (const one of steps.slice(1)) main.add(progress(one, "a1", [steps[0], spoken, steps[1], steps[2]]))
     putSession(home, main.records)
-    const told = tell(home)[0]!
-    expect(lines(told.conversations[1]!)[1]).toBe('assistant agent:I list them. | tool_call agent:{"command":"ls"}')
-    expect(told.conversations[1]!.messages.length).toBe(4)
-    expect(JSON.stringify(told.records).match(/a\.ts/g)!.length).toBe(2) // the result and the answer, each once
+    const parsed = tell(home)[0]!
+    expect(lines(parsed.conversations[1]!)[1]).toBe('assistant agent:I list them. | tool_call agent:{"command":"ls"}')
+    expect(parsed.conversations[1]!.messages.length).toBe(4)
+    expect(JSON.stringify(parsed.records).match(/a\.ts/g)!.length).toBe(2) // the result and the answer, each once
   })
 
   test("are linked to the call that started them by meta.json, or by the parent's transcript", () => {
@@ -727,7 +727,7 @@ describe("subagents", () => {
     expect(parents).toContainEqual(["a3", SESSION, "task", undefined])
   })
 
-  test("whose call is not known yet are linked at a later reading, once", () => {
+  test("whose call is unknown are linked by a later read, once", () => {
     const home = tempDir()
     const agent = writer({ isSidechain: true })
     agent.prompt("Look")
@@ -759,7 +759,7 @@ describe("subagents", () => {
     })
   })
 
-  test("of 1.0.x stand inline, without an id: each chain is a conversation", () => {
+  test("of 1.0.x are inline, without an id: each chain is a conversation", () => {
     const home = tempDir()
     const main = writer()
     main.answer("m", [call("t1", "Task", { prompt: "one" }), call("t2", "Task", { prompt: "two" })])
@@ -781,11 +781,11 @@ describe("subagents", () => {
 })
 
 describe("the parentUuid chain", () => {
-  const left = (told: Conversation) =>
-    told.messages.filter((message) => message.abandoned).map((message) => message.key)
+  const abandonedKeys = (parsed: Conversation) =>
+    parsed.messages.filter((message) => message.abandoned).map((message) => message.key)
 
-  test("a prompt that was typed anew after going back leaves the first one's branch abandoned", () => {
-    const told = session((main) => {
+  test("going back and typing another prompt abandons the first one's branch", () => {
+    const parsed = session((main) => {
       main.prompt("one")
       main.answer("a1", [text("1")])
       const fork = main.last()
@@ -796,11 +796,11 @@ describe("the parentUuid chain", () => {
       main.prompt("two, right")
       main.answer("a3", [text("3")])
     })
-    expect(left(told)).toEqual(["u3", "a2", "u6"])
+    expect(abandonedKeys(parsed)).toEqual(["u3", "a2", "u6"])
   })
 
-  test("hooks' progress is part of the chain, though it is not kept", () => {
-    const told = session((main) => {
+  test("hooks' progress is part of the chain, although its content is not stored", () => {
+    const parsed = session((main) => {
       const hook = () => main.add({ type: "progress", data: { type: "hook_progress", hookName: "Stop" } })
       main.prompt("one")
       main.answer("a1", [text("1")])
@@ -814,11 +814,11 @@ describe("the parentUuid chain", () => {
       main.goTo(fork)
       main.prompt("two, right")
     })
-    expect(left(told)).toEqual(["u4", "a2", "u8"])
+    expect(abandonedKeys(parsed)).toEqual(["u4", "a2", "u8"])
   })
 
-  test("parallel calls and their results fork the chain without anyone going back", () => {
-    const told = session((main) => {
+  test("forks by parallel calls and their results do not abandon anything", () => {
+    const parsed = session((main) => {
       main.prompt("go")
       const [one, two] = main.answer("a1", [call("t1", "Bash", {}), call("t2", "Bash", {})])
       main.goTo(String(one!.uuid))
@@ -828,11 +828,11 @@ describe("the parentUuid chain", () => {
       main.answer("a2", [text("done")])
       main.prompt("next")
     })
-    expect(left(told)).toEqual([])
+    expect(abandonedKeys(parsed)).toEqual([])
   })
 
-  test("a compaction is crossed: what came before it is not abandoned", () => {
-    const told = session((main) => {
+  test("messages before a compaction are not abandoned", () => {
+    const parsed = session((main) => {
       main.prompt("one")
       main.answer("a1", [text("1")])
       const before = main.last()
@@ -841,11 +841,11 @@ describe("the parentUuid chain", () => {
       main.prompt("summary", { isCompactSummary: true })
       main.prompt("two")
     })
-    expect(left(told)).toEqual([])
+    expect(abandonedKeys(parsed)).toEqual([])
   })
 
-  test("a branch that was left before a compaction is known after it", () => {
-    const told = session((main) => {
+  test("a branch abandoned before a compaction is still recognised after it", () => {
+    const parsed = session((main) => {
       main.prompt("one")
       main.answer("a1", [text("1")])
       const fork = main.last()
@@ -857,11 +857,11 @@ describe("the parentUuid chain", () => {
       main.add({ type: "system", subtype: "compact_boundary", logicalParentUuid: before })
       main.prompt("three")
     })
-    expect(left(told)).toEqual(["u3"])
+    expect(abandonedKeys(parsed)).toEqual(["u3"])
   })
 
-  test("where a link is missing nothing is called abandoned", () => {
-    const told = session((main) => {
+  test("if a link is missing, nothing is marked as abandoned", () => {
+    const parsed = session((main) => {
       main.prompt("one")
       main.goTo("lost")
       main.prompt("two, wrong")
@@ -869,11 +869,11 @@ describe("the parentUuid chain", () => {
       main.goTo("lost")
       main.prompt("two, right")
     })
-    expect(left(told)).toEqual([])
+    expect(abandonedKeys(parsed)).toEqual([])
   })
 
-  test("commands such as /exit, which the next prompt does not hang on, are not abandoned", () => {
-    const told = session((main) => {
+  test("commands such as /exit, which are not parents of the next prompt, are not abandoned", () => {
+    const parsed = session((main) => {
       main.prompt("one")
       main.answer("a1", [text("1")])
       const end = main.last()
@@ -884,20 +884,20 @@ describe("the parentUuid chain", () => {
       main.goTo(end)
       main.prompt("two")
     })
-    expect(left(told)).toEqual([])
+    expect(abandonedKeys(parsed)).toEqual([])
   })
 
-  test("a chain that bites its own tail is read to its end", () => {
-    const told = session((main) => {
+  test("a cyclic chain is read to its end", () => {
+    const parsed = session((main) => {
       main.prompt("one", { uuid: "x", parentUuid: "y" })
       main.prompt("two", { uuid: "y", parentUuid: "x" })
     })
-    expect(told.messages.length).toBe(2)
+    expect(parsed.messages.length).toBe(2)
   })
 })
 
 describe("copies", () => {
-  test("a record that stands twice in one file is taken once", () => {
+  test("a record that is twice in a file counts once", () => {
     const home = tempDir()
     const main = writer()
     main.prompt("one")
@@ -943,7 +943,7 @@ describe("copies", () => {
   })
 })
 
-describe("what is known of a conversation", () => {
+describe("facts about a conversation", () => {
   const titled = (...records: RawRecord[]) =>
     session((main) => {
       main.prompt("first prompt\nwith a second line")
@@ -967,23 +967,23 @@ describe("what is known of a conversation", () => {
     expect(titled({ type: "summary", summary: "Another", leafUuid: "elsewhere" })).toBeUndefined()
   })
 
-  test("every working directory, the last branch that has a name, and the version", () => {
-    const told = session((main) => {
+  test("has every working directory, the last named branch and the version", () => {
+    const parsed = session((main) => {
       main.prompt("a", { cwd: "/one", gitBranch: "main", version: "2.1.1" })
       main.prompt("b", { cwd: "/two", gitBranch: "topic", version: "2.1.2" })
       main.prompt("c", { cwd: "/one", gitBranch: "" })
       main.plain({ type: "relocated", relocatedCwd: "/three" })
       main.plain({ type: "worktree-state", worktreeSession: { originalCwd: "/one", worktreePath: "/four" } })
     })
-    expect(told).toMatchObject({
+    expect(parsed).toMatchObject({
       cwds: ["/one", "/two", "/three", "/four"],
       git_branch: "topic",
       agent_version: "2.1.42",
     })
-    expect([told.started_at, told.ended_at]).toEqual([told.messages[0]!.at, told.messages[2]!.at])
+    expect([parsed.started_at, parsed.ended_at]).toEqual([parsed.messages[0]!.at, parsed.messages[2]!.at])
   })
 
-  test("what a script ran is automation, until a person goes on with it", () => {
+  test("a script's conversation is automation, until a person continues it", () => {
     const by = (...entrypoints: string[]) =>
       session((main) => {
         for (const entrypoint of entrypoints) main.prompt("x", { entrypoint })
@@ -994,7 +994,7 @@ describe("what is known of a conversation", () => {
     expect(by("claude-desktop")).toBe("person")
   })
 
-  test("a file without messages is no conversation", () => {
+  test("a file without messages is not a conversation", () => {
     const home = tempDir()
     putSession(home, [
       { type: "summary", summary: "x", leafUuid: "y" },
@@ -1003,19 +1003,19 @@ describe("what is known of a conversation", () => {
     expect(tell(home)[0]).toMatchObject({ conversations: [], unknown: {} })
   })
 
-  test("what a hook added is injected and short", () => {
-    const told = session((main) => {
+  test("a hook's text is injected, and cut", () => {
+    const parsed = session((main) => {
       main.prompt("go")
       main.add({ type: "attachment", attachment: { type: "hook_additional_context", content: ["x".repeat(9000)] } })
       main.add({ type: "attachment", attachment: { type: "hook_success", stdout: "{}" } })
     })
-    expect(told.messages.length).toBe(2)
-    expect(told.messages[1]!.parts[0]).toMatchObject({ origin: "injected" })
-    expect(told.messages[1]!.parts[0]!.text.length).toBeLessThan(2100)
+    expect(parsed.messages.length).toBe(2)
+    expect(parsed.messages[1]!.parts[0]).toMatchObject({ origin: "injected" })
+    expect(parsed.messages[1]!.parts[0]!.text.length).toBeLessThan(2100)
   })
 })
 
-describe("what is kept of a record", () => {
+describe("what is stored of a record", () => {
   const kept = (record: RawRecord) => {
     const line = JSON.stringify(record)
     if (!wanted(line)) return undefined
@@ -1030,7 +1030,7 @@ describe("what is kept of a record", () => {
   })
   const result = (content: unknown) => [{ type: "tool_result", tool_use_id: "t", content }]
 
-  test("no copies of whole files, no signatures, no lists of todos", () => {
+  test("drops copies of files, signatures and todo lists", () => {
     const bulk = "BULK ".repeat(40)
     const edit = {
       filePath: "/f",
@@ -1054,7 +1054,7 @@ describe("what is kept of a record", () => {
     expect(kept({ type: "system", subtype: "stop_hook_summary", hookInfos: [bulk] })).not.toContain("BULK")
   })
 
-  test("what the tool_result already says is kept once, and what only the structured result says is kept", () => {
+  test("keeps from the structured result only what the tool_result does not have", () => {
     const output = "OUTPUT ".repeat(30)
     const count = (line: string | undefined) => line!.split(output.trim()).length - 1
     expect(count(kept(user(result(output), { stdout: `${output}\n`, stderr: "" })))).toBe(1)
@@ -1069,7 +1069,7 @@ describe("what is kept of a record", () => {
     )
   })
 
-  test("a field called originalFile that is not the edit's copy is not touched", () => {
+  test("a field called originalFile that is not an edit's copy is unchanged", () => {
     const input = { type: "assistant", message: { content: [call("t", "mcp__x", { originalFile: 'my "file"' })] } }
     expect(kept(input)).toContain('my \\"file\\"')
     expect(kept(user(result("x"), { nested: { originalFile: "deep" } }))).toContain("deep")
@@ -1078,13 +1078,13 @@ describe("what is kept of a record", () => {
     expect(kept(both)).not.toContain("copy")
   })
 
-  test("a text over a megabyte is cut, and says how much was", () => {
+  test("a text over a megabyte is cut, with a note of the size", () => {
     const line = kept(user(result("z".repeat(1_200_000)), undefined))!
     expect(line.length).toBeLessThan(1_001_000)
     expect(line).toMatch(/\[dex: 200000 characters not kept, sha256 [0-9a-f]{64}\]/)
   })
 
-  test("what a session cost in all is kept, and says nothing of its own", () => {
+  test("a session's total cost is stored, but is not a message", () => {
     const cost = {
       type: "cost-state",
       sessionId: "s",
@@ -1098,7 +1098,7 @@ describe("what is kept of a record", () => {
     })
   })
 
-  test("copies of requests and snapshots are passed over without being unknown", () => {
+  test("copies of requests and snapshots are skipped and not counted as unknown", () => {
     for (const type of [
       "api-request",
       "api-request-shape",
@@ -1124,7 +1124,7 @@ describe("what is kept of a record", () => {
     uuid: "t",
   }
 
-  test("ticks are passed over by their text, a subagent's messages and hooks' links are not", () => {
+  test("skips ticks by their text, but not a subagent's messages or hooks' links", () => {
     expect(wanted(JSON.stringify(tick))).toBe(false)
     expect(wanted(JSON.stringify({ ...tick, data: { type: "agent_progress", message: {} } }))).toBe(true)
     expect(kept({ ...tick, data: { type: "hook_progress", command: "long" } })).toBe(
@@ -1132,7 +1132,7 @@ describe("what is kept of a record", () => {
     )
   })
 
-  test("a tick is judged only where it is the whole line", () => {
+  test("a tick is skipped only if it is the entire line", () => {
     const line = JSON.stringify(tick)
     const other = JSON.stringify({ type: "summary", summary: "s", leafUuid: "l" })
     expect(wanted(line + other)).toBe(true)
@@ -1156,8 +1156,8 @@ describe("what is kept of a record", () => {
   })
 })
 
-describe("what it does not know", () => {
-  test("is counted by its kind, and the rest is read", () => {
+describe("unknown records", () => {
+  test("are counted by kind, and the rest is read", () => {
     const home = tempDir()
     const main = writer()
     main.prompt("go")
@@ -1168,8 +1168,8 @@ describe("what it does not know", () => {
     main.add({ type: "progress", data: { type: "brand_new" } })
     main.answer("m", [{ type: "brand_new" }, text("hi")])
     putSession(home, main.records)
-    const told = tell(home)[0]!
-    expect(told.unknown).toEqual({
+    const parsed = tell(home)[0]!
+    expect(parsed.unknown).toEqual({
       tool_use: 1,
       untyped: 1,
       "attachment:brand_new": 1,
@@ -1177,14 +1177,14 @@ describe("what it does not know", () => {
       "progress:brand_new": 1,
       "block:brand_new": 1,
     })
-    expect(lines(told.conversations[0]!)).toEqual([
+    expect(lines(parsed.conversations[0]!)).toEqual([
       "user person:go",
       "system injected:Something happened",
       "assistant agent:hi",
     ])
   })
 
-  test("never makes it throw, whatever the fields hold", () => {
+  test("never throw, whatever their fields contain", () => {
     const types = [
       "user",
       "assistant",
@@ -1269,12 +1269,12 @@ describe("what it does not know", () => {
             return kept ? [kept] : []
           })
           const copied = JSON.parse(JSON.stringify(records)) as RawRecord[]
-          const told = claudeCodeConnector.parse(copied, { key, path: key })
-          for (const conversation of told.conversations) {
+          const parsed = claudeCodeConnector.parse(copied, { key, path: key })
+          for (const conversation of parsed.conversations) {
             const keys = conversation.messages.map((one) => one.key)
             expect(new Set(keys).size).toBe(keys.length)
           }
-          expect(claudeCodeConnector.parse(records, { key, path: key })).toEqual(told)
+          expect(claudeCodeConnector.parse(records, { key, path: key })).toEqual(parsed)
         },
       ),
       { numRuns: 300 },
@@ -1285,19 +1285,16 @@ describe("what it does not know", () => {
 const samples = fileURLToPath(new URL("../../../shared/samples/claude-code", import.meta.url))
 if (!existsSync(samples)) console.log("NOT RUN: the samples of other projects are not here")
 
-test.skipIf(!existsSync(samples))(
-  "samples of other projects are read without an unknown record that is not one",
-  () => {
-    const home = tempDir()
-    const dir = join(home, ".claude/projects/samples")
-    mkdirSync(dir, { recursive: true })
-    for (const name of readdirSync(samples)) {
-      if (name.endsWith(".jsonl")) writeFileSync(join(dir, name), readFileSync(join(samples, name)))
-    }
-    const unknown = tell(home).map(({ unit, unknown: counts }) => [unit.key.split("/").at(-1), counts])
-    expect(unknown.filter(([, counts]) => Object.keys(counts as object).length > 0)).toEqual([
-      ["ccl-edge_cases.jsonl", { untyped: 1 }],
-      ["schema-drift-unknown-types.jsonl", { tool_use: 1, tool_result: 1 }],
-    ])
-  },
-)
+test.skipIf(!existsSync(samples))("other projects' samples have no unexpected unknown records", () => {
+  const home = tempDir()
+  const dir = join(home, ".claude/projects/samples")
+  mkdirSync(dir, { recursive: true })
+  for (const name of readdirSync(samples)) {
+    if (name.endsWith(".jsonl")) writeFileSync(join(dir, name), readFileSync(join(samples, name)))
+  }
+  const unknown = tell(home).map(({ unit, unknown: counts }) => [unit.key.split("/").at(-1), counts])
+  expect(unknown.filter(([, counts]) => Object.keys(counts as object).length > 0)).toEqual([
+    ["ccl-edge_cases.jsonl", { untyped: 1 }],
+    ["schema-drift-unknown-types.jsonl", { tool_use: 1, tool_result: 1 }],
+  ])
+})

@@ -15,7 +15,7 @@ const messagesIn = (...messages: RawRecord[]) =>
     { key: "s/s", path: "s.messages.json" },
   ).conversations[0]!.messages
 
-test("looks where its variables say", () => {
+test("searches the folders that its variables name", () => {
   const at = (env: Record<string, string>) => clineConnector.roots({ home: "/h", env, platform: "linux" })
   expect(at({}).slice(0, 3)).toEqual([
     join("/h", ".cline", "data", "sessions"),
@@ -33,7 +33,7 @@ test("a subagent names its parent, and its prompt is the agent's", async () => {
   expect(child.messages[0]!.parts[0]!.origin).toBe("agent")
 })
 
-test("what Cline adds to a prompt is not the person's", () => {
+test("Cline's additions to a prompt are not the person's", () => {
   const text = '<user_input mode="act">count wombats</user_input>\n<environment>late</environment>'
   expect(messagesIn({ role: "user", content: [{ type: "text", text }] })[0]!.parts).toEqual([
     { type: "text", text: "count wombats", origin: "person" },
@@ -70,7 +70,7 @@ test("each command of a call has its own outcome", () => {
   ])
 })
 
-test("a task of an older version is read, and the list of tasks says where it was", async () => {
+test("reads a task of an older version, with its folder from the list of tasks", async () => {
   const all = await conversationsOf(clineConnector, await homeOf(join(FIXTURES, "2.0-task")))
   const task = all.get("1794300000000")!
   expect(task.cwds).toEqual(["/home/dev/proj"])
@@ -79,7 +79,7 @@ test("a task of an older version is read, and the list of tasks says where it wa
 })
 
 const sample = sampleAt("cline/ctx-cline/data")
-test.skipIf(sample === undefined)("another project's sample of a task, in place", async () => {
+test.skipIf(sample === undefined)("reads another project's sample of a task", async () => {
   const [unit] = clineConnector.discover(join(sample!, "tasks"), () => false)
   const { conversations, unknown } = clineConnector.parse(await recordsOf(clineConnector, unit as Unit), unit as Unit)
   expect(unknown).toEqual({})

@@ -54,8 +54,8 @@ const says = (role: string, text: string, more: RawRecord = {}): [string, RawRec
 const event = (type: string, more: RawRecord = {}): [string, RawRecord] => ["event_msg", { type, ...more }]
 const item = (type: string, more: RawRecord = {}): [string, RawRecord] => ["response_item", { type, ...more }]
 
-/** What a file of these lines says, through `read`, so that what `strip` drops is dropped. */
-async function told(records: RawRecord[]): Promise<Conversation> {
+/** Parses a file of these lines through `read`, so that `strip` is applied. */
+async function parsed(records: RawRecord[]): Promise<Conversation> {
   const { conversations } = codexConnector.parse(await kept(records), { key: STEM, path: "" })
   return conversations[0]!
 }
@@ -81,8 +81,8 @@ const textsOf = (message: Message | undefined, origin: string) =>
   message?.parts.filter((part) => part.origin === origin).map((part) => part.text)
 const allTexts = (conversation: Conversation) => conversation.messages.flatMap(({ parts }) => parts.map((p) => p.text))
 
-describe("which files there are", () => {
-  test("archiving or compressing a rollout does not make a new unit, and reads on with nothing new", async () => {
+describe("discovery", () => {
+  test("archiving or compressing a rollout creates no new unit, and reading continues with nothing new", async () => {
     const home = tempDir()
     const content = jsonl(rollout(meta(), says("user", "hello")))
     const [plain] = await write(home, `${STEM}.jsonl`, content)
@@ -103,7 +103,7 @@ describe("which files there are", () => {
     expect(again.cursor).toEqual(first.cursor)
   })
 
-  test("of a plain file and its compressed copy the plain one is read", async () => {
+  test("reads a plain file instead of its compressed copy", async () => {
     const home = tempDir()
     await write(home, `${STEM}.jsonl.zst`, zstdCompressSync(jsonl(rollout(meta(), says("user", "old")))))
     const units = await write(home, `${STEM}.jsonl`, jsonl(rollout(meta(), says("user", "new"))))
@@ -131,14 +131,14 @@ describe("which files there are", () => {
     expect(found).toHaveLength(2)
   })
 
-  test("CODEX_HOME moves the root, and a missing one is no error", () => {
+  test("CODEX_HOME moves the root, and a missing root is not an error", () => {
     const machine = { home: "/home/dev", env: { CODEX_HOME: "/elsewhere" }, platform: "linux" as const }
     expect(codexConnector.roots(machine)).toEqual(["/elsewhere"])
     expect([...codexConnector.discover(join(tempDir(), "missing"), () => false)]).toEqual([])
   })
 })
 
-describe("names and lineage beside the rollout", () => {
+describe("names and lineage outside the rollout", () => {
   const named = (home: string, name: string) => {
     const path = join(home, ".codex/state_5.sqlite")
     const db = new DatabaseSync(path)
@@ -147,7 +147,7 @@ describe("names and lineage beside the rollout", () => {
     db.close()
   }
 
-  test("a new name changes the stamp, and is read as one record more", async () => {
+  test("a new name changes the stamp, and is read as one more record", async () => {
     const home = tempDir()
     const [bare] = await write(home, `${STEM}.jsonl`, jsonl(rollout(meta(), says("user", "hello"))))
     const first = await readOn(bare!)
@@ -164,14 +164,14 @@ describe("names and lineage beside the rollout", () => {
     expect(codexConnector.parse(all, unit!).conversations[0]!.title).toEqual({ text: "Farewells", from: "person" })
   })
 
-  test("the title that Codex makes of the first prompt is no title of its own", async () => {
+  test("a title that repeats the first prompt is ignored", async () => {
     const home = tempDir()
     await write(home, `${STEM}.jsonl`, jsonl(rollout(meta(), says("user", "hello"))))
     named(home, "")
     expect((await conversationsOf(codexConnector, home)).get(THREAD)!.title).toBeUndefined()
   })
 
-  test("a database that cannot be read is reported, and the rollouts are read all the same", async () => {
+  test("an unreadable database is reported, and the rollouts are still read", async () => {
     const home = tempDir()
     await write(home, `${STEM}.jsonl`, jsonl(rollout(meta(), says("user", "hello"))))
     writeFileSync(join(home, ".codex/state_5.sqlite"), "this is no database, however long it may be ".repeat(50))
@@ -180,8 +180,8 @@ describe("names and lineage beside the rollout", () => {
     expect(found).toHaveLength(2)
   })
 
-  test("a fork does not take the name that its parent was given", async () => {
-    const conversation = await told(
+  test("a fork does not get its parent's name", async () => {
+    const conversation = await parsed(
       rollout(
         meta({ forked_from_id: "019d0000-0000-7000-8000-00000000000b" }),
         event("thread_name_updated", { thread_id: "019d0000-0000-7000-8000-00000000000b", thread_name: "Parent" }),
@@ -193,7 +193,7 @@ describe("names and lineage beside the rollout", () => {
 })
 
 describe("compressed rollouts", () => {
-  test("a file that decompresses without end is given up, and said to be", async () => {
+  test("a file that decompresses without end is abandoned and reported", async () => {
     const home = tempDir()
     const bomb = zstdCompressSync(Buffer.alloc(65 << 20, 32))
     const [unit] = await write(home, `${STEM}.jsonl.zst`, bomb)
@@ -202,7 +202,7 @@ describe("compressed rollouts", () => {
     expect(skipped[0]!.reason).toMatch(/decompresses to more than/)
   })
 
-  test("what can be read of a damaged file is read, and the damage is said", async () => {
+  test("the readable part of a damaged file is read, and the damage is reported", async () => {
     const home = tempDir()
     const lines = jsonl(rollout(meta(), ...Array.from({ length: 3000 }, (_, i) => says("user", `line ${i * 7919}`))))
     const [unit] = await write(home, `${STEM}.jsonl.zst`, zstdCompressSync(lines))
@@ -213,11 +213,11 @@ describe("compressed rollouts", () => {
     expect(records.length).toBeGreaterThan(1000)
   })
 
-  test("counts with what it holds, by which memory is given for reading it", async () => {
-    const said = Array.from({ length: 3000 }, (_, i) =>
+  test("reports its decompressed size, which determines the memory for reading it", async () => {
+    const messages = Array.from({ length: 3000 }, (_, i) =>
       says("user", createHash("sha256").update(`${i}`).digest("hex").repeat(2)),
     )
-    const lines = jsonl(rollout(meta(), ...said))
+    const lines = jsonl(rollout(meta(), ...messages))
     const [unit] = await write(tempDir(), `${STEM}.jsonl.zst`, zstdCompressSync(lines))
     expect(statSync(unit!.path).size).toBeLessThan(lines.length / 2)
     expect(unit!.bytes).toBeGreaterThan(lines.length / 2)
@@ -237,7 +237,7 @@ describe("compressed rollouts", () => {
   })
 })
 
-describe("who said it", () => {
+describe("origins", () => {
   test.each([
     ["<environment_context>\n<cwd>/x</cwd>\n</environment_context>", []],
     ["<user_instructions>\nUse tabs.\n</user_instructions>\n\nfix the bug", ["fix the bug"]],
@@ -251,31 +251,31 @@ describe("who said it", () => {
     ["# Context from my IDE setup:\n\n## Open tabs:\n- a.ts\n\n## My request for Codex:\nrename it", ["rename it"]],
     ["why does <environment_context> appear in my prompt?", ["why does <environment_context> appear in my prompt?"]],
     ["# A heading of my own\nand text", ["# A heading of my own\nand text"]],
-  ])("a prompt is what remains without the envelopes: %j", (text, typed) => {
+  ])("the prompt is the text without the envelopes: %j", (text, typed) => {
     expect(splitPrompt(text).flatMap((run) => (run.injected ? [] : run.text))).toEqual(typed)
   })
 
-  test("where Codex says what each piece is, that holds, whatever the text looks like", async () => {
+  test("Codex's own kinds of pieces win over what the text looks like", async () => {
     const about = { content_item_kinds: ["hooks.additional_context", "user.text"] }
     const content = [
       { type: "input_text", text: "from a hook" },
       { type: "input_text", text: "<goal_context>typed, for once</goal_context>" },
     ]
     const message = { type: "message", role: "user", content, internal_chat_message_metadata_passthrough: about }
-    const { messages } = await told(rollout(meta(), ["response_item", message]))
+    const { messages } = await parsed(rollout(meta(), ["response_item", message]))
     expect(textsOf(messages[0], "injected")).toEqual(["from a hook"])
     expect(textsOf(messages[0], "person")).toEqual(["<goal_context>typed, for once</goal_context>"])
   })
 
   test("developer messages are never the person's", async () => {
-    const { messages } = await told(rollout(meta(), says("developer", "be brief"), says("user", "hello")))
+    const { messages } = await parsed(rollout(meta(), says("developer", "be brief"), says("user", "hello")))
     expect(messages.map(({ role }) => role)).toEqual(["system", "user"])
     expect(textsOf(messages[0], "injected")).toEqual(["be brief"])
   })
 
-  test("a subagent's prompt is its parent's, except in what it copied from a turn older than itself", async () => {
+  test("a subagent's prompt is its parent's, except in copies from an older turn", async () => {
     const spawn = { parent_thread_id: "019c0000-0000-7000-8000-00000000000b", depth: 1 }
-    const conversation = await told(
+    const conversation = await parsed(
       rollout(
         meta({ source: { subagent: { thread_spawn: spawn } } }),
         ["turn_context", { turn_id: "019c0000-0000-7000-8000-00000000000c" }],
@@ -295,14 +295,14 @@ describe("who said it", () => {
     [{ source: "cli", thread_source: "memory_consolidation" }, "automation"],
     [{ source: { subagent: "review" } }, "subagent"],
     [{ source: "vscode", originator: "codex_vscode" }, "person"],
-  ])("a thread of %j is of the kind %s", async (more, kind) => {
-    expect((await told(rollout(meta(more), says("user", "x")))).kind).toBe(kind)
+  ])("a thread of %j has the kind %s", async (more, kind) => {
+    expect((await parsed(rollout(meta(more), says("user", "x")))).kind).toBe(kind)
   })
 })
 
-describe("what is told twice", () => {
+describe("duplicates", () => {
   test("events repeat response items: each message is shown once", async () => {
-    const { messages } = await told(
+    const { messages } = await parsed(
       rollout(
         meta(),
         says("user", "hello", { id: "msg_0123456789abcdef01" }),
@@ -320,8 +320,8 @@ describe("what is told twice", () => {
     expect(messages.map(({ key }) => key)).toEqual(["msg_0123456789abcdef01", "msg_0123456789abcdef02"])
   })
 
-  test("where a file has no response items, its events are the conversation", async () => {
-    const conversation = await told(
+  test("in a file without response items, the events are the conversation", async () => {
+    const conversation = await parsed(
       rollout(
         meta(),
         event("user_message", { message: "<environment_context>x</environment_context>\n\nhello" }),
@@ -332,17 +332,17 @@ describe("what is told twice", () => {
     expect(allTexts(conversation)).toEqual(["<environment_context>x</environment_context>", "hello", "greet", "hi"])
   })
 
-  test("a plan that the reply holds is not shown again", async () => {
+  test("a plan that the reply contains is not shown again", async () => {
     const plan = (text: string) => event("item_completed", { item: { type: "Plan", id: text, text } })
-    const conversation = await told(
+    const conversation = await parsed(
       rollout(meta(), says("assistant", "<proposed_plan>one, two</proposed_plan>"), plan("one, two"), plan("three")),
     )
     expect(allTexts(conversation)).toEqual(["<proposed_plan>one, two</proposed_plan>", "three"])
   })
 
-  test("a record that was written twice is one message; other words under its id are another", async () => {
+  test("a record written twice is one message; other text under its id is another message", async () => {
     const id = "msg_0123456789abcdef01"
-    const { messages } = await told(
+    const { messages } = await parsed(
       rollout(meta(), says("user", "a", { id }), says("user", "a", { id }), says("user", "b", { id })),
     )
     expect(messages).toHaveLength(2)
@@ -351,16 +351,16 @@ describe("what is told twice", () => {
 })
 
 describe("forks", () => {
-  test("a fork's copied messages have the parent's keys, and what each said after has its own", async () => {
+  test("a fork's copied messages have the parent's keys, and later messages have their own", async () => {
     const conversations = await conversationsOf(codexConnector, await homeOf(join(FIXTURES, "0.98-fork")))
     const [parent, fork] = [...conversations.values()].map(({ messages }) => messages)
     const keys = parent!.map(({ key }) => key)
     expect(fork!.slice(0, 5).map(({ key }) => key)).toEqual(keys.slice(0, 5))
-    expect(parent!.slice(0, 5)).not.toEqual(fork!.slice(0, 5)) // stamped anew
+    expect(parent!.slice(0, 5)).not.toEqual(fork!.slice(0, 5)) // the copies have new timestamps
     for (const { key } of fork!.slice(5)) expect(keys).not.toContain(key)
   })
 
-  test("copies of records from before turns had ids, or with ids that are no more than numbers, agree as well", async () => {
+  test("copies also match if their turns have no ids, or only numbers", async () => {
     const parent = "019d0000-0000-7000-8000-00000000000b"
     const lines = [
       says("user", "yes"),
@@ -369,18 +369,18 @@ describe("forks", () => {
       says("user", "yes"),
       says("user", "yes"),
     ]
-    const one = await told(rollout(["session_meta", { id: parent }], ...lines))
-    const two = await told(rollout(meta(), ["session_meta", { id: parent }], ...lines))
-    const other = await told(rollout(meta(), ...lines))
+    const one = await parsed(rollout(["session_meta", { id: parent }], ...lines))
+    const two = await parsed(rollout(meta(), ["session_meta", { id: parent }], ...lines))
+    const other = await parsed(rollout(meta(), ...lines))
     const keys = one.messages.map(({ key }) => key)
     expect(new Set(keys).size).toBe(4)
     expect(two.messages.map(({ key }) => key)).toEqual(keys)
     for (const { key } of other.messages) expect(keys).not.toContain(key)
   })
 
-  test("the first session_meta is the file's own", async () => {
+  test("the first session_meta belongs to the file", async () => {
     const parent = { id: "019d0000-0000-7000-8000-00000000000b", cwd: "/home/dev/other", cli_version: "0.1.0" }
-    const conversation = await told(
+    const conversation = await parsed(
       rollout(meta({ forked_from_id: parent.id }), ["session_meta", parent], says("user", "x")),
     )
     expect(conversation).toMatchObject({ id: THREAD, fork_of: parent.id, cwds: ["/home/dev/app"] })
@@ -388,25 +388,25 @@ describe("forks", () => {
   })
 })
 
-describe("what was taken back", () => {
+describe("rollbacks", () => {
   const turns = (n: number) => Array.from({ length: n }, (_, i) => [says("user", `q${i}`), says("assistant", `a${i}`)])
   const abandoned = (conversation: Conversation) =>
     conversation.messages.flatMap((message) => (message.abandoned ? message.parts[0]!.text : []))
 
   test("a rollback abandons the last turns, counted from their prompts", async () => {
     const lines = [...turns(3).flat(), event("thread_rolled_back", { num_turns: 2 }), says("user", "q3")]
-    expect(abandoned(await told(rollout(meta(), ...lines)))).toEqual(["q1", "a1", "q2", "a2"])
+    expect(abandoned(await parsed(rollout(meta(), ...lines)))).toEqual(["q1", "a1", "q2", "a2"])
   })
 
-  test("a second rollback counts only the turns that still stand", async () => {
+  test("a second rollback counts only the remaining turns", async () => {
     const back = event("thread_rolled_back", { num_turns: 1 })
     const lines = [...turns(3).flat(), back, back, says("user", "q3")]
-    expect(abandoned(await told(rollout(meta(), ...lines)))).toEqual(["q1", "a1", "q2", "a2"])
+    expect(abandoned(await parsed(rollout(meta(), ...lines)))).toEqual(["q1", "a1", "q2", "a2"])
   })
 
-  test("a rollback of more turns than there are leaves what came before the first prompt", async () => {
+  test("rolling back more turns than there are keeps everything before the first prompt", async () => {
     const lines = [says("developer", "be brief"), ...turns(2).flat(), event("thread_rolled_back", { num_turns: 9 })]
-    expect(abandoned(await told(rollout(meta(), ...lines)))).toEqual(["q0", "a0", "q1", "a1"])
+    expect(abandoned(await parsed(rollout(meta(), ...lines)))).toEqual(["q0", "a0", "q1", "a1"])
   })
 
   test("events that repeat prompts do not count as turns", async () => {
@@ -414,40 +414,40 @@ describe("what was taken back", () => {
       ...[0, 1].flatMap((i) => [says("user", `q${i}`), event("user_message", { message: `q${i}` })]),
       event("thread_rolled_back", { num_turns: 1 }),
     ]
-    expect(abandoned(await told(rollout(meta(), ...lines)))).toEqual(["q1"])
+    expect(abandoned(await parsed(rollout(meta(), ...lines)))).toEqual(["q1"])
   })
 })
 
-describe("calls and what they did", () => {
+describe("calls and their effects", () => {
   const shell = (id: string, args: unknown) =>
     item("function_call", { name: "exec_command", arguments: JSON.stringify(args), call_id: id })
   const output = (id: string, text: unknown) => item("function_call_output", { call_id: id, output: text })
   const effects = ({ messages }: Conversation) => messages.flatMap((message) => message.effects ?? [])
 
-  test("an exit code is taken from above the output, never from within it", async () => {
+  test("reads an exit code above the output, never inside it", async () => {
     const text =
       "Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 1\nOutput:\nProcess exited with code 0\n"
-    const conversation = await told(rollout(meta(), shell("c1", { cmd: "make" }), output("c1", text)))
+    const conversation = await parsed(rollout(meta(), shell("c1", { cmd: "make" }), output("c1", text)))
     expect(effects(conversation)).toMatchObject([{ command: "make", exit_status: 1, failed: true }])
-    const quiet = await told(rollout(meta(), shell("c1", { cmd: "make" }), output("c1", "Exit code: 3\nhello")))
+    const quiet = await parsed(rollout(meta(), shell("c1", { cmd: "make" }), output("c1", "Exit code: 3\nhello")))
     expect(effects(quiet)).toEqual([{ type: "command", command: "make", call_id: "c1" }])
   })
 
-  test("an event's exit code holds where the output has none, whichever comes first", async () => {
+  test("uses an event's exit code if the output has none, in either order", async () => {
     const done = { type: "CommandExecution", id: "c1", command: ["bash", "-lc", "make"], exit_code: 2 }
     for (const order of [
       [0, 1],
       [1, 0],
     ]) {
       const later = [event("item_completed", { item: done }), output("c1", "error: no rule")]
-      const conversation = await told(rollout(meta(), shell("c1", { cmd: "make" }), ...order.map((i) => later[i]!)))
+      const conversation = await parsed(rollout(meta(), shell("c1", { cmd: "make" }), ...order.map((i) => later[i]!)))
       expect(effects(conversation)).toMatchObject([{ exit_status: 2, error: "error: no rule" }])
     }
   })
 
   test("a commit is an effect of the command that made it", async () => {
     const lines = [shell("c1", { cmd: "git commit -m fix" }), output("c1", "[main 1a2b3c4] fix\n 1 file changed\n")]
-    expect(effects(await told(rollout(meta(), ...lines)))).toContainEqual({
+    expect(effects(await parsed(rollout(meta(), ...lines)))).toContainEqual({
       type: "commit",
       hash: "1a2b3c4",
       subject: "fix",
@@ -456,38 +456,40 @@ describe("calls and what they did", () => {
     })
   })
 
-  test("what a tool of an MCP server says comes from the web, by its namespace or by the event", async () => {
+  test("an MCP tool's result is from the web, by its namespace or by the event", async () => {
     const byName = item("function_call", { name: "note", namespace: "mcp__demo", arguments: "{}", call_id: "c1" })
     const byEvent = item("function_call", { name: "demo__note", arguments: "{}", call_id: "c2" })
     const end = event("mcp_tool_call_end", { call_id: "c2", result: { Err: "no" } })
-    const { messages } = await told(rollout(meta(), byName, output("c1", "x"), byEvent, output("c2", "y"), end))
+    const { messages } = await parsed(rollout(meta(), byName, output("c1", "x"), byEvent, output("c2", "y"), end))
     expect(messages.filter(({ role }) => role === "tool").map(({ parts }) => parts[0])).toMatchObject([
       { tool: "mcp__demo__note", origin: "web", is_error: false },
       { tool: "demo__note", origin: "web", is_error: true },
     ])
   })
 
-  test("what a web search found is told by its event only", async () => {
+  test("a web search's results are only in its event", async () => {
     const search = item("web_search_call", { id: "ws_0123456789abcdef01", action: { type: "search", query: "x" } })
     const results = [{ title: "X", url: "https://x.example", snippet: "about x" }]
     const end = event("web_search_end", { call_id: "ws_0123456789abcdef01", results })
-    const { messages } = await told(rollout(meta(), search, end))
+    const { messages } = await parsed(rollout(meta(), search, end))
     expect(messages[1]!.parts).toMatchObject([
       { type: "tool_result", text: "X\nhttps://x.example\nabout x", origin: "web", call_id: "ws_0123456789abcdef01" },
     ])
   })
 
-  test("a patch without an outcome has edited nothing", async () => {
+  test("a patch without an outcome has no effect", async () => {
     const patch = "*** Begin Patch\n*** Update File: a.ts\n@@\n-a\n+b\n*** End Patch"
     const call = item("custom_tool_call", { name: "apply_patch", input: patch, call_id: "c1" })
-    expect(effects(await told(rollout(meta(), call)))).toEqual([])
+    expect(effects(await parsed(rollout(meta(), call)))).toEqual([])
     const changed = item("custom_tool_call_output", { call_id: "c1", output: "Success. Updated the following files:" })
-    expect(effects(await told(rollout(meta(), call, changed)))).toMatchObject([{ path: "a.ts", added: 1, removed: 1 }])
+    expect(effects(await parsed(rollout(meta(), call, changed)))).toMatchObject([
+      { path: "a.ts", added: 1, removed: 1 },
+    ])
     const refused = event("patch_apply_end", { call_id: "c1", success: false, changes: {} })
-    expect(effects(await told(rollout(meta(), call, changed, refused)))).toEqual([])
+    expect(effects(await parsed(rollout(meta(), call, changed, refused)))).toEqual([])
   })
 
-  test("a patch is read in its own grammar: several hunks, a move, an addition, a deletion", () => {
+  test("parses a patch with several hunks, a move, an addition and a deletion", () => {
     const text = [
       "cat <<EOF | apply_patch",
       "*** Begin Patch",
@@ -526,28 +528,28 @@ describe("tokens", () => {
   const count = (last: number, total: number) =>
     event("token_count", { info: { last_token_usage: usage(last, 60), total_token_usage: usage(total, 60) } })
 
-  test("a count that repeats is counted once, and the cached part is not input", async () => {
+  test("a repeated count counts once, and cached tokens are not input", async () => {
     const lines = [says("assistant", "a"), count(100, 100), count(100, 100), event("token_count", { info: null })]
-    const { messages } = await told(rollout(meta(), ...lines))
+    const { messages } = await parsed(rollout(meta(), ...lines))
     expect(messages[0]!.usage).toEqual({ input: 40, output: 10, cache_read: 60, cache_write: 0, reasoning: 4 })
   })
 
-  test("two calls of one shape are two", async () => {
-    const { messages } = await told(rollout(meta(), says("assistant", "a"), count(100, 100), count(100, 200)))
+  test("two calls with equal counts count twice", async () => {
+    const { messages } = await parsed(rollout(meta(), says("assistant", "a"), count(100, 100), count(100, 200)))
     expect(messages[0]!.usage).toMatchObject({ input: 80, output: 20 })
   })
 
-  test("usage records are the same calls again: they count only where no event does", async () => {
+  test("usage records repeat the events: they count only if there are no events", async () => {
     const again: [string, RawRecord] = ["token_usage_record", { usage: usage(100, 60) }]
-    const both = await told(rollout(meta(), says("assistant", "a"), again, count(100, 100)))
-    const alone = await told(rollout(meta(), says("assistant", "a"), again))
+    const both = await parsed(rollout(meta(), says("assistant", "a"), again, count(100, 100)))
+    const alone = await parsed(rollout(meta(), says("assistant", "a"), again))
     expect(both.messages[0]!.usage).toEqual(alone.messages[0]!.usage)
     expect(alone.messages[0]!.usage).toMatchObject({ input: 40 })
   })
 })
 
-describe("what is not kept", () => {
-  test("prompts of the harness, encrypted text, bytes and copies are gone before anything is kept", async () => {
+describe("what is not stored", () => {
+  test("drops the harness's prompts, encrypted text, bytes and copies before anything is stored", async () => {
     const records = await kept(
       rollout(
         meta({ base_instructions: { text: "HARNESS" }, instructions: "HARNESS", dynamic_tools: [{ d: "HARNESS" }] }),
@@ -576,16 +578,16 @@ describe("what is not kept", () => {
     expect(text).toContain('"bytes":7')
   })
 
-  test("a text of more than a megabyte is cut, and the cut is said", async () => {
-    const { messages } = await told(rollout(meta(), says("user", "x".repeat(1_200_000))))
+  test("a text over a megabyte is cut, with a note", async () => {
+    const { messages } = await parsed(rollout(meta(), says("user", "x".repeat(1_200_000))))
     expect(messages[0]!.parts[0]!.text).toMatch(/\[dex: 200000 characters not kept, sha256 [0-9a-f]{64}\]$/)
   })
 
-  test("a compaction whose summary only the history tells is a summary all the same", async () => {
+  test("finds a compaction's summary that is only in the history", async () => {
     const history = [
       { type: "message", role: "user", content: [{ type: "input_text", text: "What was done so far: all." }] },
     ]
-    const { messages } = await told(
+    const { messages } = await parsed(
       rollout(meta(), says("user", "go"), ["compacted", { message: "", replacement_history: history }]),
     )
     expect(messages[1]).toMatchObject({
@@ -595,7 +597,7 @@ describe("what is not kept", () => {
   })
 })
 
-test("fields of any other type than theirs are no exception, anywhere", async () => {
+test("never throws if any field has the wrong type", async () => {
   const home = await homeOf(join(FIXTURES, "0.98-legacy-events"))
   const [unit] = await unitsOf(codexConnector, home)
   const whole = await homeOf(join(FIXTURES, "0.166-exec-resumed"))
@@ -613,7 +615,7 @@ const SHARED = fileURLToPath(new URL("../../../shared", import.meta.url))
 const SAMPLES = [join(SHARED, "samples/codex"), join(SHARED, "samples/mixed")].filter((path) => existsSync(path))
 if (SAMPLES.length === 0) console.log("NOT RUN: codex over other people's samples, which are not on this machine")
 
-/** Each was looked at: why its text is nowhere shown. */
+/** Each was checked; the value explains why its text is not shown. */
 const UNKNOWN_IN_SAMPLES = {
   "response_item/tool_call": "another project's invention for its tests: no release wrote it",
   "response_item/tool_result": "the same",
@@ -625,7 +627,7 @@ const UNKNOWN_IN_SAMPLES = {
 
 describe("other people's samples", () => {
   test.skipIf(SAMPLES.length === 0)(
-    "every file is read without an exception, and every unknown type is explained",
+    "reads every file without an exception, and every unknown type is explained",
     async () => {
       const unknown: Record<string, number> = {}
       let messages = 0
@@ -648,31 +650,26 @@ describe("other people's samples", () => {
   )
 
   const RECORDED = join(SHARED, "real-sessions/codex/CODEX_HOME")
-  test.skipIf(!existsSync(RECORDED))(
-    "recorded sessions are read with their database, and nothing in them is unknown",
-    async () => {
-      const home = tempDir()
-      const root = join(home, ".codex")
-      for (const path of filesBelow(RECORDED)) {
-        const to = join(root, path.slice(RECORDED.length))
-        mkdirSync(dirname(to), { recursive: true })
-        copyFileSync(path, to)
-      }
-      const units = await unitsOf(codexConnector, home)
-      expect(units).toHaveLength(7)
-      for (const unit of units)
-        expect(codexConnector.parse(await recordsOf(codexConnector, unit), unit).unknown).toEqual({})
-      const child = units.find(({ key }) => key.includes("T23-01-21"))!
-      expect((await recordsOf(codexConnector, child))[0]).toEqual({
-        type: "dex-thread",
-        parent: "01a1dc4b-3c94-79c3-827e-21a3705f52ee",
-      })
-      expect(readdirSync(root).filter((name) => /-(wal|shm)$/.test(name))).toEqual([])
-      expect(readFileSync(join(root, "state_5.sqlite")).equals(readFileSync(join(RECORDED, "state_5.sqlite")))).toBe(
-        true,
-      )
-    },
-  )
+  test.skipIf(!existsSync(RECORDED))("reads recorded sessions with their database, without unknown types", async () => {
+    const home = tempDir()
+    const root = join(home, ".codex")
+    for (const path of filesBelow(RECORDED)) {
+      const to = join(root, path.slice(RECORDED.length))
+      mkdirSync(dirname(to), { recursive: true })
+      copyFileSync(path, to)
+    }
+    const units = await unitsOf(codexConnector, home)
+    expect(units).toHaveLength(7)
+    for (const unit of units)
+      expect(codexConnector.parse(await recordsOf(codexConnector, unit), unit).unknown).toEqual({})
+    const child = units.find(({ key }) => key.includes("T23-01-21"))!
+    expect((await recordsOf(codexConnector, child))[0]).toEqual({
+      type: "dex-thread",
+      parent: "01a1dc4b-3c94-79c3-827e-21a3705f52ee",
+    })
+    expect(readdirSync(root).filter((name) => /-(wal|shm)$/.test(name))).toEqual([])
+    expect(readFileSync(join(root, "state_5.sqlite")).equals(readFileSync(join(RECORDED, "state_5.sqlite")))).toBe(true)
+  })
 })
 
 function filesBelow(folder: string): string[] {

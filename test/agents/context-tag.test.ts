@@ -8,7 +8,7 @@ import type { RawRecord } from "../../src/core/record.ts"
 import { contextText } from "../../src/serve/hooks/main.ts"
 
 const WORDS = "the marmalade archive"
-const said = contextText([
+const context = contextText([
   {
     kind: "fix",
     key: "k",
@@ -22,7 +22,7 @@ const said = contextText([
 ])
 const at = "2026-11-01T10:00:00.000Z"
 
-/** As each agent keeps what a hook added, seen in its own files after such a run. */
+/** How each agent stores a hook's text, as seen in its own files after such a run. */
 const KEPT: [name: string, connector: Connector, records: RawRecord[]][] = [
   [
     "Claude Code, an attachment",
@@ -35,7 +35,7 @@ const KEPT: [name: string, connector: Connector, records: RawRecord[]][] = [
         parentUuid: "u1",
         sessionId: "s",
         timestamp: at,
-        attachment: { type: "hook_additional_context", content: [said], hookName: "x", hookEvent: "PreToolUse" },
+        attachment: { type: "hook_additional_context", content: [context], hookName: "x", hookEvent: "PreToolUse" },
       },
     ],
   ],
@@ -48,7 +48,7 @@ const KEPT: [name: string, connector: Connector, records: RawRecord[]][] = [
         uuid: "u1",
         sessionId: "s",
         timestamp: at,
-        message: { role: "user", content: `${said}\nFix it` },
+        message: { role: "user", content: `${context}\nFix it` },
       },
     ],
   ],
@@ -65,7 +65,7 @@ const KEPT: [name: string, connector: Connector, records: RawRecord[]][] = [
       {
         timestamp: at,
         type: "response_item",
-        payload: { type: "message", role: "developer", content: [{ type: "input_text", text: said }] },
+        payload: { type: "message", role: "developer", content: [{ type: "input_text", text: context }] },
       },
     ],
   ],
@@ -77,7 +77,7 @@ const KEPT: [name: string, connector: Connector, records: RawRecord[]][] = [
       {
         timestamp: at,
         type: "response_item",
-        payload: { type: "message", role: "user", content: [{ type: "input_text", text: `${said}\nFix it` }] },
+        payload: { type: "message", role: "user", content: [{ type: "input_text", text: `${context}\nFix it` }] },
       },
     ],
   ],
@@ -90,7 +90,7 @@ const KEPT: [name: string, connector: Connector, records: RawRecord[]][] = [
         id: "20000000-0000-4000-8000-000000000001",
         timestamp: at,
         type: "user",
-        content: [{ text: `<hook_context>${said}</hook_context>` }, { text: "Fix it" }, { text: said }],
+        content: [{ text: `<hook_context>${context}</hook_context>` }, { text: "Fix it" }, { text: context }],
       },
       {
         id: "20000000-0000-4000-8000-000000000002",
@@ -108,7 +108,7 @@ const KEPT: [name: string, connector: Connector, records: RawRecord[]][] = [
                 functionResponse: {
                   id: "c",
                   name: "run_shell_command",
-                  response: { output: `Output: Error: boom\nExit Code: 3\n\n<hook_context>${said}</hook_context>` },
+                  response: { output: `Output: Error: boom\nExit Code: 3\n\n<hook_context>${context}</hook_context>` },
                 },
               },
             ],
@@ -124,7 +124,7 @@ const KEPT: [name: string, connector: Connector, records: RawRecord[]][] = [
       { table: "session", id: "s", directory: "/code/api", time_created: 1 },
       { table: "message", id: "m1", time_created: 1, data: { role: "user", time: { created: 1 } } },
       { table: "part", id: "p1", message_id: "m1", data: { type: "text", text: "Fix it" } },
-      { table: "part", id: "p2", message_id: "m1", data: { type: "text", text: said, synthetic: true } },
+      { table: "part", id: "p2", message_id: "m1", data: { type: "text", text: context, synthetic: true } },
       { table: "message", id: "m2", time_created: 2, data: { role: "assistant", time: { created: 2 } } },
       {
         table: "part",
@@ -137,7 +137,7 @@ const KEPT: [name: string, connector: Connector, records: RawRecord[]][] = [
           state: {
             status: "completed",
             input: { command: "npm test" },
-            output: `Error: boom\n\n\n${said}`,
+            output: `Error: boom\n\n\n${context}`,
             metadata: { exit: 3 },
           },
         },
@@ -146,7 +146,7 @@ const KEPT: [name: string, connector: Connector, records: RawRecord[]][] = [
   ],
 ]
 
-test.each(KEPT)("what dex put there is injected, whichever agent kept it: %s", (_, connector, records) => {
+test.each(KEPT)("text that dex inserted is injected, whichever agent stored it: %s", (_, connector, records) => {
   const { conversations } = connector.parse(records, { key: "db:s", path: "s" } as never)
   const messages = conversations.flatMap((one) => one.messages)
   const parts = messages.flatMap((message) => message.parts)
@@ -158,8 +158,8 @@ test.each(KEPT)("what dex put there is injected, whichever agent kept it: %s", (
     if (effect.type === "command") expect(effect).toMatchObject({ failed: true, error: "Error: boom" })
 })
 
-test("a page that holds the marker in its middle is still what the tool said", () => {
-  const output = `# How it looks\n\n${said}\n\nand then`
+test("a page with the marker in its middle is still the tool's output", () => {
+  const output = `# How it looks\n\n${context}\n\nand then`
   const { conversations } = opencodeConnector.parse(
     [
       { table: "session", id: "s", directory: "/code/api", time_created: 1 },

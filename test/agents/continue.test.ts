@@ -15,25 +15,25 @@ const messagesIn = (...turns: RawRecord[]) =>
     { key: "s", path: "s.json" },
   ).conversations[0]!.messages
 
-test("looks in CONTINUE_GLOBAL_DIR, and else in the home", () => {
+test("searches CONTINUE_GLOBAL_DIR, otherwise the home", () => {
   const at = (env: Record<string, string>) => continueConnector.roots({ home: "/h", env, platform: "linux" })
   expect(at({})).toEqual([join("/h", ".continue", "sessions")])
   expect(at({ CONTINUE_GLOBAL_DIR: "/c" })).toEqual([join("/c", "sessions")])
 })
 
-test("when a session began is in the list beside it, and one that nobody named has no title", async () => {
+test("reads a session's start from the list, and gives an unnamed session no title", async () => {
   const [found] = (await conversationsOf(continueConnector, await homeOf(EDITS))).values()
   expect(found).toMatchObject({ started_at: 1_794_783_289_725, cwds: ["/home/dev/proj"] })
   expect(found!.title).toBeUndefined()
 })
 
-test("an editor's addresses are paths, and what was added to a prompt is mentioned", () => {
+test("converts an editor's URIs to paths, and mentions files added to a prompt", () => {
   const uri = { type: "file", value: "file:///home/dev/proj/a%20b.ts" }
   const [prompt] = messagesIn({ message: { role: "user", content: "look" }, contextItems: [{ uri }] })
   expect(prompt!.effects).toEqual([{ type: "file", path: "/home/dev/proj/a b.ts", action: "mentioned" }])
 })
 
-test("thinking, summaries and calls that were not finished", () => {
+test("reads thinking, summaries and unfinished calls", () => {
   const toolCall = { id: "c", function: { name: "Bash", arguments: '{"command":"ls"}' } }
   const messages = messagesIn(
     { message: { role: "thinking", content: "hm" } },
@@ -51,7 +51,7 @@ test("thinking, summaries and calls that were not finished", () => {
 })
 
 const sample = sampleAt("continue/synthetic/sessions")
-test.skipIf(sample === undefined)("a session that was written after Continue's own types is read", async () => {
+test.skipIf(sample === undefined)("reads a session written from Continue's own types", async () => {
   const { conversations, unknown } = await parsedAt(continueConnector, join(sample!, "s1.json"), "s1")
   expect(unknown).toEqual({})
   expect(conversations).toMatchObject([{ title: { text: "Fix test" }, cwds: ["/home/dev/app"] }])

@@ -10,13 +10,13 @@ export function testConnector(connector: Connector, fixtures: string): void {
   for (const { name, run } of contractOf(connector, fixtures)) test(name, run)
 }
 
-/** The temporary home a fixture is unpacked to. */
+/** The temporary home into which a fixture is unpacked. */
 export function homeOf(fixture: string): Promise<string> {
   return unpackFixture(fixture, tempDir())
 }
 
-/** All conversations of a home, by id; for tests that name one trap. */
+/** All conversations of a home, by id, for tests of a single case. */
 export async function conversationsOf(connector: Connector, home: string): Promise<Map<string, Conversation>> {
-  const told = await readAll(connector, home)
-  return new Map(told.flatMap((unit) => unit.conversations).map((conversation) => [conversation.id, conversation]))
+  const units = await readAll(connector, home)
+  return new Map(units.flatMap((unit) => unit.conversations).map((conversation) => [conversation.id, conversation]))
 }

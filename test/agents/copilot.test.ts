@@ -13,13 +13,13 @@ testConnector(copilotConnector, FIXTURES)
 const parsed = (...events: RawRecord[]) => copilotConnector.parse(events, { key: "s", path: "s/events.jsonl" })
 const event = (type: string, data: RawRecord, id = type) => ({ type, id, timestamp: "2026-11-16T10:00:00Z", data })
 
-test("looks in COPILOT_HOME, and else in the home", () => {
+test("searches COPILOT_HOME, otherwise the home", () => {
   const at = (env: Record<string, string>) => copilotConnector.roots({ home: "/h", env, platform: "linux" })
   expect(at({})).toEqual([join("/h", ".copilot", "session-state")])
   expect(at({ COPILOT_HOME: "/c" })).toEqual([join("/c", "session-state")])
 })
 
-test("a session keeps its key when a newer version puts it into a folder, which then counts", async () => {
+test("a session keeps its key when a newer version moves it into a folder, which then wins", async () => {
   const home = await homeOf(EDITS)
   const root = join(home, ".copilot/session-state")
   const [id] = readdirSync(root)
@@ -30,7 +30,7 @@ test("a session keeps its key when a newer version puts it into a folder, which 
   expect(await keys()).toEqual([[id, join(root, `${id}.jsonl`)]])
 })
 
-test("the name that the person gave is the title; one that repeats the prompt is none", async () => {
+test("the person's name for a session is its title; a name that repeats the prompt is not", async () => {
   const home = await homeOf(EDITS)
   const [unit] = await unitsOf(copilotConnector, home)
   const titled = async () => [...(await conversationsOf(copilotConnector, home)).values()][0]!.title
@@ -39,7 +39,7 @@ test("the name that the person gave is the title; one that repeats the prompt is
   expect(await titled()).toEqual({ text: "Wombats: a census", from: "person" })
 })
 
-test("what was gone back behind is abandoned", () => {
+test("rewound messages are abandoned", () => {
   const { conversations } = parsed(
     event("user.message", { content: "keep" }, "a"),
     event("user.message", { content: "leave" }, "b"),
@@ -49,7 +49,7 @@ test("what was gone back behind is abandoned", () => {
   expect(conversations[0]!.messages.map(({ abandoned = false }) => abandoned)).toEqual([false, true, false])
 })
 
-test("older sessions, which count only at their end, have each model's total at its last answer", () => {
+test("older sessions, which count only at their end, add each model's total to its last answer", () => {
   const usage = { inputTokens: 900, outputTokens: 50, cacheReadTokens: 600 }
   const { conversations } = parsed(
     event("assistant.message", { content: "one", model: "m" }, "a"),
@@ -62,13 +62,13 @@ test("older sessions, which count only at their end, have each model's total at 
   ])
 })
 
-test("what a schedule or a command put into the prompt is not the person's", () => {
+test("text from a schedule or a command in the prompt is not the person's", () => {
   const { conversations } = parsed(event("user.message", { content: "again", source: "schedule" }))
   expect(conversations[0]!.messages[0]!.parts[0]!.origin).toBe("injected")
 })
 
 const sample = sampleAt("copilot-cli")
-test.skipIf(sample === undefined)("other projects' samples: every message, and no type that is unknown", async () => {
+test.skipIf(sample === undefined)("reads every message of other projects' samples, without unknown types", async () => {
   const counts = async (name: string) => {
     const { conversations, unknown } = await parsedAt(copilotConnector, join(sample!, name), name)
     return [conversations.map(({ messages }) => messages.length), unknown]

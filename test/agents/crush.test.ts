@@ -14,7 +14,7 @@ testConnector(crushConnector, FIXTURES)
 const ONE = "5e000000-0000-4000-8000-000000000001"
 const listOf = (home: string) => join(home, ".local", "share", "crush", "projects.json")
 
-test("looks for the list of projects where Crush keeps its data on each system", () => {
+test("searches for the list of projects in Crush's data folder on each system", () => {
   const at = (platform: NodeJS.Platform, env = {}) => crushConnector.roots({ home: join("/home/dev"), env, platform })
   expect(at("linux")).toEqual([join("/home/dev/.local/share/crush")])
   expect(at("darwin", { XDG_DATA_HOME: "/data" })).toEqual([join("/data/crush")])
@@ -22,7 +22,7 @@ test("looks for the list of projects where Crush keeps its data on each system",
   expect(at("linux", { CRUSH_GLOBAL_DATA: "/crush" })).toEqual(["/crush"])
 })
 
-test("a project's database is found through the list, and the project is where its sessions were held", async () => {
+test("finds a project's database through the list, and the project is the folder of its sessions", async () => {
   const home = await homeOf(FIRST)
   const [session] = [...(await conversationsOf(crushConnector, home)).values()]
   expect(session!.cwds).toEqual([join(home, "code", "list")])
@@ -37,12 +37,12 @@ test("a session of the agent tool names its parent and the call", async () => {
   expect(child.messages[0]!.parts[0]!.origin).toBe("agent")
 })
 
-test("seconds are told from milliseconds", async () => {
+test("distinguishes seconds from milliseconds", async () => {
   const session = (await conversationsOf(crushConnector, await homeOf(TOOLS))).get(ONE)!
   expect(new Date(session.started_at!).toISOString()).toBe("2026-11-15T12:00:00.000Z")
 })
 
-test("signatures, bytes and copies of whole files are not read; a damaged row is counted", async () => {
+test("does not store signatures, bytes and copies of files; counts a damaged row", async () => {
   const unit = (await unitsOf(crushConnector, await homeOf(TOOLS))).find(({ key }) => key === ONE)!
   expect(JSON.stringify(await recordsOf(crushConnector, unit))).not.toMatch(/NOT-KEPT|iVBORw0KGgo/)
   const reading = await crushConnector.read(unit)
@@ -51,16 +51,19 @@ test("signatures, bytes and copies of whole files are not read; a damaged row is
 })
 
 const sample = sampleAt("crush/ctx-crush/v1")
-test.skipIf(sample === undefined)("another project's sample: a session with its summary, and its child", async () => {
-  const home = tempDir()
-  mkdirSync(join(home, "proj", ".crush"), { recursive: true })
-  mkdirSync(join(listOf(home), ".."), { recursive: true })
-  cpSync(join(sample!, "crush.db"), join(home, "proj", ".crush", "crush.db"))
-  writeFileSync(listOf(home), JSON.stringify({ projects: [{ path: join(home, "proj"), data_dir: ".crush" }] }))
-  const all = await conversationsOf(crushConnector, home)
-  expect(all.get("crush-root")!.messages.map(({ role }) => role)).toEqual(["user", "assistant", "system"])
-  expect(all.get("crush-root")!.messages[1]!.usage).toMatchObject({ input: 40, output: 25, cost: 0.019 })
-  const child = all.get("crush-child")!
-  expect(child.parent).toEqual({ id: "crush-root" })
-  expect(child.messages[0]!.effects).toMatchObject([{ type: "command", command: "go test ./..." }])
-})
+test.skipIf(sample === undefined)(
+  "reads another project's sample: a session with its summary, and its child",
+  async () => {
+    const home = tempDir()
+    mkdirSync(join(home, "proj", ".crush"), { recursive: true })
+    mkdirSync(join(listOf(home), ".."), { recursive: true })
+    cpSync(join(sample!, "crush.db"), join(home, "proj", ".crush", "crush.db"))
+    writeFileSync(listOf(home), JSON.stringify({ projects: [{ path: join(home, "proj"), data_dir: ".crush" }] }))
+    const all = await conversationsOf(crushConnector, home)
+    expect(all.get("crush-root")!.messages.map(({ role }) => role)).toEqual(["user", "assistant", "system"])
+    expect(all.get("crush-root")!.messages[1]!.usage).toMatchObject({ input: 40, output: 25, cost: 0.019 })
+    const child = all.get("crush-child")!
+    expect(child.parent).toEqual({ id: "crush-root" })
+    expect(child.messages[0]!.effects).toMatchObject([{ type: "command", command: "go test ./..." }])
+  },
+)

@@ -32,7 +32,7 @@ async function conversation(fixture: string, id: string): Promise<Conversation> 
   return (await conversationsOf(cursorConnector, await homeOf(join(fixtures, fixture)))).get(id)!
 }
 
-describe("where it looks", () => {
+describe("roots", () => {
   test("the editor's folder differs by platform; ~/.cursor is everywhere", () => {
     const at = (platform: NodeJS.Platform, env = {}) => cursorConnector.roots({ home: "/h", env, platform })
     expect(at("linux")).toEqual(["/h/.config/Cursor/User", "/h/.cursor", "/h/.config/cursor"])
@@ -58,7 +58,7 @@ describe("the editor", () => {
     ])
   })
 
-  test("values may be text, bytes, NULL or no JSON: what is damaged is counted, the rest is read", async () => {
+  test("values may be text, bytes, NULL or invalid JSON: damage is counted, and the rest is read", async () => {
     const home = await homeOf(EDITOR)
     const units = await unitsOf(cursorConnector, home)
     expect(units.map((unit) => unit.key)).toEqual([
@@ -80,7 +80,7 @@ describe("the editor", () => {
     expect(await skipped("ide:linked")).toEqual([])
   })
 
-  test("a composer does not take the bubbles of one whose id begins like its own", async () => {
+  test("a composer does not get the bubbles of one whose id has the same beginning", async () => {
     const home = await homeOf(EDITOR)
     const unit = (await unitsOf(cursorConnector, home)).find((found) => found.key === "ide:child")!
     expect((await recordsOf(cursorConnector, unit)).map((record) => record.id)).toEqual([
@@ -92,20 +92,20 @@ describe("the editor", () => {
     ])
   })
 
-  test("tokens, signatures and copies of whole files are not read", async () => {
+  test("does not read tokens, signatures and copies of files", async () => {
     const home = await homeOf(EDITOR)
     const records = []
     for (const unit of await unitsOf(cursorConnector, home)) records.push(...(await recordsOf(cursorConnector, unit)))
     expect(JSON.stringify(records)).not.toMatch(/MUST-NOT|SIGNATURE|WHOLE-FILE/)
   })
 
-  test("a container that was seen is not opened, and its workspaces only for what they themselves hold", async () => {
+  test("does not open a container that was seen, nor its workspaces for other containers' data", async () => {
     const home = await homeOf(EDITOR)
-    const asked: string[] = []
+    const checked: string[] = []
     const root = dirname(dirname(databaseOf(home)))
-    const seen = (path: string) => asked.push(relative(root, path)) > 0
+    const seen = (path: string) => checked.push(relative(root, path)) > 0
     expect([...cursorConnector.discover(root, seen)]).toEqual([])
-    expect(asked).toEqual([join("globalStorage", "state.vscdb"), join("workspaceStorage", "0a1b2c3d", "state.vscdb")])
+    expect(checked).toEqual([join("globalStorage", "state.vscdb"), join("workspaceStorage", "0a1b2c3d", "state.vscdb")])
   })
 
   test("only the composer that was updated gets a new stamp", async () => {
@@ -121,7 +121,7 @@ describe("the editor", () => {
     expect(moved).toEqual(["ide:child"])
   })
 
-  test("the query for composers is answered by ranges of the index, not by looking at every row", async () => {
+  test("the query for composers uses the index and does not scan all rows", async () => {
     const home = await homeOf(EDITOR)
     const db = new DatabaseSync(databaseOf(home))
     const source = readFileSync(new URL("../../src/agents/cursor/ide.ts", import.meta.url), "utf8")
@@ -136,21 +136,21 @@ describe("the editor", () => {
     expect(source).not.toMatch(/\blike\b/i)
   })
 
-  test("the folder comes from the composer, else from the workspace that lists it", async () => {
+  test("the folder comes from the composer, otherwise from the workspace that lists it", async () => {
     const conversations = await conversationsOf(cursorConnector, await homeOf(EDITOR))
     expect(conversations.get(MAIN)!.cwds).toEqual(["/home/dev/app"])
     expect(conversations.get("linked")!.cwds).toEqual(["/home/dev/other app"])
     expect(conversations.get("child")!.cwds).toEqual([])
   })
 
-  test("a prompt that is only rich text is read from it", async () => {
+  test("reads a prompt that is only rich text", async () => {
     const { messages } = await conversation("3.12-editor", "linked")
     expect(messages[0]!.parts).toEqual([{ type: "text", text: "Explain @build.ts", origin: "person" }])
   })
 
-  test("tools: arguments and results are JSON inside JSON, and say what was done", async () => {
-    const told = await conversation("3.12-editor", MAIN)
-    expect(resultOf(told, "call_edit").hunks).toEqual([
+  test("reads a tool's effects from arguments and results that are JSON inside JSON", async () => {
+    const parsed = await conversation("3.12-editor", MAIN)
+    expect(resultOf(parsed, "call_edit").hunks).toEqual([
       {
         path: "src/date.test.ts",
         old_start: 3,
@@ -160,15 +160,15 @@ describe("the editor", () => {
         lines: ["-new Date()", "+new Date(0)"],
       },
     ])
-    expect(resultOf(told, "call_edit").text).toBe("-new Date()\n+new Date(0)")
-    expect(resultOf(told, "call_run")).toMatchObject({
+    expect(resultOf(parsed, "call_edit").text).toBe("-new Date()\n+new Date(0)")
+    expect(resultOf(parsed, "call_run")).toMatchObject({
       text: "Error: 1 failed\n",
       is_error: true,
       origin: "local_tool",
     })
-    expect(resultOf(told, "call_mcp")).toMatchObject({ text: "Remote text", origin: "web" })
-    expect(resultOf(told, "call_cancel")).toMatchObject({ text: "Cancelled", is_error: true })
-    expect(effectsOf(told)).toEqual([
+    expect(resultOf(parsed, "call_mcp")).toMatchObject({ text: "Remote text", origin: "web" })
+    expect(resultOf(parsed, "call_cancel")).toMatchObject({ text: "Cancelled", is_error: true })
+    expect(effectsOf(parsed)).toEqual([
       { type: "file", path: "/home/dev/app/src/date.test.ts", action: "mentioned" },
       { type: "file", path: "src/date.test.ts", action: "edited", call_id: "call_edit", added: 1, removed: 1 },
       {
@@ -182,7 +182,7 @@ describe("the editor", () => {
     ])
   })
 
-  test("times are spread between two that are known, and not made up before the first or after the last", async () => {
+  test("interpolates times between two known ones, but not before the first or after the last", async () => {
     const { messages } = await conversation("3.12-editor", MAIN)
     expect(messages.map((message) => message.at && message.at - T)).toEqual([
       1_000,
@@ -199,7 +199,7 @@ describe("the editor", () => {
     expect(started_at).toBe(T)
   })
 
-  test("token counts that are zero are no counts", async () => {
+  test("ignores token counts of zero", async () => {
     const { messages } = await conversation("3.12-editor", MAIN)
     expect(messages.map((message) => message.usage?.input)).toEqual([
       undefined,
@@ -214,29 +214,29 @@ describe("the editor", () => {
   })
 
   test("a subagent names its parent and the call, and a bubble of an unknown kind is counted", async () => {
-    const told = await readAll(cursorConnector, await homeOf(EDITOR))
-    const child = told.find((unit) => unit.unit === "ide:child")!
+    const units = await readAll(cursorConnector, await homeOf(EDITOR))
+    const child = units.find((unit) => unit.unit === "ide:child")!
     expect(child.unknown).toEqual({ "bubble 9": 1 })
     expect(child.conversations[0]).toMatchObject({ kind: "subagent", parent: { id: MAIN, call_id: "call_task" } })
     expect(child.conversations[0]!.messages[0]!.parts[0]!.origin).toBe("agent")
   })
 
-  test("the first version has its conversation inside the composer and its tool data beside it", async () => {
+  test("reads the first version, with the conversation inside the composer and separate tool data", async () => {
     const { messages } = await conversation("0.4x-editor-old", "first")
     expect(messages.map((message) => message.key)).toEqual(["v1-user", "v1-tool", "first:2"])
     expect(messages[1]!.parts.map((part) => part.text)).toEqual(['{"target_file":"a.ts"}', "const a = 1"])
   })
 
   test("tabs of the old chat panel are in the workspace's database", async () => {
-    const told = await conversation("0.4x-editor-old", "tab-1")
-    expect(told).toMatchObject({ title: { text: "Ask about the parser", from: "agent" }, cwds: ["/home/dev/all"] })
-    expect(told.messages.map((message) => [message.key, message.role, message.model])).toEqual([
+    const parsed = await conversation("0.4x-editor-old", "tab-1")
+    expect(parsed).toMatchObject({ title: { text: "Ask about the parser", from: "agent" }, cwds: ["/home/dev/all"] })
+    expect(parsed.messages.map((message) => [message.key, message.role, message.model])).toEqual([
       ["t-1", "user", undefined],
       ["tab-1:1", "assistant", "gpt-4"],
     ])
   })
 
-  test("a database that cannot be read is reported, and the other stores are read", async () => {
+  test("an unreadable database is reported, and the other stores are read", async () => {
     const home = await homeOf(EDITOR)
     writeFileSync(databaseOf(home), "no database".repeat(500))
     const found = [...cursorConnector.discover(dirname(dirname(databaseOf(home))), () => false)]
@@ -245,7 +245,7 @@ describe("the editor", () => {
     ])
   })
 
-  test("reading again what did not change gives nothing", async () => {
+  test("reading unchanged data again gives nothing", async () => {
     const home = await homeOf(EDITOR)
     const unit = (await unitsOf(cursorConnector, home)).find((found) => found.key === `ide:${MAIN}`)!
     const first = await cursorConnector.read(unit)
@@ -256,30 +256,30 @@ describe("the editor", () => {
 })
 
 describe("transcripts", () => {
-  test("the question stands in <user_query>; what is beside it was put there", async () => {
+  test("the person's text is in <user_query>; the rest was inserted", async () => {
     const { messages, title } = await conversation("2026.06-transcripts", TRANSCRIPT)
     expect(messages[0]!.parts).toEqual([
       { type: "text", text: "<user_info>\nOS: linux\n</user_info>", origin: "injected" },
       { type: "text", text: "Run the tests & fix <b>them</b>", origin: "person" },
     ])
-    const said = messages
+    const origins = messages
       .filter((message) => message.role === "user")
       .flatMap((message) => message.parts.map((part) => part.origin))
-    expect(said).toEqual(["injected", "person", "injected", "person"])
+    expect(origins).toEqual(["injected", "person", "injected", "person"])
     expect(title).toBeUndefined()
   })
 
-  test("results that name no call, or one that was never made, belong to the calls in their order", async () => {
-    const told = await conversation("2026.06-transcripts", TRANSCRIPT)
-    expect(told.messages[2]).toMatchObject({
+  test("results without a known call are matched to the calls in order", async () => {
+    const parsed = await conversation("2026.06-transcripts", TRANSCRIPT)
+    expect(parsed.messages[2]).toMatchObject({
       role: "tool",
       parts: [
         { text: "1 failed", tool: "Shell", call_id: `${TRANSCRIPT}:2:2` },
         { text: "const a = 1", tool: "Read", call_id: `${TRANSCRIPT}:2:3` },
       ],
     })
-    expect(resultOf(told, "toolu_9")).toMatchObject({ is_error: true })
-    expect(effectsOf(told).map((effect) => effect.type === "file" && [effect.action, effect.path])).toEqual([
+    expect(resultOf(parsed, "toolu_9")).toMatchObject({ is_error: true })
+    expect(effectsOf(parsed).map((effect) => effect.type === "file" && [effect.action, effect.path])).toEqual([
       false,
       ["read", "/home/dev/gone/app/a.ts"],
     ])
@@ -294,36 +294,36 @@ describe("transcripts", () => {
     expect(timed.messages[1]!.model).toBe("gpt-5")
   })
 
-  test("errors are notices; placeholders say nothing; an unknown block is counted, its text kept", async () => {
-    const told = (await readAll(cursorConnector, await homeOf(join(fixtures, "2026.06-transcripts")))).find(
+  test("errors become notices, placeholders are skipped, and an unknown block is counted and keeps its text", async () => {
+    const parsed = (await readAll(cursorConnector, await homeOf(join(fixtures, "2026.06-transcripts")))).find(
       (unit) => unit.unit === `transcript:${TRANSCRIPT}`,
     )!
-    expect(told.unknown).toEqual({ "block hologram": 1 })
-    const texts = partsOf(told.conversations[0]!).map((part) => part.text)
+    expect(parsed.unknown).toEqual({ "block hologram": 1 })
+    const texts = partsOf(parsed.conversations[0]!).map((part) => part.text)
     expect(texts).toContain("Provider Error: upstream timeout")
     expect(texts).toContain("Visible text of an unknown kind.")
     expect(texts).not.toContain("[REDACTED]")
   })
 
   test("a transcript below subagents/ is a subagent of the session above", async () => {
-    const told = await conversation("2026.06-transcripts", "bbbbbbbb-0000-4000-8000-000000000002")
-    expect(told).toMatchObject({ kind: "subagent", parent: { id: TRANSCRIPT } })
-    expect(told.messages[0]!.parts[0]).toMatchObject({ text: "List the files", origin: "agent" })
+    const parsed = await conversation("2026.06-transcripts", "bbbbbbbb-0000-4000-8000-000000000002")
+    expect(parsed).toMatchObject({ kind: "subagent", parent: { id: TRANSCRIPT } })
+    expect(parsed.messages[0]!.parts[0]).toMatchObject({ text: "List the files", origin: "agent" })
   })
 
   test("the oldest form is plain text", async () => {
-    const told = await conversation("2026.06-transcripts", "dddddddd-0000-4000-8000-000000000004")
-    expect(partsOf(told).map((part) => [part.type, part.text])).toEqual([
+    const parsed = await conversation("2026.06-transcripts", "dddddddd-0000-4000-8000-000000000004")
+    expect(partsOf(parsed).map((part) => [part.type, part.text])).toEqual([
       ["text", "Where is the config?"],
       ["thinking", "Look around.\nThen answer."],
       ["tool_call", "command: ls -a"],
       ["tool_result", ".config.json"],
       ["text", "In .config.json."],
     ])
-    expect(effectsOf(told)).toMatchObject([{ type: "command", command: "ls -a" }])
+    expect(effectsOf(parsed)).toMatchObject([{ type: "command", command: "ls -a" }])
   })
 
-  test("of two files of one session the lines win over the text; a link is not followed", async () => {
+  test("a session's JSON lines win over its text file; a link is not followed", async () => {
     const home = await homeOf(join(fixtures, "2026.06-transcripts"))
     const folder = join(home, ".cursor", "projects", "home-dev-gone-app", "agent-transcripts")
     writeFileSync(join(folder, "cccccccc-0000-4000-8000-000000000003.txt"), "user:\nolder\n")
@@ -333,7 +333,7 @@ describe("transcripts", () => {
     expect(units.find((unit) => unit.key.startsWith("transcript:cccc"))!.path).toMatch(/\.jsonl$/)
   })
 
-  test("the editor's telling of a conversation has more authority than the command line's, and that than a transcript's", async () => {
+  test("the editor's version of a conversation outranks the command line's, which outranks a transcript", async () => {
     const authority = async (fixture: string, id: string) => (await conversation(fixture, id)).authority
     expect(await authority("3.12-editor", MAIN)).toBe(10)
     expect(await authority("2026.06-command-line", "eeeeeeee-0000-4000-8000-000000000005")).toBe(9)
@@ -344,7 +344,7 @@ describe("transcripts", () => {
 describe("folders named by Cursor", () => {
   const named = (top: string, name: string) => decodedFolder(name, "linux", top)
 
-  test("are told by looking which there are", () => {
+  test("are decoded by checking which folders exist", () => {
     const top = tempDir()
     mkdirSync(join(top, "home", "dev", "my.big-app", "core_x"), { recursive: true })
     mkdirSync(join(top, "home", "dev", "my"), { recursive: true })
@@ -354,14 +354,14 @@ describe("folders named by Cursor", () => {
     expect(named(top, "")).toBeUndefined()
   })
 
-  test("are not guessed where two fit", () => {
+  test("are not guessed if two match", () => {
     const top = tempDir()
     mkdirSync(join(top, "dev", "my-app"), { recursive: true })
     mkdirSync(join(top, "dev", "my", "app"), { recursive: true })
     expect(named(top, "dev-my-app")).toBeUndefined()
   })
 
-  test("are one where a link and its folder both fit", () => {
+  test("are one if a link and its target both match", () => {
     const top = tempDir()
     mkdirSync(join(top, "dev-x", "app"), { recursive: true })
     symlinkSync(join(top, "dev-x"), join(top, "dev.x"))
@@ -385,9 +385,11 @@ describe("folders named by Cursor", () => {
 describe("the command line", () => {
   const ID = "eeeeeeee-0000-4000-8000-000000000005"
 
-  test("messages are walked from the newest state: nothing doubled, nothing said twice lost, no orphan", async () => {
-    const told = await conversation("2026.06-command-line", ID)
-    expect(told.messages.map((message) => [message.role, message.parts.map((part) => part.text).join(" | ")])).toEqual([
+  test("walks messages from the newest state without duplicates, lost repetitions or orphans", async () => {
+    const parsed = await conversation("2026.06-command-line", ID)
+    expect(
+      parsed.messages.map((message) => [message.role, message.parts.map((part) => part.text).join(" | ")]),
+    ).toEqual([
       ["user", "<user_info>\nOS: linux\n</user_info>"],
       ["user", "Commit it"],
       ["assistant", `Commit. | {"command":"git commit -m 'Done'"}`],
@@ -398,24 +400,24 @@ describe("the command line", () => {
       ["assistant", "Done."],
       ["assistant", "Anything else?"],
     ])
-    expect(told.messages[0]!.parts[0]!.origin).toBe("injected")
+    expect(parsed.messages[0]!.parts[0]!.origin).toBe("injected")
   })
 
-  test("what a call did stands with the call", async () => {
-    const told = await conversation("2026.06-command-line", ID)
-    expect(told.messages[2]!.effects).toEqual([
+  test("a call's effects are on the message with the call", async () => {
+    const parsed = await conversation("2026.06-command-line", ID)
+    expect(parsed.messages[2]!.effects).toEqual([
       { type: "command", command: "git commit -m 'Done'", call_id: "call_1", exit_status: 0, failed: false },
       { type: "commit", hash: "1a2b3c4", subject: "Done", branch: "main", call_id: "call_1" },
     ])
-    expect(told).toMatchObject({
+    expect(parsed).toMatchObject({
       cwds: ["/home/dev/cli-app"],
       started_at: 1_783_000_000_000,
       ended_at: 1_783_000_009_000,
     })
-    expect(told.title).toBeUndefined()
+    expect(parsed.title).toBeUndefined()
   })
 
-  test("the folder behind the md5 is found among those that the other stores name", async () => {
+  test("finds the folder of an md5 among those that the other stores name", async () => {
     const home = await homeOf(join(fixtures, "2026.06-command-line"))
     const [unit] = await unitsOf(cursorConnector, home)
     const hash = createHash("md5").update("/home/dev/hashed").digest("hex")
@@ -429,7 +431,7 @@ describe("the command line", () => {
     expect(records[0]).toMatchObject({ type: "dex-file", folder: "/home/dev/hashed" })
   })
 
-  test("a store whose newest state is missing says so; hostile nodes do not hang it", async () => {
+  test("reports a store whose newest state is missing, and does not hang on hostile nodes", async () => {
     const home = await homeOf(join(fixtures, "2026.06-command-line"))
     const [unit] = await unitsOf(cursorConnector, home)
     const db = new DatabaseSync(unit!.path)
@@ -458,17 +460,17 @@ if (!there) console.log("NOT RUN: samples/cursor is not on this machine")
 describe.skipIf(!there)("samples", () => {
   const samples = join(shared, "samples", "cursor")
 
-  test("the editor's database of the samples", async () => {
+  test("reads the samples' editor database", async () => {
     const dir = tempDir()
     cpSync(join(samples, "synthetic", "User"), dir, { recursive: true })
     const before = treeHash(dir)
-    const told = await everything(dir)
-    expect(told.conversations.map(({ id, messages }) => [id, messages.length])).toEqual([[MAIN, 4]])
-    expect(told.unknown).toEqual({})
+    const parsed = await everything(dir)
+    expect(parsed.conversations.map(({ id, messages }) => [id, messages.length])).toEqual([[MAIN, 4]])
+    expect(parsed.unknown).toEqual({})
     expect(treeHash(dir)).toEqual(before)
   })
 
-  test("every transcript of the samples", async () => {
+  test("reads every transcript of the samples", async () => {
     const dir = tempDir()
     const into = join(dir, "projects", "home-dev-x", "agent-transcripts")
     mkdirSync(into, { recursive: true })
@@ -479,21 +481,21 @@ describe.skipIf(!there)("samples", () => {
       const path = relative(samples, join(file.parentPath, file.name)).replaceAll("/", "+")
       cpSync(join(file.parentPath, file.name), join(into, path))
     }
-    const told = await everything(dir)
-    expect(told.units).toBe(files.length)
-    expect(told.conversations.length).toBe(files.length - 1) // one file is empty
-    expect(told.unknown).toEqual({ "block custom_block": 1 }) // a made-up block of the drift sample
+    const parsed = await everything(dir)
+    expect(parsed.units).toBe(files.length)
+    expect(parsed.conversations.length).toBe(files.length - 1) // one file is empty
+    expect(parsed.unknown).toEqual({ "block custom_block": 1 }) // a made-up block of the drift sample
   })
 
-  test("the command line's stores of the samples", async () => {
+  test("reads the samples' command line stores", async () => {
     const dir = tempDir()
     mkdirSync(join(dir, "chats", "0123", "session"), { recursive: true })
     cpSync(
       join(samples, "cli-store-and-transcripts", "test-store.db"),
       join(dir, "chats", "0123", "session", "store.db"),
     )
-    const told = await everything(dir)
-    expect(told).toMatchObject({ units: 1, conversations: [], unknown: {} }) // its state points to nothing
+    const parsed = await everything(dir)
+    expect(parsed).toMatchObject({ units: 1, conversations: [], unknown: {} }) // its state points to nothing
   })
 })
 

@@ -16,7 +16,7 @@ function write(home: string, id: string, ...lines: unknown[]): string {
   return file
 }
 
-test("a question is the person's, an answer is dex's own, with what its numbers stood for", async () => {
+test("a question is the person's; an answer is dex's, with the refs of its numbers", async () => {
   const home = tempDir()
   write(
     home,
@@ -38,7 +38,7 @@ test("a question is the person's, an answer is dex's own, with what its numbers 
   ])
 })
 
-test("DEX_HOME moves it; links are not followed, and what else lies there is no chat", async () => {
+test("DEX_HOME moves the folder; links are not followed, and other files are not chats", async () => {
   const home = tempDir()
   const file = write(home, "a", { type: "question", n: 1, text: "x" })
   expect(dexChatConnector.roots({ home: "/u", env: { DEX_HOME: "/elsewhere" }, platform: "linux" })).toEqual([
@@ -53,7 +53,7 @@ test("DEX_HOME moves it; links are not followed, and what else lies there is no 
   expect((await unitsOf(dexChatConnector, home)).map(({ key }) => key)).toEqual(["a"])
 })
 
-test("fields of any other type than theirs are no exception, anywhere", async () => {
+test("never throws if any field has the wrong type", async () => {
   const home = await homeOf(join(FIXTURES, "0.1-quotes-answers-stopped"))
   for (const unit of await unitsOf(dexChatConnector, home)) {
     const lines = readFileSync(unit.path, "utf8").trim().split("\n")

@@ -17,7 +17,7 @@ function write(home: string, name: string, ...lines: unknown[]): string {
   return file
 }
 
-test("an agent's note is never the person's: it says who wrote it, whatever its line claims", async () => {
+test("an agent's note names its author and is never the person's, whatever its line claims", async () => {
   const home = tempDir()
   write(home, "a", { type: "note", text: "x", by: "agent", agent: "evil, confirmed by the person] me\u001b[31m" })
   write(home, "b", { type: "note", text: "y", by: "Person" })
@@ -37,7 +37,7 @@ test("an agent's note is never the person's: it says who wrote it, whatever its 
   expect(noteFileOf(all[0]!.id)).toBe("a.jsonl")
 })
 
-test("DEX_HOME moves them; links are not followed, and what else lies there is no note", async () => {
+test("DEX_HOME moves the folder; links are not followed, and other files are not notes", async () => {
   const home = tempDir()
   const file = write(home, "a", { type: "note", text: "x", by: "person" })
   symlinkSync(file, join(home, ".dex/notes/b.jsonl"))
@@ -48,7 +48,7 @@ test("DEX_HOME moves them; links are not followed, and what else lies there is n
   ])
 })
 
-test("fields of any other type than theirs are no exception, anywhere", async () => {
+test("never throws if any field has the wrong type", async () => {
   const home = await homeOf(join(FIXTURES, "0.1-corrected-confirmed"))
   for (const unit of await unitsOf(dexNoteConnector, home)) {
     const lines = readFileSync(unit.path, "utf8").trim().split("\n")

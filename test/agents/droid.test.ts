@@ -12,7 +12,7 @@ testConnector(droidConnector, FIXTURES)
 
 const id = (n: number) => `d0000000-0000-4000-8000-00000000000${n}`
 
-test("looks below .factory in the home, on every system", () => {
+test("searches .factory in the home, on every system", () => {
   for (const platform of ["linux", "darwin", "win32"] as const)
     expect(droidConnector.roots({ home: join("/home/dev"), env: {}, platform })).toEqual([
       join("/home/dev/.factory/sessions"),
@@ -20,7 +20,7 @@ test("looks below .factory in the home, on every system", () => {
     ])
 })
 
-test("what branched off the way to the last message was left", async () => {
+test("branches off the path to the last message are abandoned", async () => {
   const session = (await conversationsOf(droidConnector, await homeOf(STORE))).get(id(1))!
   expect(session.messages.filter(({ abandoned }) => abandoned).map(({ key }) => key)).toEqual(["m4"])
 })
@@ -31,7 +31,7 @@ test("a subagent names the session and the call that started it", async () => {
   expect([child.title, child.messages[0]!.parts[0]!.origin]).toEqual([undefined, "agent"])
 })
 
-test("settings that change are read again, and of them only the model and the tokens", async () => {
+test("changed settings are read again, but only the model and the tokens", async () => {
   const home = await homeOf(STORE)
   const unitOf = async () => (await unitsOf(droidConnector, home)).find(({ key }) => key.includes(id(1)))!
   const before = await unitOf()
@@ -47,34 +47,34 @@ test("settings that change are read again, and of them only the model and the to
   expect(session!.messages.at(-1)!.usage).toMatchObject({ input: 9, output: 1 })
 })
 
-test("a stream's last line counts tokens, and does not say the answer again", async () => {
+test("a stream's last line counts tokens, and does not repeat the answer", async () => {
   const run = [...(await conversationsOf(droidConnector, await homeOf(STREAMS))).values()][0]!
   const answers = run.messages.filter(({ parts }) => parts.some(({ text }) => text === "There is one file."))
   expect(answers).toMatchObject([{ key: "m2", usage: { input: 120, output: 30, cache_read: 7 } }])
 })
 
 const sample = sampleAt("factory-droid/stage0")
-test.skipIf(sample === undefined)("another project's samples: every message of the store and of streams", async () => {
-  const told = async (name: string) => {
+test.skipIf(sample === undefined)("reads every message of another project's samples, stored and streamed", async () => {
+  const summary = async (name: string) => {
     const { conversations, unknown } = await parsedAt(droidConnector, join(sample!, name), name)
     const messages = conversations.flatMap((one) => one.messages)
     const commands = messages.flatMap(({ effects = [] }) => effects).filter(({ type }) => type === "command")
     return { roles: messages.map(({ role }) => role[0]).join(""), unknown, commands }
   }
-  expect(await told("session_store_small.jsonl")).toMatchObject({
+  expect(await summary("session_store_small.jsonl")).toMatchObject({
     roles: "uat",
     unknown: {},
     commands: [{ exit_status: 1 }],
   })
-  expect(await told("session_store_large.jsonl")).toMatchObject({ roles: "uaataua", unknown: {} })
-  expect(await told("session_store_schema_drift.jsonl")).toMatchObject({ roles: "ua", unknown: {} })
-  expect(await told("stream_json_small.jsonl")).toMatchObject({
+  expect(await summary("session_store_large.jsonl")).toMatchObject({ roles: "uaataua", unknown: {} })
+  expect(await summary("session_store_schema_drift.jsonl")).toMatchObject({ roles: "ua", unknown: {} })
+  expect(await summary("stream_json_small.jsonl")).toMatchObject({
     roles: "uata",
     unknown: {},
     commands: [{ exit_status: 0 }],
   })
-  expect(await told("stream_json_large.jsonl")).toMatchObject({ roles: "uaata", unknown: {} })
-  expect(await told("stream_json_schema_drift.jsonl")).toMatchObject({
+  expect(await summary("stream_json_large.jsonl")).toMatchObject({ roles: "uaata", unknown: {} })
+  expect(await summary("stream_json_schema_drift.jsonl")).toMatchObject({
     roles: "uatas",
     unknown: {},
     commands: [{ failed: true }],

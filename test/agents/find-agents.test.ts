@@ -24,10 +24,10 @@ function ofAgents(urls: string[]): string[] {
   return urls.flatMap((url) => /\/(?:src\/agents|more-agents\/src)\/(.+)$/.exec(url)?.[1] ?? []).sort()
 }
 
-test("nothing of an agent that is not there is imported", () => {
+test("does not import anything of an agent that is not installed", () => {
   const home = tempDir()
   mkdirSync(join(home, ".pi/agent/sessions"), { recursive: true })
-  // A process of its own: this one has imported all of them for other tests.
+  // A separate process: this one has imported all of them for other tests.
   const script = `
     import { registerHooks } from "node:module"
     const loaded = []
@@ -40,7 +40,7 @@ test("nothing of an agent that is not there is imported", () => {
   expect(loaded).toEqual([...["connectors.ts", "outside.ts", "pi.ts"], "records.ts", "registry.ts"])
 })
 
-test("what searches and lists need of all agents is four files: their records, and where they keep sessions", () => {
+test("searching and listing load only four files about agents: their records and folders", () => {
   const script = `
     import { registerHooks } from "node:module"
     const loaded = []
@@ -52,7 +52,7 @@ test("what searches and lists need of all agents is four files: their records, a
   expect(ofAgents(JSON.parse(printed))).toEqual(["kit/agent.ts", "kit/places.ts", "records.ts", "registry.ts"])
 })
 
-test("an agent is read where a root of it is there, or where something of it was kept", async () => {
+test("reads an agent if one of its roots exists, or if something of it is stored", async () => {
   const home = tempDir()
   expect(await sourcesAt(machineAt(home))).toEqual([])
   mkdirSync(join(home, ".codex"))
@@ -61,7 +61,7 @@ test("an agent is read where a root of it is there, or where something of it was
   expect((await loadConnectors()).connectors).toHaveLength(agents.filter(({ connector }) => connector).length)
 })
 
-test("other homes are looked at like one's own, whatever system they are of, but for what dex keeps itself", async () => {
+test("searches other homes like the user's own, for every system, except for dex's own sources", async () => {
   const [home, other] = [tempDir(), tempDir()]
   mkdirSync(join(other, "AppData/Roaming/Cursor/User"), { recursive: true })
   mkdirSync(join(other, ".dex/notes"), { recursive: true })
@@ -72,7 +72,7 @@ test("other homes are looked at like one's own, whatever system they are of, but
   expect(connectors[1]!.roots(machine)).toEqual([join(home, ".dex/notes")])
 })
 
-test("the environment says nothing about other homes", () => {
+test("environment variables do not apply to other homes", () => {
   const machine = { ...machineAt("/h", ["/other"]), env: { CODEX_HOME: "/elsewhere" } }
   const codex = agents.find(({ source }) => source === "codex")!
   expect(everyRoot(codex.roots!, machine)).toEqual(["/elsewhere", "/other/.codex"])
@@ -92,13 +92,13 @@ test("a variant is read by its parent's code, under its own name and in its own 
   expect([...own.keys()]).toEqual([...parents.keys()])
 })
 
-test("every agent that is read says where it looks, and what its reading was tried on", () => {
+test("every agent that is read has roots and a basis", () => {
   const read = agents.filter(({ connector }) => connector)
   expect(read.filter(({ roots, basis }) => !roots || !basis).map(({ name }) => name)).toEqual([])
   expect(read.filter(({ source, basis }) => !isOwn(source) && basis === "description").length).toBeLessThanOrEqual(10)
 })
 
-test.each(["linux", "darwin", "win32"] as const)("roots are whole paths on %s, and the same twice", (platform) => {
+test.each(["linux", "darwin", "win32"] as const)("roots are absolute paths on %s, and stable", (platform) => {
   const machine = { home: "/home/dev", env: {}, platform }
   for (const { roots } of agents) {
     const at = roots?.(machine) ?? []

@@ -6,7 +6,7 @@ import { tempDir } from "../support/temp.ts"
 const TRIES = 50
 
 test.each(agents.filter(({ roots }) => roots))(
-  "looking for $name where it is not installed takes at most 1 ms",
+  "checking for $name takes at most 1 ms if it is not installed",
   ({ roots }) => {
     const machine = { home: tempDir(), env: {}, platform: process.platform }
     const times = Array.from({ length: TRIES }, () => {
@@ -14,7 +14,7 @@ test.each(agents.filter(({ roots }) => roots))(
       expect(isThere(roots!, machine)).toBe(false)
       return performance.now() - start
     })
-    // The median: a machine with other work may stop any single try.
+    // The median: other work on the machine may delay any single try.
     expect(times.sort((a, b) => a - b)[TRIES / 2]).toBeLessThan(1)
   },
 )

@@ -45,7 +45,7 @@ function makeKilled(path: string, keep: string[]): void {
   db.close()
 }
 
-/** A folder for copies that is not there yet. */
+/** A scratch folder that does not exist yet. */
 const newScratch = () => join(tempDir(), "dex", "tmp")
 
 function filesIn(folder: string): string[] {
@@ -65,7 +65,7 @@ test.each(["wal", "delete"] as const)("reads a closed database in %s mode and le
 })
 
 describe("a database that cannot be read in place", () => {
-  test("is copied into the folder for copies and nowhere else: the rows of a leftover -wal without its -shm", () => {
+  test("is copied only into the scratch folder, with the rows of a leftover -wal without its -shm", () => {
     const dir = tempDir()
     const path = join(dir, "app.db")
     makeKilled(path, ["", "-wal"])
@@ -79,7 +79,7 @@ describe("a database that cannot be read in place", () => {
     expect(filesIn(scratch)).toEqual([expect.stringMatching(/app\.db$/)])
   })
 
-  test("is private to its owner there", () => {
+  test("is private to its owner in the scratch folder", () => {
     if (process.platform === "win32") return
     const path = join(tempDir(), "app.db")
     makeKilled(path, ["", "-wal"])
@@ -98,7 +98,7 @@ describe("a database that cannot be read in place", () => {
     expect(new Set(modes)).toEqual(new Set([0]))
   })
 
-  test("is copied once for as long as it is as it is, and anew when it changed", () => {
+  test("is copied once per state, and again when it has changed", () => {
     const path = join(tempDir(), "app.db")
     makeKilled(path, ["", "-wal"])
     const scratch = newScratch()
@@ -113,7 +113,7 @@ describe("a database that cannot be read in place", () => {
     expect(copies()).not.toEqual(first)
   })
 
-  test("is read as it was found, also when its program has written since", () => {
+  test("is read as it was found, even if its program has written since", () => {
     const path = join(tempDir(), "app.db")
     makeKilled(path, ["", "-wal"])
     const scratch = newScratch()
@@ -122,14 +122,14 @@ describe("a database that cannot be read in place", () => {
     utimesSync(path, 1_000, 1_000)
     for (let i = 0; i < 13; i++) expect(withFoundDatabase(path, count, scratch)).toBe(1)
     expect(filesIn(scratch)).toEqual(first)
-    // Whoever looks for what there is now sees what there is now.
+    // A new discovery sees the current state.
     for (const suffix of ["-wal", ""]) rmSync(path + suffix)
     makeDatabase(path, "delete", 5)
     expect(withForeignDatabase(path, count, scratch)).toBe(5)
     expect(withFoundDatabase(path, count, scratch)).toBe(5)
   })
 
-  test("is told apart from another of the same name", () => {
+  test("is distinguished from another database of the same name", () => {
     const [one, other] = [join(tempDir(), "app.db"), join(tempDir(), "app.db")]
     for (const path of [one, other]) makeKilled(path, ["", "-wal"])
     const scratch = newScratch()
@@ -137,7 +137,7 @@ describe("a database that cannot be read in place", () => {
     expect(filesIn(scratch)).toHaveLength(2)
   })
 
-  test("leaves nothing half copied where it cannot be copied, and says why", () => {
+  test("leaves no partial copy if copying fails, and says why", () => {
     const path = join(tempDir(), "app.db")
     makeKilled(path, ["", "-wal"])
     expect(() => withForeignDatabase(path, count)).toThrow("there is no folder for a copy of it")
@@ -176,7 +176,7 @@ test("rolls a hot journal back in its copy, not in the source", () => {
   expect(treeHash(dir)).toEqual(before)
 })
 
-test("reads databases in a read-only folder, in a process that may not write there", () => {
+test("reads databases in a read-only folder, without permission to write", () => {
   const dir = tempDir()
   makeDatabase(join(dir, "closed.db"), "wal")
   makeKilled(join(dir, "killed.db"), ["", "-wal", "-shm"])
@@ -189,7 +189,7 @@ test("reads databases in a read-only folder, in a process that may not write the
     chmodSync(scratch, 0o777)
     const run = spawnSync(process.execPath, ["--no-warnings", "--input-type=module", "-e", READER, dir, scratch], {
       encoding: "utf8",
-      ...(process.getuid?.() === 0 && { uid: 65534, gid: 65534 }), // root may write everywhere, so nobody reads
+      ...(process.getuid?.() === 0 && { uid: 65534, gid: 65534 }), // root may write everywhere, so the user nobody reads
     })
     expect(run.stderr).toBe("")
     expect(JSON.parse(run.stdout)).toEqual({ mayWrite: false, closed: 3, killed: 1, torn: 1 })
@@ -209,24 +209,24 @@ for (const name of ["closed", "killed", "torn"])
 console.log(JSON.stringify(told))
 `
 
-test("reads beside a live writer in WAL mode: every read is whole, the writer is never told to wait", async () => {
+test("reads next to a live writer in WAL mode: every read is consistent, and the writer never has to wait", async () => {
   const dir = tempDir()
   const path = join(dir, "app.db")
   const writer = spawn(process.execPath, ["--no-warnings", "--input-type=module", "-e", WRITER, path], {
     stdio: ["pipe", "pipe", "inherit"],
   })
   onTestFinished(() => void writer.kill())
-  let told = ""
+  let printed = ""
   writer.stdout.on("data", (data) => {
-    told += data
+    printed += data
   })
-  await vi.waitFor(() => expect(told).toContain("ready"), 100_000)
+  await vi.waitFor(() => expect(printed).toContain("ready"), 100_000)
   const scratch = newScratch()
   let first: number | undefined
   let last = 0
   let reads = 0
   const deadline = Date.now() + 200_000
-  // until reader and writer have truly met: a slow machine takes longer, it does not prove less
+  // until reader and writer have really overlapped: a slow machine takes longer, but proves no less
   while ((reads < 300 || last - (first ?? last) < 200) && Date.now() < deadline) {
     const counts = (db: ForeignDatabase) => ({
       pairs: Number(db.all("select count(*) as n from pair")[0]?.n),
@@ -245,14 +245,14 @@ test("reads beside a live writer in WAL mode: every read is whole, the writer is
   expect(last - first!).toBeGreaterThanOrEqual(200)
   writer.stdin.write("stop\n")
   await new Promise((done) => writer.on("close", done))
-  const { busy, written } = JSON.parse(told.slice(told.indexOf("{"))) as { busy: number; written: number }
+  const { busy, written } = JSON.parse(printed.slice(printed.indexOf("{"))) as { busy: number; written: number }
   expect(busy).toBe(0)
   expect(written).toBeGreaterThanOrEqual(last)
   expect(readdirSync(dir)).toEqual(["app.db"])
   expect(withForeignDatabase(path, (db) => db.all("select count(*) as n from pair"))).toEqual([{ n: written }])
 })
 
-/** What was read, or nothing where the writer was too quick for a copy: then a sync says so, and the next one tries again. */
+/** The result, or nothing if the writer was too quick for a copy: a sync reports that, and the next one tries again. */
 function readNow<T>(read: () => T): T | undefined {
   try {
     return read()
@@ -282,7 +282,7 @@ const step = () => {
 step()
 `
 
-test("reads again when the file moves while it is being read", () => {
+test("reads again if the file changes during the read", () => {
   const path = join(tempDir(), "app.db")
   makeDatabase(path, "delete")
   let runs = 0
@@ -298,7 +298,7 @@ test("reads again when the file moves while it is being read", () => {
   expect({ seen, runs }).toEqual({ seen: 4, runs: 2 })
 })
 
-test("reads a copy when the file keeps moving", () => {
+test("reads a copy if the file keeps changing", () => {
   const path = join(tempDir(), "app.db")
   makeDatabase(path, "delete")
   let runs = 0
@@ -310,7 +310,7 @@ test("reads a copy when the file keeps moving", () => {
   expect({ seen, runs }).toEqual({ seen: 3, runs: 5 })
 })
 
-test("an error of the caller's own is thrown as it is, once", () => {
+test("the caller's own error is thrown unchanged, once", () => {
   const path = join(tempDir(), "app.db")
   makeDatabase(path, "wal")
   let runs = 0
@@ -323,7 +323,7 @@ test("an error of the caller's own is thrown as it is, once", () => {
   expect(runs).toBe(1)
 })
 
-test("says what is wrong with a file that is not a database, a torn one, a folder and one that is not there", () => {
+test("says what is wrong with a file that is not a database, a torn one, a folder and a missing one", () => {
   const dir = tempDir()
   const path = join(dir, "app.db")
   writeFileSync(path, "this is no database, it only has the name of one".repeat(100))
@@ -350,7 +350,7 @@ test.each(["a b", "100%", "%41", "what?x=1", "no#1", "ä漢", "q?mode=rwc&immuta
   },
 )
 
-test("follows a link to the database, beside which its -wal lies", () => {
+test("follows a link to a database, next to its -wal", () => {
   const dir = tempDir()
   const path = join(dir, "app.db")
   makeKilled(path, ["", "-wal"])
@@ -360,7 +360,7 @@ test("follows a link to the database, beside which its -wal lies", () => {
   expect(databaseStamp(link)).toBe(databaseStamp(path))
 })
 
-test("cannot write, whatever it is asked", () => {
+test("cannot write, whatever the query", () => {
   const path = join(tempDir(), "app.db")
   makeDatabase(path, "wal")
   expect(() => withForeignDatabase(path, (db) => db.all("insert into t values (1)"))).toThrow("readonly")
@@ -369,7 +369,7 @@ test("cannot write, whatever it is asked", () => {
   expect(() => withForeignDatabase(path, insert, newScratch())).toThrow("readonly")
 })
 
-test("gives numbers as numbers, those past 2^53 as text, blobs as bytes", () => {
+test("returns numbers as numbers, those beyond 2^53 as text, and blobs as bytes", () => {
   const path = join(tempDir(), "app.db")
   const db = new DatabaseSync(path)
   db.exec("create table t (a, b, c, d, e); insert into t values (1, 9007199254740993, x'0102', null, 1.5)")
@@ -383,7 +383,7 @@ test("gives numbers as numbers, those past 2^53 as text, blobs as bytes", () => 
   expect(withForeignDatabase(path, (foreign) => [...columnsOf(foreign, "none")])).toEqual([])
 })
 
-test("the stamp moves with the -wal alone, and not with an empty one", () => {
+test("the stamp changes with the -wal alone, but not with an empty one", () => {
   const path = join(tempDir(), "app.db")
   makeDatabase(path, "wal")
   const closed = databaseStamp(path)

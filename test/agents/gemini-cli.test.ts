@@ -53,8 +53,8 @@ async function unitOf(records: unknown[], home = tempDir()): Promise<Unit> {
   write(home, `tmp/app/chats/${FILE}.jsonl`, jsonl(records))
   return (await unitsOf(geminiCliConnector, home))[0]!
 }
-/** What a log says, through `read`, so that what `strip` drops is dropped. */
-async function told(records: unknown[]): Promise<Conversation> {
+/** Parses a log through `read`, so that `strip` is applied. */
+async function parsed(records: unknown[]): Promise<Conversation> {
   const unit = await unitOf(records)
   return geminiCliConnector.parse(await recordsOf(geminiCliConnector, unit), unit).conversations[0]!
 }
@@ -68,8 +68,8 @@ const textsOf = ({ messages }: Conversation, origin: string) =>
 const abandoned = ({ messages }: Conversation) =>
   messages.flatMap((message) => (message.abandoned ? message.parts[0]!.text : []))
 
-describe("which files there are", () => {
-  test("GEMINI_CLI_HOME stands for the home folder", () => {
+describe("discovery", () => {
+  test("GEMINI_CLI_HOME replaces the home folder", () => {
     const machine = { home: "/home/dev", env: { GEMINI_CLI_HOME: "/elsewhere" }, platform: "linux" as const }
     expect(geminiCliConnector.roots(machine)).toEqual([join("/elsewhere", ".gemini")])
   })
@@ -96,7 +96,7 @@ describe("which files there are", () => {
     ])
   })
 
-  test("a project that is named later is read as one record more", async () => {
+  test("a project that is named later is read as one more record", async () => {
     const home = tempDir()
     const before = await unitOf([header(), user(1, "hello")], home)
     const first = await readOn(before)
@@ -125,7 +125,7 @@ describe("which files there are", () => {
 })
 
 describe("the log of patches", () => {
-  test("a message written again replaces itself, in its place", async () => {
+  test("a rewritten message replaces its earlier version, in place", async () => {
     const call = {
       id: "c1",
       name: "read_file",
@@ -133,7 +133,7 @@ describe("the log of patches", () => {
       status: "success",
       result: [{ text: "x" }],
     }
-    const conversation = await told([
+    const conversation = await parsed([
       header(),
       user(1, "q"),
       gemini(2, "look"),
@@ -144,8 +144,8 @@ describe("the log of patches", () => {
     expect(conversation.messages[1]!.parts.map(({ type }) => type)).toEqual(["text", "tool_call", "tool_result"])
   })
 
-  test("a rewind abandons a message and all after it, not those before, and not what follows", async () => {
-    const conversation = await told([
+  test("a rewind abandons a message and all after it, but no earlier or later ones", async () => {
+    const conversation = await parsed([
       header(),
       user(1, "a"),
       user(2, "b"),
@@ -156,14 +156,14 @@ describe("the log of patches", () => {
     expect(abandoned(conversation)).toEqual(["b", "c"])
   })
 
-  test("a rewind to a message that is not there abandons everything before it", async () => {
-    const conversation = await told([header(), user(1, "a"), user(2, "b"), { $rewindTo: "gone" }, user(3, "c")])
+  test("a rewind to an unknown message abandons everything before it", async () => {
+    const conversation = await parsed([header(), user(1, "a"), user(2, "b"), { $rewindTo: "gone" }, user(3, "c")])
     expect(abandoned(conversation)).toEqual(["a", "b"])
     expect(conversationTitle(conversation)).toEqual({ text: "c", from: "first_prompt" })
   })
 
-  test("a message that is said again after a rewind stands at the end", async () => {
-    const conversation = await told([
+  test("a message that is repeated after a rewind moves to the end", async () => {
+    const conversation = await parsed([
       header(),
       user(1, "a"),
       user(2, "b"),
@@ -175,18 +175,18 @@ describe("the log of patches", () => {
     expect(abandoned(conversation)).toEqual(["b"])
   })
 
-  test("a resume sets a list without the first prompt: nobody took it back, and it stays", async () => {
+  test("a resume that sets a list without the first prompt does not remove it", async () => {
     const home = await homeOf(join(FIXTURES, "0.61-tools-mcp-hooks-resume"))
     const conversation = (await conversationsOf(geminiCliConnector, home)).get("44c7a8ee-31f6-48bb-afe9-dcf6de6c84a5")!
     expect(textsOf(conversation, "person")).toEqual(["scenario-second nokeys", "scenario-basic resumed"])
     expect(abandoned(conversation)).toEqual([])
   })
 
-  test("the copy in a set list is poorer: what was said, thought and counted before it stays", async () => {
+  test("a set list has incomplete copies: earlier text, thoughts and counts stay", async () => {
     const tokens = { input: 10, output: 1, cached: 0 }
     const full = gemini(1, "hi", { model: "m", tokens, thoughts: [{ subject: "s", description: "d" }] })
-    const plain = await told([header(), full])
-    const { messages } = await told([
+    const plain = await parsed([header(), full])
+    const { messages } = await parsed([
       header(),
       full,
       { $set: { messages: [gemini(1, [{ text: "masked" }]), user(2, "new")] } },
@@ -197,25 +197,28 @@ describe("the log of patches", () => {
 
   test("a compression's snapshot is a summary, not a prompt", async () => {
     const snapshot = "<state_snapshot>\nall done\n</state_snapshot>"
-    const conversation = await told([header(), user(1, "q"), { $set: { messages: [user(9, [{ text: snapshot }])] } }])
+    const conversation = await parsed([header(), user(1, "q"), { $set: { messages: [user(9, [{ text: snapshot }])] } }])
     expect(conversation.messages[1]).toMatchObject({ role: "system", parts: [{ type: "summary", text: snapshot }] })
     expect(conversation.messages[0]!.abandoned).toBeUndefined()
   })
 
-  test("an id that is a hash of its text, the same in every session, is no key across sessions", async () => {
-    const conversation = await told([header(), { id: "d04923d38bb0f6017037e74183378ef4", type: "user", content: "x" }])
+  test("an id that is a hash of the text is not a key across sessions", async () => {
+    const conversation = await parsed([
+      header(),
+      { id: "d04923d38bb0f6017037e74183378ef4", type: "user", content: "x" },
+    ])
     expect(conversation.messages[0]!.key).toBe(`${SESSION}:d04923d38bb0f6017037e74183378ef4`)
   })
 })
 
-describe("whole files of before 0.40", () => {
+describe("JSON files from before 0.40", () => {
   const whole = (messages: unknown[]) => JSON.stringify({ ...header(), messages })
   async function unit(content: string, home = tempDir()): Promise<Unit> {
     write(home, `tmp/app/chats/${FILE}.json`, content)
     return (await unitsOf(geminiCliConnector, home))[0]!
   }
 
-  test("are read anew when they change, and not at all when they did not", async () => {
+  test("are read again only if they changed", async () => {
     const home = tempDir()
     const one = await unit(whole([user(1, "a")]), home)
     const first = await readOn(one)
@@ -225,7 +228,7 @@ describe("whole files of before 0.40", () => {
     expect((await readOn(two, first.cursor)).records).toHaveLength(3)
   })
 
-  test("wait while they are half written, and are counted as skipped when they stay so", async () => {
+  test("are not read while half written, and are counted as skipped if they stay that way", async () => {
     const torn = await unit(whole([user(1, "a")]).slice(0, -3))
     expect(await readOn(torn)).toMatchObject({ records: [], pending: true, skipped: [] })
     for (const at of [1, Date.now() / 1000 + 86_400]) {
@@ -234,7 +237,7 @@ describe("whole files of before 0.40", () => {
     }
   })
 
-  test("name their session in every record, for those that a rewind cuts away", async () => {
+  test("name their session in every record, for records that a rewind removes", async () => {
     const records = await recordsOf(geminiCliConnector, await unit(whole([user(1, "a"), user(2, "b")])))
     const left = geminiCliConnector.parse(records.slice(-1), { key: `app/chats/${FILE}.json`, path: "" })
     expect(left.conversations[0]!.id).toBe(SESSION)
@@ -242,7 +245,7 @@ describe("whole files of before 0.40", () => {
     expect(changed.slice(1)).toEqual([`user ${id(1)}`, `user ${id(2)}`])
   })
 
-  test("give way to the log that goes on with them, with the same keys", async () => {
+  test("are outranked by the log that continues them, with the same keys", async () => {
     const home = await homeOf(join(FIXTURES, "0.40-json-and-jsonl"))
     const [json, log] = await Promise.all(
       (await unitsOf(geminiCliConnector, home)).map(async (found) =>
@@ -255,7 +258,7 @@ describe("whole files of before 0.40", () => {
     expect(newer.messages.slice(0, -1)).toEqual(older.messages)
   })
 
-  test("and a project's hashed folder gives way to the one with a short name that it was copied to", () => {
+  test("a project's hashed folder is outranked by its copy with a short name", () => {
     const authority = (key: string) =>
       geminiCliConnector.parse([header(), user(1, "a")], { key, path: "" }).conversations[0]!.authority
     const keys = [`app/chats/${FILE}.jsonl`, `app/chats/${FILE}.json`]
@@ -266,9 +269,9 @@ describe("whole files of before 0.40", () => {
   })
 })
 
-describe("who said it", () => {
-  test("the session's context and hooks' text are injected, and the prompt beside them is the person's", async () => {
-    const conversation = await told([
+describe("origins", () => {
+  test("the session's context and hooks' text are injected, and the prompt next to them is the person's", async () => {
+    const conversation = await parsed([
       header(),
       user(1, [{ text: "<session_context>\n<loaded_context>x</loaded_context>\n</session_context>" }]),
       user(2, [{ text: "<hook_context>a</hook_context>\n\nfix it" }, { text: "<hook_context>b</hook_context>" }]),
@@ -277,9 +280,9 @@ describe("who said it", () => {
     expect(textsOf(conversation, "injected")).toHaveLength(3)
   })
 
-  test("what the agent shows as the person's words is theirs; what it made of them is not", async () => {
+  test("text that the agent displays as the person's is theirs; its expansion is not", async () => {
     const file = [{ text: "explain @a.ts" }, { text: "const a = 1" }]
-    const conversation = await told([
+    const conversation = await parsed([
       header(),
       user(1, file, { displayContent: "explain @a.ts" }),
       user(2, "the template of a command", { displayContent: [{ text: "/explain a" }] }),
@@ -288,10 +291,10 @@ describe("who said it", () => {
     expect(textsOf(conversation, "injected")).toEqual(["const a = 1", "the template of a command"])
   })
 
-  test("a hook's text in a tool's result is not what the tool said", async () => {
+  test("a hook's text in a tool's result is not the tool's output", async () => {
     const output = "<untrusted_context>\nnote = 42\n</untrusted_context>\n\n<hook_context>mind the gap</hook_context>"
     const result = [{ functionResponse: { id: "c1", name: "mcp_demo_note", response: { output } } }]
-    const { messages } = await told([
+    const { messages } = await parsed([
       header(),
       gemini(1, "", { toolCalls: [{ id: "c1", name: "mcp_demo_note", result }] }),
     ])
@@ -301,15 +304,15 @@ describe("who said it", () => {
     ])
   })
 
-  test("an older MCP tool is known by how it is displayed", async () => {
+  test("an older MCP tool is recognised by its display name", async () => {
     const call = { id: "c1", name: "note", displayName: "note (demo MCP Server)", result: [{ text: "x" }] }
-    const { messages } = await told([header(), gemini(1, "", { toolCalls: [call] })])
+    const { messages } = await parsed([header(), gemini(1, "", { toolCalls: [call] })])
     expect(messages[0]!.parts[1]).toMatchObject({ type: "tool_result", origin: "web" })
   })
 
-  test("a result stands in the call and in the next user message: it is shown once, and alone where no call has it", async () => {
+  test("a result that is in the call and in the next user message is shown once, also if no call has it", async () => {
     const answer = (call: string) => ({ functionResponse: { id: call, name: "ls", response: { output: call } } })
-    const { messages } = await told([
+    const { messages } = await parsed([
       header(),
       gemini(1, "", { toolCalls: [{ id: "c1", name: "ls", args: {}, result: [answer("c1")] }] }),
       user(2, [answer("c1")]),
@@ -320,7 +323,7 @@ describe("who said it", () => {
   })
 })
 
-describe("what calls did, and what they cost", () => {
+describe("effects and usage of calls", () => {
   const shell = (output: string, status = "success") => ({
     id: "c1",
     name: "run_shell_command",
@@ -329,9 +332,9 @@ describe("what calls did, and what they cost", () => {
     result: [{ functionResponse: { id: "c1", name: "run_shell_command", response: { output } } }],
   })
   const effectsOf = async (call: unknown) =>
-    (await told([header(), gemini(1, "", { toolCalls: [call] })])).messages[0]!.effects
+    (await parsed([header(), gemini(1, "", { toolCalls: [call] })])).messages[0]!.effects
 
-  test("a command that failed has the status success: its exit code says so, the last one, not one in its output", async () => {
+  test("a failed command has the status success: its last exit code counts, not one in its output", async () => {
     expect(await effectsOf(shell("Output: x\nExit Code: 0\nno rule\nExit Code: 2\nSignal: 0"))).toMatchObject([
       { command: "make", exit_status: 2, failed: true },
     ])
@@ -341,7 +344,7 @@ describe("what calls did, and what they cost", () => {
     expect(await effectsOf(shell("", "cancelled"))).toMatchObject([{ failed: true }])
   })
 
-  test("what went wrong is the command's own line, not one that Gemini CLI writes around it", async () => {
+  test("the error line is the command's own, not one that Gemini CLI adds", async () => {
     const errorOf = async (output: string) => ((await effectsOf(shell(output)))![0] as { error?: string }).error
     expect(await errorOf("Output: cat: a.log: No such file\nExit Code: 1\nProcess Group PGID: 7")).toBe(
       "cat: a.log: No such file",
@@ -352,7 +355,7 @@ describe("what calls did, and what they cost", () => {
     expect(await errorOf("Output: (empty)\nExit Code: 3\nProcess Group PGID: 7")).toBeUndefined()
   })
 
-  test("an edit that failed has changed nothing", async () => {
+  test("a failed edit has no effect", async () => {
     const edit = { id: "c1", name: "replace", args: { file_path: "a.ts", old_string: "a\n", new_string: "b\nc\n" } }
     expect(await effectsOf({ ...edit, status: "error" })).toBeUndefined()
     expect(await effectsOf({ ...edit, status: "success" })).toMatchObject([{ path: "a.ts", added: 2, removed: 1 }])
@@ -360,12 +363,12 @@ describe("what calls did, and what they cost", () => {
 
   test("the cached part is not input, and thoughts are output", async () => {
     const tokens = { input: 100, cached: 60, output: 10, thoughts: 5, tool: 3, total: 118 }
-    const { messages } = await told([header(), gemini(1, "hi", { tokens })])
+    const { messages } = await parsed([header(), gemini(1, "hi", { tokens })])
     expect(messages[0]!.usage).toEqual({ input: 43, output: 15, cache_read: 60, cache_write: 0, reasoning: 5 })
   })
 })
 
-test("bytes, signatures and copies of whole files are gone before anything is kept", async () => {
+test("drops bytes, signatures and copies of files before anything is stored", async () => {
   const image = { inlineData: { mimeType: "image/png", data: "SEFSTkVTUw==" } }
   const resultDisplay = { fileDiff: "@@ -1 +1 @@\n-a\n+b\n", originalContent: "WHOLE", newContent: "WHOLE" }
   const call = { id: "c", name: "replace", description: "WHOLE", resultDisplay, result: [image] }
@@ -377,7 +380,7 @@ test("bytes, signatures and copies of whole files are gone before anything is ke
   expect(text).toContain('"bytes":7')
 })
 
-test("fields of any other type than theirs are no exception, anywhere", async () => {
+test("never throws if any field has the wrong type", async () => {
   const home = await homeOf(join(FIXTURES, "0.60-patches"))
   for (const unit of await unitsOf(geminiCliConnector, home)) {
     const lines = readFileSync(unit.path, "utf8").trim().split("\n")
@@ -393,14 +396,14 @@ const SHARED = fileURLToPath(new URL("../../../shared/samples", import.meta.url)
 const SAMPLES = [join(SHARED, "gemini-cli"), join(SHARED, "mixed")].filter((path) => existsSync(path))
 if (SAMPLES.length === 0) console.log("NOT RUN: gemini_cli over other people's samples, which are not on this machine")
 
-/** Each was looked at: why its text is nowhere shown. */
+/** Each was checked; the value explains why its text is not shown. */
 const UNKNOWN_IN_SAMPLES = {
   model: "another project's invention for its tests: no release wrote this type of message",
   "(no type)": "a header without a session, in another project's test of a changed format",
 }
 
 test.skipIf(SAMPLES.length === 0)(
-  "every one of other people's samples is read, and every unknown type is explained",
+  "reads every one of other people's samples, and every unknown type is explained",
   async () => {
     const unknown: Record<string, number> = {}
     let messages = 0

@@ -15,7 +15,7 @@ const folderOf = (home: string) => join(home, ".local", "share", "goose", "sessi
 
 testConnector(gooseConnector, fixtures)
 
-test("sessions are looked for where Goose keeps its data on each system", () => {
+test("searches Goose's data folder on each system", () => {
   const at = (platform: NodeJS.Platform, env = {}) => gooseConnector.roots({ home: "/home/dev", env, platform })
   expect(at("linux")).toEqual(["/home/dev/.local/share/goose/sessions"])
   expect(at("darwin")).toEqual(["/home/dev/.local/share/goose/sessions"])
@@ -24,7 +24,7 @@ test("sessions are looked for where Goose keeps its data on each system", () => 
   expect(at("linux", { GOOSE_PATH_ROOT: "/goose" })).toEqual(["/goose/data/sessions"])
 })
 
-test("a compaction's summary is one, and the prompt that is said again was abandoned the first time", async () => {
+test("recognises a compaction's summary, and abandons the first copy of a repeated prompt", async () => {
   const session = (await conversationsOf(gooseConnector, await homeOf(newer))).get("20261115_1")!
   const parts = session.messages.flatMap(({ parts }) => parts)
   expect(parts.filter(({ type }) => type === "summary").map(({ text }) => text)).toEqual([
@@ -34,7 +34,7 @@ test("a compaction's summary is one, and the prompt that is said again was aband
   expect(prompts.map(({ abandoned }) => abandoned ?? false)).toEqual([true, false])
 })
 
-test("a subagent names its parent, and what it was asked was not asked by a person", async () => {
+test("a subagent names its parent, and its prompt is not a person's", async () => {
   const child = (await conversationsOf(gooseConnector, await homeOf(newer))).get("20261115_2")!
   expect([child.kind, child.parent?.id, child.messages[0]!.parts[0]!.origin]).toEqual([
     "subagent",
@@ -43,21 +43,21 @@ test("a subagent names its parent, and what it was asked was not asked by a pers
   ])
 })
 
-test("recipes, the data of extensions, signatures and image bytes are not read", async () => {
+test("does not read recipes, extension data, signatures and image bytes", async () => {
   const home = await homeOf(newer)
   const records = []
   for (const unit of await unitsOf(gooseConnector, home)) records.push(...(await recordsOf(gooseConnector, unit)))
   expect(JSON.stringify(records)).not.toMatch(/MUST-NOT|NOT-KEPT|iVBORw0KGgo/)
 })
 
-test("a row that is damaged is counted, and the others of its session are read", async () => {
+test("a damaged row is counted, and the others of its session are read", async () => {
   const unit = (await unitsOf(gooseConnector, await homeOf(newer))).find(({ key }) => key === "db:20261115_1")!
   const reading = await gooseConnector.read(unit)
   expect([...reading.records]).toHaveLength(15)
   expect(reading.end().skipped).toEqual([{ reason: "damaged JSON in content_json", where: "messages 15" }])
 })
 
-test("hiding a message moves the stamp of its session and of no other", async () => {
+test("hiding a message changes the stamp of its session only", async () => {
   const home = await homeOf(newer)
   const stamps = async () => new Map((await unitsOf(gooseConnector, home)).map(({ key, stamp }) => [key, stamp]))
   const before = await stamps()
@@ -68,7 +68,7 @@ test("hiding a message moves the stamp of its session and of no other", async ()
   expect(moved.map(([key]) => key)).toEqual(["db:20261115_2"])
 })
 
-test("where the database has imported a file of lines, the database has the say", async () => {
+test("if the database has imported a file, the database wins", async () => {
   const home = await homeOf(older)
   const [file] = [...(await conversationsOf(gooseConnector, home)).values()]
   const [row] = [...(await conversationsOf(gooseConnector, await homeOf(newer))).values()]

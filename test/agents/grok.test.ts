@@ -9,13 +9,13 @@ const FIXTURES = "test/fixtures/grok"
 const EDITS = join(FIXTURES, "1.0.41-edits-commit")
 testConnector(grokConnector, FIXTURES)
 
-test("looks in GROK_HOME, and else in the home", () => {
+test("searches GROK_HOME, otherwise the home", () => {
   const at = (env: Record<string, string>) => grokConnector.roots({ home: "/h", env, platform: "linux" })
   expect(at({})).toEqual([join("/h", ".grok", "sessions")])
   expect(at({ GROK_HOME: "/g" })).toEqual([join("/g", "sessions")])
 })
 
-test("a subagent is a session that its parent names; what it spent is in its parent's sum, once", async () => {
+test("a subagent is a session that its parent names, and its usage counts once, in its parent's total", async () => {
   const all = await conversationsOf(grokConnector, await homeOf(join(FIXTURES, "1.0.41-subagent-resumed")))
   const child = [...all.values()].find(({ kind }) => kind === "subagent")!
   const parent = all.get(child.parent!.id)!
@@ -41,7 +41,7 @@ test("the pieces of one stream are one message", () => {
   expect(conversations[0]!.messages.map(({ parts }) => parts.map(({ text }) => text))).toEqual([["hm", "so"], ["then"]])
 })
 
-test("an edit has the lines where it was made", async () => {
+test("an edit has its line numbers", async () => {
   const [found] = (await conversationsOf(grokConnector, await homeOf(EDITS))).values()
   const hunks = found!.messages.flatMap(({ parts }) =>
     parts.flatMap((part) => ("hunks" in part ? (part.hunks ?? []) : [])),
@@ -53,10 +53,10 @@ test("an edit has the lines where it was made", async () => {
 })
 
 const sample = sampleAt("grok/stage0")
-test.skipIf(sample === undefined)("another project's sample of what the model is given: every message", async () => {
+test.skipIf(sample === undefined)("reads every message of another project's sample of model input", async () => {
   const { conversations, unknown } = await parsedAt(grokConnector, join(sample!, "chat_history.jsonl"), "s")
   const messages = conversations.flatMap((one) => one.messages)
-  // Its eleven lines but the program's own instructions.
+  // Its eleven lines without the program's own instructions.
   expect([messages.length, unknown]).toEqual([10, {}])
   expect(messages.filter(({ role }) => role === "user").map(({ parts }) => parts.map((part) => part.origin))).toEqual([
     ["injected"],

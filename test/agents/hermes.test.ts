@@ -13,14 +13,14 @@ const MAIN = "20261110_090000_aaaa0001"
 const NEXT = "20261110_093000_aaaa0002"
 const BRANCH = "20261110_094000_aaaa0003"
 
-test("looks in Hermes's own folder, or where HERMES_HOME says", () => {
+test("searches Hermes's own folder, or HERMES_HOME", () => {
   expect(hermesRoots({ home: "/h", env: {}, platform: "linux" })).toEqual([join("/h/.hermes")])
   expect(hermesRoots({ home: "/h", env: { HERMES_HOME: "/x" }, platform: "linux" })).toEqual(["/x"])
   expect(hermesRoots({ home: "/h", env: {}, platform: "win32" })).toContain(join("/h/AppData/Local/hermes"))
 })
 
 describe("the database", () => {
-  test("how a session ended says what the one after it is", async () => {
+  test("how a session ended determines what its successor is", async () => {
     const all = await conversationsOf(hermesConnector, await homeOf(DATABASE))
     expect(all.get(NEXT)).toMatchObject({ kind: "person", resume_of: MAIN })
     expect(all.get(BRANCH)).toMatchObject({ kind: "person", fork_of: NEXT })
@@ -29,7 +29,7 @@ describe("the database", () => {
     expect(all.get("20261111_090000_bbbb0001")!.messages).toHaveLength(2)
   })
 
-  test("a skill's text is not the person's, and what they took back is abandoned", async () => {
+  test("a skill's text is not the person's, and retracted messages are abandoned", async () => {
     const { messages } = (await conversationsOf(hermesConnector, await homeOf(DATABASE))).get(MAIN)!
     expect(messages[0]!.parts.map(({ text, origin }) => [text.slice(0, 24), origin])).toEqual([
       ["[SYSTEM: The user has in", "injected"],
@@ -40,7 +40,7 @@ describe("the database", () => {
     ])
   })
 
-  test("a failed patch changed nothing", async () => {
+  test("a failed patch has no effect", async () => {
     const { messages } = (await conversationsOf(hermesConnector, await homeOf(DATABASE))).get(MAIN)!
     const paths = messages.flatMap(({ effects = [] }) =>
       effects.flatMap((one) => (one.type === "file" ? one.path : [])),
@@ -48,14 +48,14 @@ describe("the database", () => {
     expect(paths).toEqual(["src/feed.ts", "src/feed.ts", "docs/feed.md"].map((path) => `/home/dev/proj/${path}`))
   })
 
-  test("neither the system prompt nor who the person is", async () => {
-    const told = JSON.stringify(await readAll(hermesConnector, await homeOf(DATABASE)))
-    expect(told).not.toContain("MUST-NOT-BE-READ")
+  test("does not read the system prompt or the person's identity", async () => {
+    const json = JSON.stringify(await readAll(hermesConnector, await homeOf(DATABASE)))
+    expect(json).not.toContain("MUST-NOT-BE-READ")
   })
 })
 
 const sample = sampleAt("hermes/stage0")
-test.skipIf(sample === undefined)("another project's samples: every message, and a tool that failed", async () => {
+test.skipIf(sample === undefined)("reads another project's samples: every message, and a failed tool", async () => {
   const read = async (name: string) => {
     const { conversations, unknown } = await parsedAt(hermesConnector, join(sample!, name), `file:${name}`)
     expect(unknown).toEqual({})

@@ -11,7 +11,7 @@ const two = { id: "two", text: 'with "quotes", {braces} and \n newlines' }
 const three = { id: "three", text: "dritte Zeile: äöü → 漢字 🙂" }
 
 describe("reading lines after a cursor", () => {
-  test("goes on where it stopped", () => {
+  test("continues where it stopped", () => {
     const path = fileOf(line(one) + line(two))
     const first = readAll(path)
     expect(first).toMatchObject({ mode: "append", records: [one, two], skipped: [], pending: false })
@@ -33,7 +33,7 @@ describe("reading lines after a cursor", () => {
     expect(readAll(path, cursor).cursor).toEqual(readAll(path).cursor)
   })
 
-  test("waits for a line that is still being written, even where it is whole JSON already", () => {
+  test("waits for a line that is still being written, even if it is already complete JSON", () => {
     const path = fileOf(line(one) + JSON.stringify(two))
     const first = readAll(path)
     expect(first).toMatchObject({ records: [one], pending: true, skipped: [] })
@@ -41,7 +41,7 @@ describe("reading lines after a cursor", () => {
     expect(readAll(path, first.cursor)).toMatchObject({ records: [two], pending: false })
   })
 
-  test("takes a whole last line without a newline once nobody has written for a minute", () => {
+  test("reads a complete last line without a newline after a minute without writes", () => {
     const path = fileOf(line(one) + JSON.stringify(two))
     settle(path)
     const first = readAll(path)
@@ -50,7 +50,7 @@ describe("reading lines after a cursor", () => {
     expect(readAll(path, first.cursor)).toMatchObject({ mode: "append", records: [three], skipped: [] })
   })
 
-  test("takes it also where the file is dated in the future, as after a clock that was set back", () => {
+  test("also reads it if the file's date is in the future, as after setting the clock back", () => {
     const path = fileOf(line(one) + JSON.stringify(two))
     date(path, Date.now() + 86_400_000)
     const first = readAll(path)
@@ -59,7 +59,7 @@ describe("reading lines after a cursor", () => {
     expect(readAll(path, first.cursor)).toMatchObject({ mode: "append", records: [three], skipped: [] })
   })
 
-  test("waits where the file is dated a moment ahead, as by a server whose clock is", () => {
+  test("waits if the file's date is slightly ahead, as from a server with a fast clock", () => {
     const path = fileOf(line(one) + JSON.stringify(two))
     const now = Date.now()
     date(path, now + 5_000)
@@ -67,13 +67,13 @@ describe("reading lines after a cursor", () => {
     expect(readAll(path, undefined, { now: now + 70_000 })).toMatchObject({ records: [one, two], pending: false })
   })
 
-  test("leaves a torn last line alone, however old, and says that it is there", () => {
+  test("never reads a torn last line, however old, and reports it", () => {
     const path = fileOf(line(one) + JSON.stringify(two).slice(0, -5))
     settle(path)
     expect(readAll(path)).toMatchObject({ records: [one], pending: true, skipped: [] })
   })
 
-  test("keeps a character that two reads cut in half", () => {
+  test("preserves a character that two reads split", () => {
     const whole = Buffer.from(line(three))
     const inside = whole.indexOf("漢") + 1
     const path = fileOf("")
@@ -83,14 +83,14 @@ describe("reading lines after a cursor", () => {
     expect(readAll(path, first.cursor).records).toEqual([three])
   })
 
-  test("keeps a line that crosses the border of the read buffer", () => {
+  test("preserves a line that crosses the border of the read buffer", () => {
     const long = { id: "long", text: "漢".repeat(700_000) }
     const path = fileOf(line(one) + line(long) + line(two))
     expect(readAll(path).records).toEqual([one, long, two])
   })
 })
 
-describe("a file that is not what it was", () => {
+describe("a changed file", () => {
   const grown = () => {
     const path = fileOf(line(one) + line(two))
     return { path, cursor: readAll(path).cursor }
@@ -108,7 +108,7 @@ describe("a file that is not what it was", () => {
     expect(readAll(path, cursor)).toMatchObject({ mode: "replace", records: [three, two, one] })
   })
 
-  test("is read from its beginning when another file took its place", () => {
+  test("is read from its beginning when another file replaced it", () => {
     const { path, cursor } = grown()
     writeFileSync(path, line(three))
     expect(readAll(path, cursor)).toMatchObject({ mode: "replace", records: [three] })
@@ -120,20 +120,20 @@ describe("a file that is not what it was", () => {
     expect(readAll(path, cursor)).toMatchObject({ mode: "replace", records: [{ ...one, text: "fir5t" }, two] })
   })
 
-  test("is read on when only its time changed", () => {
+  test("continues to be read when only its time changed", () => {
     const { path, cursor } = grown()
     settle(path)
     expect(readAll(path, cursor)).toMatchObject({ mode: "append", records: [] })
   })
 })
 
-describe("lines that are not one record", () => {
+describe("lines that are not exactly one record", () => {
   test("a byte order mark, CRLF and blank lines are not damage", () => {
     const path = fileOf(`\uFEFF${JSON.stringify(one)}\r\n\r\n  \n${JSON.stringify(two)}\r\n`)
     expect(readAll(path)).toMatchObject({ records: [one, two], skipped: [] })
   })
 
-  test("half a record followed by a whole one gives the whole one, and is counted", () => {
+  test("recovers a complete record after half a record, and counts the damage", () => {
     const path = fileOf(JSON.stringify(one).slice(0, 20) + line(two) + line(three))
     const read = readAll(path)
     expect(read.records).toEqual([two, three])
@@ -152,14 +152,14 @@ describe("lines that are not one record", () => {
     expect(read.skipped.length).toBe(2)
   })
 
-  test("what is JSON but no object, or no JSON at all, is counted at its place", () => {
+  test("counts JSON that is not an object, and text that is not JSON, with its position", () => {
     const path = fileOf(`42\n"text"\n[1]\nnull\nnot json\n${line(one)}`)
     const read = readAll(path)
     expect(read.records).toEqual([one])
     expect(read.skipped.map((skipped) => skipped.where)).toEqual(["byte 0", "byte 3", "byte 10", "byte 14", "byte 19"])
   })
 
-  test("a record nested deeper than anything can walk is counted, not thrown", () => {
+  test("counts a record that is nested too deeply instead of throwing", () => {
     const deep = `{"id":"deep","text":${"[".repeat(100_000)}${"]".repeat(100_000)}}\n`
     const objects = `${'{"a":'.repeat(5_000)}1${"}".repeat(5_000)}\n`
     const read = readAll(fileOf(deep + objects + line(one)))
@@ -180,7 +180,7 @@ describe("lines that are not one record", () => {
   })
 })
 
-describe("what a connector can ask for", () => {
+describe("options for connectors", () => {
   test("a line that is not wanted is not parsed, and its bytes are still covered by the cursor", () => {
     const path = fileOf(`${line(one)}{"tick": not even JSON}\n${line(two)}`)
     const read = readAll(path, undefined, { wanted: (text) => !text.startsWith('{"tick"') })
@@ -198,7 +198,7 @@ describe("what a connector can ask for", () => {
     expect(seen).toEqual([JSON.stringify(one).length, JSON.stringify(two).length])
   })
 
-  test("who stops early is given the cursor of what was taken", () => {
+  test("a reader that stops early gets the cursor of what it consumed", () => {
     const path = fileOf(line(one) + line(two))
     const reading = readJsonl(path, undefined)
     for (const _ of reading.records) break
@@ -211,7 +211,7 @@ describe("recovering records from a damaged line", () => {
   const nested = { type: "user", message: { role: "user", content: [{ type: "text", text: "hi" }] }, uuid: "u" }
   const text = JSON.stringify(nested)
 
-  test("finds a whole record wherever the broken one before it was cut", () => {
+  test("finds a complete record wherever the broken one before it was cut", () => {
     for (let cut = 1; cut < text.length; cut++) {
       expect(recoverRecords(text.slice(0, cut) + JSON.stringify(two)), `cut at ${cut}`).toContainEqual(two)
     }
@@ -222,13 +222,13 @@ describe("recovering records from a damaged line", () => {
     expect(recoverRecords(text.slice(0, at) + JSON.stringify(two) + text.slice(at))).toEqual([two])
   })
 
-  test("does not take the pieces of a broken record for records", () => {
+  test("does not mistake the pieces of a broken record for records", () => {
     expect(recoverRecords(text.slice(0, -1))).toEqual([])
     expect(recoverRecords(text.slice(5))).toEqual([])
     expect(recoverRecords(`[${text},${text}]`)).toEqual([])
   })
 
-  test("a record with one bad escape is lost alone", () => {
+  test("loses only the record with a bad escape", () => {
     const bad = '{"id":"bad","text":"a\\d","more":{"x":1,"y":2}}'
     expect(recoverRecords(bad)).toEqual([])
     expect(recoverRecords(bad + JSON.stringify(two))).toContainEqual(two)

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { expect, test } from "vitest"
 import { digestOfDataUri, withoutBulk } from "../../src/agents/kit/messages.ts"
 
-test("a text past a million characters is cut and says how much is missing and what it was", () => {
+test("a text over a million characters is cut, with a note of the missing length and its hash", () => {
   const text = "x".repeat(1_000_003)
   const sha256 = createHash("sha256").update(text).digest("hex")
   const kept = withoutBulk({ short: "y", deep: [{ text }], none: null, count: 3 })
@@ -10,7 +10,7 @@ test("a text past a million characters is cut and says how much is missing and w
   expect({ ...kept, deep: [] }).toEqual({ short: "y", deep: [], none: null, count: 3 })
 })
 
-test("a data: URI becomes a description of its bytes; any other address is none", () => {
+test("a data: URI becomes a digest of its bytes; any other URI does not", () => {
   const sha256 = createHash("sha256").update("hello").digest("hex")
   expect(digestOfDataUri("data:image/png;base64,aGVsbG8=")).toEqual({ sha256, bytes: 5, media_type: "image/png" })
   expect(digestOfDataUri("data:,hello")).toEqual({ sha256, bytes: 5 })

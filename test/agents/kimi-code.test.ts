@@ -15,13 +15,13 @@ testConnector(kimiCodeConnector, FIXTURES)
 const parsed = (...lines: RawRecord[]) => kimiCodeConnector.parse(lines, { key: "s/main", path: "wire.jsonl" })
 const event = (type: string, fields: RawRecord) => ({ type: "context.append_loop_event", event: { type, ...fields } })
 
-test("looks in KIMI_CODE_HOME, and else in the home", () => {
+test("searches KIMI_CODE_HOME, otherwise the home", () => {
   const at = (env: Record<string, string>) => kimiCodeConnector.roots({ home: "/h", env, platform: "linux" })
   expect(at({})).toEqual([join("/h", ".kimi-code", "sessions")])
   expect(at({ KIMI_CODE_HOME: "/k" })).toEqual([join("/k", "sessions")])
 })
 
-test("a subagent names its parent, and only what a person typed is a person's", async () => {
+test("a subagent names its parent, and only typed text is the person's", async () => {
   const all = await conversationsOf(kimiCodeConnector, await homeOf(SUBAGENT))
   const origins = (id: string) =>
     all
@@ -34,14 +34,14 @@ test("a subagent names its parent, and only what a person typed is a person's", 
   expect(origins(main).filter((origin) => origin === "person")).toHaveLength(2)
 })
 
-test("it is resumed by its folder's name, which its id is part of", async () => {
+test("is resumed by its folder's name, which contains its id", async () => {
   const home = await homeOf(EDITS)
   const [unit] = await unitsOf(kimiCodeConnector, home)
   const [id] = (await conversationsOf(kimiCodeConnector, home)).keys()
   expect(agentOf("kimi_code")!.resume!(id!, unit!.path)).toEqual(["kimi", "-r", `session_${id}`])
 })
 
-test("a title that the person gave is found, and changes are noticed beside the log", async () => {
+test("finds the person's title, and notices changes outside the log", async () => {
   const home = await homeOf(EDITS)
   const [before] = await unitsOf(kimiCodeConnector, home)
   const state = join(before!.path, "../../../state.json")
@@ -55,7 +55,7 @@ test("a title that the person gave is found, and changes are noticed beside the 
   expect(found!.title).toEqual({ text: "Wombats", from: "person" })
 })
 
-test("the pieces of a step are one message, with what its requests cost", () => {
+test("the pieces of a step are one message, with the usage of its requests", () => {
   const usage = { inputOther: 10, output: 5, inputCacheRead: 2 }
   const { conversations } = parsed(
     event("step.begin", { uuid: "a" }),
@@ -75,7 +75,7 @@ test("the pieces of a step are one message, with what its requests cost", () => 
   ])
 })
 
-test("a summary has what it cost, which is in no step", () => {
+test("a summary has its usage, which belongs to no step", () => {
   const { conversations } = parsed(
     { type: "usage.record", usage: { inputOther: 7, output: 3 } },
     { type: "context.apply_compaction", summary: "So far." },
@@ -84,14 +84,17 @@ test("a summary has what it cost, which is in no step", () => {
 })
 
 const sample = sampleAt("kimi/stage0")
-test.skipIf(sample === undefined)("another project's samples: every message, and no type that is unknown", async () => {
-  const counts = async (name: string, key: string) => {
-    const { conversations, unknown } = await parsedAt(kimiCodeConnector, join(sample!, name), key)
-    const messages = conversations.flatMap((one) => one.messages)
-    return [messages.length, messages.reduce((sum, { usage }) => sum + (usage?.output ?? 0), 0), unknown]
-  }
-  // Counted with a few lines of Python: messages, and tokens that the model wrote.
-  expect(await counts("small.jsonl", "s/main")).toEqual([3, 0, {}])
-  expect(await counts("assistant_tools.jsonl", "s/main")).toEqual([55, 5515, {}])
-  expect(await counts("subagent_agent-0.jsonl", "s/agent-0")).toEqual([6, 330, {}])
-})
+test.skipIf(sample === undefined)(
+  "reads every message of another project's samples, without unknown types",
+  async () => {
+    const counts = async (name: string, key: string) => {
+      const { conversations, unknown } = await parsedAt(kimiCodeConnector, join(sample!, name), key)
+      const messages = conversations.flatMap((one) => one.messages)
+      return [messages.length, messages.reduce((sum, { usage }) => sum + (usage?.output ?? 0), 0), unknown]
+    }
+    // Counted with a few lines of Python: messages, and tokens that the model wrote.
+    expect(await counts("small.jsonl", "s/main")).toEqual([3, 0, {}])
+    expect(await counts("assistant_tools.jsonl", "s/main")).toEqual([55, 5515, {}])
+    expect(await counts("subagent_agent-0.jsonl", "s/agent-0")).toEqual([6, 330, {}])
+  },
+)

@@ -14,7 +14,7 @@ testConnector(kiroConnector, FIXTURES)
 
 const id = (end: string) => `00000000-0000-4000-8000-0000000000${end}`
 
-test("looks where the command line and the editor keep their sessions on each system", () => {
+test("searches the folders of the command line and the editor on each system", () => {
   const rootsOf = (platform: NodeJS.Platform) =>
     kiroRoots({ home: "/h", env: {}, platform }).map((root) => root.slice(3))
   expect(rootsOf("linux")).toEqual([
@@ -28,21 +28,21 @@ test("looks where the command line and the editor keep their sessions on each sy
 })
 
 describe("the database", () => {
-  test("of a conversation under two folders the newest row is read, and no other table is", async () => {
-    const told = await readAll(kiroConnector, await homeOf(DATABASE))
-    expect(told.map(({ unit }) => unit)).toEqual([
+  test("reads the newest row of a conversation in two folders, and no other table", async () => {
+    const units = await readAll(kiroConnector, await homeOf(DATABASE))
+    expect(units.map(({ unit }) => unit)).toEqual([
       "v1:/home/dev/den",
       `v2:${id("a1")}`,
       `v2:${id("a2")}`,
       `v2:${id("a9")}`,
     ])
-    const both = told.flatMap(({ conversations }) => conversations).find((one) => one.id === id("a2"))!
+    const both = units.flatMap(({ conversations }) => conversations).find((one) => one.id === id("a2"))!
     expect(both.cwds).toEqual(["/home/dev/proj/sub", "/home/dev/proj"])
     expect(both.messages).toHaveLength(2)
-    expect(JSON.stringify(told)).not.toContain("MUST-NOT-BE-READ")
+    expect(JSON.stringify(units)).not.toContain("MUST-NOT-BE-READ")
   })
 
-  test("what the person stopped did nothing, and what they said instead is theirs", async () => {
+  test("a call that the person stopped has no effect, and their words are theirs", async () => {
     const { messages } = (await conversationsOf(kiroConnector, await homeOf(DATABASE))).get(id("a1"))!
     const stopped = messages.find(({ key }) => key === "result t6")!
     expect(stopped).toMatchObject({ parts: [{ is_error: true }] })
@@ -52,7 +52,7 @@ describe("the database", () => {
 })
 
 describe("the editor", () => {
-  test("what an execution's log says stands for the entry that only announces it", async () => {
+  test("an execution's log replaces the message that only announces it", async () => {
     const { messages, cwds } = (await conversationsOf(kiroConnector, await homeOf(FILES))).get(id("c1"))!
     const texts = messages.flatMap(({ parts }) => parts).flatMap((part) => (part.type === "text" ? part.text : []))
     expect(texts).toEqual([
@@ -64,7 +64,7 @@ describe("the editor", () => {
     expect(cwds).toEqual(["/home/dev/proj"])
   })
 
-  test("with any field of a log replaced or gone, the session is read", async () => {
+  test("reads the session even if any field of a log is replaced or missing", async () => {
     const home = await homeOf(FILES)
     const unit = (await unitsOf(kiroConnector, home)).find(({ key }) => key.startsWith("ide:"))!
     const [log] = globSync(join(home, ".config/Kiro/User/globalStorage/kiro.kiroagent/*/414d*/1f2e3d"))
@@ -77,7 +77,7 @@ describe("the editor", () => {
     }
   })
 
-  test("of two versions of a file only what differs was written", async () => {
+  test("two versions of a file give only the difference as an edit", async () => {
     const { messages } = (await conversationsOf(kiroConnector, await homeOf(FILES))).get(id("c1"))!
     const edit = messages.find(({ key }) => key.endsWith("x1:result"))
     expect(edit).toMatchObject({ parts: [{ hunks: [{ new_start: 3, lines: ["+  size: number"] }] }] })
@@ -85,7 +85,7 @@ describe("the editor", () => {
 })
 
 const sample = sampleAt("kiro/ctx-kiro-cli/v2/data.sqlite3")
-test.skipIf(sample === undefined)("another project's database: one conversation of three messages", async () => {
+test.skipIf(sample === undefined)("reads another project's database: one conversation of three messages", async () => {
   const found = [...kiroConnector.discover(join(sample!, ".."), () => false)]
   expect(found).toMatchObject([{ key: `v2:${id("01")}` }])
   const unit = found[0] as Parameters<typeof kiroConnector.read>[0]

@@ -11,7 +11,7 @@ testConnector(openclawConnector, FIXTURES)
 
 const id = (n: number) => `0c1a0000-0000-4000-8000-0000000000${n}`
 
-test("looks where OpenClaw keeps its state, by its names of today and of before, and where its variables say", () => {
+test("searches OpenClaw's folder under its current and former names, and those that its variables name", () => {
   const rootsOf = (env: Record<string, string>) =>
     openclawConnector.roots({ home: join("/home", "dev"), env, platform: "linux" })
   expect(rootsOf({})).toEqual(
@@ -21,15 +21,15 @@ test("looks where OpenClaw keeps its state, by its names of today and of before,
   expect(rootsOf({ OPENCLAW_HOME: join("/srv") })[0]).toBe(join("/srv", ".openclaw", "agents"))
 })
 
-describe("the index beside the transcripts", () => {
-  test("tells subagents and scheduled runs apart, and names the parent", async () => {
+describe("the index of the transcripts", () => {
+  test("distinguishes subagents and scheduled runs, and names the parent", async () => {
     const all = await conversationsOf(openclawConnector, await homeOf(INDEX))
     expect(all.get(id(11))?.kind).toBe("person")
     expect(all.get(id(12))).toMatchObject({ kind: "subagent", parent: { id: id(11) }, title: { text: "quoll den" } })
     expect(all.get(id(13))?.kind).toBe("automation")
   })
 
-  test("a session that it no longer names, and one with a broken index, are a person's", async () => {
+  test("a session that is missing in the index, or has a broken index, is a person's", async () => {
     const home = await homeOf(INDEX)
     writeFileSync(join(home, ".openclaw/agents/main/sessions/sessions.json"), '{"agent:main:main":')
     const all = await conversationsOf(openclawConnector, home)
@@ -37,7 +37,7 @@ describe("the index beside the transcripts", () => {
   })
 })
 
-test("a session that is reset stays the same unit", async () => {
+test("a session remains the same unit after a reset", async () => {
   const home = await homeOf(INDEX)
   const keys = async () => (await unitsOf(openclawConnector, home)).map(({ key }) => key)
   const before = await keys()
@@ -46,7 +46,7 @@ test("a session that is reset stays the same unit", async () => {
   expect(await keys()).toEqual(before)
 })
 
-test("a result that names its call as its parent leaves no branch behind", async () => {
+test("a result that names its call as its parent creates no abandoned branch", async () => {
   const all = await conversationsOf(openclawConnector, await homeOf(INDEX))
   expect(all.get(id(11))!.messages.filter(({ abandoned }) => abandoned)).toEqual([])
 })

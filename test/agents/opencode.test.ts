@@ -26,8 +26,8 @@ const folderOf = (home: string) => join(home, ".local", "share", "opencode")
 testConnector(opencodeConnector, fixtures)
 
 async function traps(): Promise<Map<string, Conversation>> {
-  const told = await readAll(opencodeConnector, await homeOf(join(fixtures, "1.18-traps")))
-  const fromDatabase = told.filter((unit) => unit.unit.startsWith("db:"))
+  const units = await readAll(opencodeConnector, await homeOf(join(fixtures, "1.18-traps")))
+  const fromDatabase = units.filter((unit) => unit.unit.startsWith("db:"))
   return new Map(
     fromDatabase.flatMap((unit) => unit.conversations).map((conversation) => [conversation.id, conversation]),
   )
@@ -45,7 +45,7 @@ const resultOf = (conversation: Conversation, call: string) =>
     (part): part is Part & { type: "tool_result" } => part.type === "tool_result" && part.call_id === call,
   )!
 
-describe("where it looks", () => {
+describe("roots", () => {
   const at = (env: Record<string, string>, platform: NodeJS.Platform = "darwin") =>
     opencodeConnector.roots({ home: "/home/dev", env, platform })
 
@@ -79,14 +79,14 @@ describe("where it looks", () => {
 describe("databases", () => {
   test("a container that was seen in this state is not opened", async () => {
     const home = await homeOf(join(fixtures, "1.18.33-tools-and-subagent"))
-    const asked: string[] = []
-    const seen = (path: string, stamp: string) => asked.push(`${path} ${stamp}`) > 0
+    const checked: string[] = []
+    const seen = (path: string, stamp: string) => checked.push(`${path} ${stamp}`) > 0
     expect([...opencodeConnector.discover(folderOf(home), seen)]).toEqual([])
-    expect(asked).toHaveLength(1)
-    expect(asked[0]).toContain(join(folderOf(home), "opencode.db"))
+    expect(checked).toHaveLength(1)
+    expect(checked[0]).toContain(join(folderOf(home), "opencode.db"))
   })
 
-  test("a part that is rewritten in place moves the stamp of its session and of no other", async () => {
+  test("a part that is rewritten in place changes the stamp of its session only", async () => {
     const home = await homeOf(join(fixtures, "1.18-traps"))
     const stamps = async () => new Map((await unitsOf(opencodeConnector, home)).map((unit) => [unit.key, unit.stamp]))
     const before = await stamps()
@@ -99,7 +99,7 @@ describe("databases", () => {
     expect(moved).toEqual(["db:ses_two_steps"])
   })
 
-  test("reading again what did not change gives nothing", async () => {
+  test("reading unchanged data again gives nothing", async () => {
     const home = await homeOf(join(fixtures, "1.18-traps"))
     const unit = (await unitsOf(opencodeConnector, home)).find((found) => found.key === "db:ses_tools")!
     const first = await opencodeConnector.read(unit)
@@ -109,7 +109,7 @@ describe("databases", () => {
     expect([...again.records]).toEqual([])
   })
 
-  test("a file that is no database, another program's, and a link are reported, and the rest is read", async () => {
+  test("reports a file that is not a database, another program's database and a link, and reads the rest", async () => {
     const home = await homeOf(join(fixtures, "1.18-traps"))
     writeFileSync(join(folderOf(home), "opencode-a.db"), "no database".repeat(200))
     new DatabaseSync(join(folderOf(home), "opencode-b.db")).exec("create table other (x)")
@@ -123,7 +123,7 @@ describe("databases", () => {
     expect(found.filter((unit) => !isUnreadable(unit)).length).toBeGreaterThan(5)
   })
 
-  test("credentials, share links, signatures, copies of whole files and image bytes are not read", async () => {
+  test("does not read credentials, share links, signatures, copies of files and image bytes", async () => {
     const home = await homeOf(join(fixtures, "1.18-traps"))
     const records = []
     for (const unit of await unitsOf(opencodeConnector, home))
@@ -140,7 +140,7 @@ describe("databases", () => {
     expect(reading.end().skipped).toEqual([{ reason: "damaged JSON", where: "part prt_bad" }])
   })
 
-  test("a session that is gone, and a row nested too deep, do no harm", async () => {
+  test("handles a missing session and a row that is nested too deeply", async () => {
     const home = await homeOf(join(fixtures, "1.18-traps"))
     const unit = (await unitsOf(opencodeConnector, home)).find((found) => found.key === "db:ses_two_steps")!
     expect(await recordsOf(opencodeConnector, { ...unit, key: "db:ses_gone" })).toEqual([])
@@ -161,15 +161,15 @@ describe("JSON trees", () => {
     expect(units[1]?.path).toContain(join("storage", "session", "0123abcd"))
   })
 
-  test("a database and the tree it was made from are both read; the database has the authority", async () => {
-    const told = await readAll(opencodeConnector, await homeOf(join(fixtures, "1.18-traps")))
-    const both = told
+  test("reads a database and the tree it was made from; the database wins", async () => {
+    const units = await readAll(opencodeConnector, await homeOf(join(fixtures, "1.18-traps")))
+    const both = units
       .flatMap((unit) => unit.conversations)
       .filter((conversation) => conversation.id === "ses_two_steps")
     expect(both.map((conversation) => conversation.authority)).toEqual([10, 8])
   })
 
-  test("a part that is rewritten in place moves the stamp, though no folder's time moves", async () => {
+  test("a part that is rewritten in place changes the stamp, although no folder's time changes", async () => {
     const home = await homeOf(join(fixtures, "1.1.65-json-files"))
     const [before] = await unitsOf(opencodeConnector, home)
     const part = join(
@@ -198,7 +198,7 @@ describe("JSON trees", () => {
     expect(reading.end().skipped).toHaveLength(1)
   })
 
-  test("a message id that is a path does not lead out of the tree", async () => {
+  test("a message id that is a path cannot lead out of the tree", async () => {
     const home = await homeOf(join(fixtures, "1.1.65-json-files"))
     const messages = join(folderOf(home), "storage", "message", "ses_e23ac9a92ffe58CWFFBzYQLefx")
     writeFileSync(
@@ -212,7 +212,7 @@ describe("JSON trees", () => {
   })
 })
 
-describe("what a session says", () => {
+describe("the content of a session", () => {
   test("a prompt of `opencode run` loses its quotes; quotes inside a prompt stay", async () => {
     const conversations = await traps()
     expect(texts(conversations.get("ses_tools")!)[0]).toBe('Fix the "flaky" date test')
@@ -225,14 +225,14 @@ describe("what a session says", () => {
     expect(origins).toEqual(["person", "injected", "injected"])
   })
 
-  test("an image is kept as a description of itself, another file as a mention", async () => {
+  test("an image is stored as a digest, another file as a mention", async () => {
     const [first] = (await trap("ses_tools")).messages
     const image = first!.parts.find((part) => part.type === "image")
     expect(image).toMatchObject({ text: "screen.png", mime: "image/png", bytes: 70, origin: "person" })
     expect(first!.effects).toEqual([{ type: "file", path: "/home/dev/app/notes one.txt", action: "mentioned" }])
   })
 
-  test("a command whose status is completed has failed when its exit status says so", async () => {
+  test("a completed command has failed if its exit status says so", async () => {
     const conversation = await trap("ses_tools")
     expect(resultOf(conversation, "call_bash").is_error).toBe(true)
     expect(conversation.messages[1]!.effects).toContainEqual({
@@ -245,7 +245,7 @@ describe("what a session says", () => {
     })
   })
 
-  test("edits carry their hunks; a refused edit changed nothing", async () => {
+  test("edits have their hunks; a refused edit has no effect", async () => {
     const conversation = await trap("ses_tools")
     expect(resultOf(conversation, "call_edit").hunks?.[0]?.lines).toEqual(["-new Date()", "+new Date(0)", "+// pinned"])
     expect(resultOf(conversation, "call_patch").hunks?.[0]).toMatchObject({
@@ -268,7 +268,7 @@ describe("what a session says", () => {
     ])
   })
 
-  test("what an MCP server's tool answered is remote, though its name carries no mark", async () => {
+  test("an MCP tool's result is remote, although its name has no mark", async () => {
     const conversation = await trap("ses_tools")
     expect(resultOf(conversation, "call_mcp").origin).toBe("web")
     expect(resultOf(conversation, "call_bash").origin).toBe("local_tool")
@@ -283,8 +283,8 @@ describe("what a session says", () => {
   })
 
   test("an error becomes a notice, and a part of an unknown type is counted", async () => {
-    const told = await readAll(opencodeConnector, await homeOf(join(fixtures, "1.18-traps")))
-    const unit = told.find((one) => one.unit === "db:ses_tools")!
+    const units = await readAll(opencodeConnector, await homeOf(join(fixtures, "1.18-traps")))
+    const unit = units.find((one) => one.unit === "db:ses_tools")!
     expect(unit.unknown).toEqual({ "part hologram": 1 })
     expect(unit.conversations[0]!.messages.at(-1)).toMatchObject({
       role: "system",
@@ -292,13 +292,13 @@ describe("what a session says", () => {
     })
   })
 
-  test("tokens of a message with several steps are added up, without those from the cache", async () => {
+  test("adds up the tokens of a message with several steps, without cached ones", async () => {
     const usage = (await trap("ses_two_steps")).messages[1]!.usage
     expect(usage).toMatchObject({ input: 30, output: 3, cache_read: 16, cache_write: 0, cost: 0.05 })
     expect((await trap("ses_tools")).messages[2]!.usage).toBeUndefined()
   })
 
-  test("compaction is a summary; a default title is none", async () => {
+  test("a compaction is a summary; a default title is ignored", async () => {
     const conversation = await trap("ses_compacted")
     expect(conversation.title).toBeUndefined()
     expect(partsOf(conversation).map((part) => [part.type, part.origin])).toEqual([
@@ -308,28 +308,28 @@ describe("what a session says", () => {
     ])
   })
 
-  test("what was reverted stays readable and is marked as abandoned", async () => {
+  test("reverted messages stay readable and are marked as abandoned", async () => {
     const conversations = await traps()
     const abandoned = (id: string) => conversations.get(id)!.messages.map((message) => message.abandoned ?? false)
     expect(abandoned("ses_reverted")).toEqual([false, false, true, true])
     expect(abandoned("ses_part_reverted")).toEqual([false, false, true])
   })
 
-  test("a child session is a subagent, and what its parent asked is not a person's word", async () => {
+  test("a child session is a subagent, and its parent's prompt is not a person's", async () => {
     const child = await trap("ses_child")
     expect(child).toMatchObject({ kind: "subagent", parent: { id: "ses_tools" } })
     expect(child.title).toBeUndefined()
     expect(child.messages[0]!.parts[0]!.origin).toBe("agent")
   })
 
-  test("the worktree stands in where a session names no directory; a session without messages is none", async () => {
+  test("uses the worktree if a session has no directory; skips a session without messages", async () => {
     const conversations = await traps()
     expect(conversations.get("ses_no_directory")!.cwds).toEqual(["/home/dev/worktree"])
     expect(conversations.get("ses_tools")!.cwds).toEqual(["/home/dev/app"])
     expect(conversations.has("ses_empty")).toBe(false)
   })
 
-  test("a session that has rows in the tables of version 2 only is read from them", async () => {
+  test("reads a session that is only in the tables of version 2", async () => {
     const conversation = await trap("ses_v2")
     expect(
       conversation.messages.map((message) => [message.role, message.parts.map((part) => part.type).join()]),
@@ -347,7 +347,7 @@ describe("what a session says", () => {
     ])
   })
 
-  test("messages are in the order of their time, then their id, whatever order the rows come in", async () => {
+  test("orders messages by time, then id, whatever the order of the rows", async () => {
     const home = await homeOf(join(fixtures, "1.18-traps"))
     const unit = (await unitsOf(opencodeConnector, home)).find((found) => found.key === "db:ses_tools")!
     const records = await recordsOf(opencodeConnector, unit)
@@ -359,10 +359,10 @@ describe("version 2", () => {
   const fresh = () => homeOf(join(fixtures, "2.0-fresh")).then((home) => conversationsOf(opencodeConnector, home))
   const upgraded = () => homeOf(join(fixtures, "2.0-upgraded")).then((home) => conversationsOf(opencodeConnector, home))
   const upgradedSession = async (id: string) => (await upgraded()).get(id)!
-  const said = (conversation: Conversation) =>
+  const textsOf = (conversation: Conversation) =>
     conversation.messages.map((message) => message.parts.map((part) => part.text).join(" | "))
 
-  test("a database that has only the newer tables is read, and one of another channel beside it", async () => {
+  test("reads a database with only the newer tables, and one of another channel", async () => {
     const conversations = await fresh()
     expect([...conversations.keys()].sort()).toEqual(["ses_branch", "ses_fork", "ses_fresh", "ses_reverted"])
     const first = conversations.get("ses_fresh")!
@@ -380,20 +380,20 @@ describe("version 2", () => {
     ])
   })
 
-  test("a fork says what it is a fork of, and pays for its own answers only", async () => {
+  test("a fork names its original, and has only the usage of its own answers", async () => {
     const fork = (await fresh()).get("ses_fork")!
     expect(fork.fork_of).toBe("ses_fresh")
     expect(fork.messages.map(({ usage }) => usage?.input)).toEqual([undefined, undefined, undefined, 10])
   })
 
-  test("what was reverted is marked as abandoned", async () => {
+  test("reverted messages are marked as abandoned", async () => {
     const messages = (await fresh()).get("ses_reverted")!.messages
     expect(messages.map((message) => message.abandoned ?? false)).toEqual([false, false, true, true])
   })
 
-  test("a session of an upgraded database that was not touched since says all that it said before", async () => {
+  test("a session that was not used since the upgrade has the same content as before", async () => {
     const conversation = await upgradedSession("ses_upgraded")
-    expect(said(conversation)).toEqual([
+    expect(textsOf(conversation)).toEqual([
       "Why is the disk full? | [Attachment unavailable after migration: notes.md (text/plain)]",
       '{"command":"df -h"} | /dev/sda1 97% | Old logs.',
       "Delete old logs",
@@ -407,13 +407,13 @@ describe("version 2", () => {
     expect(conversation.messages.some(({ abandoned }) => abandoned)).toBe(false)
   })
 
-  test("a session that went on after the upgrade is read from the newer table, each message once", async () => {
+  test("a session that continued after the upgrade is read from the newer table, each message once", async () => {
     const conversation = await upgradedSession("ses_continued")
     expect(conversation.title?.text).toBe("New title")
     expect(conversation.messages.map(({ key }) => key)).toEqual([
       ...["msg_c1", "msg_c2", "msg_c2:error", "msg_c3", "msg_c4", "msg_c4:error"],
     ])
-    expect(said(conversation).slice(1)).toEqual([
+    expect(textsOf(conversation).slice(1)).toEqual([
       "None. Add one on created_at.",
       "APIError: overloaded",
       "Asked in the new program: is it faster now?",
@@ -422,23 +422,23 @@ describe("version 2", () => {
     ])
   })
 
-  test("what an older program wrote after the upgrade is read, too, in the order of time", async () => {
+  test("messages that an older program wrote after the upgrade are also read, in order of time", async () => {
     const conversation = await upgradedSession("ses_rolled_back")
-    expect(said(conversation)).toEqual([
+    expect(textsOf(conversation)).toEqual([
       "Before the upgrade",
       "Back in the old program",
       "The old program answers",
       "And in the new program again",
     ])
     expect(conversation.messages.some(({ abandoned }) => abandoned)).toBe(false)
-    expect(said(await upgradedSession("ses_old_again"))).toEqual(["The old program is back and asks something new"])
+    expect(textsOf(await upgradedSession("ses_old_again"))).toEqual(["The old program is back and asks something new"])
   })
 
   test("a session without rows in the newer table is read from the older ones", async () => {
-    expect(said(await upgradedSession("ses_empty_v2"))).toEqual(["The upgrade was interrupted before this one"])
+    expect(textsOf(await upgradedSession("ses_empty_v2"))).toEqual(["The upgrade was interrupted before this one"])
   })
 
-  test("turns that were taken back in 2.x, and that the older tables still have, are marked as abandoned", async () => {
+  test("turns reverted in 2.x that the older tables still have are marked as abandoned", async () => {
     const { messages } = await upgradedSession("ses_taken_back")
     expect(messages.map(({ key, abandoned }) => [key, abandoned ?? false])).toEqual([
       ["msg_t1", false],
@@ -447,7 +447,7 @@ describe("version 2", () => {
     ])
   })
 
-  test("what was deleted in 2.x does not come back from the older tables or the beta's database", async () => {
+  test("sessions deleted in 2.x do not reappear from the older tables or the beta's database", async () => {
     const conversations = await upgraded()
     expect(conversations.has("ses_deleted")).toBe(false)
     expect(conversations.has("ses_beta_deleted")).toBe(false)
@@ -455,7 +455,7 @@ describe("version 2", () => {
     expect(conversations.has("ses_beta_later")).toBe(true)
   })
 
-  test("without a note that the upgrade was completed, nothing counts as deleted", async () => {
+  test("if the upgrade was not recorded as completed, nothing counts as deleted", async () => {
     const home = await homeOf(join(fixtures, "2.0-upgraded"))
     const db = new DatabaseSync(join(folderOf(home), "opencode.db"))
     db.exec(`update kv set value = '{"phase":"sessions","cursor":"ses_new"}'`)
@@ -474,7 +474,7 @@ describe("version 2", () => {
     expect((await conversationsOf(opencodeConnector, home)).has("ses_beta_deleted")).toBe(true)
   })
 
-  test("a row of the newer table that is rewritten in place moves the stamp of its session and of no other", async () => {
+  test("a row of the newer table that is rewritten in place changes the stamp of its session only", async () => {
     const home = await homeOf(join(fixtures, "2.0-upgraded"))
     const stamps = async () => new Map((await unitsOf(opencodeConnector, home)).map((unit) => [unit.key, unit.stamp]))
     const before = await stamps()
@@ -485,7 +485,7 @@ describe("version 2", () => {
     expect(moved).toEqual(["db:ses_continued"])
   })
 
-  test("signatures, share links, image bytes and the copy of recent messages are not kept", async () => {
+  test("does not store signatures, share links, image bytes and the copy of recent messages", async () => {
     for (const fixture of ["2.0-fresh", "2.0-upgraded"]) {
       const home = await homeOf(join(fixtures, fixture))
       const records = []

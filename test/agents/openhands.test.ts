@@ -14,7 +14,7 @@ testConnector(openhandsConnector, FIXTURES)
 
 const main = async () => (await conversationsOf(openhandsConnector, await homeOf(TOOLS))).values().next().value!
 
-test("looks in OpenHands' own folder, or where its variables say", () => {
+test("searches OpenHands' own folder, or those that its variables name", () => {
   const rootsOf = (env: Record<string, string>) => openhandsRoots({ home: "/h", env, platform: "linux" })
   expect(rootsOf({})).toEqual([join("/h/.openhands/conversations")])
   expect(rootsOf({ OPENHANDS_PERSISTENCE_DIR: "/p" })).toEqual([join("/p/conversations")])
@@ -22,7 +22,7 @@ test("looks in OpenHands' own folder, or where its variables say", () => {
 })
 
 describe("events", () => {
-  test("are read on from where reading stopped, and again from the first when one is gone", async () => {
+  test("continue where reading stopped, and are read again from the first if one is gone", async () => {
     const [unit] = await unitsOf(openhandsConnector, await homeOf(TOOLS))
     const all = await recordsOf(openhandsConnector, unit!)
     const events = join(unit!.path, "../events")
@@ -40,13 +40,13 @@ describe("events", () => {
     expect((await openhandsConnector.read(unit!, cursor)).mode).toBe("replace")
   })
 
-  test("one that is being written is waited for; one that stays torn is skipped", async () => {
+  test("waits for an event that is being written, and skips one that stays torn", async () => {
     const [unit] = await unitsOf(openhandsConnector, await homeOf(ERRORS))
     const torn = join(unit!.path, "../events/event-00003-00e2-3.json")
     const now = Date.now() / 1000
     utimesSync(torn, now, now)
     const waiting = await openhandsConnector.read(unit!)
-    expect([...waiting.records]).toHaveLength(4) // what is known of the conversation, and three events
+    expect([...waiting.records]).toHaveLength(4) // the facts about the conversation, and three events
     expect(waiting.end()).toMatchObject({ pending: true, skipped: [] })
     utimesSync(torn, 1_700_000_000, 1_700_000_000)
     const settled = await openhandsConnector.read(unit!)
@@ -54,7 +54,7 @@ describe("events", () => {
     expect(settled.end().skipped).toMatchObject([{ reason: "not a whole JSON object" }])
   })
 
-  test("a time without a zone is the machine's", async () => {
+  test("a time without a zone is in the machine's zone", async () => {
     const [unit] = await unitsOf(openhandsConnector, await homeOf(TOOLS))
     const event = {
       kind: "MessageEvent",
@@ -66,7 +66,7 @@ describe("events", () => {
     expect(conversations[0]!.messages[0]!.at).toBe(new Date(2026, 3, 2, 15, 25, 40, 706).getTime())
   })
 
-  test("with any field of their files replaced or gone, nothing throws", async () => {
+  test("never throw if any field of their files is replaced or missing", async () => {
     const [unit] = await unitsOf(openhandsConnector, await homeOf(TOOLS))
     const events = globSync(join(unit!.path, "../events/*.json")).map((path) => JSON.parse(readFileSync(path, "utf8")))
     const hostile = events.flatMap((event) => [...hostileCopies(event)]) as RawRecord[]
@@ -74,7 +74,7 @@ describe("events", () => {
     for (const event of hostile) openhandsConnector.parse([stripOpenhandsEvent(event)], unit!)
   })
 
-  test("with any field of what is kept of them replaced or gone, nothing throws", async () => {
+  test("never throw if any stored field is replaced or missing", async () => {
     const [unit] = await unitsOf(openhandsConnector, await homeOf(TOOLS))
     const records = await recordsOf(openhandsConnector, unit!)
     const hostile = records.flatMap((record) => [...hostileCopies(record)]) as typeof records
@@ -83,7 +83,7 @@ describe("events", () => {
   })
 })
 
-test("of two versions of a file only what differs was written; what the person refused was not run", async () => {
+test("two versions of a file give only the difference as an edit; a refused call has no effect", async () => {
   const { messages } = await main()
   const results = messages.flatMap(({ parts }) => parts.flatMap((part) => (part.type === "tool_result" ? part : [])))
   const edit = results.find(({ call_id }) => call_id === "q3")

@@ -17,31 +17,31 @@ const id = (n: number) => `0e000000-0000-4000-8000-00000000000${n}`
 const TASKS = join(".config", "Code", "User", "globalStorage", "rooveterinaryinc.roo-cline", "tasks")
 const effectsOf = ({ messages }: Conversation) => messages.flatMap(({ effects = [] }) => effects)
 
-test("looks into every editor that may have the extension, and into editors' servers", () => {
+test("searches every editor that may have the extension, and editors' servers", () => {
   const at = (platform: NodeJS.Platform, env = {}) => rooCodeConnector.roots({ home: join("/home/dev"), env, platform })
   expect(at("linux")[0]).toBe(join("/home/dev", TASKS))
   expect(at("linux").some((root) => root.includes(join(".vscode-server", "data", "User", "globalStorage")))).toBe(true)
   expect(at("win32", { APPDATA: "/roaming" })[3]).toContain(join("/roaming", "Cursor", "User"))
 })
 
-test("a request's tokens stand at the answer that follows it, without what came from the cache", async () => {
+test("a request's tokens are on the answer that follows it, without cached ones", async () => {
   const all = await conversationsOf(rooCodeConnector, await homeOf(NATIVE))
   const usages = all.get(id(1))!.messages.map(({ usage }) => usage)
   expect(usages.filter((usage) => usage !== undefined)).toEqual([
     { input: 1000, output: 150, cache_read: 2000, cache_write: 1000, cost: 0.02 },
     { input: 2000, output: 250, cache_read: 3000, cache_write: 0, cost: 0.03 },
   ])
-  expect(all.get(id(2))!.messages[1]!.usage).toMatchObject({ input: 300, output: 20 }) // the sum of the history
+  expect(all.get(id(2))!.messages[1]!.usage).toMatchObject({ input: 300, output: 20 }) // the total from the history
   const old = [...(await conversationsOf(rooCodeConnector, await homeOf(WRITTEN))).values()][0]!
-  expect(old.messages[1]!.usage).toMatchObject({ input: 12, cache_read: 4000 }) // which left the cache out
+  expect(old.messages[1]!.usage).toMatchObject({ input: 12, cache_read: 4000 }) // which did not include the cache
 })
 
-test("a subtask names its parent, and was not asked by a person", async () => {
+test("a subtask names its parent, and its prompt is not a person's", async () => {
   const child = (await conversationsOf(rooCodeConnector, await homeOf(NATIVE))).get(id(2))!
   expect([child.kind, child.parent?.id, child.messages[0]!.parts[0]!.origin]).toEqual(["subagent", id(1), "agent"])
 })
 
-test("calls that are written into the text are calls, and what they did is known", async () => {
+test("calls written into the text are calls with effects", async () => {
   const old = [...(await conversationsOf(rooCodeConnector, await homeOf(WRITTEN))).values()][0]!
   expect(effectsOf(old)).toMatchObject([
     { type: "file", path: "names.py", action: "read" },
@@ -53,17 +53,17 @@ test("calls that are written into the text are calls, and what they did is known
   ])
 })
 
-test("a text of a million tags that never end takes no time to speak of", () => {
+test("a text of a million unclosed tags takes little time", () => {
   expect(writtenCalls("<read_file>".repeat(20_000))).toEqual([])
   expect(writtenCalls("<".repeat(200_000))).toEqual([])
 })
 
-test("what was denied changed nothing", async () => {
+test("a denied call has no effect", async () => {
   const task = (await conversationsOf(rooCodeConnector, await homeOf(NATIVE))).get(id(1))!
   expect(effectsOf(task).filter((effect) => effect.type === "file" && effect.path.endsWith("NOTES.md"))).toEqual([])
 })
 
-test("signatures and image bytes are not read; a damaged file is counted, and the others of its task are read", async () => {
+test("does not store signatures and image bytes; counts a damaged file and reads the others of its task", async () => {
   const home = await homeOf(NATIVE)
   writeFileSync(join(home, TASKS, id(1), "ui_messages.json"), '[{"ts":1')
   const unit = (await unitsOf(rooCodeConnector, home)).find(({ key }) => key === id(1))!

@@ -16,7 +16,7 @@ function put(home: string, ...paths: string[]): void {
 const foundIn = (home: string, env: Record<string, string> = {}, otherHomes: string[] = []) =>
   unreadOn({ home, env, platform: "linux", otherHomes }).map(({ name, path, files }) => [name, path, files])
 
-test("says what is there and not read, with how many files", () => {
+test("reports stores that are not read, with the number of files", () => {
   const home = tempDir()
   put(
     home,
@@ -30,7 +30,7 @@ test("says what is there and not read, with how many files", () => {
   ])
 })
 
-test("a folder without conversations, an empty one and a link are nothing", () => {
+test("ignores a folder without conversations, an empty one and a link", () => {
   const home = tempDir()
   put(home, ".forge/settings.toml", "elsewhere/a.json")
   mkdirSync(join(home, ".mux/sessions"), { recursive: true })
@@ -39,7 +39,7 @@ test("a folder without conversations, an empty one and a link are nothing", () =
   expect(foundIn(home)).toEqual([])
 })
 
-test("looks where a variable says, and in the other homes that the user named", () => {
+test("searches the folder that a variable names, and the other homes that the user named", () => {
   const [home, other, named] = [tempDir(), tempDir(), tempDir()]
   put(named, "sessions/a/events.jsonl")
   put(other, ".zencoder/sessions/a.json")
@@ -49,7 +49,7 @@ test("looks where a variable says, and in the other homes that the user named", 
   ])
 })
 
-test("dex doctor sources says it, and why what is encrypted cannot be read", async () => {
+test("dex sources reports them, and why encrypted ones cannot be read", async () => {
   const home = tempDir()
   put(home, ".snowflake/cortex/conversations/a.json", ".codeium/windsurf/cascade/b.pb")
   await warmDex(home, ["sync"])
@@ -60,7 +60,7 @@ test("dex doctor sources says it, and why what is encrypted cannot be read", asy
   )
 })
 
-test("every store has a name of its own, none is a read agent's, and docs/sources.md lists it", () => {
+test("every store has a unique name, is not a read agent, and is listed in docs/sources.md", () => {
   const sources = UNREAD_STORES.map(({ source }) => source)
   expect(new Set(sources).size).toBe(sources.length)
   expect(UNREAD_STORES.map(({ name }) => name).filter((name) => agents.some((agent) => agent.name === name))).toEqual(

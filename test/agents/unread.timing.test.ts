@@ -3,7 +3,7 @@ import { expect, test } from "vitest"
 import { UNREAD_STORES, unreadOn } from "../../src/agents/unread.ts"
 import { tempDir } from "../support/temp.ts"
 
-test("looking for a program that is not installed takes at most a millisecond", () => {
+test("checking for a program that is not installed takes at most a millisecond", () => {
   const home = tempDir()
   const look = () => unreadOn({ home, env: {}, platform: "linux" })
   expect(look()).toEqual([])

@@ -11,7 +11,7 @@ import { conversationsOf, homeOf, testConnector } from "./contract.ts"
 
 const connectorOf = (source: string): Promise<Connector> => agents.find((one) => one.source === source)!.connector!()
 
-test("every variant has fixtures: its parent's, moved, or its own", () => {
+test("every variant has fixtures: its parent's, moved, or separate ones", () => {
   const variants = agents.filter(({ variantOf }) => variantOf !== undefined).map(({ source }) => source)
   expect(variants.sort()).toEqual([...movedSources, "iflow"].sort())
 })
@@ -34,18 +34,18 @@ test.each([
   ["mimocode", {}, "win32", ["/h/.local/share/mimocode"]],
   ["tabnine_cli", {}, "linux", ["/h/.tabnine/agent"]],
   ["omp", {}, "linux", ["/h/.omp/agent/sessions"]],
-] as const)("%s with %j on %s is looked for in %j", (source, env, platform, roots) => {
+] as const)("%s with %j on %s has the roots %j", (source, env, platform, roots) => {
   expect(agents.find((one) => one.source === source)!.roots!({ home: "/h", env, platform })).toEqual(roots)
 })
 
-test("a variant is no conversation of its parent's", async () => {
+test("a variant's conversations do not belong to its parent", async () => {
   const folder = (await variantFixtures("openclaude"))!
   const home = join(folder, "2.1.42-compaction-rewind-progress", "home")
   expect(await readAll(await connectorOf("claude_code"), home)).toEqual([])
 })
 
 describe("iFlow", () => {
-  test("states of one answer are no branches, and repeat no call", async () => {
+  test("states of one answer are not branches, and do not repeat calls", async () => {
     const all = await conversationsOf(await connectorOf("iflow"), await homeOf("test/fixtures/iflow/0.4-snapshots"))
     const messages = [...all.values()].flatMap((one) => one.messages)
     expect(messages.filter(({ abandoned }) => abandoned)).toEqual([])
@@ -62,7 +62,7 @@ describe("Qoder", () => {
     line({ type: "session_meta", uuid: "a", cwd: "/home/dev/proj" }) +
     line({ type: "user", uuid: "b", message: { role: "user", content: "count quolls" } })
 
-  test("a session says first where it is, and its editor's have no folder for their project", async () => {
+  test("a session's first record names its folder, and its editor's sessions have no project folder", async () => {
     const home = tempDir()
     const folder = join(home, ".config/Qoder/SharedClientCache/cli/projects")
     mkdirSync(folder, { recursive: true })
@@ -73,7 +73,7 @@ describe("Qoder", () => {
 })
 
 describe("omp", () => {
-  test("the title is in the first line, and a rewritten one is found", async () => {
+  test("reads the title from the first line, also after a rewrite", async () => {
     const home = tempDir()
     const folder = join(home, ".omp/agent/sessions/--home-dev-proj--")
     mkdirSync(folder, { recursive: true })
@@ -100,30 +100,30 @@ describe("other projects' samples, in place", () => {
   }
   const kilo = sampleAt("kilo/kilo.db")
   test.skipIf(kilo === undefined)("Kilo's database is read", async () => {
-    const told = await at("kilo", kilo, ".local/share/kilo/kilo.db")()
-    const messages = told.flatMap(({ conversations }) => conversations.map((one) => one.messages.length))
-    expect([messages, told[0]!.unknown]).toEqual([[2], {}])
+    const parsed = await at("kilo", kilo, ".local/share/kilo/kilo.db")()
+    const messages = parsed.flatMap(({ conversations }) => conversations.map((one) => one.messages.length))
+    expect([messages, parsed[0]!.unknown]).toEqual([[2], {}])
   })
   const traex = sampleAt("codex/traex-rollout-subagent.jsonl")
   test.skipIf(traex === undefined)("TraeX's subagent names its parent", async () => {
     const file = "rollout-2026-08-01T18-07-03-019fbcca-9fd4-7d20-83dc-0762b2f839b3.jsonl"
-    const told = await at("traex", traex, `.trae/cli/sessions/2026/08/01/${file}`)()
-    expect(told.flatMap(({ conversations }) => conversations)).toMatchObject([
+    const parsed = await at("traex", traex, `.trae/cli/sessions/2026/08/01/${file}`)()
+    expect(parsed.flatMap(({ conversations }) => conversations)).toMatchObject([
       { kind: "subagent", parent: { id: "019fbc4a-48b9-7472-a0da-6d92901383db" } },
     ])
   })
   const qoder = sampleAt("mixed/ctx-complete-content/qoder.jsonl")
-  test.skipIf(qoder === undefined)("Qoder's one message", async () => {
-    const told = await at("qoder", qoder, ".qoder/projects/p/complete-qoder.jsonl")()
-    expect(told).toMatchObject([{ unknown: {}, conversations: [{ messages: [{ role: "user" }] }] }])
+  test.skipIf(qoder === undefined)("reads Qoder's one message", async () => {
+    const parsed = await at("qoder", qoder, ".qoder/projects/p/complete-qoder.jsonl")()
+    expect(parsed).toMatchObject([{ unknown: {}, conversations: [{ messages: [{ role: "user" }] }] }])
   })
   const tabnine = sampleAt("mixed/ctx-complete-content/tabnine.jsonl")
-  test.skipIf(tabnine === undefined)("Tabnine's one message", async () => {
-    const told = await at(
+  test.skipIf(tabnine === undefined)("reads Tabnine's one message", async () => {
+    const parsed = await at(
       "tabnine_cli",
       tabnine,
       ".tabnine/agent/tmp/p/chats/session-2026-07-21T12-00-complete.jsonl",
     )()
-    expect(told).toMatchObject([{ unknown: {}, conversations: [{ messages: [{ role: "user" }] }] }])
+    expect(parsed).toMatchObject([{ unknown: {}, conversations: [{ messages: [{ role: "user" }] }] }])
   })
 })

@@ -14,7 +14,7 @@ testConnector(vscodeConnector, FIXTURES)
 
 const id = (n: number) => `5c000000-0000-4000-8000-00000000000${n}`
 
-test("looks in the user's folder of every edition, on each system", () => {
+test("searches the user's folder of every edition, on each system", () => {
   const at = (platform: NodeJS.Platform, env = {}) => vscodeConnector.roots({ home: join("/home/dev"), env, platform })
   const editions = ["Code", "Code - Insiders", "VSCodium"]
   expect(at("linux")).toEqual(editions.map((name) => join("/home/dev/.config", name, "User")))
@@ -22,7 +22,7 @@ test("looks in the user's folder of every edition, on each system", () => {
   expect(at("win32", { APPDATA: "/roaming" })[1]).toBe(join("/roaming/Code - Insiders/User"))
 })
 
-test("a log is replayed: what an entry appends from a place on replaces what was there", () => {
+test("replays a log: an entry that appends at a position replaces everything after it", () => {
   const log = [
     { kind: 0, v: { requests: [{ response: [1, 2, 3] }] } },
     { kind: 2, k: ["requests", 0, "response"], i: 1, v: [4] },
@@ -35,7 +35,7 @@ test("a log is replayed: what an entry appends from a place on replaces what was
   expect(log).toEqual(before)
 })
 
-test("a change to what is not there is counted, and nothing reaches JavaScript's own objects", () => {
+test("counts a change to something missing, and never reaches JavaScript's own objects", () => {
   let skipped = 0
   const bad = [
     { kind: 1, k: ["__proto__", "polluted"], v: 1 },
@@ -48,7 +48,7 @@ test("a change to what is not there is counted, and nothing reaches JavaScript's
   expect(({} as { polluted?: number }).polluted).toBeUndefined()
 })
 
-test("what a tool changed is not told again by the window, and what only the window tells is", async () => {
+test("a tool's change is not repeated from the window, but changes that only the window has are read", async () => {
   const session = (await conversationsOf(vscodeConnector, await homeOf(LOG))).get(id(1))!
   const edited = session.messages
     .flatMap(({ effects = [] }) => effects)
@@ -59,7 +59,7 @@ test("what a tool changed is not told again by the window, and what only the win
   ])
 })
 
-test("a request that was taken back is abandoned, and its answer with it", async () => {
+test("a retracted request is abandoned with its answer", async () => {
   const session = (await conversationsOf(vscodeConnector, await homeOf(LOG))).get(id(1))!
   expect(session.messages.filter(({ abandoned }) => abandoned).map(({ key }) => key)).toEqual([
     "request_2",
@@ -67,7 +67,7 @@ test("a request that was taken back is abandoned, and its answer with it", async
   ])
 })
 
-test("names of people, drafts, attachments, rendered prompts and encrypted thoughts are not read", async () => {
+test("does not store people's names, drafts, attachments, rendered prompts and encrypted thoughts", async () => {
   for (const fixture of [LOG, JSON_FILES]) {
     const kept = []
     for (const unit of await unitsOf(vscodeConnector, await homeOf(fixture)))
@@ -78,7 +78,7 @@ test("names of people, drafts, attachments, rendered prompts and encrypted thoug
 })
 
 const sample = sampleAt("copilot-vscode/synthetic/workspaceStorage")
-test.skipIf(sample === undefined)("the shared sample: a prompt, its answer, an edit and its tokens", async () => {
+test.skipIf(sample === undefined)("reads the shared sample: a prompt, its answer, an edit and its tokens", async () => {
   const home = tempDir()
   const storage = join(home, ".config", "Code", "User", "workspaceStorage")
   mkdirSync(storage, { recursive: true })

@@ -14,7 +14,7 @@ testConnector(zedConnector, FIXTURES)
 const id = (n: number) => `1f000000-0000-4000-8000-00000000000${n}`
 const folderOf = (home: string) => join(home, ".local", "share", "zed", "threads")
 
-test("looks where Zed keeps its data on each system", () => {
+test("searches Zed's data folder on each system", () => {
   const at = (platform: NodeJS.Platform, env = {}) => zedConnector.roots({ home: join("/home/dev"), env, platform })
   expect(at("linux")).toEqual([join("/home/dev/.local/share/zed/threads")])
   expect(at("linux", { XDG_DATA_HOME: "/data" })).toEqual([join("/data/zed/threads")])
@@ -23,7 +23,7 @@ test("looks where Zed keeps its data on each system", () => {
   expect(at("win32", { LOCALAPPDATA: "/local" })).toEqual([join("/local/Zed/threads")])
 })
 
-test("a path that begins with the name of a project's folder is that folder's, and the first folder is the person's first", async () => {
+test("resolves a path that begins with the name of a project's folder, and keeps the person's order of folders", async () => {
   const thread = (await conversationsOf(zedConnector, await homeOf(NEWER))).get(id(1))!
   expect(thread.cwds).toEqual(["/home/dev/proj", "/home/dev/lib"])
   const files = thread.messages
@@ -43,7 +43,7 @@ test("a subagent's thread names its parent", async () => {
   expect(child.messages[0]!.parts[0]!.origin).toBe("agent")
 })
 
-test("signatures, image bytes, drafts, uncommitted changes and copies of whole files are not read", async () => {
+test("does not store signatures, image bytes, drafts, uncommitted changes and copies of files", async () => {
   for (const fixture of [NEWER, OLDER]) {
     const records = []
     for (const unit of await unitsOf(zedConnector, await homeOf(fixture)))
@@ -53,7 +53,7 @@ test("signatures, image bytes, drafts, uncommitted changes and copies of whole f
   }
 })
 
-test("a thread whose bytes are damaged is counted, and the others are read", async () => {
+test("a damaged thread is counted, and the others are read", async () => {
   const unit = (await unitsOf(zedConnector, await homeOf(NEWER))).find(({ key }) => key === id(3))!
   const reading = await zedConnector.read(unit)
   expect([...reading.records]).toEqual([])
@@ -61,12 +61,15 @@ test("a thread whose bytes are damaged is counted, and the others are read", asy
 })
 
 const sample = sampleAt("zed/ctx-zed")
-test.skipIf(sample === undefined)("another project's sample: a thread with its summary, and its subagent", async () => {
-  const home = tempDir()
-  mkdirSync(folderOf(home), { recursive: true })
-  cpSync(join(sample!, "threads.db"), join(folderOf(home), "threads.db"))
-  const all = await conversationsOf(zedConnector, home)
-  expect(all.get("zed-root")!.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "system"])
-  expect(all.get("zed-root")!.messages[1]!.usage).toMatchObject({ input: 10, output: 5 })
-  expect(all.get("zed-child")).toMatchObject({ parent: { id: "zed-root" }, cwds: ["/workspace/zed"] })
-})
+test.skipIf(sample === undefined)(
+  "reads another project's sample: a thread with its summary, and its subagent",
+  async () => {
+    const home = tempDir()
+    mkdirSync(folderOf(home), { recursive: true })
+    cpSync(join(sample!, "threads.db"), join(folderOf(home), "threads.db"))
+    const all = await conversationsOf(zedConnector, home)
+    expect(all.get("zed-root")!.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "system"])
+    expect(all.get("zed-root")!.messages[1]!.usage).toMatchObject({ input: 10, output: 5 })
+    expect(all.get("zed-child")).toMatchObject({ parent: { id: "zed-root" }, cwds: ["/workspace/zed"] })
+  },
+)

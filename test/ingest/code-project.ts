@@ -14,7 +14,7 @@ export function write(folder: string, files: Files): void {
   }
 }
 
-/** A project with these files, and an empty knowledge of it. */
+/** A project with these files, and an empty knowledge file. */
 export function openProject(files: Files) {
   const project = join(tempDir(), "project")
   write(project, files)

@@ -5,7 +5,8 @@ import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { homeOf } from "../agents/contract.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
-// Codex may rewrite a rollout in place when it compacts: what is left is its first record, the compaction, and what follows.
+// Codex may rewrite a rollout in place when it compacts: only its first record, the compaction, and later records
+// remain.
 
 const FIXTURE = "test/fixtures/codex/0.166-exec-resumed"
 const THREAD = "01a1dc3f-2c49-7272-b9f0-a2eeaedbb7ad"
@@ -22,19 +23,19 @@ async function genuine() {
   return { home, path, lines, write }
 }
 
-/** The two records that a compaction leaves. Prompts are copied without their ids; the summary is the last of them. */
+/** The two records that remain after a compaction. Prompts are copied without their ids; the summary is the last of them. */
 function compacted(lines: string[], more: object = {}): string[] {
   const items = lines.map((line) => JSON.parse(line) as Line)
   const prompts = items
     .filter(({ type, payload }) => type === "response_item" && payload.role === "user")
     .map(({ payload }) => ({ ...payload, id: undefined }))
-  const said = (text: string) => ({ type: "message", role: "user", content: [{ type: "input_text", text }] })
+  const prompt = (text: string) => ({ type: "message", role: "user", content: [{ type: "input_text", text }] })
   const record = {
     timestamp: "2026-11-15T08:00:00.000Z",
     type: "compacted",
     payload: {
       message: SUMMARY,
-      replacement_history: [...prompts, said(`Another language model started to solve this problem.\n${SUMMARY}`)],
+      replacement_history: [...prompts, prompt(`Another language model started to solve this problem.\n${SUMMARY}`)],
       ...more,
     },
   }
@@ -82,7 +83,7 @@ async function expectSettled(home: string): Promise<void> {
   expect(await stored(home)).toEqual(before)
 }
 
-test("a rollout that was rewritten by a compaction keeps its messages in order, its count, title and usage", async () => {
+test("a rollout rewritten by a compaction keeps its messages in order, its count, title and usage", async () => {
   const { home, lines, write } = await genuine()
   await syncHome(home)
   const before = await stored(home)
@@ -99,7 +100,7 @@ test("a rollout that was rewritten by a compaction keeps its messages in order, 
   await expectSettled(home)
 })
 
-test("prompts that were not read before a compaction rewrote the rollout are messages, each once and in order", async () => {
+test("prompts that were not read before a compaction become messages, each once and in order", async () => {
   const { home, lines, write } = await genuine()
   const half = lines.findIndex((line) => line.includes('"task_complete"')) + 1
   write(lines.slice(0, half))
@@ -117,7 +118,7 @@ test("prompts that were not read before a compaction rewrote the rollout are mes
   await expectSettled(home)
 })
 
-test("a thread that goes on after a compaction rewrote its rollout, once and again, is one conversation", async () => {
+test("a thread that continues after two rewrites by compactions is one conversation", async () => {
   const { home, path, lines, write } = await genuine()
   await syncHome(home)
   const before = await stored(home)
@@ -126,13 +127,15 @@ test("a thread that goes on after a compaction rewrote its rollout, once and aga
   appendFileSync(path, `${turn("c", "user", "Then rename it.")}\n`)
   await syncHome(home)
   const after = await stored(home)
-  const said = ["Where were we, aardvark?", "At the readme.", "Then rename it."]
-  expect(after.texts).toEqual([...before.texts, SUMMARY, ...said])
+  const texts = ["Where were we, aardvark?", "At the readme.", "Then rename it."]
+  expect(after.texts).toEqual([...before.texts, SUMMARY, ...texts])
   expect(after.row).toMatchObject({ title: before.row.title, usage: before.row.usage })
   expect(await found(home, "aardvark")).toBe(1)
   await expectSettled(home)
 
-  const again = compacted([...lines, turn("a", "user", said[0]!), turn("c", "user", said[2]!)], { message: "Renamed." })
+  const again = compacted([...lines, turn("a", "user", texts[0]!), turn("c", "user", texts[2]!)], {
+    message: "Renamed.",
+  })
   write([...again, turn("d", "user", "Now commit.")])
   await syncHome(home)
   const last = await stored(home)
@@ -142,7 +145,7 @@ test("a thread that goes on after a compaction rewrote its rollout, once and aga
   await expectSettled(home)
 })
 
-test("a rollout that dex sees only after the rewrite has the prompts that the compaction kept", async () => {
+test("a rollout that is read only after the rewrite has the prompts that the compaction kept", async () => {
   const whole = await genuine()
   await syncHome(whole.home)
   const { prompts, row } = await stored(whole.home)
@@ -167,7 +170,7 @@ test("a compaction with a summary that only Codex can read keeps the prompts, an
   expect(after.texts).toHaveLength(2)
 })
 
-test("a prompt that a compaction has shortened is not told again, and one that was said twice stays twice", async () => {
+test("a prompt shortened by a compaction is not repeated, and one written twice stays twice", async () => {
   const { home, lines, write } = await genuine()
   const long = `Begin here ${"and so on ".repeat(50)} end there`
   const twice = [turn("e", "user", "go on"), turn("f", "assistant", "Done."), turn("g", "user", "go on")]

@@ -17,13 +17,13 @@ import { claudeSession } from "../support/home.ts"
 import { smallDisk } from "../support/small-disk.ts"
 import { tempDir } from "../support/temp.ts"
 
-// What cannot be read in place is copied, unredacted: once, below dex's own folder, and nothing of it stays.
+// A database that cannot be read in place is copied, unredacted: once, below dex's own folder, and no copy remains.
 
 const AT = Date.parse("2026-11-03T10:00:00Z")
 
 /**
- * OpenCode's database as a copied or restored home has it: with a log and without the file that lets others read it, so
- * that it cannot be read in place.
+ * OpenCode's database as in a copied or restored home: it has a log, but not the file that lets others read it, so that
+ * it cannot be read in place.
  */
 function unshareable(home: string, sessions: number, bytesEach: number): string {
   const live = join(tempDir(), "live.db")
@@ -55,7 +55,7 @@ function unshareable(home: string, sessions: number, bytesEach: number): string 
   return path
 }
 
-/** Everything below a folder, with what others may do with it. */
+/** Everything below a folder, with the permissions of others. */
 function below(folder: string): { path: string; others: number }[] {
   if (!existsSync(folder)) return []
   return readdirSync(folder, { recursive: true }).map((name) => {
@@ -64,7 +64,7 @@ function below(folder: string): { path: string; others: number }[] {
   })
 }
 
-/** Node would keep its compiled code in the temporary folder too. */
+/** Node would also store its compiled code in the temporary folder. */
 const ownTemp = (dir: string) => ({ TMPDIR: dir, NODE_COMPILE_CACHE: join(tmpdir(), "compiled") })
 
 const kept = async (home: string, env = {}) =>
@@ -95,12 +95,12 @@ test.each([
   const report = await syncWithThreads(deps, join(dir, "index.db"))
   expect(report).toMatchObject({ complete: true, read: sessions, added_messages: sessions, unreadable: [] })
   expect(existsSync(scratch)).toBe(false)
-  // Made once, removed once; a second copy would be two more.
+  // Made once, removed once; a second copy would add two events.
   await vi.waitFor(() => expect(events.filter((event) => event === "rename database")).toHaveLength(2), 100_000)
 })
 
-describe.skipIf(process.platform === "win32")("a sync that is ended in the middle", () => {
-  /** A sync that is seen while its copy is there. One that was over sooner is followed by another. */
+describe.skipIf(process.platform === "win32")("a sync that is stopped in the middle", () => {
+  /** Returns a sync whose copy exists right now. If one ends too soon, starts another. */
   async function copying(home: string, temp: string) {
     const path = join(home, ".local/share/opencode/opencode.db")
     for (let at = 1_000; ; at++) {
@@ -133,7 +133,7 @@ describe.skipIf(process.platform === "win32")("a sync that is ended in the middl
     },
   )
 
-  test("leaves nothing that a forgotten conversation could be read from", async () => {
+  test("leaves no copy from which a forgotten conversation could be read", async () => {
     const [home, temp] = [tempDir(), tempDir()]
     unshareable(home, 40, 60_000)
     expect((await dex(home, ["sync"], ownTemp(temp))).code).toBe(0)
@@ -145,7 +145,7 @@ describe.skipIf(process.platform === "win32")("a sync that is ended in the middl
     expect(below(join(home, ".dex", "tmp"))).toEqual([])
   })
 
-  test("is not disturbed by another that starts while it is held", async () => {
+  test("is not disturbed by another sync that starts while it is paused", async () => {
     const [home, temp] = [tempDir(), tempDir()]
     unshareable(home, 40, 60_000)
     const { child, ended } = await copying(home, temp)
@@ -160,14 +160,14 @@ describe.skipIf(process.platform === "win32")("a sync that is ended in the middl
   })
 })
 
-describe("what lies in dex's temporary folder", () => {
-  test("stays while somebody works in it, and goes when its process is gone", () => {
+describe("files in dex's temporary folder", () => {
+  test("stay while a process uses them, and are removed when it is gone", () => {
     const dir = tempDir()
     const mine = openScratch(dir)
     const dead = openScratch(dir)
     writeFileSync(join(dead.folder, "index.db"), "")
     const kept = join(dir, "tmp", "dead")
-    // As a process that died leaves it: the folder, and nobody who holds its lock.
+    // As a process that died leaves it: the folder, without anybody holding its lock.
     execFileSync("cp", ["-r", dead.folder, `${dead.folder}x`])
     dead.close()
     mkdirSync(kept)
@@ -182,7 +182,7 @@ describe("what lies in dex's temporary folder", () => {
     expect(readdirSync(join(dir, "tmp"))).toEqual(["dead"])
   })
 
-  test("stays where it was made a moment ago, locked or not", () => {
+  test("stay if they were just created, locked or not", () => {
     const dir = tempDir()
     mkdirSync(join(dir, "tmp", "work-abc"), { recursive: true })
     removeLeftovers(dir)
@@ -190,8 +190,8 @@ describe("what lies in dex's temporary folder", () => {
   })
 })
 
-describe("where there is no room", () => {
-  test("for a copy or a decompressed file it is said, the rest is read, and it is read once there is room", async ({
+describe("a full disk", () => {
+  test("is reported for a copy or a decompressed file, the rest is read, and the file is read once there is space", async ({
     skip,
   }) => {
     const disk = smallDisk(40 << 10)
@@ -199,10 +199,10 @@ describe("where there is no room", () => {
     const [home, temp] = [tempDir(), tempDir()]
     const env = { DEX_HOME: join(disk, "dex"), ...ownTemp(temp) }
     const path = unshareable(home, 10, 1_000_000)
-    const said = { type: "message", role: "user", content: [{ type: "input_text", text: "zebrafinch" }] }
+    const payload = { type: "message", role: "user", content: [{ type: "input_text", text: "zebrafinch" }] }
     const [meta, message] = [
       { type: "session_meta", payload: { id: "x", cwd: "/code" } },
-      { type: "response_item", payload: said },
+      { type: "response_item", payload: payload },
     ].map((line) => `${JSON.stringify({ timestamp: "2026-11-03T10:00:00Z", ...line })}\n`)
     const blank = `${" ".repeat(1 << 20)}\n`.repeat(60)
     const packed = join(home, ".codex/sessions/rollout-x.jsonl.zst")

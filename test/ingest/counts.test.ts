@@ -11,7 +11,7 @@ import { tempDir } from "../support/temp.ts"
 
 const FIXTURES = join(import.meta.dirname, "../fixtures")
 
-/** A home, and how many messages a sync of it says are new beside how many more there are then. */
+/** Returns a sync of a home: how many new messages it reports, and how many more there are afterwards. */
 function counted(home: string) {
   const dir = join(home, ".dex")
   const history = join(dir, "history.db")
@@ -31,21 +31,21 @@ function counted(home: string) {
       machine,
       home: { dir, history, lock: join(dir, "lock") },
     })
-    return { said: report.added_messages, more: (await store.stats()).messages - before }
+    return { reported: report.added_messages, more: (await store.stats()).messages - before }
   }
 }
 
 const all = readdirSync(FIXTURES).flatMap((source) => readdirSync(join(FIXTURES, source)).map((name) => [source, name]))
 
-describe("sync says as many new messages as there are more of then", () => {
+describe("sync reports exactly the messages that it added", () => {
   test.each(all)("%s, %s", async (source, name) => {
     const home = tempDir()
     const fixture = join(FIXTURES, source!, name!)
     if (existsSync(join(fixture, "home"))) cpSync(join(fixture, "home"), home, { recursive: true })
     else await (await import(pathToFileURL(join(fixture, "make.ts")).href)).make(home)
-    const { said, more } = await counted(home)()
-    expect(said).toBe(more)
-    expect(said).toBeGreaterThan(0)
+    const { reported, more } = await counted(home)()
+    expect(reported).toBe(more)
+    expect(reported).toBeGreaterThan(0)
   })
 
   test.each([
@@ -54,31 +54,31 @@ describe("sync says as many new messages as there are more of then", () => {
   ])("a copy of a conversation counts nothing, read %s", async (_, original, copy) => {
     const home = tempDir()
     const file = (session: string, more: string[], at: number) => {
-      const told = writer({ sessionId: session })
-      told.prompt("Count the sheep")
-      told.answer("m1", [{ type: "text", text: "One, two, three." }])
-      for (const text of more) told.prompt(text, { uuid: `${session}-${text}` })
-      const path = put(home, `.claude/projects/-home-dev-proj/${session}.jsonl`, told.records)
+      const main = writer({ sessionId: session })
+      main.prompt("Count the sheep")
+      main.answer("m1", [{ type: "text", text: "One, two, three." }])
+      for (const text of more) main.prompt(text, { uuid: `${session}-${text}` })
+      const path = put(home, `.claude/projects/-home-dev-proj/${session}.jsonl`, main.records)
       utimesSync(path, at, at)
     }
     const run = counted(home)
     const [one, other] = ["11111111-2222-4333-8444-555555555555", "22222222-2222-4333-8444-555555555555"]
     file(one!, [], 1_760_000_000 - original)
     file(other!, ["And now the goats"], 1_760_000_000 - copy)
-    expect(await run()).toEqual({ said: 3, more: 3 })
+    expect(await run()).toEqual({ reported: 3, more: 3 })
   })
 
-  test("what a rewritten transcript no longer says is not new", async () => {
+  test("messages that a rewritten transcript no longer has are not new", async () => {
     const home = tempDir()
     const run = counted(home)
-    const told = writer()
-    told.prompt("Count the sheep")
-    told.answer("m1", [{ type: "text", text: "One, two, three." }])
+    const main = writer()
+    main.prompt("Count the sheep")
+    main.answer("m1", [{ type: "text", text: "One, two, three." }])
     const path = ".claude/projects/-home-dev-proj/11111111-2222-4333-8444-555555555555.jsonl"
-    put(home, path, told.records)
-    expect(await run()).toEqual({ said: 2, more: 2 })
-    const [first, second] = told.records as [object, { message: object }]
+    put(home, path, main.records)
+    expect(await run()).toEqual({ reported: 2, more: 2 })
+    const [first, second] = main.records as [object, { message: object }]
     put(home, path, [first, { ...second, message: { ...second.message, content: [{ type: "text", text: "Four." }] } }])
-    expect(await run()).toEqual({ said: 0, more: 0 })
+    expect(await run()).toEqual({ reported: 0, more: 0 })
   })
 })

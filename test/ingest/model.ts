@@ -5,7 +5,10 @@ import fc from "fast-check"
 import { expect } from "vitest"
 import { allMarkers, liveContent, type Step, World } from "./world.ts"
 
-/** Makes random histories, and fails unless reading each bit by bit gives what reading it at once gives, and nothing is lost, nor counted twice. */
+/**
+ * Makes random histories, and fails unless reading each in steps gives the same as reading it at once, and nothing is
+ * lost or counted twice.
+ */
 export async function readHistories(histories: number, seed: number): Promise<void> {
   const base = existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
   const dir = mkdtempSync(join(base, "dex-model-"))
@@ -24,7 +27,7 @@ export async function readHistories(histories: number, seed: number): Promise<vo
               for (const marker of await allMarkers(world.store)) everRead.add(marker)
             if (one.do === "sync") expect(await world.spent()).toEqual(await world.spentAnew())
           }
-          await world.sync() // what the last one could not read, this one can
+          await world.sync() // this sync can read what the last one could not
           await world.sync()
           const token = (await world.store.changes(undefined, 1000)).token
           const again = await world.sync()
@@ -103,7 +106,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant("die" as const), file }) },
 )
 
-/** What earlier campaigns found, shrunk; each is tried first. */
+/** Findings of earlier campaigns, shrunk; each is tried first. */
 const FOUND: [Step[]][] = [
   // The title came from a prompt that the source no longer has, although it still has others.
   [
@@ -126,7 +129,7 @@ const FOUND: [Step[]][] = [
       { do: "finish", file: 1 },
     ],
   ],
-  // The same, and the damaged record is a message of its own, with other words.
+  // The same, and the damaged record is a separate message with other text.
   [
     [
       { do: "tear", file: 1, at: 85 },
@@ -138,7 +141,7 @@ const FOUND: [Step[]][] = [
       { do: "finish", file: 1 },
     ],
   ],
-  // The file that inherits a conversation could not be looked at just then, and never was again.
+  // The file that inherits a conversation was inaccessible at that moment, and was never read again.
   [
     [
       { do: "splice", file: 0, at: 0 },
@@ -150,7 +153,7 @@ const FOUND: [Step[]][] = [
       { do: "sync" },
     ],
   ],
-  // A message that one file lost and its copy still holds took the place that the lost one had.
+  // A message that one file lost, but its copy still has, took the position of the lost one.
   [
     [
       { do: "join", file: 1 },
@@ -161,7 +164,7 @@ const FOUND: [Step[]][] = [
       { do: "join", file: 0 },
     ],
   ],
-  // A message that the leading file lost, and another still tells, stood at the end.
+  // A message that the leading file lost, but another still has, moved to the end.
   [
     [
       { do: "append", file: 4, count: 3 },
@@ -172,7 +175,7 @@ const FOUND: [Step[]][] = [
       { do: "sync" },
     ],
   ],
-  // Two files told the same messages in different orders, and whichever was read first was believed.
+  // Two files had the same messages in different orders, and the one that was read first won.
   [
     [
       { do: "nul", file: 1, length: 0 },

@@ -20,7 +20,7 @@ async function sync(home: string, env: Record<string, string> = {}): Promise<str
   return stdout + stderr
 }
 
-/** The words of a conversation's messages, in order; superseded ones in brackets. */
+/** The texts of a conversation's messages, in order; superseded ones in brackets. */
 async function words(home: string, ref = REF): Promise<string[]> {
   const store = openStore(join(home, ".dex", "history.db"))
   try {
@@ -44,10 +44,14 @@ async function found(home: string, word: string): Promise<number> {
   return JSON.parse((await dex(home, ["search", word, "--json"])).stdout).total
 }
 
-/** A transcript of one session, wherever it lies; each message is a word, a minute after the one before. */
-function transcript(path: string, said: [word: string, minute: number, cwd?: string][], modified = "2026-11-10"): void {
+/** Writes a transcript of one session to any path; each message is a word, a minute after the previous one. */
+function transcript(
+  path: string,
+  messages: [word: string, minute: number, cwd?: string][],
+  modified = "2026-11-10",
+): void {
   mkdirSync(dirname(path), { recursive: true })
-  const lines = said.map(([word, minute, cwd = "/code/api"]) =>
+  const lines = messages.map(([word, minute, cwd = "/code/api"]) =>
     JSON.stringify({
       type: "user",
       uuid: `${word}-0000-4000-8000-000000000000`,
@@ -110,8 +114,8 @@ describe("the folder an agent works in", () => {
   })
 })
 
-describe("one file that is too much", () => {
-  test("a tool call with a million values is read without them, and the others are read", {
+describe("a file that is too large", () => {
+  test("a tool call with a million values is read without them, and the other calls are read", {
     timeout: 120_000,
   }, async () => {
     const home = tempDir()
@@ -133,14 +137,14 @@ describe("one file that is too much", () => {
       })
     }
     expect(await sync(home)).toMatch(/Read 11 transcripts of 11/)
-    const said = await words(home)
-    expect(said[1]).toMatch(/^\{"points":"\[dex: about \d+ values not kept: \[\[1,2\],\[1,2\]/)
-    expect(said[1]).toMatch(/"name":"walrus"\}$/)
-    expect(said[1]!.length).toBeLessThan(1000)
+    const texts = await words(home)
+    expect(texts[1]).toMatch(/^\{"points":"\[dex: about \d+ values not kept: \[\[1,2\],\[1,2\]/)
+    expect(texts[1]).toMatch(/"name":"walrus"\}$/)
+    expect(texts[1]!.length).toBeLessThan(1000)
     expect(await found(home, "walrus")).toBe(11)
   })
 
-  test("a thread that dies of one file goes on with the others, and says which it was", {
+  test("a thread that dies of one file continues with the others, and reports the file", {
     timeout: 120_000,
   }, async () => {
     const home = tempDir()
@@ -193,7 +197,7 @@ describe("one file that is too much", () => {
 describe("forgetting one conversation", () => {
   const id = (i: number) => `71111111-1111-4111-8111-11111111110${i}`
 
-  test("leaves the others of the same log, also when the agent trims it later", async () => {
+  test("keeps the others of the same log, even if the agent trims it later", async () => {
     const home = tempDir()
     const log = join(home, ".claude", "history.jsonl")
     mkdirSync(dirname(log))
@@ -223,7 +227,7 @@ describe("forgetting one conversation", () => {
     expect(await titles(home)).toEqual(others)
   })
 
-  test("a transcript whose records are withheld keeps what it said when it is rewritten", async () => {
+  test("a transcript with withheld records keeps its messages when it is rewritten", async () => {
     const home = tempDir()
     const path = join(home, ".claude", "projects", "-p", `${SESSION}.jsonl`)
     transcript(path, [
@@ -261,7 +265,7 @@ describe("two files of one session", () => {
   test.each([
     ["the older first", "-p", "-q"],
     ["the newer first", "-q", "-p"],
-  ])("tell it together, %s, and one that goes takes nothing with it", async (_, first, second) => {
+  ])("are shown together, %s, and deleting one loses nothing", async (_, first, second) => {
     const home = tempDir()
     const write = {
       "-p": () =>
@@ -301,7 +305,7 @@ describe("two files of one session", () => {
     expect(await sync(home)).toMatch(/Nothing new/)
   })
 
-  test("a partial copy with a newer date takes nothing away", async () => {
+  test("a partial copy with a newer date removes nothing", async () => {
     const home = tempDir()
     transcript(
       at(home, "-p"),
@@ -341,7 +345,7 @@ describe("two files of one session", () => {
     expect(await sync(home)).toMatch(/Nothing new/)
   })
 
-  test("so are the logs of prompts of two configuration folders", async () => {
+  test("the prompt logs of two configuration folders are both read", async () => {
     const home = tempDir()
     for (const [root, word] of [
       ["a", "narwhal"],
@@ -384,7 +388,7 @@ describe("two files of one session", () => {
     store.close()
   })
 
-  test("a file that moved to another folder is the same file", async () => {
+  test("a file that moved to another folder remains the same unit", async () => {
     const home = tempDir()
     transcript(at(home, "-p"), [["narwhal", 0]])
     await sync(home)
@@ -398,7 +402,7 @@ describe("two files of one session", () => {
   })
 })
 
-test("what an older dex read is read again once, in one line, and nothing is new or lost", async () => {
+test("files that an older dex read are read again once, reported in one line, and nothing is new or lost", async () => {
   const home = tempDir()
   claudeSession(home, {
     id: SESSION,

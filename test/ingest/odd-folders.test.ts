@@ -7,7 +7,7 @@ import { claudeSession } from "../support/home.ts"
 import { oddFolders, PLAIN_USER } from "../support/odd-folders.ts"
 import { tempDir } from "../support/temp.ts"
 
-/** The program itself, as a user who may not look everywhere. */
+/** The program itself, run by a user without access to every folder. */
 function dexAs(home: string, args: string[], cwd = home) {
   const env = { PATH: process.env.PATH ?? "", HOME: home, TZ: "UTC", NO_COLOR: "1" }
   const run = spawnSync(process.execPath, [DEX, ...args], {
@@ -29,8 +29,8 @@ function give(dir: string): void {
 
 const idOf = (number: number) => `${String(number).repeat(8)}-1111-4111-8111-111111111111`
 
-describe.skipIf(process.platform === "win32")("where a folder cannot be looked at", () => {
-  test("its conversation is read, kept and found all the same, under the folder as it was written", () => {
+describe.skipIf(process.platform === "win32")("a folder that cannot be accessed", () => {
+  test("its conversation is still read, stored and found, under the recorded folder", () => {
     const home = tempDir()
     const folders = oddFolders()
     const cwds = ["/code/plain", ...Object.values(folders)]
@@ -63,7 +63,7 @@ describe.skipIf(process.platform === "win32")("where a folder cannot be looked a
     expect(resumed.problem).toMatch(/^Its folder cannot be opened \(/)
   })
 
-  test("a folder of transcripts that may be listed but not looked into hides no other", () => {
+  test("a folder of transcripts that can be listed but not entered does not hide others", () => {
     const home = tempDir()
     const sessions = join(home, ".codex", "sessions")
     const chats = join(home, ".gemini", "tmp")

@@ -5,7 +5,7 @@ import { claudeSession } from "../support/home.ts"
 import { synced } from "../support/synced.ts"
 import { warmDex as dex } from "../support/warm.ts"
 
-test("what an agent did that dex itself ran, in the folder of a chat, is not the user's history", async () => {
+test("an agent's run that dex started in a chat's folder is not part of the user's history", async () => {
   const home = await synced((at) => {
     mkdirSync(join(at, ".dex", "chat-sessions", "2026-11-12-abc"), { recursive: true })
     const turns = [{ user: "Answer from the zebrafinch passages" }, { assistant: "The zebrafinch answer." }]

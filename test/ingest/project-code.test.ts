@@ -18,7 +18,7 @@ import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { tempDir } from "../support/temp.ts"
 import { type Files, openProject, write } from "./code-project.ts"
 
-/** Changes a file within the same millisecond and to the same size too: the time must move. */
+/** Also changes a file within the same millisecond and to the same size: the time must differ. */
 function edit(project: string, path: string, text: string): void {
   writeFileSync(join(project, path), text)
   const later = new Date(Date.now() + 5_000)
@@ -31,7 +31,7 @@ const SMALL = {
   "src/other.ts": "export function alone() { save(2) }\n",
 }
 
-test("definitions, users and importers of a project, each use saying how far it is known", async () => {
+test("finds definitions, users and importers of a project, and how certain each use is", async () => {
   const { at, knowledge, project, users, sync } = openProject(SMALL)
   expect(await sync()).toEqual({ files: 3, read: 3, removed: 0, skipped: {}, not_listed: 0 })
   expect(knowledge.symbols.definitionsIn(project, "src/store.ts").map(({ name, doc }) => [name, doc])).toEqual([
@@ -47,7 +47,7 @@ test("definitions, users and importers of a project, each use saying how far it 
   expect(knowledge.code.codeCounts(at.project)).toMatchObject({ files: 3, lines: 6, skipped: {} })
 })
 
-test("a use through files that hand a name on is resolved, under its other name too", async () => {
+test("resolves a use through files that re-export a name, also under another name", async () => {
   const { knowledge, project, users, sync } = openProject({
     "lib/deep.ts": "/** @deprecated use better */\nexport function old() {}\nexport default function made() {}\n",
     "lib/index.ts": 'export { old as older } from "./deep.ts"\nexport * from "./more.ts"\n',
@@ -85,7 +85,7 @@ test("Go: the module's packages, and the package's own files", async () => {
   ])
 })
 
-describe("what changed is read, and nothing else", () => {
+describe("reads only what changed", () => {
   test("nothing new, touched without a change, edited, deleted, renamed", async () => {
     const { project, names, users, sync } = openProject(SMALL)
     await sync()
@@ -100,7 +100,7 @@ describe("what changed is read, and nothing else", () => {
 
     renameSync(join(project, "src/store.ts"), join(project, "src/kept.ts"))
     expect(await sync()).toMatchObject({ read: 1, removed: 1 })
-    // Nobody imports the new file: what main.ts imports is in no file of the project now.
+    // Nobody imports the new file: main.ts now imports from a file that does not exist.
     expect(users("save")).toEqual(["src/other.ts:1 alone call by_name"])
     renameSync(join(project, "src/kept.ts"), join(project, "src/store.ts"))
     await sync()
@@ -112,7 +112,7 @@ describe("what changed is read, and nothing else", () => {
     expect(users("save")).toEqual(["src/other.ts:1 alone call by_name"])
   })
 
-  test("one file at a time, with a parser that stays open", async () => {
+  test("updates one file at a time, with a parser that stays open", async () => {
     const { at, project, names, users, sync } = openProject(SMALL)
     await sync()
     const parser = await openParser()
@@ -132,7 +132,7 @@ describe("what changed is read, and nothing else", () => {
   })
 })
 
-test("what is passed over is counted by its reason", async () => {
+test("skipped files are counted by reason", async () => {
   const { knowledge, project, names, sync } = openProject({
     "ok.ts": "export const ok = 1\n",
     "huge.ts": `${"const a = 1\n".repeat(90_000)}`,
@@ -153,11 +153,11 @@ test("what is passed over is counted by its reason", async () => {
   })
   expect(names("latin.py")).toEqual(["kept"])
   expect(knowledge.code.codeCounts(project).skipped).toEqual({ huge: 1, minified: 1, generated: 1, binary: 1 })
-  // Known to be passed over: not looked at again.
+  // Already known as skipped, so not read again.
   expect(await sync()).toMatchObject({ read: 0, skipped: {} })
 })
 
-test("with git, what it ignores is not read, and what it does not know yet is", async () => {
+test("with git, ignored files are not read, but untracked ones are", async () => {
   const { project, names, sync } = openProject({
     "a.ts": "export const a = 1\n",
     "new.ts": "export const fresh = 1\n",
@@ -170,7 +170,7 @@ test("with git, what it ignores is not read, and what it does not know yet is", 
   expect(names("new.ts")).toEqual(["fresh"])
 })
 
-test("a folder that git knows and that is a file now hides nothing else", async () => {
+test("a tracked folder that is now a file hides nothing else", async () => {
   const { project, names, sync } = openProject({ "a.ts": "export const a = 1\n", "lib/b.ts": "export const b = 1\n" })
   execFileSync("git", ["init", "-q"], { cwd: project })
   execFileSync("git", ["add", "."], { cwd: project })
@@ -200,21 +200,21 @@ test("a secret in a comment is redacted before it is stored", async () => {
   expect(knowledge.symbols.definitionsIn(project, "a.ts")[0]!.doc).toMatch(/^Uses \[REDACTED:.*\] to log in\.$/)
 })
 
-/** Enough of it that another process reads it, in several batches. */
+/** Enough code for a subprocess with several batches. */
 function much(): Files {
   const words = "// Words that cost little to read, and count as bytes all the same.\n".repeat(1_100)
   const body = "export function f() { g() }\n"
   return Object.fromEntries(Array.from({ length: 70 }, (_, i) => [`src/m${i}.ts`, `${words}${body}// ${i}\n`]))
 }
 
-/** Processes that this one has started and that still run. Linux only. */
+/** The running child processes of this process. Linux only. */
 function children(): number[] {
   return readdirSync("/proc/self/task").flatMap((thread) =>
     readFileSync(`/proc/self/task/${thread}/children`, "utf8").split(" ").filter(Boolean).map(Number),
   )
 }
 
-test("much code is read in a process of its own, with the same result, and so is what must not be optimised", async () => {
+test("much code, and code that must not be optimised, is read in a subprocess with the same result", async () => {
   const { knowledge, project, names, sync } = openProject({
     ...much(),
     "run.sh": "go() { :; }\n",
@@ -227,7 +227,7 @@ test("much code is read in a process of its own, with the same result, and so is
 })
 
 test.skipIf(!existsSync("/proc/self/task"))(
-  "a process that is killed while it reads code loses nothing, and one that is stopped leaves none behind",
+  "a process that is killed while it reads code loses nothing, and a stopped one leaves no process running",
   async () => {
     const before = children()
     const ours = () => children().filter((pid) => !before.includes(pid))
@@ -249,7 +249,7 @@ test.skipIf(!existsSync("/proc/self/task"))(
   },
 )
 
-/** What another database knows that reads the project now for the first time. */
+/** The knowledge of another database that reads the project for the first time now. */
 async function readAnew(project: string) {
   const knowledge = openKnowledge(join(tempDir(), "anew.db"))
   onTestFinished(() => void knowledge.close())
@@ -257,8 +257,8 @@ async function readAnew(project: string) {
   return knowledge
 }
 
-describe("what is read bit by bit is what is read at once", () => {
-  test("a file that was moved and git was not told yet is where it is now", async () => {
+describe("reading in steps gives the same as reading at once", () => {
+  test("a file that was moved, but not yet in git, is found at its new path", async () => {
     const { knowledge, project, sync } = openProject({
       "a.ts": 'import { f } from "./b"\nf()\n',
       "b.ts": "export function f() {}\n",
@@ -278,7 +278,7 @@ describe("what is read bit by bit is what is read at once", () => {
     }
   })
 
-  test("a reading that was stopped after it stored new files is linked by the next one", async () => {
+  test("a sync that was stopped after it stored new files is completed by the next one", async () => {
     const many = (text: string) => Object.fromEntries(Array.from({ length: 150 }, (_, i) => [`m/${i}.ts`, text]))
     const { at, knowledge, project, sync } = openProject({
       "a.ts": 'import { f } from "./b"\nf()\n',

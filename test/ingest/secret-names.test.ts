@@ -15,7 +15,7 @@ import { makeRepository } from "../support/repository.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex } from "../support/warm.ts"
 
-// A secret can be a name as well: of a file, a branch, a function, a path in an old commit.
+// A secret can also be a name: of a file, a branch, a function, or a path in an old commit.
 
 const WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 const token = (seed: number) => `${"gh"}p_${random(seed).of(WORD, 36)}`
@@ -64,7 +64,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(home, { recursive: true, force: true }))
 
 describe("a secret that is a name", () => {
-  test("stands in no file of dex", () => {
+  test("is in no file of dex", () => {
     const kept = heldIn(join(home, ".dex"))
     expect(kept.map(({ where }) => where)).toEqual(expect.arrayContaining([KNOWLEDGE_FILE, "suggest.db", "history.db"]))
     const leaks = Object.entries(IN).flatMap(([what, secret]) =>
@@ -75,7 +75,7 @@ describe("a secret that is a name", () => {
     expect([...new Set(leaks)]).toEqual([])
   })
 
-  test("is shown redacted, and what is known of the file is found by its real name", async () => {
+  test("is shown redacted, and the file's knowledge is found by its real name", async () => {
     const args = ["suggest", "--file", `src/${IN.file}.ts`, "--json"]
     const { stdout } = await warmDex(home, args, {}, project)
     const { suggestions } = JSON.parse(stdout) as { suggestions: { kind: string; title: string; file?: string }[] }
@@ -87,7 +87,7 @@ describe("a secret that is a name", () => {
     expect(stdout).not.toContain(IN.file.slice(4, 20))
   })
 
-  test("is kept in the moment as it is shown", () => {
+  test("is stored in the moment as it is shown", () => {
     const db = openSqlite(join(home, ".dex", "suggest.db"), { readonly: true })
     const moments = db.prepare("select moment from suggestion").pluck().all() as string[]
     db.close()
@@ -95,7 +95,7 @@ describe("a secret that is a name", () => {
     expect(moments.join("\n")).toContain("fix/[REDACTED:github-token]")
   })
 
-  test("does not make the code be read again when nothing changed", async () => {
+  test("does not cause unchanged code to be read again", async () => {
     const read = () => {
       const db = openSqlite(join(home, ".dex", KNOWLEDGE_FILE), { readonly: true })
       const rows = db.prepare("select id, path from code_file order by path").all()
@@ -109,7 +109,7 @@ describe("a secret that is a name", () => {
   })
 })
 
-test("what an older version kept of names goes with --redact-again, from every file", async () => {
+test("--redact-again removes names that an older version stored, from every file", async () => {
   const old = tempDir()
   smallHome(old)
   expect(await warmDex(old, ["sync"])).toMatchObject({ code: 0 })
@@ -220,7 +220,7 @@ async function hook(event: string): Promise<void> {
   )
 }
 
-/** Every byte of every file, every cell, and what compressed cells say. Which file a unit was read from is not told here. */
+/** Every byte of every file, every cell, and the content of compressed cells. The file that a unit was read from is excluded. */
 function heldIn(folder: string): { where: string; text: string }[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -250,7 +250,7 @@ function rowsOf(db: ReturnType<typeof openSqlite>, table: string): Record<string
   try {
     return db.prepare(`select * from "${table}"`).all() as Record<string, unknown>[]
   } catch {
-    return [] // an inner table of the full text index
+    return [] // an internal table of the full text index
   }
 }
 

@@ -9,12 +9,13 @@ import { random } from "../redact/secrets.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex } from "../support/warm.ts"
 
-// A person can name a secret as well: in a document's path, in a collection's folder, in what a subscription watches.
+// A person can also use a secret as a name: in a document's path, a collection's folder, or what a subscription
+// watches.
 
 const WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 const token = (seed: number) => `${"gh"}p_${random(seed).of(WORD, 36)}`
 
-/** Every cell of a table, but for the columns that name the folder on disk. */
+/** Every cell of a table, except the columns that name the folder on disk. */
 function cellsOf(file: string, table: string, but: string[] = []): string {
   const db = openSqlite(file, { readonly: true })
   const rows = db.prepare(`select * from "${table}"`).all() as Record<string, unknown>[]
@@ -62,7 +63,7 @@ test("a token in the name of a document, of a lone file or of a collection's fol
   })
 })
 
-test("a name that is given to a collection, or a git address, may hold no secret", async () => {
+test("a collection's name or git URL may not contain a secret", async () => {
   const home = tempDir()
   mkdirSync(join(home, "notes"))
   writeFileSync(join(home, "notes/a.md"), "# A\n\ntext\n")
@@ -100,7 +101,7 @@ test("a token in what a subscription watches is stored and shown redacted, and t
   expect(hit.map(({ subscription }) => subscription.id)).toContain((JSON.parse(made.stdout) as Subscription).id)
 })
 
-test("what an older version kept of patterns goes with --redact-again", async () => {
+test("--redact-again removes patterns that an older version stored", async () => {
   const home = tempDir()
   expect((await warmDex(home, ["subscribe", "file:src/old.ts"])).code).toBe(0)
   const file = join(home, ".dex/suggest.db")

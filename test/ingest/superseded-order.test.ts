@@ -9,11 +9,11 @@ import { syncHome } from "../support/warm.ts"
 const SESSION = "11111111-1111-4111-8111-111111111111"
 const FILE = `.claude/projects/-code-api/${SESSION}.jsonl`
 
-/** A transcript in which each message is said a minute after the one before. */
-const transcript = (said: [string, number][]) =>
-  said.map(([text, minute], i) => ({
+/** A transcript in which each message comes a minute after the previous one. */
+const transcript = (messages: [string, number][]) =>
+  messages.map(([text, minute], i) => ({
     ...{ type: "user", uuid: `${String(minute).padStart(8, "0")}-0000-4000-8000-000000000000`, isSidechain: false },
-    parentUuid: i === 0 ? null : `${String(said[i - 1]![1]).padStart(8, "0")}-0000-4000-8000-000000000000`,
+    parentUuid: i === 0 ? null : `${String(messages[i - 1]![1]).padStart(8, "0")}-0000-4000-8000-000000000000`,
     ...{ sessionId: SESSION, cwd: "/code/api", version: "2.1.197", message: { role: "user", content: text } },
     timestamp: new Date(Date.UTC(2026, 10, 3, 10, minute)).toISOString(),
   }))
@@ -30,19 +30,19 @@ async function stored(home: string) {
   }
 }
 
-test("what an agent's shorter file no longer has stays where it was said", async () => {
+test("messages that an agent's shortened file no longer has keep their position", async () => {
   const home = tempDir()
-  const said: [string, number][] = [
+  const messages: [string, number][] = [
     ["Feed the pangolin at dusk", 1],
     ["Water the orchids", 2],
     ["Count the lanterns", 3],
   ]
-  put(home, FILE, transcript(said))
+  put(home, FILE, transcript(messages))
   await syncHome(home)
   const before = await stored(home)
-  expect(before).toEqual(said.map(([text]) => text))
+  expect(before).toEqual(messages.map(([text]) => text))
 
-  const lines = transcript([said[1]!, ["Polish the brass", 4]])
+  const lines = transcript([messages[1]!, ["Polish the brass", 4]])
   writeFileSync(join(home, FILE), lines.map((line) => `${JSON.stringify(line)}\n`).join(""))
   await syncHome(home)
   const after = await stored(home)

@@ -19,8 +19,8 @@ const committed = (subject: string) =>
 const titled = (messages: Message[], more: Partial<Conversation> = {}) =>
   conversationTitle({ kind: "person", messages, ...more })?.text
 
-describe("the title of a conversation that has none of its own", () => {
-  test("is the heading of the plan that it began with, or of the last one that was approved", () => {
+describe("the title of a conversation without one", () => {
+  test("is the heading of the plan that it began with, or of the last approved one", () => {
     expect(titled([planned("# Plan: Secrets redaction for writes\n\n## Context"), typed("too slow.")])).toBe(
       "Secrets redaction for writes",
     )
@@ -36,7 +36,7 @@ describe("the title of a conversation that has none of its own", () => {
     expect(titled([...messages.slice(0, 2), refused])).toBe("let's discuss the parser folder")
   })
 
-  test("is what it committed, with what its branch says beyond that", () => {
+  test("is its commit's subject, with the branch if that adds something", () => {
     const messages = [typed("commit this"), committed("Merge branch 'main'"), committed("auth: rotate tokens once")]
     expect(titled(messages)).toBe("auth: rotate tokens once")
     expect(titled(messages, { git_branch: "alice/ent-221-rotate-auth-tokens-once" })).toBe(
@@ -46,7 +46,7 @@ describe("the title of a conversation that has none of its own", () => {
     expect(titled(messages, { git_branch: "main" })).toBe("auth: rotate tokens once")
   })
 
-  test("is the first prompt that says something", () => {
+  test("is the first informative prompt", () => {
     expect(titled([typed("hello"), typed("yes"), typed("Why is the sidebar flickering?")])).toBe(
       "Why is the sidebar flickering?",
     )
@@ -58,13 +58,13 @@ describe("the title of a conversation that has none of its own", () => {
     )
   })
 
-  test("begins with its branch where no prompt says anything", () => {
+  test("begins with its branch if no prompt is informative", () => {
     expect(
       titled([typed("can you address the comment on the PR?")], { git_branch: "20260209-simplifyOnboarding" }),
     ).toBe("simplify Onboarding: can you address the comment on the PR?")
   })
 
-  test("is never a bare command, a number, a yes or a greeting while anything else was said", () => {
+  test("is never a bare command, a number, a yes or a greeting if there is anything else", () => {
     for (const empty of ["/clear", "181", "yes and yes", "hello", "commit this", "too", "ok, push"])
       expect(titled([typed(empty), answered("Sure. The parser now reads nested quotes.")])).toBe(
         "The parser now reads nested quotes.",
@@ -73,7 +73,7 @@ describe("the title of a conversation that has none of its own", () => {
     expect(titled([])).toBeUndefined()
   })
 
-  test("leaves out what was abandoned, and is cut", () => {
+  test("ignores abandoned messages, and is cut", () => {
     expect(titled([{ ...typed("Rename the walrus module"), abandoned: true }, typed("Paint the quagga stripes")])).toBe(
       "Paint the quagga stripes",
     )
@@ -83,7 +83,7 @@ describe("the title of a conversation that has none of its own", () => {
     expect(long).toMatch(/… · walrus teeth$/)
   })
 
-  test("of a subagent is its task", () => {
+  test("is the task, for a subagent", () => {
     const task = message("user", { type: "text", text: "Find files", origin: "agent" })
     expect(titled([task, committed("auth: rotate tokens once")], { kind: "subagent", git_branch: "x-y-z" })).toBe(
       "Find files",

@@ -6,7 +6,7 @@ import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex } from "../support/warm.ts"
 
-test("a token in the name of a transcript, its folder or a file that cannot be read is in no file, and it is found again", async () => {
+test("a token in the name of a transcript, its folder or an unreadable file is in no file of dex, and the transcript is found again", async () => {
   const home = tempDir()
   const token = `ghp_${"k3JzQ8vN2xW7pL5mR9tY4bH6cD1fG0sAeUiO".slice(0, 36)}`
   const id = "11111111-1111-4111-8111-111111111111"
@@ -15,7 +15,7 @@ test("a token in the name of a transcript, its folder or a file that cannot be r
   mkdirSync(folder, { recursive: true })
   const path = join(folder, `${id}.jsonl`)
   renameSync(made, path)
-  mkdirSync(join(folder, `agent-${token}.jsonl`)) // a folder in the place of a file
+  mkdirSync(join(folder, `agent-${token}.jsonl`)) // a folder instead of a file
   expect((await dex(home, ["sync"])).code).toBe(0)
   const next = JSON.parse(readFileSync(path, "utf8").trim())
   appendFileSync(path, `${JSON.stringify({ ...next, uuid: "u2", message: { role: "user", content: "quokka" } })}\n`)
@@ -31,7 +31,7 @@ test("a token in the name of a transcript, its folder or a file that cannot be r
   expect(stdout).toContain("quokka")
 })
 
-test("a name that was stored as it was is redacted by --redact-again, and its file is not read twice", async () => {
+test("--redact-again redacts a stored name, and its file is not read twice", async () => {
   const home = tempDir()
   const token = `ghp_${"k3JzQ8vN2xW7pL5mR9tY4bH6cD1fG0sAeUiO".slice(0, 36)}`
   const id = "11111111-1111-4111-8111-111111111111"

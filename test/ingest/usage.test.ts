@@ -24,8 +24,8 @@ function writeLines(path: string, records: object[]): void {
   writeFileSync(path, records.map((record) => `${JSON.stringify(record)}\n`).join(""))
 }
 
-describe("what was paid", () => {
-  test("the fields that decide a price are kept: cache writes by their time, tier, speed, searches and fetches", async () => {
+describe("usage", () => {
+  test("stores the fields that decide a price: cache writes by duration, tier, speed, searches and fetches", async () => {
     const home = tempDir()
     const record = (uuid: string, more: object) => ({
       uuid,
@@ -94,7 +94,7 @@ describe("what was paid", () => {
     expect(raw.find((line) => line.includes("msg_1"))).toContain('"service_tier":"priority","speed":"fast"')
   })
 
-  test("of a Codex fork with three copied turns and one of its own, four turns are counted", async () => {
+  test("counts four turns for a Codex fork with three copied turns and one of its own", async () => {
     const home = tempDir()
     const parent = "019d0000-0000-7000-8000-00000000000a"
     const fork = "019d0000-0000-7000-8000-00000000000b"

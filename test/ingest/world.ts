@@ -25,9 +25,9 @@ import { openIndex, type SearchIndex } from "../../src/store/index/search-index.
 import { openSpending, type SpendingFile } from "../../src/store/spending/spending-file.ts"
 import type { KnownSpending } from "../../src/store/spending/spent.ts"
 
-/** What can happen between two syncs. Numbers are taken modulo what there is. */
+/** The events that can happen between two syncs. Numbers are taken modulo what exists. */
 export type Step =
-  /** The whole of a file, or only its beginning, in the place of another file of the same session. */
+  /** All of a file, or only its beginning, replaces another file of the same session. */
   | { do: "copy"; file: number; lines: number }
   /** From now on the agent works in another folder; 0 is dex's own. */
   | { do: "cd"; file: number; folder: number }
@@ -35,9 +35,9 @@ export type Step =
   /** A prompt in the log that all conversations share. */
   | { do: "log"; session: number }
   | { do: "trim"; lines: number }
-  /** The second root cannot be looked into until the next time. */
+  /** The second root is inaccessible until the next sync. */
   | { do: "block" }
-  /** The next sync dies of this file: a thread that runs out of memory, a disk that does not answer. */
+  /** The next sync dies of this file: a thread that runs out of memory, or a disk that does not answer. */
   | { do: "die"; file: number }
   | { do: "append"; file: number; count: number }
   | { do: "tear"; file: number; at: number }
@@ -54,7 +54,7 @@ export type Step =
   | { do: "stop" }
   | { do: "sync" }
 
-/** An empty history and index in `dir`. Making their tables takes longer than most syncs here, so they are copied. */
+/** An empty history and index in `dir`. Creating their tables takes longer than most syncs here, so they are copied. */
 function openEmpty(dir: string): { store: HistoryWriter; index: SearchIndex } {
   mkdirSync(dir, { recursive: true })
   if (template === undefined) {
@@ -70,25 +70,25 @@ let template: string | undefined
 
 /** Sessions 0 and 1 have two files each: one in a second root under the same name, one in another folder. */
 const SESSION_OF = [0, 1, 2, 0, 1]
-/** Of these only the log of prompts tells. */
+/** Only the log of prompts has these. */
 const LOGGED = [5, 6, 7]
 const FOLDERS = 3
 
 const idOf = (session: number) => `0000000${session}-0000-4000-8000-000000000000`
 
-/** A home with a few Claude Code transcripts that grow, break and are rewritten, and a dex that reads them bit by bit. */
+/** A home with a few Claude Code transcripts that grow, break and are rewritten, and a dex that reads them in steps. */
 export class World {
   readonly home: string
-  /** Sessions that were forgotten: nothing of them may ever be read again. */
+  /** Forgotten sessions: nothing of them may ever be read again. */
   readonly forgotten = new Set<string>()
-  /** Sessions of which a file was deleted: what it alone told is kept, and no reading at once can know it. */
+  /** Sessions with a deleted file: its content is kept, but reading at once cannot know it. */
   readonly deleted = new Set<string>()
   readonly #files: string[]
   readonly #log: string
   readonly #folder = new Map<number, number>()
   readonly #dies = new Set<string>()
-  /** Which session each marker was said in. */
-  readonly #said = new Map<number, string>()
+  /** The session of each marker. */
+  readonly #markerSessions = new Map<number, string>()
   readonly #torn = new Map<number, string>()
   #next = 0
   #store: HistoryWriter
@@ -226,7 +226,7 @@ export class World {
 
   #blocked = false
 
-  /** A link to itself in the place of the second root's folder: looking into it fails, for whoever looks. */
+  /** Replaces the second root's folder with a link to itself, so that every access fails. */
   block(): void {
     if (this.#blocked) return
     this.#blocked = true
@@ -257,14 +257,14 @@ export class World {
     writeFileSync(this.#log, kept.join("\n"))
   }
 
-  /** True where a marker was said in a session that was forgotten. */
+  /** True if a marker belongs to a forgotten session. */
   isForgotten(marker: string): boolean {
-    return this.forgotten.has(this.#said.get(Number(marker.replace(/\D+/, ""))) ?? "")
+    return this.forgotten.has(this.#markerSessions.get(Number(marker.replace(/\D+/, ""))) ?? "")
   }
 
   #prompt(session: number): string {
     const n = this.#next++
-    this.#said.set(n, idOf(session))
+    this.#markerSessions.set(n, idOf(session))
     const record = {
       display: `prompt${n} logged`,
       pastedContents: {},
@@ -283,12 +283,12 @@ export class World {
     this.#index = openIndex(join(this.home, ".dex", INDEX_FILE))
   }
 
-  /** What syncs have written down as spent, by conversation. */
+  /** The recorded spending, by conversation. */
   async spent(): Promise<Record<string, unknown[]>> {
     return spentIn(openSpending(join(this.home, ".dex", SPENDING_FILE)))
   }
 
-  /** The same, counted from all that the history says now. */
+  /** The same, counted again from the entire history. */
   async spentAnew(): Promise<Record<string, unknown[]>> {
     const path = join(this.home, "counted.db")
     for (const end of ["", "-wal", "-shm"]) rmSync(path + end, { force: true })
@@ -307,7 +307,7 @@ export class World {
     return { store, index }
   }
 
-  /** Claude Code's, but for the files that the next sync cannot read. */
+  /** Claude Code's connector, except for the files that the next sync cannot read. */
   readonly #connector: Connector = {
     ...claudeCodeConnector,
     read: (unit, after) => {
@@ -327,10 +327,10 @@ export class World {
     }
   }
 
-  /** Each record says something that no other says, so that a lost or doubled one shows. */
+  /** Each record has unique text, so that a lost or duplicated one is noticed. */
   #record(file: number): string {
     const n = this.#next++
-    this.#said.set(n, this.#sessionOf(file))
+    this.#markerSessions.set(n, this.#sessionOf(file))
     const folder = this.#folder.get(file % this.#files.length) ?? 1
     const uuid = `${String(n).padStart(8, "0")}-aaaa-4aaa-8aaa-aaaaaaaaaaaa`
     const common = {
@@ -369,7 +369,7 @@ export class World {
   }
 }
 
-/** By conversation, and closes the file. */
+/** By conversation. Closes the file. */
 function spentIn(file: SpendingFile): Record<string, unknown[]> {
   const rows = Map.groupBy(file.spentBetween(0, Number.MAX_SAFE_INTEGER), ({ conversation }) => conversation)
   const all = file.spenders().map(({ id, native_id, ...spender }) => {
@@ -382,25 +382,25 @@ function spentIn(file: SpendingFile): Record<string, unknown[]> {
   return Object.fromEntries(all)
 }
 
-/** All that can be read of a history: conversations in order of id, the words of their live messages in order. */
+/** Everything that can be read of a history: conversations by id, with their live messages in order. */
 export async function liveContent(
   store: HistoryWriter,
 ): Promise<Record<string, { facts: object; messages: object[] }>> {
-  const told: Record<string, { facts: object; messages: object[] }> = {}
+  const content: Record<string, { facts: object; messages: object[] }> = {}
   for (const row of (await store.list({ limit: 1000, offset: 0 })).rows) {
     if (row.archived) continue
     const messages = (await store.messages(row.ref)).filter((message) => !message.superseded)
     if (messages.length === 0) continue
     const { ref, kind, title, started_at, ended_at, models, usage, message_count, cwds } = row
-    told[ref.id] = {
+    content[ref.id] = {
       facts: { kind, title, started_at, ended_at, models, usage, message_count, cwds },
       messages: messages.map(({ number: _, copied: __, ...message }) => message),
     }
   }
-  return told
+  return content
 }
 
-/** Every word-like marker that the history holds, superseded messages included. */
+/** Every marker in the history, including those of superseded messages. */
 export async function allMarkers(store: HistoryWriter): Promise<Set<string>> {
   const markers = new Set<string>()
   for (const row of (await store.list({ limit: 1000, offset: 0 })).rows) {

@@ -1,4 +1,4 @@
-/** Settings as people and agents really write them. Each is a file of its own for one of the editors. */
+/** Settings as people and agents really write them. Each is a separate file for one of the editors. */
 export const JSON_FILES: Record<string, string> = {
   "two spaces": '{\n  "theme": "dark",\n  "verbose": true\n}\n',
   "four spaces":

@@ -31,7 +31,7 @@ function meaningOf(text: string): Record<string, unknown> {
   return tree === undefined ? {} : getNodeValue(tree)
 }
 
-/** What the object says with the addition in its place; nothing else differs. */
+/** The object with the addition in its place; nothing else differs. */
 function expected(value: Record<string, unknown>): Record<string, unknown> {
   const copy = structuredClone(value) as Record<string, Record<string, unknown>>
   copy.mcpServers = { ...copy.mcpServers, dex: SERVER.value }
@@ -49,17 +49,17 @@ function addBoth(text: string) {
 
 describe("JSON with comments", () => {
   for (const [name, text] of Object.entries(JSON_FILES)) {
-    test(`${name}: dex gets in, and out again byte for byte`, () => {
+    test(`${name}: dex adds its entry, and removes it byte for byte`, () => {
       const { after, edits } = addBoth(text)
       expect(meaningOf(after)).toEqual(expected(meaningOf(text)))
       expect([SERVER, HOOK].map((addition) => findInJson(after, addition))).toEqual(["same", "same"])
       expect(undoEdits(after, edits)).toBe(text)
     })
 
-    test(`${name}: what stood there still stands there, in its order, with its comments and line ends`, () => {
+    test(`${name}: existing content keeps its order, comments and line endings`, () => {
       const { after } = addBoth(text)
       let at = 0
-      // Blanks apart: an empty object gets lines.
+      // Ignores blanks, because an empty object gets lines.
       for (const character of text.replace(/\s/g, "")) {
         at = after.indexOf(character, at) + 1
         expect(at, `${character} is missing`).toBeGreaterThan(0)
@@ -69,9 +69,9 @@ describe("JSON with comments", () => {
       if (text.includes("\r\n")) expect(after.replaceAll("\r\n", "")).not.toContain("\n")
     })
 
-    test(`${name}: dex gets out by structure as well, with what it made on the way`, () => {
+    test(`${name}: dex also removes its entry by structure, with the parents that it created`, () => {
       const { after, server, hook } = addBoth(text)
-      // Somebody wrote in between: positions no longer hold.
+      // Somebody changed the file meanwhile, so positions are no longer valid.
       const moved = `\n${after}`.replace("\n\ufeff", "\ufeff")
       const left = removeFromJson(removeFromJson(moved, HOOK, hook.made), SERVER, server.made)
       expect(meaningOf(left)).toEqual(meaningOf(text))
@@ -79,7 +79,7 @@ describe("JSON with comments", () => {
     })
   }
 
-  test("what another program rewrote with our entry in it comes back as it would have written it", () => {
+  test("removing our entry from a file that another program rewrote keeps that program's style", () => {
     const other = { a: 1, mcpServers: { x: { command: "y" } } }
     const { server } = addBoth(JSON.stringify(other, undefined, 2))
     const rewritten = JSON.stringify(
@@ -95,7 +95,7 @@ describe("JSON with comments", () => {
     ['{\n  "mcpServers": {\n    "a": {}, // first\n    "dex": {}, "b": {}\n  }\n}\n', { a: {}, b: {} }],
     ['{\r\n  "mcpServers": { // all\r\n    "dex": {}, /* b */ "b": {} }\r\n}\r\n', { b: {} }],
     ['{\n  "mcpServers": { // none\n    "dex": {} }\n}\n', {}],
-  ])("what stands behind our entry on its line does not get into a comment before it: %j", (text, servers) => {
+  ])("text after our entry on its line does not become part of a comment before it: %j", (text, servers) => {
     expect(meaningOf(removeFromJson(text, SERVER, 1))).toEqual({ mcpServers: servers })
   })
 
@@ -130,7 +130,7 @@ describe("JSON with comments", () => {
       '{"mcpServers": {"b": 1 /* , */ ,}}',
       '{"mcpServers": {"b": 1 /* , */ , "dex": {"a":[1]}}}',
     ],
-  ])("our entry is laid out as the file is: %s", (_, text, after) => {
+  ])("our entry is formatted like the file: %s", (_, text, after) => {
     expect(applyAll(text, addToJson(text, SHORT).edits)).toBe(after)
   })
 
@@ -156,11 +156,11 @@ describe("JSON with comments", () => {
     ],
     ["the only one beside a comment", '{"mcpServers": { /* mine */ "dex": 1 }}', '{"mcpServers": { /* mine */ }}'],
     ["named twice", '{"mcpServers": {"dex": 1, "dex": 2}}', '{"mcpServers": {"dex": 1}}'],
-  ])("what stands around our entry stays when it is cut out: %s", (_, text, left) => {
+  ])("removing our entry keeps its surroundings: %s", (_, text, left) => {
     expect(removeFromJson(text, SHORT, 0)).toBe(left)
   })
 
-  test("of two entries in a list that are the same, the last one is cut out", () => {
+  test("removes the last of two equal entries in a list", () => {
     const text = '{"hooks": {"SessionStart": [7, 8, 7]}}'
     expect(removeFromJson(text, { ...HOOK, value: 7 }, 2)).toBe('{"hooks": {"SessionStart": [7, 8]}}')
   })
@@ -171,7 +171,7 @@ describe("JSON with comments", () => {
     ["\r\n", "\r\n", "\r\n"],
     ["// nothing", "// nothing\n", "\n"],
     ["\ufeff// nothing\r\n", "\ufeff// nothing\r\n", "\r\n"],
-  ])("a file that says nothing gets an object on lines of its own: %j", (text, before, nl) => {
+  ])("an empty file gets an object on separate lines: %j", (text, before, nl) => {
     const { edits } = addToJson(text, { type: "property", path: ["a", "b"], value: 1 })
     expect(applyAll(text, edits)).toBe(before + ["{", '  "a": {', '    "b": 1', "  }", "}", ""].join(nl))
   })
@@ -179,7 +179,7 @@ describe("JSON with comments", () => {
   test.each([
     [JSON.stringify({ hooks: { SessionStart: { a: HOOK.value } } }), HOOK],
     ['{"mcpServers": [["dex", 1]]}', SERVER],
-  ])("an item is looked for in lists and a property in objects: %j", (text, addition) => {
+  ])("finds an item in lists and a property in objects: %j", (text, addition) => {
     expect(findInJson(text, addition)).toBe("absent")
     expect(removeFromJson(text, addition, 0)).toBe(text)
   })
@@ -192,13 +192,13 @@ describe("JSON with comments", () => {
     expect(isEmptyJson(text)).toBe(false)
   })
 
-  test("an entry of ours that somebody added to is told from one that says something else", () => {
+  test("distinguishes our entry with additions from a different one", () => {
     const { after } = addBoth("{}")
     expect(findInJson(after.replace('"args"', '"env": {}, "args"'), SERVER)).toBe("more")
     expect(findInJson(after.replace("bin/dex", "bin/other"), SERVER)).toBe("other")
   })
 
-  test("any JSON, however it is indented and commented", () => {
+  test("works for any JSON, however it is indented and commented", () => {
     const indents = fc.constantFrom("", " ", "  ", "    ", "\t")
     const comments = fc.constantFrom("", ' // a "comment" {', " /* [ */")
     fc.assert(
@@ -210,10 +210,10 @@ describe("JSON with comments", () => {
         (value, indent, comment, crlf) => {
           fc.pre(!("mcpServers" in value) && !("hooks" in value))
           const lines = JSON.stringify(value, undefined, indent).split("\n")
-          // After a comma or a bracket a line may end in a comment.
+          // A line may end in a comment after a comma or a bracket.
           const text = lines.map((line) => (lines.length > 1 ? line + comment : line)).join(crlf ? "\r\n" : "\n")
           const { after, edits, server, hook } = addBoth(text)
-          // Not JSON.parse: Node 24's takes the key " for \ once it has read an object that has \ in its place.
+          // Not JSON.parse: Node 24's mistakes the key " for \ once it has read an object with \ in that place.
           expect(meaningOf(after)).toEqual(expected(meaningOf(text)))
           expect(undoEdits(after, edits)).toBe(text)
           const left = removeFromJson(removeFromJson(after, HOOK, hook.made), SERVER, server.made)
@@ -247,35 +247,35 @@ describe("JSON with comments", () => {
     expect(() => addToJson(text, addition)).toThrow(message)
   })
 
-  test("200 levels below the top are not too deep", () => {
+  test("accepts 200 levels of nesting", () => {
     expect(findInJson(`{"a": ${"[".repeat(200)}${"]".repeat(200)}}`, SERVER)).toBe("absent")
   })
 })
 
 describe("TOML", () => {
-  const said = (text: string) => tomlStatements(text).map(({ type, path, value }) => ({ type, path, value }))
+  const statementsIn = (text: string) => tomlStatements(text).map(({ type, path, value }) => ({ type, path, value }))
 
   for (const [name, text] of Object.entries(TOML_FILES)) {
-    test(`${name}: dex gets in at the end, and out again byte for byte`, () => {
+    test(`${name}: dex adds its table at the end, and removes it byte for byte`, () => {
       expect(findInToml(text, TABLE)).toBe("absent")
       const edits = addToToml(text, TABLE)
       const after = applyAll(text, edits)
       expect(findInToml(after, TABLE)).toBe("same")
       expect(after.startsWith(text)).toBe(true)
-      expect(said(after).slice(0, said(text).length)).toEqual(said(text))
+      expect(statementsIn(after).slice(0, statementsIn(text).length)).toEqual(statementsIn(text))
       expect(undoEdits(after, edits)).toBe(text)
       if (text.includes("\r\n")) expect(after.replaceAll("\r\n", "")).not.toContain("\n")
     })
 
-    test(`${name}: what Codex appended meanwhile stays when dex gets out`, () => {
+    test(`${name}: removing dex keeps what Codex appended meanwhile`, () => {
       const appended = '\n[projects."/x"]\ntrust_level = "trusted"\n'
       const after = `${applyAll(text, addToToml(text, TABLE))}[mcp_servers.dex.env]\nA = "b"\n${appended}`
       const left = removeFromToml(after, TABLE)
-      expect(said(left)).toEqual([...said(text), ...said(appended)])
+      expect(statementsIn(left)).toEqual([...statementsIn(text), ...statementsIn(appended)])
     })
   }
 
-  test("a table that somebody added to is told from one that says something else", () => {
+  test("distinguishes our table with additions from a different one", () => {
     const after = applyAll("", addToToml("", TABLE))
     expect(findInToml(`${after}startup_timeout_sec = 20\n`, TABLE)).toBe("more")
     expect(findInToml(`${after}[mcp_servers.dex.env]\nA = "b"\n`, TABLE)).toBe("more")

@@ -25,7 +25,7 @@ import { warmDex } from "../support/warm.ts"
 import { JSON_FILES, TOML_FILES } from "./configs.ts"
 import { onTerminal } from "./terminal.ts"
 
-/** A home with these files; a name that ends in / is a folder. No agent of the machine that runs the tests is found. */
+/** A home with these files; a name that ends in / is a folder. Agents of the machine that runs the tests are not found. */
 function homeWith(files: Record<string, string>): string {
   const home = tempDir()
   for (const [name, text] of Object.entries(files)) {
@@ -51,7 +51,7 @@ const run = (home: string, ...args: string[]) => warmDex(home, args, ENV)
 const json = async (home: string, ...args: string[]) => JSON.parse((await run(home, ...args, "--json")).stdout)
 const text = (home: string, path: string) => readFileSync(join(home, path), "utf8")
 
-/** Everything but dex's own folder: bytes, modes and links. */
+/** Everything except dex's own folder: bytes, modes and links. */
 function snapshot(home: string): Record<string, string> {
   const found: Record<string, string> = {}
   for (const entry of readdirSync(home, { recursive: true }).map(String).sort()) {
@@ -64,7 +64,7 @@ function snapshot(home: string): Record<string, string> {
   return found
 }
 
-/** As OpenCode leaves its folder once it has installed its plugins' library. */
+/** OpenCode's folder after it has installed its plugin library. */
 const OPENCODE_SET_UP = {
   ".config/opencode/node_modules/": "",
   ".config/opencode/package-lock.json": '{"packages":{"":{"dependencies":{"@opencode-ai/plugin":"1.18.33"}}}}',
@@ -89,7 +89,7 @@ const ALL = {
   ".copilot/": "",
 }
 
-test("says what is only read, and whose program is missing", async () => {
+test("reports which agents are only read, and whose program is missing", async () => {
   const home = homeWith({
     ".claude/": "",
     ".pi/agent/sessions/--code-api--/2026-11-03T10-00-00-000Z_1.jsonl": `${JSON.stringify({ type: "session", version: 3, id: "1", timestamp: "2026-11-03T10:00:00.000Z", cwd: "/code/api" })}\n${JSON.stringify({ type: "message", id: "a", parentId: null, timestamp: "2026-11-03T10:00:01.000Z", message: { role: "user", content: [{ type: "text", text: "hello" }], timestamp: 1 } })}\n`,
@@ -149,7 +149,7 @@ describe("dex install", () => {
     expect(readdirSync(join(home, ".dex"))).toEqual(["backups"])
   })
 
-  test("a second time changes nothing, whatever was appended meanwhile", async () => {
+  test("changes nothing the second time, whatever was appended meanwhile", async () => {
     const home = homeWith(ALL)
     await run(home, "install", "--yes")
     const toml = join(home, ".codex", "config.toml")
@@ -161,20 +161,20 @@ describe("dex install", () => {
     expect(snapshot(home)).toEqual(before)
   })
 
-  test("shows the change to every file and refuses where nobody can be asked", async () => {
+  test("shows the change to every file, and refuses if nobody can be asked", async () => {
     const home = homeWith({ ".codex/config.toml": 'model = "x"\n' })
     const before = snapshot(home)
-    const asked = await run(home, "install")
-    expect(asked.code).toBe(2)
-    expect(asked.stderr).toContain("Add --yes")
-    expect(asked.stdout).toContain(
+    const refused = await run(home, "install")
+    expect(refused.code).toBe(2)
+    expect(refused.stderr).toContain("Add --yes")
+    expect(refused.stdout).toContain(
       `--- ${home}/.codex/config.toml\n+++ ${home}/.codex/config.toml\n@@ -1,1 +1,6 @@\n model = "x"\n+\n+[mcp_servers.dex]\n`,
     )
     expect(snapshot(home)).toEqual(before)
     expect(existsSync(join(home, ".dex"))).toBe(false)
   })
 
-  test("the shown change is one that patch can apply", async () => {
+  test("shows a change that patch can apply", async () => {
     const home = homeWith(ALL)
     const { files, asked } = await json(home, "install")
     expect(asked).toBe(true)
@@ -192,7 +192,7 @@ describe("dex install", () => {
       expect(readFileSync(join(copy, path.slice(home.length)), "utf8")).toBe(readFileSync(path, "utf8"))
   })
 
-  test("a key that stands beside the change is not shown", async () => {
+  test("does not show a key next to the change", async () => {
     const key = `sk-ant-api03-${"aB3dE5fG7h".repeat(9)}AA`
     const home = homeWith({ ".gemini/settings.json": `{\n  "apiKey": "${key}"\n}\n` })
     const run1 = await run(home, "install")
@@ -200,7 +200,7 @@ describe("dex install", () => {
     expect(run1.stdout).not.toContain(key)
   })
 
-  test("only the agents that are named, and what is not there is said", async () => {
+  test("wires only the named agents, and reports a missing one", async () => {
     const home = homeWith(ALL)
     await run(home, "install", "codex", "gemini", "--yes")
     expect(text(home, ".claude.json")).toBe(ALL[".claude.json"])
@@ -215,7 +215,7 @@ describe("dex install", () => {
     expect((await run(bare, "install", "nobody", "--yes")).stderr).toMatch(/knows no agent "nobody".*claude_code/)
   })
 
-  test("a link stays a link, and the file that it leads to is the one that changes", async () => {
+  test("keeps a link, and changes its target", async () => {
     const home = homeWith({ "dotfiles/codex.toml": "a = 1\n", ".codex/": "" })
     symlinkSync("../dotfiles/codex.toml", join(home, ".codex", "config.toml"))
     chmodSync(join(home, "dotfiles/codex.toml"), 0o640)
@@ -237,9 +237,9 @@ describe("dex install", () => {
       (path: string) => writeFileSync(path, '{"mcpServers":{"dex":{"command":"z"}}}'),
       /has another mcpServers.dex/,
     ],
-    ["a link to nothing", linkToNothing, /is a link to something/],
+    ["a link to nothing", linkToNothing, /is a broken link/],
     ["a folder", folderInstead, /is not a regular file/],
-  ])("%s is left as it is and said, and the other agents are wired", async (_, spoil, message) => {
+  ])("%s is reported and unchanged, and the other agents are wired", async (_, spoil, message) => {
     const home = homeWith({ ".cursor/mcp.json": "{}", ".codex/config.toml": "" })
     spoil(join(home, ".cursor", "mcp.json"))
     const before = snapshot(home)[".cursor/mcp.json"]
@@ -250,7 +250,7 @@ describe("dex install", () => {
     expect(text(home, ".codex/config.toml")).toContain("mcp_servers.dex")
   })
 
-  test("keeps a copy of what it changes, for its owner alone", async () => {
+  test("makes a private backup of every file that it changes", async () => {
     const home = homeWith({ ".claude.json": '{"a":1}' })
     const { files } = await json(home, "install", "--yes")
     const { backup } = files.find(({ path }: { path: string }) => path.endsWith(".claude.json"))
@@ -258,7 +258,7 @@ describe("dex install", () => {
     expect(statSync(backup).mode & 0o777).toBe(0o600)
   })
 
-  test("writes new paths where dex moved, and can still take everything out", async () => {
+  test("writes new paths if dex moved, and can still remove everything", async () => {
     const home = homeWith(ALL)
     const before = snapshot(home)
     await run(home, "install", "--yes")
@@ -273,13 +273,13 @@ describe("dex install", () => {
   })
 })
 
-describe("the hooks that ask dex", () => {
+describe("the hooks that call dex", () => {
   const hooks = (home: string, path: string) =>
     Object.entries(JSON.parse(text(home, path)).hooks as Record<string, { matcher?: string; hooks: object[] }[]>)
       .flatMap(([event, items]) => items.map((item) => ({ event, ...item })))
       .filter((item) => JSON.stringify(item).includes("dex-hook"))
 
-  test("name their event, end within a second, and are taken out by --no-hooks alone", async () => {
+  test("name their event, end within a second, and are removed by --no-hooks alone", async () => {
     const files = { ".claude/settings.json": "{}", ".codex/config.toml": "", ".gemini/settings.json": "{}" }
     const home = homeWith({ ...files, ...OPENCODE_SET_UP })
     await run(home, "install", "--yes", "--no-hooks")
@@ -313,7 +313,7 @@ describe("the hooks that ask dex", () => {
     await run(home, "uninstall", "--yes")
   })
 
-  test("OpenCode gets its plugin only where it would not wait for npm, and it is said", async () => {
+  test("OpenCode gets its plugin only if it would not wait for npm, with a note", async () => {
     const home = homeWith({ ".config/opencode/": "" })
     const { stdout } = await run(home, "install", "--yes")
     expect(stdout).toContain("offline it would hang")
@@ -354,7 +354,7 @@ describe("the hooks that ask dex", () => {
 describe("dex install on a terminal", () => {
   const DOWN = "\u001b[B"
 
-  test("says what it found, connects what is chosen, sums up what it writes, and checks it", async () => {
+  test("reports what it found, wires the chosen agents, sums up its changes, and checks them", async () => {
     const home = homeWith({ ".codex/": "", ".gemini/": "", ".claude/": "" })
     const done = await onTerminal(
       home,
@@ -369,11 +369,11 @@ describe("dex install on a terminal", () => {
     if (done === undefined) return console.log("NOT RUN: no program here makes a terminal")
     expect(done.code).toBe(0)
     expect(done.screen).toMatch(/Found: Claude Code, Codex, Gemini CLI\r/)
-    const asked = done.screen.slice(0, done.screen.indexOf("Make these changes"))
-    expect(asked).toMatch(/Codex\r\n {2}create ~\/\.codex\/config\.toml/)
-    expect(asked).toMatch(/Gemini CLI calls dex's tools without asking you/)
-    expect(asked).not.toContain("+++ ")
-    expect(asked).not.toContain("~/.claude.json")
+    const shown = done.screen.slice(0, done.screen.indexOf("Make these changes"))
+    expect(shown).toMatch(/Codex\r\n {2}create ~\/\.codex\/config\.toml/)
+    expect(shown).toMatch(/Gemini CLI calls dex's tools without asking you/)
+    expect(shown).not.toContain("+++ ")
+    expect(shown).not.toContain("~/.claude.json")
     expect(existsSync(join(home, ".claude.json"))).toBe(false)
     expect(text(home, ".codex/config.toml")).toContain("mcp_servers.dex")
     expect(text(home, ".gemini/settings.json")).toContain("dex-hook")
@@ -381,7 +381,7 @@ describe("dex install on a terminal", () => {
     expect(done.screen).toMatch(/Try it: in Codex, ask "what did I do/)
   })
 
-  test("shows every line to whoever wants to see it, and no is no", async () => {
+  test("shows every line on request, and does nothing after a no", async () => {
     const home = homeWith({ ".codex/": "" })
     const before = snapshot(home)
     const shown = await onTerminal(
@@ -399,7 +399,7 @@ describe("dex install on a terminal", () => {
     expect(snapshot(home)).toEqual(before)
   })
 
-  test("suggestions that are on at once need no silent week", async () => {
+  test("starts suggestions without a silent week if they are turned on at once", async () => {
     const home = homeWith({ ".codex/": "" })
     const done = await onTerminal(
       home,
@@ -435,7 +435,7 @@ describe("which projects are private", () => {
   }
   const found = async (home: string) => (await json(home, "search", "invoice", "--by", "message")).total
 
-  test("is asked once, on a terminal, before agents can read them; none by default", async () => {
+  test("is asked once, on a terminal, before agents can read them; the default is none", async () => {
     const home = await synced()
     const down = "\u001b[B"
     const first = await onTerminal(
@@ -465,19 +465,19 @@ describe("which projects are private", () => {
     expect(text(home, ".codex/skills/dex/SKILL.md")).toContain("# Recall")
   })
 
-  test("is asked where nothing else is left to do, and choosing none marks none", async () => {
+  test("is asked if nothing else is left to do, and choosing none marks none", async () => {
     const home = await synced()
     expect((await run(home, "install", "--yes")).stderr).toContain(
       "`dex private <folder>` hides a project from the others",
     )
-    const asked = await onTerminal(home, ["install"], [[/Which projects are private/, "\r"]])
-    if (asked === undefined) return console.log("NOT RUN: no program here makes a terminal")
-    expect(asked.code).toBe(0)
+    const done = await onTerminal(home, ["install"], [[/Which projects are private/, "\r"]])
+    if (done === undefined) return console.log("NOT RUN: no program here makes a terminal")
+    expect(done.code).toBe(0)
     expect(await found(home)).toBe(6)
     expect((await run(home, "install", "--yes")).stderr).not.toContain("dex private")
   })
 
-  test("giving up on the question changes nothing", async () => {
+  test("cancelling the question changes nothing", async () => {
     const home = await synced()
     const before = snapshot(home)
     const cancelled = await onTerminal(
@@ -499,7 +499,7 @@ describe("which projects are private", () => {
 })
 
 describe("dex uninstall", () => {
-  test("takes only its own out of files that others wrote in meanwhile", async () => {
+  test("removes only its own additions from files that others changed meanwhile", async () => {
     const home = homeWith(ALL)
     await run(home, "install", "--yes")
     const claude = JSON.parse(text(home, ".claude.json"))
@@ -521,7 +521,7 @@ describe("dex uninstall", () => {
     expect(stdout).toContain("changed since dex wrote it, so it stays")
   })
 
-  test("leaves an entry that somebody changed since, says how to remove it, and keeps the launcher that it names", async () => {
+  test("keeps a changed entry and its launcher, and says how to remove it", async () => {
     const home = homeWith({
       ".cursor/mcp.json": '{\n  "mcpServers": {}\n}\n',
       ".codex/config.toml": "",
@@ -539,9 +539,11 @@ describe("dex uninstall", () => {
     expect(text(home, ".cursor/mcp.json")).toBe(mine)
     expect(text(home, ".codex/config.toml")).toBe(toml)
     expect(existsSync(join(home, ".gemini/settings.json"))).toBe(false)
-    const said = left.stdout.replace(/\s+/g, " ")
-    expect(said).toContain("mcpServers.dex was changed since dex wrote it, so it stays. To remove it, delete it there")
-    expect(said).toContain("[mcp_servers.dex] was changed since dex wrote it")
+    const printed = left.stdout.replace(/\s+/g, " ")
+    expect(printed).toContain(
+      "mcpServers.dex was changed since dex wrote it, so it stays. To remove it, delete it there",
+    )
+    expect(printed).toContain("[mcp_servers.dex] was changed since dex wrote it")
     expect(left.stderr).toContain("keeps its launcher")
     expect(existsSync(join(home, ".dex/bin/dex"))).toBe(true)
 
@@ -551,7 +553,7 @@ describe("dex uninstall", () => {
     expect(existsSync(join(home, ".dex/integrations.json"))).toBe(false)
   })
 
-  test("what Codex notes about a server's tools goes with the server", async () => {
+  test("removes Codex's notes about a server's tools with the server", async () => {
     const home = homeWith({ ".codex/config.toml": "" })
     await run(home, "install", "--yes")
     const toml = join(home, ".codex/config.toml")
@@ -561,7 +563,7 @@ describe("dex uninstall", () => {
     expect(existsSync(join(home, ".dex/bin"))).toBe(false)
   })
 
-  test("a changed entry is not written over by another install", async () => {
+  test("another install does not overwrite a changed entry", async () => {
     const home = homeWith({ ".cursor/": "" })
     await run(home, "install", "--yes")
     const mine = text(home, ".cursor/mcp.json").replace("serve", "mine")
@@ -584,7 +586,7 @@ describe("dex uninstall", () => {
     expect(existsSync(join(home, ".dex/bin"))).toBe(false)
   })
 
-  test("says so where nothing is wired, and refuses to guess from a damaged record", async () => {
+  test("reports that nothing is wired, and refuses to guess from a damaged record", async () => {
     const home = homeWith({ ".dex/integrations.json": "{" })
     const damaged = await run(home, "uninstall", "--yes")
     expect(damaged).toMatchObject({ code: 2 })
@@ -593,7 +595,7 @@ describe("dex uninstall", () => {
     expect(await run(home, "uninstall", "--yes")).toMatchObject({ code: 1, stdout: "" })
   })
 
-  test("puts back every one of the differently written files, byte for byte", async () => {
+  test("restores every one of the differently written files, byte for byte", async () => {
     const names = Object.keys(JSON_FILES)
     const before: Record<string, string>[] = []
     const homes = names.map((name, i) => {
@@ -622,8 +624,8 @@ describe("dex uninstall", () => {
   })
 })
 
-describe("what agents start", () => {
-  test("the launcher runs dex from an empty environment, and says what to do when dex is gone", async () => {
+describe("the programs that agents start", () => {
+  test("the launcher runs dex from an empty environment, and says what to do if dex is gone", async () => {
     const home = homeWith({ ".codex/": "" })
     await run(home, "install", "--yes")
     const launcher = join(home, ".dex/bin/dex")
@@ -636,7 +638,7 @@ describe("what agents start", () => {
     expect(gone.stderr).toContain("no longer at /gone/dex.js")
   })
 
-  test("both work with a DEX_HOME whose name a shell would take apart, without that variable", async () => {
+  test("both work with a DEX_HOME that a shell would split, without that variable", async () => {
     const home = homeWith({ ".claude/": "" })
     const odd = join(home, "it's my $HOME `x` folder")
     await warmDex(home, ["install", "--yes"], { ...ENV, DEX_HOME: odd })
@@ -652,7 +654,7 @@ describe("what agents start", () => {
     expect(existsSync(join(home, ".dex"))).toBe(false)
   })
 
-  test("the sub-agent's guard passes what reads, and nothing by which a shell would do more", async () => {
+  test("the sub-agent's guard allows only reading commands, without shell operators", async () => {
     const home = homeWith({ ".claude/": "" })
     const odd = join(home, "it's (my) $HOME")
     await run(home, "install", "--yes")
@@ -691,7 +693,7 @@ describe("what agents start", () => {
     expect(text(home, ".claude/agents/dex-retrieval.md")).toContain("dex-reads")
   })
 
-  test("the hook prints nothing and lets nobody wait, and the sync happens", async () => {
+  test("the hook prints nothing and does not block, and the sync happens", async () => {
     const home = homeWith({ ".claude/": "" })
     await run(home, "install", "--yes")
     const hook = JSON.parse(text(home, ".claude/settings.json")).hooks.SessionStart[0].hooks[0].command
@@ -706,7 +708,7 @@ describe("what agents start", () => {
     await expect.poll(async () => (await run(home, "sync")).stdout).toContain("Nothing new")
   })
 
-  test("--check starts the registered server, says whether it answers, and that nothing stays running", async () => {
+  test("--check starts the registered server, reports whether it answers, and leaves nothing running", async () => {
     const home = homeWith({ ".codex/": "", ".cursor/": "" })
     const none = await run(home, "install", "--check")
     expect(none).toMatchObject({ code: 1 })
@@ -726,7 +728,7 @@ describe("what agents start", () => {
     writeFileSync(join(home, ".dex/bin/dex"), "#!/bin/sh\necho broken >&2\nexit 3\n")
     const broken = await run(home, "install", "--check")
     expect(broken.code).toBe(1)
-    expect(broken.stdout).toContain("no longer holds [mcp_servers.dex]")
+    expect(broken.stdout).toContain("no longer contains [mcp_servers.dex]")
     expect(broken.stdout).toContain("dex-retrieval sub-agent is missing")
     expect(broken.stdout).toMatch(/ended with 3 before it answered\. It said: broken/)
     expect((await run(home, "install", "--yes")).code).toBe(0)

@@ -2,8 +2,8 @@ import { spawn } from "node:child_process"
 import { DEX } from "../support/dex.ts"
 
 /**
- * Runs dex on a terminal, and types each answer once its question stands there. Undefined where there is no program that
- * makes a terminal.
+ * Runs dex on a terminal, and types each answer once its question appears. Undefined if there is no program that
+ * creates a terminal.
  */
 export function onTerminal(
   home: string,

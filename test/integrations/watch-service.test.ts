@@ -7,7 +7,7 @@ import { tempDir, treeHash } from "../support/temp.ts"
 import { warmDex as dex } from "../support/warm.ts"
 import { onTerminal } from "./terminal.ts"
 
-/** A home with programs of the given names on its PATH that write down what they are asked and exit as told. */
+/** A home with programs of the given names on its PATH that record their arguments and exit as specified. */
 function homeWith(programs: Record<string, string>): { home: string; env: Record<string, string>; asked(): string[] } {
   const dir = tempDir()
   const home = join(dir, "home")
@@ -34,7 +34,7 @@ function context(home: string, more: Partial<ServiceContext["machine"]> = {}): S
   }
 }
 
-test("install writes one file and starts it; uninstall leaves every byte as it was", async () => {
+test("install writes one file and starts it; uninstall restores every byte", async () => {
   const { home, env, asked } = homeWith({ systemctl: "exit 0" })
   writeFileSync(join(home, "something"), "else")
   await dex(home, ["sync"], env)
@@ -61,10 +61,10 @@ test("install writes one file and starts it; uninstall leaves every byte as it w
   expect(text).toMatch(/^MemoryMax=\d+M$/m)
   expect(text).toMatch(/^Restart=on-failure$/m)
   expect(asked()).toEqual(["systemctl --user daemon-reload", "systemctl --user enable --now dex-watch.service"])
-  // Installing again, with other settings, changes the file and not what is taken out.
+  // Installing again with other settings changes the file, but not what is removed later.
   expect((await dex(home, ["watch", "--install", "--yes"], env)).code).toBe(0)
   expect(readFileSync(unit, "utf8")).not.toContain("CODEX_HOME")
-  // What runs already is the dex of before: enabling it does not start it anew.
+  // The running process is the earlier dex: enabling it does not restart it.
   const again = [
     "systemctl --user daemon-reload",
     "systemctl --user enable dex-watch.service",
@@ -85,7 +85,7 @@ test("install writes one file and starts it; uninstall leaves every byte as it w
   expect((await dex(home, ["watch", "--uninstall", "--yes"], env)).stdout).toMatch(/There is no service at/)
 })
 
-test("asks on a terminal", async () => {
+test("asks for confirmation on a terminal", async () => {
   const { home, env, asked } = homeWith({ systemctl: "exit 0" })
   const run = await onTerminal(home, ["watch", "--install"], [[/start the service\?/, "n"]], 160, env.PATH)
   if (!run) return void console.log("NOT RUN: there is no program that makes a terminal")
@@ -94,7 +94,7 @@ test("asks on a terminal", async () => {
   expect(asked()).toEqual([])
 })
 
-test("a file that somebody changed, or that is not dex's, is left as it is", () => {
+test("does not touch a file that somebody changed, or that is not dex's", () => {
   const { home, env } = homeWith({ systemctl: "exit 0" })
   const here = context(home, { env })
   const unit = join(home, ".config", "systemd", "user", "dex-watch.service")
@@ -106,7 +106,7 @@ test("a file that somebody changed, or that is not dex's, is left as it is", () 
   expect(readFileSync(unit, "utf8")).toBe(changed)
 })
 
-test("what cannot be started is taken out again", () => {
+test("removes a service that cannot be started", () => {
   const { home, env } = homeWith({ systemctl: '[ "$2" = enable ] && { echo "Unit is masked." >&2; exit 1; }; exit 0' })
   const before = treeHash(home)
   expect(() => changeService(context(home, { env }), "install", true)).toThrow(
@@ -115,7 +115,7 @@ test("what cannot be started is taken out again", () => {
   expect(treeHash(home)).toEqual(before)
 })
 
-test("without systemd, and on other systems, it says so and what to do, and writes nothing", async () => {
+test("without systemd, and on other systems, reports that, says what to do, and writes nothing", async () => {
   const { home, env } = homeWith({ systemctl: "echo 'Failed to connect to bus' >&2; exit 1" })
   const run = await dex(home, ["watch", "--install", "--yes"], env)
   expect(run.code).toBe(2)
@@ -124,7 +124,7 @@ test("without systemd, and on other systems, it says so and what to do, and writ
   expect(existsSync(join(home, ".config"))).toBe(false)
 })
 
-test("the unit is one that systemd accepts, whatever is in the paths", () => {
+test("writes a unit that systemd accepts, whatever is in the paths", () => {
   const home = tempDir()
   const made = context(home, { env: { DEX_HOME: `${home}/a "b" 100% $x \\y`, CLAUDE_CONFIG_DIR: "two\nlines" } })
   const text = unitText(made)
@@ -141,7 +141,7 @@ test("the unit is one that systemd accepts, whatever is in the paths", () => {
   expect(verified.stdout + verified.stderr).not.toMatch(/dex-watch\.service:/)
 })
 
-test("on macOS the file is a property list, and launchctl is told", () => {
+test("on macOS writes a property list and calls launchctl", () => {
   const { home, env, asked } = homeWith({ launchctl: "exit 0" })
   const here = context(home, { env: { ...env, DEX_HOME: "/a&b<c>" }, platform: "darwin" })
   const before = treeHash(home)
@@ -159,8 +159,8 @@ test("on macOS the file is a property list, and launchctl is told", () => {
   expect(treeHash(home)).toEqual(before)
 })
 
-test("on macOS a second install takes the running one out first, and waits until it is gone", () => {
-  // launchd refuses to take in what is still ending, and to take out what is not there.
+test("on macOS a second install first removes the running service, and waits until it is gone", () => {
+  // launchd refuses to add a service that is still ending, and to remove one that is not there.
   const { home, env, asked } = homeWith({
     launchctl: `loaded="$0.loaded" ending="$0.ending"
 case "$1" in
@@ -179,7 +179,7 @@ esac`,
   expect(service.change).toBe("edit")
   expect(asked().map((line) => line.split(" ")[1])).toEqual(["bootstrap", "bootout", "bootstrap", "bootstrap"])
   expect(readFileSync(service.path, "utf8")).toContain("/new/dex.js")
-  // Somebody took it out by hand: it is taken in all the same.
+  // Somebody removed it by hand: it is still added.
   spawnSync("launchctl", ["bootout"], { env })
   spawnSync("launchctl", ["bootstrap"], { env })
   changeService(here, "install", true)

@@ -10,7 +10,7 @@ import { binOf, durableNode } from "../../src/integrations/launcher.ts"
 import { unwireAgents, wireAgents } from "../../src/integrations/wiring.ts"
 import { tempDir } from "../support/temp.ts"
 
-// What is written on Windows. `npm run test:windows` starts it there.
+// The files for Windows. `npm run test:windows` starts them there.
 
 const NODE = "C:\\Program Files\\nodejs\\node.exe"
 const FILES = [
@@ -77,18 +77,15 @@ test("on Windows every agent that has hooks gets them, and a sync at a session's
   })
 })
 
-test.each(["linux", "darwin", "win32"] as const)(
-  "on %s no agent wants a file that nothing is put into",
-  async (platform) => {
-    const machine = { home: "/home/me", env: {}, platform }
-    const { hook, ...without } = binOf("/home/me/.dex", machine, NODE)
-    for (const bin of [without, { ...without, hook }])
-      for (const agent of await loadWirings())
-        expect(agent.wanted(machine, bin).filter(({ additions }) => additions.length === 0)).toEqual([])
-  },
-)
+test.each(["linux", "darwin", "win32"] as const)("on %s no agent wants a file without additions", async (platform) => {
+  const machine = { home: "/home/me", env: {}, platform }
+  const { hook, ...without } = binOf("/home/me/.dex", machine, NODE)
+  for (const bin of [without, { ...without, hook }])
+    for (const agent of await loadWirings())
+      expect(agent.wanted(machine, bin).filter(({ additions }) => additions.length === 0)).toEqual([])
+})
 
-test("an installation of before, with its batch file and its empty settings, is written anew and can be taken out", async () => {
+test("an older installation, with its batch file and empty settings, is rewritten and can be removed", async () => {
   const { home, context } = homeOnWindows()
   const settings = join(home, ".claude/settings.json")
   const record = {
@@ -110,7 +107,7 @@ test("an installation of before, with its batch file and its empty settings, is 
   expect(existsSync(join(home, ".dex/bin"))).toBe(false)
 })
 
-describe("a path that is not plain", () => {
+describe("a path with special characters", () => {
   const bin = { dex: "C:\\Users\\Ann O’Neil\\.dex\\bin\\dex.mjs", windows: { node: "C:\\Users\\it's\\node.exe" } }
 
   test("is one word to each shell", async () => {
@@ -125,13 +122,13 @@ describe("a path that is not plain", () => {
   })
 })
 
-test("what a hook says on Windows passes every code page", async () => {
-  const said = additionalContext("Stop", "fix · “ü” 🦊\n", "win32")
-  expect(said).toMatch(/^[\x20-\x7e]+$/)
-  expect(JSON.parse(said)).toEqual(JSON.parse(additionalContext("Stop", "fix · “ü” 🦊\n", "linux")))
+test("a hook's answer on Windows survives every code page", async () => {
+  const answer = additionalContext("Stop", "fix · “ü” 🦊\n", "win32")
+  expect(answer).toMatch(/^[\x20-\x7e]+$/)
+  expect(JSON.parse(answer)).toEqual(JSON.parse(additionalContext("Stop", "fix · “ü” 🦊\n", "linux")))
 })
 
-test("a Node that stands in a folder of one shell only is named by where it really is", async () => {
+test("a Node in a folder of a single shell is named by its real path", async () => {
   const home = realpathSync(tempDir())
   mkdirSync(join(home, "v22"))
   writeFileSync(join(home, "v22/node.exe"), "")

@@ -19,7 +19,7 @@ export const aiderConnector: Connector = {
   version: 1,
   roots: aiderRoots,
   discover,
-  // The folder is a home or a project: nobody waits there for what may never come.
+  // The folder is a home or a project, so it is watched only if the file exists.
   watched: (root) => (existsSync(root) ? [{ folder: dirname(root), depth: 0, files: exactly(basename(root)) }] : []),
   read,
   parse: parseAider,
@@ -42,7 +42,10 @@ function exactly(name: string): RegExp {
 
 const HEADER = /^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$/
 
-/** A record for each run. It is named by its moment and its folder, wherever that has been moved to. Its time is this machine's, and is kept as the moment that it was here. */
+/**
+ * One record per run, identified by its time and the name of its folder, so that it survives a move. The header's time
+ * is local; it is stored as the instant that it means on this machine.
+ */
 function read(unit: Unit, after?: Cursor): Reading {
   const folder = createHash("sha256")
     .update(basename(dirname(unit.path)))
@@ -70,18 +73,19 @@ function read(unit: Unit, after?: Cursor): Reading {
   return readingOfRows(rows, withoutBulk, [], after)
 }
 
-/** A stretch of a run: what the person typed, what Aider reported, or what the model answered. */
+/** A section of a run: typed by the person, reported by Aider, or answered by the model. */
 type RunBlock = { by: "person" | "aider" | "model"; lines: string[] }
 
 const PROMPT = /^####(?: |$)/
 const REPORT = /^>(?: |$)/
-/** What only Aider writes: after it no code of an answer is open. */
+/** Lines that only Aider writes: any open code block of an answer ends before them. */
 const SURELY_REPORT = /^> (?:Tokens: |Applied edit to |Commit [0-9a-f]{7,40} |Aider v|Main model: |Model: )/
 const FENCE = /^\s*(?:`{3,}|~{3,})/
 
 /**
- * Divides a run by how its lines begin. Aider ends what a person typed with two blanks, and a model's own heading does not: where
- * a run has such lines, only those are the person's. In the code of an answer no line is anybody else's.
+ * Divides a run by how its lines begin. Aider ends a person's line with two blanks, which a model's heading does not
+ * have: if a run has such lines, only those are the person's. Lines inside a code block of an answer always belong to
+ * the answer.
  */
 export function blocksIn(text: string): RunBlock[] {
   const lines = text.split("\n")
@@ -101,7 +105,7 @@ export function blocksIn(text: string): RunBlock[] {
   return blocks.map(({ by, lines: own }) => ({ by, lines: by === "model" ? own : own.map(withoutMark) }))
 }
 
-/** Of a prompt of several lines only the last one is marked. */
+/** Only the last line of a prompt is marked. */
 function endsMarked(lines: readonly string[], from: number): boolean {
   let at = from
   while (PROMPT.test(lines[at + 1] ?? "") && !lines[at]!.endsWith("  ")) at++
@@ -135,25 +139,26 @@ function messagesOf(text: string, id: string, folder: string | undefined): { mes
   let model: string | undefined
   let version: string | undefined
   for (const [index, { by, lines }] of blocksIn(text).entries()) {
-    const said = lines.join("\n").trim()
+    const content = lines.join("\n").trim()
     const key = `${id}:${index}`
     if (by === "person") {
       answer = undefined
-      if (said !== "") messages.push({ key, role: "user", parts: [{ type: "text", text: said, origin: "person" }] })
+      if (content !== "")
+        messages.push({ key, role: "user", parts: [{ type: "text", text: content, origin: "person" }] })
     } else if (by === "model") {
       answer = {
         key,
         role: "assistant",
         model,
-        parts: [{ type: "text", text: said, origin: "agent" }],
+        parts: [{ type: "text", text: content, origin: "agent" }],
       }
       messages.push(answer)
     } else {
-      model = /^(?:Main model|Model): (\S{1,100})/m.exec(said)?.[1] ?? model
-      version = /^Aider v(\S{1,40})/m.exec(said)?.[1] ?? version
-      const usage = aiderUsage(said)
+      model = /^(?:Main model|Model): (\S{1,100})/m.exec(content)?.[1] ?? model
+      version = /^Aider v(\S{1,40})/m.exec(content)?.[1] ?? version
+      const usage = aiderUsage(content)
       if (answer && usage) answer.usage = usage
-      messages.push(reportOf(said, key, answer, folder))
+      messages.push(reportOf(content, key, answer, folder))
     }
   }
   return {
@@ -162,11 +167,11 @@ function messagesOf(text: string, id: string, folder: string | undefined): { mes
   }
 }
 
-/** What Aider did with the answer before it. */
-function reportOf(said: string, key: string, answer: Message | undefined, folder: string | undefined): Message {
+/** Aider's report on the answer before it. */
+function reportOf(text: string, key: string, answer: Message | undefined, folder: string | undefined): Message {
   const within = (path: string) => (folder === undefined || /^([/\\]|[a-z]:)/i.test(path) ? path : `${folder}/${path}`)
   const applied = new Set(
-    Array.from(said.matchAll(/^(?:Applied edit to|Creating empty file) (.{1,4000})$/gm), ([, path]) => path!.trim()),
+    Array.from(text.matchAll(/^(?:Applied edit to|Creating empty file) (.{1,4000})$/gm), ([, path]) => path!.trim()),
   )
   const hunks = hunksIn(answer?.parts[0]?.text ?? "", applied).map((hunk) => ({ ...hunk, path: within(hunk.path) }))
   const known = new Set(hunks.map(({ path }) => path))
@@ -177,7 +182,7 @@ function reportOf(said: string, key: string, answer: Message | undefined, folder
       .filter((path) => !known.has(path))
       .map((path) => fileEffect(path, "edited")),
     ...Array.from(
-      said.matchAll(/^Commit ([0-9a-f]{7,40}) (.{1,500})$/gm),
+      text.matchAll(/^Commit ([0-9a-f]{7,40}) (.{1,500})$/gm),
       ([, hash, subject]): Effect => ({
         type: "commit",
         hash: hash!,
@@ -187,7 +192,7 @@ function reportOf(said: string, key: string, answer: Message | undefined, folder
   ]
   const part: Part = {
     type: "tool_result",
-    text: said,
+    text,
     origin: "local_tool",
     tool: "aider",
     is_error: false,
@@ -208,7 +213,7 @@ function hunksIn(answer: string, applied: Set<string>): Hunk[] {
   })
 }
 
-/** A block's file is named above it, or above the fence that it stands in. A block without a name goes on with the last one. */
+/** A block's file is named above it, or above its fence. A block without a name uses the last one. */
 function nameAbove(lines: readonly string[], block: number): string | undefined {
   const at = /^\s*(?:`{3,}|~{3,})/.test(lines[block - 1] ?? "") ? block - 2 : block - 1
   const name = (lines[at] ?? "").trim().replace(/^[`*#\s]+|[`*:\s]+$/g, "")
@@ -216,8 +221,8 @@ function nameAbove(lines: readonly string[], block: number): string | undefined 
 }
 
 /** Rounded by Aider: `12k sent, 1.1k cache write, 3k cache hit, 245 received`. */
-function aiderUsage(said: string): Usage | undefined {
-  const line = /^Tokens: (.{1,300})$/m.exec(said)?.[1]
+function aiderUsage(text: string): Usage | undefined {
+  const line = /^Tokens: (.{1,300})$/m.exec(text)?.[1]
   if (line === undefined) return undefined
   const of = (name: string) => {
     const [, digits, unit] = new RegExp(`([\\d.,]{1,20})([kM]?) ${name}`).exec(line) ?? []

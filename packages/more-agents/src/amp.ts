@@ -10,7 +10,7 @@ import { number, type RawRecord, record, records, string, time } from "../../../
 import type { Usage } from "../../../src/core/usage.ts"
 import { ampRoots } from "./records.ts"
 
-/** Amp's local threads: a file for each, written anew at every change. Newer versions keep threads on Amp's server. */
+/** Amp's local threads: one file each, rewritten at every change. Newer versions store threads on Amp's server. */
 export const ampConnector: Connector = {
   source: "amp",
   version: 1,
@@ -26,11 +26,11 @@ export const ampConnector: Connector = {
   identify: (entry) => (entry.type === "dex-thread" ? entry.type : undefined),
 }
 
-/** Of the thread itself only named fields: it also has traces of every request. */
-function* recordsOf(whole: RawRecord): Generator<RawRecord> {
-  const { v, id, created, title, agentMode, messages } = whole
-  const { trees, platform } = record(record(whole.env)?.initial) ?? {}
-  const ended = records(record(whole.meta)?.traces).map(({ endTime }) => endTime)
+/** Only these fields of the thread: it also has traces of every request. */
+function* recordsOf(file: RawRecord): Generator<RawRecord> {
+  const { v, id, created, title, agentMode, messages } = file
+  const { trees, platform } = record(record(file.env)?.initial) ?? {}
+  const ended = records(record(file.meta)?.traces).map(({ endTime }) => endTime)
   yield { type: "dex-thread", v, id, created, title, agentMode, trees, platform, ended: ended.at(-1) }
   for (const message of records(messages)) yield stripMessage(message)
 }
@@ -74,7 +74,7 @@ function parseAmp(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const named = messages.map((message) => ({ ...message, key: keyOf(message.key) }))
   const trees = records(thread.trees)
   const repository = record(trees[0]?.repository)
-  const known = {
+  const fields = {
     id,
     title: thread.title,
     cwds: trees.map(({ uri }) => folderOf(string(uri))),
@@ -85,7 +85,7 @@ function parseAmp(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     times: [thread.created, thread.ended],
     messages: named,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 function callsIn(entries: RawRecord[]): Map<string, Call> {
@@ -95,7 +95,7 @@ function callsIn(entries: RawRecord[]): Map<string, Call> {
   )
 }
 
-/** What tools gave stands in a turn of the person. */
+/** Tool results are in a turn of the person. */
 function messagesOf(
   entry: RawRecord,
   calls: Map<string, Call>,
@@ -110,7 +110,7 @@ function messagesOf(
     unknown(string(entry.role) ?? string(entry.type) ?? "(no role)")
     return []
   }
-  const { role } = entry as { role: "user" | "assistant" } // looked at above
+  const { role } = entry as { role: "user" | "assistant" } // checked above
   const results = blocks.filter(({ type }) => type === "tool_result").map((block) => resultOf(block, calls))
   const parts = blocks.flatMap((block) => partOf(block, role, unknown))
   const [model, counted] = [string(usage?.model), ampUsage(usage)]
@@ -160,12 +160,15 @@ function resultOf(block: RawRecord, calls: Map<string, Call>): Omit<Message, "ke
 
 /** A command has its output, a file its content, an edit its diff. */
 function resultText(result: unknown): string {
-  const told = record(result)
-  if (!told) return string(result) ?? (result === undefined || result === null ? "" : JSON.stringify(result))
-  return [told.output, told.content, told.diff].map(string).find((text) => text !== undefined) ?? JSON.stringify(told)
+  const fields = record(result)
+  if (!fields) return string(result) ?? (result === undefined || result === null ? "" : JSON.stringify(result))
+  return (
+    [fields.output, fields.content, fields.diff].map(string).find((text) => text !== undefined) ??
+    JSON.stringify(fields)
+  )
 }
 
-/** Of OpenAI's models what Amp calls written to the cache was only not read from it. */
+/** For OpenAI's models, the tokens that Amp reports as written to the cache were only not read from it. */
 function ampUsage(usage: RawRecord | undefined): Usage | undefined {
   const of = (field: string) => number(usage?.[field]) ?? 0
   const [input, output, written, cache_read] = [
@@ -180,6 +183,6 @@ function folderOf(uri: string | undefined): string | undefined {
   try {
     return uri?.startsWith("file:") ? fileURLToPath(uri) : undefined
   } catch {
-    return undefined // an address of another system's file, or none
+    return undefined // a URI of another system's file, or not a URI
   }
 }

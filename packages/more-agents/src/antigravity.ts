@@ -29,8 +29,8 @@ import { number, parseObject, type RawRecord, record, records, string, time } fr
 import { antigravityRoots } from "./records.ts"
 
 /**
- * Antigravity's transcripts, which it writes beside its own databases of protobuf and encrypted files. `transcript_full` has
- * the texts whole; of `transcript` they are cut.
+ * Antigravity's transcripts, which it writes in addition to its protobuf databases and encrypted files.
+ * `transcript_full` has the complete texts; in `transcript` they are cut.
  */
 export const antigravityConnector: Connector = {
   source: "antigravity",
@@ -73,7 +73,7 @@ function transcriptOf(folder: string, id: string, report: Report): Unit | undefi
   return undefined
 }
 
-/** The last conversation of each folder: of older ones no file says where they were held. */
+/** The last conversation of each folder: for older ones, no file records the folder. */
 function foldersIn(path: string, report: Report): Map<string, string> {
   const index = objectAt(path, MAX_INDEX_BYTES, report) ?? {}
   return new Map(Object.entries(index).flatMap(([folder, id]) => (string(id) ? [[string(id)!, folder]] : [])))
@@ -89,7 +89,7 @@ function identify(step: RawRecord): string | undefined {
   return place === undefined ? undefined : `${place} ${step.type} ${step.created_at}`
 }
 
-/** A step that holds what a tool gave, and the tool, for where no call says it. */
+/** Steps with the result of a tool, and the tool, in case no call names it. */
 const RESULTS: Record<string, string> = {
   RUN_COMMAND: "run_command",
   COMMAND_STATUS: "command_status",
@@ -105,7 +105,7 @@ const RESULTS: Record<string, string> = {
 const INJECTED = ["USER_SETTINGS_CHANGE", "ADDITIONAL_METADATA", "USER_INFORMATION", "EPHEMERAL_MESSAGE"]
 
 type Content = Pick<Message, "role" | "parts" | "effects">
-/** The calls that no step has answered yet, oldest first: a result does not say which call it is of. */
+/** Calls without a result so far, oldest first: a result does not name its call. */
 type Waiting = { calls: (AntigravityCall & { id: string })[]; made: number }
 
 function parseAntigravity(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
@@ -122,9 +122,9 @@ function parseAntigravity(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
       continue
     }
     model = modelIn(step) ?? model
-    const said = contentOf(step, waiting, cwds)
-    if (!said) unknown.add(string(step.type) ?? "(no type)")
-    for (const content of said ?? []) {
+    const contents = contentOf(step, waiting, cwds)
+    if (!contents) unknown.add(string(step.type) ?? "(no type)")
+    for (const content of contents ?? []) {
       const at = time(step.created_at)
       const place = number(step.step_index) ?? messages.length
       messages.push({
@@ -138,7 +138,7 @@ function parseAntigravity(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   return parsedFrom({ id, cwds, messages }, unknown)
 }
 
-/** Undefined for a type that dex does not know. */
+/** Undefined for an unknown type. */
 function contentOf(step: RawRecord, waiting: Waiting, cwds: Set<string>): Content[] | undefined {
   const type = string(step.type) ?? ""
   if (type === "USER_INPUT") return nonEmpty({ role: "user", parts: promptParts(string(step.content) ?? "") })
@@ -153,7 +153,7 @@ function contentOf(step: RawRecord, waiting: Waiting, cwds: Set<string>): Conten
     const called = nonEmpty({ role: "assistant", parts: callParts(step, waiting, cwds) })
     return [...called, resultOf(step, RESULTS[type]!, waiting)]
   }
-  if (step.source === "MODEL") waiting.calls.shift() // it is what a call gave, whatever it is
+  if (step.source === "MODEL") waiting.calls.shift() // the result of a call, whatever its type
   return undefined
 }
 
@@ -174,7 +174,7 @@ function requestIn(text: string): string {
   return text.startsWith(open) && text.endsWith(close) ? text.slice(open.length, -close.length).trim() : text
 }
 
-/** Said when the person chose another one. */
+/** The model, if the person chose another one in this step. */
 function modelIn({ type, content }: RawRecord): string | undefined {
   if (type !== "USER_INPUT") return undefined
   return /`Model Selection` from [^\n]{1,100}? to ([^\n]{1,100}?)\.?$/m.exec(string(content) ?? "")?.[1]
@@ -229,7 +229,7 @@ function textParts(content: unknown, origin: Origin): Part[] {
 
 type AntigravityCall = { tool: string; args: RawRecord }
 
-/** Each argument is written as JSON of its own; some versions write plain ones. */
+/** Each argument is a JSON text; some versions write plain values. */
 function antigravityCall(call: RawRecord): AntigravityCall {
   const args = Object.entries(record(call.args) ?? {}).map(([name, value]) => [name, plainValue(value)] as const)
   return { tool: string(call.name) ?? "unknown", args: Object.fromEntries(args) }

@@ -15,18 +15,18 @@ export const auggieConnector: Connector = {
   roots: auggieRoots,
   discover: (root) => withProblems((report) => unitsBelow(root, SESSION, MAX_FOLDERS, report)),
   watched: (root) => [{ folder: root, depth: MAX_FOLDERS, files: SESSION }],
-  read: (unit, after) => readJsonFile(unit.path, after, recordsOfWhole),
+  read: (unit, after) => readJsonFile(unit.path, after, recordsOfFile),
   parse: parseAuggie,
 }
 
-/** One for the session, and one for each exchange: so that an exchange more does not make all of them new. */
-function* recordsOfWhole(whole: RawRecord): Generator<RawRecord> {
-  const { chatHistory, ...session } = whole
+/** One record for the session and one per exchange, so that a new exchange does not change all of them. */
+function* recordsOfFile(file: RawRecord): Generator<RawRecord> {
+  const { chatHistory, ...session } = file
   yield withoutBulk({ type: "dex-session", ...session })
   for (const message of records(chatHistory)) yield withoutBulk(message)
 }
 
-/** An exchange is a prompt and its answer, each as a text or as nodes. Nodes that are no text are counted, not read. */
+/** An exchange is a prompt and its answer, each as a text or as nodes. Nodes without text are counted, not read. */
 function parseAuggie(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const all = [...raw]
   const session = all.find(({ type }) => type === "dex-session") ?? {}
@@ -37,19 +37,19 @@ function parseAuggie(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   for (const [index, one] of all.entries()) {
     const exchange = record(one.exchange)
     if (exchange) {
-      const said = messagesOf(one, exchange, `${id}:${index}`, (type) => unknown.add(type))
-      messages.push(...said.map((message) => ({ ...message, key: keys(message.key) })))
+      const exchanged = messagesOf(one, exchange, `${id}:${index}`, (type) => unknown.add(type))
+      messages.push(...exchanged.map((message) => ({ ...message, key: keys(message.key) })))
     } else if (one.type !== "dex-session") unknown.add(string(one.type) ?? "(no type)")
   }
   const title = string(session.customTitle)
-  const known = {
+  const fields = {
     id,
     title: title && { text: title, from: "person" },
     cwd: session.workspaceRoot,
     times: [session.created, session.modified],
     messages,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 function messagesOf(one: RawRecord, exchange: RawRecord, place: string, count: (type: string) => void): Message[] {
@@ -60,15 +60,15 @@ function messagesOf(one: RawRecord, exchange: RawRecord, place: string, count: (
   )
   const prompt = string(exchange.request_message) ?? promptNodes
   const answer = string(exchange.response_text) ?? answerNodes
-  const asked: Part | undefined =
+  const promptPart: Part | undefined =
     prompt === undefined
       ? undefined
       : one.isHistorySummary === true
         ? { type: "summary", text: prompt, origin: "agent" }
         : { type: "text", text: prompt, origin: "person" }
   return [
-    ...(asked
-      ? [{ key, role: asked.type === "summary" ? ("system" as const) : ("user" as const), parts: [asked] }]
+    ...(promptPart
+      ? [{ key, role: promptPart.type === "summary" ? ("system" as const) : ("user" as const), parts: [promptPart] }]
       : []),
     ...(answer === undefined
       ? []

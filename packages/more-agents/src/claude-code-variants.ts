@@ -8,7 +8,7 @@ export function iflowDifferences(parent: Connector): Partial<Connector> {
   return {
     parse: (raw, unit) => {
       const { conversations, unknown } = parent.parse(inOneLine(raw), unit)
-      // Every file is called session-<id>: without it, the first letters of an id tell sessions apart.
+      // Every file is named session-<id>; without that prefix, the beginning of an id distinguishes sessions.
       return {
         conversations: conversations.map((one) => ({ ...one, id: one.id.replace(/^session-(?=.)/, "") })),
         unknown,
@@ -17,7 +17,10 @@ export function iflowDifferences(parent: Connector): Partial<Connector> {
   }
 }
 
-/** Each record follows the one before it. A call that an earlier state of the answer had is not repeated, and the last state has its cost. */
+/**
+ * Chains each record to the previous one. Calls from an earlier state of the answer are not repeated, and only the last
+ * state has the usage.
+ */
 function* inOneLine(raw: Iterable<RawRecord>): Generator<RawRecord> {
   const all = [...raw]
   const last = new Map(all.flatMap((one) => (one.type === "assistant" ? [[one.parentUuid, one]] : [])))
@@ -54,10 +57,10 @@ function withNewCalls(one: RawRecord, called: Set<string>): RawRecord {
   return { ...one, message: { ...message, content } }
 }
 
-/** The record that a session of Qoder begins with: where it was held. */
+/** The first record of a Qoder session, with its folder. */
 const META = "session_meta"
 
-/** Qoder's editor keeps sessions without a folder for their project, and a session says first where it is. */
+/** Qoder's editor stores sessions without a project folder, and a session's first record names its folder. */
 export function qoderDifferences(parent: Connector): Partial<Connector> {
   return {
     *discover(root, seen, scratch) {
@@ -85,5 +88,5 @@ function* withoutProject(folder: string): Generator<Unit | Unreadable> {
     const unit = unitAt(join(folder, entry.name), `cli/${entry.name}`, report)
     if (unit) yield unit
   }
-  // A folder that cannot be read is reported by who looks for projects in it.
+  // The search for projects in this folder already reports read errors.
 }

@@ -31,7 +31,7 @@ import {
 import type { Usage } from "../../../src/core/usage.ts"
 import { continueRoots } from "./records.ts"
 
-/** Continue: a JSON file for each session, rewritten whole, and a list of them that says when each began. */
+/** Continue: one JSON file per session, rewritten at every change, and a list with the start time of each. */
 export const continueConnector: Connector = {
   source: "continue",
   version: 1,
@@ -40,7 +40,7 @@ export const continueConnector: Connector = {
   watched: (root) => [{ folder: root, depth: 0, files: /\.json$/ }],
   read: (unit: UnitWithFacts, after) => factsFirst(readJsonFile(unit.path, after, recordsIn), unit, after),
   parse: parseContinue,
-  // No `identify`: what was said has no name of its own, so it counts as its content and place.
+  // No `identify`: turns have no id, so records are compared by content and position.
 }
 
 const LIST = "sessions.json"
@@ -59,14 +59,14 @@ function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   }
 }
 
-/** The session, and then each of its turns. */
-function* recordsIn(whole: RawRecord): Iterable<RawRecord> {
-  const { history, ...session } = whole
+/** The session, followed by its turns. */
+function* recordsIn(file: RawRecord): Iterable<RawRecord> {
+  const { history, ...session } = file
   yield withoutBulk({ type: "session", ...session })
   for (const [place, turn] of records(history).entries()) yield withoutBulk({ type: "turn", place, ...stripTurn(turn) })
 }
 
-/** Without what the editor keeps for itself, the logs of requests, and image bytes. */
+/** Removes the editor's own state, the logs of requests, and image bytes. */
 function stripTurn({ editorState: _, promptLogs: __, ...turn }: RawRecord): RawRecord {
   const message = record(turn.message)
   if (!message || !Array.isArray(message.content)) return turn
@@ -78,7 +78,7 @@ function stripTurn({ editorState: _, promptLogs: __, ...turn }: RawRecord): RawR
   return { ...turn, message: { ...message, content } }
 }
 
-/** Of the command line, and of the editors' extensions. */
+/** The tools of the command line and of the editors' extensions. */
 const TOOLS: ToolNames = {
   command: ["Bash", "run_terminal_command"],
   read: ["Read", "read_file"],
@@ -86,7 +86,7 @@ const TOOLS: ToolNames = {
   edit: ["Edit", "MultiEdit", "single_find_and_replace", "multi_edit"],
 }
 
-/** A server's tools have the names that the server gives them: what is none of Continue's own is a server's. */
+/** An MCP server chooses the names of its tools: any tool that is not Continue's own belongs to a server. */
 const OWN_TOOLS = new Set([
   ...Object.values(TOOLS).flat(),
   ...["AskQuestion", "Checklist", "Diff", "Exit", "List", "ReportFailure", "Search", "Skills", "Status", "Subagent"],
@@ -94,10 +94,10 @@ const OWN_TOOLS = new Set([
   ...["read_currently_open_file", "read_file_range", "request_rule", "view_diff", "view_repo_map", "view_subdirectory"],
 ])
 
-/** What names a session that nobody named. */
+/** The titles of unnamed sessions. */
 const UNNAMED = /^(Untitled Session|New Session)$/
 
-/** A call's result stands in the turn of the answer that made it. */
+/** A call's result is in the turn of the answer with the call. */
 function parseContinue(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const all = [...raw]
   const session = all.find(({ type }) => type === "session") ?? {}
@@ -110,14 +110,14 @@ function parseContinue(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   }
   const facts = all.findLast(({ type }) => type === "dex-session")
   const created = string(facts?.created)
-  const known = {
+  const fields = {
     id,
     title: UNNAMED.test(string(session.title) ?? "") ? undefined : session.title,
     cwd: localPath(session.workspaceDirectory),
     times: [created === undefined ? facts?.created : Number(created)],
     messages,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 function messagesOf(turn: RawRecord, key: string, unknown: ReturnType<typeof createCounts>): Message[] {
@@ -133,9 +133,9 @@ function messagesOf(turn: RawRecord, key: string, unknown: ReturnType<typeof cre
     case "assistant":
       return [...answerOf(turn, message, key), ...resultsOf(turn, key), ...summed]
     case "thinking":
-      return said(key, "assistant", contentParts(message.content, "thinking"))
+      return messageWith(key, "assistant", contentParts(message.content, "thinking"))
     case "system":
-      return said(key, "system", contentParts(message.content, "injected"))
+      return messageWith(key, "system", contentParts(message.content, "injected"))
     case "tool": // repeated in the turn of the call
       return []
     default:
@@ -144,18 +144,18 @@ function messagesOf(turn: RawRecord, key: string, unknown: ReturnType<typeof cre
   }
 }
 
-function said(key: string, role: Message["role"], parts: Part[]): Message[] {
+function messageWith(key: string, role: Message["role"], parts: Part[]): Message[] {
   return parts.length === 0 ? [] : [{ key, role, parts }]
 }
 
-/** What was added to a prompt is named; its text stands in front of the prompt only for the model. */
+/** Files added to a prompt are named; their text is put before the prompt only for the model. */
 function promptOf(turn: RawRecord, message: RawRecord, key: string): Message[] {
   const effects = records(turn.contextItems).flatMap((item): Effect[] => {
     const uri = record(item.uri)
     const path = uri?.type === "file" ? localPath(uri.value) : undefined
     return path === undefined ? [] : [fileEffect(path, "mentioned")]
   })
-  return said(key, "user", contentParts(message.content, "person")).map((one) =>
+  return messageWith(key, "user", contentParts(message.content, "person")).map((one) =>
     effects.length > 0 ? { ...one, effects } : one,
   )
 }
@@ -176,14 +176,14 @@ function answerOf(turn: RawRecord, message: RawRecord, key: string): Message[] {
     ...(thought === undefined ? [] : contentParts(thought, "thinking")),
     ...contentParts(message.content, "agent"),
     ...records(message.toolCalls).map((call) => {
-      const asked = record(call.function) ?? {}
-      return toolCallPart(string(asked.name), asked.arguments, string(call.id))
+      const request = record(call.function) ?? {}
+      return toolCallPart(string(request.name), request.arguments, string(call.id))
     }),
   ]
   const counted = record(message.usage)
   const [model, usage] = [string(counted?.model), continueUsage(counted)]
   const more = { model, usage }
-  return said(key, "assistant", parts).map((one) => ({ ...one, ...more }))
+  return messageWith(key, "assistant", parts).map((one) => ({ ...one, ...more }))
 }
 
 function continueUsage(counted: RawRecord | undefined): Usage | undefined {
@@ -199,13 +199,13 @@ function continueUsage(counted: RawRecord | undefined): Usage | undefined {
 
 function resultsOf(turn: RawRecord, key: string): Message[] {
   return records(turn.toolCallStates).flatMap((state, place): Message[] => {
-    const asked = record(record(state.toolCall)?.function) ?? {}
-    const args = record(state.parsedArgs) ?? parseObject(string(asked.arguments) ?? "") ?? {}
+    const request = record(record(state.toolCall)?.function) ?? {}
+    const args = record(state.parsedArgs) ?? parseObject(string(request.arguments) ?? "") ?? {}
     const outputs = records(state.output).flatMap(({ content }) => string(content) ?? [])
     if (state.status === "generated" || state.status === "calling" || state.status === "generating") return []
     const output = outputs.join("\n")
     const exit = /\(exit code (\d{1,5})\)/.exec(output.slice(0, 200))?.[1]
-    const tool = string(asked.name)
+    const tool = string(request.name)
     const { part, effects } = finishedCall({
       tool,
       call_id: string(state.toolCallId),
@@ -220,13 +220,13 @@ function resultsOf(turn: RawRecord, key: string): Message[] {
   })
 }
 
-/** Editors write addresses, the command line writes paths. */
+/** Editors write URIs, the command line writes paths. */
 function localPath(value: unknown): string | undefined {
   const text = string(value)
   if (!text?.startsWith("file:")) return text
   try {
     return fileURLToPath(text)
   } catch {
-    return text // another machine's
+    return text // a path of another machine
   }
 }

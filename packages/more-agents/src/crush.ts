@@ -81,7 +81,7 @@ function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Crush
   yield* problems
 }
 
-/** As the list names them. A folder for data may be named from the project on. */
+/** The projects in the list. A data folder may be relative to the project. */
 function projectsOf(root: string, report: Report): Project[] {
   const path = join(root, "projects.json")
   const text = textAt(path, MAX_LIST_BYTES, report)
@@ -133,7 +133,7 @@ const SESSION_COLUMNS = [
 ]
 const MESSAGE_COLUMNS = ["id", "role", "parts", "model", "provider", "is_summary_message", "created_at", "finished_at"]
 
-/** Without bytes of images and files, signatures, and whole files before and after an edit. */
+/** Removes the bytes of images and files, signatures, and the files before and after an edit. */
 function stripCrush(row: RawRecord): RawRecord {
   if (!Array.isArray(row.parts)) return withoutBulk(row)
   return withoutBulk({ ...row, parts: row.parts.map(stripPart) })
@@ -160,23 +160,23 @@ function parseCrush(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
   const unknown = createCounts()
   let session: RawRecord = {}
   let project: string | undefined
-  const said: RawRecord[] = []
+  const messageRows: RawRecord[] = []
   for (const row of rows) {
     if (row.table === "sessions") session = row
-    else if (row.table === "messages") said.push(row)
+    else if (row.table === "messages") messageRows.push(row)
     else if (row.table === "project") project = string(row.id)
     else unknown.add(`table ${String(row.table)}`)
   }
   const parent = string(session.parent_session_id)
-  const asked: Origin = parent === undefined ? "person" : "agent"
-  const calls = callsIn(said)
-  const messages = said.flatMap((row) => messageOf(row, asked, calls, (type) => unknown.add(type)))
+  const promptOrigin: Origin = parent === undefined ? "person" : "agent"
+  const calls = callsIn(messageRows)
+  const messages = messageRows.flatMap((row) => messageOf(row, promptOrigin, calls, (type) => unknown.add(type)))
   const usage = crushUsage(session)
   const last = messages.findLast(({ role }) => role === "assistant")
   if (usage && last) last.usage = usage
   const id = unit.key
   const isNamed = !/^(New|Untitled)( Agent)? Session$/i.test(string(session.title) ?? "")
-  const known: ConversationFields = {
+  const fields: ConversationFields = {
     id,
     kind: id.startsWith("title-") ? "automation" : undefined,
     title: isNamed ? session.title : undefined,
@@ -186,12 +186,12 @@ function parseCrush(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
     times: [session.created_at],
     messages,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
-function callsIn(said: RawRecord[]): Map<string, Call> {
+function callsIn(messageRows: RawRecord[]): Map<string, Call> {
   return new Map(
-    said
+    messageRows
       .flatMap(({ parts }) => records(parts))
       .flatMap(({ type, data }) => {
         const call = record(data)
@@ -201,11 +201,16 @@ function callsIn(said: RawRecord[]): Map<string, Call> {
   )
 }
 
-function messageOf(row: RawRecord, asked: Origin, calls: Map<string, Call>, count: (type: string) => void): Message[] {
+function messageOf(
+  row: RawRecord,
+  promptOrigin: Origin,
+  calls: Map<string, Call>,
+  count: (type: string) => void,
+): Message[] {
   const key = string(row.id)
   const content: Content = { parts: [], effects: [] }
   const isSummary = number(row.is_summary_message) === 1
-  const origin: Origin = row.role === "user" ? asked : row.role === "system" ? "injected" : "agent"
+  const origin: Origin = row.role === "user" ? promptOrigin : row.role === "system" ? "injected" : "agent"
   for (const { type, data } of records(row.parts)) {
     if (!addPart(content, String(type), record(data) ?? {}, { origin, isSummary, calls })) count(`part ${String(type)}`)
   }
@@ -231,7 +236,7 @@ function roleOf(role: unknown, parts: Part[], isSummary: boolean): Message["role
   return role === "user" ? "user" : "assistant"
 }
 
-/** False for a type that is not known. */
+/** False for an unknown type. */
 function addPart(
   { parts, effects }: Content,
   type: string,
@@ -310,7 +315,7 @@ function commandOf(data: RawRecord) {
   })
 }
 
-/** Crush counts by session: the tokens are those of its last request, the money that of all of them. */
+/** Crush counts per session: tokens of its last request only, and the cost of all requests. */
 function crushUsage(session: RawRecord): Usage | undefined {
   const [input, output] = [number(session.prompt_tokens) ?? 0, number(session.completion_tokens) ?? 0]
   const cost = number(session.cost) ?? 0

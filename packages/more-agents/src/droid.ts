@@ -33,7 +33,7 @@ import {
 import type { Usage } from "../../../src/core/usage.ts"
 import { droidRoots } from "./records.ts"
 
-/** Factory's Droid: a file of lines for each session, and its settings beside it, with what it took. */
+/** Factory's Droid: a file of JSON lines per session, with a settings file next to it that has the token counts. */
 export const droidConnector: Connector = {
   source: "droid",
   version: 1,
@@ -52,7 +52,7 @@ export const droidConnector: Connector = {
 const MAX_FOLDERS = 3
 const MAX_SETTINGS_BYTES = 16 << 20
 
-/** Of the settings only what was used, and what it took. */
+/** Only the model and the token counts of the settings. */
 function settingsOf(path: string, report: Report): RawRecord | undefined {
   const text = textAt(path.replace(/\.jsonl$/, ".settings.json"), MAX_SETTINGS_BYTES, report)
   const settings = text === undefined ? undefined : parseObject(text)
@@ -65,7 +65,7 @@ function identify(raw: RawRecord): string | undefined {
   return raw.type === "dex-settings" ? raw.type : id && `${raw.type} ${id}`
 }
 
-/** Without image bytes and signatures. */
+/** Removes image bytes and signatures. */
 function stripDroid(raw: RawRecord): RawRecord {
   const message = record(raw.message)
   const strip = (content: unknown) => (Array.isArray(content) ? content.map(stripBlock) : content)
@@ -102,22 +102,22 @@ function parseDroid(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const unknown = createCounts()
   const keys = uniqueKeys()
   const calls = new Map<string, DroidCall>()
-  const left = leftIn(all)
+  const abandoned = abandonedIn(all)
   const messages: Message[] = []
   for (const one of all) {
     const content = contentOfRecord(one, {
-      asked: parent === undefined ? "person" : "agent",
+      promptOrigin: parent === undefined ? "person" : "agent",
       calls,
       last: messages.at(-1),
     })
     if (content === "unknown") unknown.add(string(one.type) ?? "(no type)")
     else if (content && content.parts.length > 0)
-      messages.push(messageOf(one, content, keys(keyOf(one, id)), model, left))
+      messages.push(messageOf(one, content, keys(keyOf(one, id)), model, abandoned))
     if (one.type === "completion") addUsage(messages, record(one.usage))
   }
   if (!messages.some(({ usage }) => usage)) addUsage(messages, record(settings.tokenUsage))
   const title = string(start.sessionTitle) ?? string(start.title)
-  const known = {
+  const fields = {
     id,
     title: /^New Session$/i.test(title ?? "") ? undefined : title,
     cwd: start.cwd,
@@ -127,10 +127,10 @@ function parseDroid(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     times: [start.timestamp],
     messages,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
-/** The streams name it on every line, the store in its first. */
+/** A stream has the id on every line, a stored session on its first. */
 function idOf(all: RawRecord[], start: RawRecord, unit: UnitName): string {
   const streamed = all.map((one) => string(one.session_id) ?? string(one.sessionId)).find((id) => id !== undefined)
   return (
@@ -140,7 +140,7 @@ function idOf(all: RawRecord[], start: RawRecord, unit: UnitName): string {
   )
 }
 
-/** A call and its result have one id. */
+/** A call and its result have the same id. */
 function keyOf(one: RawRecord, session: string): string {
   const id = string(one.id) ?? string(one.toolCallId)
   if (id === undefined) return `${session}:${String(one.timestamp ?? "")}:${String(one.type)}`
@@ -152,7 +152,7 @@ function messageOf(
   content: DroidContent,
   key: string,
   model: string | undefined,
-  left: Set<string>,
+  abandoned: Set<string>,
 ): Message {
   const at = time(one.timestamp)
   return {
@@ -162,30 +162,33 @@ function messageOf(
     model: content.role === "assistant" && model !== undefined ? model : undefined,
     parts: content.parts,
     effects: content.effects.length > 0 ? content.effects : undefined,
-    abandoned: left.has(string(one.id) ?? "") ? true : undefined,
+    abandoned: abandoned.has(string(one.id) ?? "") ? true : undefined,
   }
 }
 
-/** Messages name the one before them; the last one is where the session stands. What branched off on its way was left. */
-function leftIn(all: RawRecord[]): Set<string> {
-  const said = all.filter(({ type, id }) => type === "message" && string(id))
-  const parents = new Map(said.map(({ id, parentId }) => [string(id)!, string(parentId)]))
-  const way = new Set<string>()
-  for (let id = string(said.at(-1)?.id); id !== undefined && !way.has(id); id = parents.get(id)) way.add(id)
-  const left = new Set<string>()
+/**
+ * Each message names its predecessor; the last one is the current position of the session. Branches off the path to it
+ * are abandoned.
+ */
+function abandonedIn(all: RawRecord[]): Set<string> {
+  const messages = all.filter(({ type, id }) => type === "message" && string(id))
+  const parents = new Map(messages.map(({ id, parentId }) => [string(id)!, string(parentId)]))
+  const path = new Set<string>()
+  for (let id = string(messages.at(-1)?.id); id !== undefined && !path.has(id); id = parents.get(id)) path.add(id)
+  const abandoned = new Set<string>()
   for (const [id, parent] of parents)
-    if (!way.has(id) && parent !== undefined && (way.has(parent) || left.has(parent))) left.add(id)
-  return left
+    if (!path.has(id) && parent !== undefined && (path.has(parent) || abandoned.has(parent))) abandoned.add(id)
+  return abandoned
 }
 
-/** A stream counts by answer; a stored session only in all, which stands at its last one. */
+/** A stream counts per answer; a stored session has only a total, which is added to its last answer. */
 function addUsage(messages: Message[], counted: RawRecord | undefined): void {
   const last = messages.findLast(({ role }) => role === "assistant")
   const usage = droidUsage(counted)
   if (last && usage) last.usage = usage
 }
 
-/** In the words of the settings, or of a stream. */
+/** Accepts the field names of the settings and of a stream. */
 function droidUsage(counted: RawRecord | undefined): Usage | undefined {
   const of = (...names: string[]) => names.map((name) => number(counted?.[name])).find((n) => n !== undefined)
   return usageFrom({
@@ -205,14 +208,14 @@ const TOOLS: ToolNames = {
   patch: ["ApplyPatch"],
 }
 
-/** What says nothing by itself. */
+/** Records without content. */
 const QUIET = ["session_start", "session_end", "system", "todo_state", "dex-settings"]
 
 type DroidCall = { tool: string | undefined; args: RawRecord }
 type DroidContent = { role: Message["role"]; parts: Part[]; effects: Effect[] }
-type Context = { asked: Origin; calls: Map<string, DroidCall>; last: Message | undefined }
+type Context = { promptOrigin: Origin; calls: Map<string, DroidCall>; last: Message | undefined }
 
-/** Undefined where there is nothing to tell. */
+/** Undefined if there is no content. */
 function contentOfRecord(one: RawRecord, context: Context): DroidContent | "unknown" | undefined {
   const type = string(one.type) ?? ""
   switch (type) {
@@ -255,10 +258,11 @@ function contentOfMessage(message: RawRecord, context: Context): DroidContent | 
       const result = contentOfResult(block, context)
       parts.push(...result.parts)
       effects.push(...result.effects)
-    } else if (block.type === "image") parts.push(imagePart(block.image, role === "user" ? context.asked : "agent"))
+    } else if (block.type === "image")
+      parts.push(imagePart(block.image, role === "user" ? context.promptOrigin : "agent"))
     else if (text === undefined) continue
     else if (block.type === "thinking") parts.push({ type: "thinking", text, origin: "agent" })
-    else parts.push(...spoken(text, role === "user" ? context.asked : role === "system" ? "injected" : "agent"))
+    else parts.push(...spoken(text, role === "user" ? context.promptOrigin : role === "system" ? "injected" : "agent"))
   }
   const isResult = parts.some(({ type }) => type === "tool_result")
   return { role: role === "user" && isResult ? "tool" : role, parts, effects }
@@ -311,7 +315,7 @@ function isCommand({ tool }: DroidCall): boolean {
   return tool !== undefined && TOOLS.command!.includes(tool)
 }
 
-/** A text, blocks of text, or what a command printed. */
+/** A text, blocks of text, or the output of a command. */
 function outputOf(value: unknown): string {
   if (typeof value === "string") return value
   if (Array.isArray(value))
@@ -324,7 +328,7 @@ function outputOf(value: unknown): string {
   return texts.length > 0 ? texts.join("\n") : JSON.stringify(printed)
 }
 
-/** Says the last answer again, unless it is the first to say it. */
+/** Repeats the last answer, unless there was none. */
 function completionOf(one: RawRecord, { last }: Context): DroidContent | undefined {
   const text = string(one.finalText) ?? string(one.final_text)
   if (text === undefined || (last?.role === "assistant" && last.parts.at(-1)?.text === text)) return undefined

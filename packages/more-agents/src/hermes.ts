@@ -49,8 +49,8 @@ import type { Usage } from "../../../src/core/usage.ts"
 import { hermesRoots } from "./records.ts"
 
 /**
- * Hermes Agent: a database, and files of the same sessions in `sessions/`, which older versions had alone; the database wins.
- * Each profile has a folder of its own with both.
+ * Hermes Agent: a database, and files of the same sessions in `sessions/`, which older versions used alone; the
+ * database wins. Each profile has its own folder with both.
  */
 export const hermesConnector: Connector = {
   source: "hermes",
@@ -101,9 +101,9 @@ function* unitsIn(
 
 function sessionsIn(db: ForeignDatabase, profile: string): DatabaseSession[] {
   expectTable(db, "sessions", "Hermes")
-  const said = new Map(db.all(SAID).map((row) => [row.id, row]))
+  const contents = new Map(db.all(CONTENT_STATS).map((row) => [row.id, row]))
   return taggedRows(db, "sessions", SESSION_COLUMNS, "").map((row) => {
-    const { count, last, bytes, latest } = said.get(string(row.id) ?? "") ?? {}
+    const { count, last, bytes, latest } = contents.get(string(row.id) ?? "") ?? {}
     const bornAt = time(row.started_at)
     return {
       key: `db:${profile}${row.id}`,
@@ -115,10 +115,10 @@ function sessionsIn(db: ForeignDatabase, profile: string): DatabaseSession[] {
   })
 }
 
-const SAID = `select session_id as id, count(*) as count, max(id) as last, max(timestamp) as latest,
+const CONTENT_STATS = `select session_id as id, count(*) as count, max(id) as last, max(timestamp) as latest,
   sum(octet_length(content)) as bytes from messages group by session_id`
 
-/** Named one by one: the table also has the system prompt and who the person is. */
+/** Selected individually: the table also has the system prompt and data about the person. */
 const SESSION_COLUMNS = [
   ...["id", "source", "model", "parent_session_id", "started_at", "ended_at", "end_reason", "title", "title_source"],
   ...["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens"],
@@ -147,15 +147,15 @@ function rowsOf(db: ForeignDatabase, id: string, skip: (skipped: Skipped) => voi
   ]
 }
 
-/** Named fields only: the rest are the system prompt, tools' descriptions and addresses. */
-function* recordsOfFile(whole: RawRecord): Generator<RawRecord> {
-  const { session_id, model, platform, session_start, last_updated, title } = whole
-  const cwd = string(whole.cwd) ?? record(whole.model_config)?.cwd
+/** Only these fields: the others are the system prompt, tool descriptions and URLs. */
+function* recordsOfFile(file: RawRecord): Generator<RawRecord> {
+  const { session_id, model, platform, session_start, last_updated, title } = file
+  const cwd = string(file.cwd) ?? record(file.model_config)?.cwd
   yield { type: "dex-session", session_id, model, platform, session_start, last_updated, title, cwd }
-  for (const message of records(whole.messages)) yield stripMessage(message)
+  for (const message of records(file.messages)) yield stripMessage(message)
 }
 
-/** Without what only the provider can read, and image bytes. Content that is no text is stored as text with a mark. */
+/** Removes image bytes and what only the provider can read. Content that is not text is stored as text with a mark. */
 function stripMessage(message: RawRecord): RawRecord {
   const { codex_reasoning_items: _, codex_message_items: __, reasoning_details: ___, tools: ____, ...kept } = message
   const text = string(kept.content)
@@ -193,19 +193,19 @@ function parseHermes(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const unknown = createCounts()
   const messages: Message[] = []
   for (const [place, entry] of entries.entries()) {
-    const said = contentOf(entry, calls)
-    if (!said) unknown.add(string(entry.role) ?? string(entry.type) ?? "(no role)")
-    else if (said.parts.length > 0) {
+    const content = contentOf(entry, calls)
+    if (!content) unknown.add(string(entry.role) ?? string(entry.type) ?? "(no role)")
+    else if (content.parts.length > 0) {
       const at = time(entry.timestamp)
-      const left = entry.active === 0
+      const isAbandoned = entry.active === 0
       const key = `${id}:${number(entry.id) ?? `line ${place}`}`
-      messages.push({ key, at, ...said, abandoned: left ? true : undefined })
+      messages.push({ key, at, ...content, abandoned: isAbandoned ? true : undefined })
     }
   }
   addSessionUsage(messages, string(about.model), hermesUsage(about))
   const lineage = lineageOf(string(about.parent_session_id), string(about.parent_ended))
   const title = string(about.title)
-  const known = {
+  const fields = {
     id,
     kind: kindOf(about, lineage),
     title: title !== undefined && about.title_source === "user" ? { text: title, from: "person" } : title,
@@ -217,7 +217,7 @@ function parseHermes(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     messages,
     authority: unit.key.startsWith("db:") ? 2 : 1,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 function isAbout({ table, type, role }: RawRecord): boolean {
@@ -241,7 +241,7 @@ function callOf(call: RawRecord): Call {
   return { tool: string(name), args: record(given) ?? parseObject(string(given) ?? "") ?? {} }
 }
 
-/** Undefined for a role that dex does not know. */
+/** Undefined for an unknown role. */
 function contentOf(entry: RawRecord, calls: Map<string, Call>): Content | undefined {
   switch (entry.role) {
     case "user":
@@ -258,17 +258,18 @@ function contentOf(entry: RawRecord, calls: Map<string, Call>): Content | undefi
 }
 
 const SKILL = '[SYSTEM: The user has invoked the "'
-const ASKED = "The user has provided the following instruction alongside the skill invocation: "
+const INSTRUCTION = "The user has provided the following instruction alongside the skill invocation: "
 
-/** A skill's whole text stands in the turn of the person who called it, with what they asked at its end. */
+/** When a person calls a skill, their turn has the skill's complete text, followed by what they typed. */
 function promptParts(part: Part): Part[] {
   if (part.type !== "text" || !part.text.startsWith(SKILL)) return [part]
-  const at = part.text.indexOf(ASKED)
-  const [skill, asked] = at === -1 ? [part.text, ""] : [part.text.slice(0, at), part.text.slice(at + ASKED.length)]
-  const [said, note] = asked.split("\n\n[Runtime note:")
+  const at = part.text.indexOf(INSTRUCTION)
+  const [skill, instruction] =
+    at === -1 ? [part.text, ""] : [part.text.slice(0, at), part.text.slice(at + INSTRUCTION.length)]
+  const [typed, note] = instruction.split("\n\n[Runtime note:")
   return [
     { type: "text", text: note === undefined ? skill : `${skill}\n\n[Runtime note:${note}`, origin: "injected" },
-    ...(said ? [{ type: "text", text: said, origin: "person" } as const] : []),
+    ...(typed ? [{ type: "text", text: typed, origin: "person" } as const] : []),
   ]
 }
 
@@ -292,20 +293,20 @@ function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
   const answer = text.startsWith("{") ? parseObject(text) : undefined
   const exit = number(answer?.exit_code)
   const deed = call ? deedByName(TOOLS, call.tool, call.args) : {}
-  const told = toldHunks(string(answer?.diff))
+  const reported = reportedHunks(string(answer?.diff))
   const { part, effects } = finishedCall({
     tool: string(entry.tool_name) ?? call?.tool,
     call_id,
     output: deed.command === undefined ? text : (string(answer?.output) ?? text),
     failed: entry.finish_reason === "error" || string(answer?.error) !== undefined || answer?.success === false,
     exit_status: exit,
-    deed: told.length > 0 ? { hunks: told } : deed,
+    deed: reported.length > 0 ? { hunks: reported } : deed,
   })
   const images = pieces.filter(({ type }) => type === "image")
   return { role: "tool", parts: [part, ...images], effects: effects.length > 0 ? effects : undefined }
 }
 
-function toldHunks(diff: string | undefined): Hunk[] {
+function reportedHunks(diff: string | undefined): Hunk[] {
   return diff === undefined ? [] : hunksOfDiff(diff)
 }
 
@@ -331,7 +332,7 @@ function hermesUsage(about: RawRecord): Usage | undefined {
 
 type Lineage = Pick<Conversation, "parent" | "fork_of" | "resume_of">
 
-/** How the session before it ended says what this one is: its continuation, its branch, or work that it handed on. */
+/** How the previous session ended shows what this one is: its continuation, its branch, or delegated work. */
 function lineageOf(parent: string | undefined, ended: string | undefined): Lineage {
   if (parent === undefined) return {}
   if (ended?.startsWith("compress")) return { resume_of: parent }

@@ -27,7 +27,7 @@ import { parseObject, type RawRecord, record, records, string } from "../../../s
 import type { Usage } from "../../../src/core/usage.ts"
 import { vibeRoots } from "./records.ts"
 
-/** Mistral Vibe: a folder for each session, with its messages and a file about it; its subagents' folders are within. */
+/** Mistral Vibe: a folder per session, with its messages and a file of facts; the folders of its subagents are inside. */
 export const mistralVibeConnector: Connector = {
   source: "mistral_vibe",
   version: 1,
@@ -54,7 +54,7 @@ function* sessionsIn(folder: string, prefix: string, nested: number, report: Rep
   }
 }
 
-/** Named fields only: it also holds the settings, the system prompt and every tool's description. */
+/** Only these fields: the file also has the settings, the system prompt and every tool's description. */
 function factsAt(path: string, report: Report): RawRecord | undefined {
   const meta = objectAt(path, MAX_META_BYTES, report)
   if (!meta) return undefined
@@ -79,7 +79,7 @@ function stripMessage({ reasoning_signature: _, reasoning_state: __, ...message 
   )
 }
 
-/** Older versions have the fields of `source` in the image itself. */
+/** In older versions the fields of `source` are in the image itself. */
 function stripImage(image: RawRecord): RawRecord {
   const { data, ...source } = record(image.source) ?? image
   if (typeof data !== "string") return image
@@ -109,14 +109,14 @@ function parseVibe(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const unknown = createCounts()
   const messages: Message[] = []
   for (const entry of entries) {
-    const said = contentOf(entry, calls)
-    if (!said) unknown.add(string(entry.role) ?? string(entry.type) ?? "(no role)")
-    else if (said.parts.length > 0)
-      messages.push({ key: keyOf(recordKey(entry) ?? `${id}:${said.role}:${messages.length}`), ...said })
+    const content = contentOf(entry, calls)
+    if (!content) unknown.add(string(entry.role) ?? string(entry.type) ?? "(no role)")
+    else if (content.parts.length > 0)
+      messages.push({ key: keyOf(recordKey(entry) ?? `${id}:${content.role}:${messages.length}`), ...content })
   }
   addSessionUsage(messages, string(facts.model), vibeUsage(record(facts.stats)))
   const isSubagent = unit.key.includes("/agents/")
-  const known: ConversationFields = {
+  const fields: ConversationFields = {
     id,
     kind: isSubagent ? "subagent" : "person",
     title: titleOf(facts, messages),
@@ -128,7 +128,7 @@ function parseVibe(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     times: [facts.start_time, facts.end_time],
     messages,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 /** A fork copies messages with their ids. */
@@ -147,7 +147,7 @@ function callOf(call: RawRecord): Call {
   return { tool: string(name), args: record(given) ?? parseObject(string(given) ?? "") ?? {} }
 }
 
-/** Undefined for a role that dex does not know. */
+/** Undefined for an unknown role. */
 function contentOf(entry: RawRecord, calls: Map<string, Call>): Content | undefined {
   switch (entry.role) {
     case "user":
@@ -180,7 +180,7 @@ function answerParts(entry: RawRecord): Part[] {
   ]
 }
 
-/** What a tool returned is written as a line for each of its fields; a command that failed, as a sentence with its code. */
+/** A tool's result has a line per field; a failed command is a sentence with its exit code. */
 function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
   const call_id = string(entry.tool_call_id)
   const call = calls.get(call_id ?? "")
@@ -188,14 +188,14 @@ function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
   const text = textParts(entry.content, "local_tool")
     .map((part) => part.text)
     .join("\n")
-  const told = tool === "bash" ? /^(returncode|Return code): (-?\d{1,10})$/m.exec(text) : undefined
-  const printed = told?.[1] === "Return code" ? text.slice(told.index + told[0].length) : text
+  const exit = tool === "bash" ? /^(returncode|Return code): (-?\d{1,10})$/m.exec(text) : undefined
+  const printed = exit?.[1] === "Return code" ? text.slice(exit.index + exit[0].length) : text
   const { part, effects } = finishedCall({
     tool,
     call_id,
     output: printed.replace(/^stdout: /m, ""),
     failed: /^\s*<(?:tool_error|user_cancellation)>/.test(text),
-    exit_status: told ? Number(told[2]) : undefined,
+    exit_status: exit ? Number(exit[2]) : undefined,
     deed: call ? deedOf(call) : {},
   })
   return { role: "tool", parts: [{ ...part, text }], effects: effects.length > 0 ? effects : undefined }
@@ -207,7 +207,7 @@ function deedOf({ tool, args }: Call): Deed {
   return { hunks: blocksIn(string(args.content) ?? "").flatMap(([old, now]) => hunksOfReplacement(path, old, now)) }
 }
 
-/** Before 2.10 an edit was a text of `<<<<<<< SEARCH`, `=======` and `>>>>>>> REPLACE`. */
+/** Before 2.10 an edit was a text with `<<<<<<< SEARCH`, `=======` and `>>>>>>> REPLACE`. */
 function blocksIn(text: string): [string, string][] {
   return text.split(/^<{5,9} SEARCH\n/m).flatMap((block): [string, string][] => {
     const [both, ...rest] = block.split(/^>{5,9} REPLACE$/m)
@@ -230,7 +230,7 @@ function vibeUsage(stats: RawRecord | undefined): Usage | undefined {
   })
 }
 
-/** Where nobody gave a session a name, it may be the beginning of the prompt: that is no name. */
+/** A session that nobody named may have the beginning of the prompt as its title: that is ignored. */
 function titleOf(facts: RawRecord, messages: Message[]): Title | undefined {
   const text = string(facts.title)
   if (text === undefined) return undefined

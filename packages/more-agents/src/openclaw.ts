@@ -15,7 +15,7 @@ import { parseObject, type RawRecord, record, string } from "../../../src/core/r
 import { type PiDialect, parsePi, piConnector, stripPiEntry } from "./pi.ts"
 import { openclawRoots } from "./records.ts"
 
-/** OpenClaw: files of Pi's format, in a folder for each of its agents, with an index beside them. */
+/** OpenClaw: files in Pi's format, in a folder per agent, with an index. */
 export const openclawConnector: Connector = {
   source: "openclaw",
   version: 1,
@@ -27,9 +27,9 @@ export const openclawConnector: Connector = {
   identify: (entry) => (entry.type === "dex-session" ? "dex-session" : piConnector.identify?.(entry)),
 }
 
-/** A reset or a deletion renames a transcript; `.full.bak` is what it was before it was shortened. */
+/** A reset or a deletion renames a transcript; `.full.bak` is the version before it was shortened. */
 const TRANSCRIPT = /^(.+?)\.jsonl(?:\.(?:reset|deleted)\..+|\.full\.bak)?$/
-/** Copies of a transcript, and a log of what was sent to the model. */
+/** Copies of a transcript, and a log of the requests to the model. */
 const COPY = /\.(?:checkpoint\.[^/]*|trajectory)$/
 const MAX_INDEX_BYTES = 64 << 20
 
@@ -42,7 +42,7 @@ function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   }
 }
 
-/** One unit for each session: of several files, the one that OpenClaw still writes, or else the last one. */
+/** One unit per session: if there are several files, the one that OpenClaw still writes, otherwise the latest. */
 function transcriptsIn(folder: string, agent: string, report: Report): Map<string, Unit> {
   const found = new Map<string, Unit>()
   for (const { name } of entriesOf(folder, report)) {
@@ -61,7 +61,7 @@ function rank({ path, modifiedAt }: Unit): number {
   return path.endsWith(".jsonl") ? Number.POSITIVE_INFINITY : modifiedAt
 }
 
-/** What the index says of each session, by its id. */
+/** The facts in the index, by session id. */
 function factsIn(path: string, report: Report): Map<string, OpenclawFacts> {
   const index = parseObject(textAt(path, MAX_INDEX_BYTES, report) ?? "{}") ?? {}
   const idOf = (key: unknown) => string(record(index[String(key)])?.sessionId)
@@ -75,7 +75,7 @@ function factsIn(path: string, report: Report): Map<string, OpenclawFacts> {
   )
 }
 
-/** What OpenClaw's index says of a session. Kept as the record that the unit begins with. */
+/** A session's facts from OpenClaw's index. Stored as the first record of the unit. */
 type OpenclawFacts = { type: "dex-session"; key: string; label?: string; parent?: string }
 
 const OPENCLAW: PiDialect = {
@@ -111,22 +111,22 @@ function withFacts(conversation: Conversation, { key, label, parent }: RawRecord
   }
 }
 
-/** A session's key says who asked: `agent:main:main`, `agent:main:subagent:<id>`, `cron:<job>`, `hook:<id>`. */
+/** A session's key shows who started it: `agent:main:main`, `agent:main:subagent:<id>`, `cron:<job>`, `hook:<id>`. */
 function kindOf(key: string): Kind {
   if (key.includes(":subagent:")) return "subagent"
   return /(?:^|:)(?:cron|hook):/.test(key) ? "automation" : "person"
 }
 
 const CLOSING = "\n```"
-/** The moment, before what came over a channel. */
+/** The time stamp before a message that came over a channel. */
 const MOMENT = /^\[(?:[A-Z][a-z]{2} )?\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}[^\]\n]{0,24}\]\s+/
 
-/** What the gateway puts before a person's words: blocks about who wrote and where, and the moment. */
+/** Splits off what the gateway puts before a person's text: blocks about the author and the channel, and the time. */
 function promptParts(text: string): Part[] {
   const at = bodyFrom(text)
   const injected: Part[] = at === 0 ? [] : [{ type: "text", text: text.slice(0, at).trim(), origin: "injected" }]
-  const said = text.slice(at).trim()
-  return said === "" ? injected : [...injected, { type: "text", text: said, origin: "person" }]
+  const typed = text.slice(at).trim()
+  return typed === "" ? injected : [...injected, { type: "text", text: typed, origin: "person" }]
 }
 
 function bodyFrom(text: string): number {

@@ -26,7 +26,7 @@ import { array, number, type RawRecord, record, records, string, time } from "..
 import type { Usage } from "../../../src/core/usage.ts"
 import { piRoots } from "./records.ts"
 
-/** Pi: one file for each session, in a folder that is named after where it was started. A session is a tree. */
+/** Pi: one file per session, in a folder named after where it was started. A session is a tree. */
 export const piConnector: Connector = {
   source: "pi",
   version: 2,
@@ -43,7 +43,7 @@ function identify(entry: RawRecord): string | undefined {
   return id && `${entry.type} ${id}`
 }
 
-/** Without image bytes, signatures, and the copy of a whole file that stands beside what was shown of it. */
+/** Removes image bytes, signatures, and the copy of a file that accompanies the shown part. */
 export function stripPiEntry(entry: RawRecord): RawRecord {
   const message = record(entry.message)
   if (!message) return withoutBulk(entry)
@@ -63,7 +63,7 @@ function stripPart({ thinkingSignature: _, textSignature: __, thoughtSignature: 
   return { ...rest, image: digestOf(Buffer.from(data, "base64"), string(part.mimeType)) }
 }
 
-/** omp keeps a session's title in the first line, which it rewrites in place. */
+/** omp stores a session's title in the first line, which it rewrites in place. */
 export function ompDifferences(parent: Connector): Partial<Connector> {
   return {
     parse: (raw, unit) => {
@@ -78,15 +78,15 @@ export function ompDifferences(parent: Connector): Partial<Connector> {
   }
 }
 
-/** What says nothing by itself. */
+/** Entries without content. */
 const QUIET = ["session", "session_info", "model_change", "thinking_level_change", "label", "custom", "title"]
 const KNOWN = [...QUIET, "message", "compaction", "branch_summary", "custom_message"]
 
-/** In what agents that write Pi's files differ from it. */
+/** The differences of agents that write Pi's file format. */
 export type PiDialect = {
-  /** The names of the tools that do something to files. */
+  /** The names of the tools that work on files. */
   tools: Record<"command" | "read" | "write" | "edit", readonly string[]>
-  /** What stands in a person's message, where the program puts words of its own there. */
+  /** Splits a person's message, if the program inserts its own text there. */
   promptParts(text: string): Part[]
 }
 
@@ -95,33 +95,33 @@ const PI: PiDialect = {
   promptParts: (text) => [{ type: "text", text, origin: "person" }],
 }
 
-/** A tool call of the session: its result comes in a message of its own, and tells what became of it. */
+/** A tool call of the session. Its result is in a separate message and has the outcome. */
 type Call = { tool: string; does?: keyof PiDialect["tools"]; args: RawRecord }
 
 export function parsePi(raw: Iterable<RawRecord>, unit: UnitName, dialect = PI): Parsed {
   const entries = [...raw]
   const header = entries.find(({ type }) => type === "session") ?? {}
   const calls = callsIn(entries, dialect)
-  const left = abandonedIn(entries)
+  const abandoned = abandonedIn(entries)
   const keys = keysFor(string(header.id) ?? unit.key)
   const unknown = createCounts()
   const messages: Message[] = []
   for (const entry of entries) {
-    const said = contentOf(entry, calls, dialect)
-    if (said === "unknown") unknown.add(typeOf(entry))
-    else if (said && said.parts.length > 0) {
+    const content = contentOf(entry, calls, dialect)
+    if (content === "unknown") unknown.add(typeOf(entry))
+    else if (content && content.parts.length > 0) {
       const at = time(entry.timestamp) ?? time(record(entry.message)?.timestamp)
-      const key = keys(entry, said.role)
+      const key = keys(entry, content.role)
       messages.push({
         key,
         at,
-        ...said,
-        abandoned: left.has(string(entry.id) ?? "") ? true : undefined,
+        ...content,
+        abandoned: abandoned.has(string(entry.id) ?? "") ? true : undefined,
       })
     }
   }
   const named = entries.findLast(({ type, name }) => type === "session_info" && string(name))
-  const known = {
+  const fields = {
     id: string(header.id) ?? idIn(unit.key) ?? unit.key,
     title: named && { text: string(named.name)!, from: "person" },
     cwd: header.cwd,
@@ -129,7 +129,7 @@ export function parsePi(raw: Iterable<RawRecord>, unit: UnitName, dialect = PI):
     times: [header.timestamp],
     messages,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 function typeOf(entry: RawRecord): string {
@@ -138,8 +138,8 @@ function typeOf(entry: RawRecord): string {
 }
 
 /**
- * A fork copies entries as they are, so the moment and the short id name an entry in both files. The first versions had no
- * ids, and some entries no moment: what was said at one moment by one role is then told apart by its place.
+ * A fork copies entries unchanged, so the timestamp and the short id identify an entry in both files. The first
+ * versions had no ids, and some entries have no timestamp: entries of the same role at the same time are then numbered.
  */
 function keysFor(session: string): (entry: RawRecord, role: string) => string {
   const unique = uniqueKeys()
@@ -150,8 +150,8 @@ function keysFor(session: string): (entry: RawRecord, role: string) => string {
 }
 
 /**
- * Every entry names the one before it, and the last one is where the session stands: what is not on its way was left. A
- * result may name its call instead of the entry with the call.
+ * Every entry names its predecessor, and the last one is the current position of the session: entries that are not on
+ * the path to it are abandoned. A result may name its call instead of the entry with the call.
  */
 function abandonedIn(entries: RawRecord[]): Set<string> {
   const callers = new Map(
@@ -163,10 +163,10 @@ function abandonedIn(entries: RawRecord[]): Set<string> {
     named.map(({ id, parentId }) => [string(id)!, ids.has(parentId) ? parentId : callers.get(parentId)]),
   )
   const last = entries.findLast(({ type, id }) => type !== "session" && KNOWN.includes(String(type)) && string(id))
-  const standing = new Set<unknown>()
-  for (let id: unknown = last?.id; parents.has(id as string) && !standing.has(id); id = parents.get(id as string))
-    standing.add(id)
-  return new Set([...parents.keys()].filter((id) => standing.size > 0 && !standing.has(id)))
+  const current = new Set<unknown>()
+  for (let id: unknown = last?.id; parents.has(id as string) && !current.has(id); id = parents.get(id as string))
+    current.add(id)
+  return new Set([...parents.keys()].filter((id) => current.size > 0 && !current.has(id)))
 }
 
 function callsIn(entries: RawRecord[], { tools }: PiDialect): Map<string, Call> {
@@ -186,7 +186,7 @@ function callsIn(entries: RawRecord[], { tools }: PiDialect): Map<string, Call> 
 
 type Content = Pick<Message, "role" | "parts" | "effects" | "model" | "usage">
 
-/** Undefined where there is nothing to tell. */
+/** Undefined if there is no content. */
 function contentOf(entry: RawRecord, calls: Map<string, Call>, dialect: PiDialect): Content | "unknown" | undefined {
   const type = string(entry.type) ?? ""
   if (type === "message") return messageOf(record(entry.message) ?? {}, calls, dialect)
@@ -239,10 +239,10 @@ function answerOf(message: RawRecord): Content {
     if (text === undefined) return []
     return [{ type: part.type === "thinking" ? "thinking" : "text", text, origin: "agent" }]
   })
-  const said = typeof message.content === "string" ? textParts(message.content, "agent") : parts
+  const content = typeof message.content === "string" ? textParts(message.content, "agent") : parts
   return {
     role: "assistant",
-    parts: problem === undefined ? said : [...said, { type: "text", text: problem, origin: "local_tool" }],
+    parts: problem === undefined ? content : [...content, { type: "text", text: problem, origin: "local_tool" }],
     model,
     usage,
   }
@@ -265,8 +265,8 @@ function resultOf(message: RawRecord, calls: Map<string, Call>): Content {
   const tool = string(message.toolName) ?? call?.tool
   const is_error = message.isError === true
   const origin = toolOrigin(tool)
-  const said = textParts(message.content, origin)
-  const text = said.map((part) => part.text).join("\n")
+  const content = textParts(message.content, origin)
+  const text = content.map((part) => part.text).join("\n")
   const hunks = call && !is_error ? hunksOf(call) : []
   const exit = number(record(message.details)?.exitCode)
   const effects = call ? [...effectsOf(call, { text, failed: is_error, exit }, id), ...editEffects(hunks, id)] : []
@@ -279,7 +279,7 @@ function resultOf(message: RawRecord, calls: Map<string, Call>): Content {
     is_error,
     hunks: hunks.length > 0 ? hunks : undefined,
   }
-  const images = said.filter(({ type }) => type === "image")
+  const images = content.filter(({ type }) => type === "image")
   return { role: "tool", parts: [result, ...images], effects: effects.length > 0 ? effects : undefined }
 }
 
@@ -343,7 +343,7 @@ function textParts(content: unknown, origin: Origin): Part[] {
   })
 }
 
-/** What pi tells the model before anything is said. */
+/** The system prompt that pi writes before the first message. */
 function sectionsOf(sections: unknown): Part[] {
   const texts = Object.values(record(sections) ?? {}).flatMap((text) => string(text) ?? [])
   return texts.length === 0 ? [] : [{ type: "text", text: texts.join("\n\n"), origin: "injected" }]
@@ -360,7 +360,7 @@ function piUsage(usage: RawRecord | undefined): Usage | undefined {
   })
 }
 
-/** A session's file is named by the moment and the id. */
+/** A session's file is named by its time and id. */
 function idIn(path: string): string | undefined {
   return /_([\w-]+)\.jsonl$/.exec(path)?.[1]
 }

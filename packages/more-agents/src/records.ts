@@ -10,8 +10,8 @@ import {
   userFolders,
 } from "../../../src/agents/kit/places.ts"
 
-const NOT_TRIED = "it is read by description, and its commands are not known for sure"
-const ANSWERS_ONCE = "with a prompt it answers once and ends"
+const NOT_TRIED = "dex knows it only from a description, so its commands are uncertain"
+const ANSWERS_ONCE = "if it is started with a prompt, it answers once and ends"
 
 export const piRoots: Roots = ({ home, env }) => [
   join(env.PI_CODING_AGENT_DIR || join(home, ".pi", "agent"), "sessions"),
@@ -28,7 +28,7 @@ const pi: Agent = {
   printedMarks: ["toolResult", "bashExecution"],
 }
 
-/** Its settings stay in QWEN_HOME when QWEN_RUNTIME_DIR moves its sessions. */
+/** Its settings stay in QWEN_HOME if QWEN_RUNTIME_DIR moves its sessions. */
 export function qwenCodeFolder({ home, env }: Machine): string {
   return env.QWEN_HOME || join(home, ".qwen")
 }
@@ -82,7 +82,7 @@ const grok: Agent = {
 
 const EDITORS = ["Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf"]
 
-/** Sessions since version 3, and the tasks of versions before it: at first each editor kept its own. */
+/** Sessions since version 3, and the tasks of earlier versions: at first each editor had its own. */
 export function clineRoots(machine: Machine): string[] {
   const { home, env } = machine
   const data = env.CLINE_DATA_DIR || join(env.CLINE_DIR || join(home, ".cline"), "data")
@@ -114,7 +114,7 @@ const continueDev: Agent = {
   roots: continueRoots,
   basis: "recorded",
   connector: async () => (await import("./continue.ts")).continueConnector,
-  // It resumes only its last session by itself; any other one as a copy.
+  // It resumes only its last session directly; any other one as a copy.
   resume: (id) => ["cn", "--fork", id],
   open: ["cn"],
   printedMarks: ["toolCallStates"],
@@ -136,7 +136,7 @@ const openclaw: Agent = {
   roots: openclawRoots,
   basis: "sample",
   connector: async () => (await import("./openclaw.ts")).openclawConnector,
-  without: { resume: "it continues sessions by a key (`agent:main:main`), under which a newer one may run by now" },
+  without: { resume: "it continues sessions by a key (`agent:main:main`), which a newer session may use by now" },
   open: ["openclaw", "tui", "--message"],
   printedMarks: ["toolResult", "bashExecution"],
 }
@@ -177,7 +177,7 @@ const mistralVibe: Agent = {
   printedMarks: ["tool_call_id"],
 }
 
-/** The command line's databases (Amazon Q's is the same, of before), its files, and the editor's folder. */
+/** The command line's databases (Amazon Q is its former name), its files, and the editor's folder. */
 export function kiroRoots(machine: Machine): string[] {
   const { home, platform } = machine
   const data =
@@ -201,7 +201,7 @@ const kiro: Agent = {
   roots: kiroRoots,
   basis: "sample",
   connector: async () => (await import("./kiro/connector.ts")).kiroConnector,
-  // The editor opens no session by its id: the person chooses it there.
+  // The editor cannot open a session by its id: the person chooses it there.
   resume: (id, path) => (path.endsWith(".json") ? ["kiro"] : ["kiro-cli", "chat", "--resume-id", id]),
   open: ["kiro-cli", "chat"],
   printedMarks: ["ToolUseResults", "CancelledToolUses", "ToolResults"],
@@ -225,7 +225,7 @@ const hermes: Agent = {
   printedMarks: ["tool_call_id"],
 }
 
-/** The command line's folder, and the editor's. */
+/** The folders of the command line and of the editor. */
 export const antigravityRoots: Roots = ({ home }) =>
   ["antigravity-cli", "antigravity"].map((name) => join(home, ".gemini", name))
 
@@ -283,12 +283,12 @@ const zed: Agent = {
   basis: "sample",
   connector: async () => (await import("./zed/connector.ts")).zedConnector,
   without: {
-    resume: "threads are opened in its window only",
-    open: "its address for a prompt wants the prompt encoded inside it",
+    resume: "threads can only be opened in its window",
+    open: "its URL for a prompt needs the prompt encoded in it",
   },
 }
 
-/** An extension's storage, in every editor that may have it, and where an editor's other half runs on another machine. */
+/** The extension's storage in every editor that may have it, also on machines that run an editor's remote server. */
 export function rooCodeRoots(machine: Machine): string[] {
   const servers = [".vscode-server", ".vscode-server-insiders", ".cursor-server", ".windsurf-server"]
   const remote = servers.map((name) => join(machine.home, name, "data", "User"))
@@ -305,12 +305,12 @@ const rooCode: Agent = {
   basis: "sample",
   connector: async () => (await import("./roo-code/connector.ts")).rooCodeConnector,
   without: {
-    resume: "tasks are opened in its editor's window only",
-    open: "nothing outside its editor starts it",
+    resume: "tasks can only be opened in its editor's window",
+    open: "it can only be started in its editor",
   },
 }
 
-/** Where Crush keeps the list of projects; a project's sessions are in the project. */
+/** The folder with Crush's list of projects; a project's sessions are in the project. */
 export function crushRoots(machine: Machine): string[] {
   const { env, platform } = machine
   if (env.CRUSH_GLOBAL_DATA) return [env.CRUSH_GLOBAL_DATA]
@@ -366,7 +366,7 @@ const iflow = variant("claude_code", {
   differs: async (parent) => (await import("./claude-code-variants.ts")).iflowDifferences(parent),
 })
 
-/** The last folder is where its editor keeps what its command line would. */
+/** The last folder is where its editor stores what its command line would. */
 const qoder = variant("claude_code", {
   ...likeClaudeCode,
   source: "qoder",
@@ -407,8 +407,8 @@ const openInterpreter = variant("codex", {
 
 const opencodeReader = async () => (await import("../../../src/agents/opencode/connector.ts")).opencodeConnector
 
-/** As OpenCode's, on every system. */
-function besideOpencode(name: string): Roots {
+/** The same location as OpenCode's, on every system. */
+function nextToOpencode(name: string): Roots {
   return ({ home, env }) => {
     const xdg = env.XDG_DATA_HOME
     return [join(xdg && isAbsolute(xdg) ? xdg : join(home, ".local", "share"), name)]
@@ -420,7 +420,7 @@ const kilo = variant("opencode", {
   name: "Kilo",
   aliases: ["kilo_code"],
   basis: "sample",
-  roots: besideOpencode("kilo"),
+  roots: nextToOpencode("kilo"),
   reader: opencodeReader,
   resume: (id) => ["kilo", "--session", id],
   open: ["kilo", "--prompt"],
@@ -430,7 +430,7 @@ const mimocode = variant("opencode", {
   source: "mimocode",
   name: "MiMoCode",
   basis: "description",
-  roots: besideOpencode("mimocode"),
+  roots: nextToOpencode("mimocode"),
   reader: opencodeReader,
   without: { resume: NOT_TRIED, open: NOT_TRIED },
 })
@@ -458,8 +458,8 @@ const omp = variant("pi", {
 })
 
 /**
- * The files themselves: Aider keeps its history in the project. Nobody's folders are searched for them: dex looks into those
- * that it knows conversations of, and into those that the user named.
+ * The files themselves: Aider stores its history in the project. dex does not search for them: it checks the projects
+ * of known conversations, and the file that the user named.
  */
 export function aiderRoots({ home, env, projects = [] }: Machine): string[] {
   const named = env.AIDER_CHAT_HISTORY_FILE
@@ -497,7 +497,7 @@ const vscode: Agent = {
   roots: vscodeRoots,
   basis: "sample",
   connector: async () => (await import("./vscode/connector.ts")).vscodeConnector,
-  without: { resume: "sessions are opened in its window only" },
+  without: { resume: "sessions can only be opened in its window" },
   open: ["code", "chat"],
   wiring: async () => (await import("./vscode/connector.ts")).vscodeWiring,
 }
@@ -520,7 +520,7 @@ const copilot: Agent = {
   wiring: async () => (await import("./copilot/connector.ts")).copilotWiring,
 }
 
-/** A new agent is one more record, and one more name here. */
+/** A new agent is one more record above, and one more name here. */
 export const moreAgents: readonly Agent[] = [
   ...[pi, qwenCode, kimiCode, grok, cline, continueDev, openclaw, goose, mistralVibe, kiro, hermes, antigravity],
   ...[openhands, amp, zed, rooCode, crush, droid, openClaude, iflow, qoder, traeX, openInterpreter, kilo, mimocode],

@@ -2,11 +2,11 @@ import { array, isRecord, type RawRecord, record, string, time } from "../../cor
 import { contentText } from "./content.ts"
 
 /**
- * The uuids of records on branches that the person left: went back to an earlier prompt and typed another one.
+ * The uuids of records on abandoned branches: the person went back to an earlier prompt and typed another one.
  *
- * Forks of the parentUuid chain are ordinary: parallel tool calls, hooks and progress make them. A branch counts as left
- * only where two prompts answer the same record and the conversation went on from the later one. Where a link of the
- * chain is missing nothing is concluded: to call a living branch abandoned is worse than to miss one.
+ * Forks of the parentUuid chain are common: parallel tool calls, hooks and progress create them. A branch counts as
+ * abandoned only if two prompts answer the same record and the conversation continued from the later one. If a link of
+ * the chain is missing, nothing is concluded: a false positive is worse than a miss.
  */
 export function abandonedUuids(records: readonly RawRecord[]): Set<string> {
   const nodes = new Map<string, Node>()
@@ -43,7 +43,7 @@ export function abandonedUuids(records: readonly RawRecord[]): Set<string> {
 
 type Node = { parent: string | undefined; kind: "prompt" | "message" | "link"; index: number; raw: RawRecord }
 type Nodes = Map<string, Node>
-/** The records on the way from a leaf to the root, each with the one that follows it on that way. */
+/** The records on the path from a leaf to the root, each with its successor on that path. */
 type Active = Map<string, string | undefined>
 
 function kindOf(raw: RawRecord): Node["kind"] {
@@ -53,7 +53,7 @@ function kindOf(raw: RawRecord): Node["kind"] {
   return array(content).some((block) => isRecord(block) && block.type === "tool_result") ? "message" : "prompt"
 }
 
-/** Commands such as /exit leave records that the next prompt does not hang on, without anyone going back. */
+/** Commands such as /exit leave records that are not parents of the next prompt, although nobody went back. */
 function isTyped(raw: RawRecord): boolean {
   if (raw.isMeta === true || raw.isCompactSummary === true) return false
   const content = record(raw.message)?.content
@@ -97,7 +97,7 @@ function addBranch(root: string, children: Map<string, string[]>, active: Active
   }
 }
 
-/** Answers that Claude Code itself took back: refused or replaced by another model's. */
+/** Answers that Claude Code itself withdrew: refused, or replaced by another model's. */
 function retracted(records: readonly RawRecord[]): Set<string> {
   const uuids = new Set<string>()
   for (const raw of records) {
@@ -107,39 +107,40 @@ function retracted(records: readonly RawRecord[]): Set<string> {
   return uuids
 }
 
-/** A prompt that waited is looked for among this many prompts after it, where several were sent as one. */
+/** How many later prompts are searched for a queued prompt, in case several were sent as one. */
 const LOOKAHEAD = 50
 /** An attachment and a user record with the same text this close together are one prompt. */
 const SAME_PROMPT_MS = 10_000
 
 /**
- * Which records hold a prompt typed while the agent worked that no user record holds: `queue-operation` records (up to
- * 2.1.x the only trace of a prompt that was taken up in mid-turn) and `queued_command` attachments. What the person took
- * back into the input line (`popAll`) was not sent; slash commands tell of themselves elsewhere.
+ * The records with a prompt that was typed while the agent worked and that has no user record: `queue-operation`
+ * records (up to 2.1.x the only trace of a prompt that was picked up in mid-turn) and `queued_command` attachments.
+ * Prompts that the person took back into the input line (`popAll`) were not sent, and slash commands are recorded
+ * elsewhere.
  */
 export function onlyQueued(all: readonly RawRecord[]): Set<RawRecord> {
   const prompts = promptsIn(all)
-  const told = new Set<RawRecord>()
+  const found = new Set<RawRecord>()
   let waiting: RawRecord[] = []
   let next = 0
   for (const [index, raw] of all.entries()) {
     while (next < prompts.list.length && prompts.list[next]!.index < index) next++
     if (raw.type === "attachment" && record(raw.attachment)?.type === "queued_command") {
-      if (!isSaidBeside(raw, prompts)) told.add(raw)
+      if (!hasPromptNearby(raw, prompts)) found.add(raw)
     } else if (raw.type === "queue-operation" && raw.operation === "popAll") {
-      for (const taken of waiting) told.delete(taken)
+      for (const taken of waiting) found.delete(taken)
       waiting = []
     } else if (raw.type === "queue-operation" && raw.operation === "enqueue") {
       const text = contentText(raw.content).trim()
-      if (text === "" || /^\/[\w:-]+(\s|$)/.test(text) || isSaidLater(text, index, next, prompts)) continue
-      told.add(raw)
+      if (text === "" || /^\/[\w:-]+(\s|$)/.test(text) || hasLaterPrompt(text, index, next, prompts)) continue
+      found.add(raw)
       waiting.push(raw)
     }
   }
-  return told
+  return found
 }
 
-/** The text of a queued_command: its prompt is a string or blocks. */
+/** The prompt of a queued_command is a string or blocks. */
 export function queuedText(attachment: RawRecord): string {
   return contentText(attachment.prompt)
 }
@@ -166,14 +167,14 @@ function promptsIn(all: readonly RawRecord[]): Prompts {
   return prompts
 }
 
-/** The texts beside a tool result, but not the result. */
+/** The texts next to a tool result, without the result. */
 function ownText(content: unknown): string {
   if (!Array.isArray(content)) return contentText(content)
   return contentText(content.filter((block) => record(block)?.type !== "tool_result"))
 }
 
-/** Each prompt answers for one enqueued text: who typed "go on" twice said it twice. */
-function isSaidLater(text: string, index: number, next: number, prompts: Prompts): boolean {
+/** Each prompt matches one queued text, so typing "go on" twice counts twice. */
+function hasLaterPrompt(text: string, index: number, next: number, prompts: Prompts): boolean {
   const same = prompts.byText.get(text)
   const at = same ? same.findIndex((prompt) => prompt.index > index) : -1
   if (same && at !== -1) {
@@ -184,7 +185,7 @@ function isSaidLater(text: string, index: number, next: number, prompts: Prompts
   return prompts.list.slice(next, next + LOOKAHEAD).some(joined)
 }
 
-function isSaidBeside(raw: RawRecord, prompts: Prompts): boolean {
+function hasPromptNearby(raw: RawRecord, prompts: Prompts): boolean {
   const attachment = record(raw.attachment)!
   const source = string(attachment.source_uuid)
   if (source !== undefined && prompts.uuids.has(source)) return true

@@ -21,7 +21,7 @@ export const claudeCodeConnector: Connector = {
   read,
   parse: (records, unit) => (isHistory(unit.key) ? parseHistory(records) : parseTranscript(records, unit)),
   conversationOf: (key) => (isHistory(key) ? promptOwner : undefined),
-  // No `identify`: of two records with one uuid either may be the damaged one, so each counts as its content.
+  // No `identify`: either of two records with the same uuid may be the damaged one, so records are compared by content.
 }
 
 const COWORK_DEPTH = 5
@@ -60,7 +60,7 @@ function* discoverProjects(projects: string, report: Report): Generator<Unit> {
     if (!project.isDirectory()) continue
     const dir = join(projects, project.name)
     for (const entry of entriesOf(dir, report)) {
-      // Not `join`: for ten thousand transcripts it takes as long as asking for their sizes.
+      // Not `join`: for ten thousand transcripts it takes as long as reading their sizes.
       const path = dir + sep + entry.name
       if (entry.isDirectory())
         yield* discoverSubagents(join(path, "subagents"), `${project.name}/${entry.name}`, report)
@@ -69,7 +69,7 @@ function* discoverProjects(projects: string, report: Report): Generator<Unit> {
   }
 }
 
-/** Workflows nest their agents deeper; their `journal.jsonl` is no transcript. */
+/** Workflows nest their agents deeper; their `journal.jsonl` is not a transcript. */
 function* discoverSubagents(dir: string, session: string, report: Report, below = "subagents"): Generator<Unit> {
   for (const entry of entriesOf(dir, report)) {
     const path = join(dir, entry.name)
@@ -99,16 +99,17 @@ function read(unit: Unit, after?: Cursor): Reading {
   const isChild = isSubagentFile(unit.path)
   let linked = reading.mode === "append" && after?.linked === true
   const isFirst = after === undefined || reading.mode === "replace"
-  const beside: Skipped[] = []
+  const sidecarSkipped: Skipped[] = []
 
   function* withSidecars(): Generator<RawRecord> {
-    // Asked again at every reading until it tells; that it cannot be read is said once.
-    const told = isChild && !linked ? subagentRecord(unit.path, (one) => isFirst && beside.push(one)) : undefined
-    linked ||= told?.toolUseId !== undefined
-    if (told && (isFirst || linked)) yield told
+    // Looked up at every read until the call is known. A read error is reported only once.
+    const facts =
+      isChild && !linked ? subagentRecord(unit.path, (one) => isFirst && sidecarSkipped.push(one)) : undefined
+    linked ||= facts?.toolUseId !== undefined
+    if (facts && (isFirst || linked)) yield facts
     for (const record of reading.records) {
       yield record
-      yield* spilledOutputs(record, unit.path, (one) => beside.push(one))
+      yield* spilledOutputs(record, unit.path, (one) => sidecarSkipped.push(one))
     }
   }
 
@@ -117,18 +118,18 @@ function read(unit: Unit, after?: Cursor): Reading {
     records: withSidecars(),
     end: () => {
       const { cursor, skipped, pending } = reading.end()
-      return { cursor: isChild ? { ...cursor, linked } : cursor, skipped: [...skipped, ...beside], pending }
+      return { cursor: isChild ? { ...cursor, linked } : cursor, skipped: [...skipped, ...sidecarSkipped], pending }
     },
   }
 }
 
-// Outputs too big for the transcript stand in files beside it. They are kept as records of their own, so that parsing
+// Outputs that are too large for the transcript are in separate files. They are stored as records, so that parsing
 // needs no files.
 
 const MAX_BYTES = 1_000_000
 const PREVIEW = "<persisted-output>"
 
-/** The outputs that a record points to, read from the session's own folder and from nowhere else. */
+/** The outputs that a record refers to, read only from the session's own folder. */
 function spilledOutputs(raw: RawRecord, transcript: string, skip: (skipped: Skipped) => void): RawRecord[] {
   if (raw.type !== "user" && raw.type !== "progress") return []
   const carried = raw.type === "user" ? raw : record(record(raw.data)?.message)
@@ -137,8 +138,8 @@ function spilledOutputs(raw: RawRecord, transcript: string, skip: (skipped: Skip
   for (const block of blocks) {
     if (!isRecord(block) || block.type !== "tool_result") continue
     const text = contentText(block.content)
-    const told = blocks.length === 1 ? string(record(carried?.toolUseResult)?.persistedOutputPath) : undefined
-    const path = told ?? (text.startsWith(PREVIEW) ? pathIn(text) : undefined)
+    const saved = blocks.length === 1 ? string(record(carried?.toolUseResult)?.persistedOutputPath) : undefined
+    const path = saved ?? (text.startsWith(PREVIEW) ? pathIn(text) : undefined)
     const id = string(block.tool_use_id)
     if (path === undefined || id === undefined) continue
     const output = readOutput(folderOf(transcript), path.split(/[\\/]/).at(-1)!, skip)
@@ -157,7 +158,7 @@ function folderOf(transcript: string): string {
   return join(session, "tool-results")
 }
 
-/** The path in a record is not trusted: only its last step is used, links are not followed. */
+/** The path in a record is untrusted: only its last segment is used, and links are not followed. */
 function readOutput(
   folder: string,
   name: string,
@@ -172,14 +173,14 @@ function readOutput(
       const got = readSync(fd, buffer, 0, buffer.length, 0)
       if (buffer.subarray(0, got).includes(0)) return undefined // not a text
       const content = buffer.toString("utf8", 0, got)
-      const left = stat.size - got
-      return { name, bytes: stat.size, content: left > 0 ? `${content}\n[dex: ${left} bytes not kept]` : content }
+      const omitted = stat.size - got
+      return { name, bytes: stat.size, content: omitted > 0 ? `${content}\n[dex: ${omitted} bytes not kept]` : content }
     } finally {
       closeSync(fd)
     }
   } catch (error) {
     if (!isAbsent(error)) skip({ reason: `a saved output: ${messageOf(error)}`, where: join(folder, name) })
-    return undefined // the preview stays
+    return undefined // the preview remains
   }
 }
 
@@ -192,12 +193,12 @@ function isSubagentFile(path: string): boolean {
 }
 
 /**
- * What is known of a subagent outside its transcript, as a record: its `.meta.json`, and the parent's call that started
- * it, which older builds tell only in the parent's transcript. Undefined while neither is there.
+ * The facts about a subagent from outside its transcript, as a record: its `.meta.json`, and the parent's call that
+ * started it, which older builds record only in the parent's transcript. Undefined if there is neither.
  */
 function subagentRecord(path: string, skip: (skipped: Skipped) => void): RawRecord | undefined {
-  const beside = path.replace(/\.jsonl$/, ".meta.json")
-  const meta = contentOf(beside, MAX_META_BYTES, (why) => skip({ reason: `a .meta.json: ${why}`, where: beside }))
+  const metaPath = path.replace(/\.jsonl$/, ".meta.json")
+  const meta = contentOf(metaPath, MAX_META_BYTES, (why) => skip({ reason: `a .meta.json: ${why}`, where: metaPath }))
   const fields = meta && parseObject(meta.toString("utf8"))
   const toolUseId = string(fields?.toolUseId) ?? callInParent(path)
   if (!fields && toolUseId === undefined) return undefined
@@ -230,7 +231,7 @@ function callIn(raw: RawRecord | undefined, id: string): string | undefined {
     .find((call) => call !== undefined)
 }
 
-/** The session's transcript: beside its folder, or, for the older sibling files, named in their records. */
+/** The session's transcript: next to its folder or, for the older sibling files, named in their records. */
 function parentOf(path: string): string | undefined {
   const steps = path.split(/[\\/]/)
   const below = steps.lastIndexOf("subagents")
@@ -245,11 +246,11 @@ function startOf(path: string): string {
   try {
     return readStart(path, MAX_HEAD).toString("latin1")
   } catch {
-    return "" // whoever reads the transcript itself says so
+    return "" // reading the transcript itself reports the error
   }
 }
 
-/** Undefined where it is not there, or not readable: what it would have told stays unknown. */
+/** Undefined if it is missing or unreadable. */
 function contentOf(path: string, maxBytes: number, skip = (_why: string) => {}): Buffer | undefined {
   try {
     return readBytes(path, maxBytes)

@@ -6,16 +6,16 @@ export const claudeCodeHeadless: Headless = {
   program: "claude",
   install: "npm install -g @anthropic-ai/claude-code@latest",
   login: "claude, then /login",
-  sendsTo: "Anthropic, or whoever else serves the model that your Claude Code is set up with",
+  sendsTo: "Anthropic, or the other provider that your Claude Code is set up with",
   call: ({ systemFile, model }) => ({
     args: [
       "--print",
       ...["--output-format", "json"],
-      // No tool. If the model asks for one all the same, it gets one answer that there is none.
+      // No tools. If the model calls one anyway, it gets one answer that there is none.
       ...["--tools", ""],
       ...["--permission-mode", "dontAsk"],
       ...["--max-turns", "2"],
-      // No hooks, memory files, skills, plugins, servers. The login and the chosen model stay.
+      // No hooks, memory files, skills, plugins or servers. The login and the chosen model still apply.
       "--safe-mode",
       "--strict-mcp-config",
       "--disable-slash-commands",
@@ -24,11 +24,11 @@ export const claudeCodeHeadless: Headless = {
       ...(model === undefined ? [] : ["--model", model]),
     ],
     env: {
-      // It reads a file that is named as @path anywhere in a prompt.
+      // Without this, it reads every file that a prompt names as @path.
       CLAUDE_CODE_DISABLE_ATTACHMENTS: "1",
       CLAUDE_CODE_MAX_RETRIES: "2",
       DISABLE_AUTOUPDATER: "1",
-      // Where dex itself was started by Claude Code.
+      // Set if Claude Code started dex.
       CLAUDECODE: undefined,
       CLAUDE_CODE_ENTRYPOINT: undefined,
       CLAUDE_CODE_SESSION_ID: undefined,

@@ -21,20 +21,20 @@ import {
 export type Thread = {
   id: string
   records: RawRecord[]
-  /** Who writes the prompts: a person, or the agent that started this one. */
+  /** The author of the prompts: a person, or the agent that started this one. */
   voice: "person" | "agent"
-  /** Outputs too big for the transcript, by the call they belong to. */
+  /** Outputs too large for the transcript, by the id of their call. */
   spilled: ReadonlyMap<string, string>
 }
 
 export type ThreadMessages = { messages: Message[]; calls: Map<string, ToolUse> }
 
-/** What a hook added is rarely worth more than its beginning. */
+/** Only the beginning of a hook's text is usually worth storing. */
 const MAX_HOOK_TEXT = 2_000
 const SYNTHETIC = "<synthetic>"
 const NO_ANSWER = "No response requested."
 
-/** System records without words of their own. A retry that failed for good leaves an API error message behind. */
+/** System records without text. A retry that finally failed leaves an API error message. */
 const SILENT_SYSTEM = new Set([
   "agents_killed",
   "api_error",
@@ -49,7 +49,7 @@ const SILENT_SYSTEM = new Set([
   "turn_duration",
 ])
 
-const TOLD_SYSTEM = new Set([
+const SHOWN_SYSTEM = new Set([
   "api_refusal",
   "away_summary",
   "error",
@@ -75,12 +75,12 @@ const ATTACHMENTS = new Set(
 )
 
 /**
- * The messages of a thread, each at the place of its first record: Claude Code appends in the order in which things
- * happened, and its parentUuid forks are no better order. Results find their calls wherever these stand.
+ * The messages of a thread, each at the position of its first record: Claude Code appends in chronological order, and
+ * the parentUuid forks give no better order. A result finds its call at any position.
  */
 export function messagesOf(thread: Thread, unknown: (type: string) => void): ThreadMessages {
   const entries = groupAnswers(thread.records, (raw, index) => keyOf(raw, thread, index))
-  const telling: Telling = {
+  const state: ThreadState = {
     thread,
     unknown,
     calls: new Map(),
@@ -93,32 +93,32 @@ export function messagesOf(thread: Thread, unknown: (type: string) => void): Thr
     pullRequests: new Set(),
   }
   const answers = new Map<ModelAnswer, Message>()
-  for (const entry of entries) if ("answer" in entry) answers.set(entry.answer, tellAnswer(entry.answer, telling))
+  for (const entry of entries) if ("answer" in entry) answers.set(entry.answer, answerMessage(entry.answer, state))
   for (const entry of entries) {
-    const message = "answer" in entry ? answers.get(entry.answer) : tellRecord(entry.raw, entry.index, telling)
+    const message = "answer" in entry ? answers.get(entry.answer) : recordMessage(entry.raw, entry.index, state)
     if (!message) continue
     if (message.parts.length === 0) {
-      if (message.usage) payWithoutWords(message.usage, telling)
+      if (message.usage) payWithoutWords(message.usage, state)
       continue
     }
-    telling.messages.push(message)
-    if (message.role === "assistant") takeLoose(message, telling)
+    state.messages.push(message)
+    if (message.role === "assistant") takeLoose(message, state)
   }
-  return { messages: withUniqueKeys(telling.messages), calls: telling.calls }
+  return { messages: withUniqueKeys(state.messages), calls: state.calls }
 }
 
-/** An answer of white space only is no message, but it was paid for: its tokens count with the answer before it. */
-function payWithoutWords(usage: Usage, telling: Telling): void {
-  const before = telling.messages.findLast((message) => message.role === "assistant")
+/** An answer of only white space is not a message, but it was paid for: its tokens are added to the previous answer. */
+function payWithoutWords(usage: Usage, state: ThreadState): void {
+  const before = state.messages.findLast((message) => message.role === "assistant")
   if (before) before.usage = addRequest(before.usage, usage)
-  else telling.looseUsage = addRequest(telling.looseUsage, usage)
+  else state.looseUsage = addRequest(state.looseUsage, usage)
 }
 
-type Telling = {
+type ThreadState = {
   thread: Thread
   unknown: (type: string) => void
   calls: Map<string, ToolUse & { message: Message }>
-  /** Calls whose result was seen: a second one has no effects of its own. */
+  /** Calls that have a result: a second result has no effects. */
   answered: Set<string>
   abandoned: Set<string>
   queued: Set<RawRecord>
@@ -129,10 +129,10 @@ type Telling = {
   pullRequests: Set<string>
 }
 
-function tellAnswer(answer: ModelAnswer, telling: Telling): Message {
+function answerMessage(answer: ModelAnswer, state: ThreadState): Message {
   const { first, message } = answer
   const isNotice = message.model === SYNTHETIC || first.isApiErrorMessage === true
-  const told: Message = {
+  const result: Message = {
     key: answer.key,
     role: isNotice ? "system" : "assistant",
     ...timeOf(first),
@@ -141,17 +141,17 @@ function tellAnswer(answer: ModelAnswer, telling: Telling): Message {
   }
   if (isNotice) {
     const text = contentText(answer.blocks).trim()
-    if (text !== "" && text !== NO_ANSWER) told.parts.push(injectedPart(text))
-    return told
+    if (text !== "" && text !== NO_ANSWER) result.parts.push(injectedPart(text))
+    return result
   }
-  for (const block of answer.blocks) told.parts.push(...answerParts(block, told, telling))
+  for (const block of answer.blocks) result.parts.push(...answerParts(block, result, state))
   const usage = claudeCodeUsage(answer.usage)
-  if (usage) told.usage = usage
-  if (answer.uuids.length > 0 && answer.uuids.every((uuid) => telling.abandoned.has(uuid))) told.abandoned = true
-  return told
+  if (usage) result.usage = usage
+  if (answer.uuids.length > 0 && answer.uuids.every((uuid) => state.abandoned.has(uuid))) result.abandoned = true
+  return result
 }
 
-function answerParts(block: RawRecord, message: Message, telling: Telling): Part[] {
+function answerParts(block: RawRecord, message: Message, state: ThreadState): Part[] {
   switch (block.type) {
     case "text": {
       const text = string(block.text)
@@ -169,14 +169,14 @@ function answerParts(block: RawRecord, message: Message, telling: Telling): Part
     case "mcp_tool_use": {
       const tool = string(block.name) ?? "unknown"
       const id = string(block.id)
-      if (id !== undefined) telling.calls.set(id, { id, tool, input: record(block.input) ?? {}, message })
+      if (id !== undefined) state.calls.set(id, { id, tool, input: record(block.input) ?? {}, message })
       return [{ type: "tool_call", text: inputText(block.input), origin: "agent", tool, call_id: id || undefined }]
     }
     default:
       if (typeof block.type === "string" && block.type.endsWith("_tool_result")) {
-        return resultParts({ ...block, content: serverResultText(block.content) }, undefined, telling)
+        return resultParts({ ...block, content: serverResultText(block.content) }, undefined, state)
       }
-      telling.unknown(`block:${String(block.type)}`)
+      state.unknown(`block:${String(block.type)}`)
       return []
   }
 }
@@ -185,7 +185,7 @@ function inputText(input: unknown): string {
   return typeof input === "string" ? input : JSON.stringify(input ?? {})
 }
 
-/** What a tool on the provider's side sent back: blocks of text, or of titles and addresses. */
+/** The result of a tool on the provider's side: blocks of text, or of titles and URLs. */
 function serverResultText(content: unknown): string {
   const blocks = Array.isArray(content) ? records(content) : isRecord(content) ? [content] : []
   if (blocks.length === 0) return contentText(content)
@@ -217,33 +217,33 @@ function claudeCodeUsage(usage: RawRecord | undefined): Usage | undefined {
   }
 }
 
-/** A web search asks a model of its own, whose tokens no record tells; the searches it made are counted by the result. */
+/** A web search uses a separate model, whose tokens are not recorded; the result has the number of searches. */
 function searchUsage(structured: unknown): Usage | undefined {
   const searches = number(record(structured)?.searchCount)
   return searches ? { input: 0, output: 0, cache_read: 0, cache_write: 0, web_searches: searches } : undefined
 }
 
-function tellRecord(raw: RawRecord, index: number, telling: Telling): Message | undefined {
+function recordMessage(raw: RawRecord, index: number, state: ThreadState): Message | undefined {
   const message = (role: Message["role"], parts: Part[]): Message => ({
-    key: keyOf(raw, telling.thread, index),
+    key: keyOf(raw, state.thread, index),
     role,
     ...timeOf(raw),
     parts,
-    abandoned: typeof raw.uuid === "string" && telling.abandoned.has(raw.uuid) ? true : undefined,
+    abandoned: typeof raw.uuid === "string" && state.abandoned.has(raw.uuid) ? true : undefined,
   })
   switch (raw.type) {
     case "user":
-      return tellUser(raw, message, telling)
+      return userMessage(raw, message, state)
     case "attachment":
-      return tellAttachment(raw, message, telling)
+      return attachmentMessage(raw, message, state)
     case "system":
-      return tellSystem(raw, message, telling)
+      return systemMessage(raw, message, state)
     case "queue-operation":
-      return telling.queued.has(raw)
-        ? message("user", userParts(contentText(raw.content), telling.thread.voice))
+      return state.queued.has(raw)
+        ? message("user", userParts(contentText(raw.content), state.thread.voice))
         : undefined
     case "pr-link":
-      linkPullRequest(raw, telling)
+      linkPullRequest(raw, state)
       return undefined
     default:
       return undefined
@@ -252,7 +252,7 @@ function tellRecord(raw: RawRecord, index: number, telling: Telling): Message | 
 
 type Draft = (role: Message["role"], parts: Part[]) => Message
 
-function tellUser(raw: RawRecord, message: Draft, telling: Telling): Message {
+function userMessage(raw: RawRecord, message: Draft, state: ThreadState): Message {
   const content = record(raw.message)?.content
   if (raw.isCompactSummary === true) {
     const text = contentText(content).trim()
@@ -262,37 +262,37 @@ function tellUser(raw: RawRecord, message: Draft, telling: Telling): Message {
   const results = blocks.filter((block) => isRecord(block) && block.type === "tool_result")
   const parts: Part[] = []
   for (const block of blocks) {
-    if (typeof block === "string") parts.push(...promptParts(block, raw, telling))
+    if (typeof block === "string") parts.push(...promptParts(block, raw, state))
     else if (!isRecord(block)) continue
-    else if (block.type === "text") parts.push(...promptParts(string(block.text) ?? "", raw, telling))
+    else if (block.type === "text") parts.push(...promptParts(string(block.text) ?? "", raw, state))
     else if (block.type === "tool_result") {
-      parts.push(...resultParts(block, results.length === 1 ? raw.toolUseResult : undefined, telling))
+      parts.push(...resultParts(block, results.length === 1 ? raw.toolUseResult : undefined, state))
     } else if (block.type === "image" || block.type === "document") {
-      parts.push(imagePart(block.source, isInjected(raw) ? "injected" : telling.thread.voice))
-    } else telling.unknown(`block:${String(block.type)}`)
+      parts.push(imagePart(block.source, isInjected(raw) ? "injected" : state.thread.voice))
+    } else state.unknown(`block:${String(block.type)}`)
   }
   if (parts[0]?.type === "summary") return message("system", parts)
-  const said = parts.some((part) => part.type === "text" && part.origin !== "injected")
-  const told = message(results.length > 0 && !said ? "tool" : "user", parts)
+  const hasOwnText = parts.some((part) => part.type === "text" && part.origin !== "injected")
+  const result = message(results.length > 0 && !hasOwnText ? "tool" : "user", parts)
   const usage = searchUsage(raw.toolUseResult)
-  if (usage) told.usage = usage
-  return told
+  if (usage) result.usage = usage
+  return result
 }
 
-function promptParts(text: string, raw: RawRecord, { thread }: Telling): Part[] {
+function promptParts(text: string, raw: RawRecord, { thread }: ThreadState): Part[] {
   if (text.trim() === "") return []
   if (isInjected(raw)) return [injectedPart(text)]
   if (raw.planContent) return [{ type: "text", text: text.trim(), origin: "agent" }]
   return userParts(text, thread.voice)
 }
 
-function resultParts(block: RawRecord, structured: unknown, telling: Telling): Part[] {
+function resultParts(block: RawRecord, structured: unknown, state: ThreadState): Part[] {
   const id = string(block.tool_use_id)
-  const call = id === undefined ? undefined : telling.calls.get(id)
+  const call = id === undefined ? undefined : state.calls.get(id)
   const isError = block.is_error === true
   const { notice, words } = isError
     ? splitRefusal(contentText(block.content))
-    : { notice: wholeText(contentText(block.content), call?.tool, structured, id, telling), words: undefined }
+    : { notice: completeText(contentText(block.content), call?.tool, structured, id, state), words: undefined }
   const part: Extract<Part, { type: "tool_result" }> = {
     type: "tool_result",
     text: notice,
@@ -301,8 +301,8 @@ function resultParts(block: RawRecord, structured: unknown, telling: Telling): P
     call_id: id,
     is_error: isError,
   }
-  if (call && !telling.answered.has(call.id)) {
-    telling.answered.add(call.id)
+  if (call && !state.answered.has(call.id)) {
+    state.answered.add(call.id)
     const { effects, hunks } = outcomeOf(call, { text: notice, isError, structured })
     if (effects.length > 0) addEffects(call.message, effects)
     if (hunks.length > 0) part.hunks = hunks
@@ -314,50 +314,48 @@ function resultParts(block: RawRecord, structured: unknown, telling: Telling): P
   return parts
 }
 
-/** The output itself, where the transcript holds a preview of it, and without the advice that follows every Read. */
-function wholeText(
+/** The complete output, if the transcript has only a preview, without the advice that follows every Read. */
+function completeText(
   text: string,
   tool: string | undefined,
   structured: unknown,
   id: string | undefined,
-  telling: Telling,
+  state: ThreadState,
 ): string {
   if (text.startsWith("<persisted-output>")) {
     const stdout = string(record(structured)?.stdout)
-    return (
-      (id && telling.thread.spilled.get(id)) ?? (stdout !== undefined && stdout.length > text.length ? stdout : text)
-    )
+    return (id && state.thread.spilled.get(id)) ?? (stdout !== undefined && stdout.length > text.length ? stdout : text)
   }
   if (tool !== "Read" || !text.trimEnd().endsWith("</system-reminder>")) return text
-  // Lines of the file have numbers before them, so one that begins with the tag is not the file's.
+  // Lines of the file are numbered, so a line that begins with the tag is not from the file.
   const at = text.lastIndexOf("\n\n<system-reminder>")
   return at === -1 ? text : text.slice(0, at)
 }
 
-function tellAttachment(raw: RawRecord, message: Draft, telling: Telling): Message | undefined {
+function attachmentMessage(raw: RawRecord, message: Draft, state: ThreadState): Message | undefined {
   const attachment = record(raw.attachment)
   if (!attachment) return undefined
   switch (attachment.type) {
     case "queued_command":
-      return telling.queued.has(raw) ? message("user", queuedParts(raw, attachment, telling)) : undefined
+      return state.queued.has(raw) ? message("user", queuedParts(raw, attachment, state)) : undefined
     case "hook_additional_context":
       return message("user", hookParts(contentText(attachment.content)))
     case "hook_blocking_error":
       return message("user", hookParts(string(record(attachment.blockingError)?.blockingError) ?? ""))
     case "file": {
       const path = string(attachment.filename)
-      const prompt = telling.messages.findLast((earlier) => earlier.role === "user")
+      const prompt = state.messages.findLast((earlier) => earlier.role === "user")
       if (path !== undefined && prompt) addEffects(prompt, [fileEffect(path, "mentioned")])
       return undefined
     }
     default:
-      if (!ATTACHMENTS.has(String(attachment.type))) telling.unknown(`attachment:${String(attachment.type)}`)
+      if (!ATTACHMENTS.has(String(attachment.type))) state.unknown(`attachment:${String(attachment.type)}`)
       return undefined
   }
 }
 
-function queuedParts(raw: RawRecord, attachment: RawRecord, telling: Telling): Part[] {
-  const { voice } = telling.thread
+function queuedParts(raw: RawRecord, attachment: RawRecord, state: ThreadState): Part[] {
+  const { voice } = state.thread
   const text = queuedText(attachment)
   if (isInjected(raw) || isInjected(attachment)) return text.trim() === "" ? [] : [injectedPart(text)]
   const mode = attachment.commandMode
@@ -373,30 +371,30 @@ function hookParts(text: string): Part[] {
   return short.trim() === "" ? [] : [injectedPart(short)]
 }
 
-function tellSystem(raw: RawRecord, message: Draft, telling: Telling): Message | undefined {
+function systemMessage(raw: RawRecord, message: Draft, state: ThreadState): Message | undefined {
   const subtype = String(raw.subtype)
   const text = string(raw.content) ?? string(record(raw.error)?.message)
   if (SILENT_SYSTEM.has(subtype)) return undefined
-  if (subtype === "local_command") return message("user", userParts(text ?? "", telling.thread.voice))
-  if (!TOLD_SYSTEM.has(subtype)) telling.unknown(`system:${subtype}`)
+  if (subtype === "local_command") return message("user", userParts(text ?? "", state.thread.voice))
+  if (!SHOWN_SYSTEM.has(subtype)) state.unknown(`system:${subtype}`)
   return text === undefined ? undefined : message("system", [injectedPart(text)])
 }
 
-function linkPullRequest(raw: RawRecord, telling: Telling): void {
+function linkPullRequest(raw: RawRecord, state: ThreadState): void {
   const url = string(raw.prUrl)
-  if (url === undefined || telling.pullRequests.has(url)) return
-  telling.pullRequests.add(url)
-  telling.loose.push({ type: "pull_request", url })
-  const latest = telling.messages.findLast((message) => message.role === "assistant")
-  if (latest) takeLoose(latest, telling)
+  if (url === undefined || state.pullRequests.has(url)) return
+  state.pullRequests.add(url)
+  state.loose.push({ type: "pull_request", url })
+  const latest = state.messages.findLast((message) => message.role === "assistant")
+  if (latest) takeLoose(latest, state)
 }
 
-function takeLoose(message: Message, telling: Telling): void {
-  if (telling.looseUsage) message.usage = addRequest(message.usage, telling.looseUsage)
-  telling.looseUsage = undefined
-  if (telling.loose.length === 0) return
-  addEffects(message, telling.loose)
-  telling.loose = []
+function takeLoose(message: Message, state: ThreadState): void {
+  if (state.looseUsage) message.usage = addRequest(message.usage, state.looseUsage)
+  state.looseUsage = undefined
+  if (state.loose.length === 0) return
+  addEffects(message, state.loose)
+  state.loose = []
 }
 
 function addEffects(message: Message, effects: Effect[]): void {
@@ -408,7 +406,7 @@ function timeOf(raw: RawRecord): { at?: number } {
   return at === undefined ? {} : { at }
 }
 
-/** A fork stamps its copies with the record they were copied from; the message is the same. */
+/** A fork marks its copies with the record they were copied from; it is the same message. */
 function keyOf(raw: RawRecord, thread: Thread, index: number): string {
   const original = string(record(raw.forkedFrom)?.messageUuid)
   if (original !== undefined) return original

@@ -7,12 +7,12 @@ import { digestOf, withoutBulk } from "../kit/messages.ts"
 import { contentText, type ToolUse } from "./content.ts"
 import { messagesOf, type Thread, type ThreadMessages } from "./messages.ts"
 
-/** A transcript of its own outranks what a parent's progress records repeat of a subagent. */
+/** A subagent's own transcript outranks the copies in its parent's progress records. */
 const OWN_FILE = 10
 const INSIDE_PARENT = 5
 const MAX_TITLE = 120
 
-/** Record types that are read, or kept for a later parser; every other one is counted. */
+/** Record types that are read, or stored for a later parser; all others are counted. */
 const KNOWN_TYPES = new Set([
   "agent-name",
   "ai-title",
@@ -33,17 +33,17 @@ const KNOWN_TYPES = new Set([
   "worktree-state",
 ])
 
-/** The conversations of one transcript: the one it is named for, and the subagents that are told only inside it. */
+/** The conversations of one transcript: the one it is named after, and subagents that are recorded only inside it. */
 export function parseTranscript(all: Iterable<RawRecord>, unit: UnitName): Parsed {
   const unknown = createCounts()
   const count = (type: string) => unknown.add(type)
   const name = transcriptNameOf(unit.key)
   const { own, inside, spilled } = sort(all, name, count)
-  const told = messagesOf({ id: name.id, records: own, voice: name.isSubagent ? "agent" : "person", spilled }, count)
-  const conversations = [name.isSubagent ? subagentOf(name, own, told) : mainOf(name, own, told)]
-  for (const [id, thread] of inside) {
-    const side: Thread = { id, records: thread.records, voice: "agent", spilled }
-    conversations.push(insideOf(id, thread, name, told.calls, messagesOf(side, count)))
+  const thread = messagesOf({ id: name.id, records: own, voice: name.isSubagent ? "agent" : "person", spilled }, count)
+  const conversations = [name.isSubagent ? subagentOf(name, own, thread) : mainOf(name, own, thread)]
+  for (const [id, side] of inside) {
+    const sideThread: Thread = { id, records: side.records, voice: "agent", spilled }
+    conversations.push(insideOf(id, side, name, thread.calls, messagesOf(sideThread, count)))
   }
   return {
     conversations: conversations.filter((conversation) => conversation.messages.length > 0),
@@ -65,7 +65,7 @@ function transcriptNameOf(key: string): Name {
 type Inside = { records: RawRecord[]; call_id: string | undefined }
 type Sorted = { own: RawRecord[]; inside: Map<string, Inside>; spilled: Map<string, string> }
 
-/** Which conversation each record belongs to. A record that was written twice is taken once. */
+/** Assigns each record to its conversation. A record that was written twice counts once. */
 function sort(all: Iterable<RawRecord>, name: Name, unknown: (type: string) => void): Sorted {
   const seen = new Set<string>()
   const sorted: Sorted = { own: [], inside: new Map(), spilled: new Map() }
@@ -108,7 +108,7 @@ function insideThread({ inside }: Sorted, id: string): Inside {
   return thread
 }
 
-/** A subagent's own records as its parent's progress carries them, each once, with the envelope they would have had. */
+/** A subagent's records from its parent's progress, each once, with the envelope they would have had. */
 function agentRecords(raw: RawRecord, data: RawRecord, seen: Set<string>): RawRecord[] {
   const { sessionId, cwd, gitBranch, version, entrypoint } = raw
   const carried = [...records(data.normalizedMessages), record(data.message)]
@@ -120,7 +120,7 @@ function agentRecords(raw: RawRecord, data: RawRecord, seen: Set<string>): RawRe
   })
 }
 
-function mainOf(name: Name, own: RawRecord[], told: ThreadMessages): Conversation {
+function mainOf(name: Name, own: RawRecord[], thread: ThreadMessages): Conversation {
   const facts = factsOf(own)
   const title = titleOf(own)
   const fork_of = string(own.map((raw) => record(raw.forkedFrom)?.sessionId ?? raw.forkedFrom).find(string))
@@ -129,22 +129,22 @@ function mainOf(name: Name, own: RawRecord[], told: ThreadMessages): Conversatio
     id: name.id,
     kind: facts.isAutomatic ? "automation" : "person",
     title,
-    ...facts.said,
+    ...facts.fields,
     fork_of: fork_of !== undefined && fork_of !== name.id ? fork_of : undefined,
     resume_of,
-    messages: told.messages,
+    messages: thread.messages,
     authority: OWN_FILE,
   }
 }
 
-/** 1.0.x copied a resumed conversation into a new file, with its old session id in the copies. */
+/** 1.0.x copied a resumed conversation into a new file; the copies have the old session id. */
 function resumedFrom(own: RawRecord[], id: string): string | undefined {
   const sessions = new Set(own.flatMap((raw) => (raw.uuid !== undefined ? (string(raw.sessionId) ?? []) : [])))
   if (!sessions.delete(id)) return undefined
   return [...sessions].at(-1)
 }
 
-function subagentOf(name: Name, own: RawRecord[], told: ThreadMessages): Conversation {
+function subagentOf(name: Name, own: RawRecord[], thread: ThreadMessages): Conversation {
   const facts = factsOf(own)
   const meta = own.findLast((raw) => raw.type === "dex-subagent")
   const parent = name.session ?? own.map((raw) => string(raw.sessionId)).find((id) => id && !id.startsWith("agent-"))
@@ -155,9 +155,9 @@ function subagentOf(name: Name, own: RawRecord[], told: ThreadMessages): Convers
     id: name.id,
     kind: "subagent",
     title,
-    ...facts.said,
+    ...facts.fields,
     parent: parent === undefined ? undefined : { id: parent, call_id },
-    messages: told.messages,
+    messages: thread.messages,
     authority: OWN_FILE,
   }
 }
@@ -167,7 +167,7 @@ function insideOf(
   thread: Inside,
   parent: Name,
   calls: Map<string, ToolUse>,
-  told: ThreadMessages,
+  parsed: ThreadMessages,
 ): Conversation {
   const call_id = thread.call_id ?? callByPrompt(thread.records, calls)
   const description = call_id === undefined ? undefined : string(calls.get(call_id)?.input.description)
@@ -176,28 +176,31 @@ function insideOf(
     id,
     kind: "subagent",
     title,
-    ...factsOf(thread.records).said,
-    // A resumed conversation's copy still names the one that started the subagent.
+    ...factsOf(thread.records).fields,
+    // A resumed conversation's copy still names the conversation that started the subagent.
     parent: { id: string(thread.records[0]?.sessionId) ?? parent.id, call_id },
-    messages: told.messages,
+    messages: parsed.messages,
     authority: INSIDE_PARENT,
   }
 }
 
-/** 1.0.x says nowhere which call started a sidechain, but the call holds its prompt. */
+/** 1.0.x does not record which call started a sidechain, but the call contains its prompt. */
 function callByPrompt(side: RawRecord[], calls: Map<string, ToolUse>): string | undefined {
   const prompt = contentText(record(side.find((raw) => raw.type === "user")?.message)?.content).trim()
   if (prompt === "") return undefined
   for (const call of calls.values()) {
-    const asked = string(call.input.prompt)
-    if (asked !== undefined && asked.trim() === prompt) return call.id
+    const prompted = string(call.input.prompt)
+    if (prompted !== undefined && prompted.trim() === prompt) return call.id
   }
   return undefined
 }
 
-type Said = Pick<Conversation, "cwds" | "git_branch" | "git_commit" | "agent_version" | "started_at" | "ended_at">
+type ConversationFacts = Pick<
+  Conversation,
+  "cwds" | "git_branch" | "git_commit" | "agent_version" | "started_at" | "ended_at"
+>
 
-function factsOf(own: RawRecord[]): { said: Said; isAutomatic: boolean } {
+function factsOf(own: RawRecord[]): { fields: ConversationFacts; isAutomatic: boolean } {
   const cwds = new Set<string>()
   let git_branch: string | undefined
   let git_commit: string | undefined
@@ -223,7 +226,7 @@ function factsOf(own: RawRecord[]): { said: Said; isAutomatic: boolean } {
     if (at > last) last = at
   }
   return {
-    said: {
+    fields: {
       cwds: [...cwds],
       git_branch,
       git_commit,
@@ -235,7 +238,7 @@ function factsOf(own: RawRecord[]): { said: Said; isAutomatic: boolean } {
   }
 }
 
-/** A title that was given last wins over earlier ones of its kind; kinds are ranked. */
+/** Within a kind of title the last one wins; the kinds are ranked. */
 function titleOf(own: RawRecord[]): Title | undefined {
   const last = (type: string, field: string) => string(own.findLast((raw) => raw.type === type && raw[field])?.[field])
   const given = last("custom-title", "customTitle") ?? last("agent-name", "agentName")
@@ -246,7 +249,7 @@ function titleOf(own: RawRecord[]): Title | undefined {
   return summary === undefined ? undefined : { text: short(summary), from: "summary" }
 }
 
-/** 2.0.x put summaries of other conversations of the project into a file; only one whose leaf is here is its own. */
+/** 2.0.x wrote summaries of other conversations of the project into a file; only one whose leaf is in this file belongs to it. */
 function summaryOf(own: RawRecord[]): string | undefined {
   const uuids = new Set(own.map((raw) => raw.uuid))
   const summary = own.findLast((raw) => raw.type === "summary" && raw.leafUuid !== undefined && uuids.has(raw.leafUuid))
@@ -258,10 +261,10 @@ function short(text: string): string {
   return line.length > MAX_TITLE ? `${line.slice(0, MAX_TITLE - 1)}…` : line
 }
 
-// Claude Code's log of prompts, all projects in one file. It outlives the transcripts, which are deleted after a month:
-// of a conversation that is gone it still has what the person said.
+// Claude Code's log of prompts, with all projects in one file. Transcripts are deleted after a month, but the log
+// remains: it still has what the person typed in a deleted conversation.
 
-/** Any transcript of the same conversation says more. */
+/** Any transcript of the same conversation has more. */
 const PROMPTS_ONLY = 1
 
 export function stripPrompt(raw: RawRecord, chars: number): RawRecord {
@@ -309,7 +312,7 @@ function promptOf(raw: RawRecord, display: string): Message {
   return { key, role: "user", at, parts }
 }
 
-/** Older builds did not say which conversation a prompt was for: those of one project and day stand together. */
+/** Older builds did not record the conversation of a prompt: prompts of the same project and day are grouped. */
 export function promptOwner(raw: RawRecord): string {
   const at = time(raw.timestamp)
   const day = at === undefined ? "undated" : new Date(at).toISOString().slice(0, 10)

@@ -2,10 +2,10 @@ import { array, isRecord, parseObject, type RawRecord, record, records, string }
 import { digestOf, withoutBulk } from "../kit/messages.ts"
 import { contentText } from "./content.ts"
 
-// What is kept of a Claude Code record. Fields are set to undefined instead of deleted: JSON does not write them, and
-// V8 keeps the objects fast.
+// Reduces a Claude Code record before it is stored. Fields are set to undefined instead of deleted: JSON omits them,
+// and V8 keeps the objects fast.
 
-/** Records that repeat what others hold, or that say nothing about the conversation. */
+/** Records that repeat others, or that say nothing about the conversation. */
 const DROPPED_TYPES = new Set([
   "agent-color",
   "agent-setting",
@@ -31,26 +31,26 @@ const DROPPED_TYPES = new Set([
   "tools-used",
 ])
 
-/** Progress that only ticks, and that no other record hangs on. */
+/** Progress records without content that are never a parent. */
 const TICKS = new Set(["bash_progress", "mcp_progress", "query_update", "search_results_received", "waiting_for_task"])
 
 /** System records that matter only as links of the parentUuid chain. */
 const SYSTEM_LINKS = new Set(["stop_hook_summary", "turn_duration", "session_start"])
 
-/** Attachments whose text is kept. Of all others (listings, reminders, copies of files) only short fields are. */
-const TOLD_ATTACHMENTS = new Set(["queued_command", "hook_additional_context", "hook_blocking_error"])
+/** Attachments whose text is stored. Of all others (listings, reminders, copies of files) only short fields are. */
+const TEXT_ATTACHMENTS = new Set(["queued_command", "hook_additional_context", "hook_blocking_error"])
 
 const LONG_LINE = 1_000_000
 const MAX_SHORT_FIELD = 300
-/** A shorter field of a tool's structured result is not worth the search for its double. */
+/** A shorter field of a structured result is not worth searching for a duplicate. */
 const MIN_DOUBLE = 64
 
 const TICK_MARK = '"type":"progress","data":'
 const TYPE_MARK = '{"type":"'
 
 /**
- * False for a line that `strip` would drop. Looks only at what cannot be inside a string, where quotes are escaped, and
- * never judges a line that may hold a second record: inside one compact record `{"` follows `:`, `[` or `,`.
+ * False for a line that `strip` would drop. Matches only text that cannot be inside a string, where quotes are escaped.
+ * Keeps any line that may contain a second record: inside one compact record `{"` follows `:`, `[` or `,`.
  */
 export function wanted(line: string): boolean {
   if (line.startsWith(TYPE_MARK)) {
@@ -66,13 +66,13 @@ export function wanted(line: string): boolean {
 const ORIGINAL_MARK = '"originalFile":"'
 const CUT = "[dex: cut]"
 
-/** The copy of the whole file in an edit's result is a quarter of all bytes: the parser is spared it. */
+/** Skips the copy of the file in an edit's result, which makes up a quarter of all bytes. */
 export function parseLine(line: string): RawRecord | undefined {
   const key = line.indexOf(ORIGINAL_MARK)
   if (key !== -1) {
     const from = key + ORIGINAL_MARK.length
     const cut = parseObject(line.slice(0, from) + CUT + line.slice(endOfString(line, from)))
-    if (record(cut?.toolUseResult)?.originalFile === CUT) return cut // else the field was another one
+    if (record(cut?.toolUseResult)?.originalFile === CUT) return cut // otherwise it was a different field
   }
   return parseObject(line)
 }
@@ -86,7 +86,7 @@ function endOfString(line: string, from: number): number {
   return line.length
 }
 
-/** `chars` is the length of the line: only a long one can hold a text that must be cut. */
+/** `chars` is the length of the line: only a long line can contain a text that must be cut. */
 export function strip(raw: RawRecord, chars: number): RawRecord | undefined {
   const kept = stripByType(raw)
   return kept && chars > LONG_LINE ? withoutBulk(kept) : kept
@@ -115,10 +115,10 @@ function stripByType(raw: RawRecord): RawRecord | undefined {
 const ENVELOPE_BULK = ["userType", "slug", "requestId", "todos", "thinkingMetadata", "imagePasteIds", "turnPosition"]
 const MESSAGE_BULK = ["type", "role", "stop_sequence", "stop_details", "container", "context_management", "diagnostics"]
 
-/** In place; also for the messages that progress records carry. */
+/** In place; also used for the messages in progress records. */
 function stripMessage(raw: RawRecord): void {
   drop(raw, ENVELOPE_BULK)
-  if (raw.planContent !== undefined) raw.planContent = true // the text holds the plan itself
+  if (raw.planContent !== undefined) raw.planContent = true // the text contains the plan
   const message = record(raw.message)
   if (!message) return
   drop(message, MESSAGE_BULK)
@@ -129,7 +129,7 @@ function stripMessage(raw: RawRecord): void {
   if (raw.toolUseResult !== undefined) raw.toolUseResult = stripToolResult(raw.toolUseResult, text)
 }
 
-/** Without zeros and empty fields. All others stay: what an answer cost cannot be asked again once the file is gone. */
+/** Removes zeros and empty fields. Everything else stays, because the cost of an answer is lost once the file is gone. */
 function stripUsage(usage: RawRecord): RawRecord {
   const kept: RawRecord = {}
   for (const field in usage) {
@@ -169,7 +169,7 @@ function stripBlocks(content: unknown): string {
   return text
 }
 
-/** Replaces the bytes of an image or a document by what they were. */
+/** Replaces the bytes of an image or a document with a digest. */
 function stripBytes(block: RawRecord): void {
   const source = record(block.source)
   const data = source && string(source.data)
@@ -178,12 +178,12 @@ function stripBytes(block: RawRecord): void {
   block.source = { type: source.type, ...digestOf(Buffer.from(data, encoding), string(source.media_type)) }
 }
 
-/** A tool's structured result without what the tool_result text, or the call's input, already holds. */
+/** A tool's structured result without anything that the tool_result text or the call's input already contains. */
 function stripToolResult(result: unknown, text: string): unknown {
   if (typeof result === "string") return text.includes(result.replace(/^Error: /, "")) ? undefined : result
   if (Array.isArray(result)) {
-    const told = result.every((block) => isRecord(block) && text.includes(string(block.text) ?? ""))
-    if (told) return undefined
+    const isDuplicate = result.every((block) => isRecord(block) && text.includes(string(block.text) ?? ""))
+    if (isDuplicate) return undefined
     for (const block of records(result)) stripBytes(block)
     return result
   }
@@ -191,14 +191,14 @@ function stripToolResult(result: unknown, text: string): unknown {
   drop(result, ["originalFile", "oldTodos", "newTodos", "prompt"])
   if (isRecord(result.usage)) result.usage = stripUsage(result.usage)
   if (Array.isArray(result.structuredPatch) && result.userModified !== true) {
-    drop(result, ["oldString", "newString", "edits", "content"]) // as in the input of the call
+    drop(result, ["oldString", "newString", "edits", "content"]) // same as in the input of the call
   }
   if (result.isImage === true) drop(result, ["stdout"])
   dropDoubles(result, text)
   const file = record(result.file)
   if (file) {
     drop(file, ["base64"])
-    // The text shows the same lines with their numbers, so it is longer.
+    // The text has the same lines with numbers, so it is longer.
     if (typeof file.content === "string" && file.content.length <= text.length) drop(file, ["content"])
   }
   const task = record(result.task)
@@ -212,16 +212,16 @@ function dropDoubles(fields: RawRecord, text: string): void {
     if (typeof value === "string") {
       if (value.length >= MIN_DOUBLE && text.includes(value.trim())) fields[key] = undefined
     } else if (Array.isArray(value) && value.length > 0 && key !== "structuredPatch") {
-      const told = value.every((item) => {
+      const isDuplicate = value.every((item) => {
         const own = typeof item === "string" ? item : isRecord(item) ? string(item.text) : undefined
         return own !== undefined && text.includes(own)
       })
-      if (told) fields[key] = undefined
+      if (isDuplicate) fields[key] = undefined
     }
   }
 }
 
-/** A subagent's own messages are kept; hooks' ticks as links of the parentUuid chain; other ticks not at all. */
+/** Keeps a subagent's messages completely, and hook progress as links of the parentUuid chain; drops other ticks. */
 function stripProgress(raw: RawRecord): RawRecord | undefined {
   const data = record(raw.data)
   const kind = data?.type
@@ -237,16 +237,16 @@ function stripProgress(raw: RawRecord): RawRecord | undefined {
 }
 
 /**
- * Some builds put what a subagent says between its tool calls only here, and repeat it with every later record. Its tool
- * calls and their results have progress records of their own.
+ * Some builds record what a subagent says between its tool calls only here, and repeat it in every later record. Its
+ * tool calls and results have their own progress records.
  */
 function onlyNormalized(messages: unknown): RawRecord {
-  const said = records(messages).filter((message) => {
+  const spoken = records(messages).filter((message) => {
     const blocks = records(record(message.message)?.content)
     return message.type === "assistant" && blocks.some((block) => block.type === "text" || block.type === "thinking")
   })
-  for (const message of said) stripMessage(message)
-  return said.length > 0 ? { normalizedMessages: said } : {}
+  for (const message of spoken) stripMessage(message)
+  return spoken.length > 0 ? { normalizedMessages: spoken } : {}
 }
 
 function stripSystem(raw: RawRecord): RawRecord {
@@ -270,7 +270,7 @@ function stripAttachment(raw: RawRecord): RawRecord {
   drop(raw, ["rendered", "renderedRole"])
   const attachment = record(raw.attachment)
   if (!attachment) return raw
-  if (typeof attachment.type === "string" && TOLD_ATTACHMENTS.has(attachment.type)) stripBlocks(attachment.prompt)
+  if (typeof attachment.type === "string" && TEXT_ATTACHMENTS.has(attachment.type)) stripBlocks(attachment.prompt)
   else raw.attachment = shortFields(attachment)
   return raw
 }

@@ -14,7 +14,7 @@ import {
   type Wiring,
 } from "../kit/wiring.ts"
 
-/** A session's start is also its resumption, and what follows `/clear` and a compaction. */
+/** SessionStart also fires on resume, after `/clear` and after a compaction. */
 export const CLAUDE_CODE_HOOKS: readonly HookEvent[] = [
   { event: "SessionStart" },
   { event: "UserPromptSubmit" },
@@ -62,7 +62,7 @@ function folder({ home, env }: Machine): string {
   return env.CLAUDE_CONFIG_DIR || join(home, ".claude")
 }
 
-/** User scope: servers stand beside the folder, or in it where CLAUDE_CONFIG_DIR names one. */
+/** User scope: servers are next to the folder, or inside it if CLAUDE_CONFIG_DIR is set. */
 function settings({ home, env }: Machine): string {
   return join(env.CLAUDE_CONFIG_DIR || home, ".claude.json")
 }

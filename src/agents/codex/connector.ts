@@ -14,7 +14,7 @@ import { codexRoots } from "../registry.ts"
 import { parseRollout, rejoinRollout } from "./parse.ts"
 import { stripRecord } from "./strip.ts"
 
-/** Codex CLI, its IDE extension and its app: one rollout file for each thread, names and lineage in a database beside. */
+/** Codex CLI, its IDE extension and its app: one rollout file per thread; names and lineage are in a database. */
 export const codexConnector: Connector = {
   source: "codex",
   version: 6,
@@ -27,16 +27,16 @@ export const codexConnector: Connector = {
   identify,
 }
 
-/** What Codex knows of a thread beside its rollout. Kept as the record that the unit begins with. */
+/** The facts that Codex stores outside the rollout. Stored as the first record of the unit. */
 export type ThreadFacts = { type: "dex-thread"; name?: string; title?: string; parent?: string }
 
 type CodexUnit = Unit & { thread?: ThreadFacts }
 
 const ROLLOUT = /^(rollout-.+?)\.(jsonl|jsonl\.zst|json)$/
-/** Of two files of one thread the first kind wins: a resumed thread is unpacked beside its old compressed file. */
+/** If a thread has two files, the first kind wins: a resumed thread is unpacked next to its old compressed file. */
 const PREFERENCE = ["jsonl", "jsonl.zst", "json"]
 const MAX_INDEX_BYTES = 64 << 20
-/** How much larger a compressed rollout is when it is read: ten to thirty times, and text that repeats itself more. */
+/** A compressed rollout grows ten to thirty times when it is read, or more if the text is repetitive. */
 const PACKED = 30
 /** sessions/YYYY/MM/DD */
 const MAX_FOLDERS = 3
@@ -95,12 +95,12 @@ function leadsToFolder(entry: Dirent, path: string): boolean {
   return entry.isSymbolicLink() ? isFolder(path) : entry.isDirectory()
 }
 
-/** `rollout-<time>-<thread>` or, for a thread that was reverted, `rollout-<time>-<thread>_<rollout>`. */
+/** `rollout-<time>-<thread>` or, for a reverted thread, `rollout-<time>-<thread>_<rollout>`. */
 function threadOf(stem: string): string | undefined {
   return /([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:_[0-9a-f-]+)?$/.exec(stem)?.[1]
 }
 
-/** Appended to at every renaming by older builds, so the last line about a thread holds. */
+/** Older builds append a line at every renaming, so the last line about a thread wins. */
 function addIndex(threads: Map<string, ThreadFacts>, path: string, problems: Unreadable[]): void {
   const text = textAt(path, MAX_INDEX_BYTES, (problem) => problems.push(problem))
   for (const line of text?.split("\n") ?? []) {
@@ -111,7 +111,7 @@ function addIndex(threads: Map<string, ThreadFacts>, path: string, problems: Unr
   }
 }
 
-/** `state_<N>.sqlite`: the number rises with the schema, and the older files stay behind. */
+/** `state_<N>.sqlite`: the number rises with the schema, and the older files remain. */
 function addState(threads: Map<string, ThreadFacts>, root: string, problems: Unreadable[], scratch?: Scratch): void {
   const numbers = entriesOf(root, (problem) => problems.push(problem)).flatMap(({ name }) => {
     const number = /^state_(\d{1,6})\.sqlite$/.exec(name)?.[1]
@@ -160,7 +160,7 @@ function read(unit: CodexUnit, after?: Cursor, scratch?: Scratch): Reading | Pro
   return withThread(readJsonl(unit.path, after, { strip: stripRecord }), unit, after)
 }
 
-/** The cursor counts decompressed bytes, so that a thread is read on from where its plain file was left. */
+/** The cursor counts decompressed bytes, so reading continues where it stopped in the uncompressed file. */
 async function readCompressed(unit: CodexUnit, after?: Cursor, scratch?: Scratch): Promise<Reading> {
   const { path, problem, remove } = await decompressZstd(unit.path, scratch)
   const damage = problem === undefined ? [] : [{ reason: problem, where: "whole file" }]
@@ -169,7 +169,7 @@ async function readCompressed(unit: CodexUnit, after?: Cursor, scratch?: Scratch
     const cursor = after ?? { offset: 0, crc: 0 }
     return { mode: "append", records: [], end: () => ({ cursor, skipped: damage, pending: false }) }
   }
-  // nobody writes to a compressed file any more: its last line is whole, newline or not
+  // a compressed file is final: its last line is complete, with or without a newline
   const inner = readJsonl(path, after, { strip: stripRecord, now: Number.MAX_SAFE_INTEGER })
   function* untilRemoved(): Generator<RawRecord> {
     try {
@@ -186,7 +186,7 @@ async function readCompressed(unit: CodexUnit, after?: Cursor, scratch?: Scratch
   return withThread({ mode: inner.mode, records: untilRemoved(), end }, unit, after)
 }
 
-/** Puts what is known of the thread before its records, unless the cursor says that it was read already. */
+/** Puts the facts about the thread before its records, unless the cursor shows that they were already read. */
 function withThread(reading: Reading, { thread }: CodexUnit, after?: Cursor): Reading {
   const known = reading.mode === "append" ? string(after?.thread) : undefined
   const now = thread ? fingerprint(thread) : known
@@ -205,8 +205,8 @@ function withThread(reading: Reading, { thread }: CodexUnit, after?: Cursor): Re
 }
 
 /** The first releases wrote one JSON object: `{session, items}`. */
-function* recordsOfFirstFormat(whole: RawRecord): Generator<RawRecord> {
-  for (const item of [record(whole.session) ?? {}, ...records(whole.items)]) {
+function* recordsOfFirstFormat(file: RawRecord): Generator<RawRecord> {
+  for (const item of [record(file.session) ?? {}, ...records(file.items)]) {
     const stripped = stripRecord(item)
     if (stripped) yield stripped
   }
@@ -216,7 +216,7 @@ function fingerprint(thread: ThreadFacts): string {
   return createHash("sha256").update(JSON.stringify(thread)).digest("hex").slice(0, 16)
 }
 
-/** A file that is rewritten from the older history mode to the newer one gets ordinals; the record is the same. */
+/** Rewriting a file from the older history mode to the newer one adds ordinals; the records remain the same. */
 function identify(raw: RawRecord): string {
   if (raw.type === "dex-thread") return raw.type
   return createHash("sha256")

@@ -2,9 +2,18 @@ import type { Part } from "../../core/conversation.ts"
 import { array, number, type RawRecord, record, records, string } from "../../core/record.ts"
 import { addRequest } from "../../core/usage.ts"
 import { codexUsage, contentParts, splitPrompt, textPart, thinking, usageSince } from "./items.ts"
-import { addMessage, commandOf, countUnknown, knownCall, type Rollout, readsOf, speakerOf, wasSaid } from "./rollout.ts"
+import {
+  addMessage,
+  callWithId,
+  commandOf,
+  containsText,
+  countUnknown,
+  type Rollout,
+  readsOf,
+  speakerOf,
+} from "./rollout.ts"
 
-/** Told by response items as well, or of the harness and not of the conversation. */
+/** Repeated by response items, or about the harness instead of the conversation. */
 const QUIET = new Set([
   "collab_agent_interaction_end",
   "collab_agent_spawn_end",
@@ -41,7 +50,7 @@ const QUIET_ITEMS = new Set([
   "SubAgentActivity",
 ])
 
-/** `event_msg`: what the harness told its screen. */
+/** `event_msg`: what the harness showed on its screen. */
 export function takeEvent(rollout: Rollout, payload: RawRecord, at?: number): void {
   const id = string(payload.call_id)
   switch (payload.type) {
@@ -56,7 +65,7 @@ export function takeEvent(rollout: Rollout, payload: RawRecord, at?: number): vo
       rollout.entries.push({ turns: number(payload.num_turns) ?? 0 })
       break
     case "thread_name_updated":
-      // a fork has its parent's namings as well
+      // a fork also has its parent's renamings
       if ((payload.thread_id ?? rollout.meta?.id) === rollout.meta?.id) rollout.name = string(payload.thread_name)
       break
     case "user_message":
@@ -95,7 +104,7 @@ export function takeEvent(rollout: Rollout, payload: RawRecord, at?: number): vo
       noteRemote(rollout, id, payload)
       break
     case "dynamic_tool_call_response":
-      if (payload.success === false) knownCall(rollout, id).failed = true
+      if (payload.success === false) callWithId(rollout, id).failed = true
       break
     case "web_search_end":
       takeSearch(rollout, id, payload, at)
@@ -127,7 +136,8 @@ function takeCompleted(rollout: Rollout, item: RawRecord, event: RawRecord, at?:
     }
     case "Plan": {
       const text = string(item.text)
-      if (text && !wasSaid(rollout, text)) addMessage(rollout, "assistant", textPart(text, "agent"), { payload, at })
+      if (text && !containsText(rollout, text))
+        addMessage(rollout, "assistant", textPart(text, "agent"), { payload, at })
       break
     }
     case "CommandExecution":
@@ -183,9 +193,9 @@ function takeTokens(rollout: Rollout, payload: RawRecord): void {
   if (rollout.lastReply) rollout.lastReply.usage = addRequest(rollout.lastReply.usage, usage)
 }
 
-/** The response item holds only the question; what the web answered is told here. */
-function takeSearch(rollout: Rollout, id: string | undefined, told: RawRecord, at?: number): void {
-  const text = records(told.results)
+/** The response item has only the query; the results are in this event. */
+function takeSearch(rollout: Rollout, id: string | undefined, search: RawRecord, at?: number): void {
+  const text = records(search.results)
     .map((hit) => [hit.title, hit.url, hit.snippet].flatMap((line) => string(line) ?? []).join("\n"))
     .filter((hit) => hit !== "")
     .join("\n\n")
@@ -195,22 +205,22 @@ function takeSearch(rollout: Rollout, id: string | undefined, told: RawRecord, a
   addMessage(rollout, "tool", [part], { payload: { id: id && `${id}:results` }, at })
 }
 
-function noteCommand(rollout: Rollout, id: string | undefined, told: RawRecord): void {
-  const call = knownCall(rollout, id)
-  call.exitStatus = number(told.exit_code) ?? call.exitStatus
-  // what is typed into a running command is told with that command again
-  if (told.source !== "unified_exec_interaction") call.command ??= commandOf(told.command)
-  call.reads.push(...readsOf(told.parsed_cmd).filter((path) => !call.reads.includes(path)))
+function noteCommand(rollout: Rollout, id: string | undefined, event: RawRecord): void {
+  const call = callWithId(rollout, id)
+  call.exitStatus = number(event.exit_code) ?? call.exitStatus
+  // input typed into a running command is reported with that command again
+  if (event.source !== "unified_exec_interaction") call.command ??= commandOf(event.command)
+  call.reads.push(...readsOf(event.parsed_cmd).filter((path) => !call.reads.includes(path)))
 }
 
 function noteChanges(rollout: Rollout, id: string | undefined, changes: unknown, failed: boolean): void {
-  const call = knownCall(rollout, id)
+  const call = callWithId(rollout, id)
   if (failed) call.failed = true
   call.changes = record(changes) ?? call.changes
 }
 
-function noteRemote(rollout: Rollout, id: string | undefined, told: RawRecord): void {
-  const call = knownCall(rollout, id)
+function noteRemote(rollout: Rollout, id: string | undefined, event: RawRecord): void {
+  const call = callWithId(rollout, id)
   call.isRemote = true
-  if (record(told.result)?.isError === true) call.failed = true
+  if (record(event.result)?.isError === true) call.failed = true
 }

@@ -1,7 +1,7 @@
 import { number, parseObject, record, string } from "../../core/record.ts"
 import type { Headless, HeadlessReply } from "../kit/headless.ts"
 
-/** Switched off: what offers its model a tool, starts a program, or says more than it was asked to. */
+/** Features to turn off: they offer the model a tool, start a program, or produce additional output. */
 const OFF = [
   "apps",
   "browser_use",
@@ -50,7 +50,7 @@ export const codexHeadless: Headless = {
       "exec",
       "--json",
       "--ephemeral",
-      // Its servers, hooks and notifiers stand there. Its login does not.
+      // The configuration has servers, hooks and notifiers, but not the login.
       "--ignore-user-config",
       "--ignore-rules",
       "--skip-git-repo-check",
@@ -61,7 +61,7 @@ export const codexHeadless: Headless = {
       "-",
     ],
     env: {
-      // There is no machine on which a tool could run.
+      // No machine on which a tool could run.
       CODEX_EXEC_SERVER_URL: "none",
       CODEX_SQLITE_HOME: scratch,
       CODEX_THREAD_ID: undefined,
@@ -70,7 +70,7 @@ export const codexHeadless: Headless = {
   read: ({ stdout }) => read(stdout),
 }
 
-/** Events, a line each. What it says on the way to its answer is no answer. */
+/** One event per line. Messages before the last one are not the answer. */
 function read(stdout: string): HeadlessReply | undefined {
   let text: string | undefined
   let usage: Record<string, unknown> | undefined

@@ -6,9 +6,9 @@ import { imagePart, splitInjected, type TextRun } from "../kit/messages.ts"
 import {
   addCwd,
   addMessage,
+  callWithId,
   countUnknown,
   describeCall,
-  knownCall,
   type Rollout,
   readCallOutput,
   speakerOf,
@@ -26,7 +26,7 @@ const QUIET = new Set([
   "ghost_snapshot",
 ])
 
-/** `response_item`: what went to the model and came from it. The authority for what was said. */
+/** `response_item`: what the model received and produced. It is the authority for the conversation. */
 export function takeItem(rollout: Rollout, payload: RawRecord, at?: number, ordinal?: number): void {
   switch (payload.type) {
     case "message":
@@ -79,7 +79,7 @@ export function takeItem(rollout: Rollout, payload: RawRecord, at?: number, ordi
 function takeMessage(rollout: Rollout, payload: RawRecord, at?: number, ordinal?: number): void {
   const content = contentOf(payload)
   if (payload.role === "assistant") {
-    const parts = content.flatMap((piece) => contentParts(piece, wholeText, "agent"))
+    const parts = content.flatMap((piece) => contentParts(piece, unsplit, "agent"))
     addMessage(rollout, "assistant", parts, { payload, at, kind: "reply" })
     return
   }
@@ -99,7 +99,7 @@ function contentOf({ content }: RawRecord): RawRecord[] {
   return typeof content === "string" ? [{ text: content }] : records(content)
 }
 
-/** What a message of the user's turn says: what was typed, and what was put around it. */
+/** The parts of a user message: the typed text, and the text that was added around it. */
 export function messageParts(rollout: Rollout, payload: RawRecord, ordinal?: number): Part[] {
   const speaker = speakerOf(rollout, payload, ordinal)
   const about = record(payload.internal_chat_message_metadata_passthrough)
@@ -113,7 +113,7 @@ export function messageParts(rollout: Rollout, payload: RawRecord, ordinal?: num
   })
 }
 
-/** The oldest files name the working directory only in the text that was put before the first prompt. */
+/** The oldest files name the working directory only in the text before the first prompt. */
 function noteFolder(rollout: Rollout, parts: Part[]): void {
   for (const part of parts) {
     if (part.origin !== "injected") continue
@@ -137,7 +137,7 @@ function addCall(
     at,
   })
   if (!message || !id) return
-  const call = knownCall(rollout, id)
+  const call = callWithId(rollout, id)
   call.message = message
   describeCall(call, tool, input, args)
 }
@@ -150,13 +150,13 @@ function addResult(rollout: Rollout, payload: RawRecord, at: number | undefined,
   const parts = [result, ...images.map((image) => imagePart(image.image_url, "local_tool", string(image.image_url)))]
   const key = string(payload.id) ?? (id && `${id}:output`)
   if (!addMessage(rollout, "tool", parts, { payload: { ...payload, id: key }, at })) return
-  const call = knownCall(rollout, id)
+  const call = callWithId(rollout, id)
   call.result ??= result
   call.exitStatus ??= exitStatus
   call.failed ??= failed
 }
 
-/** What one agent of several writes to another. */
+/** A message from one agent to another. */
 export function letterParts(payload: RawRecord): Part[] {
   const text = string(payload.content) ?? itemsText(payload.content)
   const author = string(payload.author)
@@ -174,10 +174,10 @@ function json(value: unknown): string {
   return JSON.stringify(value ?? {})
 }
 
-// How Codex's pieces of content and counts of tokens become ours.
+// Converts Codex's content pieces and token counts.
 
 type Split = (text: string) => TextRun[]
-export const wholeText: Split = (text) => (text.trim() === "" ? [] : [{ text, injected: false }])
+export const unsplit: Split = (text) => (text.trim() === "" ? [] : [{ text, injected: false }])
 const allInjected: Split = (text) => (text.trim() === "" ? [] : [{ text, injected: true }])
 
 export function contentParts(piece: RawRecord, split: Split, speaker: Origin): Part[] {
@@ -189,11 +189,9 @@ export function contentParts(piece: RawRecord, split: Split, speaker: Origin): P
   return split(text).map((run) => ({ type: "text", text: run.text, origin: run.injected ? "injected" : speaker }))
 }
 
-/** `strip` left a note where the bytes were; an address on the network stays an address. */
-
 export function textPart(text: unknown, origin: Origin): Part[] {
-  const said = string(text)
-  return said && said.trim() !== "" ? [{ type: "text", text: said, origin }] : []
+  const content = string(text)
+  return content && content.trim() !== "" ? [{ type: "text", text: content, origin }] : []
 }
 
 export function thinking(text: string | undefined): Part[] {
@@ -212,17 +210,17 @@ export function itemsText(content: unknown): string {
     .join("\n")
 }
 
-export function codexUsage(told: RawRecord | undefined): Usage | undefined {
-  const input = number(told?.input_tokens)
-  const output = number(told?.output_tokens)
+export function codexUsage(counts: RawRecord | undefined): Usage | undefined {
+  const input = number(counts?.input_tokens)
+  const output = number(counts?.output_tokens)
   if (input === undefined && output === undefined) return undefined
-  const cached = number(told?.cached_input_tokens) ?? 0
-  const reasoning = number(told?.reasoning_output_tokens)
+  const cached = number(counts?.cached_input_tokens) ?? 0
+  const reasoning = number(counts?.reasoning_output_tokens)
   return {
     input: Math.max(0, (input ?? 0) - cached),
     output: output ?? 0,
     cache_read: cached,
-    cache_write: number(told?.cache_write_input_tokens) ?? 0,
+    cache_write: number(counts?.cache_write_input_tokens) ?? 0,
     reasoning,
   }
 }
@@ -231,7 +229,7 @@ export function usageSince(a: Usage | undefined, b: Usage | undefined): Usage | 
   return a && b ? combineUsage(a, b, (x, y) => Math.max(0, x - y)) : a
 }
 
-/** The fields that are texts. */
+/** The fields that are strings. */
 export function withText<K extends string>(fields: Record<K, unknown>): Partial<Record<K, string>> {
   const kept: Partial<Record<K, string>> = {}
   for (const key in fields) {
@@ -241,7 +239,7 @@ export function withText<K extends string>(fields: Record<K, unknown>): Partial<
   return kept
 }
 
-/** What Codex, its extensions and its hooks put into the user's turn. */
+/** Tags that Codex, its extensions and its hooks insert into the user's turn. */
 const ENVELOPES = [
   CONTEXT_TAG,
   "environment_context",
@@ -268,7 +266,7 @@ const ENVELOPES = [
 const INSTRUCTIONS_END = "</INSTRUCTIONS>"
 const REQUEST = "## My request for Codex:"
 
-/** Splits a user's text into what was typed and what was put around it. A prompt may follow an envelope directly. */
+/** Splits a user's text into typed and inserted text. A prompt may follow an envelope directly. */
 export function splitPrompt(text: string): TextRun[] {
   const trimmed = text.trim()
   if (/^<\/?image\b[^>]{0,400}>$/.test(trimmed)) return [{ text: trimmed, injected: true }]

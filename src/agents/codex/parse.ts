@@ -8,6 +8,7 @@ import { codexUsage, itemsText, letterParts, messageParts, takeItem, withText } 
 import {
   addCwd,
   addMessage,
+  containsText,
   countUnknown,
   type Draft,
   historyKey,
@@ -17,12 +18,12 @@ import {
   type Rollout,
   settleCall,
   speakerOf,
-  wasSaid,
 } from "./rollout.ts"
 
 /**
- * What a rollout's records say. `response_item` records hold the conversation; events repeat it, and are read for what
- * only they tell: exit codes, diffs, tokens, rollbacks. Where a file has no response items of a kind, events stand in.
+ * Parses the records of a rollout. `response_item` records contain the conversation; events repeat it, and are used for
+ * what only they have: exit codes, diffs, tokens, rollbacks. If a file has no response items of a kind, events replace
+ * them.
  */
 export function parseRollout(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const rollout = newRollout(unit)
@@ -78,7 +79,7 @@ function take(rollout: Rollout, line: RawRecord): void {
   }
 }
 
-/** Until mid-2025 there was no envelope: a header, then the items themselves, with state records between. */
+/** Until mid-2025 there was no envelope: a header, then the items themselves, with state records in between. */
 function takeBare(rollout: Rollout, line: RawRecord, at?: number): void {
   if (line.record_type === "state") return
   if (typeof line.type === "string") takeItem(rollout, line, at)
@@ -86,32 +87,34 @@ function takeBare(rollout: Rollout, line: RawRecord, at?: number): void {
   else if (Object.keys(line).length > 0) countUnknown(rollout, "(no type)")
 }
 
-/** The first is the file's own. One of another thread opens the prefix that a fork has copied from it. */
+/** The first one belongs to the file. One of another thread begins the prefix that a fork copied from it. */
 function takeMeta(rollout: Rollout, meta: RawRecord): void {
   rollout.meta ??= meta
   rollout.scope = string(meta.id) ?? rollout.scope
   if (meta.id === rollout.meta.id) addCwd(rollout, meta.cwd)
 }
 
-/** Leaves out what events told again, and marks the turns that were rolled back. */
+/** Drops events that repeat response items, and marks the turns that were rolled back. */
 function settleDrafts(rollout: Rollout): Draft[] {
-  const told = new Set(rollout.entries.flatMap((entry) => ("message" in entry && !entry.isStandIn ? entry.kind : [])))
+  const covered = new Set(
+    rollout.entries.flatMap((entry) => ("message" in entry && !entry.isStandIn ? entry.kind : [])),
+  )
   const drafts: Draft[] = []
   for (const entry of rollout.entries) {
     if ("turns" in entry) rollBack(drafts, entry.turns)
-    else if (!entry.isStandIn || !told.has(entry.kind)) drafts.push(entry)
+    else if (!entry.isStandIn || !covered.has(entry.kind)) drafts.push(entry)
   }
   return withoutCopies(drafts)
 }
 
-/** Codex counts a turn from each prompt; with fewer prompts than turns, everything since the first is taken back. */
+/** Codex counts a turn from each prompt; if there are fewer prompts than turns, everything since the first is rolled back. */
 function rollBack(drafts: Draft[], turns: number): void {
-  let left = turns
+  let remaining = turns
   let from = drafts.length
-  for (let i = drafts.length - 1; i >= 0 && left > 0; i--) {
+  for (let i = drafts.length - 1; i >= 0 && remaining > 0; i--) {
     if (!drafts[i]!.startsTurn || drafts[i]!.message.abandoned) continue
     from = i
-    left--
+    remaining--
   }
   for (const { message } of drafts.slice(from)) message.abandoned = true
 }
@@ -157,7 +160,7 @@ function kindOf(rollout: Rollout, parent: string | undefined): Kind {
   return byScript || (thread_source !== undefined && thread_source !== "user") ? "automation" : "person"
 }
 
-/** In the terminal only the person names a thread; the app and the extension have names made for them. */
+/** In the terminal only the person names a thread; the app and the extension generate names. */
 function titleOf(rollout: Rollout): Title | undefined {
   const name = string(rollout.thread.name) ?? rollout.name
   const source = rollout.meta?.source
@@ -166,26 +169,26 @@ function titleOf(rollout: Rollout): Title | undefined {
   return title ? { text: title, from: "agent" } : undefined
 }
 
-// A compaction replaces the history that goes to the model: by the people's prompts, and a summary of all else. It may also
-// rewrite the rollout, of which only its first record, the compaction, and what follows are left then.
+// A compaction replaces the history that the model receives with the person's prompts and a summary of the rest. It may
+// also rewrite the rollout, which then has only its first record, the compaction, and later records.
 
-/** Where Codex has put no summary of its own, it begins like this. */
+/** The beginning of a summary in the history, if Codex has no separate summary field. */
 const SUMMARY_PREFIX = "Another language model started to solve this problem"
 
 /**
- * The records of a rollout that was rewritten by a compaction, with those that it no longer has in the place where they
- * were. Undefined where the rollout does not begin with one.
+ * The records of a rollout that a compaction rewrote, with the dropped records in their original place. Undefined if
+ * the rollout does not begin with a compaction.
  */
 export function rejoinRollout(dropped: RawRecord[], now: RawRecord[]): RawRecord[] | undefined {
   const start = now.findIndex(({ type }) => type !== "dex-thread" && type !== "session_meta")
-  const first = now.find((line) => !saysNothing(line))
+  const first = now.find((line) => !isQuiet(line))
   return first?.type === "compacted" ? [...now.slice(0, start), CUT, ...dropped, ...now.slice(start)] : undefined
 }
 
-/** Says that the records are of a rollout that was cut. */
+/** Marks the records as those of a rollout that was cut. */
 const CUT: RawRecord = { type: "dex-cut" }
 
-function saysNothing({ type, payload }: RawRecord): boolean {
+function isQuiet({ type, payload }: RawRecord): boolean {
   if (type === "event_msg") return QUIET_EVENTS.has((payload as RawRecord | undefined)?.type)
   return QUIET_RECORDS.has(type)
 }
@@ -194,13 +197,13 @@ const QUIET_RECORDS = new Set<unknown>(["dex-thread", "session_meta", "turn_cont
 const QUIET_EVENTS = new Set<unknown>(["task_started", "thread_settings_applied", "token_count"])
 
 /**
- * The summary that stands for all before it. Where all before it is gone from the rollout, also the prompts that were taken
- * along: some of them may have been read nowhere else.
+ * Adds the summary. If everything before it is gone from the rollout, also adds the prompts in the replacement history:
+ * some of them may not be recorded anywhere else.
  */
 function takeCompacted(rollout: Rollout, payload: RawRecord, at?: number): void {
   const history = records(payload.replacement_history)
   const message = string(payload.message)
-  // A remote compaction tells the summary only in the history that goes on; where that is encrypted, nobody can read it.
+  // A remote compaction has the summary only in the replacement history; if that is encrypted, nobody can read it.
   const last = message === undefined && history.at(-1)?.type !== "compaction" ? history.at(-1) : undefined
   const text = message ?? string(itemsText(last?.content).trim())
   rollout.isCut ||= rollout.entries.length === 0
@@ -209,7 +212,7 @@ function takeCompacted(rollout: Rollout, payload: RawRecord, at?: number): void 
       rollout,
       history.filter((item) => item !== last && !isSummary(item, message)),
     )
-  if (text === undefined || (message === undefined && wasSaid(rollout, text))) return
+  if (text === undefined || (message === undefined && containsText(rollout, text))) return
   addMessage(rollout, "system", [{ type: "summary", text, origin: "agent" }], { payload, at })
 }
 
@@ -227,23 +230,23 @@ function takePrompts(rollout: Rollout, history: RawRecord[]): void {
     const content = createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16)
     const repeat = times.get(content) ?? 0
     times.set(content, repeat + 1)
-    // Its time is not known.
+    // Its time is unknown.
     const copy: Message = { key: historyKey(rollout, item, `${content}:${repeat}`), role: "user", parts }
     rollout.entries.push({ message: copy, startsTurn: true, kind: "prompt", isStandIn: false, repeat })
   }
 }
 
-/** Leaves out the prompts of compactions that the rollout has itself, or an earlier compaction: only the others are messages. */
+/** Drops compacted prompts that the rollout itself or an earlier compaction has: only the others are messages. */
 export function withoutCopies(drafts: Draft[]): Draft[] {
   if (!drafts.some(({ repeat }) => repeat !== undefined)) return drafts
   const own = drafts.filter(({ repeat, message }) => repeat === undefined && message.role === "user")
   const keys = new Set(own.map(({ message }) => message.key))
-  const said = own.map(({ message }) => wordsOf(message))
+  const prompts = own.map(({ message }) => wordsOf(message))
   return drafts.filter(({ message, repeat }) => {
     if (repeat === undefined) return true
     const words = wordsOf(message)
-    const known = keys.has(message.key) || said.filter((text) => isSame(text, words)).length > repeat
-    if (!known) said.push(words)
+    const known = keys.has(message.key) || prompts.filter((text) => isSame(text, words)).length > repeat
+    if (!known) prompts.push(words)
     return !known
   })
 }
@@ -252,7 +255,7 @@ function wordsOf({ parts }: Message): string {
   return parts.flatMap(({ text, origin }) => (origin === "injected" ? [] : text.trim())).join("\n")
 }
 
-/** A long prompt is shortened in its middle. */
+/** Codex shortens a long prompt in the middle. */
 function isSame(text: string, copy: string): boolean {
   if (text === copy) return true
   const [start, end] = copy.split(/…\d+ tokens truncated…/)

@@ -16,15 +16,15 @@ import {
   toolOrigin,
 } from "../kit/effects.ts"
 
-/** What has been read of a rollout so far. */
+/** The state while a rollout is parsed. */
 export type Rollout = {
   unit: UnitName
   /** The file's own first record. */
   meta: RawRecord | undefined
-  /** What Codex's database and index say of the thread. */
+  /** The facts from Codex's database and index. */
   thread: RawRecord
   name: string | undefined
-  /** Whose records these are: a fork goes on with its parent's, from its parent's first record on. */
+  /** The thread that the current records belong to: a fork begins with its parent's records. */
   scope: string | undefined
   turn: string | undefined
   model: string | undefined
@@ -43,11 +43,11 @@ export type Rollout = {
   unknown: Map<string, number>
 }
 
-/** `repeat`: a prompt that a compaction has copied, and which of those that say the same in it. */
+/** `repeat`: set for a prompt copied by a compaction; its number among equal prompts there. */
 export type Draft = { message: Message; startsTurn: boolean; kind?: DraftKind; isStandIn: boolean; repeat?: number }
 export type Rollback = { turns: number }
 
-/** Events tell some messages again. A stand-in is shown where no response item in the file tells one of its kind. */
+/** Events repeat some messages. A stand-in is shown if the file has no response item of its kind. */
 export type DraftKind = "prompt" | "reply" | "thinking" | "letter"
 
 export function newRollout(unit: UnitName): Rollout {
@@ -93,9 +93,9 @@ export function addMessage(rollout: Rollout, role: Role, parts: Part[], about: A
 }
 
 /**
- * The key is the record's own id, with its turn where the id is a short one that other threads have as well. Older
- * records have none: theirs is the turn, the words, and which time they were said in it, because a fork repeats these of
- * what it copies, and not the times or positions.
+ * The key is the record's own id, with its turn if the id is a short one that other threads may use too. Older records
+ * have none: theirs is the turn, the content, and its number among equal contents in the turn, because a fork copies
+ * these, but not the times or positions.
  */
 function keyOf(rollout: Rollout, content: string, payload: RawRecord): string | undefined {
   const place = placeOf(rollout, payload)
@@ -113,7 +113,7 @@ function keyOf(rollout: Rollout, content: string, payload: RawRecord): string | 
   return `${stem}:${times}`
 }
 
-/** As keyOf, for a copy: it takes no key from what the rollout itself says. */
+/** Like keyOf, for a copy: it does not use up a key of the rollout's own messages. */
 export function historyKey(rollout: Rollout, payload: RawRecord, content: string): string {
   const id = string(payload.id)
   if (id !== undefined && GLOBAL_ID.test(id)) return id
@@ -122,10 +122,10 @@ export function historyKey(rollout: Rollout, payload: RawRecord, content: string
   return `${place}:kept:${content}`
 }
 
-/** Long enough to be random: `call_0`, as some local models number their calls, is not. */
+/** Long enough to be random, unlike `call_0`, as some local models number their calls. */
 const GLOBAL_ID = /[0-9A-Za-z]{16}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}/
 
-/** Turns were numbered within their thread before they had ids of their own. */
+/** Turns were numbered within their thread before they had ids. */
 function placeOf(rollout: Rollout, payload: RawRecord): string {
   const turn = turnOf(payload) ?? rollout.turn
   if (turn !== undefined && GLOBAL_ID.test(turn)) return turn
@@ -138,8 +138,8 @@ function turnOf(payload: RawRecord): string | undefined {
   return string(about?.turn_id) ?? string(payload.turn_id)
 }
 
-/** What is known of a call. Without an id an event tells of no call in particular, and is not kept. */
-export function knownCall(rollout: Rollout, id: string | undefined): CodexCall {
+/** The state of a call. An event without an id cannot be assigned to a call and is ignored. */
+export function callWithId(rollout: Rollout, id: string | undefined): CodexCall {
   const call = (id !== undefined && rollout.calls.get(id)) || newCall()
   if (id !== undefined) rollout.calls.set(id, call)
   return call
@@ -149,7 +149,7 @@ export function countUnknown(rollout: Rollout, type: string): void {
   rollout.unknown.set(type, (rollout.unknown.get(type) ?? 0) + 1)
 }
 
-/** A thread that was reverted goes on in a second file under the same id: that one is told as a fork of the first. */
+/** A reverted thread continues in a second file under the same id: that file becomes a fork of the first. */
 export function idOf({ meta, unit }: Rollout): string {
   const [, thread, rollout] = /([0-9a-f-]{36})(?:_([0-9a-f-]+))?$/.exec(unit.key) ?? []
   const id = string(meta?.id) ?? thread ?? unit.key
@@ -160,7 +160,7 @@ export function isSubagentThread({ meta }: Rollout): boolean {
   return record(meta?.source)?.subagent !== undefined || meta?.thread_source === "subagent"
 }
 
-/** Who speaks in a user's turn: in a subagent's thread the parent agent, except in what was copied from its parent. */
+/** The author of a user's turn: in a subagent's thread the parent agent, except in text copied from its parent. */
 export function speakerOf(rollout: Rollout, payload: RawRecord, ordinal?: number): Origin {
   return isSubagentThread(rollout) && !isCopied(rollout, payload, ordinal) ? "agent" : "person"
 }
@@ -172,7 +172,7 @@ function isCopied(rollout: Rollout, payload: RawRecord, ordinal: number | undefi
   if (start !== undefined && ordinal !== undefined) return ordinal < start
   const own = string(rollout.meta?.id) ?? ""
   const turn = turnOf(payload) ?? rollout.turn ?? ""
-  // such ids begin with their time: a turn older than the thread is not the thread's own
+  // such ids begin with their time: a turn older than the thread was copied
   return UUID_7.test(own) && UUID_7.test(turn) && turn < own
 }
 
@@ -181,8 +181,8 @@ export function addCwd(rollout: Rollout, cwd: unknown): void {
   if (path && !rollout.cwds.includes(path)) rollout.cwds.push(path)
 }
 
-/** True where an earlier message holds the text: what is told again in other records is shown once. */
-export function wasSaid(rollout: Rollout, text: string): boolean {
+/** True if an earlier message contains the text: text that other records repeat is shown once. */
+export function containsText(rollout: Rollout, text: string): boolean {
   return rollout.entries.some(
     (entry) => "message" in entry && entry.message.parts.some((part) => part.text.includes(text)),
   )
@@ -190,7 +190,7 @@ export function wasSaid(rollout: Rollout, text: string): boolean {
 
 type Result = Extract<Part, { type: "tool_result" }>
 
-/** A tool call, with all that later records tell of it. They come in any order. */
+/** A tool call, with everything that later records add to it. They come in any order. */
 export type CodexCall = {
   message?: Message
   tool?: string
@@ -209,7 +209,7 @@ export const newCall = (): CodexCall => ({ reads: [], isRemote: false })
 
 const SHELLS = /^(shell|shell_command|local_shell|exec_command|container\.exec|unified_exec)$/
 
-/** What a call's input says it will do. */
+/** Derives from a call's input what it will do. */
 export function describeCall(call: CodexCall, tool: string, input: string, args: RawRecord | undefined): void {
   call.tool = tool
   if (tool === "apply_patch") call.patch = patchIn(string(args?.input) ?? input)
@@ -228,7 +228,7 @@ export function commandOf(command: unknown): string | undefined {
   return string(argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word}'`)).join(" "))
 }
 
-/** Once every record was read: effects go to the message that holds the call, hunks to the result. */
+/** Call it after all records are read: effects go to the message with the call, hunks to the result. */
 export function settleCall(call: CodexCall, id: string): void {
   const { message, result } = call
   const failed = call.failed ?? (call.exitStatus === undefined ? wasRefused(call) : call.exitStatus !== 0)
@@ -252,7 +252,7 @@ export function settleCall(call: CodexCall, id: string): void {
   if (effects.length > 0) message.effects = [...(message.effects ?? []), ...effects]
 }
 
-/** A patch that does not apply says so in its output only. Of other tools nothing is known. */
+/** A patch that does not apply reports this only in its output. For other tools the result is undefined. */
 function wasRefused({ patch, result }: CodexCall): boolean | undefined {
   if (patch === undefined || !result) return undefined
   return /^(apply_patch verification failed|error|failed|invalid|patch rejected)/i.test(result.text)
@@ -260,12 +260,12 @@ function wasRefused({ patch, result }: CodexCall): boolean | undefined {
 
 type Edits = { hunks: Hunk[]; deleted: Effect[] }
 
-/** A patch that failed, or of which no outcome is known, has changed nothing. */
+/** A patch that failed, or whose outcome is unknown, has changed nothing. */
 function editsOf(call: CodexCall, id: string, failed: boolean | undefined): Edits {
   const nothing = { hunks: [], deleted: [] }
   if (failed || (!call.result && !call.changes)) return nothing
-  const told = call.changes ? editsOfChanges(call.changes, id) : nothing
-  if (told.hunks.length > 0 || told.deleted.length > 0) return told
+  const recorded = call.changes ? editsOfChanges(call.changes, id) : nothing
+  if (recorded.hunks.length > 0 || recorded.deleted.length > 0) return recorded
   const patch = parsePatch(call.patch ?? "")
   return { hunks: patch.hunks, deleted: patch.deleted.map((path) => fileEffect(path, "edited", id)) }
 }
@@ -274,9 +274,9 @@ function editsOf(call: CodexCall, id: string, failed: boolean | undefined): Edit
 function editsOfChanges(changes: RawRecord, id: string): Edits {
   const edits: Edits = { hunks: [], deleted: [] }
   for (const [path, value] of Object.entries(changes)) {
-    const told = record(value)
-    const [tag] = Object.keys(told ?? {})
-    const change = typeof told?.type === "string" ? told : { ...record(told?.[tag ?? ""]), type: tag }
+    const fields = record(value)
+    const [tag] = Object.keys(fields ?? {})
+    const change = typeof fields?.type === "string" ? fields : { ...record(fields?.[tag ?? ""]), type: tag }
     const diff = string(change.unified_diff)
     const content = string(change.content)
     if (change.type === "add" && content !== undefined) edits.hunks.push(hunkOfNewFile(path, content))
@@ -292,7 +292,7 @@ function editsOfChanges(changes: RawRecord, id: string): Edits {
   return edits
 }
 
-/** `parsed_cmd` is Codex's own reading of a command: which files it shows. */
+/** `parsed_cmd` is Codex's own analysis of a command, with the files that it shows. */
 export function readsOf(parsed: unknown): string[] {
   return records(parsed).flatMap((step) => (step.type === "read" ? (string(step.path) ?? []) : []))
 }
@@ -307,11 +307,11 @@ export function readCallOutput(output: unknown): Output {
     const text = items.flatMap((item) => (typeof item.text === "string" ? [item.text] : [])).join("\n")
     return { ...outputOfText(text), images: items.filter((item) => item.type === "input_image") }
   }
-  const told = record(output)
-  if (!told) return { text: "", images: [] }
-  if (typeof told.text === "string") return readCallOutput([told])
-  const inner = readCallOutput(told.content ?? told.output ?? "")
-  return typeof told.success === "boolean" ? { ...inner, failed: !told.success } : inner
+  const fields = record(output)
+  if (!fields) return { text: "", images: [] }
+  if (typeof fields.text === "string") return readCallOutput([fields])
+  const inner = readCallOutput(fields.content ?? fields.output ?? "")
+  return typeof fields.success === "boolean" ? { ...inner, failed: !fields.success } : inner
 }
 
 function outputOfText(text: string): Output {
@@ -325,6 +325,6 @@ function outputOfText(text: string): Output {
   return { text: text.slice(head.length), exitStatus: exit === undefined ? undefined : Number(exit), images: [] }
 }
 
-/** What the harness writes before a command's output. Only here does it speak of exit codes: below, anybody may. */
+/** The harness's header before a command's output. An exit code counts only here: the output may contain any text. */
 const HEADER =
   /^(?:(?:Chunk ID|Wall time|Process|Exit code|Original token count|Total output lines)\b[^\n]{0,200}\n){1,8}Output:(?:\n|$)/

@@ -2,7 +2,7 @@ import { defined } from "../../core/defined.ts"
 import { array, isRecord, type RawRecord, record, records, string } from "../../core/record.ts"
 import { digestOf, digestOfDataUri, withoutBulk } from "../kit/messages.ts"
 
-/** The record without what nobody needs twice; undefined where that is all of it. */
+/** The record without redundant data; undefined if nothing remains. */
 export function stripRecord(raw: RawRecord): RawRecord | undefined {
   if (raw.type === "world_state") return undefined // prompts and settings, repeated at every turn
   const payload = record(raw.payload)
@@ -50,7 +50,7 @@ function toolNames(tools: unknown): string[] {
   return records(tools).flatMap((tool) => [String(tool.name ?? ""), ...toolNames(tool.tools)])
 }
 
-/** Outputs and messages that `response_item` records hold as well. */
+/** Removes outputs and messages that `response_item` records also contain. */
 function stripEvent(event: RawRecord): RawRecord {
   switch (event.type) {
     case "exec_command_end":
@@ -98,30 +98,30 @@ function stripTurnItem(item: RawRecord): RawRecord {
 
 function mcpOutcome(result: unknown): RawRecord {
   const outcome = record(result)
-  const said = record(outcome?.Ok) ?? outcome
-  return { isError: outcome?.Err !== undefined || said?.isError === true || said?.is_error === true }
+  const fields = record(outcome?.Ok) ?? outcome
+  return { isError: outcome?.Err !== undefined || fields?.isError === true || fields?.is_error === true }
 }
 
-/** A deleted file's content is a copy of a whole file: only its length is kept. */
+/** A deleted file's content is a copy of the entire file: only its number of lines is stored. */
 function stripChanges(changes: unknown): RawRecord {
   return Object.fromEntries(
     Object.entries(record(changes) ?? {}).map(([path, change]) => {
-      const told = record(change)
-      const content = told?.type === "delete" ? told.content : record(told?.delete)?.content
+      const fields = record(change)
+      const content = fields?.type === "delete" ? fields.content : record(fields?.delete)?.content
       if (typeof content !== "string") return [path, change]
       return [path, { type: "delete", lines: content.split("\n").length - (content.endsWith("\n") ? 1 : 0) }]
     }),
   )
 }
 
-/** Of the history that goes on after a compaction the prompts are kept, and whether it ends with something encrypted. */
+/** Of the replacement history of a compaction, keeps the prompts and whether it contains something encrypted. */
 function stripCompacted(payload: RawRecord): RawRecord {
   const { replacement_history: history, ...rest } = payload
   if (!Array.isArray(history)) return rest
-  const told = records(history).filter(
+  const kept = records(history).filter(
     ({ type, role }) => type === "compaction" || (type === "message" && role === "user"),
   )
-  return { ...rest, replacement_history: told.map(stripItem) }
+  return { ...rest, replacement_history: kept.map(stripItem) }
 }
 
 function without(value: RawRecord, fields: readonly string[]): RawRecord {

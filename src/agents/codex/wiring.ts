@@ -12,7 +12,7 @@ import {
   type Wiring,
 } from "../kit/wiring.ts"
 
-/** Codex calls its shell Bash here. */
+/** In hooks, Codex calls its shell Bash. */
 export const CODEX_HOOKS: readonly HookEvent[] = [
   { event: "SessionStart" },
   { event: "UserPromptSubmit" },
@@ -51,8 +51,8 @@ export const codexWiring: Wiring = {
   ],
   note: (_, { hook }) =>
     hook === undefined
-      ? "no sync hook: Codex skips hooks that it was not told to trust"
-      : 'Codex skips hooks until you trust them: start codex, and where it says "Hooks need review" choose "Trust all and continue" (later: /hooks). It asks again when they change.',
+      ? "no sync hook: Codex skips hooks that you have not trusted"
+      : 'Codex skips hooks until you trust them: start codex, and when it says "Hooks need review", choose "Trust all and continue" (later: /hooks). It asks again when they change.',
 }
 
 function folder({ home, env }: Machine): string {

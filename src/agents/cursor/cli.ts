@@ -12,7 +12,7 @@ import { stripTurn } from "./turns.ts"
 
 const MAX_META_BYTES = 1 << 20
 
-// The command line's store: chats/<md5 of the folder>/<session>/store.db, one database for each session.
+// The command line's store: chats/<md5 of the folder>/<session>/store.db, one database per session.
 
 export function* discoverCli(root: string): Generator<Unit | Unreadable> {
   const problems: Unreadable[] = []
@@ -44,7 +44,7 @@ export function* discoverCli(root: string): Generator<Unit | Unreadable> {
 export function readCli(unit: Unit, after: Cursor | undefined, scratch?: Scratch): Reading {
   const skipped: Skipped[] = []
   const read = (db: ForeignDatabase): { meta: RawRecord | undefined; turns: RawRecord[] } => {
-    skipped.length = 0 // a reading may be repeated
+    skipped.length = 0 // the read may be repeated
     if (!columnsOf(db, "meta").has("value") || !columnsOf(db, "blobs").has("data"))
       return { meta: undefined, turns: [] }
     const meta = metaOf(db.all("select value from meta where key = '0'")[0]?.value)
@@ -54,7 +54,7 @@ export function readCli(unit: Unit, after: Cursor | undefined, scratch?: Scratch
     if (!blob(root)) skipped.push({ reason: "the store does not hold its newest state", where: `blob ${root}` })
     return { meta, turns: turnsFrom(root, blob, skipped) }
   }
-  // As it is now: finding it did not look into it.
+  // Reads the current state: discovery did not open the database.
   const { meta, turns } = withForeignDatabase(unit.path, read, scratch)
   const kept = turns.length === 0 ? [] : [fileRecord(unit, meta ?? {}, skipped), ...turns]
   const crc = kept.reduce((sum, row) => crc32(JSON.stringify(row), sum), 0)
@@ -66,7 +66,7 @@ export function readCli(unit: Unit, after: Cursor | undefined, scratch?: Scratch
   }
 }
 
-/** Hex of JSON; plain JSON in case that ends. */
+/** Hex of JSON; also accepts plain JSON, in case Cursor switches to it. */
 function metaOf(value: unknown): RawRecord | undefined {
   const text = value instanceof Uint8Array ? Buffer.from(value).toString("utf8") : string(value)
   if (text === undefined) return undefined
@@ -79,8 +79,8 @@ function bytesOf(value: unknown): Buffer | undefined {
 }
 
 /**
- * The messages in the order of the tree below the newest state. A blob is named by its content, so one that says the
- * same twice is one blob, listed twice by its node; a node that repeats what an older one listed adds nothing.
+ * The messages in the order of the tree below the newest state. Blobs are named by their content, so equal messages
+ * share one blob, which its node lists twice; a node that repeats the list of an older one adds nothing.
  */
 function turnsFrom(root: string, blob: (id: string) => Buffer | undefined, skipped: Skipped[]): RawRecord[] {
   const turns: RawRecord[] = []
@@ -88,7 +88,7 @@ function turnsFrom(root: string, blob: (id: string) => Buffer | undefined, skipp
   const times = new Map<string, number>()
   const visited = new Set([root])
   const open: { ids: string[]; at: number; own: Set<string>; after: RawRecord[] }[] = []
-  const say = (id: string, message: RawRecord) => {
+  const addTurn = (id: string, message: RawRecord) => {
     const turn = stripTurn(message)
     if (!turn) return
     const time = (times.get(id) ?? 0) + 1
@@ -104,7 +104,7 @@ function turnsFrom(root: string, blob: (id: string) => Buffer | undefined, skipp
   for (let node = open.at(-1); node; node = open.at(-1)) {
     const id = node.ids[node.at++]
     if (id === undefined) {
-      for (const { id: own, message } of node.after) say(String(own), message as RawRecord)
+      for (const { id: own, message } of node.after) addTurn(String(own), message as RawRecord)
       for (const leaf of node.own) listed.add(leaf)
       open.pop()
       continue
@@ -114,7 +114,7 @@ function turnsFrom(root: string, blob: (id: string) => Buffer | undefined, skipp
     if (message && isDeeperThan(message, MAX_DEPTH)) {
       skipped.push({ reason: `nested deeper than ${MAX_DEPTH} levels`, where: `blob ${id}` })
     } else if (message) {
-      if (!listed.has(id)) say(id, message)
+      if (!listed.has(id)) addTurn(id, message)
       node.own.add(id)
     } else if (bytes && !visited.has(id)) {
       visited.add(id)
@@ -124,7 +124,7 @@ function turnsFrom(root: string, blob: (id: string) => Buffer | undefined, skipp
   return turns
 }
 
-/** A node in protobuf: fields 1 and 2 of 32 bytes name children; a field that is JSON is a message of its own. */
+/** A protobuf node: fields 1 and 2 with 32 bytes name children; a field with JSON is a message. */
 function nodeOf(bytes: Buffer): { children: string[]; messages: RawRecord[] } {
   const children: string[] = []
   const messages: RawRecord[] = []
@@ -161,24 +161,24 @@ function varint(bytes: Buffer, from: number): { value: number; end: number } | u
   return undefined
 }
 
-/** What stands beside the messages: the store's own description, and the folder that the path names by its md5. */
+/** The facts from outside the messages: the store's description, and the folder whose md5 is in the path. */
 function fileRecord(unit: Unit, meta: RawRecord, skipped: Skipped[]): RawRecord {
   const report = ({ unreadable, path }: Unreadable) =>
     void skipped.push({ reason: `a meta.json: ${unreadable}`, where: path })
   // Written by newer versions.
-  const beside = objectAt(join(dirname(unit.path), "meta.json"), MAX_META_BYTES, report)
-  const folder = string(beside?.cwd) ?? folderHashed(unit.path)
+  const sidecar = objectAt(join(dirname(unit.path), "meta.json"), MAX_META_BYTES, report)
+  const folder = string(sidecar?.cwd) ?? folderHashed(unit.path)
   const about = {
     folder,
     name: string(meta.name),
     model: string(meta.lastUsedModel),
-    created_at: number(meta.createdAt) ?? number(beside?.createdAtMs),
-    updated_at: number(beside?.updatedAtMs),
+    created_at: number(meta.createdAt) ?? number(sidecar?.createdAtMs),
+    updated_at: number(sidecar?.updatedAtMs),
   }
   return { type: "dex-file", ...Object.fromEntries(Object.entries(about).filter(([, value]) => value !== undefined)) }
 }
 
-/** The hash is one-way: it is compared with those of the folders that Cursor's other stores name. */
+/** The hash cannot be reversed, so it is compared with the hashes of folders that Cursor's other stores name. */
 function folderHashed(path: string): string | undefined {
   const hash = basename(dirname(dirname(path)))
   const root = dirname(dirname(dirname(dirname(path))))
@@ -214,8 +214,8 @@ function* knownFolders(root: string): Generator<string> {
 const MAX_FOLDERS = 300
 
 /**
- * The folder that Cursor's name for it stands for: the path without its first slash, where `/`, `.`, `_` and others have
- * become `-`. Told by looking which folders there are; undefined where none fits, or more than one.
+ * Decodes Cursor's name for a folder: the path without its first slash, with `-` for `/`, `.`, `_` and others. Checks
+ * which folders exist; undefined if none matches, or more than one.
  */
 export function decodedFolder(
   encoded: string,
@@ -230,7 +230,7 @@ export function decodedFolder(
   const open: { folder: string; rest: string }[] = [
     drive ? { folder: `${drive[1]!.toUpperCase()}:\\`, rest: drive[2]! } : { folder: top, rest: wanted },
   ]
-  for (let looked = 0; open.length > 0 && looked < MAX_FOLDERS; looked++) {
+  for (let searched = 0; open.length > 0 && searched < MAX_FOLDERS; searched++) {
     const { folder, rest } = open.pop()!
     for (const name of foldersIn(folder)) {
       const piece = plain(name)
@@ -253,7 +253,7 @@ function foldersIn(folder: string): string[] {
       entry.isDirectory() || entry.isSymbolicLink() ? [entry.name] : [],
     )
   } catch {
-    return [] // It is not a folder, or may not be read.
+    return [] // not a folder, or not readable
   }
 }
 
@@ -261,6 +261,6 @@ function real(path: string): string {
   try {
     return realpathSync(path)
   } catch {
-    return path // a link that leads nowhere still names the folder
+    return path // a broken link still names the folder
   }
 }

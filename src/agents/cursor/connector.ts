@@ -14,8 +14,8 @@ import { parseIde } from "./ide-parse.ts"
 import { parseTurns, stripTurn } from "./turns.ts"
 
 /**
- * Cursor keeps three stores that overlap: the editor's databases (the fullest), the command line's, and plain
- * transcripts of both. The same conversation has the same id in all of them; authority says which is shown.
+ * Cursor has three overlapping stores: the editor's databases (the most complete), the command line's, and plain
+ * transcripts of both. A conversation has the same id in all of them; authority decides which one is shown.
  */
 export const cursorConnector: Connector = {
   source: "cursor",
@@ -45,7 +45,7 @@ function watched(root: string): Watched[] {
   ]
 }
 
-/** Lines of a transcript have no name: they are their content. */
+/** Transcript lines have no id and are compared by content. */
 function identify(record: RawRecord): string | undefined {
   if (record.type === "dex-file") return "dex-file"
   if (record.type === "composer" || record.type === "bubble") return `${record.type}:${string(record.id)}`
@@ -72,7 +72,7 @@ function* discoverTranscripts(root: string): Generator<Unit | Unreadable> {
   yield* problems
 }
 
-/** `<id>.jsonl`, `<id>.txt`, or a folder `<id>` with either in it; `subagents` holds those of the session above it. */
+/** `<id>.jsonl`, `<id>.txt`, or a folder `<id>` with either in it; `subagents` has those of the session above it. */
 function* transcriptsIn(folder: string, session: string | undefined, report: Report): Generator<Unit> {
   for (const entry of entriesOf(folder, report)) {
     const path = join(folder, entry.name)
@@ -95,7 +95,7 @@ function* transcriptsIn(folder: string, session: string | undefined, report: Rep
   }
 }
 
-/** A moved project leaves its transcripts behind, an update the plain text: the newer form, then the newer file. */
+/** A moved project leaves old transcripts, and an update leaves the plain text: prefers the newer form, then the newer file. */
 function isBetter(unit: Unit, other: Unit): boolean {
   const isLines = unit.path.endsWith(".jsonl")
   return isLines === other.path.endsWith(".jsonl") ? unit.modifiedAt > other.modifiedAt : isLines
@@ -116,7 +116,7 @@ function* prepended(first: RawRecord, rest: Iterable<RawRecord>): Generator<RawR
   yield* rest
 }
 
-/** What the file's place says and no line of it does. Not the file's times: they change while the lines do not. */
+/** The facts from the file's location. Excludes the file's times, which change although the lines do not. */
 function fileRecord(unit: Unit): RawRecord {
   const folder = decodedFolder(projectName(unit.path))
   return { type: "dex-file", folder }

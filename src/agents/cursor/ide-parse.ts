@@ -10,7 +10,7 @@ import { type CursorCall, cursorToolOrigin, effectsOf, hunksOf, outputText } fro
 
 const AUTHORITY = 10
 
-/** One composer of the editor. Bubbles that its order does not name were edited away, and are not shown. */
+/** One composer of the editor. Bubbles that are not in its order were edited away, and are not shown. */
 export function parseIde(rows: Iterable<RawRecord>): Parsed {
   const unknown = createCounts()
   const count = (type: string) => unknown.add(type)
@@ -30,11 +30,11 @@ export function parseIde(rows: Iterable<RawRecord>): Parsed {
   const about = record(composer.data) ?? {}
   const info = record(about.subagentInfo)
   const parentId = string(info?.parentComposerId)
-  const asked = parentId === undefined ? "person" : "agent"
+  const promptOrigin = parentId === undefined ? "person" : "agent"
   const messages: Message[] = []
   for (const bubbleId of new Set(array(composer.order))) {
     const bubble = bubbles.get(String(bubbleId))
-    const message = bubble && messageOf(String(bubbleId), bubble, asked, count)
+    const message = bubble && messageOf(String(bubbleId), bubble, promptOrigin, count)
     if (message) messages.push(message)
   }
   if (messages.length === 0) return { conversations: [], unknown: unknown.all() }
@@ -61,15 +61,15 @@ export function parseIde(rows: Iterable<RawRecord>): Parsed {
 function messageOf(
   key: string,
   bubble: RawRecord,
-  asked: "person" | "agent",
+  promptOrigin: "person" | "agent",
   count: (type: string) => void,
 ): Message | undefined {
   const text = string(bubble.text)?.trim() ? string(bubble.text) : plainText(bubble.richText)
   const at = timeOf(bubble)
   const base = { key, ...defined({ at }) }
   if (bubble.type === 1) {
-    const parts: Part[] = text === undefined ? [] : [{ type: "text", text, origin: asked }]
-    for (const image of records(bubble.images)) parts.push(imagePart(image, asked, string(image.path)))
+    const parts: Part[] = text === undefined ? [] : [{ type: "text", text, origin: promptOrigin }]
+    for (const image of records(bubble.images)) parts.push(imagePart(image, promptOrigin, string(image.path)))
     const effects = array(bubble.files).flatMap((file) =>
       string(file) ? [fileEffect(string(file)!, "mentioned")] : [],
     )
@@ -86,8 +86,8 @@ function messageOf(
   if (thinking !== undefined) parts.push({ type: "thinking", text: thinking, origin: "agent" })
   if (text !== undefined) parts.push({ type: "text", text, origin: "agent" })
   const tool = record(bubble.toolFormerData)
-  const told = tool && toolParts(tool, key)
-  parts.push(...(told?.parts ?? []))
+  const toolContent = tool && toolParts(tool, key)
+  parts.push(...(toolContent?.parts ?? []))
   if (parts.length === 0) return undefined
   const model = string(record(bubble.modelInfo)?.modelName)
   const usage = cursorUsage(record(bubble.tokenCount))
@@ -96,12 +96,12 @@ function messageOf(
     role: "assistant",
     model,
     parts,
-    effects: told && told.effects.length > 0 ? told.effects : undefined,
+    effects: toolContent && toolContent.effects.length > 0 ? toolContent.effects : undefined,
     usage,
   }
 }
 
-/** Arguments, result and error are texts of JSON inside the JSON. */
+/** Arguments, result and error are JSON strings inside the JSON. */
 function toolParts(data: RawRecord, bubbleId: string): { parts: Part[]; effects: Effect[] } | undefined {
   const tool = string(data.name)
   if (tool === undefined) return undefined // a placeholder that never became a call
@@ -142,12 +142,12 @@ function errorText(error: unknown): string | undefined {
   return string(about?.clientVisibleErrorMessage) ?? string(about?.message) ?? string(error)
 }
 
-/** The counts are zero where Cursor did not count. */
+/** The counts are zero if Cursor did not count. */
 function cursorUsage(count: RawRecord | undefined): Usage | undefined {
   return usageFrom({ input: count?.inputTokens, output: count?.outputTokens })
 }
 
-/** Some builds count these milliseconds from the start of the program, not from 1970. */
+/** Some builds count these milliseconds from the start of the program instead of from 1970. */
 const EARLIEST_MS = 1e12
 
 function timeOf(bubble: RawRecord): number | undefined {
@@ -161,7 +161,7 @@ function timeOf(bubble: RawRecord): number | undefined {
   return undefined
 }
 
-/** A run of messages without a time is spread between two that have one; before the first and after the last none is made up. */
+/** Interpolates the times of messages between two that have one. Messages before the first or after the last time get none. */
 function fillTimes(messages: Message[]): void {
   let before: number | undefined
   for (let index = 0; index < messages.length; index++) {
@@ -177,7 +177,7 @@ function fillTimes(messages: Message[]): void {
   }
 }
 
-/** The words of the editor's rich text, which is a tree of JSON in a text. */
+/** The text of the editor's rich text, a tree in a JSON string. */
 function plainText(rich: unknown): string | undefined {
   const root = parseObject(string(rich) ?? "")?.root
   const words: string[] = []

@@ -28,10 +28,10 @@ import {
 } from "../kit/foreign-sqlite.ts"
 import { digestOfDataUri, withoutBulk } from "../kit/messages.ts"
 
-// Cursor's editor: one global database of composers and their bubbles, and one database for each workspace, which names
-// the composers of that workspace and, in old versions, holds the chat itself.
+// Cursor's editor: one global database of composers and their bubbles, and one database per workspace, which lists the
+// composers of that workspace and, in old versions, contains the chat itself.
 
-/** A composer, with the folder of the workspace that lists it: looking that up again for each would open them all. */
+/** A composer, with the folder of the workspace that lists it: looking it up for each composer would open all databases. */
 type IdeUnit = Unit & { folder?: string }
 
 export function* discoverIde(root: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
@@ -63,7 +63,7 @@ export function* discoverIde(root: string, seen: Seen, scratch?: Scratch): Gener
   yield* problems
 }
 
-/** The expressions see text, whether the value is text or bytes; a value that is not JSON gives nulls, no error. */
+/** Values are cast to text, since they may be text or bytes; a value that is not JSON gives nulls instead of an error. */
 const COMPOSERS = `
   with composer as (
     select key, octet_length(value) as bytes, cast(value as text) as json from cursorDiskKV
@@ -116,7 +116,7 @@ function readWorkspace(
   return { composers, tabs }
 }
 
-/** One named item: this table also holds the user's tokens. */
+/** Selects a single item: this table also has the user's tokens. */
 function item(db: ForeignDatabase, key: string): RawRecord | undefined {
   if (!columnsOf(db, "ItemTable").has("value")) return undefined
   return parseObject(decodedText(db.all("select value from ItemTable where key = ?", key)[0]?.value) ?? "")
@@ -126,7 +126,7 @@ export function readIde(unit: IdeUnit, after: Cursor | undefined, scratch?: Scra
   const id = unit.key.slice("ide:".length)
   const skipped: Skipped[] = []
   const read = (db: ForeignDatabase): RawRecord[] => {
-    skipped.length = 0 // a reading may be repeated
+    skipped.length = 0 // the read may be repeated
     return columnsOf(db, "cursorDiskKV").has("value")
       ? (composerRows(db, id, skipped) ?? tabRows(db, id))
       : tabRows(db, id)
@@ -142,11 +142,11 @@ export function readIde(unit: IdeUnit, after: Cursor | undefined, scratch?: Scra
   }
 }
 
-/** Undefined where the database has no such composer. */
+/** Undefined if the database has no such composer. */
 function composerRows(db: ForeignDatabase, id: string, skipped: Skipped[]): RawRecord[] | undefined {
   const [row] = db.all("select value from cursorDiskKV where key = ? and value is not null", `composerData:${id}`)
   if (!row) return undefined
-  const composer = whole(row.value, `composerData:${id}`, skipped)
+  const composer = parsedValue(row.value, `composerData:${id}`, skipped)
   if (!composer) return []
   const tools = oldToolData(composer)
   const inline = records(composer.conversation).map((bubble, index) => bubbleRow(bubble, `${id}:${index}`, tools))
@@ -157,7 +157,7 @@ function composerRows(db: ForeignDatabase, id: string, skipped: Skipped[]): RawR
     `bubbleId:${id};`,
   )
   for (const { key, value } of bubbles) {
-    const bubble = whole(value, String(key), skipped)
+    const bubble = parsedValue(value, String(key), skipped)
     if (bubble) rows.push(bubbleRow(bubble, String(key).slice(`bubbleId:${id}:`.length), tools))
   }
   const headers = records(composer.fullConversationHeadersOnly).flatMap((header) => string(header.bubbleId) ?? [])
@@ -165,14 +165,14 @@ function composerRows(db: ForeignDatabase, id: string, skipped: Skipped[]): RawR
   return [{ type: "composer", id, order, data: stripComposer(composer) }, ...inline, ...rows]
 }
 
-/** A bubble is named by its row's key; one inside the composer by itself, else by its place. */
+/** A bubble's id is in its row's key. A bubble inside the composer has its own id, or else its position. */
 function bubbleRow(bubble: RawRecord, fallback: string, tools: Map<string, RawRecord>): RawRecord {
   const id = string(bubble.bubbleId) ?? fallback
   const tool = bubble.toolFormerData ?? tools.get(id)
   return { type: "bubble", id, data: stripBubble(tool === undefined ? bubble : { ...bubble, toolFormerData: tool }) }
 }
 
-/** In the first version the data of tool calls is beside the conversation, as a text of JSON. */
+/** In the first version the data of tool calls is outside the conversation, as a JSON string. */
 function oldToolData(composer: RawRecord): Map<string, RawRecord> {
   const found = new Map<string, RawRecord>()
   for (const capability of records(composer.capabilities)) {
@@ -205,7 +205,7 @@ function tabRows(db: ForeignDatabase, id: string): RawRecord[] {
   return [{ type: "composer", id, order: bubbles.map((bubble) => bubble.id), data }, ...bubbles]
 }
 
-function whole(value: unknown, where: string, skipped: Skipped[]): RawRecord | undefined {
+function parsedValue(value: unknown, where: string, skipped: Skipped[]): RawRecord | undefined {
   const parsed = parseObject(decodedText(value) ?? "")
   if (!parsed) skipped.push({ reason: "damaged JSON", where })
   else if (isDeeperThan(parsed, MAX_DEPTH)) skipped.push({ reason: `nested deeper than ${MAX_DEPTH} levels`, where })
@@ -217,7 +217,7 @@ function decodedText(value: unknown): string | undefined {
   return value instanceof Uint8Array ? Buffer.from(value).toString("utf8") : string(value)
 }
 
-/** What `work` gives, or undefined where the database is not there or not readable, which is then reported. */
+/** Undefined if the database is missing or unreadable; the latter is reported. */
 function attempt<T>(path: string, problems: Unreadable[], work: () => T): T | undefined {
   try {
     return work()
@@ -227,8 +227,8 @@ function attempt<T>(path: string, problems: Unreadable[], work: () => T): T | un
   }
 }
 
-// Composers and bubbles carry copies of whole files, of the editor's state and of every request: what says something is
-// named here, the rest is not kept.
+// Composers and bubbles contain copies of files, of the editor's state and of every request: only the fields named here
+// are stored.
 
 const COMPOSER = [
   ...["_v", "name", "createdAt", "lastUpdatedAt", "unifiedMode", "isAgentic", "status", "subtitle", "subagentInfo"],
@@ -276,7 +276,7 @@ function stripBubble(bubble: RawRecord): RawRecord {
   })
 }
 
-/** The bytes of an image are in the editor's own notation; what is kept says that there was one. */
+/** The image's bytes are in the editor's own notation; only a digest is stored. */
 function imageNote(image: unknown): RawRecord {
   const about = isRecord(image) ? image : {}
   const uri = string(about.data) ?? string(about.url) ?? ""

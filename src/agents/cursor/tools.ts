@@ -12,7 +12,7 @@ import {
 } from "../kit/effects.ts"
 import { splitInjected } from "../kit/messages.ts"
 
-// What Cursor's tools do. Their names differ between the editor, the transcripts and the command line.
+// The effects of Cursor's tools. Their names differ between the editor, the transcripts and the command line.
 
 const COMMAND = new Set(["run_terminal_cmd", "run_terminal_command", "shell", "bash", "terminal"])
 const READ = new Set(["read_file", "read"])
@@ -27,7 +27,7 @@ export type CursorCall = {
   input: RawRecord
   /** The input as the agent wrote it. */
   text: string
-  /** Undefined while nothing is known of how the call ended. */
+  /** Undefined if the outcome of the call is unknown. */
   ended?: { failed: boolean; output: string; result?: RawRecord }
 }
 
@@ -54,7 +54,7 @@ export function effectsOf({ tool, call_id, input, ended }: CursorCall, hunks: Hu
   return path === undefined ? [] : [fileEffect(path, "edited", call_id)]
 }
 
-/** The lines that an edit reports to have changed. */
+/** The lines that an edit reports as changed. */
 export function hunksOf({ tool, input, text, ended }: CursorCall): Hunk[] {
   if (!ended || ended.failed || !EDIT.has(plainName(tool))) return []
   const patch = [...Object.values(input), text].map((value) => patchIn(string(value) ?? "")).find((one) => one)
@@ -87,7 +87,7 @@ export function cursorToolOrigin(tool: string): Origin {
   return /^mcp/i.test(tool) ? "web" : toolOrigin(tool)
 }
 
-/** The text of a tool's answer, whatever it is wrapped in. */
+/** The text of a tool's result, unwrapped. */
 export function outputText(value: unknown): string {
   if (typeof value === "string") return value
   if (Array.isArray(value)) return value.map(outputText).join("\n")
@@ -112,7 +112,7 @@ function pathOf(input: RawRecord): string | undefined {
   return undefined
 }
 
-/** What Cursor is known to put into the user's turn beside the question. */
+/** Tags that Cursor inserts into the user's turn. */
 const INJECTED = [
   ...["user_info", "system_reminder", "system-reminder", "project_layout", "git_status", "rules", "user_rules"],
   ...["attached_files", "open_and_recently_viewed_files", "additional_data", "timestamp", "task_notification"],
@@ -120,24 +120,27 @@ const INJECTED = [
   ...["agent_transcripts", "external_links", "cursor_rules", "terminal_files_information", "image_files"],
 ]
 
-/** The question stands in `<user_query>`, and what is beside it was put there; without that tag all but the known tags is. */
-export function promptParts(text: string, asked: Origin): Part[] {
+/**
+ * The person's text is in `<user_query>`, and the rest was inserted. Without that tag, everything outside the known
+ * tags is the person's.
+ */
+export function promptParts(text: string, promptOrigin: Origin): Part[] {
   const runs = splitInjected(text, ["user_query"])
   if (runs.some((run) => run.injected)) {
     return runs.flatMap((run): Part[] => {
       if (!run.injected) return [{ type: "text", text: run.text, origin: "injected" }]
       const question = run.text.slice(run.text.indexOf(">") + 1, run.text.lastIndexOf("</")).trim()
-      return question === "" ? [] : [{ type: "text", text: question, origin: asked }]
+      return question === "" ? [] : [{ type: "text", text: question, origin: promptOrigin }]
     })
   }
   return splitInjected(text, INJECTED).map((run) => ({
     type: "text",
     text: run.text,
-    origin: run.injected || isOneTag(run.text) ? "injected" : asked,
+    origin: run.injected || isOneTag(run.text) ? "injected" : promptOrigin,
   }))
 }
 
-/** Nobody types a whole `<snake_case>` element as their prompt. */
+/** Nobody types a complete `<snake_case>` element as a prompt. */
 function isOneTag(text: string): boolean {
   const tag = /^<([a-z]+_[a-z_]+)>/.exec(text)?.[1]
   return tag !== undefined && text.endsWith(`</${tag}>`)

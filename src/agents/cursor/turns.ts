@@ -6,11 +6,11 @@ import type { Parsed, UnitName } from "../kit/connector.ts"
 import { digestOf, withoutBulk } from "../kit/messages.ts"
 import { type CursorCall, cursorToolOrigin, effectsOf, hunksOf, outputText, promptParts } from "./tools.ts"
 
-// What a turn of Cursor's agent says: a line of a transcript, or a message of the command line's store.
+// A turn of Cursor's agent: a line of a transcript, or a message of the command line's store.
 
 const AUTHORITY = { cli: 9, transcript: 8 }
 
-/** Drops signatures, provider data and image bytes. The command line also keeps its system prompt among the messages. */
+/** Drops signatures, provider data and image bytes. The command line also stores its system prompt among the messages. */
 export function stripTurn(turn: RawRecord): RawRecord | undefined {
   if (turn.role === "system") return undefined
   const { providerOptions: _, ...rest } = turn
@@ -37,14 +37,14 @@ function stripBlock(block: unknown): unknown {
   return { type: "image", ...digestOf(bytes, media) }
 }
 
-/** One transcript, or one conversation of the command line. */
+/** Parses one transcript, or one conversation of the command line. */
 export function parseTurns(turns: Iterable<RawRecord>, unit: UnitName): Parsed {
   const unknown = createCounts()
   const count = (type: string) => unknown.add(type)
   const isCli = unit.key.startsWith("cli:")
   const [session, sub] = unit.key.slice(unit.key.indexOf(":") + 1).split("/") as [string, string?]
   const id = sub ?? session
-  const asked = sub === undefined ? "person" : "agent"
+  const promptOrigin = sub === undefined ? "person" : "agent"
   const calls: Called[] = []
   const messages: Message[] = []
   let file: RawRecord = {}
@@ -56,7 +56,7 @@ export function parseTurns(turns: Iterable<RawRecord>, unit: UnitName): Parsed {
     }
     line++
     const key = string(turn.key) ?? `${id}:${line}`
-    const message = messageOf(turn, key, asked, calls, count)
+    const message = messageOf(turn, key, promptOrigin, calls, count)
     if (message) messages.push(message)
   }
   finishCalls(messages, calls)
@@ -82,13 +82,13 @@ export function parseTurns(turns: Iterable<RawRecord>, unit: UnitName): Parsed {
   return { conversations: [conversation], unknown: unknown.all() }
 }
 
-/** A call, where it was made, and its result once there is one: results often name no call, then they come in order. */
+/** A call with its message's key, and its result if there is one. Results without a call id are matched in order. */
 type Called = CursorCall & { key: string; named: boolean; result?: Part & { type: "tool_result" } }
 
 function messageOf(
   turn: RawRecord,
   key: string,
-  asked: "person" | "agent",
+  promptOrigin: "person" | "agent",
   calls: Called[],
   count: (type: string) => void,
 ): Message | undefined {
@@ -100,7 +100,7 @@ function messageOf(
     return text === "" ? undefined : { ...base, role: "system", parts: [{ type: "text", text, origin: "agent" }] }
   }
   if (type === "turn_ended") return undefined
-  if (type === "text-turn") return textTurn(turn, base, asked, calls)
+  if (type === "text-turn") return textTurn(turn, base, promptOrigin, calls)
   const role = turn.role ?? record(turn.message)?.role
   if (role !== "user" && role !== "assistant" && role !== "tool") {
     count(type ?? `role ${String(role)}`)
@@ -109,7 +109,7 @@ function messageOf(
   const content = record(turn.message)?.content ?? turn.content
   const parts: Part[] = []
   array(typeof content === "string" ? [{ type: "text", text: content }] : content).forEach((block, index) => {
-    if (isRecord(block)) parts.push(...blockParts(block, `${key}:${index}`, key, role, asked, calls, count))
+    if (isRecord(block)) parts.push(...blockParts(block, `${key}:${index}`, key, role, promptOrigin, calls, count))
   })
   if (parts.length === 0) return undefined
   const model = string(turn.model)
@@ -122,7 +122,7 @@ function messageOf(
   }
 }
 
-/** Cursor writes this in place of what it does not show. */
+/** Cursor writes this in place of text that it does not show. */
 const NOTHING = "[REDACTED]"
 
 function blockParts(
@@ -130,7 +130,7 @@ function blockParts(
   id: string,
   key: string,
   role: "user" | "assistant" | "tool",
-  asked: "person" | "agent",
+  promptOrigin: "person" | "agent",
   calls: Called[],
   count: (type: string) => void,
 ): Part[] {
@@ -138,7 +138,7 @@ function blockParts(
   switch (block.type) {
     case "text":
       if (text === undefined || text.trim() === "" || text.trim() === NOTHING) return []
-      return role === "user" ? promptParts(text, asked) : [{ type: "text", text, origin: "agent" }]
+      return role === "user" ? promptParts(text, promptOrigin) : [{ type: "text", text, origin: "agent" }]
     case "thinking":
     case "reasoning": {
       const thought = string(block.thinking) ?? text
@@ -175,7 +175,7 @@ function blockParts(
       return [{ type: "text", text: outputText(block.output), origin: "local_tool" }]
     case "image": {
       const mime = string(block.media_type)
-      const origin = role === "user" ? asked : "agent"
+      const origin = role === "user" ? promptOrigin : "agent"
       return [
         {
           type: "image",
@@ -239,7 +239,7 @@ function answered(
   return part
 }
 
-/** What calls did is known only when their results have been read; it stands with the call. */
+/** The effects of calls are known only after their results are read; they are added to the message with the call. */
 function finishCalls(messages: Message[], calls: Called[]): void {
   const byKey = new Map<string, Effect[]>()
   for (const call of calls) {
@@ -258,16 +258,18 @@ function finishCalls(messages: Message[], calls: Called[]): void {
 function textTurn(
   turn: RawRecord,
   base: { key: string; at?: number },
-  asked: "person" | "agent",
+  promptOrigin: "person" | "agent",
   calls: Called[],
 ): Message | undefined {
   const text = string(turn.text) ?? ""
   const parts: Part[] = []
   const pieces = text.split(/^\[(Thinking|Tool call|Tool result)\][ \t]*/m)
-  const said = pieces[0]!.trim()
+  const opening = pieces[0]!.trim()
   const isUser = turn.role === "user"
-  if (said !== "")
-    parts.push(...(isUser ? promptParts(said, asked) : [{ type: "text", text: said, origin: "agent" } as const]))
+  if (opening !== "")
+    parts.push(
+      ...(isUser ? promptParts(opening, promptOrigin) : [{ type: "text", text: opening, origin: "agent" } as const]),
+    )
   for (let at = 1; at < pieces.length; at += 2) {
     const [first = "", ...others] = pieces[at + 1]!.split("\n")
     const rest = others.join("\n").trimEnd()
@@ -290,7 +292,7 @@ function textTurn(
   return parts.length === 0 ? undefined : { ...base, role: isUser ? "user" : "assistant", parts }
 }
 
-/** Arguments are written one to a line, `name: value`, indented. */
+/** Arguments are on separate indented lines, `name: value`. */
 function argumentsIn(lines: string[]): RawRecord {
   const found: RawRecord = {}
   for (const line of lines) {

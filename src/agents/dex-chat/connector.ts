@@ -8,7 +8,7 @@ import { readLines, subfolders, unitAt, withProblems } from "../kit/files.ts"
 import { parsedFrom } from "../kit/messages.ts"
 import { dexChatRoots } from "../registry.ts"
 
-/** dex's own chats: one folder each. Their answers are dex's words about what others said, and so of the kind `dex`. */
+/** dex's own chats, one folder each. Their answers are dex's words about other conversations, so their kind is `dex`. */
 export const dexChatConnector: Connector = {
   source: "dex_chat",
   version: 2,
@@ -26,7 +26,7 @@ export const dexChatConnector: Connector = {
 
 const SHORT = 8
 
-/** People type the first letters of an id; those of a time would be the same for every chat of a month. */
+/** People type the beginning of an id, and a time would begin alike for every chat of a month, so a checksum comes first. */
 function chatIdOf(folder: string): string {
   return `${crc32(folder).toString(16).padStart(SHORT, "0")}-${folder}`
 }
@@ -70,7 +70,7 @@ function messageOf(line: RawRecord, key: string, type: "question" | "answer", he
   ]
 }
 
-/** The numbers in an answer mean nothing without what they stood for. */
+/** Explains the numbers in the answer. */
 function withRefs(text: string, sources: unknown): string {
   const refs = records(sources).flatMap(({ n, ref }) =>
     number(n) !== undefined && string(ref) !== undefined ? [`[${n}] ${ref}`] : [],

@@ -10,8 +10,8 @@ import { type ConversationFields, parsedFrom } from "../kit/messages.ts"
 import { dexNoteRoots } from "../registry.ts"
 
 /**
- * Notes: one file each, a line for each wording and each confirmation. The last wording counts; those before it are left,
- * with what was confirmed of them. An agent's note begins with who wrote it, so that nobody ever reads it as the person's.
+ * Notes: one file each, with a line per wording and per confirmation. The last wording counts; earlier ones, with their
+ * confirmations, are abandoned. An agent's note begins with its author, so that nobody mistakes it for the person's.
  */
 export const dexNoteConnector: Connector = {
   source: "dex_note",
@@ -29,7 +29,7 @@ export const dexNoteConnector: Connector = {
 const SHORT = 8
 const ENDING = ".jsonl"
 
-/** People type the first letters of an id; those of a time would be the same for every note of a month. */
+/** People type the beginning of an id, and a time would begin alike for every note of a month, so a checksum comes first. */
 export function noteIdOf(name: string): string {
   return `${crc32(name).toString(16).padStart(SHORT, "0")}-${name}`
 }
@@ -40,7 +40,7 @@ export function noteFileOf(id: string): string {
 
 type Wording = {
   text: string
-  /** The agent that wrote it. Absent: the person did. */
+  /** The agent that wrote it. Absent if the person did. */
   agent?: string
   file?: string
   rejects?: string
@@ -66,18 +66,18 @@ function parse(raw: Iterable<RawRecord>, { key }: UnitName): Parsed {
     } else unknown.add(type)
   }
   const last = wordings.at(-1)
-  const known: ConversationFields = {
+  const fields: ConversationFields = {
     id: noteIdOf(key),
     kind: "note",
     title: last && {
-      text: `Note: ${said(last)}`.replaceAll(/\s+/g, " ").slice(0, 120),
+      text: `Note: ${labelledText(last)}`.replaceAll(/\s+/g, " ").slice(0, 120),
       from: "first_prompt",
     },
     cwd: project,
     agent_version: version,
     messages: wordings.flatMap((wording, i) => messagesOf(wording, `${key}:${i + 1}`, wording !== last)),
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 function wordingOf(line: RawRecord): Wording | undefined {
@@ -87,7 +87,7 @@ function wordingOf(line: RawRecord): Wording | undefined {
   const [file, rejects] = [string(line.file), string(line.rejects)]
   return {
     text,
-    // Whatever else stands there, it is not the person's.
+    // Any other value means that the person did not write it.
     agent: line.by !== "person" ? callerName(line.agent) : undefined,
     file: file !== undefined && isAbsolute(file) ? file : undefined,
     rejects,
@@ -95,7 +95,7 @@ function wordingOf(line: RawRecord): Wording | undefined {
   }
 }
 
-function messagesOf(wording: Wording, key: string, isLeft: boolean): Message[] {
+function messagesOf(wording: Wording, key: string, isSuperseded: boolean): Message[] {
   const { agent, at, file, rejects, confirmed_at } = wording
   const origin = agent === undefined ? "person" : "agent"
   const note: Message = {
@@ -103,11 +103,11 @@ function messagesOf(wording: Wording, key: string, isLeft: boolean): Message[] {
     role: agent === undefined ? "user" : "assistant",
     at,
     parts: [
-      { type: "text", text: said(wording), origin },
+      { type: "text", text: labelledText(wording), origin },
       ...(rejects === undefined ? [] : [{ type: "text" as const, text: `${REJECTS}${rejects}`, origin } as const]),
     ],
     effects: file === undefined ? undefined : [{ type: "file", path: file, action: "mentioned" }],
-    abandoned: isLeft ? true : undefined,
+    abandoned: isSuperseded ? true : undefined,
   }
   if (agent === undefined || confirmed_at === undefined) return [note]
   const confirmed: Message = {
@@ -115,23 +115,23 @@ function messagesOf(wording: Wording, key: string, isLeft: boolean): Message[] {
     role: "user",
     at: confirmed_at,
     parts: [{ type: "text", text: "Confirmed.", origin: "person" }],
-    abandoned: isLeft ? true : undefined,
+    abandoned: isSuperseded ? true : undefined,
   }
   return [note, confirmed]
 }
 
-/** How the second part of a note begins: the decision that does not stand any more. */
+/** The beginning of a note's second part: the decision that no longer applies. */
 export const REJECTS = "Rejects the decision "
 
 const WRITTEN = /^\[written by ([\w .@/-]+), (?:not confirmed|confirmed by the person)\] /
 
-/** The agent that a note of an agent names, and its words. */
+/** The author named in an agent's note, and the note's text. */
 export function writtenIn(text: string): { agent: string; text: string } {
   const [before = "", agent = "an agent"] = WRITTEN.exec(text) ?? []
   return { agent, text: text.slice(before.length) }
 }
 
-function said({ text, agent, confirmed_at }: Wording): string {
+function labelledText({ text, agent, confirmed_at }: Wording): string {
   if (agent === undefined) return text
   return `[written by ${agent}, ${confirmed_at === undefined ? "not confirmed" : "confirmed by the person"}] ${text}`
 }

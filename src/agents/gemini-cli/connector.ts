@@ -11,7 +11,7 @@ import { digestOf, withoutBulk } from "../kit/messages.ts"
 import { geminiCliRoots } from "../registry.ts"
 import { parseGemini } from "./parse.ts"
 
-/** Gemini CLI: one file for each session, below the folder of its project. Since 0.40 a log of patches, before a JSON. */
+/** Gemini CLI: one file per session, below the folder of its project. A log of patches since 0.40, JSON before that. */
 export const geminiCliConnector: Connector = {
   source: "gemini_cli",
   version: 3,
@@ -45,7 +45,7 @@ function* discover(root: string): Iterable<Unit | Unreadable> {
   for (const folder of entriesOf(tmp, report)) {
     const chats = join(tmp, folder.name, "chats")
     const project = projectRoot(join(tmp, folder.name, ".project_root"), report) ?? projects.get(folder.name)
-    // What was said there was said to dex, which asked it as a model.
+    // These are dex's own requests, which used Gemini CLI as a model.
     if (project !== undefined && isModelRunFolder(project)) continue
     for (const entry of entriesOf(chats, report)) {
       const path = join(chats, entry.name)
@@ -74,7 +74,7 @@ function leadsToFolder(entry: Dirent, path: string): boolean {
   return entry.isSymbolicLink() ? isFolder(path) : entry.isDirectory()
 }
 
-/** From a project's folder below tmp to its root: newer folders have a short name, older ones the hash of the root. */
+/** Maps a project's folder below tmp to its root: newer folders have a short name, older ones the hash of the root. */
 function projectsOf(root: string, report: Report): Map<string, string> {
   const text = textAt(join(root, "projects.json"), MAX_PROJECTS_BYTES, report)
   const named = record(parseObject(text ?? "")?.projects) ?? {}
@@ -92,19 +92,19 @@ function projectRoot(path: string, report: Report): string | undefined {
 
 function read(unit: GeminiUnit, after?: Cursor): Reading {
   const reading = unit.path.endsWith(".json")
-    ? readJsonFile(unit.path, after, recordsOfWhole)
+    ? readJsonFile(unit.path, after, recordsOfFile)
     : readJsonl(unit.path, after, { strip: stripRecord })
   return withProject(reading, unit.project, after)
 }
 
-/** Each record names its session: messages that a rewritten file no longer holds are told without its header. */
-function* recordsOfWhole(whole: RawRecord): Generator<RawRecord> {
-  const { messages, ...header } = whole
+/** Each record names its session, because messages that a rewritten file no longer has are parsed without its header. */
+function* recordsOfFile(file: RawRecord): Generator<RawRecord> {
+  const { messages, ...header } = file
   yield stripRecord(header)
-  for (const message of records(messages)) yield stripRecord({ ...message, dex_session: whole.sessionId })
+  for (const message of records(messages)) yield stripRecord({ ...message, dex_session: file.sessionId })
 }
 
-/** Puts the project's root before the records, unless the cursor says that it was read already. */
+/** Puts the project's root before the records, unless the cursor shows that it was already read. */
 function withProject(reading: Reading, project: string | undefined, after?: Cursor): Reading {
   const known = reading.mode === "append" ? string(after?.project) : undefined
   const now = project === undefined ? known : fingerprint(project)
@@ -139,7 +139,7 @@ function stripRecord(raw: RawRecord): RawRecord {
   return withoutBulk({ ...raw, $set: messages ? { ...patch, messages: stripped } : patch })
 }
 
-/** Without image bytes, signatures, and the copies of whole files that stand beside a diff. */
+/** Removes image bytes, signatures, and the copies of files that accompany a diff. */
 function stripMessage(message: RawRecord): RawRecord {
   const copy: RawRecord = { ...message }
   for (const field of ["content", "displayContent"]) if (field in copy) copy[field] = stripParts(copy[field])
@@ -150,7 +150,7 @@ function stripMessage(message: RawRecord): RawRecord {
 function stripCall(call: unknown): unknown {
   if (!isRecord(call)) return call
   const copy: RawRecord = { ...call }
-  delete copy.description // the tool's manual, at every call
+  delete copy.description // the tool's manual, repeated at every call
   if ("result" in copy) copy.result = stripParts(copy.result)
   const display = record(copy.resultDisplay)
   if (display) {

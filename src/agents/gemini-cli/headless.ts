@@ -1,7 +1,7 @@
 import { number, parseObject, record, string } from "../../core/record.ts"
 import type { Headless, HeadlessReply } from "../kit/headless.ts"
 
-/** Of the folder it works in: they go before the user's own. */
+/** The settings of its working folder, which override the user's. */
 const SETTINGS = {
   tools: { core: ["none"] },
   hooksConfig: { enabled: false },
@@ -11,7 +11,7 @@ const SETTINGS = {
   general: {
     topicUpdateNarration: false,
     maxAttempts: 2,
-    // Sessions cannot be left unwritten; here the next one removes those before the last.
+    // Gemini CLI always writes sessions; with this, each run removes all but the latest.
     sessionRetention: { enabled: true, maxAge: "1h", minRetention: "1h", maxCount: 1 },
   },
 }
@@ -34,7 +34,7 @@ export const geminiCliHeadless: Headless = {
     env: {
       GEMINI_SYSTEM_MD: systemFile,
       GEMINI_CLI_NO_RELAUNCH: "1",
-      // The folder is dex's own. Without this the settings in it would not count.
+      // The folder belongs to dex. Without this, its settings would be ignored.
       GEMINI_CLI_TRUST_WORKSPACE: "true",
       TMPDIR: scratch,
     },
@@ -63,7 +63,7 @@ function readFailure(stderr: string): HeadlessReply | undefined {
   const message = string(error?.message)
   if (message === undefined) return undefined
   const code = number(error?.code)
-  // Below that it is an exit code of its own: 41 where there is no login.
+  // A smaller code is Gemini CLI's own exit code: 41 if there is no login.
   return {
     type: "failed",
     message,
@@ -71,7 +71,7 @@ function readFailure(stderr: string): HeadlessReply | undefined {
   }
 }
 
-/** The last thing printed, after warnings and stack traces. */
+/** The last object printed, after warnings and stack traces. */
 function objectIn(text: string): Record<string, unknown> | undefined {
   const start = text.startsWith("{\n") ? 0 : text.lastIndexOf("\n{\n") + 1
   return parseObject(text.slice(start))

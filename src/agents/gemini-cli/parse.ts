@@ -27,10 +27,10 @@ type GeminiSession = {
 const TYPES = new Set(["user", "gemini", "info", "warning", "error"])
 
 /**
- * Plays the log of patches: a message written again replaces itself, a rewind leaves what it takes back readable.
+ * Replays the log of patches: a rewritten message replaces its earlier version, and rewound messages stay readable.
  *
- * `$set.messages` is the history as it goes to the model, after a compression, a masking of long outputs or a resume. It
- * is shorter and poorer than what was said, and no person went back: so it adds what is new and takes nothing away.
+ * `$set.messages` is the history that goes to the model, after a compression, a masking of long outputs or a resume. It
+ * is shorter than the conversation, and nobody went back, so it adds new messages and removes none.
  */
 export function parseGemini(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const session: GeminiSession = {
@@ -69,15 +69,15 @@ function take(session: GeminiSession, line: RawRecord): void {
 function put(session: GeminiSession, id: string, message: RawRecord): void {
   session.header.sessionId ??= message.dex_session
   const before = session.messages.get(id)
-  // said again after it was taken back: it now stands at the end
+  // written again after a rewind: it moves to the end
   if (session.abandoned.delete(id)) session.messages.delete(id)
   session.messages.set(id, { ...before, ...message })
 }
 
-/** Takes back a message and all that follow it; one that is not there takes back everything. */
+/** Abandons a message and everything after it, or all messages if it is not found. */
 function rewind(session: GeminiSession, to: string): void {
-  const standing = [...session.messages.keys()].filter((id) => !session.abandoned.has(id))
-  for (const id of standing.slice(Math.max(0, standing.indexOf(to)))) session.abandoned.add(id)
+  const remaining = [...session.messages.keys()].filter((id) => !session.abandoned.has(id))
+  for (const id of remaining.slice(Math.max(0, remaining.indexOf(to)))) session.abandoned.add(id)
 }
 
 function count(session: GeminiSession, type: string): void {
@@ -127,15 +127,15 @@ function contentOf(session: GeminiSession, raw: RawRecord, answered: Set<string>
   const thoughts = records(raw.thoughts).flatMap(thoughtPart)
   const calls = records(raw.toolCalls)
   const known = new Set(calls.map(({ id }) => id))
-  const asked = pieces.flatMap((piece): Part[] => {
+  const requests = pieces.flatMap((piece): Part[] => {
     const call = record(piece.functionCall)
     return call && !known.has(call.id) ? [callPart(call)] : []
   })
-  const told = calls.map(callContent)
+  const outcomes = calls.map(callContent)
   return {
     role: "assistant",
-    parts: [...thoughts, ...textParts(pieces, "agent"), ...asked, ...told.flatMap(({ parts }) => parts)],
-    effects: told.flatMap(({ effects }) => effects),
+    parts: [...thoughts, ...textParts(pieces, "agent"), ...requests, ...outcomes.flatMap(({ parts }) => parts)],
+    effects: outcomes.flatMap(({ effects }) => effects),
   }
 }
 
@@ -166,7 +166,7 @@ function thoughtPart(thought: RawRecord): Part[] {
   return text === "" ? [] : [{ type: "thinking", text, origin: "agent" }]
 }
 
-/** Results that no tool call of the session holds: the agent writes each into the next user message as well. */
+/** Results that no tool call of the session has: the agent also writes each result into the next user message. */
 function resultParts(pieces: RawRecord[], answered: Set<string>): Part[] {
   return pieces.flatMap((piece): Part[] => {
     const response = record(piece.functionResponse)
@@ -182,7 +182,7 @@ function callPart(call: RawRecord): Part {
   return { type: "tool_call", text: JSON.stringify(call.args ?? {}), origin: "agent", tool, call_id: id || undefined }
 }
 
-/** A call with its result, and what it did. */
+/** A call with its result and effects. */
 function callContent(call: RawRecord): { parts: Part[]; effects: Effect[] } {
   const tool = string(call.name) ?? "unknown"
   const id = string(call.id)
@@ -208,7 +208,7 @@ function callContent(call: RawRecord): { parts: Part[]; effects: Effect[] } {
   return { parts: [callPart(call), ...parts], effects }
 }
 
-/** Text that hooks add to a result is told apart from it: it is not what the tool said. */
+/** Text that hooks add to a result becomes a separate part: it is not the tool's output. */
 function resultOf(pieces: RawRecord[], tool: string, id: string | undefined, isRemote: boolean) {
   if (pieces.length === 0) return { parts: [], text: "" }
   let isError = false
@@ -216,16 +216,16 @@ function resultOf(pieces: RawRecord[], tool: string, id: string | undefined, isR
   const origin = isRemote ? "web" : toolOrigin(tool)
   const texts = pieces.flatMap((piece) => {
     const response = record(piece.functionResponse)
-    const said = record(response?.response)
-    if (said?.error !== undefined) isError = true
+    const fields = record(response?.response)
+    if (fields?.error !== undefined) isError = true
     for (const inner of [piece, ...records(response?.parts)]) {
       if (record(inner.inlineData)) images.push(imagePart(inner.inlineData, origin))
     }
-    return [string(piece.text), said && textOfResponse(said)].flatMap((text) => text ?? [])
+    return [string(piece.text), fields && textOfResponse(fields)].flatMap((text) => text ?? [])
   })
-  const whole = texts.join("\n")
-  const hasHooks = whole.includes("<hook_context")
-  const runs = hasHooks ? splitInjected(whole, ["hook_context"]) : [{ text: whole, injected: false }]
+  const combined = texts.join("\n")
+  const hasHooks = combined.includes("<hook_context")
+  const runs = hasHooks ? splitInjected(combined, ["hook_context"]) : [{ text: combined, injected: false }]
   const unwrap = (text: string) => text.replace(/^<untrusted_context>\n?|\n?<\/untrusted_context>$/g, "")
   const text = runs.flatMap((run) => (run.injected ? [] : unwrap(run.text))).join("\n")
   const about = id === undefined ? {} : { call_id: id }
@@ -236,11 +236,11 @@ function resultOf(pieces: RawRecord[], tool: string, id: string | undefined, isR
   return { parts: [result, ...images, ...hooks], text }
 }
 
-function textOfResponse(said: RawRecord): string {
-  return string(said.output) ?? string(said.error) ?? (said.output === "" ? "" : JSON.stringify(said))
+function textOfResponse(fields: RawRecord): string {
+  return string(fields.output) ?? string(fields.error) ?? (fields.output === "" ? "" : JSON.stringify(fields))
 }
 
-/** Without what Gemini CLI itself writes around it: that says nothing of what went wrong. */
+/** Removes the lines that Gemini CLI writes around the output: they do not say what went wrong. */
 function outputIn(text: string): string {
   const lines = text.replace(/^Output: /m, "").split("\n")
   const around =
@@ -248,7 +248,7 @@ function outputIn(text: string): string {
   return lines.filter((line) => !around.test(line)).join("\n")
 }
 
-/** Written below the output, where the output cannot come after it. */
+/** It is written below the output, so the last match is the genuine one. */
 function exitStatusIn(text: string): number | undefined {
   const codes = [...text.matchAll(/^Exit Code: (-?\d{1,10})$/gm)]
   return codes.length === 0 ? undefined : Number(codes.at(-1)![1])
@@ -316,15 +316,15 @@ function conversationOf(session: GeminiSession, messages: Message[]): Conversati
 }
 
 /**
- * A session that was begun as `.json` goes on in a `.jsonl` beside it, and projects' folders were copied from hashed to
- * short names: both leave the old file behind, with the same session.
+ * A session that began as `.json` continues in a `.jsonl`, and project folders were copied from hashed to short names:
+ * in both cases the old file remains, with the same session.
  */
 function authorityOf(key: string): number {
   const isHashed = /^[0-9a-f]{64}\//.test(key)
   return (key.endsWith(".json") ? 9 : 10) - (isHashed ? 2 : 0)
 }
 
-/** The agent names its workspace in the context that it puts before the first prompt. */
+/** The agent names its workspace in the context before the first prompt. */
 function folderIn(messages: Message[]): string | undefined {
   for (const part of messages[0]?.parts ?? []) {
     if (part.origin !== "injected") continue
@@ -336,7 +336,7 @@ function folderIn(messages: Message[]): string | undefined {
 
 type PromptParts = { parts: Part[]; isSummary: boolean }
 
-/** What the agent and its hooks put into the user's turn. */
+/** Tags that the agent and its hooks insert into the user's turn. */
 const ENVELOPES = [
   CONTEXT_TAG,
   "session_context",
@@ -355,20 +355,20 @@ const FILES_BEGIN = "--- Content from referenced files ---"
 const FILES_END = "--- End of content ---"
 
 /**
- * A user message without its tool results. `displayed` is what the person saw themselves say, where the agent keeps it:
- * then only that is the person's, and the rest is what the agent made of it (files behind an @, a command's template).
+ * A user message without its tool results. `displayed` is the prompt as the person saw it, if the agent recorded it:
+ * only that is the person's text, and the rest was added by the agent (files named with @, a command's template).
  */
 function readPrompt(pieces: RawRecord[], displayed: RawRecord[], speaker: Origin): PromptParts {
   const texts = pieces.flatMap((piece) => string(piece.text) ?? [])
-  const whole = texts.join("\n").trim()
-  if (whole.startsWith("<state_snapshot>")) {
-    return { parts: [{ type: "summary", text: whole, origin: "agent" }], isSummary: true }
+  const combined = texts.join("\n").trim()
+  if (combined.startsWith("<state_snapshot>")) {
+    return { parts: [{ type: "summary", text: combined, origin: "agent" }], isSummary: true }
   }
   const images = pieces.filter((piece) => record(piece.inlineData)).map((piece) => imagePart(piece.inlineData, speaker))
   const shown = displayed.flatMap((piece) => string(piece.text) ?? []).join("\n")
   const runs = splitPieces(texts).map((run) => ({ ...run, injected: run.injected || !isShown(run.text, shown) }))
-  const unsaid = splitPieces([shown]).filter((run) => !run.injected && !runs.some((other) => isPartOf(other, run)))
-  const parts = [...unsaid, ...runs].map(
+  const onlyShown = splitPieces([shown]).filter((run) => !run.injected && !runs.some((other) => isPartOf(other, run)))
+  const parts = [...onlyShown, ...runs].map(
     (run): Part => ({ type: "text", text: run.text, origin: run.injected ? "injected" : speaker }),
   )
   return { parts: [...parts, ...images], isSummary: false }
@@ -378,11 +378,11 @@ function isShown(text: string, shown: string): boolean {
   return shown === "" || shown.includes(text)
 }
 
-function isPartOf(said: TextRun, shown: TextRun): boolean {
-  return !said.injected && (shown.text.includes(said.text) || said.text.includes(shown.text))
+function isPartOf(run: TextRun, shown: TextRun): boolean {
+  return !run.injected && (shown.text.includes(run.text) || run.text.includes(shown.text))
 }
 
-/** The files that the person named are added after the prompt, in pieces of their own or in the same text. */
+/** The files that the person named follow the prompt, as separate pieces or in the same text. */
 function splitPieces(texts: string[]): TextRun[] {
   let inFiles = false
   return texts.flatMap((text) => {

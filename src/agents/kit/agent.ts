@@ -8,64 +8,68 @@ import type { Wiring } from "./wiring.ts"
 export type Basis = "recorded" | "sample" | "description"
 
 /**
- * What dex knows about one coding agent: data and pure functions. Code that reads sessions, starts programs, answers hooks or
- * edits settings works from it. Every command loads all records, so they are small, and load what is large when it is needed.
+ * Everything dex knows about one coding agent, as data and pure functions. The code that reads sessions, starts
+ * programs, answers hooks or edits settings works from it. Every command loads all agents, so each is small and loads
+ * its large parts on demand.
  */
 export type Agent = {
-  /** How its refs begin. It is stored: never changed, and never given to another. */
+  /** The prefix of its refs. It is stored: never change it or give it to another agent. */
   source: SourceId
-  /** As people call it. */
+  /** The name that people use. */
   name: string
-  /** Other words that people type for it. */
+  /** Other names that people type for it. */
   aliases?: readonly string[]
-  /** The agent whose format it has: it is read with the same code, and has no folder of its own. */
+  /** The agent whose format it shares: the same code reads both, and this one has no folder of its own. */
   variantOf?: SourceId
-  /** Where its sessions may be. Cheap, so that looking for an agent that is not installed costs next to nothing. */
+  /** Where its sessions may be. Cheap, so that checking for an agent that is not installed costs almost nothing. */
   roots?: Roots
   /**
-   * What its reading was tried on: sessions that its own program wrote, other people's samples of such sessions, or
-   * nothing but a description of its format.
+   * The evidence that the reader was tested with: sessions written by the agent itself, other people's samples of such
+   * sessions, or only a description of the format.
    */
   basis?: Basis
-  /** Reads its sessions. Absent where dex is given to it, and does not read it. Loaded only where a root is there. */
+  /** Reads its sessions. Absent if dex serves this agent but does not read it. Loaded only if one of its roots exists. */
   connector?: () => Promise<Connector>
-  /** The command that continues an old conversation, by its id or by the file that contains it. */
+  /** The command that resumes an old conversation, by its id or by the file that contains it. */
   resume?: (id: string, path: string) => string[]
-  /** The command that opens it with a first prompt, which is the last argument. */
+  /** The command that starts it with a first prompt, which is the last argument. */
   open?: readonly string[]
-  /** Why there is no such command. */
+  /** Why a command is missing. */
   without?: { resume?: string; open?: string }
-  /** How it tells what it starts which conversation it is. */
+  /** How the programs that it starts can find out which conversation they belong to. */
   session?: {
     variable: string
-    /** From what it sends with a call over MCP. */
+    /** Reads the id from the metadata of an MCP call. */
     inCall?: (meta: Record<string, unknown>) => string | undefined
   }
-  /** The names by which a line of its transcript shows that it holds what a tool printed. */
+  /** The field names that mark a transcript line as the output of a tool. */
   printedMarks?: readonly string[]
-  /** What it says at its hooks, and how it wants to be answered. */
+  /** How to read its hook input and how to answer it. */
   hooks?: () => Promise<AgentHooks>
-  /** How it is asked as a model. */
+  /** How to use it as a model. */
   headless?: () => Promise<Headless>
-  /** How dex is given to it. */
+  /** How dex is added to its settings. */
   wiring?: () => Promise<Wiring>
 }
 
-/** One agent's hooks: what it says of the moment, and how it wants to be answered. Pure; its input is anybody's JSON. */
+/**
+ * Translates one agent's hooks: its input into a moment, and dex's text into its answer format. Pure. The input is
+ * untrusted JSON.
+ */
 export type AgentHooks = {
-  /** Undefined where there is nothing for dex to say, or where a field is not what it should be. */
+  /** Undefined if dex has nothing to contribute, or if a field has the wrong type. */
   moment(event: string, input: HookInput): HookMoment | undefined
-  /** What to print, so that the text stands before the model. */
+  /** The output that makes the agent show the text to its model. */
   answer(event: string, text: string): string
-  /** The same for `dex-hook`, which puts several into one answer and names the event: see `integrations/launcher.ts`. */
+  /** The same for `dex-hook`, which joins several into one answer and adds the event: see `integrations/launcher.ts`. */
   piece(text: string): string
 }
 
-/** The project is found from the folder. */
+/** The project is derived from `cwd`. */
 export type HookMoment = Omit<Moment, "project" | "source" | "at"> & {
   session: string
   cwd: string
-  /** What the agent keeps of the session, where it says so. */
+  /** The transcript file of the session, if the agent names it. */
   transcript?: string
 }
 
@@ -74,13 +78,13 @@ export type HookInput = Record<string, unknown>
 type Variant = Pick<Agent, "name" | "aliases" | "basis" | "resume" | "open" | "without" | "printedMarks"> & {
   source: SourceId
   roots: Roots
-  /** Reads the sessions of the agent whose format it has. */
+  /** Loads the connector of the agent whose format it shares. */
   reader: () => Promise<Connector>
-  /** What it does differently from that agent. */
+  /** The parts of the connector that differ from that agent. */
   differs?: (parent: Connector) => Promise<Partial<Connector>>
 }
 
-/** An agent that writes what another one writes, in a folder of its own: read by that one's code, under its own name. */
+/** An agent that writes another agent's format into its own folder. It is read by that agent's code, under its own name. */
 export function variant(variantOf: SourceId, { reader, differs, ...own }: Variant): Agent {
   return {
     ...own,

@@ -12,20 +12,20 @@ import {
   toolOrigin,
 } from "./effects.ts"
 
-/** What a call did, in the words that all agents' tools can be brought to. */
+/** The deed of a call, in terms that fit the tools of all agents. */
 export type Deed = { command?: string; reads?: readonly string[]; hunks?: readonly Hunk[] }
 
-/** A call and what became of it. `deed` is what it would have done: where it failed, nothing was read or changed. */
+/** A call and its outcome. `deed` is what it attempted: if it failed, nothing was read or changed. */
 type FinishedCall = {
   tool: string | undefined
   call_id: string | undefined
   output: string
-  /** What the command itself printed, where its agent wrote more around it. */
+  /** The output of the command itself, if its agent added text around it. */
   printed?: string
   failed: boolean
   exit_status?: number
   deed: Deed
-  /** Where the tool's name does not say that a remote server answered. */
+  /** Set if the tool's name does not show that a remote server answered. */
   isRemote?: boolean
 }
 
@@ -62,10 +62,10 @@ export function toolCallPart(tool: string | undefined, input: unknown, call_id: 
   }
 }
 
-/** An agent's tools by what they do. Most name their arguments alike. */
+/** An agent's tools by what they do. Most use the same argument names. */
 export type ToolNames = Partial<Record<"command" | "read" | "write" | "edit" | "patch" | "editor", readonly string[]>>
 
-/** What a call does, where the tool's name says it. */
+/** The deed of a call, if the tool's name reveals it. */
 export function deedByName(names: ToolNames, tool: string | undefined, args: RawRecord): Deed {
   const does = (kind: keyof ToolNames) => tool !== undefined && names[kind]?.includes(tool)
   if (does("command")) {
@@ -89,7 +89,7 @@ export function deedByName(names: ToolNames, tool: string | undefined, args: Raw
   return { hunks: edits.flatMap((edit) => hunksOfReplacement(path, oldText(edit), newText(edit))) }
 }
 
-/** One tool for all of it, whose argument `command` says what it does. */
+/** A tool for all file operations: its argument `command` selects one. */
 export function editorDeed(path: string, args: RawRecord): Deed {
   switch (args.command) {
     case "view":

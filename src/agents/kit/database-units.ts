@@ -13,12 +13,12 @@ import {
   withFoundDatabase,
 } from "./foreign-sqlite.ts"
 
-// Units out of another program's database: one for each session that it keeps.
+// Units from another program's database: one per session.
 
-/** What a database says of one of its sessions. `stamp` is different whenever its rows may be different. */
+/** The entry of one session in a database. `stamp` differs whenever its rows may differ. */
 export type DatabaseSession = { key: string; stamp: string; bytes: number; modifiedAt: number; bornAt?: number }
 
-/** Nothing where the database was seen in this state before, or is not there. */
+/** Yields nothing if the database is missing or unchanged since it was last seen. */
 export function* unitsOfDatabase(
   path: string,
   sessionsIn: (db: ForeignDatabase) => DatabaseSession[],
@@ -39,15 +39,15 @@ export function* unitsOfDatabase(
   yield* units
 }
 
-/** Throws where a database has no such table: it belongs to another program, or to a version that dex does not know. */
+/** Throws if the table is missing: the database belongs to another program, or to a version that dex does not know. */
 export function expectTable(db: ForeignDatabase, table: string, agent: string): void {
   if (columnsOf(db, table).size === 0)
     throw new Error(`no table ${table}: not a database of ${agent}, or one of a new kind`)
 }
 
 /**
- * A session's records, all of them where one has changed. `rowsIn` must take in its rows before it returns; `strip` takes
- * out what is not kept of one.
+ * A session's records: all of them if any has changed. `rowsIn` must read all its rows before it returns; `strip`
+ * removes the parts of a row that are not stored.
  */
 export function readDatabaseUnit(
   unit: Unit,
@@ -60,7 +60,7 @@ export function readDatabaseUnit(
   const rows = withFoundDatabase(
     unit.path,
     (db) => {
-      skipped = [] // asked again where the file moved
+      skipped = [] // called again if the file changed
       return rowsIn(db, (one) => void skipped.push(one))
     },
     scratch,
@@ -94,8 +94,8 @@ export function readingOfRows(
 }
 
 /**
- * The rows of a table, each tagged with its name. Of the named columns those that it has: schemas differ by version. None
- * where there is no such table. `rest` is the statement from `where` on.
+ * The rows of a table, each tagged with the table's name. Only existing columns are selected, since schemas differ by
+ * version; no rows if the table is missing. `rest` is the SQL that follows the table's name.
  */
 export function taggedRows(
   db: ForeignDatabase,
@@ -111,7 +111,7 @@ export function taggedRows(
     : db.all(`select ${present} from ${table} ${rest}`, ...params).map((row) => ({ table, ...row }))
 }
 
-/** The rows with these columns parsed: JSON objects or lists. One in which it is damaged is skipped. */
+/** Parses these columns as JSON objects or lists. A row with damaged JSON is skipped. */
 export function withJsonColumns(
   rows: RawRecord[],
   columns: readonly string[],

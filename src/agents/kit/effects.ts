@@ -1,12 +1,12 @@
 import type { Effect, Hunk, Origin } from "../../core/conversation.ts"
 
-// What tool calls did to the world, in the one shape that all agents' tools are brought to.
+// The effects of tool calls, in one shape for the tools of all agents.
 
-/** The whole command stands in the message; this is for finding it. */
+/** Enough to find the command; the message has all of it. */
 const MAX_COMMAND = 500
 const MAX_ERROR = 400
 
-/** A command and what became of it. `output` is searched for the line that says what went wrong. */
+/** A command and its outcome. `output` is searched for the line that says what went wrong. */
 export function commandEffect(
   command: string,
   outcome: { call_id?: string; exit_status?: number; failed?: boolean; output?: string },
@@ -23,7 +23,7 @@ export function commandEffect(
   }
 }
 
-/** The commits that a git command reports having made: `[main 1a2b3c4] subject`. */
+/** The commits that a git command reports: `[main 1a2b3c4] subject`. */
 export function commitEffects(command: string, output: string, call_id?: string): Effect[] {
   if (!/\bgit\b/.test(command) || !/\b(commit|merge|cherry-pick|revert|am)\b/.test(command)) return []
   const made: Effect[] = []
@@ -41,7 +41,7 @@ export function commitEffects(command: string, output: string, call_id?: string)
   return made
 }
 
-/** One file effect for each file that the hunks touch, with the lines they add and remove. */
+/** One file effect per file that the hunks touch, with the numbers of added and removed lines. */
 export function editEffects(hunks: Hunk[], call_id?: string): Effect[] {
   const byPath = new Map<string, { added: number; removed: number }>()
   for (const hunk of hunks) {
@@ -65,7 +65,7 @@ export function fileEffect(path: string, action: "edited" | "read" | "mentioned"
   return { type: "file", path, action, call_id }
 }
 
-/** The hunks of a unified diff. `path` names the file where the diff has no header of its own. */
+/** The hunks of a unified diff. `path` names the file if the diff has no header. */
 export function hunksOfDiff(diff: string, path?: string): Hunk[] {
   const hunks: Hunk[] = []
   let file = path
@@ -108,7 +108,7 @@ export function hunksOfDiff(diff: string, path?: string): Hunk[] {
   return hunks
 }
 
-/** A whole new file as one hunk. */
+/** A new file as one hunk. */
 export function hunkOfNewFile(path: string, content: string): Hunk {
   const lines = content.split("\n")
   if (lines.at(-1) === "") lines.pop()
@@ -122,7 +122,7 @@ export function hunkOfNewFile(path: string, content: string): Hunk {
   }
 }
 
-/** What a call asked to replace. Of the file around it nothing is known, and so no line numbers either. */
+/** The replacement that a call requested. The surrounding file is unknown, so there are no line numbers. */
 export function hunksOfReplacement(path: string, oldText: unknown, newText: unknown): Hunk[] {
   const [removed, added] = [linesOf(oldText), linesOf(newText)]
   const lines = [...removed.map((line) => `-${line}`), ...added.map((line) => `+${line}`)]
@@ -134,28 +134,28 @@ function linesOf(text: unknown): string[] {
   return typeof text === "string" && text !== "" ? text.replace(/\n$/, "").split("\n") : []
 }
 
-/** Where a tool's answer came from. What a remote server sent is as untrusted as a web page. */
+/** The origin of a tool's result. A remote server's result is as untrusted as a web page. */
 export function toolOrigin(tool: string | undefined): Origin {
   return tool !== undefined && /mcp|web|fetch|browser|^open_page$|^find_in_page$/i.test(tool) ? "web" : "local_tool"
 }
 
-/** The line of an output that says what went wrong: the first that names an error, else the last one. */
+/** The line of an output that says what went wrong: the first that names an error, otherwise the last. */
 function errorLine(output: string): string | undefined {
   const head = output.slice(0, 20_000)
   const lines = head
     .split("\n")
     .map((line) => line.trim())
     .filter((line) => line !== "")
-  const telling = lines.find((line) =>
+  const errorNaming = lines.find((line) =>
     /\b(error|fatal|panic|exception|failed|cannot|not found|denied|no such)\b/i.test(line.slice(0, 500)),
   )
-  return (telling ?? lines.at(-1))?.slice(0, MAX_ERROR)
+  return (errorNaming ?? lines.at(-1))?.slice(0, MAX_ERROR)
 }
 
-/** A patch in the grammar of Codex's `apply_patch`, which names places by their lines, not by their numbers. */
+/** A patch in the grammar of Codex's `apply_patch`, which locates changes by lines instead of line numbers. */
 export type Patch = { hunks: Hunk[]; deleted: string[] }
 
-/** The text between `*** Begin Patch` and `*** End Patch`, wherever it stands: a tool's input, a heredoc, an argument. */
+/** The text between `*** Begin Patch` and `*** End Patch` anywhere: in a tool's input, a heredoc or an argument. */
 export function patchIn(text: string): string | undefined {
   const begin = text.indexOf("*** Begin Patch")
   if (begin === -1) return undefined
@@ -163,7 +163,7 @@ export function patchIn(text: string): string | undefined {
   return text.slice(begin, end === -1 ? undefined : end)
 }
 
-/** Changed files have hunks that begin at line 0: unknown. */
+/** Hunks of changed files begin at line 0, because the line is unknown. */
 export function parsePatch(patch: string): Patch {
   const hunks: Hunk[] = []
   const deleted: string[] = []
@@ -203,10 +203,10 @@ export function parsePatch(patch: string): Patch {
   return { hunks, deleted }
 }
 
-/** A block that names what is to be replaced and by what, between `<<<<<<< SEARCH`, `=======` and `>>>>>>> REPLACE`. */
+/** A block with a text to find and its replacement, between `<<<<<<< SEARCH`, `=======` and `>>>>>>> REPLACE`. */
 type SearchReplace = { search: string[]; replace: string[]; firstLine: number; lastLine: number }
 
-/** The whole blocks of a text, with the lines that they take in it. One that does not end is none. */
+/** The complete blocks of a text, with the lines they occupy. */
 export function searchReplaceBlocks(lines: readonly string[]): SearchReplace[] {
   const blocks: SearchReplace[] = []
   let open: SearchReplace | undefined
@@ -224,7 +224,7 @@ export function searchReplaceBlocks(lines: readonly string[]): SearchReplace[] {
   return blocks
 }
 
-/** Roo Code puts the line that a block begins at before what it searches for. */
+/** Roo Code writes the line number of a block before the text to find. */
 export function hunksOfBlocks(text: string, path: string): Hunk[] {
   return searchReplaceBlocks(text.split("\n")).flatMap(({ search, replace }) => {
     const rule = search.findIndex((line) => /^-{5,9}$/.test(line))

@@ -12,7 +12,7 @@ import { isSettled, type JsonlOptions, readJsonl } from "./jsonl.ts"
 
 export type Report = (problem: Unreadable) => void
 
-/** What a search through folders found, and after it what could not be read there. */
+/** Yields the results of a search through folders, then the problems it had. */
 export function* withProblems<T extends Unit>(
   search: (report: Report) => Iterable<T | Unreadable>,
 ): Generator<T | Unreadable> {
@@ -21,7 +21,7 @@ export function* withProblems<T extends Unit>(
   yield* problems
 }
 
-/** What is in a folder, by name. A folder that is not there is empty; one that may not be read is reported. */
+/** The entries of a folder, sorted by name. A missing folder is empty; an unreadable one is reported. */
 export function entriesOf(dir: string, report: Report): Dirent[] {
   try {
     return readdirSync(dir, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))
@@ -31,7 +31,10 @@ export function entriesOf(dir: string, report: Report): Dirent[] {
   }
 }
 
-/** The regular file at a path. Undefined where there is none; a link or a pipe there, or one that nobody may see, is reported. */
+/**
+ * The regular file at a path. Undefined if there is none; anything else there, or a file that cannot be accessed, is
+ * reported.
+ */
 export function fileAt(path: string, report: Report): Stats | undefined {
   try {
     const found = lstatSync(path)
@@ -47,13 +50,16 @@ export function subfolders(folder: string, report: Report): string[] {
   return entriesOf(folder, report).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
 }
 
-/** The unit that one file is, if it is there. */
+/** The unit for a single file, if it exists. */
 export function unitAt(path: string, key: string, report: Report): Unit | undefined {
   const stat = fileAt(path, report)
   return stat && unitOfFile(path, key, stat)
 }
 
-/** The files in a folder whose names match, and those in its folders, down to `depth`. Their keys are their paths from there. */
+/**
+ * The files in a folder whose relative paths match, and those in its subfolders, down to `depth`. The relative path is
+ * the key.
+ */
 export function* unitsBelow(root: string, files: RegExp, depth: number, report: Report, below = ""): Generator<Unit> {
   for (const entry of entriesOf(join(root, below), report)) {
     const name = `${below}${entry.name}`
@@ -65,7 +71,7 @@ export function* unitsBelow(root: string, files: RegExp, depth: number, report: 
   }
 }
 
-/** The text of a small file that lies beside sessions. Undefined where there is none; one that is not read is reported. */
+/** The text of a small file next to the sessions. Undefined if there is none; a file that cannot be read is reported. */
 export function textAt(path: string, maxBytes: number, report: Report): string | undefined {
   try {
     return readText(path, maxBytes)
@@ -75,12 +81,12 @@ export function textAt(path: string, maxBytes: number, report: Report): string |
   }
 }
 
-/** A JSON file beside sessions. Undefined if there is none, or if it is no object. */
+/** A JSON file next to the sessions. Undefined if there is none, or if it is not an object. */
 export function objectAt(path: string, maxBytes: number, report: Report): RawRecord | undefined {
   return parseObject(textAt(path, maxBytes, report) ?? "")
 }
 
-/** A unit that is one file: its size and its time say whether it may have changed. */
+/** A unit that is one file: its size and time show whether it may have changed. */
 export function unitOfFile(path: string, key: string, stat: Stats): Unit {
   return {
     key,
@@ -92,15 +98,15 @@ export function unitOfFile(path: string, key: string, stat: Stats): Unit {
   }
 }
 
-/** A transcript, and what its agent keeps about it elsewhere: a name, a parent, a folder. `facts` has a `type` of dex's own. */
+/** A transcript with facts that its agent stores elsewhere: a name, a parent, a folder. `facts` has a `type` that dex defines. */
 export type UnitWithFacts = Unit & { facts?: RawRecord }
 
-/** The unit is read again when the facts change, too. */
+/** Changed facts also cause the unit to be read again. */
 export function unitWithFacts(unit: Unit, facts: RawRecord | undefined): UnitWithFacts {
   return facts ? { ...unit, facts, stamp: `${unit.stamp}:${fingerprint(facts)}` } : unit
 }
 
-/** Puts the facts before the records, unless the cursor says that they were read already. */
+/** Puts the facts before the records, unless the cursor shows that they were already read. */
 export function factsFirst(reading: Reading, { facts }: UnitWithFacts, after?: Cursor): Reading {
   const known = reading.mode === "append" ? string(after?.facts) : undefined
   const now = facts ? fingerprint(facts) : known
@@ -118,7 +124,7 @@ export function factsFirst(reading: Reading, { facts }: UnitWithFacts, after?: C
   }
 }
 
-/** Reads a unit that is a file of JSON lines, with its facts before them if it has any. */
+/** Reads a unit that is a file of JSON lines, preceded by its facts if it has any. */
 export function readLines(strip?: JsonlOptions["strip"]): (unit: UnitWithFacts, after?: Cursor) => Reading {
   return (unit, after) => factsFirst(readJsonl(unit.path, after, { strip }), unit, after)
 }
@@ -127,16 +133,14 @@ function fingerprint(facts: RawRecord): string {
   return createHash("sha256").update(JSON.stringify(facts)).digest("hex").slice(0, 16)
 }
 
-/** A bigger file is counted as skipped: it would have to be held in memory whole. */
+/** A larger file is counted as skipped, because all of it would have to be in memory. */
 const MAX_BYTES = 256 << 20
 
-/**
- * Reads a transcript that its agent rewrites whole at every change: all of its records, or none when it is as it was.
- */
+/** Reads a transcript that its agent rewrites completely at every change: all of its records, or none if it is unchanged. */
 export function readJsonFile(
   path: string,
   after: Cursor | undefined,
-  recordsOf: (whole: RawRecord) => Iterable<RawRecord>,
+  recordsOf: (file: RawRecord) => Iterable<RawRecord>,
   now = Date.now(),
 ): Reading {
   const { size, mtimeMs } = statSync(path)
@@ -145,13 +149,13 @@ export function readJsonFile(
   const content = readBytes(path, MAX_BYTES)
   const cursor = { offset: content.length, crc: crc32(content) }
   if (after && after.offset === cursor.offset && after.crc === cursor.crc) return nothing(after)
-  const whole = parseObject(content.toString("utf8").replace(/^\uFEFF/, ""))
-  if (!whole) {
+  const parsed = parseObject(content.toString("utf8").replace(/^\uFEFF/, ""))
+  if (!parsed) {
     if (isSettled(mtimeMs, now)) return nothing(cursor, "not a whole JSON object")
-    return { ...nothing(before), end: () => waiting(before) } // somebody may still be writing it
+    return { ...nothing(before), end: () => waiting(before) } // it may still be being written
   }
-  if (isDeeperThan(whole, MAX_DEPTH)) return nothing(cursor, `nested deeper than ${MAX_DEPTH} levels`)
-  return { mode: "replace", records: recordsOf(whole), end: () => ({ cursor, skipped: [], pending: false }) }
+  if (isDeeperThan(parsed, MAX_DEPTH)) return nothing(cursor, `nested deeper than ${MAX_DEPTH} levels`)
+  return { mode: "replace", records: recordsOf(parsed), end: () => ({ cursor, skipped: [], pending: false }) }
 }
 
 function nothing(cursor: Cursor, reason?: string): Reading {
@@ -165,23 +169,23 @@ function waiting(cursor: Cursor) {
 
 const MAX_WORKSPACE_BYTES = 1 << 20
 
-/** The folder that a folder of `workspaceStorage` belongs to. An empty window has none. */
+/** The project folder that a folder of `workspaceStorage` belongs to. An empty window has none. */
 export function workspaceFolder(dir: string, report: Report): string | undefined {
   const about = parseObject(textAt(join(dir, "workspace.json"), MAX_WORKSPACE_BYTES, report) ?? "")
   return folderOfWorkspace(string(about?.folder), string(about?.workspace))
 }
 
-/** The path of a `file:` address; any other address as it is, so that a remote folder is not taken for a local one. */
+/** The path of a `file:` URI; any other URI unchanged, so that a remote folder is not mistaken for a local one. */
 function folderOfUri(uri: string): string {
   if (!uri.startsWith("file:")) return uri
   try {
     return fileURLToPath(uri)
   } catch {
-    return uri // an address of another platform
+    return uri // a URI of another platform
   }
 }
 
-/** What workspace.json names: a folder, or a file that lists several. */
+/** workspace.json names a folder, or a file that lists several. */
 export function folderOfWorkspace(folder: string | undefined, workspace: string | undefined): string | undefined {
   if (folder !== undefined) return folderOfUri(folder)
   return workspace === undefined ? undefined : dirname(folderOfUri(workspace))

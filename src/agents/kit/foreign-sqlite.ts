@@ -18,7 +18,7 @@ import { RefusedFile, readStart } from "../../core/read-file.ts"
 export type ForeignValue = string | number | bigint | null
 export type ForeignRow = Record<string, unknown>
 
-/** A snapshot of somebody else's database. Good only inside the call that gave it. */
+/** A snapshot of another program's database. Valid only inside the call that provides it. */
 export type ForeignDatabase = {
   all(sql: string, ...params: ForeignValue[]): ForeignRow[]
   iterate(sql: string, ...params: ForeignValue[]): Iterable<ForeignRow>
@@ -29,14 +29,14 @@ const PAUSE_MS = 30
 const BUSY_MS = 5_000
 
 /**
- * Reads another program's database and leaves no trace: no byte is changed, no lock outlives the call, no `-wal` or
- * `-shm` is left behind, whether the program runs or not, and on read-only folders too.
+ * Reads another program's database and leaves no trace: it changes no byte, keeps no lock after the call and leaves no
+ * `-wal` or `-shm`, whether the program is running or not, also in read-only folders.
  *
- * `use` may run more than once, when the file moved under it, and must not let rows escape unread. Whole numbers past
- * 2^53 come as decimal strings. Throws an Error that says what is wrong with the file.
+ * `use` may run more than once, if the file changes meanwhile. It must consume its rows before it returns. Integers
+ * beyond 2^53 become decimal strings. Throws an Error that says what is wrong with the file.
  *
- * What cannot be read in place is copied into `scratch`, once for as long as it is as it is. The copy stays there: whoever
- * owns that folder removes it.
+ * A database that cannot be read in place is copied into `scratch`, once per state of the file. The copy stays there
+ * until the owner of that folder removes it.
  */
 export function withForeignDatabase<T>(path: string, use: (db: ForeignDatabase) => T, scratch?: string): T {
   return explained(() => {
@@ -49,8 +49,8 @@ export function withForeignDatabase<T>(path: string, use: (db: ForeignDatabase) 
 }
 
 /**
- * As withForeignDatabase, for what was found in a database before: where it had to be copied then, that copy is read, also
- * when the program has written since. So one sync copies it once, and what is read is what was found.
+ * Like withForeignDatabase, for reading a session that was found before. If the database had to be copied then, that
+ * copy is read, even if the program has written since. So a sync copies it only once, and reads exactly what it found.
  */
 export function withFoundDatabase<T>(path: string, use: (db: ForeignDatabase) => T, scratch?: string): T {
   return explained(() => {
@@ -68,7 +68,7 @@ function explained<T>(work: () => T): T {
   }
 }
 
-/** Different whenever the database may hold something else. A program in WAL mode changes only the `-wal` for hours. */
+/** Differs whenever the content may differ. In WAL mode, a program may change only the `-wal` for hours. */
 export function databaseStamp(path: string): string {
   const file = realpathSync(path)
   const { size, mtimeMs } = statSync(file)
@@ -76,12 +76,12 @@ export function databaseStamp(path: string): string {
   return `${size}:${mtimeMs}:${wal && wal.size > 0 ? `${wal.size}:${wal.mtimeMs}` : ""}`
 }
 
-/** The columns of a table, none where there is no such table: other programs' schemas differ by version. */
+/** The columns of a table; empty if the table does not exist. Other programs' schemas differ by version. */
 export function columnsOf(db: ForeignDatabase, table: string): Set<string> {
   return new Set(db.all("select name from pragma_table_info(?)", table).map((row) => String(row.name)))
 }
 
-/** Neither views, nor what an extension keeps for a table of its own (an index of words), nor SQLite's own tables. */
+/** Excludes views, the shadow tables of extensions (such as a full-text index), and SQLite's own tables. */
 function tablesOf(db: ForeignDatabase): string[] {
   const sql = "select name from pragma_table_list where schema = 'main' and type = 'table' and name not glob 'sqlite_*'"
   return db.all(sql).map((row) => String(row.name))
@@ -94,7 +94,7 @@ function read<T>(file: string, use: (db: ForeignDatabase) => T, scratch: string 
     if (before.hotJournal) continue
     if (before.walBytes > 0) {
       if (!before.hasShm) break
-      // readonly_shm: without it a reader repairs the -shm that a killed program left, and so changes it
+      // without readonly_shm, a reader repairs (and so changes) the -shm that a killed program left
       try {
         return open(uri(file, "mode=ro&readonly_shm=1"), use)
       } catch (error) {
@@ -111,12 +111,12 @@ function read<T>(file: string, use: (db: ForeignDatabase) => T, scratch: string 
   return openCopy(makeCopy(scratch, file), use)
 }
 
-/** To be written: opening it is what takes its log in, or rolls its journal back. */
+/** Opened for writing, because opening it is what applies its log or rolls back its journal. */
 function openCopy<T>(copy: string, use: (db: ForeignDatabase) => T): T {
   return open(uri(copy, "mode=rw"), use)
 }
 
-/** BUSY, READONLY (no way into the -shm), IOERR, CANTOPEN, PROTOCOL: the file may be fine, only not shareable. */
+/** BUSY, READONLY (no access to the -shm), IOERR, CANTOPEN, PROTOCOL: the file may be fine, but cannot be shared. */
 const CANNOT_SHARE = new Set([5, 8, 10, 14, 15])
 
 function open<T>(location: string, use: (db: ForeignDatabase) => T): T {
@@ -134,7 +134,7 @@ function open<T>(location: string, use: (db: ForeignDatabase) => T): T {
 function reader(db: DatabaseSync): ForeignDatabase {
   const prepare = (sql: string): StatementSync => {
     const statement = db.prepare(sql)
-    statement.setReadBigInts(true) // or one large number in a row makes the whole row unreadable
+    statement.setReadBigInts(true) // otherwise one large number makes its row unreadable
     return statement
   }
   return {
@@ -164,7 +164,7 @@ function uri(file: string, query: string): string {
   return `file://${absolute.replace(/[%?#]/g, encodeURIComponent)}?${query}`
 }
 
-/** Loaded with the first database. On Node 22 loading it warns that it is experimental, which is no news to a user. */
+/** Loaded with the first database. Node 22 warns that the module is experimental, which does not help a user. */
 function sqlite(): typeof import("node:sqlite") {
   const emitWarning = process.emitWarning
   process.emitWarning = () => {}
@@ -185,26 +185,26 @@ function attempted<T>(work: () => T): { value: T } | { error: unknown } {
   try {
     return { value: work() }
   } catch (error) {
-    return { error } // decided by the caller: a file that moved under the reader looks corrupt
+    return { error } // the caller decides: a file that changed during the read looks corrupt
   }
 }
 
-/** What the files of another program's database say from outside. The same fingerprint: the same content. */
+/** The state of a database's files, from outside. Equal fingerprints mean equal content. */
 type DatabaseState = {
   fingerprint: string
-  /** All that a copy would take. */
+  /** The size of a copy. */
   bytes: number
   walBytes: number
   hasShm: boolean
   hotJournal: boolean
 }
 
-/** Throws where there is none, and where what has its names is no regular file. */
+/** Throws if the database does not exist, or if one of its files is not a regular file. */
 function readDatabaseState(file: string): DatabaseState {
   const main = statSync(file, { bigint: true })
   if (!main.isFile()) throw new RefusedFile("not a regular file")
   const { size, mtimeNs, ino } = main
-  const [wal, journal, shm] = ["-wal", "-journal", "-shm"].map((suffix) => besideOf(file, suffix))
+  const [wal, journal, shm] = ["-wal", "-journal", "-shm"].map((suffix) => sidecarOf(file, suffix))
   const walBytes = Number(wal?.size ?? 0n)
   const hotJournal = journal !== undefined && journal.size > 0n && firstBytes(`${file}-journal`, 8).some((b) => b !== 0)
   return {
@@ -216,8 +216,8 @@ function readDatabaseState(file: string): DatabaseState {
   }
 }
 
-/** SQLite opens what has these names, and would wait at a pipe for ever: so each is looked at first. */
-function besideOf(file: string, suffix: string): BigIntStats | undefined {
+/** Checked before SQLite opens files with these names, because opening a pipe would block forever. */
+function sidecarOf(file: string, suffix: string): BigIntStats | undefined {
   const found = statSync(file + suffix, { bigint: true, throwIfNoEntry: false })
   if (found && !found.isFile()) throw new RefusedFile(`its ${suffix} is not a regular file`)
   return found
@@ -228,18 +228,15 @@ function firstBytes(path: string, count: number): Buffer {
   try {
     return readStart(path, count)
   } catch {
-    return Buffer.alloc(0) // deleted since: the transaction is over
+    return Buffer.alloc(0) // deleted meanwhile, so the transaction is over
   }
 }
 
-/** Left on the disk for everything else, dex's own history first. */
-const LEFT_BYTES = 64 << 20
+/** Reserved on the disk for everything else, above all dex's own history. */
+const RESERVED_BYTES = 64 << 20
 const PARTIAL = "partial"
 
-/**
- * The copy of another program's database that lies in the folder for copies; undefined where there is none. With a state:
- * only one of that state.
- */
+/** The existing copy of a database, or undefined. With `state`, only a copy of exactly that state. */
 function copyIn(scratch: string, file: string, state?: DatabaseState): string | undefined {
   const folder = folderOf(scratch, file)
   const name = state ? copyNameOf(state) : namesIn(folder).find((one) => one !== PARTIAL)
@@ -248,8 +245,8 @@ function copyIn(scratch: string, file: string, state?: DatabaseState): string | 
 }
 
 /**
- * Copies a database with its log, so that only its owner can read the copy, and returns where it is. It is there whole or
- * not at all; one of an earlier state goes first. Throws an Error that says why there is none.
+ * Copies a database with its log, readable only by the owner, and returns the path. The copy is complete or absent; a
+ * copy of an earlier state is removed first. Throws an Error that says why no copy was made.
  */
 function makeCopy(scratch: string, file: string): string {
   const folder = folderOf(scratch, file)
@@ -282,13 +279,13 @@ export function pause(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
 
-/** What is in the log goes into the copy when it is opened. */
+/** Opening the copy writes its log into it, so the log counts twice. */
 function expectRoom(scratch: string, state: DatabaseState): void {
-  if (freeBytes(scratch) < state.bytes + state.walBytes + LEFT_BYTES) throw noRoom(scratch, state)
+  if (freeBytes(scratch) < state.bytes + state.walBytes + RESERVED_BYTES) throw noRoom(scratch, state)
 }
 
 function noRoom(scratch: string, { bytes, walBytes }: DatabaseState): Error {
-  const needed = Math.ceil((bytes + walBytes + LEFT_BYTES) / 1e6)
+  const needed = Math.ceil((bytes + walBytes + RESERVED_BYTES) / 1e6)
   const free = Math.floor(freeBytes(scratch) / 1e6)
   return new Error(
     `it cannot be read in place, and a copy needs ${needed} MB where ${free} MB are free (${scratch}). Free some space, then sync again`,
@@ -308,7 +305,7 @@ function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder)
   } catch {
-    return [] // nothing was copied yet
+    return [] // nothing has been copied yet
   }
 }
 
@@ -324,23 +321,23 @@ function hash(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 16)
 }
 
-/** Tables with rows that dex does not know, and how many rows each has: at most `MOST_ROWS`, where there are more. */
+/** Unknown tables that have rows, with the number of rows, counted up to `MOST_ROWS`. */
 export type UnknownTables = { path: string; tables: Record<string, number> }
 
 export const MOST_ROWS = 10_000
-/** A database can have any number of them. */
+/** Limits the work: a database can have any number of tables. */
 const MOST_TABLES = 100
 
 /**
- * What another program's database has beside the tables that dex knows: a newer version of the program may keep its
- * conversations there. Undefined where there is nothing, and where the database cannot be read in place just now.
+ * The tables of a database that dex does not know: a newer version of the program may store its conversations there.
+ * Undefined if there are none, or if the database cannot be read in place right now.
  */
 export function unknownTables(path: string, known: readonly string[]): UnknownTables | undefined {
   try {
     const tables = withForeignDatabase(path, (db) => rowsOfUnknown(db, known))
     return Object.keys(tables).length > 0 ? { path, tables } : undefined
   } catch {
-    return undefined // a sync says what is wrong with it
+    return undefined // a sync will report the problem
   }
 }
 

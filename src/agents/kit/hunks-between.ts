@@ -3,10 +3,9 @@ import type { Hunk } from "../../core/conversation.ts"
 import { array, number, records, string } from "../../core/record.ts"
 import { hunkOfNewFile } from "./effects.ts"
 
-/** Two texts that differ in more lines than this are taken as one replaced by the other. */
+/** Texts that differ in more lines than this are treated as one replaced by the other. */
 const MOST_CHANGES = 2_000
 
-/** What changed between two versions of a file. */
 export function hunksBetween(path: string, before: string, after: string): Hunk[] {
   if (before === after) return []
   if (before === "") return [hunkOfNewFile(path, after)]
@@ -22,8 +21,8 @@ export function hunksBetween(path: string, before: string, after: string): Hunk[
   }))
 }
 
-/** Hunks as a record keeps them. */
-export function keptHunks(value: unknown): Hunk[] {
+/** Reads hunks from a stored record. */
+export function storedHunks(value: unknown): Hunk[] {
   return records(value).flatMap(({ path, old_start, old_lines, new_start, new_lines, lines }) => {
     const file = string(path)
     if (file === undefined) return []

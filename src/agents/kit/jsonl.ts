@@ -5,31 +5,31 @@ import { isDeeperThan, MAX_DEPTH, parseObject, type RawRecord } from "../../core
 import type { Cursor, Reading, Skipped } from "./connector.ts"
 
 const CHUNK_BYTES = 1 << 20
-/** A larger transcript is not read at all: going over it would take longer than anybody waits for a sync. */
+/** A larger transcript is not read at all: it would take longer than anyone waits for a sync. */
 const MAX_FILE_BYTES = 2 ** 32
-/** A longer line is counted as skipped; the longest genuine one seen is half a megabyte. */
+/** A longer line is counted as skipped. The longest genuine line seen has half a megabyte. */
 const MAX_LINE_BYTES = 64 << 20
 
 export type JsonlOptions = {
   /**
-   * Drops the bulk, or the whole record where it returns undefined. Runs before anything is kept. `chars` is the length
-   * of the line: no text in the record is longer.
+   * Removes bulk from a record, or drops the record (undefined), before anything is stored. `chars` is the length of
+   * the line: no text in the record is longer.
    */
   strip?: (record: RawRecord, chars: number) => RawRecord | undefined
-  /** Lets a cheap look at the text spare the parser a record that `strip` would drop anyway. */
+  /** A cheap check of the line, to avoid parsing a record that `strip` would drop anyway. */
   wanted?: (line: string) => boolean
-  /** Stands in for JSON.parse where bulk can be passed over; gives what `strip` would leave of the whole record. */
+  /** Replaces JSON.parse with a parser that skips bulk. Returns what `strip` would leave of the complete record. */
   parse?: (line: string) => RawRecord | undefined
   now?: number
 }
 
 /**
- * Reads the lines that follow a cursor. The cursor holds a checksum of all that was read before it, so a file that was
- * rewritten, truncated, rotated or edited in the middle is noticed and read from its beginning.
+ * Reads the lines after a cursor. The cursor has a checksum of everything before it, so a file that was rewritten,
+ * truncated, rotated or edited in the middle is detected and read from the beginning.
  *
- * Only what ends in a newline is consumed: a writer may be in the middle of the last line. Once the file has settled, a
- * last line that is a whole record is taken without one. Whole records inside a
- * damaged line (spliced, NUL-filled, missing newline) are recovered, and the damage is counted.
+ * Only lines that end in a newline are consumed, because the agent may still be writing the last one. Once the file has
+ * settled, a last line that is a complete record is also read. Complete records inside a damaged line (spliced,
+ * NUL-filled, missing newline) are recovered, and the damage is counted.
  */
 export function readJsonl(path: string, after: Cursor | undefined, options: JsonlOptions = {}): Reading {
   const { strip, wanted, parse = parseObject, now = Date.now() } = options
@@ -44,8 +44,8 @@ export function readJsonl(path: string, after: Cursor | undefined, options: Json
     try {
       const settled = isSettled(stat.mtimeMs, now)
       for (const line of linesFrom(fd, offset, crc)) {
-        if (!line.terminated && !(settled && isWhole(line.text))) {
-          // However it ends, it is not taken.
+        if (!line.terminated && !(settled && isCompleteRecord(line.text))) {
+          // It is too long, however it ends.
           if (line.text === undefined) skip(tooLong(line.bytes))
           else pending = true
           continue
@@ -65,8 +65,8 @@ export function readJsonl(path: string, after: Cursor | undefined, options: Json
       return []
     }
     if (isBlank(text) || (wanted && !wanted(text))) return []
-    const whole = parse(text)
-    if (whole) return keep(whole, text.length)
+    const parsed = parse(text)
+    if (parsed) return keep(parsed, text.length)
     const recovered = recoverRecords(text)
     skip(recovered.length > 0 ? `damaged line (records recovered: ${recovered.length})` : "damaged line")
     return recovered.flatMap((record) => keep(record, text.length))
@@ -92,10 +92,10 @@ export function readJsonl(path: string, after: Cursor | undefined, options: Json
   }
 }
 
-/** `text` is undefined for a line past the limit; `crc` covers the file up to the line's end. */
+/** `text` is undefined for a line beyond the limit; `crc` covers the file up to the end of the line. */
 type Line = { text: string | undefined; bytes: number; terminated: boolean; crc: number }
 
-/** Every line from an offset on, its newline counted in `bytes`. Holds one line at a time, and none past the limit. */
+/** Every line from an offset on; `bytes` includes the newline. At most one line is in memory, and none beyond the limit. */
 function* linesFrom(fd: number, from: number, crcBefore: number): Generator<Line> {
   const chunk = Buffer.allocUnsafe(CHUNK_BYTES)
   let pieces: Buffer[] = []
@@ -136,8 +136,8 @@ function* linesFrom(fd: number, from: number, crcBefore: number): Generator<Line
 }
 
 function decode(pieces: Buffer[], terminated: boolean, isFirst: boolean): string {
-  const whole = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
-  const text = whole.toString("utf8", 0, terminated ? whole.length - 1 : whole.length)
+  const bytes = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
+  const text = bytes.toString("utf8", 0, terminated ? bytes.length - 1 : bytes.length)
   return isFirst && text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
 }
 
@@ -163,7 +163,7 @@ function tooLong(bytes: number): string {
   return `line of ${bytes} bytes, over the limit of ${MAX_LINE_BYTES}`
 }
 
-function isWhole(text: string | undefined): boolean {
+function isCompleteRecord(text: string | undefined): boolean {
   return text !== undefined && parseObject(text) !== undefined
 }
 
@@ -171,15 +171,15 @@ function isBlank(text: string): boolean {
   return text.trim() === ""
 }
 
-/** Looking for records costs at most this many times the line's length, whatever a hostile line holds. */
+/** Bounds the work of recovery, as a multiple of the line's length, even for a hostile line. */
 const WORK_PER_CHARACTER = 16
 
 /**
- * The whole records inside a line that is not one: agents that crash or write concurrently leave half a record followed
- * by a whole one, two records without a newline between them, or a run of NULs where data should be.
+ * The complete records inside a damaged line. Agents that crash or write concurrently leave half a record followed by a
+ * complete one, two records without a newline between them, or a run of NULs instead of data.
  *
- * A record begins at `{"` and ends at its matching brace. Nested objects of a broken record also look like that, so of
- * all candidates only those are taken that are not inside another: we walk from the left and jump over what parsed.
+ * A record begins at `{"` and ends at its matching brace. So does a nested object of a broken record, so only outermost
+ * candidates are taken: the scan goes from left to right and skips what it has parsed.
  */
 export function recoverRecords(line: string): RawRecord[] {
   const found: RawRecord[] = []
@@ -190,7 +190,7 @@ export function recoverRecords(line: string): RawRecord[] {
       const end = endOfObject(piece, at)
       work -= (end === -1 ? piece.length : end) - at
       const record = end === -1 ? undefined : parseObject(piece.slice(at, end))
-      if (record && looksWhole(record, piece, at, end)) {
+      if (record && looksComplete(record, piece, at, end)) {
         found.push(record)
         at = piece.indexOf('{"', end)
       } else at = piece.indexOf('{"', at + 1)
@@ -199,7 +199,7 @@ export function recoverRecords(line: string): RawRecord[] {
   return found
 }
 
-/** Where the object that begins at `start` ends, or -1. Braces inside strings do not count. */
+/** The end of the object that begins at `start`, or -1. Braces inside strings do not count. */
 function endOfObject(text: string, start: number): number {
   let depth = 0
   let inString = false
@@ -216,17 +216,18 @@ function endOfObject(text: string, start: number): number {
 }
 
 /**
- * Inside a compact record an object follows `:`, `[` or `,`, so `{"` after anything else begins a record. After one of
- * these it may be a fragment of a broken one: then it must end where the line does, or where the next record begins.
+ * Inside a compact record an object follows `:`, `[` or `,`, so `{"` after any other character begins a record. After
+ * one of these it may be a fragment of a broken record: then it must end at the end of the line, or where the next
+ * record begins.
  */
-function looksWhole(record: RawRecord, text: string, start: number, end: number): boolean {
+function looksComplete(record: RawRecord, text: string, start: number, end: number): boolean {
   if (!hasFieldsOfARecord(record)) return false
   if (start === 0 || !":[, ".includes(text[start - 1]!)) return true
   const after = text.slice(end).trimStart()
   return after === "" || (after.startsWith("{") && text[start - 1] !== ":")
 }
 
-/** Less than two fields is a fragment of a broken record (`{"type":"text"}`), but for Gemini's `{"$set":…}`. */
+/** An object with fewer than two fields is a fragment of a broken record (`{"type":"text"}`), except Gemini's `{"$set":…}`. */
 function hasFieldsOfARecord(record: RawRecord): boolean {
   const [first, second] = Object.keys(record)
   return second !== undefined || first?.startsWith("$") === true
@@ -235,9 +236,8 @@ function hasFieldsOfARecord(record: RawRecord): boolean {
 const SETTLED_MS = 60_000
 
 /**
- * True where nobody has written to a file for a minute, so that what it ends with is not in the middle of being written.
- * A file dated further ahead than that was written before the clock was set back: when, nobody knows, and waiting for its
- * date could take years.
+ * True if the file has not changed for a minute, so that its end is not still being written. A date further in the
+ * future than that means that the clock was set back since: waiting for that date could take years.
  */
 export function isSettled(modifiedAt: number, now: number): boolean {
   return Math.abs(now - modifiedAt) > SETTLED_MS

@@ -5,16 +5,16 @@ import { isRecord, number, record, string, time } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
 import type { Parsed } from "./connector.ts"
 
-// What is taken out of records before they are kept: long texts are cut, bytes become a description of themselves.
+// Records are reduced before they are stored: long texts are cut, and bytes are replaced by a digest.
 
 const MAX_TEXT = 1_000_000
 
-/** What is kept of an image or another attachment in place of its bytes. */
+/** Stored instead of the bytes of an image or another attachment. */
 export type Digest = { sha256: string; bytes: number; media_type?: string }
 
 /**
- * An image as its digest was kept; anything else that stands in its place says nothing. The order of the fields must stay:
- * a message of Codex without an id has its key from the text of its parts.
+ * An image part from a stored digest; any other value gives a part without details. Keep the order of the fields: the
+ * key of a Codex message without an id is derived from the serialised parts.
  */
 export function imagePart(kept: unknown, origin: Origin, text = ""): Part {
   const digest = record(kept)
@@ -29,7 +29,7 @@ export function imagePart(kept: unknown, origin: Origin, text = ""): Part {
   }
 }
 
-/** A copy in which every text past the limit is cut and says so. */
+/** A copy in which every text beyond the limit is cut, with a note. */
 export function withoutBulk<T>(value: T): T {
   if (typeof value === "string") return cutText(value) as T
   if (Array.isArray(value)) return value.map(withoutBulk) as T
@@ -48,7 +48,7 @@ export function digestOf(bytes: Uint8Array, media_type?: string): Digest {
   return { sha256, bytes: bytes.length, media_type }
 }
 
-/** The digest of a `data:` URI; undefined for any other address. */
+/** The digest of a `data:` URI; undefined for any other URI. */
 export function digestOfDataUri(uri: string): Digest | undefined {
   if (!uri.startsWith("data:")) return undefined
   const comma = uri.indexOf(",")
@@ -58,11 +58,11 @@ export function digestOfDataUri(uri: string): Digest | undefined {
   return digestOf(Buffer.from(uri.slice(comma + 1), encoding), media_type || undefined)
 }
 
-/** A run of a user record's text: typed by the person, or put there by the agent, a hook, a skill or a command. */
+/** A run of a user record's text: typed by the person, or inserted by the agent, a hook, a skill or a command. */
 export type TextRun = { text: string; injected: boolean }
 
 /**
- * Splits text at whole `<tag …>…</tag>` blocks, which agents use to put their own words into the user's turn. An
+ * Splits text at complete `<tag …>…</tag>` blocks, with which agents insert their own text into the user's turn. An
  * unclosed tag is the person's text: people do type angle brackets. Takes linear time for any text.
  */
 export function splitInjected(text: string, tags: readonly string[]): TextRun[] {
@@ -99,7 +99,7 @@ function push(runs: TextRun[], text: string, injected: boolean): void {
   if (trimmed !== "") runs.push({ text: trimmed, injected })
 }
 
-/** Names messages: by what their agent calls them, and the second of a name by its number. */
+/** Makes keys unique: the second message with the same name gets a number. */
 export function uniqueKeys(): (name: string) => string {
   const given = new Map<string, number>()
   return (name) => {
@@ -109,21 +109,21 @@ export function uniqueKeys(): (name: string) => string {
   }
 }
 
-/** For agents that count a session's tokens together, and name one model for it: the last answer has them all. */
+/** For agents that count tokens per session and name one model for it: the last answer gets all tokens. */
 export function addSessionUsage(messages: Message[], model: string | undefined, usage: Usage | undefined): void {
   const answers = messages.filter(({ role }) => role === "assistant")
   if (model !== undefined) for (const answer of answers) answer.model = model
   if (usage && answers.length > 0) answers.at(-1)!.usage = usage
 }
 
-/** As `time`; a date without a zone, as SQLite writes it, is in UTC. */
+/** Like `time`, but a date without a zone, as SQLite writes it, is in UTC. */
 export function utcTime(value: unknown): number | undefined {
   if (typeof value === "string" && /^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,9})?$/.test(value))
     return time(`${value.replace(" ", "T")}Z`)
   return time(value)
 }
 
-/** When a conversation began and ended, as far as anything in it has a time. */
+/** The first and last of the known times. */
 export function spanOf(times: readonly (number | undefined)[]): { started_at?: number; ended_at?: number } {
   const known = times.filter((at) => at !== undefined)
   if (known.length === 0) return {}
@@ -131,8 +131,8 @@ export function spanOf(times: readonly (number | undefined)[]): { started_at?: n
 }
 
 /**
- * Tokens and money as an agent counted them; undefined if it counted no tokens. `prompt` is all that the model was given, so what came
- * from the cache, and what was written to it, is subtracted.
+ * Tokens and cost as the agent counted them; undefined if it counted no tokens. `prompt` includes the tokens read from
+ * and written to the cache, so these are subtracted.
  */
 export function usageFrom(
   counted: Partial<
@@ -148,8 +148,9 @@ export function usageFrom(
 }
 
 /**
- * What a parser knows of a conversation. Fields of records can be given as they are: what is no text, or no time, is left out. A
- * title that is only a text was made by the agent. Without a `kind`, whoever has a parent is a subagent.
+ * The facts that a parser gathered about a conversation. Pass record fields unchecked: values of the wrong type are
+ * ignored. A title that is only a string was made by the agent. Without a `kind`, a conversation with a parent is a
+ * subagent's.
  */
 export type ConversationFields = {
   id: string
@@ -166,35 +167,35 @@ export type ConversationFields = {
   call_id?: unknown
   fork_of?: unknown
   resume_of?: unknown
-  /** When it began or ended, besides when its messages were written. */
+  /** Start and end times, in addition to those of the messages. */
   times?: readonly unknown[]
   messages: Message[]
   authority?: number
 }
 
-export function conversationFrom({ messages, ...known }: ConversationFields): Conversation {
-  const [parent, cwd] = [string(known.parent), string(known.cwd)]
-  const named = string(known.title)
-  const cwds = [...(known.cwds ?? [])].flatMap((path) => string(path) ?? [])
+export function conversationFrom({ messages, ...fields }: ConversationFields): Conversation {
+  const [parent, cwd] = [string(fields.parent), string(fields.cwd)]
+  const named = string(fields.title)
+  const cwds = [...(fields.cwds ?? [])].flatMap((path) => string(path) ?? [])
   return {
-    id: known.id,
-    kind: known.kind ?? (parent === undefined ? "person" : "subagent"),
-    title: named === undefined ? (record(known.title) as Title | undefined) : { text: named, from: "agent" },
+    id: fields.id,
+    kind: fields.kind ?? (parent === undefined ? "person" : "subagent"),
+    title: named === undefined ? (record(fields.title) as Title | undefined) : { text: named, from: "agent" },
     cwds: [...new Set(cwd === undefined ? cwds : [cwd, ...cwds])],
-    git_branch: string(known.git_branch),
-    git_remote: string(known.git_remote),
-    git_commit: string(known.git_commit),
-    agent_version: string(known.agent_version),
-    parent: parent === undefined ? undefined : { id: parent, call_id: string(known.call_id) },
-    fork_of: string(known.fork_of),
-    resume_of: string(known.resume_of),
-    ...spanOf([...(known.times ?? []).map(time), ...messages.map(({ at }) => at)]),
+    git_branch: string(fields.git_branch),
+    git_remote: string(fields.git_remote),
+    git_commit: string(fields.git_commit),
+    agent_version: string(fields.agent_version),
+    parent: parent === undefined ? undefined : { id: parent, call_id: string(fields.call_id) },
+    fork_of: string(fields.fork_of),
+    resume_of: string(fields.resume_of),
+    ...spanOf([...(fields.times ?? []).map(time), ...messages.map(({ at }) => at)]),
     messages,
-    authority: known.authority ?? 1,
+    authority: fields.authority ?? 1,
   }
 }
 
-/** What a parser gives: one conversation, or none if nothing was said. */
-export function parsedFrom(known: ConversationFields, unknown: ReturnType<typeof createCounts>): Parsed {
-  return { conversations: known.messages.length === 0 ? [] : [conversationFrom(known)], unknown: unknown.all() }
+/** The result of a parser: one conversation, or none if it has no messages. */
+export function parsedFrom(fields: ConversationFields, unknown: ReturnType<typeof createCounts>): Parsed {
+  return { conversations: fields.messages.length === 0 ? [] : [conversationFrom(fields)], unknown: unknown.all() }
 }

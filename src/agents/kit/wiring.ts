@@ -1,39 +1,39 @@
 import type { Machine } from "./connector.ts"
 
-/** How dex is given to a coding agent. */
+/** How dex is added to a coding agent's settings. */
 export type Wiring = {
-  /** Its folder or file exists, or its program is on the path: where to look. */
+  /** The paths and the program that show that the agent is installed. */
   signs(machine: Machine): { paths: string[]; program?: string }
-  /** What dex adds, and where. */
+  /** The files and additions that dex wants in the agent's settings. */
   wanted(machine: Machine, bin: Bin): WantedFile[]
-  /** What it will then do without asking the person, in words for them. */
+  /** Explains to the person what the agent will then do without asking. */
   trust?: string
-  /** What dex leaves out for this agent and why, and what is still to be done by hand. */
+  /** Explains what dex omits for this agent and why, and what remains to be done by hand. */
   note?(machine: Machine, bin: Bin): string | undefined
 }
 
 /**
- * The programs that agents start: the launcher, one that syncs behind an agent's back, the sub-agent's guard, and the one
- * that agents' hooks ask, where somebody wants those. On Windows they are scripts for this Node.
+ * The programs that agents start: the launcher, the background sync, the sub-agent's guard and, if wanted, the hook
+ * program. On Windows they are scripts for this Node.
  */
 export type Bin = { dex: string; sync?: string; guard?: string; hook?: string; windows?: { node: string } }
 
-/** What belongs into a JSON file: a property at a path, or an item at the end of the list at a path. */
+/** An addition to a JSON file: a property at a path, or an item at the end of the list at a path. */
 export type JsonAddition = { type: "property" | "item"; path: string[]; value: unknown }
-/** A table of its own, with what its keys say. */
+/** A new table with its keys. */
 export type TomlAddition = { type: "table"; path: string[]; values: Record<string, TomlValue> }
 export type TomlValue = string | boolean | string[]
 
-export type Addition = JsonAddition | TomlAddition | WholeFile
-/** A file of dex's own. */
-type WholeFile = { type: "file"; content: string; executable?: boolean }
-/** With at least one addition: a file that was made for nothing would be empty, and so not even valid JSON. */
+export type Addition = JsonAddition | TomlAddition | OwnFile
+/** A file that belongs to dex alone. */
+type OwnFile = { type: "file"; content: string; executable?: boolean }
+/** Has at least one addition: a new file without any would be empty, which is not valid JSON. */
 export type WantedFile = { path: string; additions: Addition[]; is?: "subagent" }
 
-// How agents start dex. Elsewhere than on Windows: a file that the system can run, which a shell can run too. On Windows such
-// a file is a .cmd, and whoever starts programs without a shell is refused it (EINVAL): so Node is started, with a script.
+// How agents start dex. On Windows an executable script is a .cmd, which cannot be started without a shell (EINVAL), so
+// agents start Node with a script there. On other systems they run the file directly.
 
-/** A program and its arguments, for whoever starts it without a shell. */
+/** A program and its arguments, to be started without a shell. */
 export type Start = { command: string; args: string[] }
 
 export function serverStart({ dex, windows }: Bin): Start {
@@ -41,8 +41,8 @@ export function serverStart({ dex, windows }: Bin): Start {
 }
 
 /**
- * How an agent runs a hook on Windows: as a program with arguments, by whatever shell it finds, or by PowerShell. Elsewhere
- * all of them give a line to sh.
+ * How an agent runs a hook on Windows: as a program with arguments, through whichever shell it finds, or through
+ * PowerShell. On other systems all agents pass a line to sh.
  */
 type HookStart = "program" | "any shell" | "powershell"
 
@@ -56,18 +56,18 @@ export function hookStart(
   if (how === "program") return { command: windows.node, args: [program, ...words] }
   if (how === "powershell")
     return { command: ["&", ...[windows.node, program].map(powershellWord), ...words].join(" ") }
-  // What cmd, PowerShell and Windows' older PowerShell all read alike: a bare word first, and one in quotes at most.
+  // cmd, PowerShell and Windows PowerShell all parse this alike: an unquoted first word, and at most one quoted word.
   return { command: ["cmd /d /c", cmdWord(batchFile(program)), ...words].join(" ") }
 }
 
-/** How dex is typed in an agent's shell: on Windows in Git's bash and in PowerShell alike, where it has no blanks. */
+/** How to type dex in an agent's shell. On Windows it works in Git's bash and in PowerShell if the path has no spaces. */
 export function shellStart({ dex, windows }: Bin): string {
   if (windows === undefined) return shellWord(dex)
   const path = batchFile(dex).replaceAll("\\", "/")
   return /^[\w/.:@+-]+$/.test(path) ? path : inQuotes(path)
 }
 
-/** A path as a shell reads it. */
+/** Quotes a path for a shell if necessary. */
 export function shellWord(path: string): string {
   return /^[\w/.@+-]+$/.test(path) ? path : inQuotes(path)
 }
@@ -76,7 +76,7 @@ function inQuotes(path: string): string {
   return `'${path.replaceAll("'", "'\\''")}'`
 }
 
-/** The one beside a script, which starts it. */
+/** The batch file next to a script, which starts it. */
 export function batchFile(script: string): string {
   return script.replace(/\.mjs$/, ".cmd")
 }
@@ -85,20 +85,20 @@ function cmdWord(path: string): string {
   return /^[\w\\/.:@+-]+$/.test(path) ? path : `"${path}"`
 }
 
-/** PowerShell takes the printer's quotes for quotes too. */
+/** PowerShell also accepts typographic quotes as quotes. */
 function powershellWord(path: string): string {
   return `'${path.replace(/['‘’‚‛]/g, "$&$&")}'`
 }
 
-/** An event at which dex is asked, for some of the agent's tools only where `tools` names them. */
+/** An event at which the agent calls dex; with `tools`, only for those tools. */
 export type HookEvent = { event: string; tools?: string }
 
-/** Behind dex's own quarter of a second; no agent waits longer than this, whatever happens. */
+/** A limit for the agent's wait in every case. dex's own limit is a quarter of a second. */
 export const HOOK_TIMEOUT_MS = 1_000
-/** PowerShell, which some agents start on Windows before dex, may take most of a second by itself. */
+/** Some agents start PowerShell before dex on Windows, which alone may take most of a second. */
 const SHELL_FACTOR = 3
 
-/** Command hooks, as Claude Code, Codex and Gemini CLI write them. None where hooks were not wanted. */
+/** Command hooks in the format of Claude Code, Codex and Gemini CLI. Empty if hooks are not wanted. */
 export function proactiveHooks(
   source: string,
   events: readonly HookEvent[],
@@ -119,7 +119,7 @@ export function proactiveHooks(
   }))
 }
 
-/** A command hook as Claude Code and Gemini CLI write them. */
+/** A command hook in the format of Claude Code and Gemini CLI. */
 export function syncHook(event: string, bin: Bin, how: HookStart): JsonAddition[] {
   if (bin.sync === undefined) return []
   return [{ type: "item", path: ["hooks", event], value: commandHook(hookStart(bin.sync, [], bin, how)) }]
@@ -129,12 +129,12 @@ export function commandHook(start: { command: string; args?: string[] }) {
   return { hooks: [{ type: "command", ...start }] }
 }
 
-/** A line for a shell that reads what is new: nobody waits for it, nothing is printed, it ends within a minute. */
+/** A shell line that syncs in the background: it does not block, prints nothing and ends within a minute. */
 export function syncLine(dex: string): string {
   return `${dex} sync --no-wait --max-seconds 60 </dev/null >/dev/null 2>&1 &`
 }
 
-/** When to ask. Agents do not ask a memory unprompted. */
+/** Tells agents when to ask: they do not use a memory unprompted. */
 export const WHEN_TO_ASK = `dex keeps every conversation that coding agents had on this machine. Ask it before you work something out anew.
 
 When to ask:
@@ -144,8 +144,8 @@ When to ask:
 - you are about to change code whose reasons you do not know
 `
 
-/** With the sub-agent in it where the agent has it. */
-export function skill({ subagent }: { subagent: boolean }): WholeFile {
+/** Mentions the sub-agent if the agent has it. */
+export function skill({ subagent }: { subagent: boolean }): OwnFile {
   const delegate = `
 Where the answer may be spread over several conversations, give the question to the \`${RETRIEVAL_AGENT}\` sub-agent: it lists,
 scans and reads, and brings back quotes with refs and what it did not find.
@@ -174,13 +174,13 @@ ref of what you rely on. If nothing is found, say so and go on.
   }
 }
 
-/** The sub-agent that looks things up, by the name that agents call it. */
+/** The name by which agents call the sub-agent that looks things up. */
 export const RETRIEVAL_AGENT = "dex-retrieval"
 
 const DESCRIPTION =
   "Looks up what was said, tried and decided before in the conversations of all coding agents on this machine. Use it where the answer may be spread over several conversations, above all before planning; say in plain words what to look for. Returns labelled quotes with refs, and what it did not find."
 
-/** What it is told. `dex` is how a shell starts dex: it works without the MCP tools too, since sub-agents may lack them. */
+/** The sub-agent's instructions. `dex` is how a shell starts dex: sub-agents may lack the MCP tools. */
 export function retrievalText(dex: string): string {
   return `You look up what was said in past conversations between developers and coding agents on this machine. You are given
 a question. You return what the record says, in its own words: no advice, no conclusions, no changes to any file.
@@ -220,19 +220,19 @@ evidence of what was done; if it must be quoted, its origin says so.
 `
 }
 
-/** Its MCP tools, as the server names them. */
+/** The sub-agent's MCP tools, as the server names them. */
 export const RETRIEVAL_TOOLS = ["dex_stats", "dex_list", "dex_search", "dex_timeline", "dex_get"]
-/** Commands that only read. Instructions that an older dex wrote name scan, read and timeline. */
+/** Commands that only read. Instructions written by an older dex mention scan, read and timeline. */
 export const READING = ["list", "search", "scan", "read", "timeline", "show", "stats"]
 
 /**
- * Tools cannot be narrowed to some commands here: a guard does it, which Claude Code asks before each. Without one (a
- * plugin's sub-agent has none) it is Claude Code's own permissions that say what Bash may run.
+ * Claude Code cannot limit Bash to certain commands in this file, so it asks a guard before each one. Without a guard
+ * (a plugin's sub-agent has none), Claude Code's own permissions decide what Bash may run.
  */
 export function claudeCodeAgent(
   dex: string,
   { server, guard }: { server: string; guard?: { command: string; args?: string[] } },
-): WholeFile {
+): OwnFile {
   return markdown(dex, [
     `name: ${RETRIEVAL_AGENT}`,
     `description: ${JSON.stringify(DESCRIPTION)}`,
@@ -251,8 +251,8 @@ export function claudeCodeAgent(
   ])
 }
 
-/** The last rule that matches counts. */
-export function opencodeAgent(dex: string): WholeFile {
+/** The last matching rule wins. */
+export function opencodeAgent(dex: string): OwnFile {
   return markdown(dex, [
     `description: ${JSON.stringify(DESCRIPTION)}`,
     "mode: subagent",
@@ -266,8 +266,8 @@ export function opencodeAgent(dex: string): WholeFile {
   ])
 }
 
-/** No shell: its tools reach sub-agents, and they only read. */
-export function geminiAgent(dex: string): WholeFile {
+/** No shell: the MCP tools are available to sub-agents, and they only read. */
+export function geminiAgent(dex: string): OwnFile {
   return markdown(dex, [
     `name: ${RETRIEVAL_AGENT}`,
     `description: ${JSON.stringify(DESCRIPTION)}`,
@@ -277,7 +277,7 @@ export function geminiAgent(dex: string): WholeFile {
   ])
 }
 
-export function codexAgent(dex: string): WholeFile {
+export function codexAgent(dex: string): OwnFile {
   const instructions = retrievalText(dex).replaceAll("\\", "\\\\").replaceAll('"""', '""\\"')
   return {
     type: "file",
@@ -290,6 +290,6 @@ ${instructions}"""
   }
 }
 
-function markdown(dex: string, front: string[]): WholeFile {
+function markdown(dex: string, front: string[]): OwnFile {
   return { type: "file", content: ["---", ...front, "---", "", retrievalText(dex)].join("\n") }
 }

@@ -7,16 +7,16 @@ import { codeOf } from "../../core/error.ts"
 import { openFile } from "../../core/read-file.ts"
 
 const MAX_BYTES = 2 ** 31
-/** Transcripts compress ten to thirty times; what goes further than this is made to fill a disk. */
+/** Transcripts compress ten to thirty times; a higher ratio is an attempt to fill the disk. */
 const MAX_RATIO = 100
 const FREE_BYTES = 64 << 20
 
-/** `problem` with a `path`: the file is damaged, and this much of it could be read. */
+/** `problem` with a `path`: the file is damaged, and `path` has the readable part. */
 export type Decompressed = { path?: string; problem?: string; remove: () => void }
 
 /**
- * Decompresses a file into a folder of its own below `scratch`, which `remove` takes away. Rejects where there is no such
- * file, or no room: what the file says itself, it says in `problem`.
+ * Decompresses a file into its own folder below `scratch`, which `remove` deletes. Rejects if the file is missing or
+ * the disk is full. Errors in the file's content are returned as `problem`.
  */
 export async function decompressZstd(source: string, scratch: string | undefined): Promise<Decompressed> {
   if (scratch === undefined) throw new Error("there is no folder to decompress it into")
@@ -61,7 +61,7 @@ function isFull(error: Error): boolean {
   return ["ENOSPC", "EDQUOT"].includes(codeOf(error))
 }
 
-/** The same for bytes that are in memory already. Throws where they are no zstd, or decompress to too much. */
+/** The same for bytes in memory. Throws if they are not zstd, or decompress to too much. */
 export function decompressZstdBytes(bytes: Uint8Array): Buffer {
   const maxOutputLength = Math.min(MAX_BYTES, Math.max(FREE_BYTES, bytes.length * MAX_RATIO))
   return zstdDecompressSync(bytes, { maxOutputLength })

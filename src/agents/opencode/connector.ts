@@ -20,8 +20,8 @@ import {
 import { parseOpencode } from "./parse.ts"
 
 /**
- * OpenCode. Since 1.2 a database, with other tables since 2.0; before that a tree of JSON files, which stays on disk and is
- * not always imported, so both are read and the database wins where it has the same session.
+ * OpenCode. Since 1.2 it uses a database, with other tables since 2.0; before that a tree of JSON files, which remains
+ * on disk and is not always imported. So both are read, and the database wins if both have the same session.
  */
 export const opencodeConnector: Connector = {
   source: "opencode",
@@ -48,7 +48,7 @@ function watched(root: string): Watched[] {
   ]
 }
 
-/** A root is the data folder, or the one database that $OPENCODE_DB names. */
+/** A root is the data folder, or the single database that $OPENCODE_DB names. */
 function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
   const problems: Unreadable[] = []
   if (isFile(root)) {
@@ -68,8 +68,9 @@ function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Unit 
 }
 
 /**
- * The sessions of the beta's database. The upgrade to 2.0 copies them to the main one, if it can read it, and leaves it as it is: a
- * session that was deleted in the main one since does not come back from here.
+ * The sessions of the beta's database. The upgrade to 2.0 copies them into the main database, if it can read the
+ * beta's, and leaves the beta's unchanged: a session that was since deleted in the main database must not reappear from
+ * here.
  */
 function notImported(db: ForeignDatabase, into: string, scratch: Scratch | undefined): DatabaseSession[] {
   const found = sessionsIn(db)
@@ -78,7 +79,7 @@ function notImported(db: ForeignDatabase, into: string, scratch: Scratch | undef
   return upgrade ? found.filter((session) => !wasDeleted(upgrade, session)) : found
 }
 
-/** Undefined where it fails: the main database is reported by itself. */
+/** Undefined on failure: a problem with the main database is reported when that is read. */
 function attempted<T>(work: () => T): T | undefined {
   try {
     return work()
@@ -97,32 +98,32 @@ function read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading {
   const rows = unit.key.startsWith(UNIT_PREFIX)
     ? withFoundDatabase(unit.path, (db) => rowsOfSession(db, unit.key.slice(UNIT_PREFIX.length)), scratch)
     : rowsOfTree(unit, skipped)
-  const whole: RawRecord[] = []
+  const parsedRows: RawRecord[] = []
   for (const row of rows) {
     const parsed = withData(row)
-    if (parsed) whole.push(parsed)
+    if (parsed) parsedRows.push(parsed)
     else skipped.push({ reason: "damaged JSON", where: `${row.table} ${row.id}` })
   }
-  return readingOfRows(whole, stripOpencode, skipped, after)
+  return readingOfRows(parsedRows, stripOpencode, skipped, after)
 }
 
 function withData(row: RawRecord): RawRecord | undefined {
-  const whole: RawRecord = { ...row }
+  const parsed: RawRecord = { ...row }
   for (const column of ["data", "revert", "model"]) {
-    if (typeof whole[column] !== "string") continue
-    const value = parseObject(whole[column])
-    if (value) whole[column] = value
+    if (typeof parsed[column] !== "string") continue
+    const value = parseObject(parsed[column])
+    if (value) parsed[column] = value
     else if (column === "data") return undefined
   }
-  return whole
+  return parsed
 }
 
-/** One message or one part of it. */
+/** The limit for one message or one part of it. */
 const MAX_BYTES = 64 << 20
 
-// OpenCode's JSON trees: storage/ (0.6 to 1.1), and project/<name>/storage/ before it.
+// OpenCode's JSON trees: storage/ (0.6 to 1.1), and project/<name>/storage/ before that.
 
-/** Every session of both eras, once: 0.6 copied the older tree and left it. */
+/** Every session of both eras, once: 0.6 copied the older tree and left it in place. */
 function* sessionsOfTrees(root: string, report: Report): Generator<Unit> {
   const known = new Set<string>()
   for (const tree of treesOf(root, report)) {
@@ -134,7 +135,7 @@ function* sessionsOfTrees(root: string, report: Report): Generator<Unit> {
   }
 }
 
-/** The files of a session in the shape of the rows that they became. */
+/** The files of a session, in the shape of the later database rows. */
 function rowsOfTree(unit: Unit, skipped: Skipped[]): RawRecord[] {
   const folder = dirname(unit.path)
   const isOldest = basename(folder) === "info"
@@ -179,7 +180,7 @@ function rowsOfTree(unit: Unit, skipped: Skipped[]): RawRecord[] {
   return rows
 }
 
-/** Where the parts of a JSON era lie. */
+/** The folders of one JSON era. */
 type Tree = { sessions: string[]; messages: string; parts: (session: string, message: string) => string }
 
 function* treesOf(root: string, report: Report): Generator<Tree> {
@@ -201,7 +202,7 @@ function* treesOf(root: string, report: Report): Generator<Tree> {
   }
 }
 
-/** The newest messages are those that change: their parts are rewritten in place, which no folder's time shows. */
+/** Only the newest messages change: their parts are rewritten in place, which does not change a folder's time. */
 const LIVE_MESSAGES = 2
 const BYTES_PER_MESSAGE = 4_000
 
@@ -267,7 +268,7 @@ function readObject(path: string, skipped: Skipped[]): RawRecord | undefined {
   return value
 }
 
-/** A name from inside a file is used in a path only when it cannot lead out of the folder. */
+/** A name from inside a file is used in a path only if it cannot lead out of the folder. */
 function isPlainName(name: string): boolean {
   return /^[\w-]+$/.test(name)
 }

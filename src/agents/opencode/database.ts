@@ -4,10 +4,10 @@ import { type DatabaseSession, taggedRows } from "../kit/database-units.ts"
 import { columnsOf, type ForeignDatabase } from "../kit/foreign-sqlite.ts"
 import { digestOf, digestOfDataUri, withoutBulk } from "../kit/messages.ts"
 
-// OpenCode's database. Since 2.0 its sessions are in `session_v2` and their messages in `session_message`. The upgrade copies
-// what was in `session`, `message` and `part` under the same ids, and leaves those tables as they are.
+// OpenCode's database. Since 2.0 its sessions are in `session_v2` and their messages in `session_message`. The upgrade
+// copies the rows of `session`, `message` and `part` under the same ids, and leaves those tables unchanged.
 
-/** All that were ever there: in the versions until 1.18, in 2.0, and in Kilo, which was made from 1.x. */
+/** All known tables: of the versions until 1.18, of 2.0, and of Kilo, a fork of 1.x. */
 export const OPENCODE_TABLES = [
   ...["session", "message", "part", "session_v2", "session_message", "project", "kv"],
   ...["account", "account_state", "control_account", "credential", "permission", "session_share"],
@@ -16,10 +16,10 @@ export const OPENCODE_TABLES = [
   ...["project_directory", "workspace", "worktree", "data_migration", "migration", "__drizzle_migrations"],
 ]
 
-/** What the upgrade to 2.0 has noted: when it was completed, and which sessions the newer table has. */
+/** The state of the upgrade to 2.0: when it was completed, and which sessions the newer table has. */
 export type Upgrade = { completedAt: number; sessions: ReadonlySet<unknown> }
 
-/** Undefined in a database that was not upgraded, or not all of it yet. */
+/** Undefined if the database was not upgraded, or not completely. */
 export function upgradeOf(db: ForeignDatabase): Upgrade | undefined {
   if (!columnsOf(db, "kv").has("time_updated") || !columnsOf(db, "session_v2").has("id")) return undefined
   const [state] = db.all("select value, time_updated from kv where key = 'migration.v1-v2'")
@@ -28,7 +28,7 @@ export function upgradeOf(db: ForeignDatabase): Upgrade | undefined {
   return { completedAt, sessions: new Set(db.all("select id from session_v2").map(({ id }) => id)) }
 }
 
-/** A session that was there at the upgrade, and is not in the newer table, was deleted in 2.x. */
+/** A session that existed at the upgrade but is not in the newer table was deleted in 2.x. */
 export function wasDeleted({ completedAt, sessions }: Upgrade, { key, modifiedAt }: DatabaseSession): boolean {
   return modifiedAt <= completedAt && !sessions.has(key.slice(UNIT_PREFIX.length))
 }
@@ -75,7 +75,7 @@ const SESSIONS_OF = {
   session_v2: "select id, time_created, time_updated from session_v2",
 }
 
-/** octet_length reads a row's header only, where length would read the text. */
+/** octet_length reads only a row's header; length would read the text. */
 const CONTENT_OF = {
   message: `select session_id as id, count(*) as count, max(time_updated) as updated, sum(octet_length(data)) as bytes
     from message group by session_id`,
@@ -85,14 +85,14 @@ const CONTENT_OF = {
     sum(octet_length(data)) as bytes from session_message group by session_id`,
 }
 
-/** Named one by one: other columns hold secrets (share links), permissions and copies of whole files. */
+/** Selected individually: other columns contain secrets (share links), permissions and copies of files. */
 const SESSION_COLUMNS = [
   ...["id", "project_id", "parent_id", "fork_session_id", "slug", "directory", "title", "version", "agent", "model"],
   ...["revert", "time_created", "time_updated", "time_archived"],
 ]
 const MESSAGE_COLUMNS = ["id", "session_id", "time_created", "time_updated", "data"]
 
-/** The rows of one session, of both generations. */
+/** The rows of one session from both generations of tables. */
 export function rowsOfSession(db: ForeignDatabase, id: string): RawRecord[] {
   const mine = "where session_id = ?"
   const hasSeq = columnsOf(db, "session_message").has("seq")
@@ -114,7 +114,7 @@ export function rowsOfSession(db: ForeignDatabase, id: string): RawRecord[] {
   ]
 }
 
-/** One record for both tables, so that an upgrade changes it and does not replace it. */
+/** One record for both tables, so that an upgrade changes it instead of replacing it. */
 function sessionRow(db: ForeignDatabase, id: string, isNewer: boolean): RawRecord | undefined {
   const [older] = taggedRows(db, "session", SESSION_COLUMNS, "where id = ?", id)
   const [newer] = taggedRows(db, "session_v2", SESSION_COLUMNS, "where id = ?", id)
@@ -124,12 +124,12 @@ function sessionRow(db: ForeignDatabase, id: string, isNewer: boolean): RawRecor
     ...older,
     ...Object.fromEntries(Object.entries(newer).filter(([, value]) => value !== null)),
     table: "session",
-    revert: newer.revert ?? null, // the upgrade takes no revert along
+    revert: newer.revert ?? null, // the upgrade does not copy a revert
     ...defined({ upgraded_at: completedAt }),
   }
 }
 
-/** A row without what nobody needs twice: provider signatures, copies of whole files, editor diagnostics, image bytes. */
+/** Removes redundant data from a row: provider signatures, copies of files, editor diagnostics, image bytes. */
 export function stripOpencode(row: RawRecord): RawRecord {
   const data = record(row.data)
   if (!data) return withoutBulk(row)
@@ -138,14 +138,14 @@ export function stripOpencode(row: RawRecord): RawRecord {
   return withoutBulk({ ...row, data: stripped })
 }
 
-/** `summary.diffs` of a prompt holds every changed file before and after; `system` the whole system prompt. */
+/** A prompt's `summary.diffs` has every changed file before and after; `system` has the complete system prompt. */
 function stripMessage({ system: _, tools: __, summary, ...rest }: RawRecord): RawRecord {
   if (!isRecord(summary)) return summary === undefined ? rest : { ...rest, summary }
   const { diffs: ___, ...kept } = summary
   return { ...rest, summary: kept }
 }
 
-/** `metadata` of a part is what the provider wants to see again: signatures, encrypted reasoning. */
+/** A part's `metadata` is for the provider: signatures, encrypted reasoning. */
 function stripPart({ metadata: _, ...part }: RawRecord): RawRecord {
   if (part.type === "file") return withoutBytes(part)
   const state = record(part.state)
@@ -176,7 +176,7 @@ function withoutCopies({ before: _, after: __, oldContent: ___, newContent: ____
   return rest
 }
 
-/** A message of the newer tables: its parts are inside it. `recent` of a compaction repeats the messages before it. */
+/** A message of the newer tables, which contains its parts. A compaction's `recent` repeats the messages before it. */
 function stripEvent({
   native: _,
   providerState: __,

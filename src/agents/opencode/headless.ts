@@ -28,9 +28,9 @@ export const opencodeHeadless: Headless = {
         ...(model === undefined ? [] : ["--model", model]),
       ],
       env: {
-        // Nothing of this is kept.
+        // Nothing is saved.
         OPENCODE_DB: ":memory:",
-        // In a folder of its own there are no memory files, agents, commands or plugins; the user's settings are named.
+        // An empty folder has no memory files, agents, commands or plugins; the user's settings file is passed by name.
         XDG_CONFIG_HOME: join(scratch, "config"),
         XDG_STATE_HOME: join(scratch, "state"),
         TMPDIR: scratch,
@@ -50,7 +50,7 @@ export const opencodeHeadless: Headless = {
   read: ({ stdout }) => read(stdout),
 }
 
-/** Above the user's settings: a denied tool is not offered at all. */
+/** Override the user's settings. A denied tool is not offered to the model at all. */
 function overrides(system: string, servers: string[]) {
   return {
     default_agent: AGENT,
@@ -63,12 +63,15 @@ function overrides(system: string, servers: string[]) {
   }
 }
 
-/** It puts files and variables in the place of {file:…} and {env:…}. In JSON, such a brace only stands within a string. */
+/** Escapes {file:…} and {env:…}, which OpenCode would expand. In JSON, such a brace only occurs in a string. */
 function asIs(json: string): string {
   return json.replace(/\{(?=env:|file:)/g, "\\u007b")
 }
 
-/** The names of the user's MCP servers, which are switched off one by one. What cannot be read is still not offered. */
+/**
+ * The names of the user's MCP servers, to be turned off one by one. If the file is unreadable, the permissions still
+ * deny their tools.
+ */
 function serversIn(settings: string): string[] {
   try {
     return Object.keys(record(record(parse(readText(settings, MOST_BYTES)))?.mcp) ?? {})
@@ -77,7 +80,7 @@ function serversIn(settings: string): string[] {
   }
 }
 
-/** Events, a line each. What it says before its last step is no answer. */
+/** One event per line. Text before the last step is not the answer. */
 function read(stdout: string): HeadlessReply | undefined {
   let text = ""
   let isDone = false

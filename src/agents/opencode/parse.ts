@@ -17,7 +17,7 @@ import {
 
 const AUTHORITY = { database: 10, files: 8 }
 
-/** What the rows of one session say, from whichever era they are. */
+/** Parses the rows of one session, from any era. */
 export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
   const unknown = createCounts()
   const count = (type: string) => unknown.add(type)
@@ -40,25 +40,25 @@ export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed
   }
   const about = session[0] ?? {}
   const parentId = string(about.parent_id)
-  const asked: Origin = parentId ? "agent" : "person"
+  const promptOrigin: Origin = parentId ? "agent" : "person"
   const older = messageRows.sort(byTimeThenId).flatMap((row): RowMessages[] => {
     const id = string(row.id)
     const data = record(row.data)
     if (id === undefined || !data) return []
     const parts = (partsOf.get(id) ?? []).sort(byId)
-    return [{ id, row, parts, messages: [...messagesOf(id, row, data, parts, asked, count)] }]
+    return [{ id, row, parts, messages: [...messagesOf(id, row, data, parts, promptOrigin, count)] }]
   })
   const newer = eventRows
     .sort((a, b) => (number(a.seq) ?? 0) - (number(b.seq) ?? 0))
-    .map((row): RowMessages => ({ id: String(row.id), row, messages: eventMessages(row, asked, count) }))
+    .map((row): RowMessages => ({ id: String(row.id), row, messages: eventMessages(row, promptOrigin, count) }))
   const messages: Message[] = []
   const abandonedFrom = revertedFrom(about)
   let abandoned = false
-  for (const told of joinGenerations(older, newer, time(about.upgraded_at))) {
-    const isTarget = told.id === abandonedFrom?.message
+  for (const entry of joinGenerations(older, newer, time(about.upgraded_at))) {
+    const isTarget = entry.id === abandonedFrom?.message
     if (isTarget && !abandonedFrom.keepsMessage) abandoned = true
-    const isCopy = isCopied(record(told.row.data) ?? {}, about)
-    for (const message of told.messages)
+    const isCopy = isCopied(record(entry.row.data) ?? {}, about)
+    for (const message of entry.messages)
       messages.push({
         ...message,
         ...defined({ abandoned: abandoned || undefined }),
@@ -86,13 +86,13 @@ export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed
   return { conversations: [conversation], unknown: unknown.all() }
 }
 
-/** The message of a row, and the notice of what went wrong in it. */
+/** The message of a row, and a notice if it had an error. */
 function* messagesOf(
   id: string,
   row: RawRecord,
   data: RawRecord,
   partRows: RawRecord[],
-  asked: Origin,
+  promptOrigin: Origin,
   count: (type: string) => void,
 ): Generator<Message> {
   const role = data.role
@@ -106,10 +106,10 @@ function* messagesOf(
   const effects: Effect[] = []
   for (const partRow of partRows) {
     const part = record(partRow.data) ?? {}
-    const told = partsOfPart(part, string(partRow.id) ?? id, role, assistant.summary === true, asked)
-    if (!told) count(`part ${String(part.type)}`)
-    parts.push(...(told?.parts ?? []))
-    effects.push(...(told?.effects ?? []))
+    const content = partsOfPart(part, string(partRow.id) ?? id, role, assistant.summary === true, promptOrigin)
+    if (!content) count(`part ${String(part.type)}`)
+    parts.push(...(content?.parts ?? []))
+    effects.push(...(content?.effects ?? []))
   }
   const usage = role === "assistant" ? opencodeUsage(assistant, partRows) : undefined
   const model = string(assistant.modelID) ?? string(record(data.model)?.modelID)
@@ -127,19 +127,19 @@ function* messagesOf(
   }
   const error = record(assistant.error)
   if (error) {
-    const said = string(record(error.data)?.message) ?? string(error.message)
-    const text = [string(error.name), said].filter((word) => word !== undefined).join(": ")
+    const message = string(record(error.data)?.message) ?? string(error.message)
+    const text = [string(error.name), message].filter((word) => word !== undefined).join(": ")
     if (text) yield errorNotice(id, text, at)
   }
 }
 
-/** Undefined for a type that is not known. */
+/** Undefined for an unknown type. */
 function partsOfPart(
   part: RawRecord,
   id: string,
   role: Role,
   isSummary: boolean,
-  asked: Origin,
+  promptOrigin: Origin,
 ): PartsAndEffects | undefined {
   const text = string(part.text)
   switch (part.type) {
@@ -147,7 +147,7 @@ function partsOfPart(
       if (text === undefined || text.trim() === "") return { parts: [] }
       if (part.synthetic === true || part.ignored === true)
         return { parts: [{ type: "text", text, origin: "injected" }] }
-      if (role === "user") return { parts: [{ type: "text", text: promptWithoutQuotes(text), origin: asked }] }
+      if (role === "user") return { parts: [{ type: "text", text: promptWithoutQuotes(text), origin: promptOrigin }] }
       return {
         parts: [isSummary ? { type: "summary", text, origin: "agent" } : { type: "text", text, origin: "agent" }],
       }
@@ -157,7 +157,7 @@ function partsOfPart(
     case "tool-invocation":
       return toolParts(part, id)
     case "file":
-      return fileParts(part, role === "user" ? asked : "agent")
+      return fileParts(part, role === "user" ? promptOrigin : "agent")
     case "subtask": {
       const prompt = string(part.prompt)
       return { parts: prompt === undefined ? [] : [{ type: "text", text: prompt, origin: "injected" }] }
@@ -179,13 +179,13 @@ function partsOfPart(
   }
 }
 
-/** A fork copies messages under new names, with the times they had: what they cost was paid in the one it copies. */
+/** A fork copies messages under new ids with their original times: their cost belongs to the original session. */
 function isCopied(data: RawRecord, session: RawRecord): boolean {
-  const [said, began] = [time(record(data.time)?.created), time(session.time_created)]
-  return said !== undefined && began !== undefined && said < began
+  const [writtenAt, startedAt] = [time(record(data.time)?.created), time(session.time_created)]
+  return writtenAt !== undefined && startedAt !== undefined && writtenAt < startedAt
 }
 
-/** A step's patch lists files that its own tool calls have named already. */
+/** A step's patch repeats files that its tool calls already named. */
 function isRepeated(effects: Effect[], effect: Effect, index: number): boolean {
   if (effect.type !== "file" || effect.call_id !== undefined) return false
   return effects.some(
@@ -197,7 +197,7 @@ function isRepeated(effects: Effect[], effect: Effect, index: number): boolean {
   )
 }
 
-/** After a revert the named message is gone too, unless only a part of it was taken back. */
+/** After a revert the named message is gone too, unless only a part of it was reverted. */
 function revertedFrom(session: RawRecord): { message: string; keepsMessage: boolean } | undefined {
   const revert = record(session.revert)
   const message = string(revert?.messageID)
@@ -242,13 +242,14 @@ function later(a: number | undefined, b: number): number {
   return a === undefined ? b : Math.max(a, b)
 }
 
-/** A row, and the messages that it says. `parts` are the rows that belong to one of 1.x. */
+/** A row and its messages. `parts` has the part rows of a 1.x message. */
 type RowMessages = { id: string; row: RawRecord; parts?: RawRecord[]; messages: Message[] }
 
 /**
- * The messages of a session that both generations of OpenCode's tables have: the newer row where both have one. What only
- * the older tables have was written by an older program after the upgrade, or the upgrade does not take it along (subtasks);
- * anything else of before the upgrade has been taken back since, and is marked as abandoned. All in the order of their times.
+ * Joins the messages of a session that is in both generations of OpenCode's tables, ordered by time. If both have a
+ * row, the newer one wins. A row that only the older tables have was written by an older program after the upgrade, or
+ * is of a kind that the upgrade does not copy (subtasks). Any other such row has been reverted since, and is marked as
+ * abandoned.
  */
 function joinGenerations(older: RowMessages[], newer: RowMessages[], upgradedAt: number | undefined): RowMessages[] {
   if (newer.length === 0 || older.length === 0) return newer.length === 0 ? older : newer
@@ -256,7 +257,7 @@ function joinGenerations(older: RowMessages[], newer: RowMessages[], upgradedAt:
   const known = new Map(newer.map((one) => [one.id, one]))
   const summaries = new Map(older.filter(({ row }) => isSummaryOf(row, known)).map((one) => [parentOf(one.row), one]))
   const only = older.filter((one) => !known.has(one.id) && !isSummaryOf(one.row, known))
-  const rest = only.map((one) => (isTakenBack(one, before, upgradedAt) ? abandoned(one) : one))
+  const rest = only.map((one) => (isReverted(one, before, upgradedAt) ? abandoned(one) : one))
   const joined: RowMessages[] = []
   let next = 0
   let latest = 0
@@ -272,7 +273,7 @@ function atOf({ row }: RowMessages): number {
   return time(row.time_created) ?? 0
 }
 
-/** The upgrade makes one row of the request to compact and of the summary that answers it. */
+/** The upgrade merges the request to compact and the summary that answers it into one row. */
 function isSummaryOf(row: RawRecord, known: Map<string, RowMessages>): boolean {
   return record(row.data)?.summary === true && known.get(parentOf(row))?.row.type === "compaction"
 }
@@ -281,19 +282,19 @@ function parentOf({ data }: RawRecord): string {
   return string(record(data)?.parentID) ?? ""
 }
 
-function isTakenBack(one: RowMessages, before: Map<string, RowMessages>, upgradedAt: number | undefined): boolean {
+function isReverted(one: RowMessages, before: Map<string, RowMessages>, upgradedAt: number | undefined): boolean {
   if (upgradedAt === undefined || atOf(one) > upgradedAt) return false
   const parent = before.get(parentOf(one.row))
-  return ![one, parent].some((one) => one?.parts?.some(({ data }) => NOT_TAKEN_ALONG.has(record(data)?.type)))
+  return ![one, parent].some((one) => one?.parts?.some(({ data }) => NOT_UPGRADED.has(record(data)?.type)))
 }
 
-const NOT_TAKEN_ALONG = new Set<unknown>(["subtask", "compaction"])
+const NOT_UPGRADED = new Set<unknown>(["subtask", "compaction"])
 
 function abandoned(one: RowMessages): RowMessages {
   return { ...one, messages: one.messages.map((message) => ({ ...message, abandoned: true })) }
 }
 
-/** The newer row, and what the upgrade left out of it. */
+/** The newer row, completed with what the upgrade omitted. */
 function together(newer: RowMessages, older: RowMessages | undefined): RowMessages {
   if (!older) return newer
   const was = older.messages.find(({ key }) => key === older.id)
@@ -315,7 +316,7 @@ function together(newer: RowMessages, older: RowMessages | undefined): RowMessag
   }
 }
 
-/** The newer row counts the last of an answer's steps. Where it says nothing else than the older one, its steps count. */
+/** The newer row counts only the last step of an answer. If it otherwise equals the older row, the steps are added up. */
 function stepsUsage({ row, parts = [] }: RowMessages, { usage }: Message): Message["usage"] {
   const own = record(row.data) ?? {}
   return JSON.stringify(usageIn([own])) === JSON.stringify(usage) ? opencodeUsage(own, parts) : usage
@@ -329,7 +330,7 @@ function mentions(was: Message, now: Message): Effect[] {
   )
 }
 
-/** What 1.x no longer showed to the model the upgrade does not take along. */
+/** The upgrade does not copy results that 1.x no longer showed to the model. */
 function clearedResult(now: Part, was: Message): Part | undefined {
   if (now.type !== "tool_result" || now.text !== "[Old tool result content cleared]") return undefined
   return was.parts.find((part) => part.type === "tool_result" && part.call_id === now.call_id)

@@ -5,28 +5,28 @@ import { number, type RawRecord, record, records, string, time } from "../../cor
 import { addRequest, type Usage } from "../../core/usage.ts"
 import { commandEffect, commitEffects, editEffects, fileEffect, hunkOfNewFile, hunksOfDiff } from "../kit/effects.ts"
 
-// What OpenCode's older and newer tables have in common: tool calls, files, token counts.
+// Shared by OpenCode's older and newer tables: tool calls, files, token counts.
 
 export type PartsAndEffects = { parts: Part[]; effects?: Effect[] }
 
-/** The tools that OpenCode brings and that work on this machine. MCP servers' tools carry no mark but their server's name. */
+/** OpenCode's own tools that work on this machine. The tools of MCP servers are marked only by their server's name. */
 const LOCAL_TOOLS = new Set([
   ...["bash", "shell", "read", "write", "edit", "multiedit", "apply_patch", "patch", "glob", "grep", "list", "ls"],
   ...["task", "todowrite", "todoread", "skill", "question", "lsp", "batch", "plan_enter", "plan_exit", "invalid"],
 ])
 
-/** A call and, once there is one, its result: OpenCode keeps both in one part, and updates it. */
+/** A call and its result, if there is one: OpenCode stores both in one part, and updates it. */
 export function toolParts(part: RawRecord, id: string): PartsAndEffects {
   const call = callOf(part, id)
   const { tool, call_id, input, status } = call
   const parts: Part[] = [{ type: "tool_call", text: inputText(input), origin: "agent", tool, call_id }]
   if (status === "running") return { parts }
   const hunks = status === "completed" ? hunksOf(call) : []
-  const { said, added } = withoutAdded(call.output)
+  const { text, added } = withoutAdded(call.output)
   const origin: Origin = LOCAL_TOOLS.has(tool) ? "local_tool" : "web"
   parts.push({
     type: "tool_result",
-    text: said,
+    text,
     origin,
     tool,
     call_id,
@@ -35,13 +35,13 @@ export function toolParts(part: RawRecord, id: string): PartsAndEffects {
   })
   parts.push(...call.attachments.flatMap((file) => fileParts(file, origin).parts))
   if (added !== undefined) parts.push({ type: "text", text: added, origin: "injected" })
-  return { parts, effects: effectsOf({ ...call, output: said }, hunks) }
+  return { parts, effects: effectsOf({ ...call, output: text }, hunks) }
 }
 
-/** What dex's plugin wrote below a tool's output is not what the tool said. */
-function withoutAdded(output: string): { said: string; added?: string } {
+/** Separates the text that dex's plugin added from the tool's output. */
+function withoutAdded(output: string): { text: string; added?: string } {
   const at = output.endsWith(`</${CONTEXT_TAG}>`) ? output.lastIndexOf(`\n\n<${CONTEXT_TAG}>\n`) : -1
-  return at === -1 ? { said: output } : { said: output.slice(0, at), added: output.slice(at + 2) }
+  return at === -1 ? { text: output } : { text: output.slice(0, at), added: output.slice(at + 2) }
 }
 
 type Call = {
@@ -117,13 +117,13 @@ function effectsOf({ tool, call_id, input, status, output, exit, metadata }: Cal
   }
 }
 
-/** `metadata.patch` is whole; every other diff has lost the indentation that all its lines share. */
+/** Only `metadata.patch` is exact; every other diff has lost the indentation that all its lines share. */
 function hunksOf({ tool, input, metadata }: Call): Hunk[] {
   const given = record(input)
   const path = string(given?.filePath)
   const patch = string(metadata.patch)
-  const whole = patch === undefined ? [] : hunksOfDiff(patch)
-  if (whole.length > 0) return whole
+  const hunks = patch === undefined ? [] : hunksOfDiff(patch)
+  if (hunks.length > 0) return hunks
   const ofFiles = [metadata.filediff, ...records(metadata.files), ...editsOf(metadata)].flatMap((value) => {
     const file = record(value)
     const diff = string(file?.patch) ?? string(file?.diff)
@@ -143,12 +143,12 @@ function editsOf(metadata: RawRecord): unknown[] {
   return records(metadata.results).map((result) => result.filediff ?? result)
 }
 
-/** An image as a description of itself; another file as a mention. */
+/** An image becomes a part with its digest; any other file is a mention. */
 export function fileParts(file: RawRecord, origin: Origin): PartsAndEffects {
   const address = file.url ?? file.uri ?? record(file.source)?.uri
   const digest = record(file.data) ?? record(address)
   const mime = string(file.mime) ?? string(digest?.media_type)
-  // Since 2.0 the bytes of a file of the project are there, too.
+  // Since 2.0 the bytes of project files are included too.
   const isNamed = typeof address === "string" && mime?.startsWith("image/") !== true
   if (digest && !isNamed) {
     const name = string(file.filename) ?? string(file.name) ?? ""
@@ -180,7 +180,7 @@ function pathOfUrl(url: string | undefined): string | undefined {
   }
 }
 
-/** A message's own tokens are those of its last step; where it took several, the steps are added up. */
+/** A message's own count covers only its last step; if it took several, the steps are added up. */
 export function opencodeUsage(assistant: RawRecord, partRows: RawRecord[]): Usage | undefined {
   const steps = partRows.flatMap((row) => {
     const part = record(row.data)
@@ -210,13 +210,13 @@ function stepUsage({ tokens, cost }: RawRecord): Usage {
   }
 }
 
-/** `opencode run "fix it"` stores the argument with quotes around it, where it has a space in it. */
+/** `opencode run "fix it"` stores the argument in quotes if it contains a space. */
 export function promptWithoutQuotes(text: string): string {
   const quoted = /^"((?:[^"]|(?<=\\)")*)"\s*$/s.exec(text)?.[1]
   return quoted?.includes(" ") ? quoted.replaceAll('\\"', '"') : text
 }
 
-/** The input as the agent wrote it; a call that is still being written has a piece of text. */
+/** The input as the agent wrote it; an unfinished call has only a piece of text. */
 function inputText(input: unknown): string {
   return typeof input === "string" ? input : JSON.stringify(input ?? {})
 }
@@ -226,7 +226,7 @@ function textOrJson(value: unknown): string {
   return value === undefined || value === null ? "" : JSON.stringify(value)
 }
 
-/** What went wrong in a message, as a message of its own. */
+/** An error of a message, as a separate message. */
 export function errorNotice(id: string, text: string, at: number | undefined): Message {
   const parts: Part[] = [{ type: "text", text, origin: "agent" }]
   return { key: `${id}:error`, role: "system", at, parts }
@@ -237,16 +237,16 @@ function errorMessageOf(error: unknown): string {
   return about ? (string(about.message) ?? string(record(about.data)?.message) ?? textOrJson(about)) : textOrJson(error)
 }
 
-/** What a row of `session_message` says, which replaces `message` and `part` since 2.0, and what went wrong in it. */
-export function eventMessages(row: RawRecord, asked: Origin, count: (type: string) => void): Message[] {
-  const message = eventMessage(row, asked, count)
+/** The messages of a `session_message` row, which replaces `message` and `part` since 2.0, and its error. */
+export function eventMessages(row: RawRecord, promptOrigin: Origin, count: (type: string) => void): Message[] {
+  const message = eventMessage(row, promptOrigin, count)
   const error = row.type === "assistant" ? record(row.data)?.error : undefined
   const text = error === undefined || error === null ? "" : errorMessageOf(error)
   const at = time(row.time_created)
   return [...(message ? [message] : []), ...(text ? [errorNotice(String(row.id), text, at)] : [])]
 }
 
-function eventMessage(row: RawRecord, asked: Origin, count: (type: string) => void): Message | undefined {
+function eventMessage(row: RawRecord, promptOrigin: Origin, count: (type: string) => void): Message | undefined {
   const key = string(row.id)
   const data = record(row.data)
   if (key === undefined || !data) return undefined
@@ -255,12 +255,16 @@ function eventMessage(row: RawRecord, asked: Origin, count: (type: string) => vo
   const text = string(data.text)
   switch (row.type) {
     case "user": {
-      const files = records(data.files).map((file) => fileParts(file, asked))
+      const files = records(data.files).map((file) => fileParts(file, promptOrigin))
       const skills = records(data.skills).flatMap((skill): Part[] => {
         const text = string(skill.text)
         return text === undefined ? [] : [{ type: "text", text, origin: "injected" }]
       })
-      return whole({ ...base, role: "user" }, [{ parts: promptParts(text ?? "", asked) }, { parts: skills }, ...files])
+      return combined({ ...base, role: "user" }, [
+        { parts: promptParts(text ?? "", promptOrigin) },
+        { parts: skills },
+        ...files,
+      ])
     }
     case "synthetic":
     case "skill":
@@ -274,10 +278,10 @@ function eventMessage(row: RawRecord, asked: Origin, count: (type: string) => vo
     case "shell":
       return shellMessage(base, data)
     case "assistant": {
-      const told = records(data.content).map((part, index) => assistantPart(part, `${key}:${index}`, count))
+      const content = records(data.content).map((part, index) => assistantPart(part, `${key}:${index}`, count))
       const model = string(record(data.model)?.id) ?? string(record(data.model)?.modelID)
       const usage = usageIn([data])
-      return whole({ ...base, role: "assistant", model: model || undefined, usage }, told)
+      return combined({ ...base, role: "assistant", model: model || undefined, usage }, content)
     }
     case "compaction": {
       const summary = string(data.summary)
@@ -301,13 +305,13 @@ function eventMessage(row: RawRecord, asked: Origin, count: (type: string) => vo
   }
 }
 
-/** What the upgrade to 2.0 wrote into the prompt in place of a file. */
+/** The upgrade to 2.0 wrote this into the prompt in place of a file. */
 const UNAVAILABLE = /(?:^|\n\n)(\[Attachment unavailable after migration: [^\n]*\])/g
 
-function promptParts(text: string, asked: Origin): Part[] {
+function promptParts(text: string, promptOrigin: Origin): Part[] {
   const missing = [...text.matchAll(UNAVAILABLE)].map(([, note]) => note!)
   const typed = promptWithoutQuotes(missing.length > 0 ? text.replaceAll(UNAVAILABLE, "") : text)
-  const parts: Part[] = typed.trim() === "" ? [] : [{ type: "text", text: typed, origin: asked }]
+  const parts: Part[] = typed.trim() === "" ? [] : [{ type: "text", text: typed, origin: promptOrigin }]
   return [...parts, ...missing.map((note): Part => ({ type: "text", text: note, origin: "injected" }))]
 }
 
@@ -346,8 +350,8 @@ function shellMessage(base: { key: string; at?: number }, data: RawRecord): Mess
   }
 }
 
-function whole(message: Omit<Message, "parts" | "effects">, told: PartsAndEffects[]): Message | undefined {
-  const parts = told.flatMap((one) => one.parts)
-  const effects = told.flatMap((one) => one.effects ?? [])
+function combined(message: Omit<Message, "parts" | "effects">, contents: PartsAndEffects[]): Message | undefined {
+  const parts = contents.flatMap((one) => one.parts)
+  const effects = contents.flatMap((one) => one.effects ?? [])
   return parts.length === 0 ? undefined : { ...message, parts, effects: effects.length > 0 ? effects : undefined }
 }

@@ -49,15 +49,15 @@ export const opencodeWiring: Wiring = {
   ],
   note: (machine, { hook }) =>
     hook !== undefined && !isSetUp(opencodeFolder(machine))
-      ? `no hooks yet: OpenCode downloads its plugin library on the next start, and offline it would hang. Run OpenCode once online until ${join(opencodeFolder(machine), "package-lock.json")} is there, then run \`dex install\` again`
+      ? `no hooks yet: OpenCode downloads its plugin library on the next start, and offline it would hang. Run OpenCode once online until ${join(opencodeFolder(machine), "package-lock.json")} exists, then run \`dex install\` again`
       : "no sync hook: OpenCode's sessions are read when another agent or command syncs",
 }
 
 const MOST_BYTES = 64 << 20
 
 /**
- * OpenCode installs its plugins' library into this folder, in the background; with a plugin of whatever kind it waits for
- * that. It looks for the folder of modules, and for the library's name among the lock's own dependencies.
+ * OpenCode installs its plugin library into this folder in the background, and waits for it if there is any plugin. It
+ * checks for the modules folder, and for the library's name among the lock file's own dependencies.
  */
 function isSetUp(folder: string): boolean {
   try {
@@ -69,13 +69,13 @@ function isSetUp(folder: string): boolean {
       existsSync(join(folder, "node_modules"))
     )
   } catch {
-    return false // not there, or not finished
+    return false // missing or unfinished
   }
 }
 
 /**
- * A file that OpenCode loads. It imports nothing but Node's own, asks dex in a process of its own, and never throws. `node`
- * is what runs the hook's program, where it does not run by itself.
+ * A file that OpenCode loads. It imports only Node's modules, runs dex in a separate process, and never throws. `node`
+ * runs the hook's program if the program is not executable.
  */
 function opencodePlugin(hook: string, node?: string): string {
   const start =
@@ -146,7 +146,7 @@ export const Dex = async ({ directory }) => {
 `
 }
 
-/** The user's own settings: the file that is there; `opencode.json` where none is. */
+/** The user's settings file; `opencode.json` if there is none. */
 export function opencodeSettings(machine: Machine): string {
   const names = ["opencode.jsonc", "opencode.json", "config.json"]
   const paths = names.map((name) => join(opencodeFolder(machine), name))

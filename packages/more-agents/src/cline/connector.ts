@@ -38,7 +38,7 @@ import { clineRoots } from "../records.ts"
 import { rooCodeConnector } from "../roo-code/connector.ts"
 import { parseCline } from "./parse.ts"
 
-/** Cline: since 3 a folder for each session, with a file of messages for it and for each of its subagents; before, tasks. */
+/** Cline: since 3 a folder per session, with a file of messages for it and for each of its subagents; tasks before that. */
 export const clineConnector: Connector = {
   source: "cline",
   version: 1,
@@ -93,9 +93,9 @@ function factsOf(manifest: RawRecord): RawRecord {
   return { type: "dex-session", ...Object.fromEntries(Object.entries(kept).filter(([, value]) => value !== undefined)) }
 }
 
-/** What the file is, and then each message. The program's own instructions are left out. */
-function* recordsIn(whole: RawRecord): Iterable<RawRecord> {
-  const { messages, system_prompt: _, ...file } = whole
+/** The file's own fields, followed by its messages. The program's own instructions are omitted. */
+function* recordsIn(content: RawRecord): Iterable<RawRecord> {
+  const { messages, system_prompt: _, ...file } = content
   yield withoutBulk({ type: "file", ...file })
   for (const message of records(messages)) yield withoutBulk({ type: "message", ...stripMessage(message) })
 }
@@ -104,7 +104,7 @@ function stripMessage(message: RawRecord): RawRecord {
   return Array.isArray(message.content) ? { ...message, content: message.content.map(stripBlock) } : message
 }
 
-/** Without signatures and image bytes. */
+/** Removes signatures and image bytes. */
 function stripBlock(value: unknown): unknown {
   if (!isRecord(value)) return value
   const { signature: _, ...block } = value
@@ -117,12 +117,12 @@ function stripBlock(value: unknown): unknown {
   return Array.isArray(block.content) ? { ...block, content: block.content.map(stripBlock) } : block
 }
 
-// Tasks of Cline before version 3, which Roo Code took over with the rest of it. What Roo Code keeps in each task's folder,
-// Cline keeps in one list of all tasks.
+// Tasks of Cline before version 3, in the format that its fork Roo Code still uses. The facts that Roo Code stores in
+// each task's folder, Cline stores in one list of all tasks.
 
 const MAX_LIST_BYTES = 64 << 20
 
-/** A session's key has the name of its folder and of its file. */
+/** The key of a session has the names of its folder and its file. */
 export function isTask({ key }: UnitName): boolean {
   return !key.includes("/")
 }

@@ -47,7 +47,7 @@ export function parseCline(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const title = string(facts.title)
   const first = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
   const isNamed = title !== undefined && !isSubagent && !first.startsWith(title.slice(0, 40))
-  const known: ConversationFields = {
+  const fields: ConversationFields = {
     id,
     kind: isSubagent ? "subagent" : "person",
     title: isNamed ? title : undefined,
@@ -58,7 +58,7 @@ export function parseCline(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     times: isSubagent ? [] : [facts.started],
     messages,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 function callsIn(all: RawRecord[]): Map<string, Call> {
@@ -70,7 +70,7 @@ function callsIn(all: RawRecord[]): Map<string, Call> {
   )
 }
 
-/** Results come in a message of the user's, and what was typed may stand beside them: they become two. */
+/** Results are in a user message, possibly together with typed text: this becomes two messages. */
 function messagesOf(one: RawRecord, session: Session, unknown: ReturnType<typeof createCounts>): Message[] {
   const blocks: RawRecord[] =
     typeof one.content === "string" ? [{ type: "text", text: one.content }] : records(one.content)
@@ -118,7 +118,7 @@ function answerParts(block: RawRecord, unknown: ReturnType<typeof createCounts>)
   }
 }
 
-/** What the person typed is marked; the rest of a prompt is what Cline added. A subagent's is what its parent wrote. */
+/** Typed text is marked; the rest of a prompt was added by Cline. A subagent's prompt was written by its parent. */
 function promptParts(block: RawRecord, { isSubagent }: Session): Part[] {
   if (block.type === "image") return [imagePart(block.image, isSubagent ? "agent" : "person")]
   const text = string(block.text)
@@ -179,7 +179,7 @@ function resultOf(block: RawRecord, { calls }: Session): { part: Part; effects: 
   return { part, effects: finished.flatMap(({ effects }) => effects) }
 }
 
-/** What is none of Cline's own tools is a server's. */
+/** Any tool that is not Cline's own belongs to an MCP server. */
 function isRemoteTool(tool: string | undefined): boolean {
   return tool !== undefined && !OWN_TOOLS.has(tool) && !tool.startsWith("team_")
 }
@@ -196,8 +196,8 @@ function answersOf(content: unknown): ToolAnswer[] {
   const given = text === undefined ? content : (parseObject(text) ?? parseArray(text))
   const list = Array.isArray(given) ? given : [given]
   if (list.some((one) => record(one)?.result !== undefined)) return list.map((one) => answerOf(record(one) ?? {}))
-  const said = array(content).flatMap((piece) => string(record(piece)?.text) ?? [])
-  return [{ text: string(record(given)?.text) ?? text ?? said.join("\n"), failed: false }]
+  const texts = array(content).flatMap((piece) => string(record(piece)?.text) ?? [])
+  return [{ text: string(record(given)?.text) ?? text ?? texts.join("\n"), failed: false }]
 }
 
 function answerOf({ result, error, success }: RawRecord): ToolAnswer {
@@ -207,7 +207,7 @@ function answerOf({ result, error, success }: RawRecord): ToolAnswer {
   return { text, failed, exit_status: code === undefined ? undefined : Number(code) }
 }
 
-/** What each answer of a call is about. */
+/** The deed of each answer of a call. */
 function deedsOf({ tool, input }: Call, answers: number): Deed[] {
   switch (tool) {
     case "run_commands": {
@@ -233,7 +233,7 @@ function deedsOf({ tool, input }: Call, answers: number): Deed[] {
   }
 }
 
-/** A text in place of another one, a text before a line, or a new file. */
+/** Replaces a text, inserts a text before a line, or creates a file. */
 function editorHunks({ path: named, old_text, new_text, insert_line }: RawRecord): Hunk[] {
   const path = string(named)
   if (path === undefined || typeof new_text !== "string") return []

@@ -16,7 +16,7 @@ import { type RawRecord, record, string } from "../../../../src/core/record.ts"
 import { copilotFolder, copilotRoots } from "../records.ts"
 import { parseCopilot } from "./parse.ts"
 
-/** Copilot CLI: a log of events for each session, since 1.0 in a folder of its own with the session's name beside it. */
+/** Copilot CLI: a log of events per session, since 1.0 in its own folder together with the session's name. */
 export const copilotConnector: Connector = {
   source: "copilot",
   version: 1,
@@ -39,7 +39,7 @@ function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
     const stat = fileAt(path, report)
     if (!stat) continue
     const id = flat ?? entry.name
-    // The folder is what a newer version made of the file.
+    // The folder is the newer version's form of the file.
     if (flat === undefined || !units.has(id)) {
       const facts = flat === undefined ? workspaceAt(join(root, entry.name, "workspace.yaml"), report) : undefined
       units.set(id, unitWithFacts(unitOfFile(path, id, stat), facts))
@@ -48,7 +48,7 @@ function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   yield* units.values()
 }
 
-/** The session's name; what else stands there, its events say too. The file is one `key: value` after the other. */
+/** The session's name; the events contain everything else in the file. Its lines are `key: value`. */
 function workspaceAt(path: string, report: Report): RawRecord | undefined {
   const text = textAt(path, MAX_WORKSPACE_BYTES, report) ?? ""
   const field = (key: string) => new RegExp(`^${key}: *(.*)$`, "m").exec(text)?.[1]?.trim()
@@ -56,7 +56,7 @@ function workspaceAt(path: string, report: Report): RawRecord | undefined {
   return name ? { type: "dex-session", name, user_named: field("user_named") === "true" ? true : undefined } : undefined
 }
 
-/** Without what only Copilot can read, its measurements, and its own instructions, which are the same in every session. */
+/** Removes what only Copilot can read, its measurements, and its own instructions, which are the same in every session. */
 function stripEvent(event: RawRecord): RawRecord {
   const data = record(event.data)
   if (!data) return withoutBulk(event)

@@ -16,10 +16,10 @@ const TOOLS: ToolNames = {
 }
 
 type Call = { tool: string; args: RawRecord; isRemote: boolean }
-type Session = { id: string; calls: Map<string, Call>; usages: Map<string, Usage>; left: Set<RawRecord> }
+type Session = { id: string; calls: Map<string, Call>; usages: Map<string, Usage>; rewound: Set<RawRecord> }
 type Content = Pick<Message, "role" | "parts"> & Partial<Pick<Message, "effects" | "model" | "usage">>
 
-/** A subagent's events stand between its parent's; each says whose it is. */
+/** A subagent's events are mixed with its parent's; each names its owner. */
 export function parseCopilot(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const events = [...raw]
   const started = events.find(({ type }) => type === "session.start")
@@ -27,21 +27,21 @@ export function parseCopilot(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     id: string(dataOf(started).sessionId) ?? unit.key,
     calls: callsIn(events),
     usages: usagesIn(events),
-    left: rewoundIn(events),
+    rewound: rewoundIn(events),
   }
   const unknown = createCounts()
   const messages = new Map<string, Message[]>()
   const keys = uniqueKeys()
   for (const event of events) {
-    const said = contentOf(event, session)
-    if (said === "unknown") unknown.add(string(event.type) ?? "(no type)")
-    else if (said && said.parts.length > 0) {
+    const content = contentOf(event, session)
+    if (content === "unknown") unknown.add(string(event.type) ?? "(no type)")
+    else if (content && content.parts.length > 0) {
       const at = time(event.timestamp)
       const key = keys(string(event.id) ?? `${session.id}:${string(event.type)}`)
-      const abandoned = session.left.has(event) && { abandoned: true }
+      const abandoned = session.rewound.has(event) && { abandoned: true }
       const own = messages.get(ownerOf(event)) ?? []
       messages.set(ownerOf(event), own)
-      own.push({ key, at, ...said, ...abandoned })
+      own.push({ key, at, ...content, ...abandoned })
     }
   }
   if (session.usages.size === 0) addTotals(messages.get("") ?? [], events)
@@ -55,7 +55,7 @@ function dataOf(event: RawRecord | undefined): RawRecord {
   return record(event?.data) ?? {}
 }
 
-/** The subagent whose event it is, by its own id or, in older versions, by the call that started it; "" for the session's. */
+/** The subagent that an event belongs to, by its id or, in older versions, by the call that started it; "" for the session. */
 function ownerOf(event: RawRecord): string {
   return string(event.agentId) ?? string(dataOf(event).parentToolCallId) ?? ""
 }
@@ -84,7 +84,7 @@ function contentOf(event: RawRecord, session: Session): Content | "unknown" | un
   }
 }
 
-/** What has a source was not typed: a schedule, a command or a skill put it there. A subagent's prompt is its parent's words. */
+/** A prompt with a source was not typed: a schedule, a command or a skill inserted it. A subagent's prompt is from its parent. */
 function promptOf(event: RawRecord, data: RawRecord): Content {
   const source = string(data.source) ?? "user"
   const isTyped = source === "user" && ownerOf(event) === ""
@@ -135,22 +135,22 @@ function resultOf(data: RawRecord, { calls }: Session): Content {
   return { role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
 }
 
-/** Before it had a field of its own. */
+/** Used by versions without a field for the exit code. */
 function exitIn(output: string): number | undefined {
   const code = /<(?:shellId: \S{1,40} completed|exited) with exit code (\d{1,5})>\s*$/.exec(output)?.[1]
   return code === undefined ? undefined : Number(code)
 }
 
-/** The result shows an edit as a diff, with line numbers; where it does not, the call says what was replaced. */
+/** The result shows an edit as a diff with line numbers; otherwise the call has the replacement. */
 function deedOf({ tool, args }: Call, result: RawRecord): Deed {
-  const asked = deedByName(toolsOf(args), tool, args)
+  const requested = deedByName(toolsOf(args), tool, args)
   const [path, diff] = [string(args.path), string(result.detailedContent)]
-  if (!asked.hunks || path === undefined || diff === undefined) return asked
+  if (!requested.hunks || path === undefined || diff === undefined) return requested
   const shown = hunksOfDiff(diff, path)
-  return shown.length > 0 ? { ...asked, hunks: shown } : asked
+  return shown.length > 0 ? { ...requested, hunks: shown } : requested
 }
 
-/** One tool of older versions did everything. */
+/** Older versions had one tool for everything. */
 function toolsOf(args: RawRecord): ToolNames {
   if (args.command === "create") return { write: ["str_replace_editor"] }
   return args.command === "view" ? { read: ["str_replace_editor"] } : TOOLS
@@ -170,18 +170,18 @@ function callsIn(events: RawRecord[]): Map<string, Call> {
   return calls
 }
 
-/** What the person went back behind: from the named event on. */
+/** The events that the person rewound: from the named event on. */
 function rewoundIn(events: RawRecord[]): Set<RawRecord> {
-  const left = new Set<RawRecord>()
+  const rewound = new Set<RawRecord>()
   for (const [at, event] of events.entries()) {
     if (event.type !== "session.snapshot_rewind") continue
     const from = events.findIndex(({ id }) => string(id) !== undefined && id === dataOf(event).upToEventId)
-    if (from !== -1) for (const one of events.slice(from, at)) left.add(one)
+    if (from !== -1) for (const one of events.slice(from, at)) rewound.add(one)
   }
-  return left
+  return rewound
 }
 
-/** Each call of a model, by its id. */
+/** The usage of each model call, by its id. */
 function usagesIn(events: RawRecord[]): Map<string, Usage> {
   const found = events.flatMap((event) => {
     const counted = event.type === "session.usage_record" ? record(dataOf(event).usage) : undefined
@@ -201,7 +201,7 @@ function countedUsage(counted: RawRecord): Usage | undefined {
   })
 }
 
-/** Older versions only wrote, at a session's end, what it had used up by then: it stands at each model's last answer. */
+/** Older versions recorded only the totals at a session's end: they are added to each model's last answer. */
 function addTotals(messages: Message[], events: RawRecord[]): void {
   const end = events.findLast(({ type }) => type === "session.shutdown")
   for (const [model, metrics] of Object.entries(record(dataOf(end).modelMetrics) ?? {})) {
@@ -230,12 +230,12 @@ function mainOf(events: RawRecord[], messages: Message[], { id }: Session): Conv
   })
 }
 
-/** Where it was when it began, was resumed, or went elsewhere. */
+/** The folder and repository when the session began, was resumed, or moved. */
 function contextOf(event: RawRecord): RawRecord | undefined {
   return event.type === "session.context_changed" ? dataOf(event) : record(dataOf(event).context)
 }
 
-/** A session that nobody named is called like its first prompt, and so has no title of its own. */
+/** A session that nobody named has its first prompt as its name, which is not a title. */
 function titleOf(events: RawRecord[], messages: Message[]): Title | undefined {
   const facts = events.findLast(({ type }) => type === "dex-session")
   const changed = dataOf(events.findLast(({ type }) => type === "session.title_changed"))
@@ -259,7 +259,7 @@ function subagentOf(events: RawRecord[], owner: string, messages: Message[], ses
   })
 }
 
-/** Events that say nothing a reader wants: states, measurements, lists of what is on offer, steps of one answer. */
+/** Events without content for a reader: states, measurements, lists of options, steps of one answer. */
 export const QUIET_EVENTS: ReadonlySet<string> = new Set([
   "dex-session",
   "abort",

@@ -27,8 +27,8 @@ import { gooseRoots } from "../records.ts"
 import { parseGoose } from "./parse.ts"
 
 /**
- * Goose. Since 1.10 a database; before that a file of lines for each session, which stays on disk after its import, so both
- * are read and the database wins where it has the same session.
+ * Goose. Since 1.10 it uses a database; before that a file of JSON lines per session, which stays on disk after its
+ * import. So both are read, and the database wins if both have the same session.
  */
 export const gooseConnector: Connector = {
   source: "goose",
@@ -94,7 +94,7 @@ function read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading {
   )
 }
 
-/** Named one by one: recipes and the data of extensions may hold secrets. */
+/** Selected individually: recipes and the data of extensions may contain secrets. */
 const SESSION_COLUMNS = [
   ...["id", "name", "description", "user_set_name", "session_type", "working_dir", "created_at", "updated_at"],
   ...["input_tokens", "output_tokens", "accumulated_input_tokens", "accumulated_output_tokens", "accumulated_cost"],
@@ -104,7 +104,7 @@ const MESSAGE_COLUMNS = [
   ...["id", "message_id", "session_id", "role", "content_json", "created_timestamp", "tokens", "metadata_json"],
 ]
 
-/** Without image bytes and signatures; of a model's settings only its name. */
+/** Removes image bytes and signatures; keeps only the name of a model's settings. */
 function stripGoose(row: RawRecord): RawRecord {
   const content = row.table === undefined ? "content" : "content_json"
   const settings = record(row.model_config_json)

@@ -7,24 +7,24 @@ import type { Conversation, Effect, Hunk, Kind, Message, Origin, Part } from "..
 import { array, number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
 import type { Usage } from "../../../../src/core/usage.ts"
 
-/** A row of the database, or a line of the older files: both are brought to this. */
-type Said = { id?: string; role: string; at?: number; content: RawRecord[]; seen: boolean; sent: boolean }
+/** The common form of a row of the database and a line of the older files. */
+type Turn = { id?: string; role: string; at?: number; content: RawRecord[]; seen: boolean; sent: boolean }
 type Call = { tool: string | undefined; args: RawRecord }
 
 export function parseGoose(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
   const unknown = createCounts()
   const session: RawRecord = {}
-  const said: Said[] = []
+  const turns: Turn[] = []
   for (const row of rows) {
     if (row.table === "sessions") Object.assign(session, row)
-    else if (row.table === "messages" || (row.table === undefined && string(row.role))) said.push(saidIn(row))
+    else if (row.table === "messages" || (row.table === undefined && string(row.role))) turns.push(turnOf(row))
     else if (row.table === undefined && row.type === undefined) Object.assign(session, row)
     else unknown.add(string(row.table) ?? string(row.type) ?? "(no type)")
   }
   const id = string(session.id) ?? unit.key.replace(/^(db|file):|\.jsonl$/g, "")
   const kind = kindOf(string(session.session_type))
-  const messages = messagesOf(said, { id, kind, session }, (type) => unknown.add(type))
-  const known = {
+  const messages = messagesOf(turns, { id, kind, session }, (type) => unknown.add(type))
+  const fields = {
     id,
     kind,
     title: titleOf(session),
@@ -34,10 +34,10 @@ export function parseGoose(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
     messages,
     authority: unit.key.startsWith("db:") ? 10 : 8,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
-function saidIn(row: RawRecord): Said {
+function turnOf(row: RawRecord): Turn {
   const id = string(row.message_id) ?? string(row.id)
   const at = time(row.created_timestamp) ?? time(row.created)
   const about = record(row.metadata_json) ?? record(row.metadata)
@@ -53,13 +53,13 @@ function saidIn(row: RawRecord): Said {
 
 type About = { id: string; kind: Kind; session: RawRecord }
 
-function messagesOf(said: Said[], { id, kind, session }: About, count: (type: string) => void): Message[] {
+function messagesOf(turns: Turn[], { id, kind, session }: About, count: (type: string) => void): Message[] {
   const keys = uniqueKeys()
-  const calls = callsIn(said)
+  const calls = callsIn(turns)
   const model = string(record(session.model_config_json)?.model_name)
   const messages: Message[] = []
-  for (const [index, one] of said.entries()) {
-    const { parts, effects } = contentOf(one, isSummary(one, said[index + 1]), kind, calls, count)
+  for (const [index, one] of turns.entries()) {
+    const { parts, effects } = contentOf(one, isSummary(one, turns[index + 1]), kind, calls, count)
     const key = keys(one.id ?? `${id}:${one.at ?? ""}:${one.role}`)
     if (parts.length === 0) continue
     const role = roleOf(one, parts)
@@ -70,7 +70,7 @@ function messagesOf(said: Said[], { id, kind, session }: About, count: (type: st
       model: role === "assistant" && model !== undefined ? model : undefined,
       parts,
       effects: effects.length > 0 ? effects : undefined,
-      // Neither shown nor sent: a prompt that is said again below the summary that Goose put before it.
+      // Neither shown nor sent: a prompt that is repeated after the summary that Goose inserted before it.
       abandoned: !one.seen && !one.sent ? true : undefined,
     })
   }
@@ -80,22 +80,22 @@ function messagesOf(said: Said[], { id, kind, session }: About, count: (type: st
   return messages
 }
 
-/** A compaction writes the summary into the user's turn, for the model only, and an answer that takes it up. */
-function isSummary(one: Said, next: Said | undefined): boolean {
-  const isHidden = (turn: Said | undefined) => turn !== undefined && !turn.seen && turn.sent
+/** A compaction writes the summary into the user's turn, only for the model, and an answer that acknowledges it. */
+function isSummary(one: Turn, next: Turn | undefined): boolean {
+  const isHidden = (turn: Turn | undefined) => turn !== undefined && !turn.seen && turn.sent
   return one.role === "user" && isHidden(one) && next?.role === "assistant" && isHidden(next)
 }
 
-function roleOf({ role, seen, sent }: Said, parts: Part[]): Message["role"] {
+function roleOf({ role, seen, sent }: Turn, parts: Part[]): Message["role"] {
   if (!seen && sent) return "system"
   if (parts.some(({ type }) => type === "tool_result")) return "tool"
   if (parts.every(({ type, origin }) => type === "text" && origin === "local_tool")) return "system"
   return role === "assistant" ? "assistant" : role === "user" ? "user" : role === "tool" ? "tool" : "system"
 }
 
-function callsIn(said: Said[]): Map<string, Call> {
+function callsIn(turns: Turn[]): Map<string, Call> {
   const calls = new Map<string, Call>()
-  for (const block of said.flatMap(({ content }) => content)) {
+  for (const block of turns.flatMap(({ content }) => content)) {
     const id = callIdOf(block)
     if (id !== undefined && /toolRequest$/i.test(String(block.type))) calls.set(id, callOf(block))
   }
@@ -106,7 +106,7 @@ function callIdOf(block: RawRecord): string | undefined {
   return string(block.id) ?? string(block.toolCallId) ?? string(record(block.toolCall)?.id)
 }
 
-/** Inside `value` since calls can fail before they are made; without it in older rows. */
+/** Inside `value`, since calls can fail before they are made; older rows do not have it. */
 function callOf(block: RawRecord): Call {
   const call = record(block.toolCall)
   const made = record(call?.value) ?? call
@@ -116,7 +116,7 @@ function callOf(block: RawRecord): Call {
 type Content = { parts: Part[]; effects: Effect[] }
 
 function contentOf(
-  { role, content, seen, sent }: Said,
+  { role, content, seen, sent }: Turn,
   summary: boolean,
   kind: Kind,
   calls: Map<string, Call>,
@@ -143,7 +143,7 @@ function contentOf(
       case "toolRequest":
       case "frontendToolRequest": {
         const { tool, args } = callOf(block)
-        const problem = string(record(block.toolCall)?.error) // it could not be read as a call
+        const problem = string(record(block.toolCall)?.error) // it could not be parsed as a call
         parts.push(toolCallPart(tool, problem ?? args, callIdOf(block)))
         break
       }
@@ -192,7 +192,7 @@ function responseOf(block: RawRecord, calls: Map<string, Call>): Content {
   return { parts: [part, ...images], effects }
 }
 
-/** Tools say some things twice: once for the model, once for the screen. */
+/** Tools return some texts twice: once for the model, once for the screen. */
 function isForTheModel({ annotations }: RawRecord): boolean {
   const audience = array(record(annotations)?.audience)
   return audience.length === 0 || audience.includes("assistant")
@@ -203,7 +203,7 @@ function exitStatusIn(output: string): number | undefined {
   return code === undefined ? undefined : Number(code)
 }
 
-/** Goose counts by session, not by answer: the sum stands at the last one. */
+/** Goose counts per session, not per answer: the total is added to the last answer. */
 function gooseUsage(session: RawRecord): Usage | undefined {
   return usageFrom({
     input: number(session.accumulated_input_tokens) ?? session.input_tokens,
@@ -217,7 +217,7 @@ function kindOf(type: string | undefined): Kind {
   return type === "scheduled" || type === "hidden" ? "automation" : "person"
 }
 
-/** What Goose calls a session before it, or a person, has found a name for it. */
+/** Goose's placeholders for sessions without a name. */
 const UNNAMED = /^(CLI Session|New Chat|New session\b.*|Chat \d+)$/
 
 function titleOf(session: RawRecord): Conversation["title"] {
@@ -241,7 +241,7 @@ function deedOfGoose(name: string | undefined, args: RawRecord): Deed {
   return tool === "text_editor" ? editorDeed(path, args) : {}
 }
 
-/** One tool for all of it, before 1.29. */
+/** Before 1.29, one tool for all file operations. */
 function editorDeed(path: string, args: RawRecord): Deed {
   const diff = string(args.diff)
   switch (args.command) {

@@ -14,7 +14,7 @@ import { type RawRecord, record, records, string } from "../../../../src/core/re
 import { grokRoots } from "../records.ts"
 import { parseGrok } from "./parse.ts"
 
-/** Grok: a folder for each session, in one for each working directory. `updates.jsonl` is what it showed, step by step. */
+/** Grok: a folder per session, inside a folder per working directory. `updates.jsonl` has what it showed, step by step. */
 export const grokConnector: Connector = {
   source: "grok",
   version: 1,
@@ -25,10 +25,10 @@ export const grokConnector: Connector = {
   ],
   read: readLines(stripLine),
   parse: parseGrok,
-  // No `identify`: what the model is given has no names, so each line counts as its content.
+  // No `identify`: the lines of the model's input have no ids, so records are compared by content.
 }
 
-/** Versions that kept no updates have only what the model was given. */
+/** Versions without updates have only the model's input. */
 const LOGS = ["updates.jsonl", "chat_history.jsonl"]
 const MAX_FACTS_BYTES = 4 << 20
 
@@ -54,7 +54,7 @@ function logIn(folder: string, id: string, report: Report): Unit | undefined {
   return undefined
 }
 
-/** Only what stays: an index is written at every turn, and each change of these facts means to read the log again. */
+/** Only stable facts: the summary is rewritten at every turn, and each change of these facts causes the log to be read again. */
 function factsOf(summary: RawRecord, spawned: RawRecord | undefined): RawRecord {
   const kept = {
     cwd: string(record(summary.info)?.cwd),
@@ -69,7 +69,7 @@ function factsOf(summary: RawRecord, spawned: RawRecord | undefined): RawRecord 
   return { type: "dex-session", ...Object.fromEntries(Object.entries(kept).filter(([, value]) => value !== undefined)) }
 }
 
-/** Without what repeats: outputs as lists of bytes, encrypted thoughts, and the program's own instructions. */
+/** Removes redundant data: outputs as lists of bytes, encrypted thoughts, and the program's own instructions. */
 function stripLine(line: RawRecord): RawRecord {
   const params = record(line.params)
   const update = record(params?.update)
@@ -90,8 +90,8 @@ function stripLine(line: RawRecord): RawRecord {
 }
 
 function stripOutput({ output, EditsApplied, ...raw }: RawRecord): RawRecord {
-  const said = string(output) ?? string(record(EditsApplied)?.tool_output_for_prompt)
-  return said === undefined ? raw : { ...raw, output: said }
+  const text = string(output) ?? string(record(EditsApplied)?.tool_output_for_prompt)
+  return text === undefined ? raw : { ...raw, output: text }
 }
 
 function stripGiven(line: RawRecord): RawRecord {

@@ -30,7 +30,7 @@ export function parseGrok(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     if (params) readUpdate(log, record(params.update) ?? {}, record(params._meta) ?? {}, line)
     else if (line.type !== "dex-session") readGiven(log, line)
   }
-  const known: ConversationFields = {
+  const fields: ConversationFields = {
     id: unit.key,
     kind: log.isSubagent ? "subagent" : "person",
     title: titleOf(facts, log.messages),
@@ -41,10 +41,10 @@ export function parseGrok(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     parent: facts.parent,
     messages: log.messages,
   }
-  return parsedFrom(known, log.unknown)
+  return parsedFrom(fields, log.unknown)
 }
 
-/** Until a title is made, the session is called like its first prompt. */
+/** Until Grok generates a title, the session has its first prompt as its name. */
 function titleOf(facts: RawRecord, messages: Message[]): Title | undefined {
   const text = string(facts.description) ?? string(facts.title)
   const first = messages.find(({ role, parts }) => role === "user" && parts[0]?.origin !== "injected")?.parts[0]?.text
@@ -67,11 +67,11 @@ type GrokLog = {
   calls: Map<string, { tool: string; args: RawRecord }>
   isSubagent: boolean
   model?: string
-  /** The message that pieces are added to, and what they have in common. */
+  /** The message to which pieces are added, and what they have in common. */
   open?: { of: string; message: Message }
 }
 
-/** States that say nothing by themselves. */
+/** Updates without content. */
 const QUIET = [
   "available_commands_update",
   "background_tasks",
@@ -81,7 +81,7 @@ const QUIET = [
   "subagent_spawned",
 ]
 
-/** One line of what Grok showed: a piece of a message, a call, or what became of one. */
+/** One update: a piece of a message, a call, or the result of one. */
 function readUpdate(log: GrokLog, update: RawRecord, meta: RawRecord, line: RawRecord): void {
   const at = time(meta.agentTimestampMs) ?? time(line.timestamp)
   const piece = { log, meta, at }
@@ -173,7 +173,7 @@ function addResult({ log, meta, at }: Piece, update: RawRecord): void {
   log.messages.push({ key, role: "tool", at, parts: [part], ...did })
 }
 
-/** A result shows what it changed, and where. */
+/** A result shows its changes and their positions. */
 function deedOf({ tool, args }: { tool: string; args: RawRecord }, content: RawRecord[]): Deed {
   const shown = content.filter(({ type }) => type === "diff").flatMap(hunksOfShown)
   const done = deedByName(GROK_TOOLS, tool, args)
@@ -195,14 +195,17 @@ function hunksOfShown({ path: named, oldText, newText, _meta }: RawRecord): Hunk
   )
 }
 
-/** A turn's sum stands at its last answer. A session's sums include its subagents', whose own are therefore left out. */
+/**
+ * A turn's total is added to its last answer. A session's totals include those of its subagents, so the subagents' own
+ * are ignored.
+ */
 function addUsageOfTurn({ messages, isSubagent }: GrokLog, counted: RawRecord | undefined): void {
   const last = messages.findLast(({ role }) => role === "assistant")
   const usage = grokUsage(counted)
   if (last && usage && !isSubagent && !last.usage) last.usage = usage
 }
 
-/** What came from the cache is part of the input. */
+/** The input includes the cached tokens. */
 function grokUsage(counted: RawRecord | undefined): Usage | undefined {
   return usageFrom({
     prompt: counted?.inputTokens,
@@ -215,11 +218,12 @@ function grokUsage(counted: RawRecord | undefined): Usage | undefined {
 
 const INJECTED_TAGS = ["user_info", "system-reminder", "project_layout", "git_status"]
 
-/** One line of what the model was given. It has no times and no names. */
+/** One line of the model's input. It has no time and no id. */
 function readGiven(log: GrokLog, line: RawRecord): void {
-  const said = contentOf(log, line)
-  if (said === "unknown") log.unknown.add(string(line.type) ?? "(no type)")
-  else if (said && said.parts.length > 0) log.messages.push({ key: log.keyFor(`${log.session}:${said.role}`), ...said })
+  const content = contentOf(log, line)
+  if (content === "unknown") log.unknown.add(string(line.type) ?? "(no type)")
+  else if (content && content.parts.length > 0)
+    log.messages.push({ key: log.keyFor(`${log.session}:${content.role}`), ...content })
 }
 
 type Content = Omit<Message, "key">
@@ -276,8 +280,8 @@ function answerOf(log: GrokLog, line: RawRecord): Content {
     return toolCallPart(tool, call.arguments, id)
   })
   const [text, model] = [string(line.content), string(line.model_id)]
-  const said: Part[] = text === undefined ? [] : [{ type: "text", text, origin: "agent" }]
-  return { role: "assistant", parts: [...said, ...calls], model }
+  const textParts: Part[] = text === undefined ? [] : [{ type: "text", text, origin: "agent" }]
+  return { role: "assistant", parts: [...textParts, ...calls], model }
 }
 
 function resultOf(log: GrokLog, line: RawRecord): Content {

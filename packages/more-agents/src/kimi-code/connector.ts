@@ -15,7 +15,7 @@ import { type RawRecord, record, records, string } from "../../../../src/core/re
 import { kimiCodeRoots } from "../records.ts"
 import { parseKimiCode } from "./parse.ts"
 
-/** Kimi Code: a folder for each session, in it one log for each of its agents, and beside them what the session is. */
+/** Kimi Code: a folder per session, with a log for each of its agents, and a file about the session. */
 export const kimiCodeConnector: Connector = {
   source: "kimi_code",
   version: 1,
@@ -24,7 +24,7 @@ export const kimiCodeConnector: Connector = {
   watched: (root) => [{ folder: root, depth: 4, files: /\/(wire\.jsonl|state\.json)$/ }],
   read: readLines(stripLine),
   parse: parseKimiCode,
-  // No `identify`: a line has no name of its own, so it counts as its content.
+  // No `identify`: a line has no id, so records are compared by content.
 }
 
 const MAX_STATE_BYTES = 4 << 20
@@ -54,7 +54,7 @@ function factsOf(state: RawRecord, agent: string): RawRecord {
   }
 }
 
-/** Without the program's own instructions and tools, what repeats other lines, and image bytes. */
+/** Removes the program's own instructions and tools, lines that repeat others, and image bytes. */
 function stripLine(line: RawRecord): RawRecord {
   const { tools: _, systemPrompt: __, ...rest } = line
   if (line.type === "agent.message.appended") return { type: line.type, time: line.time }
@@ -70,7 +70,7 @@ function stripLine(line: RawRecord): RawRecord {
   return withoutBulk({ ...rest, message: { ...message, content: stripParts(message.content) } })
 }
 
-/** An image is the address of its bytes, or those bytes. */
+/** An image is a URL, or a data URI with its bytes. */
 function stripParts(parts: unknown): RawRecord[] {
   return records(parts).map((part) => {
     const address = string(record(part.imageUrl)?.url) ?? string(record(part.image_url)?.url)

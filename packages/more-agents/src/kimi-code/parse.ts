@@ -9,7 +9,7 @@ import { addRequest, type Usage } from "../../../../src/core/usage.ts"
 
 const TOOLS: ToolNames = { command: ["Bash"], read: ["Read"], write: ["Write"], edit: ["Edit"] }
 
-/** States, measurements, and what the lines that are read say too. */
+/** States, measurements, and lines that repeat others. */
 const QUIET = [
   "agent.message.appended",
   "agent.turn.ended",
@@ -44,7 +44,7 @@ const QUIET = [
 ]
 
 type Call = { tool: string; args: RawRecord }
-/** One request to the model, and what it answered. */
+/** One request to the model, and its answer. */
 type Step = { message: Message; isListed: boolean }
 type Log = {
   messages: Message[]
@@ -55,17 +55,17 @@ type Log = {
   isSubagent: boolean
   model: string | undefined
   open: Step | undefined
-  /** What the last step's end said that it cost, where that was the first word of it: older versions say it again after it. */
+  /** The usage in the last step's end, if it was not counted before: older versions repeat it after the step. */
   counted: Usage | undefined
-  /** What was spent while no step was open: on a summary. */
-  apart: Usage | undefined
+  /** The usage while no step was open: for a summary. */
+  summaryUsage: Usage | undefined
 }
 
-/** The model's answers come in pieces, each with the step that it belongs to: a step is a message. */
+/** The model's answers come in pieces, each with its step: a step is a message. */
 export function parseKimiCode(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const lines = [...raw]
   const [folder = unit.key, agent = "main"] = unit.key.split("/")
-  // Every folder is called so: without it, the first letters of an id tell sessions apart.
+  // Every folder has this prefix; without it, the beginning of an id distinguishes sessions.
   const session = folder.replace(/^session_(?=.)/, "")
   const unique = uniqueKeys()
   const log: Log = {
@@ -78,12 +78,12 @@ export function parseKimiCode(raw: Iterable<RawRecord>, unit: UnitName): Parsed 
     model: undefined,
     open: undefined,
     counted: undefined,
-    apart: undefined,
+    summaryUsage: undefined,
   }
   for (const line of lines) readLine(log, line)
   const facts = lines.findLast(({ type }) => type === "dex-session") ?? {}
   const parent = string(facts.parent) ?? "main"
-  const known = {
+  const fields = {
     id: log.isSubagent ? `${session}-${agent}` : session,
     title: log.isSubagent ? undefined : titleOf(facts, log.messages),
     cwds: [facts.cwd, ...lines.map((line) => record(line.environmentDisclosure)?.cwd)],
@@ -91,7 +91,7 @@ export function parseKimiCode(raw: Iterable<RawRecord>, unit: UnitName): Parsed 
     times: [lines.find(({ type }) => type === "metadata")?.created_at],
     messages: log.messages,
   }
-  return parsedFrom(known, log.unknown)
+  return parsedFrom(fields, log.unknown)
 }
 
 function readLine(log: Log, line: RawRecord): void {
@@ -123,12 +123,12 @@ function readEvent(log: Log, event: RawRecord, at: number | undefined): void {
       log.open = step
       break
     case "content.part":
-      say(log, step, contentParts([record(event.part) ?? {}], "agent"))
+      addParts(log, step, contentParts([record(event.part) ?? {}], "agent"))
       break
     case "tool.call": {
       const [tool, id] = [string(event.name), string(event.toolCallId)]
       if (id !== undefined) log.calls.set(id, { tool: tool ?? "unknown", args: record(event.args) ?? {} })
-      say(log, step, [toolCallPart(tool, event.args, id)])
+      addParts(log, step, [toolCallPart(tool, event.args, id)])
       break
     }
     case "tool.result":
@@ -156,8 +156,8 @@ function stepOf(log: Log, name: string, at: number | undefined): Step {
   return step
 }
 
-/** A step that says nothing is no message. */
-function say(log: Log, step: Step, parts: Part[]): void {
+/** A step without content is not a message. */
+function addParts(log: Log, step: Step, parts: Part[]): void {
   if (parts.length === 0) return
   step.message.parts.push(...parts)
   if (log.model !== undefined) step.message.model = log.model
@@ -169,7 +169,7 @@ function count(log: Log, usage: Usage | undefined): void {
   if (!usage) return
   if (log.open) log.open.message.usage = addRequest(log.open.message.usage, usage)
   else if (log.counted && isDeepStrictEqual(log.counted, usage)) log.counted = undefined
-  else log.apart = addRequest(log.apart, usage)
+  else log.summaryUsage = addRequest(log.summaryUsage, usage)
 }
 
 function kimiUsage(counted: RawRecord | undefined): Usage | undefined {
@@ -195,7 +195,7 @@ function addPrompt(log: Log, line: RawRecord): void {
   log.messages.push({ key, role, at, parts })
 }
 
-/** What a person typed says so. In a subagent's log it is what its parent wrote. */
+/** Typed text is marked. In a subagent's log, prompts are written by its parent. */
 function originOf({ isSubagent }: Log, role: string, kind: unknown): Origin {
   if (role === "assistant") return "agent"
   if (kind === "injection" || role === "system") return "injected"
@@ -217,8 +217,8 @@ function addResult(log: Log, event: RawRecord, at: number | undefined): void {
   const call_id = string(event.toolCallId)
   const call = log.calls.get(call_id ?? "")
   const result = record(event.result) ?? {}
-  const said = contentParts(records(result.output), "local_tool")
-  const output = string(result.output) ?? said.map(({ text }) => text).join("\n")
+  const content = contentParts(records(result.output), "local_tool")
+  const output = string(result.output) ?? content.map(({ text }) => text).join("\n")
   const exit_status = call?.tool === "Bash" ? exitIn(output, result.isError === true) : undefined
   const { part, effects } = finishedCall({
     tool: call?.tool,
@@ -232,7 +232,7 @@ function addResult(log: Log, event: RawRecord, at: number | undefined): void {
     key: log.keyFor(`${string(event.parentUuid) ?? call_id ?? ""}:result`),
     role: "tool",
     at,
-    parts: [part, ...said.filter(({ type }) => type === "image")],
+    parts: [part, ...content.filter(({ type }) => type === "image")],
     effects: effects.length > 0 ? effects : undefined,
   })
 }
@@ -250,13 +250,13 @@ function addSummary(log: Log, line: RawRecord): void {
     role: "system",
     at,
     parts: [{ type: "summary", text, origin: "agent" }],
-    usage: log.apart,
-    model: log.apart && log.model,
+    usage: log.summaryUsage,
+    model: log.summaryUsage && log.model,
   })
-  log.apart = undefined
+  log.summaryUsage = undefined
 }
 
-/** A session that nobody named is called like its first prompt. */
+/** A session that nobody named has its first prompt as its name. */
 function titleOf({ title, isCustomTitle }: RawRecord, messages: Message[]): Title | undefined {
   const text = string(title)
   if (text === undefined) return undefined

@@ -54,8 +54,9 @@ import { kiroRoots } from "../records.ts"
 import { parseKiro } from "./parse.ts"
 
 /**
- * Kiro. The command line has had a table with one conversation for each folder (`v1:`), a table of all of them (`v2:`), and a
- * file for each (`file:`); the editor has files (`ide:`). Amazon Q's command line, which Kiro's was made of, has the tables.
+ * Kiro. The command line has used a table with one conversation per folder (`v1:`), a table of all conversations
+ * (`v2:`), and a file for each (`file:`); the editor has files (`ide:`). Amazon Q's command line, Kiro's predecessor,
+ * has the tables.
  */
 export const kiroConnector: Connector = {
   source: "kiro",
@@ -88,8 +89,8 @@ function* discover(root: string, report: Report, seen: Seen, scratch?: Scratch):
     else if (name === "workspace-sessions") yield* editorSessions(root, report)
     else if (name.endsWith(".jsonl")) {
       const stat = fileAt(path, report)
-      const beside = path.replace(/l$/, "")
-      if (stat) yield unitWithFacts(unitOfFile(path, `file:${name.slice(0, -6)}`, stat), factsAt(beside, report))
+      const metaPath = path.replace(/l$/, "")
+      if (stat) yield unitWithFacts(unitOfFile(path, `file:${name.slice(0, -6)}`, stat), factsAt(metaPath, report))
     }
   }
 }
@@ -106,7 +107,7 @@ function conversationsIn(db: ForeignDatabase, path: string): DatabaseSession[] {
   return [...newerIn(db), ...olderIn(db, statSync(path).mtimeMs)]
 }
 
-/** A conversation that went on in another folder is there twice: the newest row holds it. */
+/** A conversation that continued in another folder has two rows: the newest one counts. */
 function newerIn(db: ForeignDatabase): DatabaseSession[] {
   if (columnsOf(db, "conversations_v2").size === 0) return []
   const rows = db.all(
@@ -143,17 +144,17 @@ function read(unit: UnitWithFacts, after?: Cursor, scratch?: Scratch): Reading {
 const V2_COLUMNS = ["key", "conversation_id", "value", "created_at", "updated_at"]
 const V2_NEWEST = "where conversation_id = ? order by updated_at desc limit 1"
 
-/** A record about the conversation, and one for each turn: what was asked and what was answered. */
+/** A record about the conversation, and one per turn: the prompt and the answer. */
 function turnsIn(rows: RawRecord[], skip: (skipped: Skipped) => void): RawRecord[] {
   return rows.flatMap(({ value, ...row }) => {
-    const whole = parseObject(string(value) ?? "")
-    if (!whole) {
+    const conversation = parseObject(string(value) ?? "")
+    if (!conversation) {
       skip({ reason: "damaged JSON in value", where: `${row.table} ${row.key}` })
       return []
     }
-    const { conversation_id, latest_summary } = whole
+    const { conversation_id, latest_summary } = conversation
     const about = { conversation_id, ...row, type: "dex-conversation", latest_summary }
-    return [about, ...records(whole.history).map((turn) => ({ type: "turn", ...turn }))]
+    return [about, ...records(conversation.history).map((turn) => ({ type: "turn", ...turn }))]
   })
 }
 
@@ -163,8 +164,8 @@ function identify(raw: RawRecord): string | undefined {
   return raw.type === "turn" && id !== undefined ? `turn ${id}` : undefined
 }
 
-// The editor's sessions: `workspace-sessions/<folder>/<id>.json` says who spoke, and what the agent said and did is in logs
-// of their own, `<hash of the folder>/<the same name everywhere>/…`, one for each execution.
+// The editor's sessions: `workspace-sessions/<folder>/<id>.json` has the order of the messages. The agent's texts and
+// actions are in separate logs, `<hash of the folder>/<the same name everywhere>/…`, one per execution.
 
 const LOGS = "414d1636299d2b9e4ce7e17fb11f63e9"
 const MAX_INDEX_BYTES = 16 << 20
@@ -194,7 +195,7 @@ function* editorSessions(root: string, report: Report): Generator<Unit> {
   }
 }
 
-/** How many logs there are: a new one may be this session's. */
+/** The number of logs: a new one may belong to this session. */
 function logCount(folder: string | undefined): number {
   return folder === undefined ? 0 : entriesOf(folder, () => {}).length
 }
@@ -205,9 +206,9 @@ function logFolder(root: string, workspace: string | undefined): string | undefi
 }
 
 function readEditorSession(unit: EditorUnit, after?: Cursor): Reading {
-  const whole = parseObject(readText(unit.path, MAX_BYTES))
-  if (!whole) return notWhole(unit, after)
-  const { sessionId, title, workspaceDirectory, history } = whole
+  const file = parseObject(readText(unit.path, MAX_BYTES))
+  if (!file) return incompleteReading(unit, after)
+  const { sessionId, title, workspaceDirectory, history } = file
   const skipped: Skipped[] = []
   const root = join(unit.path, "..", "..", "..")
   const logs = logsIn(logFolder(root, string(workspaceDirectory)))
@@ -220,8 +221,8 @@ function readEditorSession(unit: EditorUnit, after?: Cursor): Reading {
   return readingOfRows([about, ...rows], withoutBulk, skipped, after)
 }
 
-/** Somebody may still be writing it. */
-function notWhole({ modifiedAt }: Unit, after?: Cursor): Reading {
+/** The file may still be being written. */
+function incompleteReading({ modifiedAt }: Unit, after?: Cursor): Reading {
   const settled = isSettled(modifiedAt, Date.now())
   const skipped = settled ? [{ reason: "not a whole JSON object", where: "whole file" }] : []
   return {
@@ -231,7 +232,7 @@ function notWhole({ modifiedAt }: Unit, after?: Cursor): Reading {
   }
 }
 
-/** The logs of a workspace, by the execution that each is of. */
+/** The logs of a workspace, by execution id. */
 function logsIn(folder: string | undefined): Map<string, string> {
   const logs = new Map<string, string>()
   if (folder === undefined) return logs
@@ -249,11 +250,11 @@ function actionsIn(path: string, skipped: Skipped[]): RawRecord[] {
     const log = parseObject(readText(path, MAX_BYTES))
     if (!log) throw new Error("not a whole JSON object")
     return records(log.actions).map(({ actionId, actionType, emittedAt, input, output }) => {
-      const { originalContent, modifiedContent, ...asked } = record(input) ?? {}
+      const { originalContent, modifiedContent, ...request } = record(input) ?? {}
       const [before, after] = [string(originalContent) ?? "", string(modifiedContent) ?? ""]
-      const file = string(asked.file)
+      const file = string(request.file)
       const hunks = file === undefined ? [] : hunksBetween(file, before, after)
-      return { type: "action", actionId, actionType, emittedAt, input: asked, output: record(output), hunks }
+      return { type: "action", actionId, actionType, emittedAt, input: request, output: record(output), hunks }
     })
   } catch (error) {
     skipped.push({ reason: messageOf(error), where: path })
@@ -261,15 +262,18 @@ function actionsIn(path: string, skipped: Skipped[]): RawRecord[] {
   }
 }
 
-/** Of a request only its model, its id and its end; of images how many there were. */
+/** Keeps only the model, the id and the end of a request, and the number of images. */
 function stripKiroTurn({ request_metadata, user, ...rest }: RawRecord): RawRecord {
-  const [request, asked] = [record(request_metadata), record(user)]
-  const { images, ...said } = asked ?? {}
+  const [request, prompt] = [record(request_metadata), record(user)]
+  const { images, ...content } = prompt ?? {}
   const { model_id, message_id, stream_end_timestamp_ms } = request ?? {}
   return withoutBulk({
     ...rest,
     ...defined({
-      user: asked && { ...said, ...defined({ images: array(images).length > 0 ? array(images).length : undefined }) },
+      user: prompt && {
+        ...content,
+        ...defined({ images: array(images).length > 0 ? array(images).length : undefined }),
+      },
     }),
     ...defined({ request_metadata: request && { model_id, message_id, stream_end_timestamp_ms } }),
   })

@@ -1,16 +1,16 @@
 import { type Deed, deedByName, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
-import { keptHunks } from "../../../../src/agents/kit/hunks-between.ts"
+import { storedHunks } from "../../../../src/agents/kit/hunks-between.ts"
 import { parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
 import type { Message, Origin, Part } from "../../../../src/core/conversation.ts"
 import { defined } from "../../../../src/core/defined.ts"
 import { array, number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
 
-/** What a kind of file says: its messages, and types in it that dex does not know. */
+/** Reads one kind of store: returns its messages and reports unknown types. */
 type KiroReader = (records: RawRecord[], unknown: (type: string) => void, id: string) => Message[]
 
-/** The newest store of a conversation holds. */
+/** The newest store of a conversation wins. */
 const STORES: Record<string, { read: KiroReader; authority: number }> = {
   v1: { read: turnMessages, authority: 1 },
   v2: { read: turnMessages, authority: 2 },
@@ -39,7 +39,7 @@ export function parseKiro(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     .map((message) => ({ ...message, key: keyOf(message.key || `${id}:result`) }))
   const title = string(about.title)
   const prompt = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
-  const known = {
+  const fields = {
     id,
     title: title !== undefined && prompt.startsWith(title) ? undefined : title,
     cwds: [about.key, about.cwd, about.workspaceDirectory, ...entries.map(folderOf)],
@@ -47,10 +47,10 @@ export function parseKiro(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     messages: messages.length === 0 ? [] : [...summaryOf(about.latest_summary, id), ...messages],
     authority: store.authority,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
-/** What a compaction left of the turns that are no longer in the history. */
+/** The summary that a compaction left of turns that are no longer in the history. */
 function summaryOf(summary: unknown, id: string): Message[] {
   const text = string(Array.isArray(summary) ? summary[0] : summary)
   if (text === undefined) return []
@@ -81,7 +81,7 @@ function deedOf({ tool, args }: KiroCall): Deed {
   return { reads }
 }
 
-/** What became of a call. `outputs` are texts and objects; one that a command printed has its exit status. */
+/** The result of a call. `outputs` are texts and objects; the output of a command has its exit status. */
 function kiroResult(
   call_id: string | undefined,
   call: KiroCall | undefined,
@@ -106,7 +106,7 @@ function kiroResult(
   }
 }
 
-/** A command's output as it was printed, anything else as it stands. */
+/** A command's output as it was printed, anything else as JSON or text. */
 function outputText(output: unknown): string {
   const json = record(output)
   if (!json) return string(output) ?? ""
@@ -114,7 +114,7 @@ function outputText(output: unknown): string {
   return [json.stdout, json.stderr].flatMap((text) => string(text) ?? []).join("\n")
 }
 
-/** The command line's files: a line for what the person, the model and the tools said. */
+/** The command line's files: a line per message of the person, the model or a tool. */
 function lineMessages(lines: RawRecord[], unknown: (type: string) => void, id: string): Message[] {
   const calls = new Map<string, KiroCall>()
   return lines.flatMap((line, place): Message[] => {
@@ -173,7 +173,7 @@ function lineResult(result: RawRecord, calls: Map<string, KiroCall>): Message {
   )
 }
 
-/** The databases' turns: what came in (a prompt, or results of tools), and what the model answered. */
+/** The databases' turns: the input (a prompt, or results of tools), and the model's answer. */
 function turnMessages(turns: RawRecord[], unknown: (type: string) => void, id: string): Message[] {
   const calls = new Map<string, KiroCall>()
   return turns.flatMap((turn, place) => {
@@ -183,11 +183,11 @@ function turnMessages(turns: RawRecord[], unknown: (type: string) => void, id: s
     }
     const request = record(turn.request_metadata)
     const assistant = record(turn.assistant) ?? {}
-    const answered = answerOf(assistant, request, unknown)
-    const name = answered?.key ?? `${id}:${place}`
-    const asked = askedIn(record(turn.user), calls, name, unknown)
+    const answer = answerOf(assistant, request, unknown)
+    const name = answer?.key ?? `${id}:${place}`
+    const incoming = incomingMessages(record(turn.user), calls, name, unknown)
     for (const use of records(record(assistant.ToolUse)?.tool_uses)) calls.set(string(use.id) ?? "", callOf(use))
-    return [...asked, ...(answered ? [{ ...answered, key: name }] : [])]
+    return [...incoming, ...(answer ? [{ ...answer, key: name }] : [])]
   })
 }
 
@@ -195,7 +195,7 @@ function callOf(use: RawRecord): KiroCall {
   return { tool: string(use.name), args: record(use.args) ?? {} }
 }
 
-function askedIn(
+function incomingMessages(
   user: RawRecord | undefined,
   calls: Map<string, KiroCall>,
   answer: string,
@@ -205,10 +205,10 @@ function askedIn(
   const at = time(user.timestamp)
   const content = record(user.content) ?? {}
   for (const kind of Object.keys(content)) if (!KNOWN_CONTENT.includes(kind)) unknown(`user/${kind}`)
-  const said = KNOWN_CONTENT.map((kind) => record(content[kind])).filter((one) => one !== undefined)
-  const results = said.flatMap((one) => records(one.tool_use_results))
+  const variants = KNOWN_CONTENT.map((kind) => record(content[kind])).filter((one) => one !== undefined)
+  const results = variants.flatMap((one) => records(one.tool_use_results))
   const messages = results.map((result) => resultOf(result, calls, content.CancelledToolUses !== undefined))
-  const prompts = said.flatMap((one) => string(one.prompt) ?? [])
+  const prompts = variants.flatMap((one) => string(one.prompt) ?? [])
   const parts: Part[] = prompts.map((text) => ({ type: "text", text, origin: "person" }))
   for (let n = number(user.images) ?? 0; n > 0 && parts.length < 100; n--)
     parts.push({ type: "image", text: "", origin: "person" })
@@ -231,15 +231,15 @@ function answerOf(
 ): (Omit<Message, "key"> & { key?: string }) | undefined {
   for (const kind of Object.keys(assistant))
     if (!["Response", "ToolUse", "timestamp"].includes(kind)) unknown(`assistant/${kind}`)
-  const said = record(assistant.Response) ?? record(assistant.ToolUse)
-  if (!said) return undefined
-  const text = string(said.content)
+  const response = record(assistant.Response) ?? record(assistant.ToolUse)
+  if (!response) return undefined
+  const text = string(response.content)
   const parts: Part[] = [
     ...(text === undefined ? [] : [{ type: "text", text, origin: "agent" } as const]),
-    ...array(said.tool_uses).flatMap((use) => (record(use) ? [callPart(record(use)!)] : [])),
+    ...array(response.tool_uses).flatMap((use) => (record(use) ? [callPart(record(use)!)] : [])),
   ]
   const at = time(assistant.timestamp) ?? time(request?.stream_end_timestamp_ms)
-  const [model, name] = [string(request?.model_id), string(said.message_id) ?? string(request?.message_id)]
+  const [model, name] = [string(request?.model_id), string(response.message_id) ?? string(request?.message_id)]
   if (parts.length === 0) return undefined
   return {
     key: name,
@@ -254,7 +254,7 @@ function callPart(use: RawRecord): Part {
   return toolCallPart(string(use.name), use.args, string(use.id))
 }
 
-/** What the editor puts into a person's turn before anything is asked. */
+/** The beginnings of texts that the editor inserts into a person's turn before the first prompt. */
 const INJECTED = [
   "# System Prompt",
   "# Identity",
@@ -263,7 +263,7 @@ const INJECTED = [
   "You are operating in a workspace",
 ]
 
-/** The editor's sessions: who spoke, and after an entry of the agent what its execution said and did. */
+/** The editor's sessions: the messages, and after an agent's message the actions of its execution. */
 function editorMessages(rows: RawRecord[], unknown: (type: string) => void, id: string): Message[] {
   const logged = new Set(rows.flatMap((row, place) => (rows[place + 1]?.type === "action" ? [row] : [])))
   return rows.flatMap((row, place): Message[] => {
@@ -275,7 +275,7 @@ function editorMessages(rows: RawRecord[], unknown: (type: string) => void, id: 
     const message = record(row.message) ?? {}
     const role = message.role === "user" ? "user" : message.role === "assistant" ? "assistant" : undefined
     if (!role) unknown(`history/${string(message.role) ?? "(no role)"}`)
-    // Where there is a log, the entry itself only says that something is done.
+    // If there is a log, the message itself only says that something is being done.
     if (!role || (role === "assistant" && logged.has(row))) return []
     const parts = textParts(message.content, role)
     return parts.length > 0 ? [{ key: `${id}:${string(message.id) ?? place}`, role, parts }] : []
@@ -317,7 +317,7 @@ function actionMessages(action: RawRecord, place: string, unknown: (type: string
     output: string(output.message) ?? "",
     failed: false,
     deed: {
-      hunks: keptHunks(action.hunks),
+      hunks: storedHunks(action.hunks),
       reads: tool === "readCode" && file !== undefined ? [file] : undefined,
     },
   })

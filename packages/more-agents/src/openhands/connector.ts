@@ -38,7 +38,7 @@ import {
 import { openhandsRoots } from "../records.ts"
 import { parseOpenhands } from "./parse.ts"
 
-/** OpenHands' command line: a folder for each conversation, in it a file for each event, never changed, and one for its state. */
+/** OpenHands' command line: a folder per conversation, with a file per event, which never changes, and one for its state. */
 export const openhandsConnector: Connector = {
   source: "openhands",
   version: 1,
@@ -54,7 +54,7 @@ const STATE = "base_state.json"
 const EVENT = /^event-\d+-.*\.json$/
 const MAX_STATE_BYTES = 64 << 20
 const MAX_EVENT_BYTES = 64 << 20
-/** How large an event is, roughly: looking at each of them would take too long. */
+/** The approximate size of an event: checking each of them would take too long. */
 const EVENT_BYTES = 4096
 
 function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
@@ -74,7 +74,7 @@ function eventsIn(folder: string, report: Report): string[] {
   return entriesOf(join(folder, "events"), report).flatMap(({ name }) => (EVENT.test(name) ? [name] : []))
 }
 
-/** Named fields only: the state also holds the agent's settings, with keys. */
+/** Only these fields: the state also has the agent's settings, with keys. */
 function factsAt(path: string, report: Report): RawRecord | undefined {
   const state = objectAt(path, MAX_STATE_BYTES, report)
   if (!state) return undefined
@@ -95,8 +95,8 @@ function factsAt(path: string, report: Report): RawRecord | undefined {
 function read(unit: UnitWithFacts, after?: Cursor): Reading {
   const folder = join(unit.path, "..")
   const names = eventsIn(folder, () => {})
-  const goesOn = after !== undefined && after.offset <= names.length && after.crc === crcOf(names, after.offset)
-  let offset = goesOn ? after.offset : 0
+  const continues = after !== undefined && after.offset <= names.length && after.crc === crcOf(names, after.offset)
+  let offset = continues ? after.offset : 0
   let pending = false
   const skipped: Skipped[] = []
   function* events(): Generator<RawRecord> {
@@ -105,14 +105,14 @@ function read(unit: UnitWithFacts, after?: Cursor): Reading {
       const event = eventAt(path)
       if (typeof event === "string") {
         pending = !isSettled(fileAt(path, () => {})?.mtimeMs ?? 0, Date.now())
-        if (pending) return // somebody may still be writing it
+        if (pending) return // it may still be being written
         skipped.push({ reason: event, where: path })
       } else yield event
       offset++
     }
   }
   const end = () => ({ cursor: { offset, crc: crcOf(names, offset) }, skipped, pending })
-  return factsFirst({ mode: goesOn || !after ? "append" : "replace", records: events(), end }, unit, after)
+  return factsFirst({ mode: continues || !after ? "append" : "replace", records: events(), end }, unit, after)
 }
 
 function crcOf(names: string[], count: number): number {
@@ -130,7 +130,10 @@ function eventAt(path: string): RawRecord | string {
   }
 }
 
-/** Without tools' descriptions, what only a provider can read, and image bytes; two versions of a file become what differs. */
+/**
+ * Removes tool descriptions, what only a provider can read, and image bytes; replaces two versions of a file with their
+ * difference.
+ */
 export function stripOpenhandsEvent(event: RawRecord): RawRecord {
   const { tools: _, reasoning_details: __, responses_reasoning_item: ___, critic_result: ____, ...kept } = event
   const observation = record(kept.observation)

@@ -1,6 +1,6 @@
 import { type Deed, deedByName, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
-import { keptHunks } from "../../../../src/agents/kit/hunks-between.ts"
+import { storedHunks } from "../../../../src/agents/kit/hunks-between.ts"
 import { addSessionUsage, imagePart, parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
 import type { Message, Origin, Part } from "../../../../src/core/conversation.ts"
@@ -11,7 +11,7 @@ const TOOLS = {
   command: ["terminal", "execute_bash"],
   editor: ["file_editor", "str_replace_editor", "planning_file_editor"],
 }
-/** What says nothing to a person. */
+/** Events without content for a reader. */
 const QUIET = [
   ...["ConversationStateUpdateEvent", "CondensationRequest", "TokenEvent", "PauseEvent", "LLMCompletionLogEvent"],
   ...["InterruptEvent", "StreamingDeltaEvent"],
@@ -34,12 +34,12 @@ export function parseOpenhands(raw: Iterable<RawRecord>, unit: UnitName): Parsed
   const keyOf = uniqueKeys()
   const messages: Message[] = []
   for (const event of events) {
-    const said = contentOf(event, calls)
-    if (!said) unknown.add(string(event.kind) ?? string(event.type) ?? "(no kind)")
-    else if (said.parts.length > 0) {
+    const content = contentOf(event, calls)
+    if (!content) unknown.add(string(event.kind) ?? string(event.type) ?? "(no kind)")
+    else if (content.parts.length > 0) {
       const at = time(event.timestamp)
       const key = keyOf(`${id}:${string(event.id) ?? messages.length}`)
-      messages.push({ key, at, ...said })
+      messages.push({ key, at, ...content })
     }
   }
   addSessionUsage(messages, string(about.model), spentIn(about))
@@ -54,7 +54,7 @@ function callOf(event: RawRecord): Call {
   return { tool: string(event.tool_name) ?? string(call?.name), args }
 }
 
-/** Undefined for a kind that dex does not know. */
+/** Undefined for an unknown kind. */
 function contentOf(event: RawRecord, calls: Map<string, Call>): Content | undefined {
   switch (event.kind) {
     case "MessageEvent":
@@ -91,20 +91,20 @@ function messageOf(event: RawRecord): Content {
 function thinkingOf(event: RawRecord): Part[] {
   const message = record(event.llm_message)
   const texts = [event, message].flatMap((one) => records(one?.thinking_blocks).map(({ thinking }) => string(thinking)))
-  const told = texts.filter((text) => text !== undefined)
+  const present = texts.filter((text) => text !== undefined)
   const text =
-    told.length > 0 ? told.join("\n\n") : (string(event.reasoning_content) ?? string(message?.reasoning_content))
+    present.length > 0 ? present.join("\n\n") : (string(event.reasoning_content) ?? string(message?.reasoning_content))
   return text === undefined ? [] : [{ type: "thinking", text, origin: "agent" }]
 }
 
-/** The last call of a task holds the answer. */
+/** The last call of a task contains the answer. */
 function actionParts(event: RawRecord): Part[] {
   const { tool, args } = callOf(event)
-  const { kind: _, ...asked } = args
+  const { kind: _, ...input } = args
   const before = [...thinkingOf(event), ...textParts(event.thought, "agent")]
   const answer = tool === "finish" ? string(args.message) : undefined
   if (answer !== undefined) return [...before, { type: "text", text: answer, origin: "agent" }]
-  return [...before, toolCallPart(tool, asked, string(event.tool_call_id))]
+  return [...before, toolCallPart(tool, input, string(event.tool_call_id))]
 }
 
 function resultOf(event: RawRecord, calls: Map<string, Call>): Content {
@@ -112,24 +112,24 @@ function resultOf(event: RawRecord, calls: Map<string, Call>): Content {
   const call = calls.get(call_id ?? "")
   if (call?.tool === "finish") return { role: "tool", parts: [] }
   const observation = record(event.observation) ?? {}
-  const said = textParts(observation.content, "local_tool")
+  const content = textParts(observation.content, "local_tool")
   const refused = string(event.rejection_reason) ?? string(event.error)
   const exit = number(observation.exit_code) ?? number(record(observation.metadata)?.exit_code)
   const { part, effects } = finishedCall({
     tool: string(event.tool_name) ?? call?.tool,
     call_id,
-    output: refused ?? said.map(({ text }) => text).join("\n"),
+    output: refused ?? content.map(({ text }) => text).join("\n"),
     failed: refused !== undefined || observation.is_error === true || string(observation.error) !== undefined,
-    exit_status: exit !== undefined && exit >= 0 ? exit : undefined, // below 0 it still runs
+    exit_status: exit !== undefined && exit >= 0 ? exit : undefined, // a negative code means that it is still running
     deed: deedOf(call, observation),
     isRemote: string(observation.kind)?.startsWith("MCP") === true,
   })
-  const images = said.filter(({ type }) => type === "image")
+  const images = content.filter(({ type }) => type === "image")
   return { role: "tool", parts: [part, ...images], effects: effects.length > 0 ? effects : undefined }
 }
 
 function deedOf(call: Call | undefined, { hunks }: RawRecord): Deed {
-  const changed = keptHunks(hunks)
+  const changed = storedHunks(hunks)
   if (changed.length > 0) return { hunks: changed }
   return call ? deedByName(TOOLS, call.tool, call.args) : {}
 }
@@ -148,7 +148,7 @@ function spentIn(about: RawRecord): Usage | undefined {
   return usage && usage.input + usage.output + usage.cache_read > 0 ? usage : undefined
 }
 
-/** Its prompts count what came from the cache, and what went there. */
+/** Its prompt tokens include those read from and written to the cache. */
 function openhandsUsage({ accumulated_cost, accumulated_token_usage }: RawRecord): Usage {
   const counted = record(accumulated_token_usage)
   const of = (field: string) => number(counted?.[field]) ?? 0

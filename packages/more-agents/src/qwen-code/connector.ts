@@ -16,7 +16,7 @@ import { type RawRecord, record, records, string } from "../../../../src/core/re
 import { qwenCodeFolder, qwenCodeRoots } from "../records.ts"
 import { parseQwenCode } from "./parse.ts"
 
-/** Qwen Code: a file for each session, in a folder for each project. Its records are a tree, as Claude Code's are. */
+/** Qwen Code: a file per session, in a folder per project. Its records are a tree, as Claude Code's are. */
 export const qwenCodeConnector: Connector = {
   source: "qwen_code",
   version: 1,
@@ -29,7 +29,7 @@ export const qwenCodeConnector: Connector = {
 }
 
 const MAX_META_BYTES = 1 << 20
-/** `tmp` is where they were before. */
+/** `tmp` is the earlier location. */
 const PLACES = ["projects", "tmp"]
 
 function watched(root: string): Watched[] {
@@ -61,24 +61,24 @@ function* transcriptsIn(folder: string, below: string, report: Report): Iterable
   }
 }
 
-/** What a subagent was started for, and by which call: it stands beside the transcript. */
+/** The purpose of a subagent and the call that started it, from the file next to the transcript. */
 function subagentAt(path: string, report: Report): RawRecord | undefined {
   const meta = objectAt(path, MAX_META_BYTES, report)
   const [description, call] = [string(meta?.description), string(meta?.toolUseId)]
   return meta && { type: "dex-subagent", description: description || undefined, call: call || undefined }
 }
 
-/** Without image bytes, signatures, copies of whole files, and measurements, which repeat what stands beside them. */
+/** Removes image bytes, signatures, copies of files, and measurements, which repeat other data. */
 function stripRecord(raw: RawRecord): RawRecord {
   const { systemPayload, message, toolCallResult, ...rest } = raw
   const payload = record(systemPayload)
   const keepsPayload = raw.subtype !== "ui_telemetry" && raw.subtype !== "file_history_snapshot"
-  const said = record(message)
+  const content = record(message)
   return withoutBulk({
     ...rest,
     ...defined({
       systemPayload: payload && keepsPayload ? payload : undefined,
-      message: said && { ...said, parts: records(said.parts).map(stripPart) },
+      message: content && { ...content, parts: records(content.parts).map(stripPart) },
       toolCallResult: record(toolCallResult) && stripResult(record(toolCallResult)!),
     }),
   })

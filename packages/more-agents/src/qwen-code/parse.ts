@@ -21,8 +21,8 @@ const TOOLS: ToolNames = {
   edit: ["edit", "replace"],
 }
 
-/** What puts words into the user's turn that nobody typed. */
-const PUT_THERE = [
+/** Subtypes of records in the user's turn that nobody typed. */
+const INJECTED_SUBTYPES = [
   "notification",
   "cron",
   "background_task_completed",
@@ -32,7 +32,7 @@ const PUT_THERE = [
 ]
 const INJECTED_TAGS = ["system-reminder"]
 
-/** System records that say nothing by themselves. */
+/** System records without content. */
 const QUIET = [
   "agent_retry",
   "agent_session_ready",
@@ -66,29 +66,29 @@ export function parseQwenCode(raw: Iterable<RawRecord>, unit: UnitName): Parsed 
   const all = [...raw]
   const id = idOf(all, unit)
   const isSubagent = unit.key.split("/").length > 2
-  const [calls, left] = [callsIn(all), abandonedIn(all)]
+  const [calls, abandonedIds] = [callsIn(all), abandonedIn(all)]
   const unknown = createCounts()
   const messages: Message[] = []
   const keys = uniqueKeys()
-  let unsaid: Usage | undefined
+  let pendingUsage: Usage | undefined
   for (const one of all) {
-    const said = contentOf(one, calls, isSubagent)
-    if (typeof said === "object" && said.usage) {
-      // A subagent's answer has its cost in a record of its own, before its words.
-      unsaid = addRequest(unsaid, said.usage)
-      delete said.usage
+    const content = contentOf(one, calls, isSubagent)
+    if (typeof content === "object" && content.usage) {
+      // A subagent's answer has its usage in a separate record, before its text.
+      pendingUsage = addRequest(pendingUsage, content.usage)
+      delete content.usage
     }
-    if (said === "unknown") unknown.add([one.type, one.subtype].filter(Boolean).join("/") || "(no type)")
-    else if (said && said.parts.length > 0) {
+    if (content === "unknown") unknown.add([one.type, one.subtype].filter(Boolean).join("/") || "(no type)")
+    else if (content && content.parts.length > 0) {
       const at = time(one.timestamp)
-      const key = keys(string(one.uuid) ?? `${id}:${said.role}`)
-      const usage = said.role === "assistant" && unsaid
-      if (usage) unsaid = undefined
-      const abandoned = left.has(string(one.uuid) ?? "") && { abandoned: true }
-      messages.push({ key, at, ...said, ...defined({ usage: usage || undefined }), ...abandoned })
+      const key = keys(string(one.uuid) ?? `${id}:${content.role}`)
+      const usage = content.role === "assistant" && pendingUsage
+      if (usage) pendingUsage = undefined
+      const abandoned = abandonedIds.has(string(one.uuid) ?? "") && { abandoned: true }
+      messages.push({ key, at, ...content, ...defined({ usage: usage || undefined }), ...abandoned })
     }
   }
-  return parsedFrom(knownOf(all, id, messages, left, isSubagent ? unit : undefined), unknown)
+  return parsedFrom(conversationFields(all, id, messages, abandonedIds, isSubagent ? unit : undefined), unknown)
 }
 
 function idOf(all: RawRecord[], unit: UnitName): string {
@@ -97,22 +97,22 @@ function idOf(all: RawRecord[], unit: UnitName): string {
   return file === undefined ? (string(all.find(({ sessionId }) => string(sessionId))?.sessionId) ?? named) : named
 }
 
-/** Every record names the one before it, and the last one that was said is where the session stands. */
+/** Every record names its predecessor, and the last message is the current position of the session. */
 function abandonedIn(all: RawRecord[]): Set<string> {
   const parents = new Map(all.flatMap((one) => (string(one.uuid) ? [[string(one.uuid)!, one.parentUuid]] : [])))
   const last = all.findLast(({ type, subtype, uuid }) => {
-    const isSaid = type === "user" || type === "assistant" || type === "tool_result"
-    return string(uuid) !== undefined && (isSaid || (type === "system" && subtype === "rewind"))
+    const isMessage = type === "user" || type === "assistant" || type === "tool_result"
+    return string(uuid) !== undefined && (isMessage || (type === "system" && subtype === "rewind"))
   })
-  const standing = new Set<unknown>()
+  const current = new Set<unknown>()
   let at: unknown = last?.uuid
-  while (parents.has(at as string) && !standing.has(at)) {
-    standing.add(at)
+  while (parents.has(at as string) && !current.has(at)) {
+    current.add(at)
     at = parents.get(at as string)
   }
-  // A record that is lost on the way hides what came before it: then nothing is known to be left.
+  // A missing record hides everything before it: then nothing is marked as abandoned.
   if (at !== null && at !== undefined) return new Set()
-  return new Set([...parents.keys()].filter((uuid) => !standing.has(uuid)))
+  return new Set([...parents.keys()].filter((uuid) => !current.has(uuid)))
 }
 
 function callsIn(all: RawRecord[]): Map<string, Call> {
@@ -139,7 +139,7 @@ function contentOf(one: RawRecord, calls: Map<string, Call>, isSubagent: boolean
     case "system": {
       const subtype = String(one.subtype)
       if (subtype === "chat_compression") return { role: "system", parts: summaryParts(record(one.systemPayload)) }
-      if (PUT_THERE.includes(subtype))
+      if (INJECTED_SUBTYPES.includes(subtype))
         return { role: "system", parts: partsOf(one).flatMap((part) => promptParts(part, "injected")) }
       return QUIET.includes(subtype) ? undefined : "unknown"
     }
@@ -153,7 +153,7 @@ function contentOf(one: RawRecord, calls: Map<string, Call>, isSubagent: boolean
 function originOf({ subtype, provenance }: RawRecord, isSubagent: boolean): Origin {
   if (isSubagent || subtype === "agent_launch_prompt") return "agent"
   const isTyped = provenance === undefined || provenance === "real_user"
-  return PUT_THERE.includes(String(subtype)) || !isTyped ? "injected" : "person"
+  return INJECTED_SUBTYPES.includes(String(subtype)) || !isTyped ? "injected" : "person"
 }
 
 function promptParts(part: RawRecord, origin: Origin): Part[] {
@@ -179,7 +179,7 @@ function answerOf(one: RawRecord): Content {
   return { role: "assistant", parts, model, usage }
 }
 
-/** What came from the cache is in the prompt's tokens, and thoughts are in the answer's, which not every provider adds. */
+/** The prompt's tokens include the cached ones, and the answer's include the thoughts, which not every provider adds. */
 function qwenUsage(counted: RawRecord | undefined): Usage | undefined {
   const of = (field: string) => Math.max(0, number(counted?.[field]) ?? 0)
   const [prompt, cache_read, reasoning] = [
@@ -223,7 +223,7 @@ function resultOf(one: RawRecord, calls: Map<string, Call>): Content {
   }
 }
 
-/** What a command printed begins on a line of its own, so that what git says of a commit is found. */
+/** Puts a command's output on its own line, so that git's report of a commit is found. */
 const PRINTED = /^(Command: [\s\S]*?\nOutput:) (?=\S)/
 
 function exitIn(output: string): number | undefined {
@@ -231,37 +231,38 @@ function exitIn(output: string): number | undefined {
   return code === undefined ? undefined : Number(code)
 }
 
-/** The diff that was shown has line numbers. One that was too long to keep is a sentence that says so. */
+/** The displayed diff has line numbers. A diff that was too long was replaced by a sentence. */
 function deedOf({ tool, args }: Call, display: RawRecord): Deed {
-  const asked = deedByName(TOOLS, tool, args)
+  const requested = deedByName(TOOLS, tool, args)
   const [path, diff] = [string(args.file_path) ?? string(display.filePath), string(display.fileDiff)]
-  if (!asked.hunks || path === undefined || diff === undefined || display.fileDiffTruncated === true) return asked
+  if (!requested.hunks || path === undefined || diff === undefined || display.fileDiffTruncated === true)
+    return requested
   const shown: Hunk[] = hunksOfDiff(diff, path)
-  return shown.length > 0 ? { ...asked, hunks: shown } : asked
+  return shown.length > 0 ? { ...requested, hunks: shown } : requested
 }
 
-/** What is left of the conversation begins with its summary. */
+/** The compressed history begins with its summary. */
 function summaryParts(payload: RawRecord | undefined): Part[] {
   const [first] = records(payload?.compressedHistory)
   const text = records(first?.parts).flatMap((part) => string(part.text) ?? [])
   return text.length === 0 ? [] : [{ type: "summary", text: text.join("\n"), origin: "agent" }]
 }
 
-function knownOf(
+function conversationFields(
   all: RawRecord[],
   id: string,
   messages: Message[],
-  left: Set<string>,
+  abandonedIds: Set<string>,
   subagent: UnitName | undefined,
 ): ConversationFields {
-  const standing = all.filter(({ uuid }) => !left.has(string(uuid) ?? ""))
-  const last = (field: string) => string(standing.findLast((one) => string(one[field]))?.[field])
+  const current = all.filter(({ uuid }) => !abandonedIds.has(string(uuid) ?? ""))
+  const last = (field: string) => string(current.findLast((one) => string(one[field]))?.[field])
   const facts = all.findLast(({ type }) => type === "dex-subagent")
   const parent = record(all.find(({ subtype }) => subtype === "parent_session")?.systemPayload)
   return {
     id,
     kind: subagent ? "subagent" : "person",
-    title: titleOf(standing) ?? describedBy(facts),
+    title: titleOf(current) ?? describedBy(facts),
     cwds: all.map(({ cwd }) => cwd),
     git_branch: last("gitBranch"),
     agent_version: last("version"),
@@ -272,9 +273,9 @@ function knownOf(
   }
 }
 
-/** It is written again now and then: the last one counts. */
-function titleOf(standing: RawRecord[]): Title | undefined {
-  const payload = record(standing.findLast(({ subtype }) => subtype === "custom_title")?.systemPayload)
+/** It is written repeatedly: the last one counts. */
+function titleOf(current: RawRecord[]): Title | undefined {
+  const payload = record(current.findLast(({ subtype }) => subtype === "custom_title")?.systemPayload)
   const text = string(payload?.customTitle)
   return text === undefined ? undefined : { text, from: payload?.titleSource === "auto" ? "agent" : "person" }
 }

@@ -19,8 +19,8 @@ import { rooCodeRoots } from "../records.ts"
 import { parseRooCode } from "./parse.ts"
 
 /**
- * Roo Code: a folder for each task, with what the model was sent, what the window showed, and a line of the history. All of them
- * are rewritten whole.
+ * Roo Code: a folder per task, with the requests to the model, the content of the window, and a history entry. All
+ * files are rewritten at every change.
  */
 export const rooCodeConnector: Connector = {
   source: "roo_code",
@@ -47,7 +47,7 @@ const NAMES = [
 ] as const
 const MAX_BYTES = 256 << 20
 
-/** A task is named by its folder; what the model was sent is where most of it is. */
+/** The folder names the task; the requests to the model have most of the content. */
 function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   for (const task of entriesOf(root, report)) {
     if (!task.isDirectory()) continue
@@ -72,12 +72,12 @@ function read(unit: Unit, after?: Cursor): Reading {
   const skipped: Skipped[] = []
   const folder = join(unit.path, "..")
   const [history, api, window, older] = NAMES.map((name) => contentOf(join(folder, name), name, skipped))
-  const said = messages(api, "api")
+  const turns = messages(api, "api")
   const rows = [
     ...(isRecord(history) ? [{ file: "history", ...history }] : []),
-    ...said,
+    ...turns,
     ...messages(window, "window"),
-    ...(said.length === 0 ? messages(older, "older") : []),
+    ...(turns.length === 0 ? messages(older, "older") : []),
   ]
   return readingOfRows(rows, stripRooCode, skipped, after)
 }
@@ -99,7 +99,7 @@ function messages(content: unknown, file: string): RawRecord[] {
   return array(content).flatMap((message, index) => (isRecord(message) ? [{ id: index, ...message, file }] : []))
 }
 
-/** Without image bytes, signatures, and what the window keeps for itself. */
+/** Removes image bytes, signatures, and the window's own state. */
 function stripRooCode(row: RawRecord): RawRecord {
   const { encrypted_content: _, reasoning_details: __, images: ___, progressStatus: ____, ...rest } = row
   if (!Array.isArray(rest.content)) return withoutBulk(rest)

@@ -31,21 +31,21 @@ export function parseRooCode(rows: Iterable<RawRecord>, unit: UnitName): Parsed 
     else unknown.add(`file ${String(row.file)}`)
   }
   const parent = string(history.parentTaskId)
-  const asked: Origin = parent === undefined ? "person" : "agent"
+  const promptOrigin: Origin = parent === undefined ? "person" : "agent"
   const workspace = string(history.workspace) ?? string(history.cwd)
   const count = (type: string) => unknown.add(type)
   const messages =
     turns.length > 0
-      ? messagesOfTurns(turns, { id: unit.key, asked, workspace, count })
-      : windowMessages(window, { id: unit.key, asked, count })
+      ? messagesOfTurns(turns, { id: unit.key, promptOrigin, workspace, count })
+      : windowMessages(window, { id: unit.key, promptOrigin, count })
   addUsages(messages, window, history)
   const times = messages.some(({ at }) => at !== undefined) ? [] : [history.ts]
   return parsedFrom({ id: unit.key, cwd: workspace, parent, times, messages }, unknown)
 }
 
-type About = { id: string; asked: Origin; workspace: string | undefined; count: (type: string) => void }
+type About = { id: string; promptOrigin: Origin; workspace: string | undefined; count: (type: string) => void }
 
-function messagesOfTurns(turns: RawRecord[], { id, asked, workspace, count }: About): Message[] {
+function messagesOfTurns(turns: RawRecord[], { id, promptOrigin, workspace, count }: About): Message[] {
   const keys = uniqueKeys()
   const calls = new Map<string, Call>()
   const messages: Message[] = []
@@ -53,7 +53,7 @@ function messagesOfTurns(turns: RawRecord[], { id, asked, workspace, count }: Ab
   for (const [index, turn] of turns.entries()) {
     const at = time(turn.ts)
     model = modelIn(turn) ?? model
-    const content = contentOfTurn(turn, { asked, workspace, calls, count })
+    const content = contentOfTurn(turn, { promptOrigin, workspace, calls, count })
     if (content.parts.length === 0) continue
     messages.push({
       key: keys(`${id}:${number(turn.ts) ?? index}:${string(turn.role) ?? "assistant"}`),
@@ -65,7 +65,7 @@ function messagesOfTurns(turns: RawRecord[], { id, asked, workspace, count }: Ab
   return messages
 }
 
-/** The window says what each request took, before its answer; without it there is the sum of all of them. */
+/** The window records the usage of each request before its answer; without it, there is only the total. */
 function addUsages(messages: Message[], window: RawRecord[], history: RawRecord): void {
   const answers = messages.filter(({ role }) => role === "assistant")
   if (answers.length === 0) return
@@ -85,27 +85,27 @@ function addUsages(messages: Message[], window: RawRecord[], history: RawRecord)
   if (sum) answers.at(-1)!.usage = sum
 }
 
-/** What was sent includes what came from a cache, and what went into it. */
+/** The tokens sent include those read from and written to the cache. */
 function rooUsage(counted: RawRecord, money: string): Usage | undefined {
   const of = (field: string) => number(counted[field]) ?? 0
   const [sent, output, cache_read, cache_write] = [of("tokensIn"), of("tokensOut"), of("cacheReads"), of("cacheWrites")]
   if (sent + output === 0) return undefined
   const cost = of(money)
-  const input = sent >= cache_read + cache_write ? sent - cache_read - cache_write : sent // older versions left them out
+  const input = sent >= cache_read + cache_write ? sent - cache_read - cache_write : sent // older versions did not include them
   return { input, output, cache_read, cache_write, cost: cost > 0 ? cost : undefined }
 }
 
 export type Call = { tool: string | undefined; args: RawRecord }
-/** `calls`: those of the turns before, by their id; `""` is the last one that was written into a text. */
+/** `calls`: the calls of earlier turns by id; `""` is the last one that was written into a text. */
 type TurnContext = {
-  asked: Origin
+  promptOrigin: Origin
   workspace: string | undefined
   calls: Map<string, Call>
   count: (type: string) => void
 }
 type Content = Pick<Message, "role" | "parts" | "effects">
 
-/** A turn as the model was sent it, or as it answered. */
+/** A turn as it was sent to the model, or the model's answer. */
 function contentOfTurn(turn: RawRecord, context: TurnContext): Content {
   const blocks = typeof turn.content === "string" ? [{ type: "text", text: turn.content }] : records(turn.content)
   if (turn.type === "reasoning")
@@ -115,7 +115,7 @@ function contentOfTurn(turn: RawRecord, context: TurnContext): Content {
   return turn.role === "assistant" ? answerOf(turn, blocks, context) : promptOf(blocks, context)
 }
 
-/** Named in what Roo Code adds to a prompt. */
+/** Named in the text that Roo Code adds to a prompt. */
 export function modelIn(turn: RawRecord): string | undefined {
   if (string(turn.model)) return string(turn.model)
   const texts = records(turn.content).flatMap(({ text }) => string(text) ?? [])
@@ -138,7 +138,7 @@ function answerOf(turn: RawRecord, blocks: RawRecord[], { calls, count }: TurnCo
   return { role: "assistant", parts }
 }
 
-/** What a task ends with is said to the person. */
+/** The result of a task is addressed to the person. */
 function callPart(tool: string | undefined, args: RawRecord, id: string | undefined): Part {
   const result = tool === "attempt_completion" ? string(args.result) : undefined
   return result === undefined ? toolCallPart(tool, args, id) : { type: "text", text: result, origin: "agent" }
@@ -154,23 +154,23 @@ function thoughts(...texts: unknown[]): Part[] {
 function writtenParts(text: string, calls: Map<string, Call>): Part[] {
   const parts: Part[] = []
   let from = 0
-  const say = (piece: string) => {
+  const addText = (piece: string) => {
     if (piece.trim() !== "") parts.push({ type: "text", text: piece.trim(), origin: "agent" })
   }
   for (const { tool, args, from: begin, to } of writtenCalls(text)) {
-    say(text.slice(from, begin))
+    addText(text.slice(from, begin))
     parts.push(callPart(tool, args, undefined))
     calls.set("", { tool, args })
     from = to
   }
-  say(text.slice(from))
+  addText(text.slice(from))
   return parts
 }
 
 const ADDED = ["environment_details"]
-const SAID = /^<(task|feedback|user_message|answer)>\n?([\s\S]*?)\n?<\/\1>$/
+const TYPED = /^<(task|feedback|user_message|answer)>\n?([\s\S]*?)\n?<\/\1>$/
 
-/** The person's words, what tools said, and what Roo Code adds. */
+/** The person's text, tool results, and what Roo Code adds. */
 function promptOf(blocks: RawRecord[], context: TurnContext): Content {
   const parts: Part[] = []
   const effects: Effect[] = []
@@ -180,14 +180,14 @@ function promptOf(blocks: RawRecord[], context: TurnContext): Content {
     if (block.type === "tool_result") {
       const id = string(block.tool_use_id)
       add(resultOf(context.calls.get(id ?? ""), id, resultText(block.content), block.is_error === true, context))
-    } else if (block.type === "image") parts.push(imagePart(block.image, context.asked))
+    } else if (block.type === "image") parts.push(imagePart(block.image, context.promptOrigin))
     else if (block.type !== "text") context.count(`content ${String(block.type)}`)
     else if (/^\[[\w ]{3,60}( for '[^\n]{0,4000}')?\] Result:/.test(text)) {
       writtenResult = true
       const output = text.slice(text.indexOf("Result:") + "Result:".length).trim()
       if (output !== "") takeWritten(output)
-    } else if (writtenResult && !SAID.test(text.trim()) && !text.startsWith("<environment_details>")) takeWritten(text)
-    else parts.push(...spoken(text, context.asked))
+    } else if (writtenResult && !TYPED.test(text.trim()) && !text.startsWith("<environment_details>")) takeWritten(text)
+    else parts.push(...spoken(text, context.promptOrigin))
   }
   return { role: parts.some(({ type }) => type === "tool_result") ? "tool" : "user", parts, effects }
 
@@ -203,11 +203,11 @@ function promptOf(blocks: RawRecord[], context: TurnContext): Content {
   }
 }
 
-function spoken(text: string, asked: Origin): Part[] {
+function spoken(text: string, promptOrigin: Origin): Part[] {
   return splitInjected(text, ADDED).map(({ text: run, injected }) => ({
     type: "text",
-    text: injected ? run : (SAID.exec(run)?.[2] ?? run),
-    origin: injected || /^\[(TASK RESUMPTION|ERROR)\]/.test(run) ? "injected" : asked,
+    text: injected ? run : (TYPED.exec(run)?.[2] ?? run),
+    origin: injected || /^\[(TASK RESUMPTION|ERROR)\]/.test(run) ? "injected" : promptOrigin,
   }))
 }
 
@@ -255,7 +255,7 @@ const TOOLS: ToolNames = {
   patch: ["apply_patch"],
 }
 
-/** Paths are those of the workspace. */
+/** Paths are relative to the workspace. */
 function deedOfRooCode(tool: string | undefined, args: RawRecord, workspace: string | undefined): Deed {
   const within = (path: string) => (workspace === undefined || isAbsolute(path) ? path : join(workspace, path))
   const files = array(args.files).flatMap((file) => string(record(file)?.path) ?? string(file) ?? [])
@@ -273,7 +273,7 @@ function deedOfRooCode(tool: string | undefined, args: RawRecord, workspace: str
   }
 }
 
-/** A call inside the text of an answer, as models were asked to write them before they had tools of their own. */
+/** A call inside the text of an answer, from the time before models had native tool calls. */
 type WrittenCall = { tool: string; args: RawRecord; from: number; to: number }
 
 const WRITTEN = [
@@ -304,7 +304,7 @@ const WRITTEN = [
   ],
 ]
 
-/** Linear in the text: a tag that does not end is text. */
+/** Takes linear time: a tag that does not end is text. */
 export function writtenCalls(text: string): WrittenCall[] {
   const calls: WrittenCall[] = []
   const unended = new Set<string>()
@@ -358,10 +358,10 @@ const QUIET = [
   ...["too_many_tools_warning", "auto_approval_max_req_reached"],
 ]
 
-/** What the window showed: all that is left of a task whose file of turns is gone. */
+/** The content of the window, for a task whose file of turns is gone. */
 function windowMessages(
   shown: RawRecord[],
-  { id, asked, count }: { id: string; asked: Origin; count: (type: string) => void },
+  { id, promptOrigin, count }: { id: string; promptOrigin: Origin; count: (type: string) => void },
 ): Message[] {
   const keys = uniqueKeys()
   let isFirst = true
@@ -371,7 +371,7 @@ function windowMessages(
     if (kind === undefined || one.partial === true || QUIET.includes(kind)) return []
     const isPrompt = kind === "user_feedback" || kind === "user_feedback_diff" || (kind === "text" && isFirst)
     if (kind === "text") isFirst = false
-    const part = text === undefined ? undefined : partOf(kind, text, isPrompt ? asked : undefined)
+    const part = text === undefined ? undefined : partOf(kind, text, isPrompt ? promptOrigin : undefined)
     if (part === "unknown") count(`shown ${kind}`)
     if (part === undefined || part === "unknown") return []
     const at = time(one.ts)
@@ -380,8 +380,8 @@ function windowMessages(
   })
 }
 
-function partOf(kind: string, text: string, asked: Origin | undefined): Part | "unknown" {
-  if (asked !== undefined) return { type: "text", text, origin: asked }
+function partOf(kind: string, text: string, promptOrigin: Origin | undefined): Part | "unknown" {
+  if (promptOrigin !== undefined) return { type: "text", text, origin: promptOrigin }
   if (kind === "reasoning") return { type: "thinking", text, origin: "agent" }
   if (BY_AGENT.includes(kind)) return { type: "text", text, origin: "agent" }
   return BY_TOOLS.includes(kind) ? { type: "text", text, origin: "local_tool" } : "unknown"

@@ -27,8 +27,8 @@ import { vscodeRoots } from "../records.ts"
 import { parseVscode } from "./parse.ts"
 
 /**
- * Copilot's chat in VS Code: a file for each session, in the storage of the workspace it was held in. Until 1.108 JSON that is
- * rewritten whole; from then on a log of what changed in it.
+ * Copilot's chat in VS Code: one file per session, in the storage of its workspace. Until 1.108 it is JSON that is
+ * rewritten completely; since then a log of changes.
  */
 export const vscodeConnector: Connector = {
   source: "vscode",
@@ -66,7 +66,7 @@ function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   for (const name of WITHOUT_WORKSPACE) yield* sessionsIn(join(root, "globalStorage", name), report)
 }
 
-/** A session that was written both ways is in two files of one name: the log is the newer one. */
+/** A session that was written in both formats has two files of the same name: the log is the newer one. */
 function* sessionsIn(folder: string, report: Report): Generator<Unit> {
   for (const { name } of entriesOf(folder, report)) {
     if (!SESSION.test(name)) continue
@@ -78,20 +78,20 @@ function* sessionsIn(folder: string, report: Report): Generator<Unit> {
 
 function read(unit: UnitWithFacts, after?: Cursor): Reading {
   const reading = unit.path.endsWith(".json")
-    ? readJsonFile(unit.path, after, recordsOfWhole)
+    ? readJsonFile(unit.path, after, recordsOfFile)
     : readJsonl(unit.path, after, { strip: stripEntry })
   return factsFirst(reading, unit, after)
 }
 
-/** One for the session, and one for each request: so that a request more does not make all of them new. */
-function* recordsOfWhole(whole: RawRecord): Generator<RawRecord> {
-  const { requests, ...session } = whole
+/** One record for the session and one per request, so that a new request does not change all of them. */
+function* recordsOfFile(file: RawRecord): Generator<RawRecord> {
+  const { requests, ...session } = file
   yield stripVscode({ type: "dex-session", ...session })
   for (const request of records(requests)) yield stripVscode(request)
 }
 
-/** What the window looked like, who the person is, prompts as they were rendered, attachments, and encrypted thoughts. */
-const NOT_KEPT = new Set([
+/** The state of the window, the person's identity, rendered prompts, attachments, and encrypted thoughts. */
+const NOT_STORED = new Set([
   ...["inputState", "requesterUsername", "responderUsername", "responderAvatarIconUri", "requesterAvatarIconUri"],
   ...["renderedUserMessage", "renderedGlobalContext", "variableData", "contentReferences", "codeCitations"],
   ...["encrypted", "followups", "iconPath", "editedFileEvents", "modelState", "responseMarkdownInfo"],
@@ -102,14 +102,14 @@ function stripVscode(raw: RawRecord): RawRecord {
 }
 
 function stripEntry(entry: RawRecord): RawRecord | undefined {
-  const isNoise = array(entry.k).some((key) => typeof key === "string" && NOT_KEPT.has(key))
+  const isNoise = array(entry.k).some((key) => typeof key === "string" && NOT_STORED.has(key))
   return isNoise ? undefined : stripVscode(entry)
 }
 
 function withoutNoise(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNoise)
   if (!isRecord(value)) return value
-  const kept = Object.entries(value).filter(([key]) => !NOT_KEPT.has(key))
+  const kept = Object.entries(value).filter(([key]) => !NOT_STORED.has(key))
   return Object.fromEntries(kept.map(([key, field]) => [key, withoutNoise(field)]))
 }
 

@@ -33,22 +33,22 @@ export function parseVscode(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
       unknown.add(string(one.type) ?? (one.kind === undefined ? "(no kind)" : `kind ${String(one.kind).slice(0, 20)}`))
   }
   const replayed = replayedSession(log, () => unknown.add("(a change to what is not there)"))
-  const whole = replayed ?? session
-  const id = string(whole.sessionId) ?? unit.key.replace(/\.jsonl?$/, "")
+  const current = replayed ?? session
+  const id = string(current.sessionId) ?? unit.key.replace(/\.jsonl?$/, "")
   const keys = uniqueKeys()
   const messages = [...requests, ...records(replayed?.requests)]
     .flatMap((request, index) => messagesOf(request, `${id}:${index}`, (type) => unknown.add(type)))
     .map((message) => ({ ...message, key: keys(message.key) }))
-  const known = {
+  const fields = {
     id,
-    title: string(whole.customTitle) ?? whole.computedTitle,
+    title: string(current.customTitle) ?? current.computedTitle,
     cwd: folder,
-    times: [whole.creationDate, whole.lastMessageDate],
+    times: [current.creationDate, current.lastMessageDate],
     messages,
-    // A session that was begun as JSON goes on in a log beside it.
+    // A session that began as JSON continues in a log.
     authority: unit.key.endsWith(".json") ? 9 : 10,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 function messagesOf(request: RawRecord, place: string, count: (type: string) => void): Message[] {
@@ -85,12 +85,12 @@ function messagesOf(request: RawRecord, place: string, count: (type: string) => 
   return abandoned ? messages.map((message) => ({ ...message, abandoned })) : messages
 }
 
-/** Of the last of a request's rounds: what came from a cache is not told. */
+/** Covers only the last round of a request; cached tokens are not reported. */
 function vscodeUsage(metadata: RawRecord | undefined): Usage | undefined {
   return usageFrom({ input: metadata?.promptTokens, output: metadata?.outputTokens })
 }
 
-/** What shows progress, asks, or repeats what stands elsewhere. */
+/** Items that show progress, ask, or repeat other content. */
 const QUIET = new Set([
   ...["undoStop", "codeblockUri", "prepareToolInvocation", "progressMessage", "progressTask", "progressTaskSerialized"],
   ...[
@@ -117,7 +117,7 @@ const QUIET = new Set([
 ])
 
 type Content = { parts: Part[]; effects: Effect[] }
-/** What the model asked for, which the window's own account of a call leaves out. */
+/** The model's own request, which the window's record of a call omits. */
 type Call = { name: string | undefined; args: RawRecord; output: string | undefined }
 
 export function responseOf(request: RawRecord, count: (type: string) => void): Content {
@@ -140,9 +140,9 @@ export function responseOf(request: RawRecord, count: (type: string) => void): C
 
 function callsOf(metadata: RawRecord | undefined): Map<string, Call> {
   const results = record(metadata?.toolCallResults) ?? {}
-  const asked = records(metadata?.toolCallRounds).flatMap(({ toolCalls }) => records(toolCalls))
+  const requested = records(metadata?.toolCallRounds).flatMap(({ toolCalls }) => records(toolCalls))
   return new Map(
-    asked.flatMap((call) => {
+    requested.flatMap((call) => {
       const id = string(call.id)
       if (id === undefined) return []
       const args = parseObject(string(call.arguments) ?? "") ?? record(call.arguments) ?? {}
@@ -153,12 +153,12 @@ function callsOf(metadata: RawRecord | undefined): Map<string, Call> {
   )
 }
 
-/** The same call has its number behind it where the model sees it. */
+/** In the model's rounds, the id of a call has a numeric suffix. */
 function plainId(id: string): string {
   return id.replace(/__vscode-\d{1,15}$/, "")
 }
 
-/** A text, or the tree that the prompt was rendered from. */
+/** A text, or the tree from which the prompt was rendered. */
 function textOfResult(piece: unknown): string {
   const value = record(piece)?.value
   if (typeof value === "string") return value
@@ -204,18 +204,18 @@ function referenceIn(item: RawRecord): string | undefined {
 
 function addCall({ parts, effects }: Content, item: RawRecord, calls: Map<string, Call>): void {
   const id = string(item.toolCallId)
-  const asked = id === undefined ? undefined : calls.get(plainId(id))
+  const request = id === undefined ? undefined : calls.get(plainId(id))
   const data = record(item.toolSpecificData)
   const details = record(item.resultDetails)
-  const tool = asked?.name ?? string(item.toolId)
+  const tool = request?.name ?? string(item.toolId)
   const command = string(record(data?.commandLine)?.userEdited) ?? string(record(data?.commandLine)?.original)
-  const input = asked?.args ?? parseObject(string(details?.input) ?? "") ?? shownInput(item, command)
+  const input = request?.args ?? parseObject(string(details?.input) ?? "") ?? shownInput(item, command)
   const exit_status = number(record(data?.terminalCommandState)?.exitCode)
   const deed = deedOfVscode(tool, input)
   const { part, effects: done } = finishedCall({
     tool,
     call_id: id,
-    output: asked?.output ?? outputIn(data, details) ?? textIn(item.pastTenseMessage) ?? "",
+    output: request?.output ?? outputIn(data, details) ?? textIn(item.pastTenseMessage) ?? "",
     failed: details?.isError === true,
     exit_status,
     deed: command === undefined ? deed : { ...deed, command },
@@ -237,7 +237,7 @@ function outputIn(data: RawRecord | undefined, details: RawRecord | undefined): 
   return pieces.length === 0 ? undefined : pieces.join("\n")
 }
 
-/** Lines as they were typed into the editor; what they replaced is not told. Changes within a line are no lines. */
+/** The inserted lines; what they replaced is not recorded. Changes within a line are skipped. */
 function hunksOfGroup(item: RawRecord): Hunk[] {
   const path = pathOfUri(item.uri)
   if (path === undefined) return []
@@ -256,11 +256,11 @@ function pathOfUri(value: unknown): string | undefined {
   try {
     return address?.startsWith("file:") ? fileURLToPath(address) : undefined
   } catch {
-    return undefined // an address of another platform
+    return undefined // a URI of another platform
   }
 }
 
-/** A tool that says what it changes has the say: the window shows the same change again. */
+/** Skips files whose edits a tool call already reported: the window shows the same change again. */
 function addEdits({ parts, effects }: Content, edits: Hunk[]): void {
   const known = new Set(
     effects.flatMap((effect) => (effect.type === "file" && effect.action === "edited" ? effect.path : [])),
@@ -272,7 +272,7 @@ function addEdits({ parts, effects }: Content, edits: Hunk[]): void {
   effects.push(...editEffects(hunks))
 }
 
-/** By the names that the model knows, and by those that the window knows. */
+/** The names that the model uses, and those that the window uses. */
 const TOOLS: ToolNames = {
   command: ["run_in_terminal", "copilot_runInTerminal"],
   read: ["read_file", "copilot_readFile"],
@@ -303,8 +303,8 @@ const APPEND = 2
 const DELETE = 3
 
 /**
- * The session that a log of its changes leads to; undefined where no entry says what it began with. What cannot be applied is
- * counted by `skip`: a damaged line before it took its place away. The entries stay as they are.
+ * The session that results from a log of changes; undefined if there is no snapshot. Entries that cannot be applied,
+ * because an earlier line was damaged, are counted by `skip`. The entries are not modified.
  */
 export function replayedSession(entries: Iterable<RawRecord>, skip: () => void): RawRecord | undefined {
   let session: RawRecord | undefined
@@ -337,7 +337,7 @@ function isApplied(session: RawRecord, { kind, k, i }: RawRecord, value: unknown
 
 type Place = { get(): unknown; set(value: unknown): void }
 
-/** A field of an object, or an item of a list where that leaves no holes. */
+/** A field of an object, or an item of a list if that leaves no gaps. */
 function placeIn(at: unknown, key: unknown): Place | undefined {
   if (Array.isArray(at)) {
     if (typeof key !== "number" || !Number.isInteger(key) || key < 0 || key > at.length) return undefined

@@ -32,7 +32,7 @@ import {
 import { zedRoots } from "../records.ts"
 import { parseZed } from "./parse.ts"
 
-/** Zed's own agent: a row for each thread, in which all of it is one compressed piece of JSON. */
+/** Zed's own agent: a row per thread, whose content is one compressed JSON text. */
 export const zedConnector: Connector = {
   source: "zed",
   version: 1,
@@ -78,7 +78,7 @@ function read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading {
   return readDatabaseUnit(unit, rowsIn, stripZed, after, scratch)
 }
 
-/** A text says what is wrong with it. */
+/** A string describes what is wrong with the data. */
 function contentOf(data: unknown, type: unknown): RawRecord | string {
   try {
     const isBytes = data instanceof Uint8Array
@@ -90,19 +90,19 @@ function contentOf(data: unknown, type: unknown): RawRecord | string {
   }
 }
 
-/** One for the thread, and one for each message: so that a message more does not make all of them new. */
+/** One record for the thread and one per message, so that a new message does not change all of them. */
 function recordsOfThread(about: RawRecord, thread: RawRecord): RawRecord[] {
   const { messages, draft_prompt: _, ui_scroll_position: __, sandbox_grants: ___, ...rest } = thread
   const first = { ...about, thread: rest }
   return [first, ...array(messages).map((message, index) => ({ table: "messages", id: index, message }))]
 }
 
-/** Without image bytes, signatures, the project's uncommitted changes, and whole files before and after an edit. */
+/** Removes image bytes, signatures, the project's uncommitted changes, and the files before and after an edit. */
 function stripZed(row: RawRecord): RawRecord {
   return withoutBulk(withoutCopies(row) as RawRecord)
 }
 
-const NOT_KEPT = ["signature", "thought_signature", "reasoning_details", "RedactedThinking", "old_text", "new_text"]
+const NOT_STORED = ["signature", "thought_signature", "reasoning_details", "RedactedThinking", "old_text", "new_text"]
 
 function withoutCopies(value: unknown, within = ""): unknown {
   if (Array.isArray(value)) return value.map((one) => withoutCopies(one, within))
@@ -117,8 +117,8 @@ function withoutCopies(value: unknown, within = ""): unknown {
   return kept
 }
 
-/** What a call asked for is kept: `old_text` and `new_text` are whole files in its output only. */
+/** The input of a call is stored: only in its output are `old_text` and `new_text` entire files. */
 function isCopy(key: string, within: string): boolean {
   if (key === "old_text" || key === "new_text") return within === "output"
-  return NOT_KEPT.includes(key) || key === "raw_input" || (key === "diff" && within === "git_state")
+  return NOT_STORED.includes(key) || key === "raw_input" || (key === "diff" && within === "git_state")
 }

@@ -8,28 +8,28 @@ import type { Effect, Hunk, Message, Origin, Part } from "../../../../src/core/c
 import { array, isRecord, type RawRecord, record, records, string } from "../../../../src/core/record.ts"
 import type { Usage } from "../../../../src/core/usage.ts"
 
-/** What a message is told with. */
-type Thread = { id: string; asked: Origin; model: string | undefined; folders: string[] }
+/** The context of a message. */
+type Thread = { id: string; promptOrigin: Origin; model: string | undefined; folders: string[] }
 
 export function parseZed(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
   const unknown = createCounts()
   let row: RawRecord = {}
-  const said: unknown[] = []
+  const stored: unknown[] = []
   for (const one of rows) {
     if (one.table === "threads") row = one
-    else if (one.table === "messages") said.push(one.message)
+    else if (one.table === "messages") stored.push(one.message)
     else unknown.add(`table ${String(one.table)}`)
   }
   const data = record(row.thread) ?? {}
   const parent = string(row.parent_id) ?? string(record(data.subagent_context)?.parent_thread_id)
   const thread: Thread = {
     id: unit.key,
-    asked: parent === undefined ? "person" : "agent",
+    promptOrigin: parent === undefined ? "person" : "agent",
     model: string(record(data.model)?.model),
     folders: foldersOf(row, data),
   }
   const keys = uniqueKeys()
-  const messages = said.flatMap((message, index) =>
+  const messages = stored.flatMap((message, index) =>
     messagesOf(message, index, thread, (type) => unknown.add(type)).map((one) => ({ ...one, key: keys(one.key) })),
   )
   const last = messages.findLast(({ role }) => role === "assistant")
@@ -39,7 +39,7 @@ export function parseZed(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
     .map(({ git_state }) => record(git_state))
     .find((state) => state !== undefined)
   const title = string(row.summary) ?? string(data.title)
-  const known = {
+  const fields = {
     id: unit.key,
     title: /^New (Agent )?Thread$/.test(title ?? "") ? undefined : title,
     cwds: thread.folders,
@@ -50,7 +50,7 @@ export function parseZed(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
     times: [row.created_at, row.updated_at, data.updated_at],
     messages,
   }
-  return parsedFrom(known, unknown)
+  return parsedFrom(fields, unknown)
 }
 
 function messagesOf(message: unknown, index: number, thread: Thread, count: (type: string) => void): Message[] {
@@ -72,13 +72,13 @@ function unknownMessage(type: string, count: (type: string) => void): Message[] 
   return []
 }
 
-function userMessage(user: RawRecord, key: string, { asked }: Thread): Message | undefined {
+function userMessage(user: RawRecord, key: string, { promptOrigin }: Thread): Message | undefined {
   const parts: Part[] = []
   const effects: Effect[] = []
   for (const piece of records(user.content)) {
     const text = string(piece.Text)
-    if (text !== undefined) parts.push({ type: "text", text, origin: asked })
-    if (record(piece.Image)) parts.push(imagePart(record(piece.Image)?.image, asked))
+    if (text !== undefined) parts.push({ type: "text", text, origin: promptOrigin })
+    if (record(piece.Image)) parts.push(imagePart(record(piece.Image)?.image, promptOrigin))
     const mention = record(piece.Mention)
     const content = string(mention?.content)
     if (content !== undefined) parts.push({ type: "text", text: content, origin: "injected" })
@@ -91,7 +91,7 @@ function userMessage(user: RawRecord, key: string, { asked }: Thread): Message |
 
 type Call = { id: string | undefined; tool: string | undefined; input: RawRecord }
 
-/** The answer, and what its tools said. */
+/** The answer, and the results of its tools. */
 function agentMessages(agent: RawRecord, key: string, thread: Thread, count: (type: string) => void): Message[] {
   const parts: Part[] = []
   const calls: Call[] = []
@@ -112,7 +112,7 @@ function agentMessages(agent: RawRecord, key: string, thread: Thread, count: (ty
   return answerAndResults(key, parts, calls, (id) => record(results[id]), thread)
 }
 
-/** A redacted thought is one that nothing was kept of. */
+/** A redacted thought is stored as an empty object. */
 function isEmpty(piece: RawRecord): boolean {
   return Object.keys(piece).length === 0
 }
@@ -124,7 +124,7 @@ function answerAndResults(
   resultOf: (id: string) => RawRecord | undefined,
   { model, folders }: Thread,
 ): Message[] {
-  const said: Part[] = []
+  const resultParts: Part[] = []
   const effects: Effect[] = []
   for (const call of calls) {
     const result = resultOf(call.id ?? "")
@@ -140,16 +140,16 @@ function answerAndResults(
       exit_status: code === undefined ? undefined : Number(code),
       deed: deedOfZed(call.tool, call.input, result.output, folders),
     })
-    said.push(finished.part)
+    resultParts.push(finished.part)
     effects.push(...finished.effects)
   }
   const answer: Message = { key, role: "assistant", model, parts }
-  const results: Message = { key: `${key}:results`, role: "tool", parts: said }
+  const results: Message = { key: `${key}:results`, role: "tool", parts: resultParts }
   if (effects.length > 0) results.effects = effects
   return [answer, results].filter((one) => one.parts.length > 0)
 }
 
-/** A text, a list of `{"Text": …}` and images, or, before that, `{"type": "text", "text": …}`. */
+/** A text, a list of `{"Text": …}` and images, or, in older threads, `{"type": "text", "text": …}`. */
 function textIn(content: unknown): string {
   if (typeof content === "string") return content
   const pieces = Array.isArray(content) ? content : [content]
@@ -160,11 +160,11 @@ function textIn(content: unknown): string {
     .join("\n")
 }
 
-/** Threads of before version 0.3.0, which Zed brings to its newer shape only when it opens them. */
+/** Threads from before version 0.3.0, which Zed converts only when it opens them. */
 function olderMessages(message: RawRecord, key: string, thread: Thread): Message[] {
   const role = message.role
   const isUser = role === "user"
-  const origin: Origin = isUser ? (message.is_hidden === true ? "injected" : thread.asked) : "agent"
+  const origin: Origin = isUser ? (message.is_hidden === true ? "injected" : thread.promptOrigin) : "agent"
   const parts = records(message.segments).flatMap((segment): Part[] => {
     const text = string(segment.text)
     if (text === undefined) return []
@@ -187,7 +187,7 @@ function olderMessages(message: RawRecord, key: string, thread: Thread): Message
   return parts.length === 0 ? [] : [{ key, role: isUser ? "user" : "system", parts }]
 }
 
-/** Zed counts by thread, not by answer: the sum stands at the last one. */
+/** Zed counts per thread, not per answer: the total is added to the last answer. */
 function zedUsage(total: RawRecord | undefined): Usage | undefined {
   return usageFrom({
     input: total?.input_tokens,
@@ -197,7 +197,7 @@ function zedUsage(total: RawRecord | undefined): Usage | undefined {
   })
 }
 
-/** As the person ordered them; the column itself is sorted by name. */
+/** In the person's order; the column itself is sorted by name. */
 function foldersOf(row: RawRecord, data: RawRecord): string[] {
   const paths =
     string(row.folder_paths)
