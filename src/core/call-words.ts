@@ -1,10 +1,10 @@
 import type { Message } from "./conversation.ts"
 
-// What to say of a tool call in a few words, whichever agent's tool it is.
+// Describes a tool call in a few words, whichever agent's tool it is.
 
 type CallWords = { what: string; old?: string; new?: string }
 
-/** The field of a call's input that says most of it. */
+/** The input fields that describe a call best, the best first. */
 const TELLING = [
   "file_path",
   "filePath",
@@ -26,7 +26,7 @@ const TELLING = [
   "taskId",
 ]
 
-/** `text` is the call's input as the agent wrote it: JSON, or whatever a freeform tool takes. */
+/** `text` is the call's input as the agent wrote it: JSON, or the plain text of a freeform tool. */
 export function callWords(text: string): CallWords {
   const input = objectOf(text)
   if (!input) return { what: patchedFiles(text) ?? text }
@@ -61,7 +61,7 @@ function patchedFiles(text: string): string | undefined {
   return files.length === 0 ? undefined : files.join(", ")
 }
 
-/** What each call was made with, by its id. */
+/** The input of each call, by the call's id. */
 export function callTexts(messages: readonly Pick<Message, "parts">[]): Map<string, string> {
   const calls = new Map<string, string>()
   for (const { parts } of messages)

@@ -1,12 +1,12 @@
-/** One program of a command line, and what it was run on. */
+/** One program of a command line, with its arguments. */
 export type CommandPart = {
-  /** `npm run test`: the program and the word or two that say what it does. */
+  /** `npm run test`: the program and the one or two words that select what it does. */
   kind: string
-  /** What else was said, without flags, redirections and bare numbers. */
+  /** The other arguments, without flags, redirections and bare numbers. */
   args: string[]
 }
 
-/** Enough to tell what a command is. */
+/** Enough to recognise a command. */
 const LOOKED_AT = 2000
 const LOOKS =
   /^(?:(?:ls|cat|head|tail|grep|rg|ag|find|fd|which|pwd|echo|printf|sed|awk|wc|test|\[|\[\[|cd|stat|file|tree|less|diff|jq|env|type|command|true|sleep|mkdir|rm|cp|mv|touch|chmod|sort|uniq|xxd|od|ps|kill|export|source)(?: .*)?|gh (?:api|pr (?:diff|view|list|checks|status)|issue (?:view|list)|run (?:view|list|watch))|git (?:log|show|diff|status|branch|blame|rev-parse|ls-files|remote|config|check-ignore|merge-base|ls-tree|for-each-ref|reflog))$/
@@ -15,8 +15,8 @@ const HEREDOC = /<<-?\s*['"]?\w/
 const QUOTED = /'[^']*'|"(?:[^"\\]|\\.)*"/g
 
 /**
- * What a command line does, without what only looks, and whether a pipe hides how it ended:
- * `cd api && npm run test -- -u 2>&1 | tail` is one thing, `npm run test`, in a pipe.
+ * The programs that a command line runs, without those that only look at something, and whether a pipe hides the exit status: `cd
+ * api && npm run test -- -u 2>&1 | tail` is one program, `npm run test`, in a pipe.
  */
 export function commandParts(command: string): { parts: CommandPart[]; piped: boolean } {
   const looked = command.slice(0, LOOKED_AT)
@@ -56,7 +56,7 @@ function partOf(segment: string, whole: (word: string) => string): CommandPart |
     : { kind: `${program} ${first}`, args: args(1) }
 }
 
-/** A commit's message says nothing of what was run. */
+/** A commit message says nothing about what was run. */
 function argsIn(words: string[]): string[] {
   return words.filter(
     (word, i) => !/^(?:-|\d*[<>&]|\d+$)/.test(word) && !/^(?:-\w*m|--message|\d*>>?)$/.test(words[i - 1] ?? ""),

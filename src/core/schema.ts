@@ -1,9 +1,9 @@
 import { byName } from "./by-name.ts"
 
 /**
- * The shape of a tool's input and output: JSON Schema as plain data, with its TypeScript type carried along. The CLI
- * reads flags from it, MCP and HTTP publish it, the reference page is made of it. A schema library would do the same
- * and add 25 to 35 ms to every start.
+ * The shape of a tool's input and output: JSON Schema as plain data, with its TypeScript type. The CLI derives flags from it, MCP
+ * and HTTP publish it, and the reference page is generated from it. A schema library would do the same and add 25 to 35 ms to
+ * every start.
  */
 export type Schema<T = unknown> = {
   type: "string" | "integer" | "number" | "boolean" | "array" | "object"
@@ -63,7 +63,7 @@ export const mapOf = <S extends Schema>(values: S, description?: string): Schema
 })
 export const optional = <S extends Schema>(schema: S): Schema<Infer<S> | undefined> =>
   ({ ...schema, [OPTIONAL]: true }) as Schema<Infer<S> | undefined>
-/** Optional for whoever asks, always there for whoever answers. */
+/** Optional for the caller, always present for the tool. */
 export const withDefault = <S extends Schema>(schema: S, value: Infer<S>): S => ({ ...schema, default: value })
 
 export function object<P extends Shape>(properties: P, description?: string): Schema<ObjectOf<P>> {
@@ -77,7 +77,7 @@ function said(description: string | undefined): { description?: string } {
   return description === undefined ? {} : { description }
 }
 
-/** The value with its defaults filled in, or what is wrong with it in words for a person. */
+/** The value with its defaults filled in, or a readable description of what is wrong with it. */
 export function readAs<T>(schema: Schema<T>, value: unknown): { ok: T } | { wrong: string } {
   const problem = { text: "" }
   const result = check(schema, value, "", problem)
