@@ -3,8 +3,8 @@ import { AGENT_PROVIDERS, isAgentProvider, MODEL_AGENTS } from "../core/model-ru
 import { choice, decimal, flag, type Infer, integer, readAs, type Schema, text } from "../core/schema.ts"
 
 /**
- * Every setting, declared once: what it is called, what it may be, what it is when nobody chose, what it does. Its
- * variable in the environment is its name in capitals: `DEX_EMBED_MODEL` for `embed.model`.
+ * Every setting, declared once: name, type, default and description. Its environment variable is its name in capitals:
+ * `DEX_EMBED_MODEL` for `embed.model`.
  */
 export const SETTINGS = {
   "embed.provider": setting(
@@ -163,11 +163,11 @@ export type SettingValue = string | number | boolean
 type Setting<T> = {
   schema: Schema
   default: T
-  /** What is wrong with a value of the right type. Never repeats the value: it may be a key in the wrong place. */
+  /** Returns what is wrong with a value of the right type. Never repeats the value, which may be a key in the wrong place. */
   check?: (value: string) => string | undefined
   /** The one value that a project's own file may choose. */
   narrowest?: SettingValue
-  /** Only the user's own file may choose it: what it names is run. */
+  /** Only the user's own file may set it, because dex runs what it names. */
   isOwn?: boolean
 }
 
@@ -193,7 +193,7 @@ export function variableOf(name: SettingName): string {
   return `DEX_${name.toUpperCase().replaceAll(".", "_")}`
 }
 
-/** A value as it must be, or what is wrong with it; the value itself is not repeated. */
+/** The checked value, or what is wrong with it. The problem never repeats the value. */
 export function readValue(name: SettingName, value: unknown): { ok: SettingValue } | { wrong: string } {
   const { schema, check } = SETTINGS[name] as Setting<unknown>
   const result = readAs(schema, value)
@@ -213,7 +213,7 @@ export function readTextValue(name: SettingName, value: string): { ok: SettingVa
   return ["0", "false", "off", "no"].includes(word) ? { ok: false } : { wrong: `${name} must be on or off` }
 }
 
-/** Of a setting that names several. */
+/** Splits a setting that contains several names. */
 export function splitNames(value: string | undefined): string[] {
   return (value ?? "").split(",").flatMap((name) => name.trim() || [])
 }
