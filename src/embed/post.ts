@@ -3,27 +3,27 @@ import { isNetError, type NetReply, pauseBeforeRetry, retryAfterMs, send, withou
 
 export type Request = {
   url: string
-  /** Nothing means GET. */
+  /** If omitted, the request is a GET. */
   body?: object
   apiKey?: string
   signal?: AbortSignal
   timeoutMs?: number
-  /** Whose settings name this server, to say what to check. Nothing means the embedder's. */
+  /** Whose settings name this server, so that errors can say what to check. Default: the embedder's. */
   of?: "embed" | "rerank"
 }
 
 const TIMEOUT_MS = 60_000
 const RETRY_MS = 500
 const LONGEST_RETRY_MS = 30_000
-/** As OpenAI, Ollama, llama.cpp, vLLM and text-embeddings-inference put it. */
+/** The wording of OpenAI, Ollama, llama.cpp, vLLM and text-embeddings-inference. */
 const TOO_LONG =
   /too (long|large)|(exceed|maximum|less than|limit).{0,60}(tokens|length|context)|(tokens|length|context).{0,60}(exceed|maximum|limit)/i
 /** 32 vectors of 4,096 numbers are 3 MB. */
 const MOST_BYTES = 64 << 20
 
 /**
- * Asks a model server and returns the JSON it answers. One more try when it is busy or failing (429, 5xx). Every other
- * end is a DexError that says what to do; `embed_too_long` is the one that a caller can mend.
+ * Sends a request to a model server and returns its JSON answer. Retries once if the server is busy or failing (429, 5xx). Every
+ * other failure is a DexError that says what to do; only `embed_too_long` can be handled by the caller.
  */
 export async function askServer(request: Request): Promise<unknown> {
   const timeUp = AbortSignal.timeout(request.timeoutMs ?? TIMEOUT_MS)
@@ -87,7 +87,7 @@ function refused({ url, apiKey, of = "embed" }: Request, status: number, text: s
   )
 }
 
-/** The server's own words, short, and without the key: some repeat it. */
+/** The server's own message, short, and without the key, which some servers repeat. */
 function saidBy(text: string, apiKey: string | undefined): string {
   const found = /"(?:message|error|detail)"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(text)?.[1] ?? ""
   const clean = withoutKey(found, apiKey)
