@@ -20,21 +20,21 @@ import { readCalls } from "./reply.ts"
 import { bodyFor, type Dialect, learnFromRefusal } from "./request.ts"
 import { addCall, type Heard, hear, piecesOf, StreamProblem } from "./stream.ts"
 
-/** `again`: the server did not take the request as it was put; it is put otherwise now, which is no retry. */
+/** `again`: the server rejected a parameter; the request is sent again without it, which does not count as a retry. */
 export type AttemptOutcome =
   | { type: "reply"; reply: ModelReply; usage: ModelUsage }
   | { type: "again"; usage?: undefined; sawText: false }
   | { type: "failed"; failure: Failure; usage?: ModelUsage; sawText: boolean }
 
-/** Not every server minds max_tokens: a reply is cut off when it has so many times the characters that they should be. */
+/** Not every server respects max_tokens: a reply is cut off at this many times the expected number of characters. */
 const FLOOD = 4
-/** Calls without a word in them would never be too many characters. */
+/** Calls without any text would never exceed the number of characters. */
 const MOST_CALLS = 500
 const MOST_BYTES = 64 << 20
-/** Of what a server says when it refuses. */
+/** How much of a refusal to read. */
 const MOST_WORDS = 16 << 10
 
-/** One request and what came of it. Its connection is closed when this returns, unless the answer was read to its end. */
+/** One request and its outcome. Closes the connection before it returns, unless the answer was read to its end. */
 export async function attempt(
   settings: LlmSettings,
   request: ModelRequest,
@@ -94,7 +94,7 @@ export async function attempt(
   return { type: "reply", reply: { ...replyOf(heard, request), usage }, usage }
 }
 
-/** Throws what is nobody's failure but ours. */
+/** Rethrows errors that are bugs of ours. */
 function failureOf(error: unknown, settings: LlmSettings): Failure {
   if (error instanceof StreamProblem)
     return error.reported === undefined
@@ -106,7 +106,7 @@ function failureOf(error: unknown, settings: LlmSettings): Failure {
   return failedToConnect(error.code, settings)
 }
 
-/** Never throws: a refusal counts, whether all of its words arrive or not. */
+/** Never throws: a refusal counts even if its text does not arrive completely. */
 async function beginningOf(reply: NetReply): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -117,7 +117,7 @@ async function beginningOf(reply: NetReply): Promise<string> {
       if (bytes >= MOST_WORDS) break
     }
   } catch {
-    // what came is enough
+    // what has arrived is enough
   }
   return Buffer.concat(chunks).toString("utf8").slice(0, MOST_WORDS)
 }
@@ -138,7 +138,7 @@ function replyOf(heard: Heard, { tools = [] }: ModelRequest): Omit<ModelReply, "
   return { text: heard.text, calls: readCalls(heard.calls, tools, finish), finish }
 }
 
-/** What the server said; what it did not say, or said to be nothing although there was something, is estimated. */
+/** The server's numbers. A number that is missing, or zero although there was text, is estimated. */
 function replyUsage({ text, others, usage }: Heard, asked: number): ModelUsage {
   const estimate = tokensOf(text.length + others)
   const count = (value: unknown) =>
