@@ -163,7 +163,7 @@ export const powershell: Grammar = {
   isExported: everything,
 }
 
-/** The whole of what is named, under no name of its own. */
+/** Imports everything from a module, without a name of its own. */
 function whole(node: Node, pattern: RegExp): Import[] {
   const module = pattern.exec(node.text)?.[1]?.replace(/\s+/g, " ").trim().slice(0, 500)
   return module ? [{ module, name: "*", as: "*", line: startLine(node) }] : []
