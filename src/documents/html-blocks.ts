@@ -2,7 +2,7 @@ import { attribute, CODE, type Element, inlineText, isLineNumber, preformattedTe
 import type { DocumentBlock, Heading } from "./sections.ts"
 import { headingText } from "./sections.ts"
 
-/** The readable text of elements, in blocks that are never cut, each with the lines of the file that it comes from. */
+/** The readable text of elements, in blocks that are never cut, each with its lines in the file. */
 export function blocksOf(
   roots: Element[],
   { wholePage, lineAt }: { wholePage: boolean; lineAt: (offset: number) => number },
@@ -150,7 +150,7 @@ export function blocksOf(
 
 type Location = { startOffset: number; endOffset: number } | null
 type Lines = { first_line: number; last_line: number }
-/** A list's marker stands before its item's first line only. */
+/** A list's marker precedes only the first line of its item. */
 type Indent = { first: string; rest: string; used: boolean }
 
 const MAX_INDENTS = 8
@@ -167,7 +167,7 @@ const NEVER_TEXT = new Set(
 )
 const AROUND_CONTENT = new Set(["header", "aside"])
 
-/** A header or aside within the main content is a part of it; around it, it belongs to the site. */
+/** A header or aside is a part of the main content if it is inside; outside, it belongs to the site. */
 export function isSkipped(node: Element, wholePage: boolean): boolean {
   return (
     NEVER_TEXT.has(node.tagName) ||
@@ -177,7 +177,7 @@ export function isSkipped(node: Element, wholePage: boolean): boolean {
   )
 }
 
-/** Tables that hold code, headings or tables are there for their looks. */
+/** Tables that contain code, headings or tables are only for layout. */
 function layoutTables(roots: Element[]): Set<Element> {
   const layout = new Set<Element>()
   const tables: Element[] = []
@@ -198,7 +198,7 @@ function layoutTables(roots: Element[]): Set<Element> {
 
 const countLines = (space: string): number => space.split("\n").length - 1
 
-/** Its own id, that of a link inside it, or that of the section which it opens. */
+/** Its own id, that of a link inside it, or that of the section that it opens. */
 function anchorOf(node: Element): string | undefined {
   const inside = node.childNodes.find(
     (child) => "tagName" in child && (attribute(child, "id") || attribute(child, "name")),
