@@ -6,7 +6,7 @@ import { learnHere, learnNow } from "../tools/learned.ts"
 import type { ApartWork } from "./apart.ts"
 import { createDex } from "./dex.ts"
 
-// What takes memory, for a process that is to stay small.
+// Does memory-intensive work for a process that must stay small.
 
 const [version = ""] = process.argv.slice(2)
 

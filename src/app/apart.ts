@@ -3,15 +3,15 @@ import { hasSubprocessEnded, subprocessFile } from "../subprocess/link.ts"
 import { startDetached, startProcess } from "../subprocess/process.ts"
 import type { DexOptions } from "./dex.ts"
 
-/** `learn`: from the history, for who holds the lock. `read`: what is new, and learn from it. */
+/** `learn`: learns from the history, for a caller that has the lock. `read`: reads what is new, and learns from it. */
 export type ApartWork = "learn" | "read"
 
-/** Left to itself, V8 lets new garbage grow to 50 MB and more, and a conversation is garbage once it was learned from. */
+/** By default, V8 lets new garbage grow to 50 MB and more, and a conversation is garbage after dex has learned from it. */
 const HEAP = ["--max-semi-space-size=4"]
 
 /**
- * Does what takes memory in a process of its own, so that it is given back: there may be any number of conversations. That
- * process ends with whoever started it.
+ * Does memory-intensive work in a separate process, so that the memory is freed afterwards: there may be any number of
+ * conversations. That process ends when its parent ends.
  */
 export async function doApart(work: ApartWork, options: DexOptions): Promise<{ complete: boolean }> {
   const { env, cwd, version, signal, onProgress } = options
@@ -29,8 +29,8 @@ export async function doApart(work: ApartWork, options: DexOptions): Promise<{ c
 }
 
 /**
- * Starts `dex sync` as a process of its own: it goes on when this one has ended and its terminal is closed, prints nothing,
- * and ends when all is read. True once it runs.
+ * Starts `dex sync` as a separate process, which continues after this one has ended and its terminal is closed, prints nothing,
+ * and ends when everything is read. True once it runs.
  */
 export async function syncBehind(dexDir: string, env: NodeJS.ProcessEnv, flags: string[] = []): Promise<boolean> {
   const [script] = process.argv.slice(1)

@@ -19,9 +19,9 @@ import { clearListings, readListing } from "./listing.ts"
 
 const NONE: Outside = { agents: [], unloaded: [] }
 
-/** Enough for half a million messages; a sync that has nothing left to do ends sooner. */
+/** Enough for half a million messages; a sync with nothing left to do ends sooner. */
 const EMBEDS_SECONDS = 6 * 3600
-/** Half of the usual. */
+/** Half of the default. */
 const SMALL_CACHE_KB = 8_000
 
 async function loadOutside(names: string[], dexDir: string): Promise<Outside> {
@@ -35,13 +35,13 @@ export type DexOptions = {
   onProgress?: (progress: SyncProgress) => void
   onWait?: (text: string) => void
   signal?: AbortSignal
-  /** It runs beside a server's answers: what takes memory is done in another process, little of it too. */
+  /** It runs in a server: all memory-intensive work is done in another process. */
   staysSmall?: boolean
   /** A person, or an agent in a shell, reads the answer and can type the forms of `dex show`. */
   hasForms?: boolean
 }
 
-/** Wires the parts together. Nothing is opened until it is asked for; `close` closes what was. */
+/** Wires the parts together. Nothing is opened until it is needed; `close` closes what was opened. */
 export function createDex(options: DexOptions): Dex & { close(): void } {
   const home = dexHome(options.env)
   const machine: Machine = {
@@ -118,7 +118,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       const { loadConnectors } = await import("../agents/connectors.ts")
       const outside = outsideNames()
       const store = await openStore()
-      // Taken once: from here on it also goes to threads.
+      // Computed once: from here on it is also passed to threads.
       const looked = { ...machine, projects: (await store.projects()).map(({ path }) => path) }
       const loaded = await loadConnectors(outside, home.dir, { machine: looked, kept: await store.keptSources() })
       return { store, index: await openIndex(), outside, ...loaded, machine: looked, home }
@@ -149,14 +149,14 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       const { dropMapped } = await import("../answers/map/cache.ts")
       const { dropTraces } = await import("../trace/forget.ts")
       const hasSecret = (text: string) => redactText(text) !== text
-      clearListings(home.dir) // a search's words are among them
+      clearListings(home.dir) // they contain the words of a search
       dropMapped(home.dir, hasSecret)
       rmSync(home.late, { recursive: true, force: true })
       dropTraces(home.traces, hasSecret)
       if (existsSync(home.suggest)) (await openSuggestions()).redactAgain()
     },
     close: () => {
-      // What could not be opened need not be closed; whoever asked for it was told.
+      // A failed opening was already reported to its caller.
       for (const opening of [store, index, knowledge, spending, suggestions])
         opening?.then((opened) => opened.close()).catch(() => {})
       asked?.close()
