@@ -20,7 +20,7 @@ import { call, inCalls } from "./calls.ts"
 import { definitionOf, INSTRUCTIONS, MOST_ANSWER_TOKENS, type Offered, offered } from "./definitions.ts"
 import { type CallContext, type CallResult, runCall, type ServerParts } from "./run-call.ts"
 
-/** What dex offers over MCP, for one connection: tools, resources, prompts. Knows nothing of how messages get here. */
+/** Everything dex offers over MCP, for one connection: tools, resources, prompts. Independent of the transport. */
 export function createServer(parts: ServerParts): Server {
   const server = new Server(
     { name: "dex", title: "dex: the memory that your coding agents share", version: parts.version },
@@ -54,12 +54,12 @@ export function offerTools(server: Server, tools: readonly Offered[], parts: Ser
   })
 }
 
-/** Clients that hold no connection say in each request who they are. */
+/** Clients without a permanent connection send their name in each request. */
 function nameIn(envelope: object | undefined): string | undefined {
   return string(record((envelope as Record<string, unknown> | undefined)?.[CLIENT_INFO_META_KEY])?.name)
 }
 
-/** What goes wrong in a tool is an answer that says what to do, so that the model can. */
+/** A tool's error is an answer that says what to do, so that the model can do it. */
 async function answer(
   tool: Offered,
   input: Record<string, unknown>,
@@ -98,7 +98,7 @@ type Prompt = {
   title: string
   description: string
   arguments: { name: string; description: string; required: boolean }[]
-  /** What the agent is asked to do. Every required argument is there. */
+  /** The task for the agent. Every required argument is present. */
   text(given: Given): string
 }
 
@@ -134,7 +134,7 @@ const PROMPTS: readonly Prompt[] = [
   },
 ]
 
-/** Our own, and the recipes: those of the package and the user's. */
+/** Our own prompts and the recipes, both the package's and the user's. */
 async function promptsIn(dexDir: string): Promise<readonly Prompt[]> {
   const { recipePrompts } = await import("../../answers/recipes.ts")
   return [...PROMPTS, ...recipePrompts(dexDir)]
@@ -167,10 +167,10 @@ function quoted(words: string): string {
 
 const PREFIX = "dex://conversation/"
 const MIME = "text/plain"
-/** A person chose it, so more than a tool's usual answer; above this, Claude Code warns of an answer's size. */
+/** A person chose it, so it may be larger than a tool's usual answer; above this, Claude Code warns about the size. */
 const READ_TOKENS = 10_000
 const PAGE = 50
-/** Clients that show a menu ask for every page. */
+/** Clients that show a menu request every page. */
 const MOST_LISTED = 500
 
 const TEMPLATES = [
@@ -185,7 +185,7 @@ const TEMPLATES = [
 
 type Listed = OutputOf<typeof list>
 
-/** The newest conversations, as dex_list tells them: private projects stay private. */
+/** The newest conversations, as dex_list returns them: private projects stay private. */
 async function listResources(
   cursor: string | undefined,
   asked: CallContext,
@@ -201,7 +201,7 @@ async function listResources(
   return { resources: conversations.map(resourceOf), nextCursor: more ? String(next_offset) : undefined }
 }
 
-/** The same words as dex_get gives of it, capped; what was cut is said with the call that continues. */
+/** The same text as dex_get returns, with a size limit; if something was cut, the text ends with the call that continues. */
 async function readResource(uri: string, asked: CallContext, parts: ServerParts): Promise<ReadResourceResult> {
   const ref = refOf(uri)
   if (ref === undefined)
@@ -230,7 +230,7 @@ function resourceOf({
   }
 }
 
-/** Undefined where it names no conversation. The sign before a message's number may stand as it is. */
+/** Undefined if it names no conversation. The `#` before a message's number need not be encoded. */
 function refOf(uri: string): string | undefined {
   if (!uri.startsWith(PREFIX)) return undefined
   try {
@@ -240,7 +240,7 @@ function refOf(uri: string): string | undefined {
   }
 }
 
-/** A resource has no answer that says what went wrong: it is an error of the protocol. */
+/** A resource has no result for failures, so they become protocol errors. */
 async function askAs(
   name: string,
   input: Record<string, unknown>,
