@@ -1,34 +1,34 @@
 import type { Ref } from "../core/ref.ts"
 import type { Dex } from "../tools/context.ts"
 
-/** Files from the project's folder on, with slashes. Absent: many, or it cannot be told which. */
+/** Files are relative to the project, with slashes. Absent if there are many, or if it is not known which. */
 export type ProjectChange = { project: string; files?: string[]; git: boolean }
 
-/** What is done when something changed, in order, one after the other. What throws is told and hinders no other. */
+/** What to do after a change, one listener after the other. Errors are reported and do not affect the other listeners. */
 export type Listeners = {
-  /** Conversations that have new messages; they are in the history and the index already. */
+  /** Conversations that have new messages; they are already in the history and the index. */
   messages: ((dex: Dex, refs: Ref[]) => Promise<void>)[]
-  /** Files of a project that the user opted in, or its git history. `busy`: another process is at it, to be tried again soon. */
+  /** Files of a project that the user opted in, or its git history. `busy`: another process is doing it, so try again soon. */
   project: ((dex: Dex, change: ProjectChange) => Promise<"busy" | undefined>)[]
 }
 
 /**
- * The one place where others hang on to `dex watch`: project facts, subscriptions. Called in the process that reads, never in
- * the one that waits. Import what you need inside the function.
+ * The extension point of `dex watch`: project facts, subscriptions. Called in the reading process, never in the waiting one.
+ * Import what you need inside the function.
  */
 export const listeners: Listeners = {
   messages: [learn, keepUsageLine, tellOfMessages, sendShared],
   project: [readFacts, tellOfFiles],
 }
 
-/** What conversations know, where somebody has asked for it before. */
+/** Learns from conversations, if learned facts were ever requested. */
 async function learn(dex: Dex): Promise<void> {
   if (!dex.knows()) return
   const { learnNow } = await import("../tools/learned.ts")
   await learnNow(dex)
 }
 
-/** What `dex usage --line` shows. */
+/** Updates the line that `dex usage --line` shows. */
 async function keepUsageLine(dex: Dex): Promise<void> {
   const { isLineKept } = await import("../tools/usage/line-kept.ts")
   if (!(await isLineKept(dex))) return
@@ -76,10 +76,10 @@ async function tellOfMessages(dex: Dex, refs: Ref[]): Promise<void> {
   await tellOfMessages(dex, refs)
 }
 
-/** Other work waits for as long at the most; what is left is sent with the next change, or by the next sync. */
+/** Other work waits at most this long; the rest is sent with the next change, or by the next sync. */
 const SENDS_MS = 10_000
 
-/** What the user shares with a hub. Where the hub cannot be reached, `dex hub status` says so, and nothing else does. */
+/** Sends what the user shares with a hub. If the hub cannot be reached, only `dex hub status` reports it. */
 async function sendShared(dex: Dex): Promise<void> {
   const { isSharing } = await import("../config/hub.ts")
   if (!isSharing(dex.home)) return

@@ -1,6 +1,6 @@
 import { type Infer, integer, listOf, object, optional, text } from "../core/schema.ts"
 
-/** What the one that runs says of itself. */
+/** The state that the running `dex watch` writes. */
 export const stateShape = object({
   pid: integer(),
   since: text(),
