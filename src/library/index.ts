@@ -10,14 +10,14 @@ import { OFFERED } from "./offered.ts"
 // dex as a library, for programs on the same machine. Experimental: it may change with any version.
 
 export type Library = { [N in keyof typeof OFFERED]: (input: object) => Promise<OutputOf<(typeof OFFERED)[N]>> } & {
-  /** Closes what was opened. */
+  /** Closes the databases. */
   close(): void
 }
 
 export type LibraryOptions = {
-  /** The home folder whose `.dex` is asked. The user's own, unless it is said. */
+  /** The home folder whose `.dex` is used. Default: the user's own. */
   home?: string
-  /** Whose project counts as the current one. */
+  /** The project of this folder is the current one. */
   cwd?: string
 }
 
