@@ -26,17 +26,17 @@ import {
 } from "../agents/kit/connector.ts"
 import type { RawRecord } from "../core/record.ts"
 
-/** Old enough that an unterminated last line counts as settled; fixed, so that goldens do not move. */
+/** Old enough that an unterminated last line counts as complete; fixed, so that goldens do not change. */
 const FIXTURE_TIME = new Date("2026-01-01T00:00:00Z")
 
 export type ContractTest = { name: string; run(): Promise<void> }
 
 /**
- * What every connector must hold, on every fixture of its agent, as tests for any runner. Each throws where it does not.
+ * The requirements on every connector, checked on every fixture of its agent, as tests for any runner. Each throws if it fails.
  *
- * A fixture is a folder named `<agent version>-<what it shows>` with either `home/` (a home directory as the agent left
- * it) or `make.ts` (exports `make(home)`, for what cannot be committed as a file: databases, compressed files), and
- * `expected.json`, which is read by a person before it is accepted (`DEX_ACCEPT_GOLDEN=1` writes it).
+ * A fixture is a folder named `<agent version>-<what it shows>` with either `home/` (a home directory as the agent left it) or
+ * `make.ts` (exports `make(home)`, for what cannot be committed as a file: databases, compressed files), and `expected.json`,
+ * which a person reads before accepting it (`DEX_ACCEPT_GOLDEN=1` writes it).
  */
 export function contractOf(connector: Connector, fixtures: string): ContractTest[] {
   return readdirSync(fixtures)
@@ -147,10 +147,10 @@ const CHECKS: Record<string, Check> = {
   },
 }
 
-/** Some of which every object seems to have. */
+/** Some of these are properties that every object seems to have. */
 const UNKNOWN_TYPES = ["never_seen_before", "constructor", "__proto__", "toString", "hasOwnProperty", "valueOf"]
 
-/** As `src/watch` reads it. */
+/** As in `src/watch`. */
 function tellsOf({ folder, depth, files, skip = [] }: Watched, file: string): boolean {
   const below = relative(folder, file).split(sep)
   const folders = below.slice(0, -1)
@@ -162,7 +162,7 @@ function tellsOf({ folder, depth, files, skip = [] }: Watched, file: string): bo
   )
 }
 
-/** The home that a fixture shows, unpacked in a folder. */
+/** Unpacks the home of a fixture into a folder. */
 export async function unpackFixture(fixture: string, dir: string): Promise<string> {
   const home = join(dir, "home")
   mkdirSync(home)
@@ -197,7 +197,7 @@ export async function recordsOf(connector: Connector, unit: Unit): Promise<RawRe
 
 export type UnitTold = Parsed & { unit: string }
 
-/** Everything a connector says about a home. */
+/** Everything that a connector reads in a home. */
 export async function readAll(connector: Connector, home: string): Promise<UnitTold[]> {
   const told: UnitTold[] = []
   for (const unit of await unitsOf(connector, home)) {
@@ -246,7 +246,7 @@ function sum(counts: Record<string, number>): number {
   return Object.values(counts).reduce((total, count) => total + count, 0)
 }
 
-/** Every file with when it was changed and a hash of what it holds. */
+/** Every file with its modification time and a hash of its content. */
 export function treeHash(dir: string): Record<string, string> {
   const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
   return Object.fromEntries(
