@@ -80,7 +80,7 @@ export async function bundle({ outdir, version, plugins = [] }) {
       "store-thread": "src/ingest/store-thread.ts",
       "code-process": "src/ingest/code-process.ts",
       "document-process": "src/ingest/document-process.ts",
-      "apart-process": "src/app/apart-process.ts",
+      "background-process": "src/app/background-process.ts",
       "helper-process": "src/embed/helper-process.ts",
       "look-up-process": "src/cli/picker/look-up-process.ts",
       "serve-thread": "src/serve/mcp/serve-thread.ts",

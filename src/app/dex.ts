@@ -59,13 +59,13 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
   let spending: Promise<SpendingFile> | undefined
   const openIndex = () =>
     (index ??= import("../store/index/search-index.ts").then((module) => module.openIndex(home.index)))
-  let asked: SearchIndex | undefined
+  let openedIndex: SearchIndex | undefined
   const askIndex = async () => {
-    if (asked && !existsSync(`${home.index}.damaged`)) return asked
-    asked?.close()
-    asked = undefined
+    if (openedIndex && !existsSync(`${home.index}.damaged`)) return openedIndex
+    openedIndex?.close()
+    openedIndex = undefined
     const found = (await import("../store/index/search-index.ts")).readIndex(home.index)
-    if (typeof found !== "string") asked = found
+    if (typeof found !== "string") openedIndex = found
     return found
   }
   const openStore = () =>
@@ -110,8 +110,8 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     staysSmall: options.staysSmall,
     hasForms: options.hasForms,
     syncBehind: async () =>
-      (await import("./apart.ts")).syncBehind(home.dir, options.env, ["--max-seconds", String(EMBEDS_SECONDS)]),
-    learnApart: async () => (await import("./apart.ts")).doApart("learn", options),
+      (await import("./background.ts")).syncBehind(home.dir, options.env, ["--max-seconds", String(EMBEDS_SECONDS)]),
+    learnApart: async () => (await import("./background.ts")).runInSubprocess("learn", options),
     syncDeps: async () => {
       const { finishForgetting } = await import("../tools/forget/finish-forgetting.ts")
       await finishForgetting(home, 0)
@@ -159,7 +159,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       // A failed opening was already reported to its caller.
       for (const opening of [store, index, knowledge, spending, suggestions])
         opening?.then((opened) => opened.close()).catch(() => {})
-      asked?.close()
+      openedIndex?.close()
     },
   }
 }

@@ -35,10 +35,10 @@ export function saveListing(dexDir: string, refs: string[], words: string[] = []
 export function readListing(dexDir: string): Listing {
   if (!keepsListings()) return NONE
   try {
-    const kept: unknown = JSON.parse(readFileSync(join(dexDir, "listings", fileName()), "utf8"))
+    const stored: unknown = JSON.parse(readFileSync(join(dexDir, "listings", fileName()), "utf8"))
     // Until 0.1.0 the file contained only the refs.
-    if (Array.isArray(kept)) return { refs: textsIn(kept), words: [] }
-    const { refs, words } = record(kept) ?? {}
+    if (Array.isArray(stored)) return { refs: textsIn(stored), words: [] }
+    const { refs, words } = record(stored) ?? {}
     return { refs: textsIn(refs), words: textsIn(words) }
   } catch {
     return NONE // nothing was listed here yet

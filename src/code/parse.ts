@@ -193,7 +193,7 @@ function scopesOf(found: Found, imports: ImportStatement[], grammar: Grammar, te
   const importedAt = new Set(imports.map((statement) => statement.start))
   const seen = new Set<number>()
   const variables = new Set<string>()
-  for (const { node, name: nameNode, kind: said, container: containerNode, start, end, at } of candidates) {
+  for (const { node, name: nameNode, kind: matchedKind, container: containerNode, start, end, at } of candidates) {
     while (open.length > 0 && open.at(-1)!.end <= start) open.pop()
     for (; nextWrap < found.wraps.length && found.wraps[nextWrap]!.start <= start; nextWrap++) {
       const wrap = found.wraps[nextWrap]!
@@ -209,8 +209,8 @@ function scopesOf(found: Found, imports: ImportStatement[], grammar: Grammar, te
     if (importedAt.has(start)) continue
     const outer = wraps.find((wrap) => !around || wrap.start > around.start) ?? { start, row: node.startPosition.row }
     const head = text.slice(Math.max(outer.start, at - MAX_HEAD_CHARS), at)
-    const known = { node, head, name, container: around }
-    const kind = said === "scope" || !grammar.kindOf ? said : grammar.kindOf(said, known)
+    const context = { node, head, name, container: around }
+    const kind = matchedKind === "scope" || !grammar.kindOf ? matchedKind : grammar.kindOf(matchedKind, context)
     if (kind === undefined) continue
     seen.add(at)
     const scope: Scope = { start, end, kind, name }
@@ -301,11 +301,11 @@ function commentsAbove(comments: Map<number, Above>, row: number, text: string):
   for (let i = 0; i < MAX_ABOVE; i++) {
     const above = comments.get(at)
     if (!above || !isFirstOnLine(text, above.start) || !isLastOnLine(text, above.end)) break
-    const said = text.slice(above.start, Math.min(above.end, above.start + 4_000))
-    const isBlock = said.startsWith("/*") || said.startsWith("<#")
-    if (above.isMark) marks = `${said}\n${marks}`
+    const content = text.slice(above.start, Math.min(above.end, above.start + 4_000))
+    const isBlock = content.startsWith("/*") || content.startsWith("<#")
+    if (above.isMark) marks = `${content}\n${marks}`
     else if (isBlock && lines.length > 0) break
-    else lines.unshift(said)
+    else lines.unshift(content)
     at = above.firstRow - 1
     if (isBlock && !above.isMark && !comments.get(at)?.isMark) break
   }

@@ -119,9 +119,9 @@ function up(folder: string, levels: number): string | undefined {
 }
 
 function goTarget(importer: string, module: string, project: ProjectPaths): string | undefined {
-  const known = project.goModule(importer)
-  if (!known || (module !== known.module && !module.startsWith(`${known.module}/`))) return undefined
-  const folder = posix.join(known.folder, module.slice(known.module.length + 1))
+  const goModule = project.goModule(importer)
+  if (!goModule || (module !== goModule.module && !module.startsWith(`${goModule.module}/`))) return undefined
+  const folder = posix.join(goModule.folder, module.slice(goModule.module.length + 1))
   return project.hasFolder(folder) ? `${folder}/` : undefined
 }
 

@@ -73,7 +73,7 @@ export function loadSettings({ file, env, project, flags = {} }: LoadOptions): L
     const value = env[variableOf(name)]
     if (value && SETTINGS[name].isOwn)
       problems.push(
-        `${variableOf(name)}: what ${name} names is run, so only your own settings may name it: \`dex config set\`.`,
+        `${variableOf(name)}: dex runs what ${name} names, so only your own settings may name it: \`dex config set\`.`,
       )
     else if (value) put(name, readTextValue(name, value), "environment", variableOf(name))
   }

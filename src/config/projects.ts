@@ -13,9 +13,9 @@ export function optedIn(home: Pick<Home, "dir">): string[] {
 
 /** True if the project was not in the list before. */
 export function optIn(home: Pick<Home, "dir">, project: string): boolean {
-  const known = optedIn(home)
-  if (known.some((path) => isSamePath(path, project))) return false
-  write(home, [...known, project].sort())
+  const current = optedIn(home)
+  if (current.some((path) => isSamePath(path, project))) return false
+  write(home, [...current, project].sort())
   return true
 }
 
@@ -26,11 +26,11 @@ export function prepareProjects(home: Pick<Home, "dir">): void {
 
 /** True if the project was in the list. */
 export function optOut(home: Pick<Home, "dir">, project: string): boolean {
-  const known = optedIn(home)
-  if (!known.some((path) => isSamePath(path, project))) return false
+  const current = optedIn(home)
+  if (!current.some((path) => isSamePath(path, project))) return false
   write(
     home,
-    known.filter((path) => !isSamePath(path, project)),
+    current.filter((path) => !isSamePath(path, project)),
   )
   return true
 }

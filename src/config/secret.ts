@@ -25,7 +25,7 @@ export function readKey(of: KeyFor, settings: Settings, where: Where): string | 
   if (!found) return undefined
   const key = (found.from === "environment" ? where.env[found.place]! : readPrivate(of, found.place)).trim()
   if (!isKey(key))
-    throw new DexError("key", `What ${found.place} holds is not a key: one line of letters, digits and signs is.`)
+    throw new DexError("key", `${found.place} does not contain a key: one line of letters, digits and symbols.`)
   return key
 }
 

@@ -30,7 +30,7 @@ export const SETTINGS = {
   }),
   "embed.api_key_file": setting(
     text("A file that contains the embedding server's key, readable only by you (chmod 600)."),
-    { check: wholePath },
+    { check: fullPath },
   ),
   "embed.timeout_ms": setting(
     integer("How long a search waits for its query's vector before it answers by words alone.", {
@@ -62,7 +62,7 @@ export const SETTINGS = {
   }),
   "rerank.api_key_file": setting(
     text("A file that contains the reranking server's key, readable only by you (chmod 600)."),
-    { check: wholePath },
+    { check: fullPath },
   ),
   "proactive.enabled": setting(flag("Make suggestions unasked: through the agents' hooks, and to subscriptions."), {
     default: true,
@@ -107,7 +107,7 @@ export const SETTINGS = {
     { check: modelAgents, isOwn: true },
   ),
   "llm.model": setting(
-    text("The model's name, as the server knows it. An agent chooses its own where this is not set.", { minLength: 1 }),
+    text("The model's name, as the server knows it. If unset, an agent chooses its own.", { minLength: 1 }),
     { default: "gpt-4o-mini" },
   ),
   "llm.temperature": setting({ ...decimal("The model's temperature."), minimum: 0, maximum: 2 }, { default: 0 }),
@@ -131,11 +131,11 @@ export const SETTINGS = {
   ),
   "usage.prices_file": setting(
     text("A JSON file with your own prices, in dollars per million tokens, which count before those that dex knows."),
-    { check: wholePath },
+    { check: fullPath },
   ),
   "hub.share": setting(
     flag(
-      "Send what you shared with `dex hub share`. Shares nothing by itself; false in a project's file keeps it here.",
+      "Send what you shared with `dex hub share`. This setting alone shares nothing; false in a project's file keeps the project here.",
     ),
     { default: true, narrowest: false },
   ),
@@ -152,7 +152,7 @@ export const SETTINGS = {
     { check: homes },
   ),
   "llm.api_key_file": setting(text("A file that contains the model server's key, readable only by you (chmod 600)."), {
-    check: wholePath,
+    check: fullPath,
   }),
 }
 
@@ -251,12 +251,12 @@ function modules(value: string): string | undefined {
     : "must be full paths or names of packages, separated by commas: ~/agents/mine.mjs,dex-agent-other"
 }
 
-function wholePath(value: string): string | undefined {
+function fullPath(value: string): string | undefined {
   return isAbsolute(value) || value.startsWith("~/") ? undefined : "must be a full path: /… or ~/…"
 }
 
 function homes(value: string): string | undefined {
-  return splitNames(value).every((path) => wholePath(path) === undefined)
+  return splitNames(value).every((path) => fullPath(path) === undefined)
     ? undefined
     : "must be full paths, separated by commas: /mnt/c/Users/you,~/containers/dev/home"
 }

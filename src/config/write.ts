@@ -22,7 +22,10 @@ export function writeSetting(file: string, name: SettingName, value: SettingValu
 /** Stores a server's key in its own file, which only its owner can read. Returns that file. */
 export function writeKey(home: Pick<Home, "dir" | "config">, of: KeyFor, key: string): string {
   if (!isKey(key))
-    throw new DexError("key", "That is not a key: one line of letters, digits and signs is. Nothing was changed.")
+    throw new DexError(
+      "key",
+      "That is not a key. A key is one line of letters, digits and symbols. Nothing was changed.",
+    )
   const file = join(home.dir, `${of}.key`)
   replaceFile(file, `${key}\n`)
   writeSetting(home.config, `${of}.api_key_file`, file)

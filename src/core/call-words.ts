@@ -5,7 +5,7 @@ import type { Message } from "./conversation.ts"
 type CallWords = { what: string; old?: string; new?: string }
 
 /** The input fields that describe a call best, the best first. */
-const TELLING = [
+const DESCRIPTIVE_FIELDS = [
   "file_path",
   "filePath",
   "absolute_path",
@@ -30,7 +30,7 @@ const TELLING = [
 export function callWords(text: string): CallWords {
   const input = objectOf(text)
   if (!input) return { what: patchedFiles(text) ?? text }
-  const what = TELLING.map((key) => said(input[key])).find((value) => value !== "")
+  const what = DESCRIPTIVE_FIELDS.map((key) => textOf(input[key])).find((value) => value !== "")
   const old = input.old_string ?? input.oldString ?? input.old_str
   const now = input.new_string ?? input.newString ?? input.new_str
   return {
@@ -40,7 +40,7 @@ export function callWords(text: string): CallWords {
 }
 
 /** `["bash", "-lc", "npm test"]` is `npm test`. */
-function said(value: unknown): string {
+function textOf(value: unknown): string {
   if (typeof value === "string") return value
   if (!Array.isArray(value) || value.some((item) => typeof item !== "string")) return ""
   return value.length === 3 && /^-\w*c$/.test(value[1]) ? value[2] : value.join(" ")

@@ -26,9 +26,9 @@ export function commandParts(command: string): { parts: CommandPart[]; piped: bo
     .slice(0, heredoc)
     .replaceAll(QUOTED, (text) => `"${quoted.push(text.slice(1, -1)) - 1}"`)
     .replaceAll("||", "&&")
-  const whole = (word: string) => word.replaceAll(/"(\d+)"/g, (_, i: string) => quoted[Number(i)] ?? "")
+  const unquote = (word: string) => word.replaceAll(/"(\d+)"/g, (_, i: string) => quoted[Number(i)] ?? "")
   const segments = bare.split(/&&|;|\n/)
-  const parts = segments.flatMap((segment) => partOf(segment.split("|", 1)[0]!, whole) ?? [])
+  const parts = segments.flatMap((segment) => partOf(segment.split("|", 1)[0]!, unquote) ?? [])
   if (heredoc < looked.length) parts.at(-1)?.args.push(looked.slice(heredoc))
   const piped = segments.some((segment) => segment.includes("|")) && !/pipefail/.test(command)
   return { parts: parts.filter(({ kind }) => !LOOKS.test(kind)), piped }
@@ -40,7 +40,7 @@ export function kindsOf(command: string): { kinds: string[]; piped: boolean } {
   return { kinds: [...new Set(parts.map(({ kind }) => kind))], piped }
 }
 
-function partOf(segment: string, whole: (word: string) => string): CommandPart | undefined {
+function partOf(segment: string, unquote: (word: string) => string): CommandPart | undefined {
   const words = segment.trim().split(/\s+/)
   const start = words.findIndex((word) => !BEFORE.test(word))
   if (start === -1) return undefined
@@ -48,7 +48,7 @@ function partOf(segment: string, whole: (word: string) => string): CommandPart |
   if (!/^[\w.[-]+$/.test(program)) return undefined
   const rest = words.slice(start + 1)
   const [first, second] = rest
-  const args = (from: number) => argsIn(rest.slice(from)).map(whole)
+  const args = (from: number) => argsIn(rest.slice(from)).map(unquote)
   if (first === undefined || !/^[a-z][\w:-]*$/.test(first)) return { kind: program, args: args(0) }
   const deeper = /^(?:run|exec|x|tool|pr|issue)$/.test(first) && second !== undefined && /^[\w:.-]+$/.test(second)
   return deeper

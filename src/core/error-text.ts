@@ -20,9 +20,9 @@ const FILE_ENDING =
   "(?:[cm]?[jt]sx?|py|go|rs|java|kts?|rb|php|cs|c|cc|cpp|h|hpp|swift|vue|svelte|json|ya?ml|toml|md|html?|s?css|sh|sql|lock|txt)"
 const PATH = String.raw`(?<path>(?:\b[a-z]:)?(?:[\\/]|~[\\/]|\.{1,2}[\\/]|[\w@.+-]+[\\/])[\w@.+\\/-]*[\w@+/-]${PLACE}|\b[\w@+-][\w@.+-]*\.${FILE_ENDING}\b${PLACE})`
 /** A status code is part of the error; other numbers are masked. */
-const KEPT = String.raw`(?<kept>\b(?:status|http|code)(?:\/\d(?:\.\d)?)?(?: code)?:? [1-5]\d\d\b)`
+const STATUS_CODE = String.raw`(?<kept>\b(?:status|http|code)(?:\/\d(?:\.\d)?)?(?: code)?:? [1-5]\d\d\b)`
 const NUMBER = String.raw`(?<n>(?<![\p{L}\p{N}_])\d+(?:[.,:]\d+)*%?(?![\p{L}\p{N}_]))`
-const VARIABLE = new RegExp([HELD, KEPT, URL, TIME, ID, TEXT, PATH, NUMBER].join("|"), "giu")
+const VARIABLE = new RegExp([HELD, STATUS_CODE, URL, TIME, ID, TEXT, PATH, NUMBER].join("|"), "giu")
 /** Terminal colour sequences. */
 const COLOUR = /\u001b\[[0-9;?]*[A-Za-z]/g
 
@@ -215,14 +215,14 @@ const OTHER_PARTICULARS = 0.75
  * How similar a known error is to the query, from 0 to 1. If the query has a code, the code decides, because the words around it
  * are the same for many errors. Otherwise the query may be a part of the error.
  */
-export function likeness(asked: ErrorText, known: ErrorText): number {
-  const sharesName = [...asked.particulars].some((name) => known.particulars.has(name))
-  if (asked.code !== undefined) return asked.code !== known.code ? 0 : sharesName ? 1 : OTHER_PARTICULARS
-  const shared = [...asked.words].filter((word) => known.words.has(word)).length
+export function likeness(query: ErrorText, known: ErrorText): number {
+  const sharesName = [...query.particulars].some((name) => known.particulars.has(name))
+  if (query.code !== undefined) return query.code !== known.code ? 0 : sharesName ? 1 : OTHER_PARTICULARS
+  const shared = [...query.words].filter((word) => known.words.has(word)).length
   if (shared === 0) return 0
-  const held = shared / asked.words.size
-  const alike = shared / (asked.words.size + known.words.size - shared)
-  return (0.6 * held + 0.4 * alike) * (asked.particulars.size > 0 && !sharesName ? OTHER_PARTICULARS : 1)
+  const held = shared / query.words.size
+  const alike = shared / (query.words.size + known.words.size - shared)
+  return (0.6 * held + 0.4 * alike) * (query.particulars.size > 0 && !sharesName ? OTHER_PARTICULARS : 1)
 }
 
 /** False if the line cannot reach this likeness. Looks only at the text, which is cheaper than `errorText`. */

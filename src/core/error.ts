@@ -30,7 +30,7 @@ export function diskError(error: unknown, path: string, hasNoRoom: () => boolean
   if (!isFailing && code !== "EFBIG" && code !== "EIO") return undefined
   return new DexError(
     "disk_error",
-    `The disk did not take or give what dex keeps in ${path} (${messageOf(error)}). Check its space, your quota and its health, then try again.`,
+    `dex could not read or write ${path} (${messageOf(error)}). Check the disk's space and health, and your quota, then try again.`,
     { cause: error },
   )
 }

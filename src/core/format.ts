@@ -27,10 +27,10 @@ type ShownPart = Pick<Part, "type" | "text"> & {
 export function messageText<P extends ShownPart>(
   message: { parts: readonly P[] },
   format: Format,
-  whole: (part: P) => boolean = () => false,
+  isFull: (part: P) => boolean = () => false,
 ): string {
   if (format === "outline") return outlineOf(message, [])
-  const pieces = message.parts.map((part) => partText(part, whole(part) ? "full" : format))
+  const pieces = message.parts.map((part) => partText(part, isFull(part) ? "full" : format))
   return pieces.filter((text) => text !== "").join("\n\n")
 }
 
@@ -40,19 +40,19 @@ export function messageTokens(message: { parts: readonly ShownPart[] }, format: 
 
 function partText(part: ShownPart, format: Exclude<Format, "outline">): string {
   if (format === "user_only") return part.type === "text" && part.origin === "person" ? part.text : (planIn(part) ?? "")
-  const whole = format === "full"
+  const isFull = format === "full"
   switch (part.type) {
     case "text":
-      return whole || part.origin !== "injected" ? part.text : `[injected text: ${size(part.text)}]`
+      return isFull || part.origin !== "injected" ? part.text : `[injected text: ${size(part.text)}]`
     case "thinking":
       return `[thinking] ${part.text}`
     case "summary":
       return `[summary of what came before] ${part.text}`
     case "tool_call":
-      return `[${part.tool}] ${whole ? part.text : clip(part.text, CALL_CHARS)}`
+      return `[${part.tool}] ${isFull ? part.text : clip(part.text, CALL_CHARS)}`
     case "tool_result": {
       const label = `${part.tool ?? "tool"} ${part.is_error ? "failed" : "result"}`
-      return whole ? `[${label}] ${part.text}` : `[${label}: ${size(part.text)}]`
+      return isFull ? `[${label}] ${part.text}` : `[${label}: ${size(part.text)}]`
     }
     case "image":
       return `[image${part.mime ? ` ${part.mime}` : ""}${part.bytes ? `, ${Math.ceil(part.bytes / 1024)} kB` : ""}]`
@@ -74,8 +74,8 @@ export function outlineOf(message: { parts: readonly ShownPart[] }, roots: reado
 }
 
 function callLine({ tool, text }: ShownPart, roots: readonly string[]): string {
-  const whole = callWords(text).what.trim().split("\n", 1)[0] ?? ""
-  const what = roots.reduce((said, root) => said.replaceAll(`cd ${root} && `, "").replaceAll(`${root}/`, ""), whole)
+  const line = callWords(text).what.trim().split("\n", 1)[0] ?? ""
+  const what = roots.reduce((shown, root) => shown.replaceAll(`cd ${root} && `, "").replaceAll(`${root}/`, ""), line)
   if (what === "") return `[${tool}]`
   if (what.length <= OUTLINE_CHARS) return `[${tool}: ${what}]`
   // The end of a path says which file it is.

@@ -119,9 +119,9 @@ export function thinned(text: string): string {
   }
   let end = 0
   const pieces = cuts.map(({ from, to, values: lost }) => {
-    const kept = text.slice(end, from)
+    const before = text.slice(end, from)
     end = to
-    return kept + JSON.stringify(`[dex: about ${lost} values not kept: ${text.slice(from, from + SHOWN_CHARS)}…]`)
+    return before + JSON.stringify(`[dex: about ${lost} values not kept: ${text.slice(from, from + SHOWN_CHARS)}…]`)
   })
   return pieces.join("") + text.slice(end)
 }

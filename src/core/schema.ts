@@ -36,30 +36,30 @@ type ObjectOf<P extends Shape> = Flat<
 
 export const text = (description?: string, more: { minLength?: number } = {}): Schema<string> => ({
   type: "string",
-  ...said(description),
+  ...described(description),
   ...more,
 })
 export const integer = (description?: string, more: { minimum?: number; maximum?: number } = {}): Schema<number> => ({
   type: "integer",
-  ...said(description),
+  ...described(description),
   ...more,
 })
-export const decimal = (description?: string): Schema<number> => ({ type: "number", ...said(description) })
-export const flag = (description?: string): Schema<boolean> => ({ type: "boolean", ...said(description) })
+export const decimal = (description?: string): Schema<number> => ({ type: "number", ...described(description) })
+export const flag = (description?: string): Schema<boolean> => ({ type: "boolean", ...described(description) })
 export const choice = <const C extends readonly string[]>(of: C, description?: string): Schema<C[number]> => ({
   type: "string",
   enum: of,
-  ...said(description),
+  ...described(description),
 })
 export const listOf = <S extends Schema>(items: S, description?: string): Schema<Infer<S>[]> => ({
   type: "array",
   items,
-  ...said(description),
+  ...described(description),
 })
 export const mapOf = <S extends Schema>(values: S, description?: string): Schema<Record<string, Infer<S>>> => ({
   type: "object",
   additionalProperties: values,
-  ...said(description),
+  ...described(description),
 })
 export const optional = <S extends Schema>(schema: S): Schema<Infer<S> | undefined> =>
   ({ ...schema, [OPTIONAL]: true }) as Schema<Infer<S> | undefined>
@@ -70,10 +70,10 @@ export function object<P extends Shape>(properties: P, description?: string): Sc
   const required = Object.keys(properties).filter(
     (name) => !properties[name]![OPTIONAL] && properties[name]!.default === undefined,
   )
-  return { type: "object", properties, required, additionalProperties: false, ...said(description) }
+  return { type: "object", properties, required, additionalProperties: false, ...described(description) }
 }
 
-function said(description: string | undefined): { description?: string } {
+function described(description: string | undefined): { description?: string } {
   return description === undefined ? {} : { description }
 }
 

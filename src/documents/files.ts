@@ -69,7 +69,8 @@ export async function readDocument(root: string, path: string): Promise<string> 
     throw refused(path, "it is not a path below the collection's folder")
   if (!formatOf(path)) throw refused(path, "it is not a document")
   if (only !== undefined && path !== only) throw refused(path, `the collection is the single file ${only}`)
-  if (names.slice(0, -1).some((name) => whyNotEntered(name, ""))) throw refused(path, "it lies in a folder passed over")
+  if (names.slice(0, -1).some((name) => whyNotEntered(name, "")))
+    throw refused(path, "it is in a folder that is skipped")
   const file = join(folder, ...names)
   const before = await lstat(file).catch(() => undefined)
   if (!before) throw refused(path, "it is gone or cannot be read")
@@ -106,7 +107,7 @@ async function openRoot(root: string): Promise<{ folder: string; only?: string }
   const found = await stat(real)
   if (found.isDirectory()) return { folder: real }
   if (found.isFile()) return { folder: dirname(real), only: basename(real) }
-  throw new DexError("not_a_folder", `${root} is neither a folder nor a file. Name one that holds documents.`)
+  throw new DexError("not_a_folder", `${root} is neither a folder nor a file. Name one that contains documents.`)
 }
 
 async function entriesOf(folder: string, at: string, skipped: SkippedFile[]): Promise<string[]> {
@@ -140,7 +141,7 @@ function whyNotRead(found: { isFile(): boolean; isSymbolicLink(): boolean; size:
   return found.size > MAX_DOCUMENT_BYTES ? `larger than ${MAX_DOCUMENT_BYTES} bytes` : undefined
 }
 
-const EXCHANGED = "it is reached through a symbolic link, or was exchanged while it was read"
+const EXCHANGED = "it is reached through a symbolic link, or was replaced while it was read"
 
 /** UTF-8, or UTF-16 if a byte order mark says so. */
 function decode(bytes: Buffer, path: string): string {

@@ -5,7 +5,7 @@ import { headingText } from "./sections.ts"
 /** The readable text of elements, in blocks that are never cut, each with its lines in the file. */
 export function blocksOf(
   roots: Element[],
-  { wholePage, lineAt }: { wholePage: boolean; lineAt: (offset: number) => number },
+  { isFullPage, lineAt }: { isFullPage: boolean; lineAt: (offset: number) => number },
 ): DocumentBlock[] {
   const blocks: DocumentBlock[] = []
   const layout = layoutTables(roots)
@@ -23,7 +23,7 @@ export function blocksOf(
 
   function enter(node: Element): boolean {
     const name = node.tagName
-    if (node !== roots[0] && isSkipped(node, wholePage)) return false
+    if (node !== roots[0] && isSkipped(node, isFullPage)) return false
     if (!BLOCKS.has(name)) {
       if (name === "br") words.push("\n")
       else if (name === "img") addWord(attribute(node, "alt") ?? "", node)
@@ -168,10 +168,10 @@ const NEVER_TEXT = new Set(
 const AROUND_CONTENT = new Set(["header", "aside"])
 
 /** A header or aside is a part of the main content if it is inside; outside, it belongs to the site. */
-export function isSkipped(node: Element, wholePage: boolean): boolean {
+export function isSkipped(node: Element, isFullPage: boolean): boolean {
   return (
     NEVER_TEXT.has(node.tagName) ||
-    (wholePage && AROUND_CONTENT.has(node.tagName)) ||
+    (isFullPage && AROUND_CONTENT.has(node.tagName)) ||
     node.attrs.some(({ name, value }) => name === "hidden" || (name === "aria-hidden" && value === "true")) ||
     ((node.tagName === "td" || node.tagName === "span") && isLineNumber(node))
   )

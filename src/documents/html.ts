@@ -11,8 +11,8 @@ export function parseHtml(text: string): ParsedDocument {
   const page = parse(text, { treeAdapter: boundedAdapter(), sourceCodeLocationInfo: true, scriptingEnabled: false })
   const found = findContent(page.childNodes)
   const lineAt = lineFinder(text) // the parser's own line count is wrong after a `&` at the end of a line
-  const inMain = found.main.length > 0 ? blocksOf(found.main, { wholePage: false, lineAt }) : []
-  const blocks = inMain.length > 0 ? inMain : blocksOf(found.body, { wholePage: true, lineAt })
+  const inMain = found.main.length > 0 ? blocksOf(found.main, { isFullPage: false, lineAt }) : []
+  const blocks = inMain.length > 0 ? inMain : blocksOf(found.body, { isFullPage: true, lineAt })
   const headings = blocks.flatMap(({ heading }) => heading ?? [])
   const title = titleOf(headings, found.title ? headingText(inlineText(found.title)) : "")
   return { title, sections: toSections(blocks), problems: [] }
@@ -29,7 +29,7 @@ function boundedAdapter(): Adapter {
   let moves = 0
   const search = (children: Child[], node: Child) => {
     if (children.at(-1) !== node) moves += children.length
-    if (moves > MAX_MOVES) throw new Error("its tables hold too much that belongs outside them")
+    if (moves > MAX_MOVES) throw new Error("its tables contain too much that belongs outside them")
   }
   return {
     ...defaultTreeAdapter,

@@ -110,7 +110,7 @@ export function blockStarts(lines: string[], dialect?: MarkdownDialect, windowCh
     }
     size *= 2
     if (found?.isContainer) work += size ** 2
-    if (work > MAX_WORK) throw new Error("it holds a list or quote that takes too long to parse")
+    if (work > MAX_WORK) throw new Error("it contains a list or quote that takes too long to parse")
   }
   return starts
 }

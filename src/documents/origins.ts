@@ -101,7 +101,7 @@ function gitUrl(spec: string): string | undefined {
     throw new DexError("bad_address", `"${spec.slice(0, 200)}" is not an address. dex clones ${kinds}.`)
   if (url.password || (url.protocol === "https:" && url.username)) {
     const hint = "Use ssh, or let git's credential helper keep it: dex would store it in plain text."
-    throw new DexError("secret_in_address", `The address holds a password or token. ${hint}`)
+    throw new DexError("secret_in_address", `The address contains a password or token. ${hint}`)
   }
   return spec
 }

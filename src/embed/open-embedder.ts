@@ -17,7 +17,7 @@ export function embedUrl({ provider, url }: Pick<EmbedSettings, "provider" | "ur
  */
 export async function openEmbedder(
   settings: EmbedSettings,
-  known: string[] = [],
+  storedIds: string[] = [],
   signal?: AbortSignal,
 ): Promise<Embedder | undefined> {
   const { provider, model } = settings
@@ -35,8 +35,8 @@ export async function openEmbedder(
   const apiKey = settings.apiKey === undefined ? {} : { apiKey: settings.apiKey }
   const stop = signal ? { signal } : {}
   const named = `${provider}:${model}@`
-  const kept = keptId(settings, known)
-  const before = kept === undefined ? undefined : readId(kept, named, family.prompts)
+  const stored = keptId(settings, storedIds)
+  const before = stored === undefined ? undefined : readId(stored, named, family.prompts)
   const revision =
     before?.revision ??
     (provider === "ollama" ? await ollamaRevision(url, model, { ...apiKey, ...stop }) : undefined) ??
@@ -49,14 +49,14 @@ export async function openEmbedder(
 }
 
 /** The newest of the stored ids that belongs to the configured embedder. Sends no request. */
-export function keptId({ provider, model, dims, dexDir }: EmbedSettings, known: string[]): string | undefined {
+export function keptId({ provider, model, dims, dexDir }: EmbedSettings, storedIds: string[]): string | undefined {
   if (provider === "local") {
     const local = localPackage(dexDir ?? "")
-    return known.find((id) => id === local?.id)
+    return storedIds.find((id) => id === local?.id)
   }
   if (provider === "none" || !model) return undefined
   const { prompts } = familyOf(model)
-  return known.findLast((id) => fits(readId(id, `${provider}:${model}@`, prompts), dims))
+  return storedIds.findLast((id) => fits(readId(id, `${provider}:${model}@`, prompts), dims))
 }
 
 type Before = { revision: string; dims: number }
@@ -233,8 +233,8 @@ const FAMILIES: [RegExp, Partial<Family>][] = [
 ]
 
 export function familyOf(model: string): Family {
-  const known = FAMILIES.find(([name]) => name.test(model.toLowerCase()))?.[1]
-  return { ...DEFAULT, ...known }
+  const family = FAMILIES.find(([name]) => name.test(model.toLowerCase()))?.[1]
+  return { ...DEFAULT, ...family }
 }
 
 /** Roughly the most tokens that a character takes: dense code has 2.5 characters per token, Chinese has one. */

@@ -65,30 +65,30 @@ export function embedWrongAnswer({ url, of = "embed" }: Pick<Request, "url" | "o
 }
 
 function refused({ url, apiKey, of = "embed" }: Request, status: number, text: string): DexError {
-  const said = saidBy(text, apiKey)
+  const message = messageIn(text, apiKey)
   if (status === 401 || status === 403)
     return new DexError(
       "embed_refused",
-      `${placeOf(url)} refused the key (${status}${said}). \`dex config list\` says where dex looked for one.`,
+      `${placeOf(url)} refused the key (${status}${message}). \`dex config list\` says where dex looked for one.`,
     )
   if (status !== 429 && TOO_LONG.test(text))
-    return new DexError("embed_too_long", `${placeOf(url)} says that a text is too long (${status}${said}).`)
+    return new DexError("embed_too_long", `${placeOf(url)} says that a text is too long (${status}${message}).`)
   if (status === 404)
     return new DexError(
       "embed_failed",
-      `${placeOf(url)} has no such address or model (404${said}). Check ${of}.url and ${of}.model.`,
+      `${placeOf(url)} has no such address or model (404${message}). Check ${of}.url and ${of}.model.`,
     )
   if (status < 400)
     return new DexError("embed_failed", `${placeOf(url)} points to another address (${status}). Set ${of}.url to that.`)
-  const again = status === 429 || status >= 500 ? ", and again when asked once more" : ""
+  const again = status === 429 || status >= 500 ? ", also after a retry" : ""
   return new DexError(
     "embed_failed",
-    `${placeOf(url)} failed (${status}${said})${again}. Try later, or look at its log.`,
+    `${placeOf(url)} failed (${status}${message})${again}. Try later, or look at its log.`,
   )
 }
 
 /** The server's own message, short, and without the key, which some servers repeat. */
-function saidBy(text: string, apiKey: string | undefined): string {
+function messageIn(text: string, apiKey: string | undefined): string {
   const found = /"(?:message|error|detail)"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(text)?.[1] ?? ""
   const clean = withoutKey(found, apiKey)
     .replace(/[^ -~]+|\\./g, " ")

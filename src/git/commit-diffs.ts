@@ -120,11 +120,11 @@ async function logOf(folder: string, revisions: readonly string[], options: Diff
 function diffsIn(text: string, mark: string): CommitDiff[] {
   const pieces = text.split(`${mark} `).slice(1)
   return pieces.map((piece) => {
-    const [said = "", note = "", patch = ""] = piece.split(mark)
-    const [head = "", author = "", subject = "", ...body] = said.split("\n")
+    const [header = "", note = "", patch = ""] = piece.split(mark)
+    const [head = "", author = "", subject = "", ...body] = header.split("\n")
     const [hash = "", at] = head.split(" ")
-    const told = { hash, at: Number(at) * 1000, author, subject, body: body.join("\n").trim() }
-    return { ...told, note: note.slice(1).trim(), files: filesOfDiff(patch) }
+    const commit = { hash, at: Number(at) * 1000, author, subject, body: body.join("\n").trim() }
+    return { ...commit, note: note.slice(1).trim(), files: filesOfDiff(patch) }
   })
 }
 

@@ -55,8 +55,8 @@ export async function readCommits(project: string, options: CommitOptions): Prom
   const git = gitIn(project, until, options.signal)
   const nothing = { commits: [], replaces: true, left_out: [] }
   if (!(await isThere(join(project, ".git")))) return nothing
-  const asked = ["--show-prefix", "--is-shallow-repository", "--verify", "--quiet", "HEAD^{commit}"]
-  const found = await git(["rev-parse", ...asked])
+  const args = ["--show-prefix", "--is-shallow-repository", "--verify", "--quiet", "HEAD^{commit}"]
+  const found = await git(["rev-parse", ...args])
   if (found.stopped) throw notRead(project, found)
   const [prefix, isShallow, head] = found.output.split("\n")
   // The project has no repository, but a folder above it does.
@@ -236,8 +236,8 @@ function commitParser(isShallow: boolean) {
       if (from < bytes.length && rest.length < LONGEST_TOKEN) rest = Buffer.concat([rest, bytes.subarray(from)])
     },
     /** The current commit counts only if git finished. */
-    commits(isWhole: boolean): Commit[] {
-      if (isWhole) finish()
+    commits(isFinished: boolean): Commit[] {
+      if (isFinished) finish()
       return done
     },
     lastHasParent: () => lastParents !== "" && done.length > 0,

@@ -10,10 +10,10 @@ import { readStart } from "../core/read-file.ts"
  * Never throws.
  */
 export function createProjectFinder(platform = process.platform): (cwd: string) => string {
-  const known = new Map<string, string>()
+  const cache = new Map<string, string>()
   return (cwd) => {
-    const found = known.get(cwd) ?? asOnDisk(find(cwd), platform)
-    known.set(cwd, found)
+    const found = cache.get(cwd) ?? asOnDisk(find(cwd), platform)
+    cache.set(cwd, found)
     return found
   }
 }

@@ -5,12 +5,12 @@ const CHANGES_MS = 5_000
 
 /** The hash of a commit, named in any way that git accepts; undefined if there is none. */
 export async function commitNamed(folder: string, name: string, signal?: AbortSignal): Promise<string | undefined> {
-  const said = await hashesIn(
+  const hashes = await hashesIn(
     folder,
     ["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`],
     signal,
   )
-  return said?.[0]
+  return hashes?.[0]
 }
 
 /** The commits of a range (`main..topic`), newest first, without merges. Returns one more than `most` if there are more. */

@@ -43,7 +43,7 @@ const SAFE = {
   "safe.bareRepository": "explicit",
 }
 const SETTINGS = Object.entries(SAFE).flatMap(([name, value]) => ["-c", `${name}=${value}`])
-const KEPT = /^GIT_(SSH|SSH_COMMAND|SSL_.*|CONFIG_GLOBAL|CONFIG_NOSYSTEM|EXEC_PATH|PROXY_COMMAND|HTTP_.*)$/
+const INHERITED = /^GIT_(SSH|SSH_COMMAND|SSL_.*|CONFIG_GLOBAL|CONFIG_NOSYSTEM|EXEC_PATH|PROXY_COMMAND|HTTP_.*)$/
 
 /**
  * The only way in which dex runs git: never through a shell, with no program that a repository's settings name, in its own
@@ -99,7 +99,7 @@ export function runGit(args: string[], options: RunOptions): Promise<RunEnd> {
 }
 
 function environment({ readsOnly, ceiling, settings = {} }: RunOptions): Record<string, string | undefined> {
-  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("GIT_") || KEPT.test(name))
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("GIT_") || INHERITED.test(name))
   return {
     ...Object.fromEntries(inherited),
     GIT_TERMINAL_PROMPT: "0",

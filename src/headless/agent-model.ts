@@ -27,7 +27,7 @@ type AgentModelSettings = {
 
 const LIMIT_MS = 300_000
 /** Failures before any model was called. */
-const NOT_ASKED = new Set(["llm_no_program", "llm_refused", "llm_too_old", "llm_no_model"])
+const NOT_CALLED = new Set(["llm_no_program", "llm_refused", "llm_too_old", "llm_no_model"])
 /** Agents have no token limit for an answer, so it is cut off at this many times the expected number of characters. */
 const FLOOD = 4
 
@@ -44,16 +44,16 @@ export function openAgentModel(settings: AgentModelSettings): Model {
     total.requests++
     const answer = await ask(settings, system, text, request.signal).catch((error: unknown) => {
       // The model may have read it anyway, and the provider counts that too.
-      if (!isDexError(error) || !NOT_ASKED.has(error.code))
+      if (!isDexError(error) || !NOT_CALLED.has(error.code))
         addModelUsage(total, runUsage({ type: "reply", text: "" }, system, text))
       throw error
     })
     const usage = runUsage(answer, system, text)
     addModelUsage(total, usage)
     const most = charactersWithin(request.max_tokens ?? settings.maxTokens) * FLOOD
-    const said = answerIn(answer.text.slice(0, most), request.tools)
-    if (said.calls.length === 0) request.onText?.(said.text)
-    return { ...said, finish: answer.text.length > most ? "length" : said.finish, usage }
+    const parsed = answerIn(answer.text.slice(0, most), request.tools)
+    if (parsed.calls.length === 0) request.onText?.(parsed.text)
+    return { ...parsed, finish: answer.text.length > most ? "length" : parsed.finish, usage }
   }
   const id = model === undefined ? chosen.agent.source : `${chosen.agent.source}/${model}`
   return { id, reply, used: () => ({ ...total }) }
@@ -111,9 +111,9 @@ function withoutOurs(env: Machine["env"]): Machine["env"] {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("DEX_")))
 }
 
-function runUsage({ input, output, cost_usd, text }: AgentAnswer, system: string, asked: string): ModelUsage {
+function runUsage({ input, output, cost_usd, text }: AgentAnswer, system: string, prompt: string): ModelUsage {
   return {
-    input: input || tokensOf(system.length + asked.length),
+    input: input || tokensOf(system.length + prompt.length),
     output: output ?? tokensOf(text.length),
     is_estimate: !input || output === undefined,
     cost_usd,
@@ -160,8 +160,8 @@ function partsOf(message: ModelMessage): [who: string, text: string][] {
       output,
     ])
   const calls = "calls" in message ? message.calls : []
-  const asked = calls.map(({ name, input, invalid }) => invalid?.raw ?? JSON.stringify({ tool: name, input }))
-  return [[message.role === "user" ? "user" : "you", [message.content, ...asked].filter(Boolean).join("\n")]]
+  const callTexts = calls.map(({ name, input, invalid }) => invalid?.raw ?? JSON.stringify({ tool: name, input }))
+  return [[message.role === "user" ? "user" : "you", [message.content, ...callTexts].filter(Boolean).join("\n")]]
 }
 
 /**
@@ -178,10 +178,10 @@ function unmark(text: string): string {
 
 /** The answer: text or tool calls. */
 export function answerIn(text: string, tools: ModelTool[] = []): Pick<ModelReply, "text" | "calls" | "finish"> {
-  const said = unmark(text)
-  const asked = tools.length > 0 && /^\s*(?:```|\[?\s*\{)/.test(said) ? [jsonIn(said)].flat() : []
-  const calls = asked.filter(isRecord).filter(({ tool }) => typeof tool === "string")
-  if (calls.length === 0) return { text: said, calls: [], finish: "stop" }
+  const words = unmark(text)
+  const values = tools.length > 0 && /^\s*(?:```|\[?\s*\{)/.test(words) ? [jsonIn(words)].flat() : []
+  const calls = values.filter(isRecord).filter(({ tool }) => typeof tool === "string")
+  if (calls.length === 0) return { text: words, calls: [], finish: "stop" }
   const spoken = calls.map(({ tool, input }, i) => ({
     id: `call_${i + 1}_${randomBytes(4).toString("hex")}`,
     name: String(tool),
@@ -207,7 +207,7 @@ function agentRefused(
 ): DexError {
   const name = agentName(chosen)
   const { headless } = chosen
-  const why = said(words, status)
+  const why = reasonText(words, status)
   if (status === 401 || status === 403 || NO_LOGIN.test(words))
     return new DexError(
       "llm_refused",
@@ -216,7 +216,7 @@ function agentRefused(
   if (status === 429 || status === 402 || BUSY.test(words))
     return new DexError(
       "llm_busy",
-      `${name} is asked too often, or what your plan allows is used up${why}. Try again later, or choose another: dex config set llm.provider …`,
+      `${name} received too many requests, or the limit of your plan is reached${why}. Try again later, or choose another: dex config set llm.provider …`,
     )
   if (TOO_LONG.test(words))
     return new DexError("llm_too_long", `${name} says that this is too long for its model${why}.`)
@@ -241,7 +241,7 @@ function agentEnded(chosen: ChosenAgent, model: string | undefined, { code, stde
   if (NEWER.test(words))
     return new DexError(
       "llm_too_old",
-      `${name} is too old to be asked as a model${said(optionIn(words))}. Update it: ${install}`,
+      `${name} is too old to be used as a model${reasonText(optionIn(words))}. Update it: ${install}`,
     )
   if (code === 0)
     return new DexError(
@@ -252,7 +252,7 @@ function agentEnded(chosen: ChosenAgent, model: string | undefined, { code, stde
     return agentRefused(chosen, model, undefined, lastLine(words))
   return new DexError(
     "llm_failed",
-    `${name} ended ${code === null ? "before its time" : `with code ${code}`} and without an answer${said(lastLine(words))}. Try it yourself: ${chosen.headless.program}`,
+    `${name} ended ${code === null ? "early" : `with code ${code}`} and without an answer${reasonText(lastLine(words))}. Try it yourself: ${chosen.headless.program}`,
   )
 }
 
@@ -276,7 +276,7 @@ function agentTooLoud(chosen: ChosenAgent): DexError {
 }
 
 /** Foreign text made safe to show: printable, short, without secrets. */
-function said(words: string, status?: number): string {
+function reasonText(words: string, status?: number): string {
   const printable = redactText(words)
     .replace(/[^ -~]+/g, " ")
     .replace(/ +/g, " ")

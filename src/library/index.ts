@@ -25,9 +25,9 @@ export function openDex({ home, cwd = process.cwd() }: LibraryOptions = {}): Lib
   const env = home === undefined ? process.env : { ...process.env, HOME: home, USERPROFILE: home, DEX_HOME: undefined }
   const dex = createDex({ env, cwd, version: VERSION })
   const ask = async (tool: Tool<Dex>, input: object): Promise<unknown> => {
-    const asked = readAs(tool.input, input)
-    if ("wrong" in asked) throw new DexError("bad_input", asked.wrong)
-    const { output, record } = await runTool(tool, dex, asked.ok)
+    const checked = readAs(tool.input, input)
+    if ("wrong" in checked) throw new DexError("bad_input", checked.wrong)
+    const { output, record } = await runTool(tool, dex, checked.ok)
     await record()
     return output
   }

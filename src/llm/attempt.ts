@@ -3,6 +3,7 @@ import { charactersWithin, tokensOf } from "../core/tokens.ts"
 import { isNetError, type NetReply, send } from "../net/client.ts"
 import {
   cutShort,
+  errorTextIn,
   type Failure,
   failedInStream,
   failedToConnect,
@@ -10,7 +11,6 @@ import {
   keyInClear,
   llmWrongAnswer,
   refused,
-  saidBy,
   silent,
   stopped,
 } from "./failure.ts"
@@ -67,7 +67,7 @@ export async function attempt(
     })
     quiet.touch()
     if (reply.status < 200 || reply.status > 299) {
-      const words = saidBy(await beginningOf(reply))
+      const words = errorTextIn(await beginningOf(reply))
       if (!request.signal?.aborted && learnFromRefusal(dialect, reply.status, words))
         return { type: "again", sawText: false }
       failure ??= refused(reply.status, words, settings, reply.headers)
@@ -132,18 +132,22 @@ const FINISHES: Record<string, ModelReply["finish"]> = {
 
 function replyOf(heard: Heard, { tools = [] }: ModelRequest): Omit<ModelReply, "usage"> {
   const named = byName(FINISHES, heard.finish ?? "") ?? "other"
-  const said = named === "stop" && heard.refused ? "content_filter" : named
-  if (said === "tool_calls" && heard.calls.length === 0) addCall(heard)
-  const finish = heard.calls.length > 0 && (said === "stop" || said === "other") ? "tool_calls" : said
+  const reason = named === "stop" && heard.refused ? "content_filter" : named
+  if (reason === "tool_calls" && heard.calls.length === 0) addCall(heard)
+  const finish = heard.calls.length > 0 && (reason === "stop" || reason === "other") ? "tool_calls" : reason
   return { text: heard.text, calls: readCalls(heard.calls, tools, finish), finish }
 }
 
 /** The server's numbers. A number that is missing, or zero although there was text, is estimated. */
-function replyUsage({ text, others, usage }: Heard, asked: number): ModelUsage {
+function replyUsage({ text, others, usage }: Heard, promptTokens: number): ModelUsage {
   const estimate = tokensOf(text.length + others)
   const count = (value: unknown) =>
     Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : undefined
   const input = count(usage?.prompt_tokens)
   const output = count(usage?.completion_tokens) ?? (estimate === 0 ? 0 : undefined)
-  return { input: input ?? asked, output: output ?? estimate, is_estimate: input === undefined || output === undefined }
+  return {
+    input: input ?? promptTokens,
+    output: output ?? estimate,
+    is_estimate: input === undefined || output === undefined,
+  }
 }

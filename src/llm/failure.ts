@@ -39,14 +39,14 @@ export function failedToConnect(code: string, server: Server): Failure {
 /** A failure that came as a status, or inside a stream with its own code. */
 export function refused(status: number, words: string, server: Server, headers?: IncomingHttpHeaders): Failure {
   const place = placeOf(server)
-  const said = clean(words, server)
-  const why = `(${status}${said === "" ? "" : `: ${said}`})`
+  const shown = clean(words, server)
+  const why = `(${status}${shown === "" ? "" : `: ${shown}`})`
   if (status === 401 || status === 403)
     return final(
       new DexError("llm_refused", `${place} refused the key ${why}. Set another one: dex config set llm.api_key`),
     )
   if (status === 402 || (status === 429 && /insufficient_quota|exceeded your current quota/i.test(words)))
-    return final(new DexError("llm_no_credit", `${place} wants to be paid first ${why}. Look at your account there.`))
+    return final(new DexError("llm_no_credit", `${place} requires payment ${why}. Check your account there.`))
   if (status === 429 || status >= 500)
     return {
       retry: true,
@@ -54,9 +54,9 @@ export function refused(status: number, words: string, server: Server, headers?:
       error: (retries, waitMs) => {
         const next =
           waitMs > LONGEST_WAIT_MS
-            ? `It asks to be left alone for ${inWords(waitMs)}: try again then.`
+            ? `It asks to wait ${inWords(waitMs)}: try again then.`
             : "Try later, or choose another model: dex config set llm.model …"
-        const what = status === 429 ? "is asked too often" : "failed"
+        const what = status === 429 ? "received too many requests" : "failed"
         return new DexError(
           status === 429 ? "llm_busy" : "llm_failed",
           `${place} ${what} ${why}${times(retries)}. ${next}`,
@@ -92,9 +92,9 @@ export function failedInStream(error: unknown, server: Server): Failure {
   const busy = /rate.?limit/i.test(`${code} ${type}`)
   if (busy || /server_error|overloaded|timeout|unavailable/i.test(`${code} ${type}`))
     return refused(busy ? 429 : 500, words, server)
-  const said = clean(words, server)
+  const shown = clean(words, server)
   return final(
-    new DexError("llm_failed", `${placeOf(server)} stopped in the middle of its answer${said && ` (${said})`}.`),
+    new DexError("llm_failed", `${placeOf(server)} stopped in the middle of its answer${shown && ` (${shown})`}.`),
   )
 }
 
@@ -139,7 +139,7 @@ export function final(error: DexError): Failure {
 }
 
 /** The message and code in an error's body; empty if the body has another form. */
-export function saidBy(body: string): string {
+export function errorTextIn(body: string): string {
   try {
     const answer = JSON.parse(body) as Record<string, unknown> | null
     const error = (answer?.error ?? answer) as Record<string, unknown> | string | null
@@ -158,7 +158,7 @@ function clean(words: string, { apiKey }: Server): string {
 }
 
 function times(retries: number): string {
-  return retries === 0 ? "" : `, and again when asked ${retries === 1 ? "once" : `${retries} times`} more`
+  return retries === 0 ? "" : `, also after ${retries === 1 ? "a retry" : `${retries} retries`}`
 }
 
 function inWords(ms: number): string {

@@ -27,14 +27,14 @@ export function serveOrders<Order, Answer, Event = never>(
       resolve()
     })
   const obey = async (id: number, order: Order, { signal }: AbortController) => {
-    let said: { answer: Answer } | { error: string; code?: string }
+    let result: { answer: Answer } | { error: string; code?: string }
     try {
-      said = { answer: await answer(order, { signal, emit: (event) => void send({ id, event }) }) }
+      result = { answer: await answer(order, { signal, emit: (event) => void send({ id, event }) }) }
     } catch (error) {
-      said = { error: messageOf(error), code: isDexError(error) ? error.code : undefined }
+      result = { error: messageOf(error), code: isDexError(error) ? error.code : undefined }
     }
     cancels.delete(id)
-    await send({ id, memory: parentPort ? 0 : process.memoryUsage.rss(), ...said })
+    await send({ id, memory: parentPort ? 0 : process.memoryUsage.rss(), ...result })
   }
   const end = () => {
     if (isEnding) return

@@ -61,12 +61,12 @@ type Check = (connector: Connector, home: string, fixture: string) => Promise<vo
 const CHECKS: Record<string, Check> = {
   "reads what its golden file says": async (connector, home, fixture) => {
     const golden = join(fixture, "expected.json")
-    const told = portable(await readAll(connector, home), home)
+    const result = portable(await readAll(connector, home), home)
     if (process.env.DEX_ACCEPT_GOLDEN || !existsSync(golden)) {
       if (process.env.CI) throw new Error(`${golden} is missing: run with DEX_ACCEPT_GOLDEN=1, read it, commit it`)
-      writeFileSync(golden, `${JSON.stringify(told, null, 1)}\n`)
+      writeFileSync(golden, `${JSON.stringify(result, null, 1)}\n`)
     }
-    assert.deepEqual(told, JSON.parse(readFileSync(golden, "utf8")))
+    assert.deepEqual(result, JSON.parse(readFileSync(golden, "utf8")))
   },
   "leaves the source as it was, byte for byte, and nothing beside it": async (connector, home) => {
     const before = treeHash(home)
@@ -93,18 +93,18 @@ const CHECKS: Record<string, Check> = {
   },
   "parses the kept records as it parses the source": async (connector, home) => {
     for (const unit of await unitsOf(connector, home)) {
-      const kept = await recordsOf(connector, unit)
-      const copied = kept.map((record) => JSON.parse(JSON.stringify(record)) as RawRecord)
-      assert.deepEqual(connector.parse(copied, unitNameOf(unit)), connector.parse(kept, unitNameOf(unit)))
+      const records = await recordsOf(connector, unit)
+      const copied = records.map((record) => JSON.parse(JSON.stringify(record)) as RawRecord)
+      assert.deepEqual(connector.parse(copied, unitNameOf(unit)), connector.parse(records, unitNameOf(unit)))
     }
   },
   "resumes from any cursor without losing or repeating a record": async (connector, home) => {
     for (const unit of await lineUnits(connector, home)) {
-      const whole = readFileSync(unit.path)
+      const content = readFileSync(unit.path)
       const all = await recordsOf(connector, unit)
-      for (const cut of cuts(whole)) {
-        const before = await grow(connector, unit, whole.subarray(0, cut))
-        const after = await grow(connector, unit, whole, before.cursor)
+      for (const cut of cuts(content)) {
+        const before = await grow(connector, unit, content.subarray(0, cut))
+        const after = await grow(connector, unit, content, before.cursor)
         assert.equal(after.mode, "append")
         assert.deepEqual([...before.records, ...after.records], all)
       }
@@ -113,8 +113,8 @@ const CHECKS: Record<string, Check> = {
   "keeps the rest when the last line is torn, and reads that line once it is whole": async (connector, home) => {
     for (const unit of await lineUnits(connector, home)) {
       const all = await recordsOf(connector, unit)
-      const whole = readFileSync(unit.path)
-      const last = whole.subarray(whole.lastIndexOf(10, whole.length - 2) + 1)
+      const content = readFileSync(unit.path)
+      const last = content.subarray(content.lastIndexOf(10, content.length - 2) + 1)
       appendFileSync(unit.path, last.subarray(0, last.length >> 1))
       touch(unit.path, Date.now())
       assert.deepEqual(await recordsOf(connector, unit), all)
@@ -123,9 +123,9 @@ const CHECKS: Record<string, Check> = {
   "keeps the whole record of a spliced line, and says that the line was damaged": async (connector, home) => {
     for (const unit of await lineUnits(connector, home)) {
       const all = await recordsOf(connector, unit)
-      const whole = readFileSync(unit.path, "utf8")
-      const line = whole.slice(0, whole.indexOf("\n"))
-      writeFileSync(unit.path, `${line.slice(0, line.length >> 1)}${whole}`)
+      const content = readFileSync(unit.path, "utf8")
+      const line = content.slice(0, content.indexOf("\n"))
+      writeFileSync(unit.path, `${line.slice(0, line.length >> 1)}${content}`)
       const reading = await connector.read(unit)
       assert.deepEqual([...reading.records], all)
       assert.equal(reading.end().skipped.length, 1)
@@ -195,15 +195,15 @@ export async function recordsOf(connector: Connector, unit: Unit): Promise<RawRe
   }
 }
 
-export type UnitTold = Parsed & { unit: string }
+export type UnitResult = Parsed & { unit: string }
 
 /** Everything that a connector reads in a home. */
-export async function readAll(connector: Connector, home: string): Promise<UnitTold[]> {
-  const told: UnitTold[] = []
+export async function readAll(connector: Connector, home: string): Promise<UnitResult[]> {
+  const units: UnitResult[] = []
   for (const unit of await unitsOf(connector, home)) {
-    told.push({ unit: unit.key, ...connector.parse(await recordsOf(connector, unit), unitNameOf(unit)) })
+    units.push({ unit: unit.key, ...connector.parse(await recordsOf(connector, unit), unitNameOf(unit)) })
   }
-  return told
+  return units
 }
 
 function unitNameOf(unit: Unit): { key: string; path: string } {

@@ -46,10 +46,10 @@ export type PriceBook = (model: string, at: number) => Price | undefined
 /** Looks prices up, in the user's own first, then in the list. The last row that is valid at a time is the price. */
 export function priceBook(own: PriceSource[] = []): PriceBook {
   const sources = [...own, ...PRICE_LIST]
-  const known = new Map<string, { row: ListedPrice; price: Price }[]>()
+  const cache = new Map<string, { row: ListedPrice; price: Price }[]>()
   return (model, at) => {
-    const rows = known.get(model) ?? rowsFor(sources, plainName(model))
-    known.set(model, rows)
+    const rows = cache.get(model) ?? rowsFor(sources, plainName(model))
+    cache.set(model, rows)
     return rows.findLast(({ row }) => isValid(row, at))?.price
   }
 }
@@ -62,8 +62,8 @@ function rowsFor(sources: PriceSource[], name: string): { row: ListedPrice; pric
     if (!first) continue
     const same = prices.filter(({ provider, model }) => provider === first.provider && model === first.model)
     return same.map((row) => {
-      const { match: _, hours: __, ...said } = row
-      return { row, price: { ...said, from: sourceName(source), fast } }
+      const { match: _, hours: __, ...fields } = row
+      return { row, price: { ...fields, from: sourceName(source), fast } }
     })
   }
   return []
@@ -105,9 +105,9 @@ const RATES = ["input", "output", "cache_read", "cache_write", "cache_write_1h",
 export function ownPrices(text: string, file: string): { source: PriceSource; problems: string[] } {
   const problems: string[] = []
   const source = { package: file, version: "", prices: [] as ListedPrice[], fast: {} as Record<string, number> }
-  const said = parseObject(text)
-  if (!said) return { source, problems: [`${file} is not a JSON object of models and their prices.`] }
-  for (const [model, value] of Object.entries(said)) {
+  const parsed = parseObject(text)
+  if (!parsed) return { source, problems: [`${file} is not a JSON object of models and their prices.`] }
+  for (const [model, value] of Object.entries(parsed)) {
     const problem = isRecord(value) ? addOwn(source, model, value) : "has no prices"
     if (problem !== undefined) problems.push(`${file}: ${JSON.stringify(model)} ${problem}. It was ignored.`)
   }

@@ -17,8 +17,8 @@ export type Listeners = {
  * Import what you need inside the function.
  */
 export const listeners: Listeners = {
-  messages: [learn, keepUsageLine, tellOfMessages, sendShared],
-  project: [readFacts, tellOfFiles],
+  messages: [learn, keepUsageLine, notifyAboutMessages, sendShared],
+  project: [readFacts, notifyAboutFiles],
 }
 
 /** Learns from conversations, if learned facts were ever requested. */
@@ -64,13 +64,13 @@ async function readCode(dex: Dex, { project, files }: ProjectChange): Promise<vo
 }
 
 /** Subscriptions of the project; see docs/subscriptions.md. */
-async function tellOfFiles(dex: Dex, { project, files = [] }: ProjectChange): Promise<undefined> {
+async function notifyAboutFiles(dex: Dex, { project, files = [] }: ProjectChange): Promise<undefined> {
   if (files.length === 0 || !dex.hasSuggestions()) return
   const { tellOfFiles } = await import("../tools/subscriptions/tell-subscribers.ts")
   await tellOfFiles(dex, project, files)
 }
 
-async function tellOfMessages(dex: Dex, refs: Ref[]): Promise<void> {
+async function notifyAboutMessages(dex: Dex, refs: Ref[]): Promise<void> {
   if (!dex.hasSuggestions()) return
   const { tellOfMessages } = await import("../tools/subscriptions/tell-subscribers.ts")
   await tellOfMessages(dex, refs)

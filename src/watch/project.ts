@@ -103,7 +103,7 @@ type Sieve = {
 /** More than this at once is a checkout or a build: nobody can say which of them matter. */
 const MOST_AT_ONCE = 10_000
 /** Forgetting costs one more question to git. */
-const MOST_KNOWN = 20_000
+const MOST_REMEMBERED = 20_000
 
 /**
  * Passes on files that git does not ignore. Asks git once for all names that arrive together, and remembers the answer, so that a
@@ -114,23 +114,23 @@ function createSieve(
   ask: (names: string[]) => Promise<ReadonlySet<string> | undefined>,
   pass: (names: string[] | undefined) => void,
 ): Sieve {
-  let known = new Map<string, boolean>()
+  let remembered = new Map<string, boolean>()
   let waiting = new Set<string>()
   let asking = false
   let closed = false
   const forget = () => {
-    known = new Map() // a new map, so that a pending answer is not remembered either
+    remembered = new Map() // a new map, so that a pending answer is not remembered either
   }
   const askAll = async () => {
     if (asking || closed || waiting.size === 0) return
     const names = [...waiting]
     waiting = new Set()
     asking = true
-    const memory = known
+    const memory = remembered
     const ignored = await ask(names)
     asking = false
     if (closed) return
-    if (memory.size + names.length > MOST_KNOWN) memory.clear()
+    if (memory.size + names.length > MOST_REMEMBERED) memory.clear()
     if (ignored) for (const name of names) memory.set(name, ignored.has(name))
     const passed = names.filter((name) => !ignored?.has(name))
     if (passed.length > 0) pass(passed)
@@ -140,7 +140,7 @@ function createSieve(
     forget,
     take: (name) => {
       if (posix.basename(name) === ".gitignore") forget()
-      const isIgnored = known.get(name)
+      const isIgnored = remembered.get(name)
       if (isIgnored === true) return
       if (isIgnored === false) return pass([name])
       if (waiting.size >= MOST_AT_ONCE) {

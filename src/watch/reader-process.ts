@@ -13,10 +13,10 @@ const [version = ""] = process.argv.slice(2)
 
 serveOrders<Order, OrderReport, SyncProgress>(
   async (order, { signal, emit }) => {
-    let saidAt = performance.now() // quick work needs no progress
+    let reportedAt = performance.now() // quick work needs no progress
     const onProgress = (progress: SyncProgress) => {
-      if (performance.now() - saidAt < PROGRESS_EVERY_MS) return
-      saidAt = performance.now()
+      if (performance.now() - reportedAt < PROGRESS_EVERY_MS) return
+      reportedAt = performance.now()
       emit(progress)
     }
     const dex = createDex({ env: process.env, cwd: process.cwd(), version, signal, onProgress })

@@ -49,7 +49,7 @@ export function createReader({ env, cwd, version }: ReaderStart, log: (line: str
 
 function notStarted(error: Error): Error {
   return new Error(
-    `The process that reads cannot be started (${error.message}). dex tries again. Where Node or dex was moved or replaced, stop dex watch and start it again.`,
+    `The reading process cannot be started (${error.message}). dex will try again. If Node or dex was moved or replaced, stop dex watch and start it again.`,
     { cause: error },
   )
 }

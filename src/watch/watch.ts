@@ -27,9 +27,9 @@ const RECHECK_MS = 60_000
 /** Keeps the history and the opted-in projects current until the signal is aborted. */
 export async function watchAll(options: WatchOptions): Promise<void> {
   const { dex, signal } = options
-  const said = createReport(dex, options.say)
+  const report = createReport(dex, options.say)
   const reader = createReader({ env: { ...dex.machine.env }, cwd: dex.home.dir, version: dex.version }, (line) =>
-    said.problem("reader", line),
+    report.problem("reader", line),
   )
   const projects = new Map<string, Project>()
   let seen: string | undefined
@@ -39,20 +39,20 @@ export async function watchAll(options: WatchOptions): Promise<void> {
     after: seen,
   })
   const readAgents = async (key: string): Promise<LookOutcome> => {
-    const answer = await reader.ask(syncOrder(key), said.progress)
+    const answer = await reader.ask(syncOrder(key), report.progress)
     if (answer.busy) return "busy"
     seen = answer.seen
-    said.problem(key, answer.problems[0])
-    said.looked(key === ALL ? undefined : (key as SourceId), answer)
+    report.problem(key, answer.problems[0])
+    report.looked(key === ALL ? undefined : (key as SourceId), answer)
     return { tookMs: answer.duration_ms }
   }
   const readProject = async (project: Project): Promise<LookOutcome> => {
     const change = project.take()
-    said.project(change)
+    report.project(change)
     if (listeners.project.length === 0) return "done"
     try {
       const { busy, problems } = await reader.ask({ type: "project", ...change }, () => {})
-      said.problem(PROJECT + change.project, problems[0])
+      report.problem(PROJECT + change.project, problems[0])
       if (busy) project.missed()
       return busy ? "busy" : "done"
     } catch (error) {
@@ -67,14 +67,14 @@ export async function watchAll(options: WatchOptions): Promise<void> {
       return project ? await readProject(project) : "done"
     } catch (error) {
       if (signal.aborted) return "done"
-      said.problem(key, messageOf(error))
+      report.problem(key, messageOf(error))
       return "failed"
     }
   }
   const pace = createPace(look)
-  const areas = watchAgents(options, pace, said.area)
+  const areas = watchAgents(options, pace, report.area)
   const all = () => [...areas.map(({ area }) => area), ...[...projects.values()].flatMap((project) => project.areas)]
-  const state = () => said.state(areas, all(), [...projects.keys()])
+  const state = () => report.state(areas, all(), [...projects.keys()])
 
   const follow = async () => {
     const wanted = optedIn(dex.home)
@@ -88,7 +88,7 @@ export async function watchAll(options: WatchOptions): Promise<void> {
       const touched = () => pace.touch(PROJECT + path)
       const project = await openProject(path, dex.home.dir, {
         touched,
-        problem: (why) => said.area(path, false, why),
+        problem: (why) => report.area(path, false, why),
       })
       projects.set(path, project)
       // Something may have changed before the watch began.
@@ -116,13 +116,13 @@ export async function watchAll(options: WatchOptions): Promise<void> {
       for (const project of projects.values()) void project.lookAgain()
     }, LOOK_AT_ALL_MS),
   ]
-  said.onLook(state)
+  report.onLook(state)
   await aborted(signal)
   for (const timer of timers) clearInterval(timer)
   list.close()
   for (const area of all()) area.close()
   await Promise.all([pace.stop(), reader.stop()])
-  said.stopped()
+  report.stopped()
 }
 
 function watchAgents(

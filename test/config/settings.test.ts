@@ -230,7 +230,7 @@ describe("keys", () => {
 
   test("that cannot be keys are refused without being repeated", () => {
     const where = { env: { DEX_EMBED_API_KEY: "hunter2\nX-Evil: 1" }, home: tempDir() }
-    expect(() => readKey("embed", settingsWith({}), where)).toThrow(/^What DEX_EMBED_API_KEY holds is not a key/)
+    expect(() => readKey("embed", settingsWith({}), where)).toThrow(/^DEX_EMBED_API_KEY does not contain a key/)
   })
 
   test("are not looked for when nothing needs them", () => {

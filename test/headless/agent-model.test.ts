@@ -141,7 +141,7 @@ describe("what goes wrong with an agent is a sentence", () => {
     expect(used.input).toBeGreaterThan(0)
     const limit = '{"type":"turn.failed","error":{"message":"You have hit your usage limit."}}'
     expect(await says(`${printing(limit)}\nexit 1`, { agent: "codex", program: "codex" })).toMatch(
-      /^llm_busy: Codex is asked too often/,
+      /^llm_busy: Codex received too many requests/,
     )
   })
 
@@ -164,7 +164,7 @@ describe("what goes wrong with an agent is a sentence", () => {
     expect(await says("echo 'Segmentation fault' >&2; exit 139")).toMatch(
       /^llm_failed: Claude Code ended with code 139 and without an answer \(Segmentation fault\)/,
     )
-    expect(await says("kill -9 $$")).toMatch(/^llm_failed: Claude Code ended before its time/)
+    expect(await says("kill -9 $$")).toMatch(/^llm_failed: Claude Code ended early/)
     expect(await says(printing("Welcome!"))).toMatch(/^llm_wrong_answer: What Claude Code printed is not an answer/)
     expect(await says(printing(claudeAnswer("  ")))).toMatch(
       /^llm_failed: Claude Code could not answer \(its answer was empty\)/,

@@ -366,8 +366,8 @@ describe("a server that is busy or failing", () => {
   })
 
   test.each([
-    [429, "llm_busy", /is asked too often \(429: slow down\), and again when asked 3 times more/],
-    [500, "llm_failed", /failed \(500: slow down\), and again when asked 3 times more/],
+    [429, "llm_busy", /received too many requests \(429: slow down\), also after 3 retries/],
+    [500, "llm_failed", /failed \(500: slow down\), also after 3 retries/],
   ])("with %i all the time is given up after 1, 2 and 4 seconds", async (status, code, message) => {
     const { error, model, server } = await asked(() => ({ status, json: { error: { message: "slow down" } } }))
     expect(error).toMatchObject({ name: "DexError", code, message: expect.stringMatching(message) })
@@ -391,9 +391,9 @@ describe("a server that is busy or failing", () => {
   })
 
   test.each([
-    ["31", /left alone for 31 s: try again then/],
-    ["3600", /left alone for 60 minutes: try again then/],
-    [new Date(START + 90_000).toUTCString(), /left alone for 90 s/],
+    ["31", /to wait 31 s: try again then/],
+    ["3600", /to wait 60 minutes: try again then/],
+    [new Date(START + 90_000).toUTCString(), /to wait 90 s/],
   ])("that says Retry-After: %s is not waited for", async (value, message) => {
     const { error, model, server } = await asked(() => ({ status: 429, headers: { "retry-after": value } }))
     expect(error).toMatchObject({ code: "llm_busy", message: expect.stringMatching(message) })

@@ -62,7 +62,7 @@ test("a caller may narrow what the server was started with, and never widen it",
   expect(await refs({})).toEqual(["docs:guide/hooks.md§Hooks"])
   expect(await client.call("ask_documents", { ...question, collections: ["other"] })).toMatchObject({
     isError: true,
-    content: [{ text: expect.stringContaining('"other" is not among what may be asked here: guide') }],
+    content: [{ text: expect.stringContaining('The collection "other" is not available here. Available: guide') }],
   })
 })
 

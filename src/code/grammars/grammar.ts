@@ -15,17 +15,17 @@ export type Grammar = {
   /** `head` is the text before the name. */
   isExported(head: string, name: string): boolean
   /** Corrects a kind that the query alone cannot determine; undefined if it is not a definition. */
-  kindOf?(kind: DefinitionKind, known: Known): DefinitionKind | undefined
+  kindOf?(kind: DefinitionKind, context: KindContext): DefinitionKind | undefined
 }
 
-export type Known = { node: Node; head: string; name: string; container: Container | undefined }
+export type KindContext = { node: Node; head: string; name: string; container: Container | undefined }
 
 /** `scope` is a part of something that is defined elsewhere, such as an `impl` in Rust. */
 export type Container = { kind: DefinitionKind | "scope"; name: string }
 
-const HOLDS_METHODS = new Set<Container["kind"]>(["class", "struct", "interface", "trait", "enum", "scope"])
-export const holdsMethods = (container: Container | undefined): boolean =>
-  container !== undefined && HOLDS_METHODS.has(container.kind)
+const METHOD_CONTAINERS = new Set<Container["kind"]>(["class", "struct", "interface", "trait", "enum", "scope"])
+export const canContainMethods = (container: Container | undefined): boolean =>
+  container !== undefined && METHOD_CONTAINERS.has(container.kind)
 
 export const startLine = (node: Node): number => node.startPosition.row + 1
 

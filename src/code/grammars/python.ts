@@ -1,6 +1,6 @@
 import type { Node } from "web-tree-sitter"
 import type { Import } from "../../core/code.ts"
-import { type Grammar, holdsMethods, startLine } from "./grammar.ts"
+import { canContainMethods, type Grammar, startLine } from "./grammar.ts"
 
 export const python: Grammar = {
   query: `
@@ -27,7 +27,7 @@ export const python: Grammar = {
   imports: importsOf,
   isExported: (_head, name) => !name.startsWith("_"),
   kindOf: (kind, { name, container }) => {
-    if (kind === "function") return holdsMethods(container) ? "method" : "function"
+    if (kind === "function") return canContainMethods(container) ? "method" : "function"
     // Variables of functions and classes are not definitions of the file.
     if (kind === "variable" && container) return undefined
     return kind === "variable" && /^[A-Z][A-Z0-9_]*$/.test(name) ? "constant" : kind

@@ -5,11 +5,11 @@ import { dirname, join } from "node:path"
 const STALE_MS = 600_000
 
 /** Writes the text atomically to the place where `dex-hook` finds it, and deletes texts that nobody collected. */
-export function leave(file: string, said: string, now: number): void {
+export function leave(file: string, text: string, now: number): void {
   const folder = dirname(file)
-  if (said !== "") {
+  if (text !== "") {
     const unfinished = join(folder, `.${process.pid}`)
-    writeFileSync(unfinished, said, { mode: 0o600 })
+    writeFileSync(unfinished, text, { mode: 0o600 })
     renameSync(unfinished, file)
   }
   for (const name of readdirSync(folder)) {

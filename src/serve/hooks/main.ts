@@ -50,7 +50,7 @@ export async function hookCommand([source = "", event = ""]: string[]): Promise<
   try {
     const stdin = await readAll()
     if (stdin === undefined) return fail(`more than ${MOST_INPUT >> 20} MB were sent`)
-    const said = await answerHook({
+    const output = await answerHook({
       source,
       event,
       stdin,
@@ -62,17 +62,17 @@ export async function hookCommand([source = "", event = ""]: string[]): Promise<
     })
     // Work that cannot be interrupted may have taken longer than the timer was set to.
     if (performance.now() > limit) return stop()
-    if (late !== undefined) (await import("./late.ts")).leave(late, said, Date.now())
+    if (late !== undefined) (await import("./late.ts")).leave(late, output, Date.now())
     // Creating Node's own stream takes longer than writing the text.
-    else if (said !== "") writeSync(1, said)
+    else if (output !== "") writeSync(1, output)
     process.exit(0)
   } catch (error) {
     return fail(messageOf(error))
   }
 }
 
-function limitOf(asked: string | undefined): number {
-  const ms = asked !== undefined && /^\d{1,4}$/.test(asked) ? Number(asked) : HARD_STOP_MS
+function limitOf(value: string | undefined): number {
+  const ms = value !== undefined && /^\d{1,4}$/.test(value) ? Number(value) : HARD_STOP_MS
   return Math.min(ms, MOST_MS)
 }
 
@@ -118,9 +118,9 @@ export function contextText(items: readonly Item[]): string {
 }
 
 function line({ kind, title, summary, reason, ref }: Item): string {
-  const said = [cut(title, LONGEST_TITLE), cut(summary, LONGEST_SUMMARY), cut(reason, LONGEST_REASON)]
-  const whole = said.filter((text, i) => text !== "" && said.indexOf(text) === i).join(" · ")
-  return `- ${kind.replaceAll("_", " ")}: ${whole}${ref === undefined ? "" : ` [${cut(ref, LONGEST_TITLE)}]`}`
+  const texts = [cut(title, LONGEST_TITLE), cut(summary, LONGEST_SUMMARY), cut(reason, LONGEST_REASON)]
+  const sentence = texts.filter((text, i) => text !== "" && texts.indexOf(text) === i).join(" · ")
+  return `- ${kind.replaceAll("_", " ")}: ${sentence}${ref === undefined ? "" : ` [${cut(ref, LONGEST_TITLE)}]`}`
 }
 
 function cut(text: string, longest: number): string {
@@ -197,11 +197,11 @@ const SAVING_MS = BUSY_MS + 10
 async function answerHook({ source, event, stdin, env, now, started, left, late }: HookCall): Promise<string> {
   if (isQuiet(env)) return ""
   const agent = await agentOf(source)?.hooks?.()
-  const told = agent?.moment(event, inputIn(stdin))
-  if (!agent || !told) return ""
+  const described = agent?.moment(event, inputIn(stdin))
+  if (!agent || !described) return ""
   // The file's name does not belong to this session.
-  if (late !== undefined && !basename(late).startsWith(`${told.session}.`)) return ""
-  const { cwd, transcript, ...about } = told
+  if (late !== undefined && !basename(late).startsWith(`${described.session}.`)) return ""
+  const { cwd, transcript, ...about } = described
   const home = dexHome(env)
   if (!existsSync(home.history)) return ""
   const project = createProjectFinder()(cwd)
@@ -224,7 +224,7 @@ async function answerHook({ source, event, stdin, env, now, started, left, late 
     const kinds = spokenKinds(settings, suggestions.mutes(), project)
     if (kinds.size === 0) return ""
     const would = settings["proactive.mode"] !== "speak"
-    const seen = suggestions.seen(source, told.session, would)
+    const seen = suggestions.seen(source, described.session, would)
     const items = suggestNow({
       knowledge: home.knowledge,
       suggestions,
@@ -240,7 +240,7 @@ async function answerHook({ source, event, stdin, env, now, started, left, late 
     if (left() < SAVING_MS) throw new Error(`no time was left to say ${items.length}`)
     // If they cannot be saved, they are not shown, because they would be shown again at the next moment. Items that another,
     // slower hook of this session has shown in the meantime are not shown either.
-    const kept = suggestions.save(
+    const saved = suggestions.save(
       {
         id: newSuggestionId(),
         moment,
@@ -250,7 +250,7 @@ async function answerHook({ source, event, stdin, env, now, started, left, late 
       },
       { would, once: true },
     )
-    if (!kept.kept) throw new Error(kept.why)
+    if (!saved.kept) throw new Error(saved.why)
     if (would) return ""
     return late === undefined ? agent.answer(event, contextText(items)) : agent.piece(contextText(items))
   } finally {

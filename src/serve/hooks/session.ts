@@ -18,7 +18,7 @@ export function sessionOf(
   seen: ReadonlySet<string>,
 ): Session {
   const lines = transcript === undefined ? [] : endOf(transcript).split("\n")
-  const [said, printed] = [lines.filter((line) => !PRINTED.test(line)), lines.filter((line) => PRINTED.test(line))]
+  const [spoken, printed] = [lines.filter((line) => !PRINTED.test(line)), lines.filter((line) => PRINTED.test(line))]
   const prompt = moment.prompt ?? ""
   const root = moment.source && moment.session ? [{ source: moment.source, root: moment.session }] : []
   return {
@@ -27,7 +27,7 @@ export function sessionOf(
       .sort((a, b) => a.at - b.at)
       .map(({ path }) => path),
     prompt,
-    named: (name) => prompt.includes(name) || said.some((line) => line.includes(name)),
+    named: (name) => prompt.includes(name) || spoken.some((line) => line.includes(name)),
     listed: (name) => printed.some((line) => line.includes(name)),
     seen,
   }

@@ -57,7 +57,7 @@ export function createApp({
   app.notFound((c) => c.text("There is nothing here. MCP is at /mcp, a stream of suggestions at /suggestions.\n", 404))
   app.onError((error, c) => {
     log(error.stack ?? String(error))
-    return c.text("An error that should not happen. What dex serve printed says more.\n", 500)
+    return c.text("An error that should not happen. The output of dex serve says more.\n", 500)
   })
   return { app, notify: mcp.notify, close: mcp.close }
 }
@@ -116,7 +116,7 @@ export async function readBody(request: Request, most: number): Promise<Body> {
   } catch {
     return refuse(400, PARSE_ERROR, "The request ended before its body did.") // nobody is there to read it
   }
-  if (text === undefined) return refuse(413, TOO_LONG, `A request may have ${most} bytes at the most.`)
+  if (text === undefined) return refuse(413, TOO_LONG, `A request may have at most ${most} bytes.`)
   try {
     return { json: JSON.parse(text) }
   } catch {

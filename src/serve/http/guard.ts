@@ -90,7 +90,10 @@ function readToken(file: string): string {
       throw new DexError("token", `Others can read the token in ${file}, so it is not used. Run: chmod 600 ${file}`)
     const token = stat.isFile() && stat.size <= 4096 ? readFileSync(fd, "utf8").trim() : ""
     if (!/^[!-~]{20,}$/.test(token))
-      throw new DexError("token", `${file} holds no token: one line of 20 or more signs. Remove it, and dex makes one.`)
+      throw new DexError(
+        "token",
+        `${file} contains no token: one line of 20 or more characters. Delete it, and dex makes one.`,
+      )
     return token
   } finally {
     closeSync(fd)
@@ -99,15 +102,15 @@ function readToken(file: string): string {
 
 /** Linked into place once it is complete: nobody ever reads half a token, and an existing one stays. */
 function makeToken(file: string): void {
-  const whole = `${file}.${process.pid}-${randomBytes(4).toString("hex")}`
+  const temporary = `${file}.${process.pid}-${randomBytes(4).toString("hex")}`
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   try {
-    writeFileSync(whole, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600, flag: "wx", flush: true })
-    linkSync(whole, file)
+    writeFileSync(temporary, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600, flag: "wx", flush: true })
+    linkSync(temporary, file)
   } catch (error) {
     if (codeOf(error) !== "EEXIST") throw error
   } finally {
-    rmSync(whole, { force: true })
+    rmSync(temporary, { force: true })
   }
 }
 

@@ -13,7 +13,7 @@ const HEADERS_WITHIN_MS = 5_000
 const LOOK_EVERY_MS = 1_000
 const MOST_CONNECTIONS = 256
 const MOST_STRANGERS = 64
-const MOST_REFUSALS_SAID = 20
+const MOST_REFUSALS_LOGGED = 20
 
 type ListenParts = {
   fetch(request: Request): Response | Promise<Response>
@@ -39,14 +39,14 @@ export async function listen({ fetch, place, isOwner, log }: ListenParts): Promi
       connectionsCheckingInterval: LOOK_EVERY_MS,
     },
     (incoming, outgoing) => {
-      if (isOwner(incoming.headers)) strangers.isKnown(incoming.socket)
+      if (isOwner(incoming.headers)) strangers.admit(incoming.socket)
       outgoing.setHeader("X-Content-Type-Options", "nosniff")
       outgoing.setHeader("Cache-Control", "no-store")
       const what = foreign(incoming.headers)
       if (what === undefined) return void answer(incoming, outgoing)
-      if (refused++ < MOST_REFUSALS_SAID) {
-        const said = incoming.headers[what === "Host" ? "host" : "origin"] ?? ""
-        log(`Refused a request: its ${what} is "${said.slice(0, 100)}", not this server's.`)
+      if (refused++ < MOST_REFUSALS_LOGGED) {
+        const value = incoming.headers[what === "Host" ? "host" : "origin"] ?? ""
+        log(`Refused a request: its ${what} is "${value.slice(0, 100)}", not this server's.`)
       }
       outgoing.writeHead(403, { Connection: "close", "Content-Length": 0 }).end()
     },
@@ -83,7 +83,7 @@ type Strangers = {
   /** Adds a new connection. */
   add(socket: Socket): void
   /** This connection has sent the token: it no longer makes room for others. */
-  isKnown(socket: Socket): void
+  admit(socket: Socket): void
 }
 
 /**
@@ -101,6 +101,6 @@ function createStrangers(most: number): Strangers {
       waiting.delete(longest)
       longest.destroy()
     },
-    isKnown: (socket) => void waiting.delete(socket),
+    admit: (socket) => void waiting.delete(socket),
   }
 }

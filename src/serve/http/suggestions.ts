@@ -96,30 +96,32 @@ function createReader(
 ): Reader {
   let after = last
   /** Up to this number, a new client gets only what is pending. */
-  let known = 0
+  let newestAtStart = 0
   let version: number | undefined
   /** Only their ids: they may be forgotten before they are sent. */
   let found: string[] = []
   let given: string | undefined
   /** False if there is nothing new. */
-  const look = (kept: Suggestions): boolean => {
-    const now = kept.version()
+  const look = (store: Suggestions): boolean => {
+    const now = store.version()
     if (now === version) return false
     if (after === undefined) {
-      known = kept.list({ limit: 1 })[0]?.seq ?? 0
-      const [waiting] = kept.list({ status: "pending", after: 0, limit: 1 })
-      after = waiting ? waiting.seq - 1 : known
+      newestAtStart = store.list({ limit: 1 })[0]?.seq ?? 0
+      const [waiting] = store.list({ status: "pending", after: 0, limit: 1 })
+      after = waiting ? waiting.seq - 1 : newestAtStart
     }
-    const next = kept.list({ after, limit: AT_ONCE })
+    const next = store.list({ after, limit: AT_ONCE })
     after = next.at(-1)?.seq ?? after
     if (next.length < AT_ONCE) version = now
     found = next.filter(isMeant).map(({ id }) => id)
     return next.length > 0
   }
   const isMeant = ({ subscription, seq, status }: KeptSuggestion) =>
-    subscription !== undefined && (named?.includes(subscription) ?? true) && (seq > known || status === "pending")
-  const isStreamed = (kept: Suggestions, { subscription }: KeptSuggestion) =>
-    kept.subscriptions().some(({ id, deliver, enabled }) => id === subscription && deliver === "sse" && enabled)
+    subscription !== undefined &&
+    (named?.includes(subscription) ?? true) &&
+    (seq > newestAtStart || status === "pending")
+  const isStreamed = (store: Suggestions, { subscription }: KeptSuggestion) =>
+    store.subscriptions().some(({ id, deliver, enabled }) => id === subscription && deliver === "sse" && enabled)
   return {
     taken: () => {
       const one = given === undefined ? undefined : suggestions()?.get(given)
@@ -127,10 +129,10 @@ function createReader(
       if (one?.status === "pending") suggestions()?.setStatus(one.id, "shown")
     },
     next: async () => {
-      const kept = suggestions()
-      while (kept && (found.length > 0 || look(kept))) {
-        const one = kept.get(found.shift() ?? "")
-        if (one && isMeant(one) && isStreamed(kept, one) && (await mayLeave(one.moment.project))) {
+      const store = suggestions()
+      while (store && (found.length > 0 || look(store))) {
+        const one = store.get(found.shift() ?? "")
+        if (one && isMeant(one) && isStreamed(store, one) && (await mayLeave(one.moment.project))) {
           given = one.id
           return `id: ${one.seq}\nevent: suggestion\ndata: ${webhookBody(one)}\n\n`
         }

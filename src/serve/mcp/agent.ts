@@ -50,7 +50,7 @@ function askDocuments({ collections, noGlobal, model }: AgentBounds) {
       if (outside !== undefined)
         throw new DexError(
           "no_collection",
-          `"${outside}" is not among what may be asked here: ${collections!.join(", ")}.`,
+          `The collection "${outside}" is not available here. Available: ${collections!.join(", ")}.`,
         )
       const { run } = await import("../../answers/ask.run.ts")
       const output = await run(dex, {

@@ -50,13 +50,13 @@ const COMMANDS =
 
 /** Texts for people name commands and flags; agents have calls and fields instead. Commands without a tool stay as they are. */
 export function inCalls(text: string, offered: readonly Offered[]): string {
-  return text.replace(COMMANDS, (whole, quoted?: string, bare?: string, flag?: string) => {
+  return text.replace(COMMANDS, (match, quoted?: string, bare?: string, flag?: string) => {
     if (flag !== undefined) return flag.replaceAll("-", "_")
     const line = (quoted ?? bare)!
     const [, name, first] = line.split(" ")
-    const said = first === undefined ? toolNamed(name, offered)?.mcp.name : asCall(line, offered)
-    if (said === undefined) return whole
-    return quoted === undefined ? said : `\`${said}\``
+    const replacement = first === undefined ? toolNamed(name, offered)?.mcp.name : asCall(line, offered)
+    if (replacement === undefined) return match
+    return quoted === undefined ? replacement : `\`${replacement}\``
   })
 }
 

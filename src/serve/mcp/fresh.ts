@@ -63,10 +63,10 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
     return answer
   }
   let embeddedAt = Number.NEGATIVE_INFINITY
-  const embedBehind = async () => {
+  const embedInBackground = async () => {
     if (Math.abs(Date.now() - embeddedAt) < EMBED_EVERY_MS) return
     embeddedAt = Date.now()
-    const { syncBehind } = await import("../../app/apart.ts")
+    const { syncBehind } = await import("../../app/background.ts")
     await syncBehind(dexHome(start.env).dir, start.env, ["--no-wait"])
   }
   const look = () => {
@@ -75,10 +75,10 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
     lookedAt = since
     looking = ask({ type: "look" }).then((answer) => {
       looking = undefined
-      if (answer.type === "failed") log(`What is new could not be read: ${answer.problem}`)
+      if (answer.type === "failed") log(`New messages could not be read: ${answer.problem}`)
       else if (answer.type === "looked") {
         if (answer.complete) freshAsOf = since
-        if (answer.lacksVectors) embedBehind()
+        if (answer.lacksVectors) embedInBackground()
       }
     })
     return looking
@@ -87,7 +87,7 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
     learning = ask({ type: "learn", also }).then((answer) => {
       learning = undefined
       onLearned()
-      if (answer.type === "failed") return [`What is new could not be learned: ${answer.problem}`]
+      if (answer.type === "failed") return [`dex could not learn from new messages: ${answer.problem}`]
       return answer.type === "learned" ? answer.notes : []
     })
     return learning

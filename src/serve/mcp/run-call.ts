@@ -68,7 +68,7 @@ function callResult(
   input: unknown,
 ): CallResult {
   const fresh_as_of = asOf === undefined ? undefined : new Date(asOf).toISOString()
-  const known =
+  const freshness =
     tool.name === "guide"
       ? ""
       : `\nfresh_as_of: ${fresh_as_of ?? "not everything is read yet; call again later for more"}`
@@ -77,7 +77,8 @@ function callResult(
     removed === 0 ? "" : `\nnote: ${removed} invisible ${removed === 1 ? "character was" : "characters were"} removed`
   return {
     output,
-    text: [answerText(tool.mcp.name, output, offered, input) ?? toJson(output), ...notes].join("\n") + hidden + known,
+    text:
+      [answerText(tool.mcp.name, output, offered, input) ?? toJson(output), ...notes].join("\n") + hidden + freshness,
     fresh_as_of,
   }
 }

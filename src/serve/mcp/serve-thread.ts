@@ -1,5 +1,5 @@
 import { workerData } from "node:worker_threads"
-import { doApart } from "../../app/apart.ts"
+import { runInSubprocess } from "../../app/background.ts"
 import { createDex } from "../../app/dex.ts"
 import { syncHistory } from "../../ingest/sync.ts"
 import { serveOrders } from "../../subprocess/serve.ts"
@@ -43,12 +43,12 @@ async function obey(order: ServeThreadOrder, signal: AbortSignal): Promise<Threa
   }
   if (order.type === "learn" && order.also.only === "spending")
     // A sync records spending. If another one is running, that one does.
-    return { type: "learned", notes: (await readApart(signal)) ? [] : [LEFT_TO_ANOTHER] }
+    return { type: "learned", notes: (await readInSubprocess(signal)) ? [] : [LEFT_TO_ANOTHER] }
   if (order.type === "learn")
     return withDex(async (dex) => ({ type: "learned", notes: await learnNow(dex, order.also) }))
   const looked = await withDex((dex) => look(dex, signal))
   if (looked) return looked
-  const complete = await readApart(signal)
+  const complete = await readInSubprocess(signal)
   return withDex(async (dex) => ({ type: "looked", complete, lacksVectors: await lacksVectors(dex) }))
 }
 
@@ -65,9 +65,9 @@ async function look(dex: Dex, signal: AbortSignal): Promise<ThreadAnswer | undef
  * Whether another process has read everything. Meanwhile no database is open here: the server may end at any time, and that
  * process ends with it.
  */
-async function readApart(signal: AbortSignal): Promise<boolean> {
+async function readInSubprocess(signal: AbortSignal): Promise<boolean> {
   lock.finish()
-  const { complete } = await doApart("read", { ...start, signal })
+  const { complete } = await runInSubprocess("read", { ...start, signal })
   if (!lock.begin()) throw serverEnds()
   return complete
 }

@@ -136,7 +136,7 @@ function lineTransport(write: (line: string) => void): LineTransport {
       open.came(message)
       transport.onmessage?.(message)
     } else if (!isAnswer(value))
-      refuse(idOf(value), INVALID_REQUEST, "This is not a JSON-RPC 2.0 message; batches are not taken.")
+      refuse(idOf(value), INVALID_REQUEST, "This is not a JSON-RPC 2.0 message; batches are not supported.")
   }
   const endLine = () => {
     if (tooLong) refuse(null, INVALID_REQUEST, `This line is longer than ${LONGEST_LINE_BYTES} bytes.`)

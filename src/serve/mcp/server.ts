@@ -49,8 +49,8 @@ export function offerTools(server: Server, tools: readonly Offered[], parts: Ser
       )
     const { signal, _meta, envelope } = mcpReq
     const client = nameIn(envelope) ?? server.getClientVersion()?.name
-    const asked = { signal, _meta, client }
-    return answer(tool, params.arguments ?? {}, asked, parts)
+    const context = { signal, _meta, client }
+    return answer(tool, params.arguments ?? {}, context, parts)
   })
 }
 
@@ -63,21 +63,21 @@ function nameIn(envelope: object | undefined): string | undefined {
 async function answer(
   tool: Offered,
   input: Record<string, unknown>,
-  asked: CallContext,
+  context: CallContext,
   parts: ServerParts,
 ): Promise<CallToolResult> {
   try {
-    const told = await runCall(tool, input, asked, parts)
-    if (!told) return failure("Cancelled.")
-    const tokens = estimateTokens(toJson(told.output))
+    const result = await runCall(tool, input, context, parts)
+    if (!result) return failure("Cancelled.")
+    const tokens = estimateTokens(toJson(result.output))
     if (tokens > MOST_ANSWER_TOKENS)
       return failure(
         `The answer would take about ${tokens} tokens; at most ${MOST_ANSWER_TOKENS} are given. Ask for less: a smaller limit, fewer ids, or a filter.`,
       )
     return {
-      content: [{ type: "text", text: told.text }],
-      structuredContent: told.output as Record<string, unknown>,
-      _meta: told.fresh_as_of === undefined ? undefined : { "dex/fresh_as_of": told.fresh_as_of },
+      content: [{ type: "text", text: result.text }],
+      structuredContent: result.output as Record<string, unknown>,
+      _meta: result.fresh_as_of === undefined ? undefined : { "dex/fresh_as_of": result.fresh_as_of },
     }
   } catch (error) {
     if (isDexError(error)) return failure(inCalls(error.message, offered))
@@ -188,26 +188,26 @@ type Listed = OutputOf<typeof list>
 /** The newest conversations, as dex_list returns them: private projects stay private. */
 async function listResources(
   cursor: string | undefined,
-  asked: CallContext,
+  context: CallContext,
   parts: ServerParts,
 ): Promise<ListResourcesResult> {
   const offset = cursor === undefined ? 0 : Number(cursor)
   if (cursor !== undefined && !(/^[1-9]\d{0,3}$/.test(cursor) && offset < MOST_LISTED))
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, "This cursor is not one of ours. List without one.")
   const limit = Math.min(PAGE, MOST_LISTED - offset)
-  const told = await askAs("dex_list", { limit, offset, max_tokens: MOST_ANSWER_TOKENS }, asked, parts)
-  const { conversations, next_offset } = told.output as Listed
+  const result = await askAs("dex_list", { limit, offset, max_tokens: MOST_ANSWER_TOKENS }, context, parts)
+  const { conversations, next_offset } = result.output as Listed
   const more = next_offset !== undefined && next_offset < MOST_LISTED
   return { resources: conversations.map(resourceOf), nextCursor: more ? String(next_offset) : undefined }
 }
 
 /** The same text as dex_get returns, with a size limit; if something was cut, the text ends with the call that continues. */
-async function readResource(uri: string, asked: CallContext, parts: ServerParts): Promise<ReadResourceResult> {
+async function readResource(uri: string, context: CallContext, parts: ServerParts): Promise<ReadResourceResult> {
   const ref = refOf(uri)
   if (ref === undefined)
     throw new ResourceNotFoundError(uri, `There is no such resource. A conversation is ${PREFIX}{ref}.`)
-  const told = await askAs("dex_get", { ids: [ref], max_tokens: READ_TOKENS }, asked, parts, uri)
-  return { contents: [{ uri, mimeType: MIME, text: told.text }] }
+  const result = await askAs("dex_get", { ids: [ref], max_tokens: READ_TOKENS }, context, parts, uri)
+  return { contents: [{ uri, mimeType: MIME, text: result.text }] }
 }
 
 function resourceOf({
@@ -244,13 +244,13 @@ function refOf(uri: string): string | undefined {
 async function askAs(
   name: string,
   input: Record<string, unknown>,
-  asked: CallContext,
+  context: CallContext,
   parts: ServerParts,
   uri?: string,
 ): Promise<CallResult> {
   try {
-    const told = await runCall(offered.find((one) => one.mcp.name === name)!, input, asked, parts)
-    if (told) return told
+    const result = await runCall(offered.find((one) => one.mcp.name === name)!, input, context, parts)
+    if (result) return result
   } catch (error) {
     if (isDexError(error)) {
       const message = safeLine(inCalls(error.message, offered))

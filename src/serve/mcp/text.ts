@@ -218,8 +218,8 @@ function outlineLine({
   content,
 }: Got["conversations"][number]["messages"][number]): string {
   const marks = [...(origin === USUAL_ORIGINS[role] || origin === "" ? [] : [origin]), ...(state ? [state] : [])]
-  const said = marks.length === 0 ? "" : ` (${marks.join("; ")})`
-  return `#${index} ${role}${said} ~${formatCount(tokens)}: ${safeLine(content)}`
+  const suffix = marks.length === 0 ? "" : ` (${marks.join("; ")})`
+  return `#${index} ${role}${suffix} ~${formatCount(tokens)}: ${safeLine(content)}`
 }
 
 function timelineLines(output: Timeline, offered: Names): Line[] {
@@ -241,8 +241,8 @@ function timelineLines(output: Timeline, offered: Names): Line[] {
 
 function suggestLines({ id, suggestions, waiting = [], notes }: Suggested, offered: Names): Line[] {
   const remarks = notes.map((note) => `note: ${safeLine(inCalls(note, offered))}`)
-  const [told] = suggestions.length > 0 ? [{ id, items: suggestions }] : waiting
-  if (!told) return ["No suggestions here.", ...remarks, `next: by words: ${call("dex_search", { query: "…" })}`]
+  const [first] = suggestions.length > 0 ? [{ id, items: suggestions }] : waiting
+  if (!first) return ["No suggestions here.", ...remarks, `next: by words: ${call("dex_search", { query: "…" })}`]
   const refs = [...suggestions, ...waiting.flatMap(({ items }) => items)].map(({ ref }) => ref)
   // A commit is read with git.
   const ref = refs.find((one) => one !== undefined && !one.startsWith("git:"))
@@ -256,7 +256,7 @@ function suggestLines({ id, suggestions, waiting = [], notes }: Suggested, offer
     ]),
     ...remarks,
     ref && `next: read one: ${call("dex_get", { ids: [ref] })}`,
-    `next: used or dismissed: ${call("suggestion_feedback", { id: told.id, verdict: "used", item: 1 })}`,
+    `next: used or dismissed: ${call("suggestion_feedback", { id: first.id, verdict: "used", item: 1 })}`,
   ]
 }
 
