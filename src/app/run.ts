@@ -81,7 +81,7 @@ async function explainedBy(dex: Dex, error: unknown): Promise<unknown> {
   markDamaged(dex.home.knowledge)
   return new DexError(
     "corrupt",
-    `${dex.home.knowledge} is damaged. It is derived data, which dex will rebuild: run the command again.`,
+    `${dex.home.knowledge} is damaged. It is only derived and will be made again: run the command once more.`,
     { cause: error },
   )
 }

@@ -513,7 +513,7 @@ describe("a server that says no", () => {
   test.each<[Answer, string, RegExp]>([
     [{ status: 401 }, "llm_refused", /refused the key \(401\)\. Set another one: dex config set llm\.api_key/],
     [{ status: 403, body: "forbidden" }, "llm_refused", /\(403: forbidden\)/],
-    [{ status: 402 }, "llm_no_credit", /paid first/],
+    [{ status: 402 }, "llm_no_credit", /requires payment/],
     [{ status: 404 }, "llm_no_model", /has no model test-model, or no such address/],
     [{ status: 400, json: { error: { message: "x is not a valid model ID" } } }, "llm_no_model", /Check llm\.model/],
     [

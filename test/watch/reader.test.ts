@@ -13,7 +13,7 @@ test("a reading process that cannot be started is told in words each time, stops
   const reader = createReader({ env, cwd, version: "test" }, (line) => void said.push(line))
   onTestFinished(() => reader.stop())
   const ask = () => reader.ask({ type: "sync", source: "claude_code" }, () => {})
-  for (let i = 0; i < 2; i++) await expect(ask()).rejects.toThrow(/process that reads cannot be started.*ENOENT.*again/)
+  for (let i = 0; i < 2; i++) await expect(ask()).rejects.toThrow(/reading process cannot be started.*ENOENT.*again/)
   await reader.stop()
   await expect(ask()).rejects.toThrow(/cannot be started/)
   mkdirSync(cwd)
