@@ -20,7 +20,7 @@ describe("hostile texts", () => {
     ["30,000 deprecated marks", "typescript", "// @deprecated(((((\n".repeat(30_000)],
   ]
 
-  test.each(HOSTILE)("%s take little work, and the next text is read as ever", async (_what, language, text) => {
+  test.each(HOSTILE)("%s take little work, and the next text is read as usual", async (_what, language, text) => {
     const own = await openParser()
     try {
       const before = process.cpuUsage()
@@ -33,7 +33,7 @@ describe("hostile texts", () => {
     }
   })
 
-  test("a text that takes too much work is given up, and says so", async () => {
+  test("a text that takes too much work is given up, and reported", async () => {
     const text = "const a = [1, 2, 3]\n".repeat(20_000)
     const [own, patient] = [await openParser({ maxSteps: 10 }), await openParser()]
     const work = async (parser: typeof own) => {

@@ -9,7 +9,7 @@ import { tempDir } from "../support/temp.ts"
 
 const DAY = 86_400_000
 
-/** A home whose agents' hooks have asked dex for so many days; it would have spoken twice. */
+/** A home whose agents' hooks have called dex for this many days; it would have spoken twice. */
 function listening(days: number): string {
   const home = tempDir()
   smallHome(home)
@@ -45,7 +45,7 @@ const modeOf = (home: string) => {
   }
 }
 
-test("after a week it says how often it would have spoken and with what, asks, and keeps the answer", async () => {
+test("after a week it says how often it would have spoken and with what, asks, and stores the answer", async () => {
   for (const [key, mode] of [
     ["y", "speak"],
     ["n", "log"],
@@ -61,7 +61,7 @@ test("after a week it says how often it would have spoken and with what, asks, a
   }
 })
 
-test("in the first week, and where nobody can be asked, nothing is asked", async () => {
+test("in the first week, and if nobody can be asked, it asks nothing", async () => {
   expect((await dex(listening(6), [])).stdout).not.toContain("would have spoken")
   const home = listening(8)
   const { code, stdout } = await dex(home, [])

@@ -6,7 +6,7 @@ import { DEX } from "../support/dex.ts"
 import { homeThatSolved } from "../support/solved.ts"
 import { tempDir } from "../support/temp.ts"
 
-test("a stdin that never ends, and an agent that closes its end, do not keep it", async () => {
+test("a stdin that never ends, and an agent that closes its end, do not block it", async () => {
   const home = tempDir()
   await homeThatSolved(home, 1)
   const child = spawn(process.execPath, [DEX, "hook", "claude_code", "PostToolUseFailure"], {

@@ -56,7 +56,7 @@ describe("how long an agent waits for a hook", () => {
     writeFileSync(join(folder, "bin", "sleep"), `#!/bin/sh\necho "$1" >>'${waited}'\nexec /bin/sleep "$1"\n`, {
       mode: 0o755,
     })
-    // A crowded machine makes it wait for nothing, and the machine that runs this test may be crowded.
+    // On a crowded machine it would not wait at all, and the machine that runs this test may be crowded.
     const program = readFileSync(join(home, ".dex", "bin", "dex-hook"), "utf8").replace(/^crowd=\d+$/m, "crowd=100000")
     expect(program).toContain("crowd=100000")
     writeFileSync(join(folder, "dex-hook"), program, { mode: 0o755 })
@@ -67,7 +67,7 @@ describe("how long an agent waits for a hook", () => {
     expect(readFileSync(waited, "utf8")).toBe(`${seconds}\n`)
   })
 
-  test("what is ready only after that is not said, even if nothing could interrupt the work", async () => {
+  test("a result that is ready only after that is not printed, even if nothing could interrupt the work", async () => {
     const folder = tempDir()
     const reached = join(folder, "reached")
     // The last step before a hook answers takes longer than the agent waits, and lets no timer fire meanwhile.

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from "vitest"
 import { type AreaSpec, watchArea } from "../../src/watch/area.ts"
 import { tempDir } from "../support/temp.ts"
 
-/** Watches, and gives a wait for a path to be told of. */
+/** Starts a watch, and returns a function that waits for a path to be reported. */
 function watching(spec: Partial<AreaSpec> & { folder: string }) {
   const told: (string | undefined)[] = []
   let heard = () => {}
@@ -31,7 +31,7 @@ function watching(spec: Partial<AreaSpec> & { folder: string }) {
   return { area, told, until, toldOf: (path: string | undefined) => until(() => told.includes(path)) }
 }
 
-test("tells of a file that is made, appended to, replaced and removed", async () => {
+test("reports a file that is created, appended to, replaced and removed", async () => {
   const folder = tempDir()
   const { told, toldOf } = watching({ folder })
   writeFileSync(join(folder, "a"), "1")
@@ -50,7 +50,7 @@ test("tells of a file that is made, appended to, replaced and removed", async ()
   }
 })
 
-test("tells of files in folders that are made later, at any depth, though they were there before the watch", async () => {
+test("reports files in folders that appear later, at any depth, even if they existed before the watch", async () => {
   const folder = tempDir()
   const { toldOf, until, area } = watching({ folder })
   for (let i = 0; i < 50; i++) {
@@ -79,7 +79,7 @@ test("enters no folder below the depth, and none that is skipped", async () => {
   expect(told.filter((path) => /too-deep|no$/.test(path ?? ""))).toEqual([])
 })
 
-test("tells only of files that were asked for", async () => {
+test("reports only matching files", async () => {
   const folder = tempDir()
   const { told, toldOf } = watching({ folder, depth: 0, files: /^db(-wal)?$/ })
   for (const name of ["db-shm", "log", "other"]) writeFileSync(join(folder, name), "")
@@ -88,7 +88,7 @@ test("tells only of files that were asked for", async () => {
   expect(new Set(told)).toEqual(new Set(["db-wal"]))
 })
 
-test("a folder that comes later is seen, however many of those above it are missing", async () => {
+test("a folder that appears later is seen, however many of its parents are missing", async () => {
   const home = tempDir()
   const { toldOf, area, told } = watching({ folder: join(home, "one", "two", "three") })
   expect(area.state().how).toBe("waiting")
@@ -101,7 +101,7 @@ test("a folder that comes later is seen, however many of those above it are miss
   told.length = 0
 })
 
-test("a folder that is removed and made again is watched again", async () => {
+test("a folder that is removed and recreated is watched again", async () => {
   const home = tempDir()
   const folder = join(home, "watched")
   mkdirSync(join(folder, "below"), { recursive: true })
@@ -113,7 +113,7 @@ test("a folder that is removed and made again is watched again", async () => {
   told.length = 0
   writeFileSync(join(folder, "below", "file"), "")
   await toldOf("below/file")
-  // And one below it, made again at once.
+  // And one below it, recreated immediately.
   rmSync(join(folder, "below"), { recursive: true })
   mkdirSync(join(folder, "below"))
   writeFileSync(join(folder, "below", "again"), "")
@@ -123,7 +123,7 @@ test("a folder that is removed and made again is watched again", async () => {
   await toldOf("below/again")
 })
 
-test("a folder that becomes a file, and a link that leads to itself, stop nothing", async () => {
+test("a folder that becomes a file, and a link that points to itself, stop nothing", async () => {
   const folder = tempDir()
   mkdirSync(join(folder, "thing", "below"), { recursive: true })
   const { toldOf, told } = watching({ folder })
@@ -137,7 +137,7 @@ test("a folder that becomes a file, and a link that leads to itself, stop nothin
   await toldOf("thing")
 })
 
-test("a link to a folder is followed where it is the folder itself, and nowhere below", async () => {
+test("a link is followed if it is the folder itself, but not below it", async () => {
   const home = tempDir()
   mkdirSync(join(home, "real"))
   mkdirSync(join(home, "elsewhere"))

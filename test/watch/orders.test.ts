@@ -21,7 +21,7 @@ function reading(home: string) {
   return { dex, told, changes, heard }
 }
 
-test("listeners hear of every conversation that changed, whoever read it, and once", async () => {
+test("listeners get every conversation that changed, whichever process read it, once", async () => {
   const home = tempDir()
   smallHome(home)
   const { dex, told, heard } = reading(home)
@@ -40,7 +40,7 @@ test("listeners hear of every conversation that changed, whoever read it, and on
   expect(told.length).toBe(2)
 })
 
-test("what conversations know is kept current, where it was asked for once", async () => {
+test("learned facts are kept current, if they were ever requested", async () => {
   const home = tempDir()
   smallHome(home)
   const { dex } = reading(home)
@@ -67,7 +67,7 @@ test("a project's commits are known after its git history changed", async () => 
   expect((await dex.knowledge()).git.gitProject(home)?.head).toMatch(/^[0-9a-f]{40}$/)
 })
 
-test("a listener that fails is told of, and hinders no other", async () => {
+test("a listener that fails is reported, and does not affect the others", async () => {
   const home = tempDir()
   smallHome(home)
   const { dex, told, changes, heard } = reading(home)

@@ -12,7 +12,7 @@ import { syncHome, warmDex } from "../support/warm.ts"
 import { projectWithPast } from "./project-with-past.ts"
 import { startWatch } from "./watching.ts"
 
-test("a file that is changed while dex watch runs tells a webhook what was done to it before", async () => {
+test("when a file changes while dex watch runs, a webhook gets what was done to it before", async () => {
   const { home, project, run: inProject } = projectWithPast()
   const file = join(project, "src", "token.ts")
   writeFileSync(file, "export const a = 1\n")
@@ -36,7 +36,7 @@ test("a file that is changed while dex watch runs tells a webhook what was done 
   expect(data.items.length).toBeGreaterThan(0)
 })
 
-test("a changed file tells who asked for what it defines, by symbol or as an entity; and nobody where dex is to be silent", async () => {
+test("a changed file notifies subscribers to what it defines, by symbol or as an entity; and nobody if dex should be silent", async () => {
   const { home, project, run } = projectWithPast()
   const git = (...args: string[]) => execFileSync("git", ["-C", project, ...args], { stdio: "ignore" })
   const files = {
@@ -71,7 +71,7 @@ test("a changed file tells who asked for what it defines, by symbol or as an ent
   expect(counts).toEqual([1, 1, 1, 0])
 })
 
-test("what a person says on a topic tells those who asked for it of the file at hand, and nobody else", async () => {
+test("a person's words on a topic notify its subscribers about the current file, and nobody else", async () => {
   const { home, project, edit, run } = projectWithPast()
   const id = "99999999-1111-4111-8111-111111111111"
   const start = new Date(Date.now() - 240_000).toISOString()

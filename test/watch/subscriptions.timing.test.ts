@@ -7,7 +7,7 @@ import { suggestionOf } from "../support/suggestions.ts"
 import { projectWithPast } from "./project-with-past.ts"
 import { startWatch } from "./watching.ts"
 
-test("dex watch ends at once while a receiver does not answer, and what was on its way is sent the next time", async () => {
+test("dex watch ends immediately while a receiver does not answer, and the pending delivery is sent the next time", async () => {
   const { home, project, run: inProject } = projectWithPast()
   const ids: string[] = []
   let heard = () => {}
