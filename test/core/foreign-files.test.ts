@@ -149,10 +149,10 @@ describe.skipIf(process.platform === "win32").each(Object.keys(OBSTACLES) as Obs
     const reason = isHuge ? TOO_LARGE : NO_FILE
     expect(report.unreadable.filter((file) => !reason.test(file.reason))).toEqual([])
     expect(sources.flatMap((source) => source.unreadable)).toHaveLength(report.unreadable.length)
-    const told = new Set(report.unreadable.map(({ path }) => path))
+    const reported = new Set(report.unreadable.map(({ path }) => path))
     // Cursor and Claude Code keep the files of a session in a folder.
     const isFolder = (path: string) => obstacle === "a folder" && /\/agent-transcripts\/|-code-api\//.test(path)
-    const missing = expected.filter((path) => !told.has(path) && !isFolder(path))
+    const missing = expected.filter((path) => !reported.has(path) && !isFolder(path))
     if (isHuge) {
       // These are read by line or by file, and parts that are too long are counted.
       expect(missing.filter((path) => !/\.(?:jsonl|json|txt|zst)$/.test(path))).toEqual([])

@@ -60,10 +60,10 @@ describe("before the user has agreed", () => {
         await syncHome(home)
       }
       const { code, stdout, stderr } = await run(...(name === "digest" ? ["digest"] : args))
-      const said = stderr.replaceAll(/\s+/g, " ")
+      const message = stderr.replaceAll(/\s+/g, " ")
       expect({ code, stdout }).toEqual({ code: 2, stdout: "" })
-      expect(said).toContain("go to Anthropic")
-      expect(said).toContain("dex config set llm.allowed_agents claude_code")
+      expect(message).toContain("go to Anthropic")
+      expect(message).toContain("dex config set llm.allowed_agents claude_code")
       expect(existsSync(join(home, "started"))).toBe(false)
     },
   )
@@ -105,9 +105,9 @@ describe("once the user has agreed", () => {
   beforeEach(agree)
 
   test("ask, chat and doctor are answered, and the cost is shown", async () => {
-    const asked = await run(...ASK)
-    expect(asked).toMatchObject({ code: 0, stdout: expect.stringContaining(ANSWER) })
-    expect(asked.stderr).toContain("claude_code: 0 calls, 30 tokens read and 5 written; $0.0123 by its own count.")
+    const answer = await run(...ASK)
+    expect(answer).toMatchObject({ code: 0, stdout: expect.stringContaining(ANSWER) })
+    expect(answer.stderr).toContain("claude_code: 0 calls, 30 tokens read and 5 written; $0.0123 by its own count.")
     const chatted = await run("chat", "Which port does the zeppelin test need?")
     expect(chatted).toMatchObject({ code: 0, stdout: expect.stringContaining(ANSWER) })
     expect(chatted.stderr).toContain("$0.0123")
@@ -188,27 +188,30 @@ describe("once the user has agreed", () => {
     expect(await run("map", "ports")).toMatchObject({ code: 2, stderr: expect.stringContaining("too old") })
   })
 
-  test.each(["SIGINT", "SIGTERM"] as const)("%s to dex ends the agent and everything that it started", async (signal) => {
-    let pids: number[] = []
-    let isStarted = () => {}
-    const started = new Promise<void>((resolve) => (isStarted = resolve))
-    const server = createServer((request, response) => {
-      pids = request.url!.slice(1).split(",").map(Number)
-      response.end()
-      isStarted()
-    })
-    await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening))
-    onTestFinished(() => void server.close())
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    const tell = `fetch("${url}/" + process.argv.slice(1).join())`
-    standIn(home, "claude", `sleep 1000 &\n'${process.execPath}' -e '${tell}' $$ $!\nwait`)
-    const child = startDex(home, ASK, DEX, env())
-    await started
-    child.kill(signal)
-    await new Promise((resolve) => child.once("close", resolve))
-    expect(pids).toHaveLength(2)
-    await expect.poll(() => pids.filter(isAlive)).toEqual([])
-  })
+  test.each(["SIGINT", "SIGTERM"] as const)(
+    "%s to dex ends the agent and everything that it started",
+    async (signal) => {
+      let pids: number[] = []
+      let isStarted = () => {}
+      const started = new Promise<void>((resolve) => (isStarted = resolve))
+      const server = createServer((request, response) => {
+        pids = request.url!.slice(1).split(",").map(Number)
+        response.end()
+        isStarted()
+      })
+      await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening))
+      onTestFinished(() => void server.close())
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+      const tell = `fetch("${url}/" + process.argv.slice(1).join())`
+      standIn(home, "claude", `sleep 1000 &\n'${process.execPath}' -e '${tell}' $$ $!\nwait`)
+      const child = startDex(home, ASK, DEX, env())
+      await started
+      child.kill(signal)
+      await new Promise((resolve) => child.once("close", resolve))
+      expect(pids).toHaveLength(2)
+      await expect.poll(() => pids.filter(isAlive)).toEqual([])
+    },
+  )
 })
 
 test("dex does nothing inside an agent that it uses as a model: no server, no hook, no answer", async () => {

@@ -51,10 +51,10 @@ test("after a week it says how often it would have spoken and with what, asks, a
     ["n", "log"],
   ] as const) {
     const home = listening(8)
-    const asked = await onTerminal(home, ["--plain"], [[/Let dex make such suggestions/, key]])
-    if (asked === undefined) return console.log("NOT RUN: no program here makes a terminal")
-    expect(asked.screen).toContain("2 times I would have spoken")
-    expect(asked.screen).toContain("failed command: fix: Solved two. It was so.")
+    const terminal = await onTerminal(home, ["--plain"], [[/Let dex make such suggestions/, key]])
+    if (terminal === undefined) return console.log("NOT RUN: no program here makes a terminal")
+    expect(terminal.screen).toContain("2 times I would have spoken")
+    expect(terminal.screen).toContain("failed command: fix: Solved two. It was so.")
     expect(modeOf(home)).toBe(mode)
     const again = await onTerminal(home, ["--plain"], [])
     expect(again!.screen).not.toContain("I would have spoken")

@@ -18,7 +18,7 @@ const who = { session: "s-1", cwd: "/code/api", transcript: "/x.jsonl" }
 const patch = "*** Begin Patch\n*** Update File: src/a.ts\n@@\n-a\n+b\n*** End Patch\n"
 
 /** Recorded stdin of hooks, as the agents wrote it, and its meaning. */
-const SAID: [agent: AgentHooks, event: string, input: HookInput, moment: unknown][] = [
+const RECORDED: [agent: AgentHooks, event: string, input: HookInput, moment: unknown][] = [
   [claudeCode, "SessionStart", { source: "compact" }, { event: "session_start" }],
   [claudeCode, "SubagentStart", { agent_id: "a1", agent_type: "general-purpose" }, { event: "subagent_start" }],
   [claudeCode, "UserPromptSubmit", { prompt: "Fix it" }, { event: "prompt", prompt: "Fix it" }],
@@ -91,7 +91,7 @@ const SAID: [agent: AgentHooks, event: string, input: HookInput, moment: unknown
   ],
 ]
 
-test.each(SAID)("%# a moment is read from the agent's input", (agent, event, input, moment) => {
+test.each(RECORDED)("%# a moment is read from the agent's input", (agent, event, input, moment) => {
   expect(agent.moment(event, { ...WHO, hook_event_name: event, ...input })).toEqual({ ...who, ...(moment as object) })
 })
 
@@ -100,7 +100,7 @@ test.each([
   [codex, CODEX_HOOKS],
   [geminiCli, GEMINI_CLI_HOOKS],
 ])("every event that dex install wires is understood", (agent, wired) => {
-  const known = SAID.filter(([one]) => one === agent)
+  const known = RECORDED.filter(([one]) => one === agent)
   for (const { event, tools } of wired) {
     const names = known.filter(([, one]) => one === event).map(([, , input]) => input.tool_name)
     expect(names.length, event).toBeGreaterThan(0)
@@ -136,11 +136,11 @@ test("whatever is on stdin, no format throws, and input without a session gets n
   const value = fc.jsonValue({ maxDepth: 3 })
   const fields = ["session_id", "cwd", "prompt", "tool_name", "tool_input", "tool_response", "error", "exit", "output"]
   const input = fc.record(Object.fromEntries(fields.map((name) => [name, value])), { requiredKeys: [] })
-  const events = fc.constantFrom(...SAID.map(([, event]) => event), "nonsense")
+  const events = fc.constantFrom(...RECORDED.map(([, event]) => event), "nonsense")
   fc.assert(
-    fc.property(fc.constantFrom(claudeCode, codex, geminiCli, opencode), events, input, (agent, event, said) => {
-      const moment = agent.moment(event, said as HookInput)
-      if (typeof said.session_id !== "string" || typeof said.cwd !== "string") expect(moment).toBeUndefined()
+    fc.property(fc.constantFrom(claudeCode, codex, geminiCli, opencode), events, input, (agent, event, given) => {
+      const moment = agent.moment(event, given as HookInput)
+      if (typeof given.session_id !== "string" || typeof given.cwd !== "string") expect(moment).toBeUndefined()
     }),
     { numRuns: 500 },
   )
@@ -180,11 +180,11 @@ test("injected text closes its marker once, at the end, whatever it contains", (
         ),
       ),
       (pieces) => {
-        const said = contextText([item(pieces.join("")), item("second")])
-        expect(said.match(/<[^\w(=]{0,5}\/?[a-z_-]+>/g)).toEqual(["<dex-context>", "</dex-context>"])
-        expect(said.endsWith("\n</dex-context>")).toBe(true)
-        expect(said).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/)
-        expect(said.split("\n")).toHaveLength(5)
+        const text = contextText([item(pieces.join("")), item("second")])
+        expect(text.match(/<[^\w(=]{0,5}\/?[a-z_-]+>/g)).toEqual(["<dex-context>", "</dex-context>"])
+        expect(text.endsWith("\n</dex-context>")).toBe(true)
+        expect(text).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/)
+        expect(text.split("\n")).toHaveLength(5)
       },
     ),
   )

@@ -42,8 +42,8 @@ async function solvedHome(home: string, learn = true): Promise<string> {
 
 function run(session: Writer, id: string, output: string, isError: boolean): void {
   session.answer(`m_${id}`, [call(id, "Bash", { command: "npm test" })])
-  const told = isError ? `Error: ${output}` : { stdout: output, stderr: "", interrupted: false }
-  session.result(id, output, { toolUseResult: told }, { is_error: isError })
+  const toolResult = isError ? `Error: ${output}` : { stdout: output, stderr: "", interrupted: false }
+  session.result(id, output, { toolUseResult: toolResult }, { is_error: isError })
 }
 
 const failed = (session: string, cwd = "/home/dev/proj") =>
@@ -65,27 +65,27 @@ function hook(home: string, stdin: string, env: Record<string, string> = SPEAK, 
     env: { PATH: process.env.PATH, HOME: home, ...env },
     stdio: ["pipe", "pipe", "pipe"],
   })
-  const said = { stdout: "", stderr: "" }
+  const printed = { stdout: "", stderr: "" }
   child.stdout.on("data", (text) => {
-    said.stdout += text
+    printed.stdout += text
   })
   child.stderr.on("data", (text) => {
-    said.stderr += text
+    printed.stderr += text
   })
   child.stdin.on("error", () => {}) // it was stopped before it had read everything
   child.stdin.end(stdin)
-  return new Promise((ended) => child.on("close", (code) => ended({ code, ...said })))
+  return new Promise((ended) => child.on("close", (code) => ended({ code, ...printed })))
 }
 
 /** On a busy machine a hook is stopped before it can answer; then another session tries. */
-async function heard(home: string, name: string): Promise<{ session: string; said: string }> {
+async function heard(home: string, name: string): Promise<{ session: string; output: string }> {
   for (let i = 0; i < 40; i++) {
     const session = `${name} ${i}`
     const { code, stdout, stderr } = await hook(home, failed(session))
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
-    if (stdout !== "") return { session, said: stdout }
+    if (stdout !== "") return { session, output: stdout }
   }
-  throw new Error(`Nothing was said to ${name}, 40 times.`)
+  throw new Error(`There was no output for ${name}, 40 times.`)
 }
 const SILENT = { code: 0, stdout: "", stderr: "" }
 const kept = (home: string) => {
@@ -104,8 +104,8 @@ beforeAll(async () => {
 afterAll(() => rmSync(home, { recursive: true, force: true }))
 
 test("after a failed command it shows what fixed it before, once in a session", async () => {
-  const { session, said } = await heard(home, "one")
-  const { hookSpecificOutput } = JSON.parse(said)
+  const { session, output } = await heard(home, "one")
+  const { hookSpecificOutput } = JSON.parse(output)
   expect(hookSpecificOutput.hookEventName).toBe("PostToolUseFailure")
   expect(hookSpecificOutput.additionalContext).toMatch(/^<dex-context>\n.*not an instruction.*\n- fix: .*token\.ts/)
   expect(hookSpecificOutput.additionalContext).toContain(`[claude_code:${SESSION}#`)
@@ -130,8 +130,8 @@ test("until the user lets it speak it only records what it would have said, and 
 
 test("the record of a moment contains no secret", async () => {
   const secret = `ghp_${"aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0zA1bC4"}`
-  const said = failed("secret").replace("npm test", `TOKEN=${secret} npm test`)
-  for (let i = 0; i < 40 && !kept(home).some(({ moment }) => moment.session === "secret"); i++) await hook(home, said)
+  const input = failed("secret").replace("npm test", `TOKEN=${secret} npm test`)
+  for (let i = 0; i < 40 && !kept(home).some(({ moment }) => moment.session === "secret"); i++) await hook(home, input)
   const [one] = kept(home).filter(({ moment }) => moment.session === "secret")
   expect(one!.moment.command).toContain("npm test")
   for (const file of ["suggest.db", "suggest.db-wal", "hook.log"])

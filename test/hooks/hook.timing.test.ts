@@ -15,12 +15,12 @@ test("a stdin that never ends, and an agent that closes its end, do not block it
   })
   child.stdin.write('{"session_id":')
   const started = performance.now()
-  let said = ""
+  let output = ""
   child.stdout.on("data", (text) => {
-    said += text
+    output += text
   })
   const code = await new Promise((ended) => child.on("exit", ended))
-  expect({ code, said }).toEqual({ code: 0, said: "" })
+  expect({ code, output }).toEqual({ code: 0, output: "" })
   const ms = Math.round(performance.now() - started)
   console.log(`a hook whose stdin never ends: gone after ${ms} ms`)
   expect(ms).toBeLessThan(5_000)

@@ -24,15 +24,15 @@ function hook(words: string[], stdin: string, env: Record<string, string>, of = 
     env: { PATH: "/usr/bin:/bin", HOME: of, DEX_PROACTIVE_MODE: "speak", ...env },
     stdio: ["pipe", "pipe", "pipe"],
   })
-  const said = { stdout: "", stderr: "" }
+  const output = { stdout: "", stderr: "" }
   child.stdout.on("data", (text) => {
-    said.stdout += text
+    output.stdout += text
   })
   child.stderr.on("data", (text) => {
-    said.stderr += text
+    output.stderr += text
   })
   child.stdin.end(stdin)
-  return new Promise((ended) => child.on("close", (code) => ended({ code, ...said })))
+  return new Promise((ended) => child.on("close", (code) => ended({ code, ...output })))
 }
 
 const SILENT = { code: 0, stdout: "", stderr: "" }
@@ -69,9 +69,9 @@ test("what is found in time is printed immediately, together with what was late"
     const session = `both-${i}`
     await foundLate(session, 1)
     const { stdout } = await hook(FAILED, failedWith(session, 2), PATIENT)
-    const said = JSON.parse(stdout).hookSpecificOutput.additionalContext
-    expect(said).toContain("token1.ts")
-    if (said.includes("token2.ts")) return expect(said.match(/<dex-context>/g)).toHaveLength(2)
+    const context = JSON.parse(stdout).hookSpecificOutput.additionalContext
+    expect(context).toContain("token1.ts")
+    if (context.includes("token2.ts")) return expect(context.match(/<dex-context>/g)).toHaveLength(2)
   }
   throw new Error("It was never found in time, 40 times: this machine is too busy.")
 })

@@ -36,9 +36,9 @@ describe("how long an agent waits for a hook", () => {
     ["5000", 900],
     ["99999", 250],
     ["-1", 250],
-  ])("with DEX_HOOK_MS=%s it ends after %i ms, though its input never does", async (asked, limit) => {
+  ])("with DEX_HOOK_MS=%s it ends after %i ms, though its input never does", async (setting, limit) => {
     const dexHome = tempDir()
-    const env: Record<string, string> = asked === undefined ? {} : { DEX_HOOK_MS: asked }
+    const env: Record<string, string> = setting === undefined ? {} : { DEX_HOOK_MS: setting }
     const run = await start(process.execPath, [DEX, "hook", ...FAILED], { DEX_HOME: dexHome, ...env }, undefined)
     expect(run).toEqual(SILENT)
     expect(readFileSync(join(dexHome, "hook.log"), "utf8")).toContain(`stopped after ${limit} ms`)
@@ -49,7 +49,7 @@ describe("how long an agent waits for a hook", () => {
     ["100", "0.050"],
     ["5000", "0.850"],
     ["99999", "0.200"],
-  ])("with DEX_HOOK_MS=%s the program that agents start waits %s s for it", async (asked, seconds) => {
+  ])("with DEX_HOOK_MS=%s the program that agents start waits %s s for it", async (setting, seconds) => {
     const folder = tempDir()
     const waited = join(folder, "waited")
     mkdirSync(join(folder, "bin"))
@@ -60,7 +60,7 @@ describe("how long an agent waits for a hook", () => {
     const program = readFileSync(join(home, ".dex", "bin", "dex-hook"), "utf8").replace(/^crowd=\d+$/m, "crowd=100000")
     expect(program).toContain("crowd=100000")
     writeFileSync(join(folder, "dex-hook"), program, { mode: 0o755 })
-    const env: Record<string, string> = asked === undefined ? {} : { DEX_HOOK_MS: asked }
+    const env: Record<string, string> = setting === undefined ? {} : { DEX_HOOK_MS: setting }
     const path = `${join(folder, "bin")}:/usr/bin:/bin`
     const run = await start(join(folder, "dex-hook"), FAILED, { PATH: path, ...env }, failedWith("waits", 0))
     expect(run).toMatchObject({ code: 0, stderr: "" })

@@ -36,7 +36,7 @@ function opened(server: ModelServer, more: Partial<LlmSettings> = {}, deps: Part
   return { ...openModel(settings, { ...time, ...deps }), slept: time.slept }
 }
 
-async function asked(script: Script, more: Partial<ModelRequest> = {}, deps: Partial<ModelDeps> = {}) {
+async function replyTo(script: Script, more: Partial<ModelRequest> = {}, deps: Partial<ModelDeps> = {}) {
   const server = await modelServer(script)
   const model = opened(server, {}, deps)
   const pieces: string[] = []
@@ -56,7 +56,7 @@ const tools = [tool("search"), tool("read")]
 
 describe("a reply", () => {
   test("is the text as it was streamed, piece by piece, with the tokens that the server counted", async () => {
-    const { reply, pieces, server, model } = await asked(() => [
+    const { reply, pieces, server, model } = await replyTo(() => [
       { text: "Hello" },
       { text: ", you" },
       { usage: { prompt_tokens: 31, completion_tokens: 4 } },
@@ -73,7 +73,7 @@ describe("a reply", () => {
   })
 
   test("is requested once, with what the caller gave and nothing else", async () => {
-    const { server } = await asked(() => ok, { tools, max_tokens: 50, temperature: 0.5 })
+    const { server } = await replyTo(() => ok, { tools, max_tokens: 50, temperature: 0.5 })
     expect(server.asked).toHaveLength(1)
     const [{ path, headers, body }] = server.asked as [ModelServer["asked"][number]]
     expect(path).toBe("/v1/chat/completions")
@@ -104,7 +104,7 @@ describe("a reply", () => {
   test.each([1, 2, 3, 7, 64])("is assembled from pieces of %i bytes", async (bytes) => {
     const text = "naïve 🚀 日本語 “quoted”\n\n```json\n{}\n```"
     const steps: Step[] = [{ reasoning: "hm 🤔" }, { text }, { calls: [{ name: "search", arguments: '{"q":"日本"}' }] }]
-    const { reply } = await asked(() => ({ steps, bytes }), { tools })
+    const { reply } = await replyTo(() => ({ steps, bytes }), { tools })
     expect(reply).toMatchObject({ text, calls: [{ name: "search", input: { q: "日本" } }], finish: "tool_calls" })
   })
 
@@ -112,7 +112,7 @@ describe("a reply", () => {
     const first = Promise.withResolvers<void>()
     const script = () => [{ text: "first" }, { wait: first.promise }, { text: "second" }]
     // The second piece is only sent once the first has arrived here.
-    const { reply } = await asked(script, { onText: () => first.resolve() })
+    const { reply } = await replyTo(script, { onText: () => first.resolve() })
     expect(reply).toMatchObject({ text: "firstsecond" })
   })
 
@@ -124,7 +124,7 @@ describe("a reply", () => {
     [[{ calls: [{ name: "read", arguments: "{}" }] }, { finish: "stop" }], "tool_calls"],
     [[], "stop"],
   ] as [Step[], string][])("that ends with %j has finish %s", async (steps, finish) => {
-    expect((await asked(() => steps, { tools })).reply).toMatchObject({ finish })
+    expect((await replyTo(() => steps, { tools })).reply).toMatchObject({ finish })
   })
 
   test("in parts has its text, without its thoughts", async () => {
@@ -133,7 +133,7 @@ describe("a reply", () => {
       { type: "text", text: "fine" },
     ]
     const chunk = { error: null, choices: [{ delta: { content, refusal: false } }] }
-    expect((await asked(() => [{ chunk }])).reply).toMatchObject({ text: "fine", finish: "stop" })
+    expect((await replyTo(() => [{ chunk }])).reply).toMatchObject({ text: "fine", finish: "stop" })
   })
 
   test("of a server that does not stream is accepted too", async () => {
@@ -146,7 +146,7 @@ describe("a reply", () => {
       choices: [{ index: 0, message, finish_reason: "tool_calls" }],
       usage: { prompt_tokens: 5, completion_tokens: 6 },
     }
-    expect((await asked(() => ({ json }), { tools })).reply).toEqual({
+    expect((await replyTo(() => ({ json }), { tools })).reply).toEqual({
       text: "whole",
       calls: [{ id: "c1", name: "read", input: { ref: "x" } }],
       finish: "tool_calls",
@@ -155,7 +155,7 @@ describe("a reply", () => {
   })
 
   test.each(["text/plain", "application/octet-stream", ""])("with the content type %j is accepted", async (type) => {
-    expect((await asked(() => ({ steps: ok, type }))).reply).toMatchObject({ text: "fine" })
+    expect((await replyTo(() => ({ steps: ok, type }))).reply).toMatchObject({ text: "fine" })
   })
 })
 
@@ -211,7 +211,7 @@ describe("tool calls", () => {
     ["a name that nobody has", { name: "rm_rf", arguments: "{}" }, /no tool of that name. There are: search, read/],
     ["no name", { name: undefined, arguments: "{}" }, /names no tool/],
   ])("with %s are returned with a mark, next to those that are valid", async (_, bad, reason) => {
-    const { reply } = await asked(() => [{ calls: [valid, bad] }], { tools })
+    const { reply } = await replyTo(() => [{ calls: [valid, bad] }], { tools })
     expect(reply).toMatchObject({
       finish: "tool_calls",
       calls: [
@@ -223,7 +223,7 @@ describe("tool calls", () => {
   })
 
   test("with an empty name are not mistaken for the end of the work", async () => {
-    const { reply } = await asked(() => [{ calls: [{ name: "  ", arguments: "{}" }] }], { tools })
+    const { reply } = await replyTo(() => [{ calls: [{ name: "  ", arguments: "{}" }] }], { tools })
     expect(reply).toMatchObject({
       finish: "tool_calls",
       calls: [{ invalid: { reason: expect.stringMatching(/no tool/) } }],
@@ -231,7 +231,7 @@ describe("tool calls", () => {
   })
 
   test("without arguments have none", async () => {
-    const { reply } = await asked(() => [{ calls: [{ name: "read" }, { name: "read", arguments: " " }] }], { tools })
+    const { reply } = await replyTo(() => [{ calls: [{ name: "read" }, { name: "read", arguments: " " }] }], { tools })
     expect(reply).toMatchObject({
       calls: [
         { name: "read", input: {} },
@@ -241,7 +241,7 @@ describe("tool calls", () => {
   })
 
   test("whose arguments are already an object are accepted as they are", async () => {
-    const { reply } = await asked(() => [{ calls: [{ name: "read", arguments: { ref: "x" } }] }], { tools })
+    const { reply } = await replyTo(() => [{ calls: [{ name: "read", arguments: { ref: "x" } }] }], { tools })
     expect(reply).toMatchObject({ finish: "tool_calls", calls: [{ name: "read", input: { ref: "x" } }] })
   })
 
@@ -257,7 +257,7 @@ describe("tool calls", () => {
         ],
       },
     ]
-    const { calls } = (await asked(script, { tools })).reply!
+    const { calls } = (await replyTo(script, { tools })).reply!
     expect(calls).toMatchObject([
       { name: "search", input: { q: 1 } },
       { name: "read", input: { q: 1 } },
@@ -320,12 +320,12 @@ describe("tool calls", () => {
       [first, second],
     ],
   ])("%s are distinguished", async (_, steps, calls) => {
-    expect((await asked(() => steps, { tools })).reply).toMatchObject({ finish: "tool_calls", calls })
+    expect((await replyTo(() => steps, { tools })).reply).toMatchObject({ finish: "tool_calls", calls })
   })
 
   test("that were cut off by the token limit say so", async () => {
     const script = () => [{ calls: [{ name: "search", arguments: '{"q":"to' }] }, { finish: "length" }]
-    expect((await asked(script, { tools })).reply).toMatchObject({
+    expect((await replyTo(script, { tools })).reply).toMatchObject({
       finish: "length",
       calls: [{ invalid: { reason: expect.stringMatching(/cut off/), raw: '{"q":"to' } }],
     })
@@ -358,7 +358,7 @@ describe("tool calls", () => {
 
 describe("a server that is busy or failing", () => {
   test.each([429, 500, 502, 503, 529])("with %i is retried", async (status) => {
-    const { reply, model, server } = await asked(inTurn({ status }, ok))
+    const { reply, model, server } = await replyTo(inTurn({ status }, ok))
     expect(reply).toMatchObject({ text: "fine" })
     expect(model.slept).toEqual([1000])
     expect(server.asked[1]!.body).toEqual(server.asked[0]!.body)
@@ -369,7 +369,7 @@ describe("a server that is busy or failing", () => {
     [429, "llm_busy", /received too many requests \(429: slow down\), also after 3 retries/],
     [500, "llm_failed", /failed \(500: slow down\), also after 3 retries/],
   ])("with %i all the time is given up after 1, 2 and 4 seconds", async (status, code, message) => {
-    const { error, model, server } = await asked(() => ({ status, json: { error: { message: "slow down" } } }))
+    const { error, model, server } = await replyTo(() => ({ status, json: { error: { message: "slow down" } } }))
     expect(error).toMatchObject({ name: "DexError", code, message: expect.stringMatching(message) })
     expect(model.slept).toEqual([1000, 2000, 4000])
     expect(server.asked).toHaveLength(4)
@@ -385,7 +385,7 @@ describe("a server that is busy or failing", () => {
     ["soon", 1000],
     ["-5", 1000],
   ])("that says Retry-After: %s is retried in %i ms", async (value, ms) => {
-    const { reply, model } = await asked(inTurn({ status: 429, headers: { "retry-after": value } }, ok))
+    const { reply, model } = await replyTo(inTurn({ status: 429, headers: { "retry-after": value } }, ok))
     expect(reply).toMatchObject({ text: "fine" })
     expect(model.slept).toEqual([ms])
   })
@@ -395,7 +395,7 @@ describe("a server that is busy or failing", () => {
     ["3600", /to wait 60 minutes: try again then/],
     [new Date(START + 90_000).toUTCString(), /to wait 90 s/],
   ])("that says Retry-After: %s is not waited for", async (value, message) => {
-    const { error, model, server } = await asked(() => ({ status: 429, headers: { "retry-after": value } }))
+    const { error, model, server } = await replyTo(() => ({ status: 429, headers: { "retry-after": value } }))
     expect(error).toMatchObject({ code: "llm_busy", message: expect.stringMatching(message) })
     expect(model.slept).toEqual([])
     expect(server.asked).toHaveLength(1)
@@ -403,7 +403,7 @@ describe("a server that is busy or failing", () => {
 
   test("that requires payment is not retried", async () => {
     const json = { error: { message: "You exceeded your current quota", code: "insufficient_quota" } }
-    const { error, server } = await asked(() => ({ status: 429, json }))
+    const { error, server } = await replyTo(() => ({ status: 429, json }))
     expect(error).toMatchObject({ code: "llm_no_credit" })
     expect(server.asked).toHaveLength(1)
   })
@@ -411,7 +411,7 @@ describe("a server that is busy or failing", () => {
 
 describe("a connection", () => {
   test("that is reset before the first word is repeated", async () => {
-    const { reply, model, pieces } = await asked(inTurn({ reset: true }, ok))
+    const { reply, model, pieces } = await replyTo(inTurn({ reset: true }, ok))
     expect(reply).toMatchObject({ text: "fine" })
     expect(model.slept).toEqual([1000])
     expect(pieces).toEqual(["fine"])
@@ -423,7 +423,7 @@ describe("a connection", () => {
     ["reports that the model behind it failed", { chunk: { error: { code: 502, message: "upstream" } } }],
     ["reports that it is overloaded", { chunk: { error: { type: "overloaded_error", message: "busy" } } }],
   ])("that %s in mid-stream is repeated, and the streamed text is declared void", async (_, end) => {
-    const { reply, model, pieces } = await asked(inTurn([{ text: "half an ans" }, end], ok))
+    const { reply, model, pieces } = await replyTo(inTurn([{ text: "half an ans" }, end], ok))
     expect(reply).toMatchObject({ text: "fine", usage: { input: 100, output: 10, is_estimate: false } })
     expect(pieces).toEqual(["half an ans", "RESET", "fine"])
     expect(model.slept).toEqual([1000])
@@ -432,7 +432,7 @@ describe("a connection", () => {
   })
 
   test("that always breaks is given up", async () => {
-    const { error, server, model } = await asked(() => [{ text: "half" }, { reset: true }])
+    const { error, server, model } = await replyTo(() => [{ text: "half" }, { reset: true }])
     expect(error).toMatchObject({ code: "llm_unreachable", message: expect.stringMatching(/broke \(ECONNRESET\)/) })
     expect(server.asked).toHaveLength(4)
     expect(server.mostAtOnce()).toBe(1)
@@ -465,7 +465,7 @@ describe("a connection", () => {
       },
       () => [{ text: "so" }, { wait: () => tooLong() }, { hang: true }] as Step[],
     ]) {
-      const { error, server, model } = await asked(script, {}, { silence })
+      const { error, server, model } = await replyTo(script, {}, { silence })
       expect(error).toMatchObject({ code: "llm_silent", message: expect.stringMatching(/nothing for 10 minutes/) })
       expect(model.slept).toEqual([])
       await server.left
@@ -478,7 +478,7 @@ describe("a connection", () => {
       touch: () => void signs.push("touch"),
       end: () => void signs.push("end"),
     })
-    await asked(() => [{ text: "a" }, { text: "b" }, { text: "c" }], {}, { silence })
+    await replyTo(() => [{ text: "a" }, { text: "b" }, { text: "c" }], {}, { silence })
     // When it is sent, when it is answered, and then for every piece; the network decides how many pieces there are.
     expect(signs.length).toBeGreaterThanOrEqual(4)
     expect(signs.indexOf("end")).toBe(signs.length - 1)
@@ -503,7 +503,7 @@ describe("a connection", () => {
   })
 
   test("that stays open after an error is not waited for", async () => {
-    const { error, server } = await asked(() => [{ chunk: { error: { message: "it broke" } } }, { hang: true }])
+    const { error, server } = await replyTo(() => [{ chunk: { error: { message: "it broke" } } }, { hang: true }])
     expect(error).toMatchObject({ code: "llm_failed" })
     await server.left
   })
@@ -529,7 +529,7 @@ describe("a server that refuses", () => {
     [[{ chunk: { choices: "none" } }], "llm_wrong_answer", /another form/],
     [[{ chunk: { error: { message: "it broke" } } }], "llm_failed", /stopped in the middle of its answer \(it broke\)/],
   ])("by %j is not retried", async (answer, code, message) => {
-    const { error, model, server } = await asked(() => answer)
+    const { error, model, server } = await replyTo(() => answer)
     expect(error).toMatchObject({ name: "DexError", code, message: expect.stringMatching(message) })
     expect(model.slept).toEqual([])
     expect(server.asked).toHaveLength(1)
@@ -537,7 +537,7 @@ describe("a server that refuses", () => {
 
   test("in hostile words is quoted briefly, on one line, without control characters", async () => {
     const message = `\u001b[2J\u202e${"A".repeat(5000)}\n\rrun: curl evil`
-    const { error } = await asked(() => ({ status: 400, json: { error: { message } } }))
+    const { error } = await replyTo(() => ({ status: 400, json: { error: { message } } }))
     expect(error!.message.length).toBeLessThan(400)
     expect(error!.message).toMatch(/^[ -~…]+$/)
   })
@@ -546,7 +546,7 @@ describe("a server that refuses", () => {
     const other = await modelServer(() => ok)
     for (const status of [301, 302, 307, 308]) {
       const location = `${other.url}/chat/completions`
-      const { error } = await asked(() => ({ status, headers: { location } }))
+      const { error } = await replyTo(() => ({ status, headers: { location } }))
       expect(error).toMatchObject({ code: "llm_failed", message: expect.stringMatching(/points to another address/) })
     }
     expect(other.asked).toEqual([])
@@ -555,7 +555,7 @@ describe("a server that refuses", () => {
 
 describe("the caller's signal", () => {
   test("that is already aborted sends nothing", async () => {
-    const { error, server } = await asked(() => ok, { signal: AbortSignal.abort() })
+    const { error, server } = await replyTo(() => ok, { signal: AbortSignal.abort() })
     expect(error).toMatchObject({ code: "llm_stopped" })
     expect(server.asked).toEqual([])
   })
@@ -565,7 +565,7 @@ describe("the caller's signal", () => {
     ["in mid-stream", (stop) => [{ text: "so" }, { wait: async () => stop() }, { hang: true }]],
   ])("ends a request %s, and its connection", async (_, answer) => {
     const stop = new AbortController()
-    const { error, server } = await asked(() => answer(() => stop.abort()), { signal: stop.signal })
+    const { error, server } = await replyTo(() => answer(() => stop.abort()), { signal: stop.signal })
     expect(error).toMatchObject({ code: "llm_stopped" })
     await server.left
     expect(server.asked).toHaveLength(1)
@@ -577,7 +577,7 @@ describe("the caller's signal", () => {
       stop.abort()
       return { hang: true }
     }
-    const { error, server } = await asked(script, { signal: stop.signal })
+    const { error, server } = await replyTo(script, { signal: stop.signal })
     expect(error).toMatchObject({ code: "llm_stopped" })
     await server.left
   })
@@ -586,7 +586,7 @@ describe("the caller's signal", () => {
     const stop = new AbortController()
     const script = inTurn([{ text: "half" }, { reset: true }], ok)
     const onReset = () => void setImmediate(() => stop.abort())
-    const { error, server } = await asked(script, { signal: stop.signal, onReset }, { sleep: undefined })
+    const { error, server } = await replyTo(script, { signal: stop.signal, onReset }, { sleep: undefined })
     expect(error).toMatchObject({ code: "llm_stopped" })
     expect(server.asked).toHaveLength(1)
   })
@@ -597,7 +597,7 @@ describe("tokens", () => {
     "are estimated if the server says %j, and marked as an estimate",
     async (usage) => {
       const text = "a long answer ".repeat(50)
-      const { reply, server, model } = await asked(() => [{ text }, { usage }])
+      const { reply, server, model } = await replyTo(() => [{ text }, { usage }])
       const sent = JSON.stringify([server.asked[0]!.body.messages, null])
       expect(reply).toMatchObject({
         usage: { input: estimateTokens(sent), output: estimateTokens(text), is_estimate: true },
@@ -622,7 +622,7 @@ describe("tokens", () => {
       { chunk: { choices: [{ delta: { tool_calls: Array.from({ length: 600 }, (_, index) => ({ index })) } }] } },
     ],
   ])("beyond all limits are not waited for: a flood of %s is cut off", async (_, step) => {
-    const { reply, server } = await asked(() => [...new Array<Step>(50).fill(step), { hang: true }], {
+    const { reply, server } = await replyTo(() => [...new Array<Step>(50).fill(step), { hang: true }], {
       tools,
       max_tokens: 100,
     })
@@ -659,14 +659,14 @@ describe("a server that accepts other parameters", () => {
 
   test("but refuses every request the same way is given up", async () => {
     const all = "max_completion_tokens temperature response_format stream_options"
-    const { error, server } = await asked(() => refuses(all))
+    const { error, server } = await replyTo(() => refuses(all))
     expect(error).toMatchObject({ code: "llm_failed" })
     expect(server.asked).toHaveLength(5)
   })
 
   test("gets the schema of the answer", async () => {
     const schema = { type: "object", properties: { a: { type: "string" } } }
-    const { server } = await asked(() => ok, { json_schema: schema })
+    const { server } = await replyTo(() => ok, { json_schema: schema })
     expect(server.asked[0]!.body.response_format).toEqual({
       type: "json_schema",
       json_schema: { name: "response", schema, strict: false },
@@ -693,7 +693,7 @@ describe("the key", () => {
       { reset: true },
     ]
     for (const answer of echoes) {
-      const { error } = await asked(() => answer)
+      const { error } = await replyTo(() => answer)
       expect(error, JSON.stringify(answer)).toMatchObject({ name: "DexError" })
       const shown = inspect(error, { depth: 20, showHidden: true }) + JSON.stringify(error) + error!.stack
       for (let at = 0; at + 8 <= KEY.length; at++) expect(shown).not.toContain(KEY.slice(at, at + 8))
@@ -723,7 +723,7 @@ describe("the key", () => {
       process.env[name] = elsewhere
       onTestFinished(() => void delete process.env[name])
     }
-    expect((await asked(() => ok)).reply).toMatchObject({ text: "fine" })
+    expect((await replyTo(() => ok)).reply).toMatchObject({ text: "fine" })
     expect(hosts).toEqual([])
   })
 })

@@ -38,8 +38,8 @@ describe.each(["2025-11-25", "2026-07-28"])("agent mode in protocol %s", (era) =
     const { result } = await client.request("tools/list")
     const tools = result!.tools as { name: string; description: string; inputSchema: object }[]
     expect(tools.map(({ name }) => name)).toEqual(["ask_documents"])
-    const told = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
-    expect(estimateTokens(JSON.stringify(told))).toBeLessThanOrEqual(400)
+    const published = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+    expect(estimateTokens(JSON.stringify(published))).toBeLessThanOrEqual(400)
     expect(await client.request("tools/call", { name: "dex_search", arguments: { query: "x" } })).toMatchObject({
       error: { message: expect.stringContaining("There are: ask_documents") },
     })

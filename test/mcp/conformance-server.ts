@@ -47,8 +47,8 @@ const states = createRequestStateCodec<{ round: number }>({ key: "a key for the 
 
 /** Declared by the client: with each request, or when it initializes. */
 const canDo = (server: Server, ctx: ServerContext, capability: "sampling" | "elicitation") => {
-  const told = (ctx.mcpReq.envelope as Record<string, object> | undefined)?.[CLIENT_CAPABILITIES_META_KEY]
-  return capability in (told ?? server.getClientCapabilities() ?? {})
+  const declared = (ctx.mcpReq.envelope as Record<string, object> | undefined)?.[CLIENT_CAPABILITIES_META_KEY]
+  return capability in (declared ?? server.getClientCapabilities() ?? {})
 }
 
 function toolsOf(server: Server, notify: () => ServerNotifier): Record<string, Fixture> {
@@ -137,8 +137,8 @@ function toolsOf(server: Server, notify: () => ServerNotifier): Record<string, F
           messages: [{ role: "user", content: { type: "text", text: String(prompt) } }],
           maxTokens: 100,
         })
-        const said = Array.isArray(content) ? content[0] : content
-        return text(`LLM response: ${said?.type === "text" ? said.text : "not text"}`)
+        const block = Array.isArray(content) ? content[0] : content
+        return text(`LLM response: ${block?.type === "text" ? block.text : "not text"}`)
       },
     },
     test_elicitation: {

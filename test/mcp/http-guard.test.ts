@@ -101,7 +101,7 @@ test("malformed HTTP gets no data either", async () => {
       let heard = ""
       socket.on("data", (chunk) => {
         heard += chunk
-        if (isWhole(heard)) socket.end()
+        if (isComplete(heard)) socket.end()
       })
       socket.on("close", () => resolve(heard))
       socket.on("error", reject)
@@ -128,7 +128,7 @@ test("malformed HTTP gets no data either", async () => {
 })
 
 /** According to its declared length, or its last chunk. */
-function isWhole(answer: string): boolean {
+function isComplete(answer: string): boolean {
   const end = answer.indexOf("\r\n\r\n") + 4
   if (end < 4) return false
   const length = /^content-length: (\d+)/im.exec(answer.slice(0, end))?.[1]
@@ -248,15 +248,15 @@ test("a caller that loops is asked to wait, and one without the token does not u
   expect((await ask("secret-token")).status).toBe(429)
 
   const served = await serveHttp(tempDir())
-  let asked = 0
+  let requests = 0
   let status = 0
-  while (status !== 429 && asked < 20_000)
+  while (status !== 429 && requests < 20_000)
     for (const answer of await Promise.all(Array.from({ length: 16 }, () => served.ask({ path: "/nothing" })))) {
-      asked++
+      requests++
       status = Math.max(status, answer.status)
     }
   expect(status).toBe(429)
-  expect(asked).toBeGreaterThan(300)
+  expect(requests).toBeGreaterThan(300)
 })
 
 test("a bucket fills at its rate, never above its size, and not if the clock goes back", () => {

@@ -25,10 +25,10 @@ describe.each(ERAS)("over HTTP in protocol %s", (era) => {
     const found = await client.call("dex_search", { query: "mutex" })
     expect(found.structuredContent?.total).toBe(1)
     const printed = (await dex(home, ["search", "mutex", "--json"])).stdout
-    const { structuredContent, ...said } = await stdio.call("dex_search", { query: "mutex" })
+    const { structuredContent, ...rest } = await stdio.call("dex_search", { query: "mutex" })
     expect(JSON.stringify(found.structuredContent)).toBe(JSON.stringify(structuredContent))
     expect(`${JSON.stringify(found.structuredContent)}\n`).toBe(printed)
-    expect(textIn(found)).toBe(textIn(said))
+    expect(textIn(found)).toBe(textIn(rest))
 
     expect((await client.call("dex_get", { ids: ["zzzz"] })).isError).toBe(true)
     expect((await client.request("tools/call", { name: "no_such_tool" })).error?.code).toBe(-32602)

@@ -53,8 +53,8 @@ test("no program that the server could start shares its stdout", () => {
     .filter((file) => {
       const text = readFileSync(join(src, file), "utf8")
       // By default, a fork shares everything that it can.
-      const isApart = times(text, /\bfork\(/g) === times(text, /stdio: \["ignore", "ignore", [^\]]*, "ipc"\]/g)
-      return !isApart || /"inherit"|process\.stdout\.fd/.test(text)
+      const isSeparate = times(text, /\bfork\(/g) === times(text, /stdio: \["ignore", "ignore", [^\]]*, "ipc"\]/g)
+      return !isSeparate || /"inherit"|process\.stdout\.fd/.test(text)
     })
   expect(shares).toEqual([])
 })

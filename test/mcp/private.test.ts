@@ -32,13 +32,13 @@ beforeAll(async () => {
 
 describe("over MCP", () => {
   const client = connectOnce(home, { cwd: own })
-  const said = async (name: string, input: object) =>
+  const answerOf = async (name: string, input: object) =>
     (await client().call(name, input)).content[0]!.text.replace(/\nfresh_as_of: .*/, "")
 
   test("a word that only a private project contains is answered like one that nobody wrote", async () => {
     const answers = [
-      await said("dex_search", { query: "walrusword" }),
-      await said("dex_search", { query: "zebraword" }),
+      await answerOf("dex_search", { query: "walrusword" }),
+      await answerOf("dex_search", { query: "zebraword" }),
     ]
     expect(answers[0]!.replaceAll("walrusword", "X")).toBe(answers[1]!.replaceAll("zebraword", "X"))
     expect(JSON.stringify(answers)).not.toContain("private")
@@ -52,7 +52,7 @@ describe("over MCP", () => {
         ["dex_get", (ref: string) => ({ ids: [ref] })],
         ["dex_timeline", (ref: string) => ({ id: ref })],
       ] as const)
-        expect((await said(name, input(id))).replaceAll("7", "6")).toBe(await said(name, input(nobody)))
+        expect((await answerOf(name, input(id))).replaceAll("7", "6")).toBe(await answerOf(name, input(nobody)))
     }
     expect((await dex(home, ["show", SECRET], {}, own)).stderr).toContain(acme)
   })
@@ -64,7 +64,7 @@ describe("over MCP", () => {
   })
 
   test("dex_why answers for the server's own project, and does not reveal what else there is", async () => {
-    expect(await said("dex_why", { target: "a.ts" })).toMatch(/^No conversation is known to have written this/)
+    expect(await answerOf("dex_why", { target: "a.ts" })).toMatch(/^No conversation is known to have written this/)
     for (const target of [
       "../other/a.ts",
       join(home, "code/other/a.ts"),
@@ -72,7 +72,7 @@ describe("over MCP", () => {
       "/etc/passwd",
       "../none",
     ])
-      expect(await said("dex_why", { target })).toBe(
+      expect(await answerOf("dex_why", { target })).toBe(
         `No file and no commit here is called "${target}". Name a file, a commit or a range.`,
       )
     expect((await dex(home, ["why", "../other/a.ts"], {}, own)).stderr).toContain("No conversation is known")

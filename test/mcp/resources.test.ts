@@ -25,7 +25,7 @@ async function readText(client: Client, uri: string): Promise<string> {
 }
 
 /** Without what changes from call to call. */
-const said = (text: string) => text.replace(/\nfresh_as_of: .*$/, "")
+const stable = (text: string) => text.replace(/\nfresh_as_of: .*$/, "")
 
 const home = syncedOnce()
 const spokenIn = Object.fromEntries(ERAS.map((era) => [era, connectOnce(home, { era })]))
@@ -47,7 +47,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
     })
     for (const { uri, name } of resources) {
       const got = await client.call("dex_get", { ids: [name], max_tokens: 10_000 })
-      expect(said(await readText(client, uri))).toBe(said(got.content[0]!.text))
+      expect(stable(await readText(client, uri))).toBe(stable(got.content[0]!.text))
     }
     const templates = (await client.request("resources/templates/list")).result!.resourceTemplates
     expect(templates).toMatchObject([{ uriTemplate: "dex://conversation/{ref}", mimeType: "text/plain" }])
@@ -61,7 +61,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
     expect(around).toMatch(/^note: there is more before and after/m)
     expect(around).toMatch(/\nfresh_as_of: /)
     for (const uri of [`dex://conversation/${AUTH}#7`, uriOf("11111111#7"), "dex://conversation/11111111%237"])
-      expect(said(await readText(client, uri))).toBe(said(around))
+      expect(stable(await readText(client, uri))).toBe(stable(around))
   })
 
   test("a failure is an error that says what to do", async () => {

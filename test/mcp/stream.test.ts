@@ -87,8 +87,8 @@ test("streams the suggestions of a subscription as they come, and continues afte
     { id: "7", suggestion: "missed" },
     { id: "8", suggestion: "missed-too" },
   ])
-  const behind = listen(served, "/suggestions", "1")
-  expect([await behind.next(), await behind.next()].map(({ suggestion }) => suggestion)).toEqual(["elsewhere", "new"])
+  const late = listen(served, "/suggestions", "1")
+  expect([await late.next(), await late.next()].map(({ suggestion }) => suggestion)).toEqual(["elsewhere", "new"])
 })
 
 test("a new client gets what is pending, once; a foreign id is refused", async () => {

@@ -55,8 +55,8 @@ describe.each(ERAS)("in protocol %s", (era) => {
       "dex_guide",
       "dex_why",
     ])
-    const told = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
-    expect(estimateTokens(JSON.stringify(told))).toBeLessThanOrEqual(2_000)
+    const published = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+    expect(estimateTokens(JSON.stringify(published))).toBeLessThanOrEqual(2_000)
     for (const tool of tools) {
       const writes = ["dex_note", "suggestion_feedback", "context_subscribe"].includes(tool.name)
       expect(tool.annotations).toMatchObject({ readOnlyHint: !writes, destructiveHint: false })
@@ -101,9 +101,9 @@ describe.each(ERAS)("in protocol %s", (era) => {
       ["dex_search", { query: "token", max_tokens: 20 }, /smallest answer takes about \d+. Try max_tokens \d+/],
       ["dex_list", { from: "someday" }, /someday/],
     ]
-    for (const [name, input, said] of cases) {
+    for (const [name, input, pattern] of cases) {
       const result = await client.call(name, input)
-      expect(result).toMatchObject({ isError: true, content: [{ type: "text", text: expect.stringMatching(said) }] })
+      expect(result).toMatchObject({ isError: true, content: [{ type: "text", text: expect.stringMatching(pattern) }] })
       expect(result.structuredContent).toBeUndefined()
     }
     const unknown = await client.request("tools/call", { name: "dex_nothing", arguments: {} })
@@ -273,7 +273,7 @@ test("an outline shows the cost of reading each message, and is not longer than 
   expect([...text.matchAll(/^(#\d+) \w+(?: \([^)]*\))? (~\S+): \S/gm)].map(([, at, size]) => `${at} ${size}`)).toEqual(
     sizes,
   )
-  const body = (whole: string, from: RegExp) => whole.slice(whole.search(from))
+  const body = (output: string, from: RegExp) => output.slice(output.search(from))
   expect(body(text, /^#/m).replace(/\n(?:fresh_as_of|note|next): .*$/gm, "").length).toBeLessThanOrEqual(
     body(stdout, /^ *\d+ {2}\[/m).trimEnd().length,
   )

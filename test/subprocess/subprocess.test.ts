@@ -24,12 +24,12 @@ describe.each(["thread", "process"] as const)("a %s", (kind) => {
     const echo = started()
     const events: number[] = []
     const heard: string[] = []
-    const asked = [
+    const answers = [
       echo.ask({ type: "count", to: 3 }, { onEvent: (n) => events.push(n) }),
       echo.ask({ type: "say", words: "hello" }),
       echo.ask({ type: "say", words: "again" }),
     ].map((answer) => answer.then((words) => heard.push(words)))
-    await Promise.all(asked)
+    await Promise.all(answers)
     expect(heard).toEqual(["counted to 3", "hello", "again"])
     expect(events).toEqual([1, 2, 3])
     expect(echo.memory() > 0).toBe(kind === "process")
@@ -57,8 +57,8 @@ describe.each(["thread", "process"] as const)("a %s", (kind) => {
 
   test("that ends early rejects all pending and later orders", async () => {
     const echo = started()
-    const asked = [echo.ask({ type: "die" }), echo.ask({ type: "say", words: "lost" })]
-    const ends = await Promise.all(asked.map((one) => one.catch((error: unknown) => error)))
+    const answers = [echo.ask({ type: "die" }), echo.ask({ type: "say", words: "lost" })]
+    const ends = await Promise.all(answers.map((one) => one.catch((error: unknown) => error)))
     expect(ends.every(hasSubprocessEnded)).toBe(true)
     expect(echo.hasEnded()).toBe(true)
     await expect(echo.ask({ type: "say", words: "late" })).rejects.toSatisfy(hasSubprocessEnded)

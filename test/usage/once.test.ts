@@ -21,7 +21,7 @@ function put(home: string, path: string, content: unknown): void {
   writeFileSync(join(home, path), lines)
 }
 
-async function sums(home: string): Promise<{ rolled: object; apart: object; total: number; subagents: number }> {
+async function sums(home: string): Promise<{ rolled: object; separate: object; total: number; subagents: number }> {
   expect((await warmDex(home, ["sync"])).code).toBe(0)
   const rows = async (...more: string[]) => {
     const run = await warmDex(home, ["usage", "conversation", "--json", ...more])
@@ -37,13 +37,18 @@ async function sums(home: string): Promise<{ rolled: object; apart: object; tota
   rmSync(join(home, ".dex", SPENDING_FILE))
   expect(await rows()).toEqual(rolled)
   const { tokens, subagent_tokens } = rolled.total
-  return { rolled: short(rolled), apart: short(await rows("--subagents")), total: tokens, subagents: subagent_tokens }
+  return {
+    rolled: short(rolled),
+    separate: short(await rows("--subagents")),
+    total: tokens,
+    subagents: subagent_tokens,
+  }
 }
 
 test("Claude Code: a resumed file, a fork's file, a subagent's own file, and one that exists only in progress records", async () => {
   const home = tempDir()
-  const answer = (told: ReturnType<typeof writer>, tokens: number, minute: number, more: object = {}) =>
-    told.add({
+  const answer = (file: ReturnType<typeof writer>, tokens: number, minute: number, more: object = {}) =>
+    file.add({
       type: "assistant",
       message: message(tokens),
       requestId: `r${tokens}`,
@@ -97,10 +102,10 @@ test("Claude Code: a resumed file, a fork's file, a subagent's own file, and one
     answer(copy, tokens, 10 * n + 1)
     put(home, `.claude/projects/-home-dev-proj/${id(n)}.jsonl`, copy.records)
   }
-  const { rolled, apart, total, subagents } = await sums(home)
+  const { rolled, separate, total, subagents } = await sums(home)
   expect([total, subagents]).toEqual([127, 24])
   expect(rolled).toEqual({ 1: 1 + 2 + 4 + 8 + 16, 2: 32, 3: 64 })
-  expect(Object.values(apart).sort((a, b) => a - b)).toEqual([7, 8, 16, 32, 64])
+  expect(Object.values(separate).sort((a, b) => a - b)).toEqual([7, 8, 16, 32, 64])
 
   // The same if the forks are read before their original, each by its own sync.
   const late = tempDir()
@@ -163,10 +168,10 @@ test("Codex: repeated counts, a resumed file, a fork, and a subagent that replay
   spent = 3
   const spawned = { source: { subagent: { thread_spawn: { parent_thread_id: thread(1), depth: 1 } } } }
   rollout(3, [meta(3, spawned), meta(1), ...first, ...turn("3001", 16)])
-  const { rolled, apart, total, subagents } = await sums(home)
+  const { rolled, separate, total, subagents } = await sums(home)
   expect([total, subagents]).toEqual([31, 16])
   expect(rolled).toEqual({ [thread(1)]: 1 + 2 + 4 + 16, [thread(2)]: 8 })
-  expect(apart).toEqual({ [thread(1)]: 7, [thread(2)]: 8, [thread(3)]: 16 })
+  expect(separate).toEqual({ [thread(1)]: 7, [thread(2)]: 8, [thread(3)]: 16 })
 })
 
 test("OpenCode: several steps of one message, a fork that copies under new names, and a subagent", async () => {

@@ -63,8 +63,8 @@ describe("the list of prices", () => {
     ["gpt-5-codex", "gpt-5"],
     ["gemini-2.5-pro", "gemini-2.5-pro"],
     ["openrouter/qwen/qwen3-coder", "qwen/qwen3-coder"],
-  ])("%s costs what %s costs", (asked, model) => {
-    expect(book(asked, AT)?.model).toBe(model)
+  ])("%s costs what %s costs", (name, model) => {
+    expect(book(name, AT)?.model).toBe(model)
   })
 
   test("a name that only resembles a model's has no price", () => {
@@ -125,7 +125,7 @@ describe("the cost", () => {
 })
 
 describe("the user's own prices", () => {
-  const own = (said: object) => ownPrices(JSON.stringify(said), "/p.json")
+  const own = (prices: object) => ownPrices(JSON.stringify(prices), "/p.json")
 
   test("take precedence over the list's, for a name or for all with a prefix", () => {
     const { source, problems } = own({

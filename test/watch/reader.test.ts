@@ -9,8 +9,8 @@ test("a reading process that cannot be started is reported each time, stops noth
   // A process cannot be started in a folder that does not exist; to the system it looks as if the program were missing.
   const cwd = join(home, "gone")
   const env = { PATH: process.env.PATH ?? "", HOME: home }
-  const said: string[] = []
-  const reader = createReader({ env, cwd, version: "test" }, (line) => void said.push(line))
+  const lines: string[] = []
+  const reader = createReader({ env, cwd, version: "test" }, (line) => void lines.push(line))
   onTestFinished(() => reader.stop())
   const ask = () => reader.ask({ type: "sync", source: "claude_code" }, () => {})
   for (let i = 0; i < 2; i++) await expect(ask()).rejects.toThrow(/reading process cannot be started.*ENOENT.*again/)
@@ -19,5 +19,5 @@ test("a reading process that cannot be started is reported each time, stops noth
   mkdirSync(cwd)
   expect(await ask()).toMatchObject({ busy: false, messages: 0 })
   await reader.stop()
-  expect(said).toEqual([])
+  expect(lines).toEqual([])
 })

@@ -18,7 +18,7 @@ test("when a file changes while dex watch runs, a webhook gets what was done to 
   writeFileSync(file, "export const a = 1\n")
   await syncHome(home)
   let heard = (_: string) => {}
-  const told = new Promise<string>((resolve) => {
+  const delivered = new Promise<string>((resolve) => {
     heard = resolve
   })
   const { url, host } = await receiver(({ body }, response) => {
@@ -31,7 +31,7 @@ test("when a file changes while dex watch runs, a webhook gets what was done to 
   ).toMatchObject({ code: 0 })
   await startWatch(home, { cwd: project })
   writeFileSync(file, "export const a = 3\n")
-  const { data } = JSON.parse(await told)
+  const { data } = JSON.parse(await delivered)
   expect(data).toMatchObject({ event: "watch", project: "api", file: "src/token.ts" })
   expect(data.items.length).toBeGreaterThan(0)
 })
@@ -66,8 +66,9 @@ test("a changed file notifies subscribers to what it defines, by symbol or as an
   const without = { DEX_PROACTIVE_ENABLE_RELATED_CODE: "false", DEX_PROACTIVE_ENABLE_CONVERSATIONS: "false" }
   expect(await tellOfFiles(local(without), project, changed)).toBe(0)
   expect(await tellOfFiles(local(), project, changed)).toBe(3)
-  const told = async (of: string) => JSON.parse((await run(["suggestions", "--subscription", of, "--json"])).stdout)
-  const counts = await Promise.all(ids.map(async (id) => (await told(id)).suggestions.length))
+  const suggestionsOf = async (of: string) =>
+    JSON.parse((await run(["suggestions", "--subscription", of, "--json"])).stdout)
+  const counts = await Promise.all(ids.map(async (id) => (await suggestionsOf(id)).suggestions.length))
   expect(counts).toEqual([1, 1, 1, 0])
 })
 
@@ -84,7 +85,8 @@ test("a person's words on a topic notify its subscribers about the current file,
   onTestFinished(() => local.close())
   expect(await tellOfMessages(local, [{ source: "claude_code", id }])).toBe(1)
   expect(await tellOfMessages(local, [{ source: "claude_code", id: "11111111-1111-4111-8111-111111111111" }])).toBe(0)
-  const told = async (of: string) => JSON.parse((await run(["suggestions", "--subscription", of, "--json"])).stdout)
-  expect((await told(wanted)).suggestions[0].items.length).toBeGreaterThan(0)
-  expect((await told(other)).suggestions).toEqual([])
+  const suggestionsOf = async (of: string) =>
+    JSON.parse((await run(["suggestions", "--subscription", of, "--json"])).stdout)
+  expect((await suggestionsOf(wanted)).suggestions[0].items.length).toBeGreaterThan(0)
+  expect((await suggestionsOf(other)).suggestions).toEqual([])
 })

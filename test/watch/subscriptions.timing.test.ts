@@ -11,7 +11,7 @@ test("dex watch ends immediately while a receiver does not answer, and the pendi
   const { home, project, run: inProject } = projectWithPast()
   const ids: string[] = []
   let heard = () => {}
-  const asked = new Promise<void>((resolve) => {
+  const requested = new Promise<void>((resolve) => {
     heard = resolve
   })
   let answers = false
@@ -28,7 +28,7 @@ test("dex watch ends immediately while a receiver does not answer, and the pendi
     subscription: id,
   })
   const watch = await startWatch(home, { cwd: project })
-  await asked
+  await requested
   const began = performance.now()
   watch.child.kill("SIGTERM")
   expect(await watch.exited).toEqual({ code: 0, signal: null })
