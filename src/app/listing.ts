@@ -4,8 +4,8 @@ import { isatty } from "node:tty"
 import { record } from "../core/record.ts"
 import type { Listing } from "../tools/context.ts"
 
-// What `dex show 2` refers to: the refs of the last listing in this terminal, in a small file per terminal. They are not in the
-// database, because a listing must never wait for a writer.
+// `dex show 2` refers to the last listing in this terminal. Its refs are in a small file per terminal, not in the database,
+// because a listing must never wait for a writer.
 
 const KEEP_MS = 7 * 86_400_000
 

@@ -14,7 +14,7 @@ export type ToolRun = {
   output: unknown
   /** How many such characters were removed. */
   removed: number
-  /** What is damaged and was left out, and what to do about it. */
+  /** Notes on damaged data that was left out, with what to do about it. */
   notes: string[]
   /** Writes the trace. Call it after the answer was printed: nobody waits for it, and it never fails. */
   record(): Promise<void>

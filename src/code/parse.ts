@@ -293,7 +293,7 @@ function containerName(text: string): string | undefined {
 const MAX_ABOVE = 20
 const NOTHING_ABOVE = { comment: "", marks: "" }
 
-/** What is directly above a row, with nothing between: one block comment or a run of line comments, and attributes. */
+/** The text directly above a row, with nothing between: one block comment or a run of line comments, and attributes. */
 function commentsAbove(comments: Map<number, Above>, row: number, text: string): { comment: string; marks: string } {
   const lines: string[] = []
   let marks = ""

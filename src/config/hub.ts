@@ -11,7 +11,7 @@ import { replaceFile } from "./write.ts"
 export const VISIBILITIES = ["private", "project", "org"] as const
 export type Visibility = (typeof VISIBILITIES)[number]
 
-/** What the user agreed to share of one project. */
+/** The user's agreement to share parts of one project. */
 export type Consent = {
   /** The project's folder on this machine. */
   project: string
@@ -39,7 +39,7 @@ export function hubFile({ dir }: Pick<Home, "dir">): string {
   return join(dir, "hub.json")
 }
 
-/** What a hub acknowledged, and which conversations are on hold. Contains no secret, and backups include it. */
+/** The pushes that a hub acknowledged, and the conversations on hold. Contains no secret, and backups include it. */
 export function hubState({ dir }: Pick<Home, "dir">): string {
   return join(dir, "hub.db")
 }

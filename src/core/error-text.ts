@@ -58,7 +58,7 @@ export function shortened(line: string, most: number): string {
   return line.length <= most ? line : `${line.slice(0, most - LINE_END - 1)}…${line.slice(-LINE_END)}`
 }
 
-const TELLS =
+const ERROR_WORDS =
   /error|fatal|panic|exception|fail|cannot|can't|could not|couldn't|not found|denied|no such|undefined|unexpected|invalid|mismatch|missing|unknown|refused|unresolved|timed out|time-?out|assert|expected|unused|\bwant\b|does not|is not|must |✗|×|^E /i
 const NAMES =
   /\b[A-Z]\w*(?:Error|Exception)\b|\berror(?:\[\w+\]|\s+[A-Z]+\d+)?:|\berror TS\d+|\bpanicked at|\bpanic:|\bfatal:|\bFAILED\b.* - |^E /
@@ -122,12 +122,12 @@ const SILENT = 5
 
 function rankOf(line: string): number {
   if (LOGS.test(line) || PROGRESS.test(line) || STACK.test(line)) return SILENT
-  const tells = TELLS.test(line)
-  if (tells && VAGUE.test(line)) return UNCLEAR
-  if (isPlaced(line)) return tells ? 0 : 2
+  const hasErrorWord = ERROR_WORDS.test(line)
+  if (hasErrorWord && VAGUE.test(line)) return UNCLEAR
+  if (isPlaced(line)) return hasErrorWord ? 0 : 2
   if (TEST_NAME.test(line) || HEAD.test(line)) return UNCLEAR
   if (NAMES.test(line) || codeOf(line) !== undefined) return 1
-  return tells ? 3 : SILENT
+  return hasErrorWord ? 3 : SILENT
 }
 
 function isPlaced(line: string): boolean {
@@ -220,9 +220,9 @@ export function likeness(query: ErrorText, known: ErrorText): number {
   if (query.code !== undefined) return query.code !== known.code ? 0 : sharesName ? 1 : OTHER_PARTICULARS
   const shared = [...query.words].filter((word) => known.words.has(word)).length
   if (shared === 0) return 0
-  const held = shared / query.words.size
+  const covered = shared / query.words.size
   const alike = shared / (query.words.size + known.words.size - shared)
-  return (0.6 * held + 0.4 * alike) * (query.particulars.size > 0 && !sharesName ? OTHER_PARTICULARS : 1)
+  return (0.6 * covered + 0.4 * alike) * (query.particulars.size > 0 && !sharesName ? OTHER_PARTICULARS : 1)
 }
 
 /** False if the line cannot reach this likeness. Looks only at the text, which is cheaper than `errorText`. */
@@ -236,7 +236,7 @@ export function mayBeLike({ code, words }: ErrorText, line: string, least: numbe
       .split(" ")
       .every((word) => dashed.includes(word))
   }
-  let held = 0
-  for (const word of words) if (text.includes(word)) held++
-  return held >= least * words.size
+  let found = 0
+  for (const word of words) if (text.includes(word)) found++
+  return found >= least * words.size
 }

@@ -7,7 +7,7 @@ import type { SourceId } from "./conversation.ts"
  */
 export type Ref = { owner?: string; source: SourceId; id: string; number?: number; section?: string }
 
-/** What a person may type: a complete ref, a native id or a unique prefix of one, each with or without `#number`. */
+/** A ref as a person may type it: complete, a native id or a unique prefix of one, each with or without `#number`. */
 export type RefQuery = { owner?: string; source?: SourceId; prefix: string; number?: number; section?: string }
 
 export function formatRef(ref: Ref): string {

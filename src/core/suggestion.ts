@@ -3,7 +3,7 @@ import type { SourceId } from "./conversation.ts"
 export const KINDS = ["fix", "decision", "change", "document", "related_code", "warning", "conversation"] as const
 export type ItemKind = (typeof KINDS)[number]
 
-/** What is being worked on right now. */
+/** The current situation: event, project, file, prompt, error. */
 export type Moment = {
   event:
     | "asked"
@@ -41,7 +41,7 @@ export type Item = {
   title: string
   summary: string
   reason: string
-  /** What to open: a conversation's message, a document's section, or `git:<hash>`. */
+  /** A ref to open: a conversation's message, a document's section, or `git:<hash>`. */
   ref?: string
   /** Relative to the project. */
   file?: string
@@ -64,7 +64,7 @@ export function newSuggestionId(): string {
     .padStart(12, "0")
 }
 
-/** What a subscription watches for. `file` is a glob below the project; the others are words. */
+/** A subscription matches one of these. `file` is a glob below the project; the others are words. */
 export const PATTERN_TYPES = ["file", "symbol", "topic", "entity"] as const
 export type Pattern = { type: (typeof PATTERN_TYPES)[number]; pattern: string; priority: number }
 

@@ -20,7 +20,7 @@ export type Trace = {
   skipped_total: number
   /** The limits that applied. */
   budgets: Record<string, number>
-  /** What was cut from the answer or from this trace. */
+  /** The parts that were cut from the answer or from this trace. */
   truncation?: Record<string, unknown>
   /** The position in the history's feed of changes. */
   state_revision: string

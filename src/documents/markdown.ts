@@ -180,11 +180,11 @@ function startsOf(events: Event[]): Found {
       continue
     }
     // After a quotation the parser ends indented code with its first line, and begins it again.
-    const goesOn = depth === 0 && token.type === "codeIndented" && outer === "codeIndented"
+    const continues = depth === 0 && token.type === "codeIndented" && outer === "codeIndented"
     if (depth === 0 && !BETWEEN.has(token.type)) outer = token.type
     const begins =
       depth === 0
-        ? !BETWEEN.has(token.type) && !goesOn
+        ? !BETWEEN.has(token.type) && !continues
         : depth === 1 && token.type === "listItemPrefix" && LISTS.has(outer)
     const { line } = token.start
     if (begins && line > (starts.at(-1)?.line ?? 0) && line > lastEnd)

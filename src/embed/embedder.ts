@@ -35,5 +35,5 @@ export type EmbedSettings = {
   apiKey?: string
 }
 
-/** Words, code and another script: enough to tell two models, or two revisions of one, apart. Never change it. */
+/** Words, code and another script: enough to distinguish two models, or two revisions of one. Never change it. */
 export const GOLDEN_TEXT = "The refresh token is rotated twice: const next = await rotate(token) // 更新された"

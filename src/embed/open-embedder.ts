@@ -12,8 +12,8 @@ export function embedUrl({ provider, url }: Pick<EmbedSettings, "provider" | "ur
 
 /**
  * The configured embedder; undefined if there is none. `storedIds`: ids of the vectors that are already stored. If one of them is
- * of the same model, the server need not be asked, which makes a search faster. Omit it to embed documents, so that a model that
- * changed under the same name gets a new id.
+ * of the same model, no request to the server is needed, which makes a search faster. Omit it to embed documents, so that a model
+ * that changed under the same name gets a new id.
  */
 export async function openEmbedder(
   settings: EmbedSettings,

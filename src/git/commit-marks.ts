@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 
 /** Facts in a commit's message that are not in its diff. */
 export type CommitMarks = {
-  /** What it breaks, in the message's words. */
+  /** The breaking change, in the message's words. */
   breaking?: string
   /** The subject of the commit that it reverts, and its hash if the message names it. */
   reverts?: { subject: string; hash?: string }

@@ -68,13 +68,13 @@ export async function readCommits(project: string, options: CommitOptions): Prom
   const shallow = isShallow === "true" ? await shallowMark(project, git) : ""
   const isCutAsBefore = shallow === (options.knownShallow ?? "")
   if (head === options.known && isCutAsBefore) return { head, shallow, commits: [], replaces: false, left_out: [] }
-  const goesOn =
+  const continues =
     isCutAsBefore &&
     isHash(options.known) &&
     (await git(["merge-base", "--is-ancestor", options.known, head])).code === 0
   const read = await readLog(project, {
     head,
-    after: goesOn ? options.known : undefined,
+    after: continues ? options.known : undefined,
     isShallow: shallow !== "",
     limits,
     until,
@@ -85,8 +85,8 @@ export async function readCommits(project: string, options: CommitOptions): Prom
     head,
     shallow,
     commits: read.commits,
-    replaces: !goesOn || read.isCut,
-    left_out: [...read.left_out, ...olderOnes(read, goesOn)],
+    replaces: !continues || read.isCut,
+    left_out: [...read.left_out, ...olderOnes(read, continues)],
   }
 }
 
@@ -154,8 +154,8 @@ function cutShort(stopped: RunEnd["stopped"], commits: number, limits: CommitLim
   return `Reading commits was stopped after ${after}: only the newest ${commits} are known.`
 }
 
-function olderOnes({ isCut, hasOlder, commits }: Log, goesOn: boolean): string[] {
-  return !goesOn && !isCut && (hasOlder || commits.length === 0) ? ["Commits older than a year are not read."] : []
+function olderOnes({ isCut, hasOlder, commits }: Log, continues: boolean): string[] {
+  return !continues && !isCut && (hasOlder || commits.length === 0) ? ["Commits older than a year are not read."] : []
 }
 
 const FORMAT = "%H%x00%P%x00%at%x00%ct%x00%s%x00%b%x00"

@@ -44,7 +44,7 @@ export function agentName({ agent }: ChosenAgent): string {
   return agent.name
 }
 
-/** What the user must know before the first question is sent. */
+/** Tells the user where their text would be sent; shown before the first question is sent. */
 export function whatIsSent(chosen: ChosenAgent): string {
   const name = agentName(chosen)
   return `dex would have its answers written by ${name}. For each of them, your question and the passages that dex found for it (redacted parts of your conversations and documents) go to ${chosen.headless.sendsTo}. It counts towards your own plan or account there. ${name} is started without tools: its model cannot read or change your files.`

@@ -68,12 +68,15 @@ const CHECKS: Record<string, Check> = {
     }
     assert.deepEqual(result, JSON.parse(readFileSync(golden, "utf8")))
   },
-  "leaves the source as it was, byte for byte, and nothing beside it": async (connector, home) => {
+  "leaves the source unchanged, byte for byte, and nothing next to it": async (connector, home) => {
     const before = treeHash(home)
     await readAll(connector, home)
     assert.deepEqual(treeHash(home), before)
   },
-  "gives the same keys in the same order, twice, and each key once in a conversation": async (connector, home) => {
+  "gives the same keys in the same order on a second read, and each key once in a conversation": async (
+    connector,
+    home,
+  ) => {
     const first = await readAll(connector, home)
     assert.deepEqual(await readAll(connector, home), first)
     for (const conversation of first.flatMap((unit) => unit.conversations)) {
@@ -81,17 +84,17 @@ const CHECKS: Record<string, Check> = {
       assert.equal(new Set(keys).size, keys.length)
     }
   },
-  "finds nothing that would change without its watched folders telling": async (connector, home) => {
+  "finds only files whose changes its watched folders report": async (connector, home) => {
     const watched = connector
       .roots({ home, env: {}, platform: "linux" })
       .flatMap((root) => connector.watched?.(root) ?? [{ folder: root, depth: Infinity }])
     const files = (await unitsOf(connector, home)).map((unit) => unit.path)
     assert.deepEqual(
-      files.filter((file) => !watched.some((area) => tellsOf(area, file))),
+      files.filter((file) => !watched.some((area) => covers(area, file))),
       [],
     )
   },
-  "parses the kept records as it parses the source": async (connector, home) => {
+  "parses the stored records like the source": async (connector, home) => {
     for (const unit of await unitsOf(connector, home)) {
       const records = await recordsOf(connector, unit)
       const copied = records.map((record) => JSON.parse(JSON.stringify(record)) as RawRecord)
@@ -110,7 +113,7 @@ const CHECKS: Record<string, Check> = {
       }
     }
   },
-  "keeps the rest when the last line is torn, and reads that line once it is whole": async (connector, home) => {
+  "keeps the rest if the last line is incomplete, and reads that line once it is complete": async (connector, home) => {
     for (const unit of await lineUnits(connector, home)) {
       const all = await recordsOf(connector, unit)
       const content = readFileSync(unit.path)
@@ -120,7 +123,7 @@ const CHECKS: Record<string, Check> = {
       assert.deepEqual(await recordsOf(connector, unit), all)
     }
   },
-  "keeps the whole record of a spliced line, and says that the line was damaged": async (connector, home) => {
+  "keeps the complete record of a spliced line, and reports that the line was damaged": async (connector, home) => {
     for (const unit of await lineUnits(connector, home)) {
       const all = await recordsOf(connector, unit)
       const content = readFileSync(unit.path, "utf8")
@@ -131,7 +134,7 @@ const CHECKS: Record<string, Check> = {
       assert.equal(reading.end().skipped.length, 1)
     }
   },
-  "counts a record of an unknown type and goes on": async (connector, home) => {
+  "counts a record of an unknown type and continues": async (connector, home) => {
     for (const unit of await lineUnits(connector, home)) {
       const before = connector.parse(await recordsOf(connector, unit), unitNameOf(unit))
       for (const type of UNKNOWN_TYPES)
@@ -151,7 +154,7 @@ const CHECKS: Record<string, Check> = {
 const UNKNOWN_TYPES = ["never_seen_before", "constructor", "__proto__", "toString", "hasOwnProperty", "valueOf"]
 
 /** As in `src/watch`. */
-function tellsOf({ folder, depth, files, skip = [] }: Watched, file: string): boolean {
+function covers({ folder, depth, files, skip = [] }: Watched, file: string): boolean {
   const below = relative(folder, file).split(sep)
   const folders = below.slice(0, -1)
   return (

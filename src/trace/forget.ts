@@ -14,7 +14,7 @@ const SHORTEST_PREFIX = 4
  */
 export function forgetTraces(dir: string, refs: Ref[]): number {
   const names = refs.map((ref) => JSON.stringify(formatRef(ref)).slice(1, -1))
-  return dropTraces(dir, (line) => tells(line, names, refs))
+  return dropTraces(dir, (line) => mentions(line, names, refs))
 }
 
 /** Deletes every matching trace; returns how many there were. */
@@ -49,7 +49,7 @@ function blankLines(path: string, isMeant: (line: string) => boolean): number {
  * A line names a conversation if it contains its complete ref, even if the line is incomplete, or a prefix of its id in the
  * arguments.
  */
-function tells(line: string, names: string[], refs: Ref[]): boolean {
+function mentions(line: string, names: string[], refs: Ref[]): boolean {
   if (names.some((name) => line.includes(name))) return true
   let args: unknown
   try {

@@ -4,7 +4,7 @@ import type { Dex } from "../tools/context.ts"
 /** Files are relative to the project, with slashes. Absent if there are many, or if it is not known which. */
 export type ProjectChange = { project: string; files?: string[]; git: boolean }
 
-/** What to do after a change, one listener after the other. Errors are reported and do not affect the other listeners. */
+/** Called after a change, one listener after the other. Errors are reported and do not affect the other listeners. */
 export type Listeners = {
   /** Conversations that have new messages; they are already in the history and the index. */
   messages: ((dex: Dex, refs: Ref[]) => Promise<void>)[]

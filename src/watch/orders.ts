@@ -19,7 +19,7 @@ export type OrderReport = {
   unreadable: number
   /** The current revision of the history. */
   seen?: string
-  /** What went wrong, although the rest was done. */
+  /** Errors of single steps, if the rest was done. */
   problems: string[]
 }
 

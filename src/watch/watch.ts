@@ -203,7 +203,7 @@ type Pace = {
 
 /** A program writes a message in several pieces; waiting this long after the first one reads them together. */
 const GATHER_MS = 100
-/** What changes all the time is read at most this often, */
+/** Something that changes all the time is read at most this often, */
 const EVERY_MS = 1_000
 /** and less often if reading takes long: at most one part in five of the time. */
 const SHARE = 5

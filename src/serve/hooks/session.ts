@@ -10,7 +10,7 @@ const MOST_BYTES = 512 << 10
 /** How agents mark a line of their transcript that contains a tool's output. */
 const PRINTED = new RegExp(`"(?:${agents.flatMap(({ printedMarks = [] }) => printedMarks).join("|")})"`)
 
-/** What the session already knows: from the end of its transcript, and from its messages that are already in the history. */
+/** The session's knowledge: from the end of its transcript, and from its messages that are already in the history. */
 export function sessionOf(
   knowledge: Knowledge,
   moment: Moment,

@@ -15,7 +15,7 @@ type AppParts = {
   token: string
   /** Makes an MCP server for one request, or for one session. */
   createServer: McpServerFactory
-  /** What is streamed to subscribers. If absent, nothing. */
+  /** The suggestions to stream. If absent, nothing is streamed. */
   stream?: Omit<StreamParts, "log">
   log(line: string): void
   rate?: Rate
@@ -25,7 +25,7 @@ type AppParts = {
 /** Far above what agents need; it limits one that calls in a loop. */
 const RATE: Rate = { burst: 300, perSecond: 50 }
 
-/** The routes and their checks. Where a request comes from was checked before it gets here. */
+/** The routes and their checks. The origin of a request was checked before it gets here. */
 export function createApp({
   token,
   createServer,

@@ -65,7 +65,7 @@ function asJson(schema: Schema): McpTool["inputSchema"] {
 /** Fields with a self-explanatory name: their descriptions are for people. */
 const SELF_EXPLAINING = new Set(["before", "after", "limit", "offset"])
 
-/** What a model needs to call the tool. What is left out here is still checked, and the error explains it. */
+/** The parts that a model needs to call the tool. The rest is still checked, and the error explains it. */
 function published(schema: Schema): Schema {
   const { additionalProperties: _, minLength: __, minimum, default: usual, properties, required, ...more } = schema
   return {
