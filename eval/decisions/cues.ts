@@ -10,7 +10,7 @@ import { Absent } from "../set.ts"
 // to the language.
 //   npm run eval:cues
 
-/** The words of a cue in any spelling; an alternative of several words counts as one. */
+/** The words of a cue, including those of all its alternatives (`a/b`). */
 function wordsOf(cue: string): string[] {
   return cue.split(/[ /]/).filter((word) => /\w/.test(word))
 }

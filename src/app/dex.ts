@@ -35,7 +35,7 @@ export type DexOptions = {
   onProgress?: (progress: SyncProgress) => void
   onWait?: (text: string) => void
   signal?: AbortSignal
-  /** It runs in a server: all memory-intensive work is done in another process. */
+  /** It runs in a server: memory-intensive work is done in another process, even a little of it. */
   staysSmall?: boolean
   /** A person, or an agent in a shell, reads the answer and can type the forms of `dex show`. */
   hasForms?: boolean

@@ -10,7 +10,7 @@ export const SETTINGS = {
   "embed.provider": setting(
     choice(
       ["none", "local", "openai", "ollama"],
-      "Who turns text into vectors, so that search also finds what is said in other words. local: a model on this machine, without a server. openai: any server that speaks /v1/embeddings.",
+      "What turns text into vectors, so that search also finds other words with the same meaning. local: a model on this machine, without a server. openai: any server that speaks /v1/embeddings.",
     ),
     { default: "none", narrowest: "none" },
   ),

@@ -30,7 +30,7 @@ const DESCRIPTIVE_FIELDS = [
 export function callWords(text: string): CallWords {
   const input = objectOf(text)
   if (!input) return { what: patchedFiles(text) ?? text }
-  const what = DESCRIPTIVE_FIELDS.map((key) => textOf(input[key])).find((value) => value !== "")
+  const what = DESCRIPTIVE_FIELDS.map((key) => argumentText(input[key])).find((value) => value !== "")
   const old = input.old_string ?? input.oldString ?? input.old_str
   const now = input.new_string ?? input.newString ?? input.new_str
   return {
@@ -40,7 +40,7 @@ export function callWords(text: string): CallWords {
 }
 
 /** `["bash", "-lc", "npm test"]` is `npm test`. */
-function textOf(value: unknown): string {
+function argumentText(value: unknown): string {
   if (typeof value === "string") return value
   if (!Array.isArray(value) || value.some((item) => typeof item !== "string")) return ""
   return value.length === 3 && /^-\w*c$/.test(value[1]) ? value[2] : value.join(" ")

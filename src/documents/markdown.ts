@@ -150,8 +150,8 @@ function windowEnd(lines: string[], from: number, size: number): number {
 }
 
 /**
- * `isFree`: no open block can absorb it. Without a blank line before it, another block may: for example a list that begins with
- * 2.
+ * `isFree`: no open block can absorb it. Other starts may be absorbed if there is no blank line before them: for example a list
+ * that begins with 2.
  */
 type Start = BlockStart & { isFree: boolean }
 type Found = { starts: Start[]; isContainer: boolean }

@@ -20,7 +20,7 @@ import { readCalls } from "./reply.ts"
 import { bodyFor, type Dialect, learnFromRefusal } from "./request.ts"
 import { addCall, type Heard, hear, piecesOf, StreamProblem } from "./stream.ts"
 
-/** `again`: the server rejected a parameter; the request is sent again without it, which does not count as a retry. */
+/** `again`: the server rejected the form of the request; it is sent again in another form, which does not count as a retry. */
 export type AttemptOutcome =
   | { type: "reply"; reply: ModelReply; usage: ModelUsage }
   | { type: "again"; usage?: undefined; sawText: false }

@@ -19,7 +19,7 @@ export function learnFromRefusal(dialect: Dialect, status: number, words: string
   return sign !== undefined
 }
 
-/** The request's body, without what this server does not accept. */
+/** The request's body in the form that this server accepts. */
 export function bodyFor(settings: LlmSettings, request: ModelRequest, maxTokens: number, dialect: Dialect) {
   const { system, messages, tools = [], json_schema: schema, temperature = settings.temperature } = request
   const accepts = (name: typeof dialect extends Set<infer N> ? N : never) => !dialect.has(name)

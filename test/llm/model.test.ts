@@ -645,7 +645,7 @@ describe("a server that accepts other parameters", () => {
     return ok
   }
 
-  test("gets requests without them from then on", async () => {
+  test("gets requests in the form that it accepts from then on", async () => {
     const server = await modelServer(picky)
     const model = opened(server)
     const request = { ...hello, json_schema: { type: "object" } }
