@@ -89,7 +89,7 @@ describe.each<Provider>(["openai", "ollama"])("%s", (provider) => {
     server.next.push(failure, failure, failure)
     await expect(embedder.embed(["hello"], asDocuments)).rejects.toMatchObject({
       code: "embed_failed",
-      message: expect.stringMatching(/failed \(503: loading the model\), and again/),
+      message: expect.stringMatching(/failed \(503: loading the model\), also after a retry/),
     })
     expect(server.asked).toHaveLength(2)
   })
