@@ -9,7 +9,7 @@ export type Baseline = { commit: string; version: string; dex: string }
 /** The commit that `bench/baseline` names. */
 export const BASELINE = readFileSync(join(ROOT, "bench/baseline"), "utf8").trim()
 
-/** Builds the baseline once for each user and commit, and uses that build again. If it cannot be built, this says why. */
+/** Builds the baseline once for each user and commit, and reuses that build. If it cannot be built, returns why. */
 export function buildBaseline(): Baseline | string {
   try {
     const folder = join(tmpdir(), `dex-bench-${userInfo().username}`, fullHash())
@@ -50,7 +50,9 @@ function build(folder: string): void {
   }
 }
 
-/** The packages that are installed here serve, if every package of the baseline's lockfile is among them in the same version. */
+/**
+ * The packages that are installed here can be used if they include every package of the baseline's lockfile in the same version.
+ */
 function installPackages(folder: string): void {
   const wanted = versionsIn(folder)
   const here = versionsIn(ROOT)

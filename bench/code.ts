@@ -9,14 +9,16 @@ import { median, percentile, type Row } from "./report.ts"
 
 const LINES = 1_000_000
 
-/** Code as it is installed on this machine: packages of npm and Python. `DEX_BENCH_CODE` names other folders, with colons. */
+/**
+ * Code that is installed on this machine: packages of npm and Python. `DEX_BENCH_CODE` names other folders, separated by colons.
+ */
 export function benchCode(): Row[] {
   const home = mkdtempSync(join(tmpdir(), "dex-bench-code-"))
   const database = join(home, "knowledge.db")
   try {
     const project = join(home, "project")
     const { lines, files, typescript } = gather(project)
-    // Once each before it counts, so that both find the files in memory.
+    // Run each once before measuring, so that both find the files in memory.
     time([join(ROOT, "bench/floor.ts"), "code", project])
     const floor = timeWithMemory([join(ROOT, "bench/floor.ts"), "code", project])
     const first = timeWithMemory([join(ROOT, "bench/sync-code.mjs"), project, database])
@@ -66,7 +68,7 @@ export function benchCode(): Row[] {
   }
 }
 
-/** Copies whole packages until there is enough; the file that will be changed is the TypeScript one nearest to 20 kB. */
+/** Copies complete packages until there is enough code. The file that will be changed is the TypeScript one closest to 20 kB. */
 function gather(project: string): { lines: number; files: number; typescript: string } {
   const named = process.env.DEX_BENCH_CODE?.split(":")
   const roots = named ?? [join(ROOT, "node_modules"), join(ROOT, "e2e/node_modules"), "/usr/lib/python3/dist-packages"]
@@ -94,7 +96,7 @@ function gather(project: string): { lines: number; files: number; typescript: st
       }
     }
   }
-  // Without git, folders such as dist are taken for what was built and passed over.
+  // Without git, folders such as dist are considered build output and skipped.
   execFileSync("git", ["init", "-q"], { cwd: project })
   if (typescript === "") throw new Error("No TypeScript among the code to measure: name folders with DEX_BENCH_CODE")
   return { lines, files, typescript }

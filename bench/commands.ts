@@ -5,7 +5,7 @@ import { createInterface } from "node:readline"
 import type { Command } from "./measure.ts"
 import { anyOf, type Build, checkIndexedAlike, type Prepared } from "./prepare.ts"
 
-/** One command of dex, and the least that it could be. Each is a process from its start to its end. */
+/** One command of dex, and its floor. Each is a process from its start to its end. */
 export type Measure = {
   name: string
   what: string
@@ -15,9 +15,9 @@ export type Measure = {
   runs: number
   dex: (build: Build, prepared: Prepared, nth: number) => Command
   floor: (prepared: Prepared, nth: number) => Command
-  /** What a run must print to count. */
+  /** A run must print this to count. */
   answer: RegExp
-  /** Throws if both did not do the same. */
+  /** Throws if the two did not do the same. */
   check?: (prepared: Prepared) => void
 }
 
@@ -137,7 +137,7 @@ function emptied(folder: string): string {
   return folder
 }
 
-/** One to four, the same for every side of a pair. */
+/** One to four words, the same for every side of a pair. */
 function someOf(words: string[], nth: number): string[] {
   return Array.from({ length: 1 + ((nth + 4) % 4) }, (_, i) => words[(4 * nth + 4 + i) % words.length]!)
 }
@@ -146,14 +146,14 @@ function failureOf({ failures }: Prepared, nth: number) {
   return failures[(nth + 1) % failures.length]!
 }
 
-/** A session of its own each time: dex does not say the same twice in one. */
+/** A new session each time: dex does not repeat itself within one. */
 function failureInput(prepared: Prepared, nth: number): string {
   const { project, command, error } = failureOf(prepared, nth)
   const session_id = `bench-${process.pid}-${nth}-${performance.now()}`
   return JSON.stringify({ session_id, cwd: project, tool_name: "Bash", tool_input: { command }, error })
 }
 
-/** An agent that connects, may ask for one thing, and goes. */
+/** An agent that connects, optionally makes one request, and disconnects. */
 function asking(query?: string): (child: ChildProcess) => Promise<string> {
   return async (child) => {
     const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]()
@@ -175,7 +175,9 @@ function asking(query?: string): (child: ChildProcess) => Promise<string> {
   }
 }
 
-/** A browser that is let in and loads a page a few times, with what the page loads later. Scripts and styles are not measured. */
+/**
+ * A browser that logs in and loads a page a few times, including what the page loads later. Scripts and styles are not measured.
+ */
 function loading(path: string): (child: ChildProcess, stop: () => void) => Promise<string> {
   return async (child, stop) => {
     const { value: address, done } = await createInterface({ input: child.stdout! })[Symbol.asyncIterator]().next()

@@ -1,10 +1,10 @@
 import { closeSync, mkdirSync, openSync, writeSync } from "node:fs"
 import { join } from "node:path"
 
-// A history of any size to measure with: Claude Code transcripts of code-like text. The vocabulary is Zipf-distributed
-// (150,000 words, English and identifiers), a message has 548 characters on average, and the same seed gives the same
-// bytes on every machine. A conversation quotes itself, as real ones do when files are read again and again: how often
-// is set so that 64 kB of it compress like 64 kB of the genuine corpus (zstd 3: 0.25).
+// A history of any size to measure with: Claude Code transcripts of code-like text. The vocabulary is Zipf-distributed (150,000
+// words, English and identifiers), a message has 548 characters on average, and the same seed gives the same bytes on every
+// machine. A conversation quotes itself, as real ones do when files are read again and again: the rate is chosen so that 64 kB of
+// it compress like 64 kB of the genuine corpus (zstd 3: 0.25).
 
 export const VOCABULARY = 150_000
 
@@ -13,9 +13,9 @@ export type CorpusOptions = {
   messagesPerConversation?: number
   seed?: number
   meanChars?: number
-  /** Prompts and answers only, without tools: for peers that keep nothing else. */
+  /** Only prompts and answers, without tools: for peers that store nothing else. */
   plain?: boolean
-  /** How much of the text is quoted from earlier in the same conversation. */
+  /** The share of the text that is quoted from earlier in the same conversation. */
   quoted?: number
 }
 
@@ -115,7 +115,7 @@ function makeText(
   passages: string[],
   quoted: number,
 ): string {
-  // Lengths are skewed, as real ones are: many short messages, few long ones.
+  // Lengths are skewed like real ones: many short messages, few long ones.
   const target = Math.max(20, -Math.log(1 - random()) * meanChars)
   let text = ""
   while (text.length < target) {
@@ -135,7 +135,7 @@ function makeText(
   return text.trimEnd()
 }
 
-/** A rank between 0 and VOCABULARY - 1 with probability falling as 1/rank. */
+/** A rank between 0 and VOCABULARY - 1, with a probability that falls as 1/rank. */
 export function zipf(random: () => number): number {
   return Math.min(VOCABULARY - 1, Math.floor(Math.exp(random() * Math.log(VOCABULARY + 1))) - 1)
 }

@@ -7,7 +7,7 @@ import type { Row } from "./report.ts"
 const FILES = 5_000
 const LONGEST = 20_000
 
-/** Documents as people write them: the Markdown that the installed packages bring, again and again until there are enough. */
+/** Documents as people write them: the Markdown in the installed packages, repeated until there are enough. */
 export function benchDocuments(): Row[] {
   const home = mkdtempSync(join(tmpdir(), "dex-bench-documents-"))
   try {

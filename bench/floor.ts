@@ -1,11 +1,11 @@
-// The least that a command must do, without dex: start Node, open the same files with the same SQLite, run the bare query.
-// Arguments: which floor, then what it needs. `npm run bench` bundles this file first, as dex is bundled.
+// The minimum that a command must do, without dex: start Node, open the same files with the same SQLite, run the bare query.
+// Arguments: which floor, then what it needs. `npm run bench` bundles this file first, like dex.
 import { readdirSync, readFileSync, statSync } from "node:fs"
 import module from "node:module"
 import { join } from "node:path"
 import type { LanguageId } from "../src/code/languages.ts"
 
-module.enableCompileCache?.() // as dex does
+module.enableCompileCache?.() // like dex
 
 const floors: Record<string, (...args: string[]) => unknown> = {
   nothing: () => {},
@@ -33,8 +33,8 @@ async function open(path: string, readonly = true) {
 type Db = Awaited<ReturnType<typeof open>>
 
 /**
- * Reads every byte of the transcripts, parses every line, and puts into one FTS5 table exactly the texts that dex puts into
- * its own. Both tables are declared alike. The texts are in a file: which ones they are is dex's choice, to index them is not.
+ * Reads every byte of the transcripts, parses every line, and puts exactly the texts that dex indexes into one FTS5 table. Both
+ * tables are declared alike. The texts are in a file: selecting them is dex's own work, indexing them is not.
  */
 async function sync(folder = "", texts = "", schema = "", database = ""): Promise<void> {
   let records = 0
@@ -125,7 +125,7 @@ async function hook(knowledge = "", suggestions = "", match = "", project = ""):
   console.log(rows.length)
 }
 
-/** JSON-RPC over stdio, with nothing behind it but `answer` for a tool call. */
+/** JSON-RPC over stdio, with nothing but `answer` for a tool call. */
 async function answerLines(answer: () => Promise<unknown>): Promise<void> {
   const { createInterface } = await import("node:readline")
   for await (const line of createInterface({ input: process.stdin })) {
@@ -139,7 +139,7 @@ async function answerLines(answer: () => Promise<unknown>): Promise<void> {
 async function serve(lines: () => Promise<string[]>): Promise<void> {
   const { createServer } = await import("node:http")
   const escaped = (line: string) => `<p>${line.replaceAll("&", "&amp;").replaceAll("<", "&lt;")}</p>`
-  // The first request only gets in, as with dex.
+  // The first request only logs in, as with dex.
   const page = async () => (await lines()).map(escaped).join("\n")
   const server = createServer(async ({ url }, response) => response.end(url === "/enter" ? "" : await page()))
   server.listen(0, "127.0.0.1", () =>

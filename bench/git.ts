@@ -9,7 +9,7 @@ import type { Row } from "./report.ts"
 const COMMITS = 10_000
 const FILES = 3_000
 
-/** A repository of ten thousand commits, one to eight files each, read whole, beside git's own printing of them. */
+/** A repository of ten thousand commits with one to eight files each, read completely, compared with git's own output. */
 export async function benchGit(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), "dex-bench-git-"))
   const db = openKnowledge(join(folder, "knowledge.db"))
@@ -75,7 +75,7 @@ function timed(work: () => void): number {
 
 const fileName = (i: number) => `src/part-${i % 40}/file-${i}.ts`
 
-/** The same each time; files near to each other change together. */
+/** The same each time; files close to each other change together. */
 function history(): string {
   let seed = 7
   const random = (below: number) => {

@@ -4,10 +4,10 @@ import { addMember, addToken, grantProject, tenantNamed } from "../hub/src/store
 import { type HubClient, openHub } from "../src/hub-client/client.ts"
 import { type Outgoing, pushOne } from "./hub-start.ts"
 
-// Many people at once: some search while others push. Each thing begins when it is due, whether or not the one before has
-// ended, and its time counts from there: who waits for a slow hub is not left out of the figures.
+// Many people at once: some search while others push. Each request begins when it is due, even if the previous one has not ended,
+// and its time counts from there, so that the time spent waiting for a slow hub is included.
 
-/** `searches` and `pushes` are for each second, of all together. */
+/** `searches` and `pushes` are per second, for all people together. */
 export type CrowdSize = { people: number; pushers: number; searches: number; pushes: number }
 export const CROWD: CrowdSize = { people: 50, pushers: 20, searches: 10, pushes: 4 }
 /** A busy minute of theirs. */
@@ -38,7 +38,7 @@ export async function addCrowd(
   })
 }
 
-/** `seconds` of everybody's day. What is pushed are conversations that the hub has, under new ids. */
+/** `seconds` of everybody's day. People push conversations that the hub already has, under new ids. */
 export async function crowd(
   people: HubClient[],
   size: CrowdSize,

@@ -15,10 +15,10 @@ import { chunksOf, pushDigest, type WireHead } from "../src/hub-client/wire.ts"
 import { REDACTION_VERSION } from "../src/redact/version.ts"
 import type { HistoryReader } from "../src/store/history/store.ts"
 
-// A hub in a process of its own on a PostgreSQL of its own, and what pushes a history to it as it is.
+// A hub in its own process with its own PostgreSQL, and the code that pushes a history to it unchanged.
 
 const SOURCES = join(import.meta.dirname, "../hub/src/main.ts")
-/** As operators run it: `npm run build --workspace hub` makes it. */
+/** The build that operators run: `npm run build --workspace hub` makes it. */
 export const BUILT_HUB = join(import.meta.dirname, "../hub/dist/dex-hub.js")
 
 export type StartedHub = {
@@ -26,13 +26,13 @@ export type StartedHub = {
   owner: string
   data: string
   server: ChildProcess
-  /** Another process in its place, once it has ended. */
+  /** Starts another process in its place, once it has ended. */
   again(): Promise<{ child: ChildProcess; address: string }>
 }
 
 /**
- * One tenant with one member, ann, whose client is given back. `home`: a folder for its files; `more`: settings; `program`:
- * what is started.
+ * One tenant with one member, ann, whose client is returned. `home`: a folder for its files; `more`: settings; `program`: what to
+ * start.
  */
 export async function startHub(
   home: string,
@@ -86,7 +86,7 @@ async function startServer(
 export type Outgoing = { project: string; head: WireHead; chunks: Chunk[] }
 type Chunk = ReturnType<typeof chunksOf> extends Iterable<infer C> ? C : never
 
-/** As it is in the history: what is taken out before it leaves is measured in another place. */
+/** Unchanged from the history: what the client removes before sending is measured elsewhere. */
 export async function outgoing(history: HistoryReader, ref: Ref): Promise<Outgoing> {
   const row = (await history.conversation(ref))!
   const versions = new Map((await history.versions(ref)).map(({ number, version }) => [number, version]))
@@ -100,7 +100,7 @@ export async function outgoing(history: HistoryReader, ref: Ref): Promise<Outgoi
   return { project: project.replace(/^\//, ""), head, chunks: [...chunksOf(messages)] }
 }
 
-/** Files are named as the project has them, as the client does it too. */
+/** File names are relative to the project, as in the client. */
 function inProject(effect: Effect, project: string): Effect {
   if (effect.type !== "file" || !effect.path.startsWith(`${project}/`)) return effect
   return { ...effect, path: effect.path.slice(project.length + 1) }

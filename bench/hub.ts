@@ -18,14 +18,14 @@ import { percentile, type Row } from "./report.ts"
 
 const PUSHERS = 4
 const QUERIES = 100
-/** How long a push of one more conversation takes to be found. */
+/** How often to measure the time until a pushed conversation can be found. */
 const FRESH_RUNS = 5
-/** As its image sets them (hub/Dockerfile). */
+/** As in its image (hub/Dockerfile). */
 const SMALL = { NODE_OPTIONS: "--max-semi-space-size=4", MALLOC_ARENA_MAX: "2" }
-/** One token asks for many people here. */
+/** One token stands for many people here. */
 const NO_LIMITS = { DEX_HUB_PUSHES_PER_MINUTE: "1000000", DEX_HUB_READS_PER_MINUTE: "1000000" }
 
-/** A hub with PostgreSQL as it is installed, and those who push to it, on this machine alone. */
+/** A hub with PostgreSQL as installed, and its clients, all on this machine. */
 export async function benchHub([messages = "100000", seconds = "60"]: string[]): Promise<Row[]> {
   execFileSync("npm", ["run", "build", "--workspace", "hub", "--silent"], { cwd: ROOT, stdio: "inherit" })
   const home = mkdtempSync(join(tmpdir(), "dex-bench-hub-"))
@@ -126,7 +126,7 @@ async function measure(about: Measured): Promise<Row[]> {
     rowBelow("PostgreSQL's memory at the end", postgres, "", 512, "MB"),
   ]
 
-  /** Pushes one more conversation, and says after how many milliseconds it is found. */
+  /** Pushes one more conversation, and returns the milliseconds until it is found. */
   async function found(word: string): Promise<number> {
     const text = `${word} is what this says`
     const message: WireMessage = {
@@ -143,7 +143,7 @@ async function measure(about: Measured): Promise<Row[]> {
     }
   }
 
-  /** The same questions, one to each in turn. */
+  /** The same queries, to each in turn. */
   async function compared(words: string[]): Promise<{ hub: number; laptop: number }> {
     const random = generator(4)
     const times = { hub: [] as number[], laptop: [] as number[] }
@@ -175,12 +175,12 @@ async function ended(server: ChildProcess): Promise<void> {
   await once(server, "exit")
 }
 
-/** In MB, since it was started. */
+/** In MB, since its start. */
 function mostMemory({ pid }: ChildProcess): number {
   return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1000
 }
 
-/** In MB. What its processes share is counted once. */
+/** In MB. Memory that its processes share is counted once. */
 function postgresMemory(): number {
   let bytes = 0
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name)))

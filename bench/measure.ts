@@ -11,7 +11,7 @@ export const DEX = join(ROOT, "dist", "dex.js")
 
 export type Timed = { ms: number; rssMb: number; stdout: string; stderr: string; code: number | null }
 
-/** Runs a process to its end: how long it took, seen from outside. */
+/** Runs a process to its end and measures its time from outside. */
 export function time(args: string[], env: Record<string, string> = {}, input?: string, cwd?: string): Timed {
   const started = process.hrtime.bigint()
   const run = spawnSync(process.execPath, args, {
@@ -26,7 +26,9 @@ export function time(args: string[], env: Record<string, string> = {}, input?: s
   return { ms, rssMb: 0, stdout: run.stdout, stderr: run.stderr, code: run.status }
 }
 
-/** The same with peak memory, the processes that it starts included; looking at it takes time: not for a few milliseconds. */
+/**
+ * The same with peak memory, including child processes. Measuring memory takes time, so do not use this for a few milliseconds.
+ */
 export function timeWithMemory(args: string[], env: Record<string, string> = {}, cwd?: string): Timed {
   const run = time([join(ROOT, "bench/tree-memory.ts"), ...args], env, undefined, cwd)
   const [, peak, ms] = /peak (\w+) bytes, ([\d.]+) ms\s*$/.exec(run.stderr) ?? []
@@ -38,14 +40,14 @@ export type Command = {
   env?: Record<string, string>
   input?: string
   cwd?: string
-  /** Talks to a server and ends it: closes its input, or calls `stop`. What it returns counts as the output. */
+  /** Talks to a server and ends it: closes its input, or calls `stop`. Its result counts as the output. */
   drive?: (child: ChildProcess, stop: () => void) => Promise<string>
 }
 export type Cost = { cpuMs: number; wallMs: number }
 
 /**
- * What bash's `time` says is what wait4 says: user and system time of the process and of all processes below it that ended and
- * were waited for, in milliseconds. Node tells that of itself only, and /proc counts in hundredths of a second.
+ * bash's `time` reports the same as wait4: user and system time of the process and of all its descendants that ended and were
+ * waited for, in milliseconds. Node reports only its own, and /proc counts in hundredths of a second.
  */
 const TIMED = `trap : TERM; TIMEFORMAT='%3U %3S %3R'; { time "$@" 2>&4 3>&- 4>&-; } 4>&2 2>&3`
 
@@ -55,13 +57,13 @@ const endAll = () => {
 }
 process.once("exit", endAll)
 
-/** Runs Node to its end: what it cost, and what it printed. Throws if it fails, unless it ends with 1. */
+/** Runs Node to its end and returns its cost and its output. Throws if it fails, unless it ends with 1. */
 export async function costOf(command: Command): Promise<Cost & { output: string }> {
   const { args, env = {}, input, cwd, drive } = command
   const child = spawn("bash", ["-c", TIMED, "bench", process.execPath, ...args], {
     env: { PATH: process.env.PATH ?? "", TMPDIR: tmpdir(), NO_COLOR: "1", ...env },
     stdio: ["pipe", "pipe", "pipe", "pipe"],
-    detached: true, // a group of its own, which a signal reaches as a whole
+    detached: true, // its own group, so that a signal reaches all of it
     ...(cwd !== undefined && { cwd }),
   })
   running.add(child)
@@ -73,14 +75,14 @@ export async function costOf(command: Command): Promise<Cost & { output: string 
   keep("output", child.stdout)
   keep("problem", child.stderr)
   keep("times", child.stdio[3] as NodeJS.ReadableStream)
-  child.stdin.on("error", () => {}) // a process that ends early says why itself
+  child.stdin.on("error", () => {}) // a process that ends early reports why itself
   const ended = once(child, "close")
   if (drive) printed.output = await drive(child, () => process.kill(-child.pid!, "SIGTERM"))
   else child.stdin.end(input ?? "")
   const [code] = (await ended) as [number | null]
   running.delete(child)
   const [, user, system, wall] = /([\d.]+) ([\d.]+) ([\d.]+)\s*$/.exec(printed.times) ?? []
-  // 1: nothing was found. A server has answered by then, and may end itself as hard as it wants to.
+  // 1: nothing was found. A server has answered by then, and may end itself in any way.
   if ((code !== 0 && code !== 1 && !drive) || wall === undefined)
     throw new Error(`${args.join(" ")} ended with ${code}: ${printed.problem}${printed.times}`)
   return { cpuMs: (Number(user) + Number(system)) * 1000, wallMs: Number(wall) * 1000, output: printed.output }
@@ -100,7 +102,7 @@ export function machine(): string {
   return `${cpus().length} × ${cpus()[0]?.model.trim() ?? "unknown"}, ${gib} GiB, ${process.platform}, Node ${process.versions.node}`
 }
 
-/** A home with so many generated messages. It stays in the temporary folder, and is used again. */
+/** A home with this many generated messages. It stays in the temporary folder, and is reused. */
 export function homeWith(messages: number, ...more: CorpusOptions[]): string {
   const home = join(tmpdir(), "dex-bench-histories", [messages, ...more.map((one) => one.messages)].join("-"))
   if (existsSync(join(home, "synced"))) return home

@@ -11,8 +11,8 @@ const MESSAGES = 120_000
 const QUERIES = ["function error", "docker", "import const return", "test file", "zebra"]
 
 /**
- * agentdex 0.4.2 beside dex: the same transcripts, the same machine, the same run. Prompts and answers only, since it
- * keeps no tool results as messages. Its own better-sqlite3 does not start on this Node, so it gets ours.
+ * Compares agentdex 0.4.2 with dex: the same transcripts, the same machine, the same run. Only prompts and answers, because it
+ * does not store tool results as messages. Its own better-sqlite3 does not start on this Node, so it gets ours.
  */
 export function benchPeer(): Row[] {
   const dir = mkdtempSync(join(tmpdir(), "dex-bench-peer-"))

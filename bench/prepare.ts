@@ -21,7 +21,7 @@ import { call, put, writer } from "../test/support/claude-code.ts"
 import { generateCorpus, generator, makeVocabulary } from "./corpus.ts"
 import { costOf, DEX, ROOT } from "./measure.ts"
 
-// What the quick bench measures with: transcripts, a home for each build that has read them, and what the floors need.
+// The data of the quick bench: transcripts, a home for each build that has read them, and the files for the floors.
 
 const SOLVED = { conversations: 40, projects: 10, errorsEach: 3 }
 const GENUINE = join(ROOT, "../shared/corpus/claude-code-real.tar.xz")
@@ -37,7 +37,7 @@ export type Prepared = {
   conversation: string
   /** Errors that were solved in them. */
   failures: Failure[]
-  /** Words that some messages contain and most do not. */
+  /** Words that some messages contain but most do not. */
   words: string[]
 }
 /** The bundled floors, and the files of `now` that they open. */
@@ -67,7 +67,7 @@ export async function prepare(
   })
   for (const { dex, home, env } of [now!, before].filter((one) => one !== undefined)) {
     mkdirSync(home)
-    // The second one learns what a hook needs to know, the third makes the file of suggestions.
+    // The second one learns what a hook needs, the third creates the file of suggestions.
     for (const args of [["sync"], ["fix", "anything"], ["mute", "--list"]])
       await costOf({ args: [dex, ...args], env, cwd: home })
   }
@@ -91,7 +91,7 @@ export async function prepare(
   }
 }
 
-/** Generated ones, or the genuine ones, and conversations in which errors were solved. */
+/** Generated or genuine transcripts, and conversations in which errors were solved. */
 export function writeTranscripts(folder: string, transcripts: string, messages: number | "genuine"): void {
   if (messages !== "genuine") generateCorpus(transcripts, { messages, seed: 11 })
   else {
@@ -102,7 +102,7 @@ export function writeTranscripts(folder: string, transcripts: string, messages: 
   writeSolved(transcripts)
 }
 
-/** Bundled inside the tree, so that the packages that are not part of the bundle are found. */
+/** Bundled inside the tree, so that packages outside the bundle are found. */
 async function buildFloor(): Promise<string> {
   const outfile = join(ROOT, "node_modules/.cache/dex-bench/floor.mjs")
   await build({
@@ -112,7 +112,7 @@ async function buildFloor(): Promise<string> {
   return outfile
 }
 
-/** How dex declares the table that it searches, and sets it up. */
+/** The declaration and setup of the table that dex searches. */
 function schemaOf(index: string): string {
   const db = new Database(index, { readonly: true })
   const { sql } = db.prepare("select sql from sqlite_master where name = 'words'").get() as { sql: string }
@@ -121,7 +121,7 @@ function schemaOf(index: string): string {
   return JSON.stringify([sql, ...settings.map(({ k, v }) => `insert into words (words, rank) values ('${k}', ${v})`)])
 }
 
-/** Writes what dex put into its index, text by text, for the floor of sync. Returns the ref of the longest conversation. */
+/** Writes the texts of dex's index for the floor of sync. Returns the ref of the longest conversation. */
 async function writeTexts({ history, index, texts }: Floor): Promise<string> {
   const store = openStore(history)
   const db = new Database(index, { readonly: true })
@@ -146,7 +146,7 @@ async function writeTexts({ history, index, texts }: Floor): Promise<string> {
   return longest.ref
 }
 
-/** Throws unless two indexes have the same number of documents, each with as many words in each column. */
+/** Throws unless two indexes have the same number of documents, each with the same number of words in each column. */
 export function checkIndexedAlike(one: string, other: string): void {
   const [a, b] = [one, other].map((path) => {
     const db = new Database(path, { readonly: true })
@@ -158,7 +158,7 @@ export function checkIndexedAlike(one: string, other: string): void {
     throw new Error(`dex indexed ${a.length} texts, and the floor of sync ${b.length}, or not the same ones.`)
 }
 
-/** Conversations in which commands failed, something was edited, and they ended well. */
+/** Conversations in which commands failed, something was edited, and then they passed. */
 function writeSolved(transcripts: string): void {
   const random = generator(21)
   const words = makeVocabulary(generator(12)).filter((word) => /^[a-z]{4,}$/.test(word))
@@ -189,7 +189,7 @@ function writeSolved(transcripts: string): void {
   }
 }
 
-/** Errors that were solved, as they were printed, and the words by which they are looked for. */
+/** Errors that were solved, as they were printed, and the words to search for them. */
 function failuresIn(path: string): Failure[] {
   const db = new Database(path, { readonly: true })
   const known = db
@@ -212,7 +212,7 @@ export function anyOf(words: string[]): string {
   return words.map((word) => `"${word.replaceAll('"', "")}"`).join(" OR ")
 }
 
-/** Words that people search for: neither the commonest nor those that occur once. At most 120, always the same ones. */
+/** Words that people search for: neither the most common nor those that occur once. At most 120, always the same ones. */
 export function ordinaryWords(index: string): string[] {
   const db = new Database(index, { readonly: true })
   db.exec("create virtual table temp.vocabulary using fts5vocab(main, words, row)")

@@ -7,13 +7,12 @@ import { type Command, type Cost, costOf } from "./measure.ts"
 import { type Build, type Prepared, prepare } from "./prepare.ts"
 import { ABOVE_LIMIT, type Measured, ratioToBaseline, type Sample } from "./report.ts"
 
-// The quick bench: each command beside its floor and beside the baseline, in turn, so that whatever else the machine does
-// happens to all of them.
+// The quick bench: runs each command, its floor and the baseline in turn, so that other load on the machine affects all of them.
 
 const PAIRS = 5
 const TRIES = 10
 
-/** `times`: how many times as many runs as usual. */
+/** `times`: multiplies the usual number of runs. */
 export type QuickOptions = { messages: number | "genuine"; times: number; only?: string[] }
 
 export async function benchQuick(
@@ -66,7 +65,7 @@ async function measureInTurn(measure: Measure, prepared: Prepared): Promise<Meas
     ["floor", (nth) => checked(measure, () => measure.floor(prepared, nth))],
     ...(baseline && !isMissing ? ([["baseline", build(baseline)]] as [["baseline", Side]]) : []),
   ]
-  for (const [, run] of sides) await run(-1) // once each before it counts, so that all find their files in memory
+  for (const [, run] of sides) await run(-1) // once each before measuring, so that all find their files in memory
   const samples = { now: [] as Sample[], floor: [] as Sample[], baseline: [] as Sample[] }
   const walls = { now: [] as number[], floor: [] as number[], baseline: [] as number[] }
   for (let pair = 0; pair < PAIRS; pair++) {

@@ -9,8 +9,9 @@ import { ROOT } from "./measure.ts"
 let isShown = false
 
 /**
- * How many planted secrets redaction finds, what it takes for a secret that is none, and how fast it is. `--jsonl FOLDER`: also in
- * transcripts. `--source FOLDER`: there instead of in node_modules. `--show`: print everything that it redacts there.
+ * How many planted secrets redaction finds, how often it redacts something that is not a secret, and how fast it is. `--jsonl
+ * FOLDER`: also in transcripts. `--source FOLDER`: there instead of in node_modules. `--show`: print everything that it redacts
+ * there.
  */
 export function benchRedact(args: string[]): undefined {
   const { values } = parseArgs({

@@ -1,9 +1,9 @@
-// The tables that `npm run bench` prints, and that `--write` puts into docs/performance.md. Every row says at which commit and
-// on which day it was measured. Pure: a test reads the page with the same functions.
+// The tables that `npm run bench` prints, and that `--write` puts into docs/performance.md. Every row has the commit and the day
+// of its measurement. Pure: a test reads the page with the same functions.
 
 export type Stamp = { commit: string; date: string }
 
-/** What one measure of the quick bench cost, pair by pair. */
+/** The cost of one measure of the quick bench, pair by pair. */
 export type Sample = { cpuMs: number; wallMs: number }
 export type Measured = {
   name: string
@@ -16,12 +16,13 @@ export type Measured = {
   walls: { now: number[]; floor: number[] }
 }
 
-/** How much more processor time than the baseline is too much. */
+/** Processor time relative to the baseline above which a measure fails. */
 export const LIMIT = 1.25
 
 /**
- * These need more than that today. Each has a ceiling of its own, which may only be lowered, a little above the medians that were measured
- * when it was set: sync 1.39 to 1.49, sync-again 1.25 to 1.35, search 1.32 and 1.33, first-search 1.37 to 1.47. `test/shape/bench.test.ts` has the same ceilings.
+ * These need more than that today. Each has its own ceiling, which may only be lowered, a little above the medians that were
+ * measured when it was set: sync 1.39 to 1.49, sync-again 1.25 to 1.35, search 1.32 and 1.33, first-search 1.37 to 1.47.
+ * `test/shape/bench.test.ts` has the same ceilings.
  */
 export const ABOVE_LIMIT: Readonly<Record<string, { ceiling: number; because: string }>> = {
   sync: {
@@ -55,7 +56,7 @@ export function ratioToBaseline({ now, baseline }: Measured): number | undefined
   return Array.isArray(baseline) ? ratioOf(now, baseline) : undefined
 }
 
-/** `tooSlow` makes the bench fail. `notes` are about those that have a ceiling of their own, `advice` is for who works on dex. */
+/** `tooSlow` makes the bench fail. `notes` are about measures with their own ceiling, `advice` is for people who work on dex. */
 export function verdictOf(measured: Measured[]): { tooSlow: string[]; notes: string[]; advice: string[] } {
   const tooSlow: string[] = []
   const notes: string[] = []
@@ -73,7 +74,7 @@ export function verdictOf(measured: Measured[]): { tooSlow: string[]; notes: str
   return { tooSlow, notes, advice }
 }
 
-/** For goals that are about the slowest runs. */
+/** For goals about the slowest runs. */
 export function slowestRuns({ name, walls }: Measured): string {
   const [now, floor] = [percentile(walls.now, 0.95), percentile(walls.floor, 0.95)]
   const said = `${milliseconds(now)}, floor ${milliseconds(floor)}, ${(now / floor).toFixed(2)} ×`
@@ -134,12 +135,12 @@ export function percentile(values: number[], share: number): number {
 
 export const median = (values: number[]) => percentile(values, 0.5)
 
-// In the page, what the bench wrote is between two comments, by the name of the part. Nothing else there is a figure.
+// In the page, the bench's output is between two comments with the name of the part. There are no figures elsewhere.
 
 const opening = (name: string) => `<!-- bench ${name} -->`
 const closing = (name: string) => `<!-- end of bench ${name} -->`
 
-/** The page with this as the text of a part; a part that it does not have yet comes at the end. */
+/** The page with a new text for a part; a part that it does not have yet is added at the end. */
 export function withPart(page: string, name: string, text: string): string {
   const block = `${opening(name)}\n\n${text}\n\n${closing(name)}`
   const [from, to] = [page.indexOf(opening(name)), page.indexOf(closing(name))]
@@ -147,7 +148,7 @@ export function withPart(page: string, name: string, text: string): string {
   return page.slice(0, from) + block + page.slice(to + closing(name).length)
 }
 
-/** What is wrong with the tables of the page: each sentence names a line. */
+/** The problems of the page's tables: each sentence names a line. */
 export function faultsOf(page: string): string[] {
   let part: string | undefined
   let columns: string[] | undefined

@@ -8,7 +8,7 @@ import type { Row } from "./report.ts"
 
 const SEARCHES = 4
 
-/** The memory of a first sync and of searches, with all of their processes, and the disk that the history takes. */
+/** The memory of a first sync and of searches, including all their processes, and the disk space of the history. */
 export function benchResources(sizes = "100000,1000000,genuine"): Row[] {
   return sizes.split(",").flatMap((size) => measured(size === "genuine" ? size : Number(size)))
 }

@@ -1,4 +1,5 @@
-// npm run bench -- --quick: each command beside its floor and beside the baseline. npm run bench -- --help says the rest.
+// npm run bench -- --quick: compares each command with its floor and with the baseline. npm run bench -- --help describes the
+// rest.
 import { execFileSync } from "node:child_process"
 import { readFileSync, writeFileSync } from "node:fs"
 import { loadavg } from "node:os"
@@ -22,7 +23,7 @@ npm run bench -- PART                 Measure one of the longer parts: resources
 Add --write to put the table into docs/performance.md. Commit first: each row names the commit.
 `
 
-/** What only some changes need: each takes minutes. Those that return nothing print what they found themselves. */
+/** Needed only for some changes: each takes minutes. Those that return nothing print their results themselves. */
 const parts: Record<string, (args: string[]) => Promise<Row[] | undefined>> = {
   resources: async ([sizes]) => (await import("./resources.ts")).benchResources(sizes),
   warm: async ([sizes]) => (await import("./warm.ts")).benchWarm(sizes),
@@ -41,7 +42,7 @@ const parts: Record<string, (args: string[]) => Promise<Row[] | undefined>> = {
 const given = process.argv.slice(2)
 const isPart = given.length > 0 && !given[0]!.startsWith("-")
 const { values } = parseArgs({
-  args: isPart ? given.filter((arg) => arg === "--write") : given, // a part has arguments of its own
+  args: isPart ? given.filter((arg) => arg === "--write") : given, // a part has its own arguments
   options: {
     quick: { type: "boolean" },
     messages: { type: "string" },
@@ -66,7 +67,7 @@ if (isPart) {
   const [part, ...args] = given.filter((arg) => arg !== "--write") as [string, ...string[]]
   const rows = await parts[part]!(args)
   if (rows) show(part, `${where} \`npm run bench -- ${[part, ...args].join(" ")}\``, partTable(rows, stamp))
-  process.exit() // a hub's PostgreSQL may still run
+  process.exit() // a hub's PostgreSQL may still be running
 } else await quick()
 
 async function quick(): Promise<void> {
@@ -110,7 +111,7 @@ function show(name: string, ...text: string[]): void {
   console.log(`docs/performance.md has this table now, as the part "${name}".`)
 }
 
-/** A figure in the docs names the commit that it was measured at, so what it was measured at must be committed. */
+/** A figure in the docs names the commit at which it was measured, so everything must be committed. */
 function stampNow(mustBeCommitted: boolean): Stamp {
   const changed = git("status", "--porcelain", "--untracked-files=no")
     .split("\n")

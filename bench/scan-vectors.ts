@@ -1,5 +1,5 @@
-// One nearest-neighbour query from a cold process. Prints how long it took from opening the database on.
-// Arguments: the database, the embedder's id, a file with the query as 32-bit floats.
+// One nearest-neighbour query from a cold process. Prints how long it took, beginning with opening the database. Arguments: the
+// database, the embedder's id, a file with the query as 32-bit floats.
 import { readFileSync } from "node:fs"
 import { scanVectors, VECTOR_SCHEMA } from "../src/store/index/vectors.ts"
 import { openDatabase } from "../src/store/sqlite/database.ts"

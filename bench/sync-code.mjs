@@ -1,8 +1,8 @@
-// What `syncProjectCode` does, as it was built, in a process of its own. Arguments: the folder, the database. Prints JSON.
+// Runs `syncProjectCode` from the build in a separate process. Arguments: the folder, the database. Prints JSON.
 import { appendFileSync } from "node:fs"
 import { join } from "node:path"
 
-// Sources would be measured with what Node needs to read TypeScript.
+// With the sources, the time that Node needs to read TypeScript would be measured too.
 const built = (name) => import(new URL(`../dist/cold/${name}.js`, import.meta.url).href)
 const { syncProjectCode, updateCodeFile } = await built("project-code")
 const { openKnowledge } = await built("knowledge-store")

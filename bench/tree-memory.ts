@@ -1,13 +1,13 @@
 import { spawn } from "node:child_process"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 
-// What a command takes in memory, with the processes that it starts: the largest sum of their resident sets, looked at every
-// 10 ms. Pages that they share count in each. Linux only.
+// The memory of a command with all its child processes: the largest sum of their resident sets, sampled every 10 ms. Pages that
+// they share count in each. Linux only.
 
 const EVERY_MS = 10
 const PAGE = 4096
 
-/** In bytes; undefined where the system does not tell. */
+/** In bytes; undefined if the system does not report it. */
 export function watchMemory(pid: number): { stop(): number | undefined } {
   if (!existsSync("/proc/self/statm")) return { stop: () => undefined }
   let peak = 0
@@ -30,7 +30,7 @@ function treeOf(pid: number): number[] {
   return all
 }
 
-/** A thread may start a process too. */
+/** A thread may also start a process. */
 function childrenOf(pid: number): number[] {
   try {
     return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
@@ -49,7 +49,7 @@ function residentOf(pid: number): number {
   }
 }
 
-// As a program: runs the rest of its arguments with Node, and tells the peak and how long it took, last on stderr.
+// As a program: runs its remaining arguments with Node, and prints the peak and the duration at the end of stderr.
 if (process.argv[1] === import.meta.filename) {
   const started = performance.now()
   const child = spawn(process.execPath, process.argv.slice(2), { stdio: "inherit" })

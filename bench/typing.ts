@@ -15,7 +15,7 @@ const COMMONEST = 60
 const ROWS = 20
 const SIZES = [100_000, 1_000_000]
 
-/** How long a keystroke takes, in homes that have a history; else in those that it makes. */
+/** How long a keystroke takes, in homes that have a history, otherwise in generated ones. */
 export async function benchTyping(homes: string[]): Promise<Row[]> {
   const rows: Row[] = []
   for (const home of homes.length > 0 ? homes : SIZES.map((size) => homeWith(size))) {
@@ -60,7 +60,7 @@ async function wordsOf({ index }: Opened): Promise<{ all: string[]; common: stri
   }
 }
 
-/** What stands in the line after each key, for one to three words each. */
+/** The content of the line after each key, for one to three words each. */
 function keystrokes(words: string[], random: () => number): string[] {
   const lines: string[] = []
   while (lines.length < KEYSTROKES) {
@@ -84,7 +84,7 @@ async function measured(what: string, { store, index }: Opened, lines: string[])
   let [rows, longest] = [0, { ms: 0, line: "" }]
   let read: TypedRead = new Map()
   for (const text of lines) {
-    if (text.length <= 1) read = new Map() // another line, and somebody who just began
+    if (text.length <= 1) read = new Map() // another line, from somebody who has just started
     const [started, used] = [performance.now(), process.cpuUsage()]
     rows += (await searchAsTyped(store, index, { text, limit: ROWS }, read)).length
     const ms = performance.now() - started
@@ -104,7 +104,7 @@ async function measured(what: string, { store, index }: Opened, lines: string[])
   }
 }
 
-/** A first sync in a home of its own, which takes what a processor gives. */
+/** A first sync in its own home, which takes all the processor time that it gets. */
 function syncElsewhere() {
   const home = join(tmpdir(), `dex-bench-typing-${process.pid}`)
   generateCorpus(join(home, ".claude"), { messages: 100_000, seed: 3 })

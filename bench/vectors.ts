@@ -16,11 +16,11 @@ const QUERIES = 40
 const EXACT_QUERIES = 20
 const K = 10
 const EMBEDDER = `bench:clustered@1:${DIMS}:p0`
-/** Members of a cluster, as the messages of one conversation lie close together. */
+/** The size of a cluster: the messages of one conversation are close together. */
 const CLUSTER = 200
 const SAVED_AT_ONCE = 4096
 
-/** The scan of this many vectors beside an exact one and beside sqlite-vec, on the same vectors in the same run. */
+/** Compares the scan of this many vectors with an exact one and with sqlite-vec, on the same vectors in the same run. */
 export async function benchVectors(count: number): Promise<Row[]> {
   const name = shortCount(count)
   const home = join(tmpdir(), "dex-bench-histories", `vectors-${count}`)
@@ -71,14 +71,14 @@ export async function benchVectors(count: number): Promise<Row[]> {
   ]
 }
 
-/** Makes the vectors, keeps them in both, and finds the exact neighbours of the queries on the way. */
+/** Makes the vectors, stores them in both, and finds the exact neighbours of the queries at the same time. */
 function fill(db: Db, library: Library | undefined, count: number) {
   const random = generator(7)
   const queryRandom = generator(8)
   const queries: Float32Array[] = []
   const every = Math.floor(count / QUERIES)
   const best: { doc: number; score: number }[][] = []
-  // The queries lie near documents that are made later: so they are made first, with the same numbers.
+  // The queries are close to documents that are made later, so they are made first, with the same numbers.
   const ahead = generator(7)
   let centre: Float32Array = new Float32Array(DIMS)
   for (let i = 0; i < count; i++) {
@@ -119,7 +119,7 @@ async function coldScans(path: string, home: string, queries: Float32Array[]) {
   const scan: number[] = []
   const empty: number[] = []
   const file = join(home, "query")
-  // As the product is started: bundled, inside the tree so that the native part is found.
+  // Started like the product: bundled, inside the tree so that the native part is found.
   const program = join(ROOT, "node_modules", ".cache", "dex-bench", "scan-vectors.mjs")
   await build({
     entryPoints: [join(ROOT, "bench/scan-vectors.ts")],
@@ -178,7 +178,7 @@ async function openLibrary(path: string): Promise<Library | undefined> {
   }
 }
 
-/** Its own quantisation knows only the range of -1 to 1, of which 384 numbers use little: recall 0.84. */
+/** Its own quantisation only supports the range from -1 to 1, of which 384 numbers use little: recall 0.84. */
 function toBytes(vector: Float32Array): Uint8Array {
   const most = vector.reduce((so, value) => Math.max(so, Math.abs(value)), 0)
   return new Uint8Array(Int8Array.from(vector, (value) => Math.round((value / most) * 127)).buffer)
@@ -209,7 +209,7 @@ function point(random: () => number): Float32Array {
   return unit(Float32Array.from({ length: DIMS }, () => normal(random)))
 }
 
-/** A vector whose noise is `spread` times as long as the way it starts from. */
+/** A vector whose noise is `spread` times as long as its centre. */
 function near(centre: Float32Array, random: () => number, spread: number): Float32Array {
   const vector = new Float32Array(DIMS)
   const scale = spread / Math.sqrt(DIMS)
@@ -217,7 +217,7 @@ function near(centre: Float32Array, random: () => number, spread: number): Float
   return unit(vector)
 }
 
-/** Near enough to a normal distribution, and quick. */
+/** Close enough to a normal distribution, and fast. */
 function normal(random: () => number): number {
   return (random() + random() + random() + random() - 2) * Math.sqrt(3)
 }

@@ -17,7 +17,7 @@ import { median, type Row } from "./report.ts"
 
 const RUNS = 7
 const IDLE_SECONDS = 60
-/** What opening a page set off has ended by then. */
+/** By then, everything that opening a page started has ended. */
 const SETTLED_SECONDS = 10
 const SCREENS = 40
 const LIVE_RUNS = 5
@@ -34,7 +34,7 @@ const SEEN = `new Promise((done) => {
   tell()
 })`
 
-/** The pages of dex view in a real browser, in homes that have a history; else in one that it makes. */
+/** The pages of dex view in a real browser, in homes that have a history, otherwise in a generated one. */
 export async function benchView(homes: string[]): Promise<Row[]> {
   const browser = await chromium.launch({
     executablePath: process.env.DEX_TEST_CHROMIUM ?? "/usr/bin/chromium",
@@ -64,7 +64,7 @@ async function measure(home: string, browser: Browser): Promise<Row[]> {
   const byLength = conversations.toSorted((a, b) => b.message_count - a.message_count)
   const words = "the server"
   const tools = new Map<string, [path: string, tool: () => Promise<unknown>]>()
-  // The longest one, and one as there are many.
+  // The longest one, and a typical one.
   for (const { ref, message_count } of [byLength[0]!, byLength[Math.floor(byLength.length / 2)]!]) {
     const id = formatRef(ref)
     tools.set(`a conversation of ${message_count}`, [
@@ -94,7 +94,7 @@ async function measure(home: string, browser: Browser): Promise<Row[]> {
       const seen = (await page.evaluate(SEEN)) as { first: number; paint: number }
       first.push(seen.first)
       paint.push(seen.paint)
-      // What comes late is done before the next page is asked for.
+      // Wait for what loads late before the next page is opened.
       await page.locator("[data-late]").first().waitFor({ state: "detached" })
     }
     const goal = median(own) * 1.5 + 30
@@ -136,7 +136,7 @@ async function measure(home: string, browser: Browser): Promise<Row[]> {
   return rows
 }
 
-/** How long after an agent wrote a message its page shows it. */
+/** How long it takes until a page shows a message that an agent wrote. */
 async function live(page: Page, base: string, home: string): Promise<Row> {
   const id = "77777777-7777-4777-8777-777777777777"
   const folder = join(home, ".claude", "projects", "-code-live")
@@ -167,7 +167,7 @@ async function live(page: Page, base: string, home: string): Promise<Row> {
   }
 }
 
-/** To the end of the longest conversation and back, a screen at a time: how many screens show nothing. */
+/** Scrolls to the end of the longest conversation and back, a screen at a time, and counts the screens that show nothing. */
 async function scrolling(page: Page, address: string): Promise<Row[]> {
   await page.goto(address)
   while ((await page.locator("a.more[rel=next]").count()) > 0) {
@@ -217,7 +217,7 @@ function ticksOf(pid: number): number {
   return Number(fields[11]) + Number(fields[12])
 }
 
-/** The largest process of the browser that draws a page: its own memory, without what it shares. */
+/** The largest process of the browser that draws a page: its own memory, without shared memory. */
 function tabMemory(): number {
   const found = readdirNumbers().flatMap((pid) => {
     try {

@@ -17,7 +17,7 @@ import { median, percentile, type Row } from "./report.ts"
 
 const QUERIES = 120
 
-/** Searches in one process that asks again and again, as a server does: beside FTS5 alone, and over stdio beside in process. */
+/** Repeated searches in one process, like a server: compared with FTS5 alone, and over stdio compared with in-process. */
 export async function benchWarm(sizes = "100000,1000000"): Promise<Row[]> {
   const rows: Row[] = []
   for (const messages of sizes.split(",").map(Number)) {
@@ -77,7 +77,7 @@ async function overStdio(home: string, messages: number): Promise<Row> {
   const times = { stdio: [] as number[], inside: [] as number[] }
   try {
     const queries = queriesOf(ordinaryWords(join(home, `.dex/${INDEX_FILE}`))).map((words) => words.join(" "))
-    // The first time round warms both, and shows that they say the same.
+    // The first round warms both, and shows that they give the same answers.
     for (const query of queries)
       if (!(await server.search(query)).includes(await inside(query)))
         throw new Error(`not the same answer to ${query}`)
@@ -117,7 +117,7 @@ function spread(values: number[]): string {
   return `${percentile(values, 0.95).toFixed(1)} (${median(values).toFixed(1)}) ms`
 }
 
-/** A real server, asked one thing at a time. */
+/** A real server, with one request at a time. */
 async function startServer(env: Record<string, string>, cwd: string) {
   const child = spawn(process.execPath, [DEX, "serve"], { env, cwd, stdio: ["pipe", "pipe", "inherit"] })
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()

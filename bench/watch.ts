@@ -10,12 +10,12 @@ import { median, percentile, type Row } from "./report.ts"
 const TRANSCRIPTS = 5_000
 const SOURCE_FILES = 5_000
 const APPENDS = 20
-/** Longer than the pace of an active conversation, so that each append is one of its own. */
+/** Longer than the pace of an active conversation, so that each append is read separately. */
 const BETWEEN_MS = 3_000
-/** After this long the reading process has ended; one append in four finds it so. */
+/** After this long the reading process has ended, which is the case for one append in four. */
 const ENDED_MS = 23_000
 
-/** `dex watch` over 10,000 files: what it takes while nothing happens, and how soon a new message can be found. */
+/** `dex watch` over 10,000 files: its cost while nothing happens, and how soon a new message can be found. */
 export async function benchWatch(idleMinutes: number): Promise<Row[]> {
   const home = mkdtempSync(join(tmpdir(), "dex-bench-watch-"))
   const watches: ChildProcess[] = []
@@ -123,12 +123,12 @@ function writeSources(project: string): void {
   }
 }
 
-/** The index is what is asked: a search of its own reads nothing that is new. */
+/** This queries the index: a search does not read anything new itself. */
 function found(home: string, word: string): boolean {
   return time([DEX, "search", word, "--json"], { HOME: home }).code === 0
 }
 
-/** Its own, and what its children that ended have used. */
+/** Its own usage, and that of its children that have ended. */
 function usageOf(pid: number): { cpuMs: number; rssMb: number } {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]!.split(" ")
   const ticks = [11, 12, 13, 14].reduce((sum, at) => sum + Number(fields[at]), 0)
@@ -149,7 +149,7 @@ function eventsOf(child: ChildProcess) {
     heard()
   })
   return {
-    /** Comes back when there were more than so many of this kind. */
+    /** Resolves when there are more than this many of the kind. */
     next: (kind: string, before = 0) =>
       new Promise<void>((resolve) => {
         heard = () => {

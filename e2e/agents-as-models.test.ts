@@ -166,7 +166,7 @@ test.each(HOOKED_AGENTS.filter(({ name }) => name !== "opencode"))(
   "$title is said to be asked too often",
   async (agent) => {
     const { ran } = await ask(agent, ["ask", ...QUESTION], () => 429)
-    expect(ran).toMatchObject({ code: 0, stderr: expect.stringContaining(`${agent.title} is asked too often`) })
+    expect(ran).toMatchObject({ code: 0, stderr: expect.stringContaining(`${agent.title} received too many requests`) })
   },
 )
 

@@ -3,8 +3,8 @@ import { messageText } from "../src/core/format.ts"
 import type { EvalHome } from "./home.ts"
 import type { EvalSet, Question } from "./set.ts"
 
-// What SQLite alone finds: one FTS5 table with the porter stemmer, any of the words but the commonest, bm25. It sees
-// the same text as the product, and is what every figure is compared with.
+// What SQLite alone finds: one FTS5 table with the porter stemmer, any of the words except the most common, bm25. It gets the
+// same text as the product, and every figure is compared with it.
 
 const STOPWORDS = new Set(
   (
@@ -53,7 +53,7 @@ async function* piecesOf(set: EvalSet, home: EvalHome): AsyncGenerator<Piece> {
   if (Array.isArray(set.chats)) {
     for (const { id: group, project, docs } of set.chats) {
       if (set.unit === "message") for (const { id, text } of docs) yield { id, group, project, text }
-      // A short dialogue is found best as a whole, a long one by its best message.
+      // A short dialogue is found best as one document, a long one by its best message.
       else yield { id: group, group, project, text: docs.map((doc) => doc.text).join("\n") }
     }
     return

@@ -14,19 +14,19 @@ import type { Chat, EvalSet } from "./set.ts"
 export const CACHE_DIR = process.env.DEX_EVAL_CACHE ?? join(tmpdir(), "dex-eval")
 
 export type EvalHome = {
-  /** What HOME would be. */
+  /** The value of HOME. */
   dir: string
   store: HistoryReader
   index: SearchIndex
-  /** The set's name of a message or conversation, from dex's. */
+  /** The set's name for a message or conversation, from dex's. */
   docOf(conversation: string, number: number): string
   chatOf(conversation: string): string
   close(): void
 }
 
 /**
- * A set as a user's history: transcripts in a home of their own, read, redacted, stored and indexed by the product. It
- * is kept until the set or anything that reads and stores changes.
+ * A set as a user's history: transcripts in their own home, read, redacted, stored and indexed by the product. It is reused until
+ * the set or anything that reads and stores changes.
  */
 export async function openHome(set: EvalSet): Promise<EvalHome> {
   const dir = join(CACHE_DIR, `${set.name}-${fingerprint(set).slice(0, 16)}`)
@@ -127,7 +127,7 @@ function uuidOf(name: string): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
-/** Ends so that no project's path is the beginning of another's. */
+/** The ending ensures that no project's path is a prefix of another's. */
 export function projectPath(project: string): string {
   return `/eval/${project}.project`
 }

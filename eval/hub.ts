@@ -14,9 +14,9 @@ import { openHome } from "./home.ts"
 import { mean, type Scores, scoresOf } from "./metrics.ts"
 import { commits } from "./sets/commits.ts"
 
-// Does a hub find what a laptop finds? Commit subjects, asked of both, through the same tool: of the hub over HTTP.
+// Does a hub find what a laptop finds? Searches for commit subjects in both with the same tool; the hub is reached over HTTP.
 //   npm run eval:hub [-- questions] [--shards 4]
-// With several shards the conversations are dealt out to as many projects, each in a shard of its own.
+// With several shards the conversations are distributed over as many projects, each in its own shard.
 
 const SHOWN = ["any1", "any5", "ndcg10"] as const
 const set = commits()
@@ -32,7 +32,7 @@ const { hub, server, owner, data } = await startHub(folder, shards > 1 ? { DEX_H
 const empty = await databaseBytes()
 const laptop = createDex({ env: { HOME: home.dir, DEX_HOME: join(home.dir, ".dex") }, cwd: folder, version: "0" })
 
-// In the order in which they came: which of two equals is the newer is then the same on both sides.
+// In the order of arrival, so that the newer of two equal results is the same on both sides.
 const refs = (await home.store.changes(undefined, 1e6)).changes.flatMap(({ ref }) => ref ?? [])
 const projects = new Set<string>()
 let [pushed, refused, textBytes] = [0, 0, 0]
@@ -63,7 +63,7 @@ const files = readdirSync(data).map((name) => join(data, name, "index.db"))
 if (files.length !== shards) throw new Error(`There are ${files.length} shards.`)
 const sizeOf = (end = "") => files.reduce((sum, file) => sum + statSync(`${file}${end}`).size, 0)
 const lines = files.map((file) => join(dirname(file), "lines.db"))
-// Lines are read once the words are. Of one shard it is known when they are: a push is one change of its feed.
+// Lines are read after the words. With one shard it is known when they have been read: a push is one change of its feed.
 const isRead = () => readKnowledge(lines[0]!, 5_000)?.conversations.learnedToken()?.endsWith(`@${pushed}`)
 while (shards === 1 && !isRead()) await pause(500)
 const tables = (await databaseBytes()) - empty
@@ -96,7 +96,7 @@ console.log(`${asked.length} questions; ${different} of them answered differentl
 const ended = once(server, "exit")
 server.kill("SIGTERM")
 await ended
-// Until it is closed, what is in it is in its log.
+// Until it is closed, its content is in its log.
 for (const file of lines) openKnowledge(file).close()
 const lineBytes = lines.reduce((sum, file) => sum + statSync(file).size, 0)
 console.log(`Lines: ${(lineBytes / 1e6).toFixed(1)} MB, ${(lineBytes / textBytes).toFixed(3)} × the text.`)
@@ -105,7 +105,7 @@ home.close()
 rmSync(folder, { recursive: true, force: true })
 process.exit(different === 0 || shards > 1 ? 0 : 1)
 
-/** The conversations' own ids, without whose they are. */
+/** The conversations' own ids, without their owners. */
 function idsOf(answer: unknown): string[] {
   return (answer as { results: { id: string }[] }).results.map(({ id }) =>
     id.replace(/^[^:]*:/, "").replace(/#.*$/, ""),

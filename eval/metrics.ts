@@ -1,4 +1,4 @@
-/** What came back for one question, against what should have. */
+/** The results for one question, compared with the expected ones. */
 export type Scores = {
   any1: number
   any5: number
@@ -23,7 +23,7 @@ export const METRICS = [
   "mrr",
 ] as const satisfies readonly (keyof Scores)[]
 
-/** Recall is found gold over gold; nDCG is binary; the reciprocal rank looks at the whole list. */
+/** Recall is found gold divided by gold; nDCG is binary; the reciprocal rank uses the complete list. */
 export function scoresOf(ranked: readonly string[], gold: ReadonlySet<string>): Scores {
   const found = (k: number) => ranked.slice(0, k).filter((id) => gold.has(id)).length
   const gain = (rank: number) => 1 / Math.log2(rank + 2)
@@ -48,7 +48,7 @@ export function mean(values: readonly number[]): number {
   return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length
 }
 
-/** The mean difference of pairs, and the interval that holds it in 95 of 100 draws of as many questions. */
+/** The mean difference of pairs, and its 95 % interval from resampling the questions. */
 export function pairedDifference(ours: readonly number[], theirs: readonly number[], draws = 2_000): Interval {
   const differences = ours.map((value, i) => value - theirs[i]!)
   const random = generator(20_260)

@@ -16,7 +16,7 @@ import { locomo } from "./sets/locomo.ts"
 import { questions } from "./sets/questions.ts"
 import { measureSilence, type SilenceRow } from "./silence.ts"
 
-// Retrieval quality, through the product's own ingest, store and search, beside bare FTS5 in the same run.
+// Retrieval quality, through the product's own ingest, store and search, compared with bare FTS5 in the same run.
 //   npm run eval -- [--set NAME] [--half tune|held|all] [--as-if 1000000] [--json]
 
 const SETS: Record<string, () => EvalSet> = {
@@ -46,7 +46,7 @@ const { values } = parseArgs({
   options: {
     set: { type: "string", multiple: true },
     half: { type: "string", default: "all" },
-    /** As if the history held so many messages: what bounding the work on common words costs. */
+    /** As if the history had this many messages: shows the cost of limiting the work on common words. */
     "as-if": { type: "string" },
     json: { type: "boolean", default: false },
   },
@@ -118,7 +118,7 @@ async function ranked(home: EvalHome, set: EvalSet, question: Question): Promise
   return titled.map((hit) => home.chatOf(hit.ref.id))
 }
 
-/** The same index, told to be larger: the planner bounds its work as it would there. */
+/** The same index with a larger reported size: the planner limits its work as it would there. */
 async function asIf(index: SearchIndex): Promise<SearchIndex> {
   const wanted = values["as-if"] === undefined ? undefined : Number(values["as-if"])
   if (wanted === undefined) return index

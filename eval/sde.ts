@@ -9,14 +9,14 @@ import { type EvalHome, openHome } from "./home.ts"
 import { Absent } from "./set.ts"
 import { type BugReport, sdeBench, taskOf } from "./sets/sde.ts"
 
-// Bug reports of sde-bench, asked as they are: is the conversation that decided it in row 1, and is dex ever silent?
+// Bug reports of sde-bench, used as queries unchanged: is the conversation that decided it in row 1, and is dex ever silent?
 //   npm run eval:sde
 
 const DEX = fileURLToPath(new URL("../dist/dex.js", import.meta.url))
-/** Conversations of other tasks are left out of the answer, so more rows are asked for than anyone would read. */
+/** Conversations of other tasks are removed from the answer, so more rows are requested than anyone would read. */
 const ROWS = 40
 
-/** One question at a time. */
+/** One query at a time. */
 type Ask = (report: string) => Promise<string[]>
 
 try {

@@ -1,7 +1,7 @@
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 
-/** A model behind the address and the answers of `/v1/embeddings`, on this machine. */
+/** Serves a model as `/v1/embeddings` on this machine. */
 export async function serveEmbeddings(
   model: string,
   embed: (texts: string[]) => Promise<Iterable<number>[]>,

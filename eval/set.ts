@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url"
 /** A piece of text that can be the answer. */
 export type Doc = { id: string; text: string; role?: "user" | "assistant" }
 
-/** What becomes one conversation of the history. A question may be asked inside one project only. */
+/** Becomes one conversation of the history. A question may be limited to one project. */
 export type Chat = { id: string; project: string; docs: Doc[] }
 
 export type Half = "tune" | "held"
@@ -15,7 +15,7 @@ export type Question = {
   text: string
   category: string
   half: Half
-  /** Ids of what answers it: of docs or of chats, as the set's unit says. */
+  /** Ids of the answers: of docs or of chats, depending on the set's unit. */
   gold: string[]
   /** Only this project is searched. */
   project?: string
@@ -25,16 +25,16 @@ export type EvalSet = {
   name: string
   /** What is ranked. */
   unit: "message" | "conversation"
-  /** What the set is made of: chats that are written as transcripts, or transcripts that are there already. */
+  /** The content of the set: chats that are written as transcripts, or existing transcripts. */
   chats: Chat[] | { transcripts: string }
   questions: Question[]
-  /** Categories that are shown, but not counted in the whole. */
+  /** Categories that are shown, but not counted in the total. */
   apart?: string[]
 }
 
 const SHARED = fileURLToPath(new URL("../../shared/", import.meta.url))
 
-/** The public sets are other people's data: read where they are, never copied here. */
+/** The public sets are other people's data: they are read in place, never copied here. */
 export const BENCH_DIR = process.env.DEX_BENCH_DIR ?? `${SHARED}bench`
 export const CORPUS_DIR = process.env.DEX_CORPUS_DIR ?? `${SHARED}corpus`
 

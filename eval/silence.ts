@@ -4,12 +4,12 @@ import { type EvalHome, openHome } from "./home.ts"
 import type { Half } from "./set.ts"
 import { questions, unanswered } from "./sets/questions.ts"
 
-/** One question: how much of it the best message holds, whether it has an answer, and whether dex kept silent. */
+/** One question: how much of it the best message contains, whether it has an answer, and whether dex was silent. */
 export type Asked = { half: Half; kind: "answered" | "left out" | "unanswered"; coverage: number; silent: boolean }
 
 export type SilenceRow = {
   half: Half
-  /** What the product does as it is. */
+  /** The product's current behaviour. */
   falseSilence: number
   silence: number
   /** Silence on questions without an answer, for each rate of silence on questions that have one. */
@@ -20,8 +20,8 @@ export type SilenceRow = {
 }
 
 /**
- * Every question with its answers in the history, again with the conversations that answer it left out, and questions
- * that nothing ever answered.
+ * Every question with its answers in the history, again without the conversations that answer it, and questions that nothing ever
+ * answered.
  */
 export async function measureSilence(): Promise<SilenceRow[]> {
   const set = questions("conversation")

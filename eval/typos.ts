@@ -7,14 +7,14 @@ import { openGenuineHome } from "./genuine-home.ts"
 import { generator } from "./metrics.ts"
 import { Absent } from "./set.ts"
 
-// Words of the genuine conversations, mistyped by one letter, and as they are while they are being typed.
+// Words of the genuine conversations, mistyped by one letter, and as prefixes while they are being typed.
 //   npm run eval:typos
 
 const WORDS = 500
 const BEGUN = 200
 const LEAST_LETTERS = 5
 const LEAST_CONVERSATIONS = 3
-/** As `dex search` has it. */
+/** As in `dex search`. */
 const FEW = 10
 const LETTERS = "abcdefghijklmnopqrstuvwxyz"
 

@@ -2,9 +2,9 @@ import { createHash } from "node:crypto"
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 
-/** What the build writes when it is complete: the key of what it was made from. It is left out of the package. */
+/** Written at the end of a complete build: the key of its sources. Not part of the package. */
 export const KEY_FILE = "dist/.built-from"
-/** Everything that the build reads. The lockfile stands for the packages that it bundles. */
+/** Everything that the build reads. The lockfile represents the packages that it bundles. */
 export const FOLDERS = ["packages/more-agents/src", "scripts", "src"]
 const FILES = ["package.json", "package-lock.json", "tsconfig.json"]
 
@@ -22,7 +22,7 @@ export function keyOfSources(root) {
 }
 
 /**
- * The key of the sources that the program in a folder was built from; none if it was not built to its end.
+ * The key of the sources from which the program in a folder was built; undefined if the build was not completed.
  * @param {string} root
  */
 export function builtFrom(root) {
@@ -31,7 +31,7 @@ export function builtFrom(root) {
 }
 
 /**
- * Whether the key changes with a file, as esbuild names it.
+ * Whether the key covers a file, as esbuild names it.
  * @param {string} file
  */
 export function isInKey(file) {

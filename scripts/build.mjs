@@ -6,7 +6,7 @@ import { bundle } from "./bundle.mjs"
 import { licencesOf } from "./licences.mjs"
 
 const { version } = JSON.parse(readFileSync("package.json", "utf8"))
-// Taken first: what changes while this runs is built again.
+// Computed first: files that change while this runs are built again.
 const key = keyOfSources(process.cwd())
 rmSync("dist", { recursive: true, force: true })
 const outputs = await bundle({ outdir: "dist", version })
@@ -20,7 +20,7 @@ writeFileSync(KEY_FILE, key)
 const bytes = Object.values(outputs).reduce((sum, output) => sum + output.bytes, 0)
 console.log(`dist: ${Object.keys(outputs).length} files, ${(bytes / 1024).toFixed(0)} kB`)
 
-/** What TypeScript needs to know of the library: the tools' types as they are declared, the others' as they are written. */
+/** The TypeScript declarations of the library: the tools' types from their declarations, the others as written. */
 function declare() {
   const node = (...args) => execFileSync(process.execPath, args, { encoding: "utf8" })
   writeFileSync("dist/index.d.ts", node("scripts/run.mjs", "scripts/declarations.ts"))

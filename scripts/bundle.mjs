@@ -4,10 +4,13 @@ import { fileURLToPath } from "node:url"
 import { build } from "esbuild"
 import { compiledAhead } from "./compile-ahead.mjs"
 
-// Node takes longer to find twenty small modules than to run a search. So what reading commands need is one file,
-// dist/main.js, and everything else stays in pieces that are loaded when a command asks for them.
+// Node takes longer to find twenty small modules than to run a search. So everything that reading commands need is one file,
+// dist/main.js, and the rest stays in pieces that are loaded when a command needs them.
 
-/** Asked for by `import()`, and needed by nearly every command that reads, so part of the first file. Everything else is loaded late. */
+/**
+ * Loaded with `import()`, but needed by nearly every command that reads, so part of the first file. Everything else is loaded
+ * late.
+ */
 const HOT = [
   /^src\/tools\/(list|search|stats)\/run\.ts$/,
   /^src\/tools\/show\/run-\w+\.ts$/,
@@ -17,9 +20,12 @@ const HOT = [
 ]
 /** A hook has no time to look for another file. */
 const HOT_IN_HOOKS = [...HOT, /^src\/agents\/hooks\.ts$/, /^src\/serve\/hooks\/late\.ts$/]
-/** With fewer the shared file is large for whoever needs little of it: at a sixth of the pieces `dex mcp` took 1.12 times as long to start. */
+/**
+ * With a smaller share, the shared file becomes large for commands that need little of it: at a sixth of the pieces `dex mcp`
+ * took 1.12 times as long to start.
+ */
 const MANY_PIECES = 1 / 5
-/** What the first file chooses from, each in one piece. */
+/** The entry points from which the first file chooses, each in one piece. */
 const ENTRIES = {
   "src/cli/main.ts": "./main.js",
   "src/cli/usage-line.ts": "./usage-line.js",
@@ -44,15 +50,15 @@ export async function bundle({ outdir, version, plugins = [] }) {
     format: /** @type {const} */ ("esm"),
     platform: /** @type {const} */ ("node"),
     target: "node22",
-    // Finds its WebAssembly beside itself.
+    // Finds its WebAssembly next to itself.
     external: ["web-tree-sitter"],
     alias: {
-      // Its CommonJS asks for its own files in a way that no bundler can follow.
+      // Its CommonJS loads its own files in a way that no bundler can follow.
       "jsonc-parser": "jsonc-parser/lib/esm/main.js",
-      // One of its users requires it, another imports it: once is enough.
+      // One of its users requires it, another imports it: one copy is enough.
       acorn: fileURLToPath(import.meta.resolve("acorn")),
     },
-    // The database driver is CommonJS and asks for Node's modules by `require`.
+    // The database driver is CommonJS and loads Node's modules with `require`.
     banner: { js: "import{createRequire as dexRequire}from'node:module';const require=dexRequire(import.meta.url);" },
     define: { DEX_VERSION: JSON.stringify(version) },
     minifySyntax: true,
@@ -61,7 +67,7 @@ export async function bundle({ outdir, version, plugins = [] }) {
     metafile: /** @type {const} */ (true),
     logLevel: /** @type {const} */ ("warning"),
   }
-  /** What is left out of these files, and so loaded late. @type {Set<string>} */
+  /** Modules that are not in these files, and so loaded late. @type {Set<string>} */
   const cold = new Set()
   const inOneFile = (/** @type {Record<string, string>} */ entryPoints, hot = HOT) =>
     buildWithout({ ...common, entryPoints }, { hot, cold, plugins })
@@ -80,7 +86,7 @@ export async function bundle({ outdir, version, plugins = [] }) {
       "store-thread": "src/ingest/store-thread.ts",
       "code-process": "src/ingest/code-process.ts",
       "document-process": "src/ingest/document-process.ts",
-      "apart-process": "src/app/apart-process.ts",
+      "background-process": "src/app/background-process.ts",
       "helper-process": "src/embed/helper-process.ts",
       "look-up-process": "src/cli/picker/look-up-process.ts",
       "serve-thread": "src/serve/mcp/serve-thread.ts",
@@ -122,8 +128,8 @@ export async function bundle({ outdir, version, plugins = [] }) {
 }
 
 /**
- * esbuild makes a file for each set of pieces that share something: hundreds, most of them below a kilobyte. What many pieces share is one
- * file instead.
+ * esbuild makes a file for each set of pieces that share something: hundreds, most of them below a kilobyte. Instead, what many
+ * pieces share becomes one file.
  * @param {import("esbuild").BuildOptions} options
  */
 async function inPieces(options) {
@@ -132,7 +138,7 @@ async function inPieces(options) {
 }
 
 /**
- * What many pieces reach without an `import()`, and who reaches some of it.
+ * The files that many pieces reach without an `import()`, and the pieces that reach some of them.
  * @param {import("esbuild").Metafile} metafile
  */
 function sharedIn({ inputs, outputs }) {
@@ -156,7 +162,7 @@ function reachedFrom(piece, inputs) {
 }
 
 /**
- * Each of the users is bundled as a module that also imports all that is shared: so esbuild finds no reason to cut it.
+ * Each user is bundled as a module that also imports everything shared, so that esbuild has no reason to split it.
  * @type {(together: { shared: string[], users: string[] }) => import("esbuild").Plugin}
  */
 const loadTogether = ({ shared, users }) => ({
@@ -179,7 +185,7 @@ const loadTogether = ({ shared, users }) => ({
 })
 
 /**
- * zod says what is wrong in fifty languages, and offers them all to whoever imports it. dex speaks English.
+ * zod has its messages in fifty languages, and imports them all. dex speaks English.
  * @type {import("esbuild").Plugin}
  */
 const withoutLocales = {
@@ -190,8 +196,9 @@ const withoutLocales = {
 }
 
 /**
- * Builds one file of what is imported by `import ... from`, and of what is hot. Other modules that it asks for by `import()` are added to `cold`. What
- * is imported both ways is part of the file: a second copy would have a state of its own. Only a first build can tell.
+ * Builds one file of everything that is imported with `import ... from`, and of the hot modules. Other modules that it loads with
+ * `import()` are added to `cold`. Modules that are imported both ways are part of the file: a second copy would have its own
+ * state. Only a first build can tell.
  * @param {import("esbuild").BuildOptions} options
  * @param {{ hot: RegExp[], cold: Set<string>, plugins: import("esbuild").Plugin[] }} parts
  */

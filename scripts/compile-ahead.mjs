@@ -1,14 +1,14 @@
 import { parse } from "acorn"
 
-// Node keeps V8's compiled code of a file from one start to the next, but only of what V8 compiles when it reads the file: most
-// functions it leaves for when they are called, and compiles them again at every start. A function in parentheses looks to V8 like
-// one that is called at once, so it is compiled with the file, and kept.
+// Node caches V8's compiled code of a file between starts, but only of functions that V8 compiles when it reads the file. V8
+// compiles most functions only when they are called, and again at every start. A function in parentheses looks to V8 like one
+// that is called immediately, so it is compiled with the file, and cached.
 
-/** What esbuild calls once to run a module. */
+/** esbuild calls these once to run a module. */
 const RUNS_MODULES = ["__esm", "__commonJS"]
 
 /**
- * A bundle that does the same, with its functions and modules compiled as it is read. Functions go to the beginning, where
+ * An equivalent bundle whose functions and modules are compiled when it is read. Functions are moved to the beginning, where
  * their declarations would take effect.
  * @param {string} text
  */

@@ -1,7 +1,7 @@
 import type { Schema } from "../src/core/schema.ts"
 import { OFFERED } from "../src/library/offered.ts"
 
-// The library's types, made of the same declarations as the reference page.
+// The library's types, made from the same declarations as the reference page.
 
 export function libraryDeclarations(): string {
   const tools = Object.entries(OFFERED).map(([name, tool]) => {

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 
 /**
- * The folders of the packages that these files belong to, wherever they lie: node_modules may be a link, and packages may
- * have others in them.
+ * The folders of the packages that these files belong to, wherever they are: node_modules may be a link, and packages may contain
+ * others.
  * @param {string[]} inputs
  */
 export function packagesIn(inputs) {
@@ -12,7 +12,7 @@ export function packagesIn(inputs) {
 }
 
 /**
- * The text that travels with what was bundled of these files.
+ * The licence texts of the packages that were bundled from these files.
  * @param {string[]} inputs
  */
 export function licencesOf(inputs) {

@@ -1,4 +1,4 @@
-/** What the files of a new agent are made from. `folder`: where its sessions are below the home. */
+/** The input for the files of a new agent. `folder`: where its sessions are below the home. */
 export type NewAgent = { name: string; source: string; folder: string[]; extension: "json" | "jsonl" | "ndjson" }
 
 export const HOME_OF_AGENTS = "packages/more-agents/src"
@@ -21,7 +21,7 @@ function typeOf(agent: NewAgent): string {
   return variable[0]!.toUpperCase() + variable.slice(1)
 }
 
-/** Its record, and where it keeps its sessions. */
+/** Its record, and where it stores its sessions. */
 export function agentRecord(agent: NewAgent): string {
   const variable = variableOf(agent)
   const folder = agent.folder.slice(0, 2).map((step) => JSON.stringify(step))

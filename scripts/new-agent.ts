@@ -1,5 +1,5 @@
-// Begins an agent from one of its sessions: `npm run new-agent -- some-agent ~/.some-agent/sessions/1.jsonl`. Writes its file,
-// a redacted fixture, its test and its record; then the golden file. docs/new-agent.md says how to go on.
+// Starts a new agent from one of its sessions: `npm run new-agent -- some-agent ~/.some-agent/sessions/1.jsonl`. Writes its file,
+// a redacted fixture, its test and its record; then the golden file. docs/new-agent.md describes the next steps.
 import { spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { homedir } from "node:os"
@@ -48,7 +48,7 @@ console.log(
 )
 if (process.argv[4] === undefined) makeGolden()
 
-/** Where it lies below the home, so that the fixture has it there too. */
+/** Its place below the home, so that the fixture has it there too. */
 function placeInHome(path: string): string {
   const below = relative(process.env.HOME ?? homedir(), path)
   return below.startsWith("..") || !below.includes(sep)

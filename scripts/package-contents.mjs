@@ -7,12 +7,12 @@ const NEEDED = [
   "dist/THIRD_PARTY_LICENSES.txt",
 ]
 const ALLOWED = /^(dist\/|recipes\/|README\.md$|CHANGELOG\.md$|LICENSE$|package\.json$)/
-/** A little more than it has: whoever makes it grow notices, and says why. */
+/** A little more than it has: if somebody makes it grow, they notice, and explain why. */
 const MOST_BYTES = 1_580_000
 
 /**
- * What is wrong with a package, as `npm pack --json` describes it: the program is in it, nothing else of the repository is,
- * and it is small.
+ * The problems of a package, as `npm pack --json` describes it: it must contain the program and nothing else of the repository,
+ * and be small.
  * @param {{ files: { path: string }[], size: number }} pack
  * @returns {string[]}
  */

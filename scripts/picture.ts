@@ -39,7 +39,7 @@ try {
   rmSync(home, { recursive: true, force: true })
 }
 
-/** What the picker shows once these words were typed and ranked. */
+/** The picker after these words were typed and ranked. */
 async function picture(dir: string, words: string): Promise<string> {
   const dex = fileURLToPath(new URL("../dist/dex.js", import.meta.url))
   const env = { HOME: dir, PATH: "/usr/bin:/bin", LANG: "C.UTF-8", TERM: "screen-256color", TZ: "UTC" }
@@ -109,8 +109,8 @@ function lineTexts(line: string, y: number): string[] {
 }
 
 /**
- * What stands between two spaces or more. Browsers leave out spaces at the ends of a text and all but one between words, and then
- * stretch what is left to the given length; a piece has none that could be left out.
+ * The pieces between two or more spaces. Browsers drop spaces at the ends of a text and all but one between words, and then
+ * stretch the rest to the given length; a piece has none that could be dropped.
  */
 function piecesOf(text: string): { text: string; column: number }[] {
   return [...text.matchAll(/\S+(?: \S+)*/g)].map((found) => ({
@@ -119,7 +119,7 @@ function piecesOf(text: string): { text: string; column: number }[] {
   }))
 }
 
-/** A line in pieces that look alike. */
+/** A line in pieces of the same style. */
 function runsOf(line: string): Run[] {
   const runs: Run[] = []
   let look: Look = { colour: PLAIN, bold: false, dim: false, reverse: false }

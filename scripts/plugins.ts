@@ -1,5 +1,5 @@
-// Writes the Claude Code plugin and the Gemini CLI extension from the texts that `dex install` uses. `npm run plugins`; a
-// test checks that they are current.
+// Writes the Claude Code plugin and the Gemini CLI extension from the texts that `dex install` uses. `npm run plugins`; a test
+// checks that they are current.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname } from "node:path"
 import { fileURLToPath } from "node:url"

@@ -1,4 +1,4 @@
-// Writes src/usage/price-list.json out of what npm packages contain: `npm run prices`. A test checks that the committed file is
+// Writes src/usage/price-list.json from the content of npm packages: `npm run prices`. A test checks that the committed file is
 // what this makes of the package that package-lock.json pins.
 import { execFileSync } from "node:child_process"
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -9,9 +9,9 @@ import { inflateRawSync } from "node:zlib"
 import { findProvider, type MatchLogic, type ModelInfo, type ModelPrice, TieredPrices } from "@pydantic/genai-prices"
 import type { ListedPrice, PriceSource, Rates } from "../src/usage/price-of.ts"
 
-/** In this order: the first row whose pattern fits a model's name is its price. */
+/** In this order: the first row whose pattern matches a model's name is its price. */
 const PROVIDERS = ["anthropic", "openai", "google", "x-ai", "deepseek", "moonshotai", "mistral", "zai", "minimax"]
-/** Of these makers only a reseller's prices are there. */
+/** For these makers there are only a reseller's prices. */
 const RESOLD = { openrouter: /^(?:qwen|z-ai)\/(?!.*:free$)/ }
 
 const RATES = {
@@ -46,7 +46,7 @@ function pricesOf(provider: string, { id, match, prices }: ModelInfo): ListedPri
   const conditional = Array.isArray(prices) ? prices : [{ prices }]
   return conditional.flatMap(({ prices, constraint }) => {
     const rates = ratesAt(prices, 0)
-    if (rates.input === undefined || rates.output === undefined) return [] // it embeds, speaks or draws
+    if (rates.input === undefined || rates.output === undefined) return [] // a model for embeddings, speech or images
     const long = stepsOf(prices).map((over) => ({ over, ...ratesAt(prices, over + 1) }))
     return {
       ...{ provider, model: id, match: match_ },
@@ -83,7 +83,7 @@ function stepsOf(prices: ModelPrice): number[] {
   return [...new Set(starts)].sort((a, b) => a - b)
 }
 
-/** What fits a model's name, without its reseller's or maker's folder, as the text of one regular expression. */
+/** A regular expression for a model's name, without the folder of its reseller or maker. */
 function patternOf(match: MatchLogic): string {
   if ("or" in match) return match.or.map(patternOf).join("|")
   if ("and" in match) return match.and.map((one) => `(?=.*(?:${patternOf(one)}))`).join("")
@@ -99,11 +99,11 @@ const plain = (text: string) =>
     .replace(/^.*\//, "")
     .replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")
 
-/** What the fast mode of a model costs, as a multiple of its price. These packages are only read here, never installed. */
+/** The price of a model's fast mode, as a multiple of its price. These packages are only read here, never installed. */
 function fastPrices(): PriceSource[] {
   const script = textIn("ccusage", "19.0.3", /^data-loader-.*\.js$/, "dist").toString("utf8")
   const plain = [...script.matchAll(/"(claude-[a-z0-9-]+)":\{[^{}]*provider_specific_entry:\{fast:(\d+)\}/g)]
-  // Newer versions are programs; where their table begins was found by trying every byte.
+  // Newer versions are binaries; the start of their table was found by trying every byte.
   const program = textIn("@ccusage/ccusage-linux-x64", "20.0.24", /^ccusage$/, "bin")
   const table = JSON.parse(inflateRawSync(program.subarray(723_634)).toString("utf8")) as Record<
     string,
@@ -131,7 +131,7 @@ function textIn(name: string, version: string, file: RegExp, folder: string): Bu
   }
 }
 
-/** One price a line, so that a change of one is a change of one line. */
+/** One price per line, so that a change of one price is a change of one line. */
 export function priceListText(sources: PriceSource[]): string {
   const texts = sources.map(({ prices, ...source }) => {
     const head = JSON.stringify({ ...source, ...(prices && { prices: [] }) })

@@ -1,5 +1,5 @@
-// Prints a file without its secrets, by the rules that dex itself uses, so that a session can be shown to others:
-// `npm run --silent redact -- session.jsonl > redacted.jsonl`. JSON stays JSON, as a whole or line by line.
+// Prints a file without its secrets, by dex's own rules, so that a session can be shown to others: `npm run --silent redact --
+// session.jsonl > redacted.jsonl`. JSON stays JSON, as one document or line by line.
 import { readFileSync } from "node:fs"
 import { resolve } from "node:path"
 import { redactedSession } from "./redacted.ts"
@@ -9,5 +9,5 @@ if (file === undefined) {
   console.error("Which file? For example: npm run --silent redact -- session.jsonl > redacted.jsonl")
   process.exit(2)
 }
-// npm changes into the package's folder; the person meant the one they are in.
+// npm changes into the package's folder, but the person means the folder they are in.
 process.stdout.write(redactedSession(readFileSync(resolve(process.env.INIT_CWD ?? ".", file), "utf8")))

@@ -1,5 +1,5 @@
-// Writes docs/reference.md from the declared tools: `npm run reference`. With --check it writes nothing, and fails where the
-// page is not current; a test checks the same.
+// Writes docs/reference.md from the declared tools: `npm run reference`. With --check it writes nothing, and fails if the page is
+// not current; a test checks the same.
 import { readFileSync, writeFileSync } from "node:fs"
 import { commands } from "../src/cli/commands.ts"
 import { referencePage } from "../src/cli/reference.ts"

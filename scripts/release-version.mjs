@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process"
 
 /**
- * What is wrong with the changelog of a version that is to be released.
+ * The problems of the changelog of a version that will be released.
  * @param {string} text
  * @param {string} version
  * @returns {string[]}
@@ -23,7 +23,7 @@ export function problemsOfChangelog(text, version) {
 }
 
 /**
- * Before its tag exists none may have its name; the tag that is given must be the commit that is checked out.
+ * Before the release no tag may have its name; a given tag must be the commit that is checked out.
  * @param {string} root
  * @param {string} version
  * @param {string | undefined} tag

@@ -7,7 +7,7 @@ import { startView } from "../test/view/process.ts"
 
 export const SIZE = { width: 1280, height: 800 }
 
-/** Each picture's name, and the page that it shows. */
+/** Each picture's name, and its page. */
 const PAGES: Record<string, (base: string, page: Page) => Promise<string>> = {
   home: async () => "",
   find: async () => "find?q=high+water",
@@ -39,7 +39,7 @@ export async function takePictures(home: string, folder: string): Promise<void> 
       for (const [name, pathOf] of Object.entries(PAGES)) {
         await page.goto(`${base}${await pathOf(base, page)}`)
         await page.locator("main h1").waitFor()
-        // Everything that comes later has come.
+        // Wait until everything that loads later is there.
         await page.locator("[data-late], [data-part]:not(a)").first().waitFor({ state: "detached" })
         if ((await page.locator(".learning").count()) > 0) throw new Error(`The page ${name} is still being filled.`)
         await page.screenshot({ path: join(folder, `view-${name}.png`) })

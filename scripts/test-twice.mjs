@@ -3,13 +3,14 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
 
-// Runs the tests that these arguments of vitest choose, and then the files in which one failed again, alone. What fails both times is
-// broken. What passes alone is a test that a busy machine can fail: it is named, so that somebody fixes it, and does not hide the others.
+// Runs the tests that these arguments of vitest select, and then repeats the files with failures, one at a time. A test that
+// fails both times is broken. A test that passes the second time can fail on a busy machine: it is reported, so that somebody
+// fixes it, and it does not hide the others.
 //
-// Beside other stages nothing is alone, so DEX_RUN_AGAIN names a file to note the failed files in. The stage then ends with 75, and
-// `node scripts/test-twice.mjs --again` runs what was noted.
+// If other stages run at the same time, nothing runs alone, so DEX_RUN_AGAIN names a file for the list of failed files. The stage
+// then ends with 75, and `node scripts/test-twice.mjs --again` runs the listed files.
 
-/** More than this is no accident. */
+/** More than this is not an accident. */
 const MOST_FILES = 5
 const LATER = 75
 
@@ -51,6 +52,6 @@ function failedFiles(results) {
     const { testResults } = JSON.parse(readFileSync(results, "utf8"))
     return testResults.filter(({ status }) => status === "failed").map(({ name }) => relative(process.cwd(), name))
   } catch {
-    return [] // it ended before it could say
+    return [] // it ended before it could report
   }
 }

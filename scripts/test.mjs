@@ -1,4 +1,4 @@
-// `npm test` runs the unit tests. With files or folders it runs the tests in those, whatever they start: `npm test -- test/cli`.
+// `npm test` runs the unit tests. With files or folders it runs the tests in those, of any kind: `npm test -- test/cli`.
 import { spawnSync } from "node:child_process"
 import { existsSync } from "node:fs"
 

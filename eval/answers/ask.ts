@@ -2,7 +2,7 @@ import { unanswered } from "../sets/questions.ts"
 import type { BuiltDex } from "./command.ts"
 import { type Half, holdsWords, type LabelledQuestion, namesAll, wordsIn } from "./labels.ts"
 
-/** So far a person reads. */
+/** How much a person reads. */
 const READ_WORDS = 120
 
 export type Asked = {
@@ -10,9 +10,9 @@ export type Asked = {
   half: Half
   isAnswerable: boolean
   isDocumented: boolean
-  /** The labelled sentence or command stands in what is read. */
+  /** The labelled sentence or command is in the part that is read. */
   hasSentence: boolean
-  /** It does, or every fact that a right answer names does. */
+  /** That, or every fact of a right answer is in it. */
   isRight: boolean
   isNotFound: boolean
   confidence: string
@@ -22,7 +22,7 @@ export type Asked = {
 
 type Answer = { answer: string; sources: unknown[]; confidence: string; probability: number }
 
-/** With those that nothing answers. */
+/** Including those that nothing answers. */
 export function allQuestions(questions: LabelledQuestion[]): LabelledQuestion[] {
   const others = unanswered().map(({ id, text, half }) => ({
     id,
@@ -59,7 +59,7 @@ function judged({ id, half, sentences, facts, isDocumented }: LabelledQuestion, 
   }
 }
 
-/** What is read of an answer. The numbers of sources are not words of it. */
+/** The part of an answer that is read. The numbers of sources are not counted as words. */
 export function wordsRead(answer: string): string[] {
   const words = answer.replaceAll(/\[\d{1,3}\]/g, " ").split(/\s+/)
   return wordsIn(words.slice(0, READ_WORDS).join(" "))
@@ -98,7 +98,7 @@ export function askFigures(asked: Asked[], half: Half) {
 
 const scoreOf = ({ isNotFound, probability }: Asked) => (isNotFound ? 0 : probability)
 
-/** How often one of the first list is above one of the second, in percent; a tie counts half. */
+/** How often a value of the first list is above one of the second, in percent; a tie counts half. */
 function area(above: number[], below: number[]): number {
   let won = 0
   for (const a of above) for (const b of below) won += a > b ? 1 : a === b ? 0.5 : 0

@@ -3,10 +3,10 @@ import { linesOf } from "./labels.ts"
 import { genuineProject } from "./project.ts"
 import { isKept, passagesOf, type Written } from "./sentences.ts"
 
-// How many true, negated and wrongly cited sentences the check of a model's answer lets through.
+// How many true, negated and wrongly cited sentences the check of a model's answer accepts.
 //   npm run eval:citations
 
-/** Each sentence is cited to the passages of the one so many places later. */
+/** Each sentence is cited to the passages of the one this many places later. */
 const OFFSETS = [77, 31, 123]
 
 const FLIPS: [RegExp, string][] = [

@@ -8,7 +8,7 @@ import type { Project } from "./project.ts"
 /** A built dex, of any version, with the genuine conversations in its history. */
 export type BuiltDex = { json<T>(args: string[]): Promise<T> }
 
-/** What a command finds nothing with is an answer too. */
+/** Finding nothing is an answer too. */
 const NOTHING_FOUND = 1
 
 export function builtDex(root: string, name: string, { clone, claude }: Project): BuiltDex {

@@ -14,8 +14,8 @@ import { openIndex } from "../../src/store/index/search-index.ts"
 import { Absent } from "../set.ts"
 import { type Turn, turnsIn } from "./public-chats.ts"
 
-// The labelled conversations as a user's history: samples where their agents keep them, chats from public repositories as
-// transcripts of Claude Code. All of them are read, redacted and stored by the product.
+// The labelled conversations as a user's history: samples in the folders of their agents, chats from public repositories as
+// transcripts of Claude Code. The product reads, redacts and stores all of them.
 
 const SHARED = process.env.DEX_SHARED_DIR ?? fileURLToPath(new URL("../../../shared/", import.meta.url))
 /** Bare clones, `owner+name/repo`. */
@@ -25,7 +25,7 @@ export type Place = { repo?: string; commit?: string; file: string; conversation
 
 export type DecisionsHome = {
   store: HistoryReader
-  /** The id that the labelled conversation has in the history; undefined where dex cannot read its agent. */
+  /** The id of the labelled conversation in the history; undefined if dex cannot read its agent. */
   idOf(place: Place): string | undefined
   close(): void
 }
@@ -64,7 +64,7 @@ export async function openDecisionsHome(places: Place[]): Promise<DecisionsHome>
   }
 }
 
-/** Where agents look for their files: those of which a sample is one file. */
+/** The agents' folders, for agents whose samples are one file each. */
 const FOLDERS: [sample: RegExp, folder: string][] = [
   [/^samples\/pi\/|^real-sessions\/pi/, ".pi/agent/sessions/--sample--"],
   [/^samples\/claude-code\/.*\.jsonl$|^real-sessions\/claude-code.*\.jsonl$/, ".claude/projects/-sample"],
@@ -120,7 +120,7 @@ function writeChat(home: string, place: Place, turns: Turn[]): void {
 function recordsOf({ by, text, asked }: Turn, i: number): Record<string, unknown>[] {
   const said = { role: by === "person" ? "user" : "assistant" }
   if (by === "person") {
-    // Claude Code marks a plan that it starts with.
+    // Claude Code marks a plan that a session starts with.
     const plan = text.startsWith(PLAN_OPENING) && { planContent: text.slice(PLAN_OPENING.length) }
     return [{ type: "user", ...plan, message: { ...said, content: text } }]
   }
@@ -139,7 +139,7 @@ function recordsOf({ by, text, asked }: Turn, i: number): Record<string, unknown
   ]
 }
 
-/** The last line of a file that was just written may not be whole, and would wait. */
+/** The last line of a file that was just written may be incomplete, and reading it would be delayed. */
 function settled(path: string, write: (path: string) => void): void {
   mkdirSync(dirname(path), { recursive: true })
   write(path)

@@ -6,11 +6,11 @@ import { plain, sentenceHash, sentencesOf } from "../decisions/sentences.ts"
 import { halfOf } from "../set.ts"
 import { openDecisionsHome, type Place } from "./decisions-home.ts"
 
-// Decisions that are found in conversations that no rule was fitted on, against those that were labelled by reading.
+// Decisions found in conversations on which no rule was fitted, compared with those labelled by reading.
 //
-// A conversation is in one half as a whole, by the hash of its name. What carries no label is wrong, as is everything in a
-// conversation without decisions. What readers could see either way (`doubt`) counts neither as right nor as wrong, and is
-// not missed. Sentences of one `group` state one decision.
+// A conversation is completely in one half, by the hash of its name. A decision without a label is wrong, as is everything in a
+// conversation without decisions. Sentences that readers could see either way (`doubt`) count neither as right nor as wrong, and
+// are not missed. Sentences of one `group` state one decision.
 
 type Label = Place & {
   id: string
@@ -28,12 +28,15 @@ export type DecisionFigures = {
   right: number
   labelled: number
   recalled: number
-  /** Found where a reader said whether the sentence says by itself what was decided; and how many do, or come with more than it. */
+  /**
+   * Found decisions for which a reader noted whether the sentence alone states the decision; and how many do, or are shown with
+   * more context.
+   */
   judged: number
   alone: number
 }
 
-/** For whoever reads what fails in the half for building. */
+/** For people who read the failures in the half for building. */
 export type DecisionResult = {
   half: "build" | "held"
   verdict: "right" | "wrong" | "missed" | "doubt"
@@ -79,7 +82,7 @@ function noFigures(): DecisionFigures {
   return { conversations: 0, found: 0, right: 0, labelled: 0, recalled: 0, judged: 0, alone: 0 }
 }
 
-/** The labelled sentences, found again in the conversation. */
+/** The labelled sentences, located in the conversation. */
 function located(labels: Label[], messages: StoredMessage[]): Located[] {
   const texts = Map.groupBy(messages.flatMap(sentencesOf), sentenceHash)
   return labels.flatMap((label) => (label.hash === undefined ? [] : [{ ...label, texts: texts.get(label.hash) ?? [] }]))

@@ -20,7 +20,7 @@ import type { Project } from "./project.ts"
 /** A question with every statement that may answer it, and which of them do. */
 export type Case = { question: LabelledQuestion; ranked: Answering[]; answers: boolean[] }
 
-/** Few labels move a weight little. */
+/** Few labels should change a weight only a little. */
 const PENALTY = 0.02
 const STEPS = 600
 const PACE = 0.06
@@ -39,15 +39,15 @@ export async function casesOf(project: Project, questions: LabelledQuestion[]): 
   return cases
 }
 
-/** A statement that is most of a labelled sentence answers as well as the whole of it. */
+/** A statement that is most of a labelled sentence answers as well as the complete one. */
 function isOneOf(text: string, gold: string[][]): boolean {
   const words = wordsIn(text)
   return gold.some((one) => holdsWords(words, one) || (words.length >= 0.6 * one.length && holdsWords(one, words)))
 }
 
 /**
- * Weights under which a statement that answers is likely to be drawn before all others of its question: a conditional logit with a little
- * shrinking, by gradient steps.
+ * Weights under which a statement that answers is likely to be chosen before all others of its question: a conditional logit with
+ * a little shrinkage, by gradient descent.
  */
 export function fittedWeights(cases: Case[]): AnswerWeights {
   const usable = cases
@@ -82,7 +82,7 @@ export function fittedWeights(cases: Case[]): AnswerWeights {
   return Object.fromEntries(FEATURES.map((name, i) => [name, Number(weights[i]!.toFixed(2))])) as AnswerWeights
 }
 
-/** The weights of statements, and those of the confidence in what they choose. */
+/** The weights of statements, and those of the confidence in the chosen ones. */
 export async function fitted(project: Project, questions: LabelledQuestion[]) {
   const cases = await casesOf(
     project,
@@ -111,7 +111,7 @@ export async function fitted(project: Project, questions: LabelledQuestion[]) {
 
 type Evidence = { evidence: AnswerEvidence; isRight: boolean }
 
-/** A logistic regression with a little shrinking: four numbers, some hundred questions. */
+/** A logistic regression with a little shrinkage: four numbers, some hundred questions. */
 export function fittedConfidence(cases: Evidence[]) {
   const names = ["own", "introduced", "passage"] as const
   const weights = { base: 0, own: 0, introduced: 0, passage: 0 }

@@ -8,16 +8,16 @@ import type { Project } from "./project.ts"
 
 export type Half = "build" | "held"
 
-/** A question with the words that answer it, found again in what was labelled. */
+/** A question with the words that answer it, located in the labelled texts. */
 export type LabelledQuestion = {
   id: string
   half: Half
   question: string
-  /** Whole sentences, lines or commands: any of them answers. None where nothing answers. */
+  /** Complete sentences, lines or commands: any of them answers. Empty if nothing answers. */
   sentences: string[]
-  /** What a right answer names, as hashes of phrases. */
+  /** The facts in a right answer, as hashes of phrases. */
   facts: string[]
-  /** The sentences stand in the project's documents. */
+  /** The sentences are in the project's documents. */
   isDocumented: boolean
 }
 
@@ -45,7 +45,7 @@ export async function labelledQuestions(project: Project): Promise<LabelledQuest
   }
   const labelled: LabelledQuestion[] = []
   for (const { id, half, question, answers = [], facts = [] } of linesOf<Written>("questions.jsonl")) {
-    // What was overtaken answers no more.
+    // A superseded answer no longer counts.
     const standing = answers.filter(({ older }) => !older)
     labelled.push({
       id,
@@ -80,16 +80,16 @@ export function wordsIn(text: string): string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
 }
 
-/** Whether one text stands in another, word by word. */
+/** Whether one text contains another, word by word. */
 export function holdsWords(text: string[], wanted: string[]): boolean {
   if (wanted.length === 0) return false
   return ` ${text.join(" ")} `.includes(` ${wanted.join(" ")} `)
 }
 
-/** A fact has at most so many words. */
+/** A fact has at most this many words. */
 const LONGEST_FACT = 12
 
-/** Whether every one of these facts is named in a text. */
+/** Whether a text names all of these facts. */
 export function namesAll(text: string[], facts: string[]): boolean {
   const left = new Set(facts)
   for (let from = 0; from < text.length && left.size > 0; from++)

@@ -12,16 +12,16 @@ import { sentenceHash } from "../decisions/sentences.ts"
 import { openGenuineHome } from "../genuine-home.ts"
 import { inTime, type Told } from "../suggest/replay.ts"
 
-// At each labelled moment, what would be said unasked from what was known before its conversation began?
+// At each labelled moment, what would be suggested from what was known before its conversation began?
 //
 // The rule, written before anything was measured: an offer is helpful if it points at a labelled helpful message, that is
-// - its ref is of the same conversation, at most NEAR messages away; for a fix, away from its failure, its remedy, or between
+// - its ref is in the same conversation, at most NEAR messages away; for a fix, away from its failure, its remedy, or between
 // - or it has no ref and names a file that was edited in that conversation at most NEAR_EDIT messages away.
-// A ref without a message is not near. Each moment is asked alone: what earlier moments said does not silence it.
+// A ref without a message is not near. Each moment is evaluated alone: earlier suggestions do not suppress later ones.
 
 const NEAR = 25
 const NEAR_EDIT = 10
-/** The same moments this much later: no offer may become likelier. */
+/** The same moments this much later: no offer may become more likely. */
 const LATER_DAYS = [1, 30, 270]
 
 export type Label = {
@@ -36,23 +36,23 @@ export type Label = {
 export type MomentFigures = {
   moments: number
   pushed: number
-  /** Of what was pushed. */
+  /** Of the pushed suggestions. */
   helpful: number
-  /** Moments that something labelled would have helped at … */
+  /** Moments at which something labelled would have helped … */
   helpable: number
-  /** … of which the project's own history knew it by then … */
+  /** … of which the project's own history contained it by then … */
   known: number
   /** … and at which it was pushed. */
   helped: number
   /** Moments at which nothing would have helped, and those of them at which nothing was pushed. */
   needless: number
   silent: number
-  /** Candidates at all these moments, and how many of them are likelier 1, 30 or 270 days later. */
+  /** Candidates at all these moments, and how many of them are more likely 1, 30 or 270 days later. */
   candidates: number
   rising: number
 }
 
-/** What was pushed at one moment, for whoever reads what fails in the half for building. */
+/** The suggestions pushed at one moment, for people who read the failures in the half for building. */
 export type MomentResult = { label: Label; items: Item[]; helpful: boolean[]; known: boolean; helped: boolean }
 
 export async function measureMoments(): Promise<{
@@ -160,7 +160,7 @@ function editsNear(store: HistoryReader): Edits {
   }
 }
 
-/** Whether any labelled message stands in a conversation of the same project that had ended by then. */
+/** Whether any labelled message is in a conversation of the same project that had ended by then. */
 async function isKnown(store: HistoryReader, { row }: Told, { helpful }: Label): Promise<boolean> {
   for (const { ref } of helpful) {
     const earlier = await store.conversation({ source: "claude_code", id: refOf(ref).id })
@@ -226,7 +226,7 @@ function sessionBefore(messages: StoredMessage[], project: string): Session {
   }
 }
 
-/** What the person or the agent wrote; of an agent also what it called. */
+/** The words of the person or the agent; for an agent also its calls. */
 function textsOf({ parts }: StoredMessage, origin: "person" | "agent"): string[] {
   return parts.flatMap((part) => (part.origin === origin ? [part.text] : []))
 }

@@ -18,13 +18,13 @@ import { genuineCorpus } from "../sets/corpus.ts"
 export type Project = {
   /** A clone of the genuine conversations' own project. */
   clone: string
-  /** A folder like `~/.claude`, with these conversations as if all of them had been led in that clone. */
+  /** A folder like `~/.claude`, with these conversations as if all of them had taken place in that clone. */
   claude: string
-  /** A text of theirs, with the clone's path for the paths of their makers. */
+  /** Replaces the paths of the original authors in a text by the clone's path. */
   mapped(text: string): string
 }
 
-/** Git, code and documents belong to what was said, so questions are asked inside a clone of the project. */
+/** Git, code and documents are part of the answers, so questions are asked inside a clone of the project. */
 export function genuineProject(): Project {
   const clone = join(CACHE_DIR, "project")
   const claude = join(CACHE_DIR, "project-claude")
@@ -50,7 +50,10 @@ export function genuineProject(): Project {
   return { clone, claude, mapped }
 }
 
-/** The folders in which the conversations were led, the longest first, so that a worktree is not taken for a folder of its checkout. */
+/**
+ * The folders in which the conversations took place, the longest first, so that a worktree is not mistaken for a folder of its
+ * checkout.
+ */
 function rootsOf(source: string): string[] {
   const roots = new Set<string>()
   for (const folder of readdirSync(join(source, "projects"))) {

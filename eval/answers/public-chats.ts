@@ -1,18 +1,18 @@
-// Conversations that people keep as Markdown in public repositories, turned back into what their agents wrote.
+// Conversations that people publish as Markdown in repositories, converted back into the format of their agents.
 
 export type Turn = {
   by: "person" | "agent"
   text: string
-  /** What the agent asked, and the answer. */
+  /** The agent's questions, with the answers. */
   asked?: { question: string; options: string[]; answer: string }[]
 }
 
-/** One file may hold many conversations: the one that is named. */
+/** One file may contain many conversations; this returns the named one. */
 export function turnsIn(markdown: string, conversation: string): Turn[] {
   return conversation.startsWith("aider chat") ? aiderTurns(markdown, conversation) : specstoryTurns(markdown)
 }
 
-/** `#### ` is what was typed, `> ` is what aider itself said, everything else is the model's. */
+/** `#### ` is typed input, `> ` is aider's own output, everything else is the model's. */
 function aiderTurns(markdown: string, conversation: string): Turn[] {
   const [, own = ""] = markdown.split(`\n# ${conversation}\n`)
   const [chat] = own.split(/\n# aider chat started at /)

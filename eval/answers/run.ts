@@ -9,9 +9,9 @@ import { labelledQuestions } from "./labels.ts"
 import { genuineProject } from "./project.ts"
 import { sentenceFigures } from "./sentences.ts"
 
-// What is shown to who asks, against labels made by reading: beside version 0.1.0 on the same sets.
+// What users see, compared with labels made by reading, and with version 0.1.0 on the same sets.
 //   npm run eval:answers -- [--dex FOLDER] [--json] [--show] [--fit]
-// --dex measures another built dex, --show prints what was answered (build half), --fit the weights that the build half gives
+// --dex measures another built dex, --show prints the answers (build half), --fit the weights fitted on the build half
 
 type Share = { of: number; count: number }
 type Figures = Record<string, Record<string, Share | number>>

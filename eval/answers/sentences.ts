@@ -9,7 +9,8 @@ import { generator } from "../metrics.ts"
 import { linesOf } from "./labels.ts"
 import type { Project } from "./project.ts"
 
-// What a model writes, checked against what it cites: sentences that are true of their passages, and the same with one thing changed.
+// Sentences of a model, checked against what they cite: sentences that are true of their passages, and the same with one thing
+// changed.
 
 export type Written = { id: string; sentence: string; cites: { ref?: string; document?: string; heading?: string }[] }
 
@@ -27,7 +28,7 @@ export async function sentenceFigures(project: Project) {
   }
 }
 
-/** Whether the check lets a sentence through that cites these passages. */
+/** Whether the check accepts a sentence that cites these passages. */
 export function isKept(sentence: string, passages: Passage[]): boolean {
   const marks = passages.map((_, i) => `[${i + 1}]`).join("")
   const code = sentence.indexOf("\n```")
@@ -61,7 +62,7 @@ export async function passagesOf(project: Project, written: Written[]): Promise<
   return all
 }
 
-/** One command, code span, path, number or name, exchanged for another of its kind that stands nowhere in the cited passages. */
+/** One command, code span, path, number or name, replaced by another of its kind that is not in the cited passages. */
 function changedSentences(written: Written[], cited: Map<string, Passage[]>): { id: string; sentence: string }[] {
   const random = generator(11)
   const drawn = <T>(list: T[]): T => list[Math.floor(random() * list.length)]!

@@ -1,8 +1,8 @@
-/** What is said of one added line. Conversations are named by the one that they belong to. */
+/** The answer for one added line. A subagent's conversation is represented by its root. */
 export type LineAnswer = { path: string; text: string; level: "proved" | "likely" | "unknown"; conversation?: string }
 
-/** What is said of one commit: the likeliest conversations first, the one that is told, if any, and its lines. */
+/** The answer for one commit: the most likely conversations first, the one that is shown, if any, and its lines. */
 export type CommitAnswer = { ranked: string[]; told?: string; lines: LineAnswer[] }
 
-/** Answers for commits of a repository, in their order, as if it had never heard of the conversations that are left out of each. */
+/** Answers for commits of a repository, in order, as if it had never seen the conversations that are left out for each. */
 export type Answerer = (folder: string, asked: { hash: string; without: Set<string> }[]) => Promise<CommitAnswer[]>

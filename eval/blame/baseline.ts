@@ -4,7 +4,7 @@ import type { Answerer, CommitAnswer } from "./answer.ts"
 
 type Added = { at: number; root: string; path: string }
 
-/** The newest edit before the commit that added the same trimmed line to a file whose path ends alike. */
+/** The newest edit before the commit that added the same trimmed line to a file with the same end of its path. */
 export async function exactMatch(store: HistoryReader): Promise<Answerer> {
   const byText = await addedLines(store)
   return async (folder, asked) => {

@@ -13,7 +13,7 @@ import type { Answerer } from "./answer.ts"
 import { halfOfAsked, type LinesOfGold, makersOf } from "./measure.ts"
 import type { Asked, World } from "./worlds.ts"
 
-/** What dex knows of the conversations; `project` is where they were led. Learned once for each home. */
+/** dex's facts about the conversations; `project` is where they took place. Learned once for each home. */
 export async function factsOf(store: HistoryReader, dir: string, project: string): Promise<BlameFacts> {
   const knowledge = openKnowledge(join(dir, KNOWLEDGE_FILE))
   if (!existsSync(join(dir, KNOWLEDGE_FILE))) throw new Error("no facts")
@@ -23,7 +23,9 @@ export async function factsOf(store: HistoryReader, dir: string, project: string
   return facts
 }
 
-/** As dex answers. Commits that conversations ran are known by the hashes that git told there: `hashOf` says what they are here. */
+/**
+ * dex's own answers. Conversations know their commits by the hashes that git printed there; `hashOf` maps these to the ones here.
+ */
 export function dexAnswers(facts: BlameFacts, hashOf: ((told: string) => string | undefined) | undefined): Answerer {
   const ran = facts.ran.flatMap((one) => {
     const hash = hashOf?.(one.hash)
@@ -69,13 +71,13 @@ function withoutThese(facts: BlameFacts, ids: Set<string>): BlameFacts {
   }
 }
 
-/** The weights that these commits give. Lines count so that no commit has more than this many. */
+/** The weights fitted on these commits. Lines are weighted so that no commit counts as more than this many. */
 const MOST_LINES = 30
 const PENALTY = 1
 
 type Row = { features: Record<string, number>; used: boolean; weight: number }
 
-/** From commits as they are, and from squashed ones, which hold several conversations' work. */
+/** From commits as they are, and from squashed ones, which contain several conversations' work. */
 export async function fittedWeights(facts: BlameFacts, worlds: World[], linesOf: LinesOfGold) {
   const [there, out, lines]: [Row[], Row[], Row[]] = [[], [], []]
   for (const world of worlds) {

@@ -13,7 +13,7 @@ export type GoldCommit = {
   half: "early" | "late"
 }
 
-/** By time. The earlier half is for building, the later one for measuring only. */
+/** By time. The earlier half is for building, the later one only for measuring. */
 export function goldCommits(): GoldCommit[] {
   const rows = readFileSync(requirePath(join(BENCH_DIR, "commits/commits.jsonl")), "utf8")
     .split("\n")

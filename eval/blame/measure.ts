@@ -3,7 +3,7 @@ import type { Answerer, CommitAnswer } from "./answer.ts"
 import type { GoldCommit } from "./gold.ts"
 import type { Asked, World } from "./worlds.ts"
 
-/** Of `of`, so many. */
+/** `count` out of `of`. */
 export type Share = { count: number; of: number }
 
 export type Figures = {
@@ -12,14 +12,14 @@ export type Figures = {
   first: Share
   among_five: Share
   answered: { right: Share; covered: Share }
-  /** Where the true conversations are taken out of the history: whatever is told is wrong. */
+  /** With the true conversations removed from the history: every answer is wrong. */
   out: { commits: Share; lines: Share }
 }
 
 /** Shorter lines are not in the gold. */
 const LEAST_TEXT = 8
 
-/** A commit of several counts as later only where all of them are. */
+/** A commit made of several counts as late only if all of them are. */
 export const halfOfAsked = ({ of }: Asked): GoldCommit["half"] =>
   of.every(({ half }) => half === "late") ? "late" : "early"
 
@@ -66,7 +66,7 @@ function rightOf(lines: Judged[]): Share {
   return { count: lines.filter(({ isRight }) => isRight).length, of: lines.length }
 }
 
-/** The lines of a commit that the gold tells of, each with whether what was said is right. */
+/** The lines of a commit that the gold covers, each with whether the answer is right. */
 function judged({ lines }: CommitAnswer, asked: Asked, world: World, linesOf: LinesOfGold): Judged[] {
   return lines.flatMap(({ path, text, level, conversation }) => {
     const makers = makersOf(path, text, asked, world, linesOf)
@@ -74,7 +74,9 @@ function judged({ lines }: CommitAnswer, asked: Asked, world: World, linesOf: Li
   })
 }
 
-/** The conversations that the gold names for a line. Of a squashed branch it tells only what the branch's gold commits added. */
+/**
+ * The conversations that the gold names for a line. For a squashed branch it covers only what the branch's gold commits added.
+ */
 export function makersOf(
   path: string,
   text: string,
@@ -90,7 +92,7 @@ export function makersOf(
 
 export type LinesOfGold = (commit: GoldCommit) => Set<string>
 
-/** Which lines each commit of the gold itself added. */
+/** The lines that each gold commit itself added. */
 export async function linesOfGold(folder: string, gold: GoldCommit[]): Promise<LinesOfGold> {
   const { commits } = await readCommitDiffs(
     folder,

@@ -9,9 +9,9 @@ import { goldCommits } from "./gold.ts"
 import { type Figures, linesOfGold, measure, type Share } from "./measure.ts"
 import { worlds } from "./worlds.ts"
 
-// Which conversation wrote a line, and made a commit? Against links that the project itself recorded.
+// Which conversation wrote a line, and made a commit? Compared with links that the project itself recorded.
 //   npm run eval:blame -- [--half early|late] [--world NAME] [--json] [--fit]
-// The earlier half is for building, the later one for measuring only.
+// The earlier half is for building, the later one only for measuring.
 
 const { values } = parseArgs({
   options: {

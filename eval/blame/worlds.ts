@@ -5,9 +5,9 @@ import { CACHE_DIR } from "../home.ts"
 import { BENCH_DIR, requirePath } from "../set.ts"
 import type { GoldCommit } from "./gold.ts"
 
-// The same work as other repositories would hold it: squashed, rebased, formatted otherwise, moved to other folders.
+// The same work as it would be in other repositories: squashed, rebased, formatted differently, moved to other folders.
 
-/** A commit to be asked about, and the gold commits whose lines it holds. */
+/** A commit to evaluate, and the gold commits whose lines it contains. */
 export type Asked = { hash: string; of: GoldCommit[] }
 export type World = { name: string; folder: string; asked: Asked[]; isSquashed?: true }
 
@@ -90,10 +90,10 @@ function squashed(folder: string, gold: GoldCommit[]): Made {
   return [...made, ...[...wanted].map((hash) => ({ hash, of: [hash] }))]
 }
 
-/** How many commits earlier the new base is; nearer where that conflicts. A later one may hold the commit already. */
+/** How many commits earlier the new base is; fewer if that conflicts. A later base may already contain the commit. */
 const EARLIER = [20, 8, 3, 1]
 
-/** Each commit on top of what its branch was earlier. One that conflicts with every such base stays where it is. */
+/** Each commit on top of an earlier state of its branch. One that conflicts with every such base stays where it is. */
 function rebased(folder: string, gold: GoldCommit[]): Made {
   const made = gold.map(({ hash }) => {
     const before = said(folder, "rev-list", "--first-parent", "-n", "21", `${hash}^`).split("\n")
@@ -130,7 +130,7 @@ function replayed(folder: string, hash: string, base: string): string | undefine
 
 type Change = { text?: (text: string) => string; path?: (path: string) => string }
 
-/** Tabs for spaces, other blanks inside a line, blanks at its end: what a formatter may do to any file. */
+/** Tabs for spaces, other spacing inside a line, spaces at its end: what a formatter may do to any file. */
 function reformatted(text: string): string {
   const lines = text.split("\n").map((line) => {
     const indent = /^[ \t]*/.exec(line)![0]
@@ -146,7 +146,7 @@ const renamed = (path: string) =>
     .map((name, i, all) => (i < all.length - 1 ? `new-${name}` : name))
     .join("/")
 
-/** Of every commit the files that it touched, before and after it, as two commits of a repository of their own. */
+/** For every commit the files that it touched, before and after it, as two commits of a separate repository. */
 function rewritten(name: string, folder: string, gold: GoldCommit[], change: Change): World {
   const target = join(CACHE_DIR, `blame-${name.replaceAll(" ", "-")}`)
   if (!existsSync(target)) {

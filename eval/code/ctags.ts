@@ -11,7 +11,7 @@ import { languageOf, MAX_CODE_BYTES, whyNotCode } from "../../src/code/languages
 import { openParser } from "../../src/code/parse.ts"
 import { listCodeFiles } from "../../src/ingest/project-files.ts"
 
-/** ctags' letters for what is compared. Properties, parameters, locals, enumerators, imports and packages are not. */
+/** ctags' letters for the kinds that are compared. Properties, parameters, locals, enumerators, imports and packages are not. */
 const CTAGS = {
   typescript: { name: "TypeScript", kinds: "fcigmnvCGa" },
   python: { name: "Python", kinds: "cfmv" },
@@ -81,7 +81,10 @@ function hold(folder: string, shown: number, [who, ours]: Named, [other, theirs]
   }
 }
 
-/** The little of TypeScript 5's compiler that is used here. It is no dependency: the one of this package has no such interface. */
+/**
+ * The part of TypeScript 5's compiler that is used here. It is not a dependency: the version of this package has no such
+ * interface.
+ */
 type TsNode = { kind: number; name?: TsNode; initializer?: TsNode; text?: string; parent: TsNode; getStart(): number }
 type Ts = {
   SyntaxKind: Record<string, number>
@@ -158,9 +161,9 @@ function ctagsTags(language: Compared, folder: string, paths: string[]): Tag[] {
   const tags = run.stdout.split("\n").flatMap((line): Tag[] => {
     if (!line.startsWith("{")) return []
     const tag: { name: string; path: string; line: number; kind: string; scopeKind?: string } = JSON.parse(line)
-    // Variables count where a file declares them; ctags also has those of classes.
+    // Variables count only if a file declares them; ctags also lists those of classes.
     if (language === "python" && tag.kind === "variable" && tag.scopeKind !== undefined) return []
-    // Nameless ones, by what ctags calls them or by what the language does.
+    // Anonymous ones, by ctags' name or the language's.
     if (/^(?:__anon|AnonymousFunction|_$)/.test(tag.name)) return []
     return [
       {
@@ -172,7 +175,7 @@ function ctagsTags(language: Compared, folder: string, paths: string[]): Tag[] {
     ]
   })
   if (language !== "python") return unique(tags)
-  // Assigned again: the first is its definition.
+  // If it is assigned again, the first assignment is its definition.
   const firsts = new Map(
     unique(tags)
       .map(

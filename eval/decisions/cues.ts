@@ -6,11 +6,11 @@ import { openDecisionsHome, type Place } from "../answers/decisions-home.ts"
 import { openGenuineHome } from "../genuine-home.ts"
 import { Absent } from "../set.ts"
 
-// Whether each cue, and each word in it, occurs in more than one conversation: a word of a single one is its writer's, not the
-// language's.
+// Whether each cue, and each word in it, occurs in more than one conversation: a word of a single one belongs to its writer, not
+// to the language.
 //   npm run eval:cues
 
-/** The words of a cue, whichever way it may be spelled; those that an alternative of several words has are one. */
+/** The words of a cue, including those of all its alternatives (`a/b`). */
 function wordsOf(cue: string): string[] {
   return cue.split(/[ /]/).filter((word) => /\w/.test(word))
 }

@@ -6,7 +6,7 @@ import { openGenuineHome } from "../genuine-home.ts"
 import { Absent } from "../set.ts"
 import { plain } from "./sentences.ts"
 
-// Decisions of the genuine conversations, drawn by a seed, for a person to read: does each say by itself what was decided?
+// A random sample of decisions from the genuine conversations, for a person to read: does each alone state what was decided?
 //   npm run eval:draw -- [--seed 1] [--count 60]
 
 const { values } = parseArgs({

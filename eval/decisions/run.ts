@@ -9,7 +9,7 @@ import { Absent } from "../set.ts"
 import { isSameQuote } from "./same.ts"
 import { plain, sentenceHash, sentencesOf } from "./sentences.ts"
 
-// Decisions that are found, against those that were labelled by hand before there was an extractor.
+// The decisions that are found, compared with those labelled by hand before there was an extractor.
 //   npm run eval:decisions -- [--half held|develop] [--show]     --show prints what was wrong and missed
 
 type Label = { conversation: string; number: number; kind: string; quotes: string[]; added_after?: boolean }
@@ -167,7 +167,7 @@ function told({ kind, row, number, quote }: Found): string {
   return `${kind} ${formatRef({ ...row.ref, number })} ${plain(quote).slice(0, 300)}`
 }
 
-/** Wilson's interval: what 95 of 100 such draws would hold. */
+/** Wilson's 95 % interval. */
 function share(part: number, of: number): string {
   if (of === 0) return "-"
   const [p, z] = [part / of, 1.96]

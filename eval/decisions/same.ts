@@ -5,7 +5,7 @@ import { plain } from "./sentences.ts"
 
 export type FoundQuote = { quote: string; message: StoredMessage }
 
-/** The words that were found hold the labelled ones, or are a part of them; a typed answer belongs to its question. */
+/** The found words contain the labelled ones, or are a part of them; a typed answer belongs to its question. */
 export function isSameQuote({ quote: found, message }: FoundQuote, kind: string | undefined, texts: string[]): boolean {
   const quote = plain(found)
   if (texts.map(unmarked).some((text) => quote.includes(text) || text.includes(quote))) return true
@@ -17,7 +17,7 @@ export function isSameQuote({ quote: found, message }: FoundQuote, kind: string 
   })
 }
 
-/** Without what makes it a heading, an item of a list or a quote. */
+/** Without the marks of a heading, a list item or a quote. */
 function unmarked(text: string): string {
   return text.replace(/^(?:#+|-) /, "").replace(/^"(.*)"$/, "$1")
 }

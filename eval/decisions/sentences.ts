@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import type { StoredMessage } from "../../src/store/history/store.ts"
 
-/** A sentence as the labels know it. */
+/** A sentence as it is stored in the labels. */
 export function sentenceHash(sentence: string): string {
   return createHash("sha256").update(plain(sentence)).digest("hex").slice(0, 12)
 }
@@ -10,7 +10,7 @@ export function plain(text: string): string {
   return text.replaceAll(/\s+/g, " ").trim()
 }
 
-/** Everything in a message that a label may point at: its sentences, and each question that it answers. */
+/** Everything in a message that a label may refer to: its sentences, and each question that it answers. */
 export function sentencesOf(message: StoredMessage): string[] {
   return message.parts.flatMap((part) => {
     if (part.type === "text") return split(part.text)

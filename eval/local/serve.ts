@@ -8,15 +8,15 @@ import { serveEmbeddings } from "../serve-embeddings.ts"
 type LocalModel = { runtime: string; embed(texts: string[]): Promise<Float32Array[]> }
 
 /**
- * The model of dexctx-embed-local as a server of embeddings. Each text's vector is kept, so that a set that is read
- * again is not embedded again. `folder`: where the package is installed.
+ * The model of dexctx-embed-local as an embeddings server. Each text's vector is stored, so that a set is not embedded again.
+ * `folder`: where the package is installed.
  */
 export async function serveLocal(folder: string): ReturnType<typeof serveEmbeddings> {
   const entry = join(folder, "node_modules/dexctx-embed-local/dist/index.js")
   const { openModel } = (await import(pathToFileURL(entry).href)) as {
     openModel(options: { threads: number }): Promise<LocalModel>
   }
-  // One: a second one only waits while other programs use the processors.
+  // One thread: a second one only waits while other programs use the processors.
   const local = await openModel({ threads: 1 })
   const model = `all-MiniLM-L6-v2-${local.runtime}`
   const kept = openKept(join(CACHE_DIR, `${model}.db`))

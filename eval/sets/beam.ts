@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { CACHE_DIR } from "../home.ts"
 import { BENCH_DIR, type Chat, type Doc, type EvalSet, halfOf, type Question, requirePath } from "../set.ts"
 
-/** What no likeness of words can answer: shown apart. */
+/** Questions that no similarity of words can answer: shown separately. */
 const APART = ["summarization", "instruction_following", "event_ordering"]
 
 /** Twenty long chats with an assistant. A chat is one conversation and one project. */
@@ -50,7 +50,7 @@ function messagesIn(value: unknown, project: string): Doc[] {
   const { role, content, id } = value as Record<string, unknown>
   if (role === undefined || content === undefined || id === undefined)
     return Object.values(value).flatMap((item) => messagesIn(item, project))
-  // The sets' makers left their own steering at the end of a message, after an arrow.
+  // The makers of the set left their own instructions at the end of a message, after an arrow.
   const text = String(content).replace(/->->.*$/s, "")
   return [{ id: `${project}/${id}`, text, role: role === "assistant" ? "assistant" : "user" }]
 }

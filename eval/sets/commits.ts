@@ -4,7 +4,7 @@ import { maskedCorpus } from "./corpus.ts"
 
 type Commit = { commit: string; subject: string; date: string; conversations: string[] }
 
-/** "fmt" and "fix lint" ask for nothing in particular. */
+/** "fmt" and "fix lint" are not specific enough. */
 const LEAST_WORDS = 4
 
 /** Commit subjects → the conversations that made them, by links that the project itself recorded. Halves by time. */

@@ -14,7 +14,7 @@ import { dirname, join, relative } from "node:path"
 import { CACHE_DIR } from "../home.ts"
 import { CORPUS_DIR, requirePath } from "../set.ts"
 
-/** The folder that holds `projects/` with 251 genuine conversations of one repository's makers. */
+/** The folder that contains `projects/` with 251 genuine conversations of one repository's makers. */
 export function genuineCorpus(): string {
   const archive = requirePath(join(CORPUS_DIR, "claude-code-real.tar.xz"))
   const target = join(CACHE_DIR, "corpus")
@@ -25,14 +25,14 @@ export function genuineCorpus(): string {
 }
 
 /**
- * The same conversations without what gives a commit away: calls that commit, show the log or speak to the forge, their
+ * The same conversations without anything that reveals a commit: calls that commit, show the log or talk to the forge, their
  * results, and every verbatim occurrence of a subject.
  */
 export function maskedCorpus(subjects: string[]): string {
   const target = join(CACHE_DIR, "corpus-masked")
   if (existsSync(target)) return target
   const source = genuineCorpus()
-  // The longest first, so that no subject is left standing around a shorter one.
+  // The longest first, so that no subject remains around a shorter one.
   const ordered = [...new Set(subjects)].filter((subject) => subject.length >= 8).sort((a, b) => b.length - a.length)
   makeOnce(target, (partial) => {
     for (const path of filesBelow(join(source, "projects"))) {
@@ -41,7 +41,7 @@ export function maskedCorpus(subjects: string[]): string {
       const text = readFileSync(path, "utf8")
       writeFileSync(to, path.endsWith(".jsonl") ? maskTranscript(text, ordered) : maskText(text, ordered))
       const { atime, mtime } = statSync(path)
-      utimesSync(to, atime, mtime) // the last line of a file that was just written may not be whole, and would wait
+      utimesSync(to, atime, mtime) // a recent last line may be incomplete, and would be read later
     }
   })
   return target
@@ -89,7 +89,7 @@ function parsed(line: string): Record<string, unknown> | undefined {
   }
 }
 
-/** Subagents' records are nested in progress records, so calls and results are looked for at any depth. */
+/** Subagents' records are nested in progress records, so calls and results are searched at any depth. */
 function withoutCalls(value: unknown, dropped: Set<string>): unknown {
   if (Array.isArray(value)) return value.map((item) => withoutCalls(item, dropped))
   if (typeof value !== "object" || value === null) return value

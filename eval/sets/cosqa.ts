@@ -3,7 +3,7 @@ import { BENCH_DIR, type EvalSet, halfOf, requirePath } from "../set.ts"
 
 type Row = { idx: string; doc: string; code: string; label?: number }
 
-/** Web questions about Python; every function of both files stands in a conversation of its own. */
+/** Web questions about Python; every function of both files is in its own conversation. */
 export function cosqa(): EvalSet {
   const read = (name: string) => JSON.parse(readFileSync(requirePath(`${BENCH_DIR}/cosqa/${name}`), "utf8")) as Row[]
   const dev = read("cosqa-dev.json")

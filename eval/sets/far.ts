@@ -4,7 +4,7 @@ import { genuineCorpus } from "./corpus.ts"
 
 type Written = { id: string; half: "build" | "held"; kind: string; question: string; refs: string[] }
 
-/** Questions that share few words with their answer. Nobody tunes on them, so all of them are held. */
+/** Questions that share few words with their answer. Nobody tunes on them, so all of them are held out. */
 export function far(): EvalSet {
   const lines = readFileSync(new URL("../answers/far.jsonl", import.meta.url), "utf8")
     .trim()

@@ -10,7 +10,7 @@ type Sample = {
 
 const CATEGORIES = ["", "1 multi-hop", "2 temporal", "3 open-domain", "4 single-hop", "5 adversarial"]
 
-/** Ten long friendships. A session is a conversation, a turn a message, and each friendship a project of its own. */
+/** Ten long friendships. A session is a conversation, a turn is a message, and each friendship is a separate project. */
 export function locomo(unit: "message" | "conversation"): EvalSet {
   const samples = JSON.parse(readFileSync(requirePath(`${BENCH_DIR}/locomo/locomo10.json`), "utf8")) as Sample[]
   const chats: Chat[] = []

@@ -10,7 +10,7 @@ const read = <T>(name: string) =>
     .filter((line) => line !== "")
     .map((line) => JSON.parse(line) as T)
 
-/** What a developer would ask of the genuine conversations; written from reading them, before any ranking. */
+/** Questions that a developer would ask about the genuine conversations; written from reading them, before any ranking. */
 export function questions(unit: "message" | "conversation"): EvalSet {
   return {
     name: unit === "message" ? "questions-message" : "questions",

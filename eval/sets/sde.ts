@@ -13,7 +13,10 @@ type Task = {
   conversations?: Turn[] | Turn[][]
 }
 
-/** sde-bench: bug reports that hinge on a decision nobody can guess, and the conversations of one project, most about other things. */
+/**
+ * sde-bench: bug reports that depend on a decision nobody can guess, and the conversations of one project, most about other
+ * things.
+ */
 export function sdeBench(): { chats: Chat[]; reports: BugReport[] } {
   const folder = requirePath(join(BENCH_DIR, "sde-bench"))
   const read = <T>(path: string) => JSON.parse(readFileSync(join(folder, path), "utf8")) as T

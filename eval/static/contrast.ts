@@ -2,7 +2,7 @@ import type { Corpus } from "./corpus.ts"
 
 export type Contrast = {
   steps: number
-  /** How many pairs must be told apart at once. */
+  /** How many pairs must be distinguished at once. */
   batch: number
   rate: number
   temperature: number
@@ -10,7 +10,7 @@ export type Contrast = {
   say: (text: string) => void
 }
 
-/** Moves words so that the two sides of a pair come nearer to each other than to the other pairs' sides. In place. */
+/** Moves words so that the two sides of a pair come closer to each other than to the sides of other pairs. In place. */
 export function contrast(vectors: Float32Array, dims: number, { pairs }: Corpus, options: Contrast): void {
   const { steps, batch, temperature, random } = options
   const squares = new Float32Array(vectors.length / dims)
@@ -74,7 +74,7 @@ function toUnits(vectors: Float32Array, dims: number, texts: readonly Int32Array
   return { units, lengths }
 }
 
-/** Of the cross entropy by rows and by columns, and how many rows have their own column first. */
+/** The gradient of the cross entropy by rows and by columns, and how many rows have their own column first. */
 function slopesOf(likeness: Float32Array, batch: number): { slopes: Float32Array; correct: number } {
   const slopes = new Float32Array(batch * batch)
   let correct = 0
@@ -96,7 +96,7 @@ function slopesOf(likeness: Float32Array, batch: number): { slopes: Float32Array
   return { slopes, correct }
 }
 
-/** One text's words along its slope: a step each, smaller for words that have moved much already (Adagrad). */
+/** Moves one text's words along its gradient: one step each, smaller for words that have already moved much (Adagrad). */
 function move(
   vectors: Float32Array,
   dims: number,

@@ -5,10 +5,10 @@ export type Sparse = { size: number; starts: Float64Array; columns: Int32Array; 
 
 /** A pair of words seen less than this (near counts 1, far a fraction) is chance. */
 const LEAST = 1
-/** Rare contexts are not worth as much as their rarity says. */
+/** Rare contexts are worth less than their rarity suggests. */
 const SMOOTHING = 0.75
 
-/** How much more often than by chance two words stand near each other: positive pointwise mutual information. */
+/** How much more often than by chance two words are near each other: positive pointwise mutual information. */
 export function mutualInformation({ words, passages }: Corpus, window: number): Sparse {
   const size = words.length
   const seen = new PairCounts(26)
@@ -57,7 +57,7 @@ export function mutualInformation({ words, passages }: Corpus, window: number): 
   return { size, starts, columns, values }
 }
 
-/** Sums by a whole number below 2^32: a Map takes ten times the memory. */
+/** Sums by an integer below 2^32: a Map takes ten times the memory. */
 class PairCounts {
   readonly #keys: Uint32Array
   readonly #sums: Float32Array

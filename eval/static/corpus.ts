@@ -1,7 +1,7 @@
 import type { Gathered, Pair } from "./gather.ts"
 import { termsOfWord, wordsOf } from "./terms.ts"
 
-/** Texts as numbers of words, the commonest word being 0. */
+/** Texts as numbers of words; the most common word is 0. */
 export type Corpus = {
   words: string[]
   counts: Float64Array
@@ -9,12 +9,12 @@ export type Corpus = {
   pairs: { short: Int32Array; long: Int32Array }[]
 }
 
-/** A longer text teaches nothing that its beginning does not. */
+/** A longer text teaches nothing more than its beginning. */
 const MOST_TERMS = 400
-/** Of the longer side of a pair. */
+/** For the longer side of a pair. */
 const MOST_OF_PAIR = 64
 
-/** Words beyond the `size` commonest, or seen fewer than `least` times, are left out. */
+/** Leaves out words beyond the `size` most common, or seen fewer than `least` times. */
 export function toCorpus(gathered: Gathered[], size: number, least: number): Corpus {
   const places = new Map<string, number>()
   const known = new Map<string, number[]>()

@@ -4,8 +4,8 @@ const MORE = 16
 const ROUNDS = 3
 
 /**
- * The matrix in so many dimensions, a row a word: its strongest eigenvectors by a randomised search, each weighted by
- * the square root of how strong it is.
+ * The matrix in this many dimensions, one row per word: its strongest eigenvectors by a randomised search, each weighted by the
+ * square root of its eigenvalue.
  */
 export function factorize(matrix: Sparse, dims: number, random: () => number): Float32Array {
   const { size } = matrix
@@ -49,7 +49,7 @@ function multiply({ size, starts, columns, values }: Sparse, by: Float32Array, w
   return result
 }
 
-/** Columns become perpendicular and of length 1, by the Cholesky factor of their products; twice, for exactness. */
+/** Makes columns perpendicular and of length 1, by the Cholesky factor of their products; twice, for exactness. */
 function orthonormalize(rows: Float32Array, size: number, width: number): void {
   for (let time = 0; time < 2; time++) {
     const products = new Float64Array(width * width)
@@ -73,7 +73,7 @@ function orthonormalize(rows: Float32Array, size: number, width: number): void {
   }
 }
 
-/** Of a small symmetric matrix, by Jacobi's turns. Vectors are columns. */
+/** The eigenvalues of a small symmetric matrix, by Jacobi rotations. Vectors are columns. */
 function eigen(matrix: Float64Array, size: number): { values: Float64Array; vectors: Float64Array } {
   const a = matrix.slice()
   const vectors = new Float64Array(size * size)

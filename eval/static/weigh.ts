@@ -1,12 +1,12 @@
-/** How often a word may be before it counts less. */
+/** The frequency above which a word counts less. */
 const RARE = 3e-4
-/** Directions that nearly all words share, and that tell nothing apart. */
+/** Directions that nearly all words share, and that distinguish nothing. */
 const COMMON = 1
 const TURNS = 20
 
 /**
- * Each word's vector with the length that says how much it counts: common words little (smooth inverse frequency), and
- * without what all words have in common.
+ * Each word's vector, with its weight as its length: common words count little (smooth inverse frequency), and the direction that
+ * all words share is removed.
  */
 export function weigh(vectors: Float32Array, dims: number, counts: Float64Array): Float32Array {
   const size = counts.length
@@ -21,7 +21,7 @@ export function weigh(vectors: Float32Array, dims: number, counts: Float64Array)
   return result
 }
 
-/** By how often words are, since that is how often texts have them. */
+/** Weighted by the frequency of words, because that is how often texts contain them. */
 function removeStrongest(vectors: Float32Array, dims: number, counts: Float64Array): void {
   let direction = new Float64Array(dims).fill(1)
   for (let turn = 0; turn < TURNS; turn++) {

@@ -1,4 +1,4 @@
-/** Logistic regression by Newton's method; rows weigh what they are given. Weights come back for the features as they are. */
+/** Logistic regression by Newton's method, with weighted rows. Returns weights for the unscaled features. */
 export function fitLogistic(
   rows: { features: Record<string, number>; used: boolean; weight: number }[],
   penalty: number,

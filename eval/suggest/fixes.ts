@@ -5,8 +5,8 @@ import type { HistoryReader } from "../../src/store/history/store.ts"
 import { findFix } from "../../src/suggest/finders/fix.ts"
 import { inTime, momentsOf } from "./replay.ts"
 
-// After each failed command: which fixes are offered, were they the right ones, and is the fix of an error that was solved
-// before among them? Whether one is right was read by hand: names alone do not tell.
+// After each failed command: which fixes are offered, are they the right ones, and is the fix of an error that was solved before
+// among them? Whether one is right was read by hand: names alone do not tell.
 
 export type FixLabel = {
   conversation: string
@@ -34,7 +34,7 @@ export type FixOffer = {
   offer: string
   here: boolean
   is_held: boolean
-  /** What was asked and answered, for who reads them by hand. */
+  /** The query and the answer, for people who read them by hand. */
   command: string
   error: string
   fix: { command: string; error: string; edit: string; likeness: number; summary: string }

@@ -6,7 +6,7 @@ import { RELEVANCE_WEIGHTS } from "../../src/suggest/relevance.ts"
 import { NEW_SESSION } from "../../src/suggest/session.ts"
 import { suggestItems } from "../../src/suggest/suggest.ts"
 
-/** Asks again at every moment at which something was suggested on this machine. What was used and is not found is a step back. */
+/** Repeats every moment at which something was suggested on this machine. A used item that is no longer found is a regression. */
 export function replayKept(): string {
   const home = dexHome(process.env)
   if (!existsSync(home.suggest) || !existsSync(home.knowledge))

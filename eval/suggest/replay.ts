@@ -11,18 +11,18 @@ import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowled
 import type { Session } from "../../src/suggest/session.ts"
 import { candidatesFor } from "../../src/suggest/suggest.ts"
 
-// Goes through conversations in order of time, and asks at each edit and each failed command what would be suggested from
-// what was known before the conversation began; then looks whether the rest of it used what was named.
+// Goes through conversations in chronological order. At each edit and each failed command it determines what would be suggested
+// from what was known before the conversation began; then it checks whether the rest of the conversation used it.
 
-/** What could have been said at a moment, and whether it would have been of use. */
+/** What could have been suggested at a moment, and whether it would have been useful. */
 export type Offer = {
   conversation: string
-  /** Of the moments of its conversation. */
+  /** The index of the moment in its conversation. */
   moment: number
   /** The message. */
   number: number
   event: Moment["event"]
-  /** In the half that nothing was fitted on. */
+  /** In the half on which nothing was fitted. */
   is_held: boolean
   kind: ItemKind
   key: string
@@ -65,7 +65,7 @@ export async function replay(store: HistoryReader, dir: string): Promise<Replay>
   return result
 }
 
-/** Each conversation with what was known when it began: what had ended by then. */
+/** Each conversation with what was known when it began: the conversations that had ended by then. */
 export async function* inTime(
   store: HistoryReader,
   path: string,
@@ -190,7 +190,7 @@ export function* momentsOf({ row, messages }: Told): Generator<At> {
   }
 }
 
-/** Whether any of the texts so far holds a name; each is looked through once. */
+/** Whether any of the texts so far contains a name; each text is searched once. */
 function firstHolding(texts: string[]): (name: string) => boolean {
   const known = new Map<string, number>()
   return (name) => {
@@ -207,8 +207,8 @@ function firstHolding(texts: string[]): (name: string) => boolean {
 }
 
 /**
- * True where a name that neither the person nor the agent had used is in a later tool call, of the conversation or of a
- * subagent; for a fix also where the failure is then mended by editing the file that it names.
+ * True if a name that neither the person nor the agent had used is in a later tool call, of the conversation or of a subagent;
+ * for a fix also if the failure is then repaired by editing the file that it names.
  */
 function isUsed(one: Told, number: number, at: number, names: string[], fixed: string | undefined): boolean {
   const here = one.messages.findIndex((message) => message.number === number)

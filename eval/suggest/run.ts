@@ -10,18 +10,18 @@ import { replayKept } from "./kept.ts"
 import { type Offer, replay } from "./replay.ts"
 
 // What would have been suggested in genuine conversations, from what was known before each began, and was it used?
-//   npm run eval:suggest -- [--fit | --kept] [--json]     --fit prints the weights that the earlier half gives
+//   npm run eval:suggest -- [--fit | --kept] [--json]     --fit prints the weights fitted on the earlier half
 
 const { values } = parseArgs({
   options: { fit: { type: "boolean" }, kept: { type: "boolean" }, json: { type: "boolean" } },
 })
-/** Few labels move a weight little. */
+/** Few labels should change a weight only a little. */
 const PENALTY = 5
-/** Of fewer, nothing is learned. */
+/** With fewer, nothing is learned. */
 const LEAST_USED = 5
 /**
- * What says how recent something is falls with age, and what counts conversations grows with the evidence: their weights
- * must not be negative.
+ * Features for recency fall with age, and features that count conversations grow with the evidence, so their weights must not be
+ * negative.
  */
 const NEVER_NEGATIVE = /(?:^|_)within_|^(?:together|touched_together|together_count|branch|visits)$/
 
@@ -83,7 +83,7 @@ function row(half: string, what: string, offers: Offer[], moments: number) {
   return { half, what, pushed: offers.length, used, share: offers.length === 0 ? 0 : used / offers.length, at, moments }
 }
 
-/** As a session gets them: the likeliest first, at most five at a moment, nothing twice. */
+/** As a session gets them: the most likely first, at most five at a moment, nothing twice. */
 function pushed(offers: Offer[], weights: RelevanceWeights, floor: number): Offer[] {
   const moments = Map.groupBy(offers, ({ conversation, moment }) => `${conversation} ${moment}`)
   const said = new Set<string>()
@@ -116,7 +116,7 @@ function mostCoEdited(offers: Offer[]): Offer[] {
   })
 }
 
-/** A thing that could be said at ten moments of a conversation is one thing. */
+/** A thing that could be suggested at ten moments of a conversation counts once. */
 function weightsFrom(offers: Offer[]): RelevanceWeights {
   const weights: RelevanceWeights = {}
   for (const kind of KINDS) {
@@ -141,8 +141,8 @@ function weightsFrom(offers: Offer[]): RelevanceWeights {
 }
 
 /**
- * The data spans six weeks: a weight that makes older things likelier would only say what is not known of older ones. And
- * what more conversations speak for must not come after what fewer speak for.
+ * The data spans six weeks: a weight that makes older things more likely would only reflect what is not known about older ones.
+ * And evidence from more conversations must not rank below evidence from fewer.
  */
 function withoutNegative(names: string[], fitted: (names: string[]) => Record<string, number>): Record<string, number> {
   const weights = fitted(names)

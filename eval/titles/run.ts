@@ -4,10 +4,10 @@ import { openGenuineHome } from "../genuine-home.ts"
 import { Absent } from "../set.ts"
 import { phrasesIn, wordsOf } from "./words.ts"
 
-// Titles of genuine conversations, against what a good one must contain, labelled by hand before titles were made so.
+// Titles of genuine conversations, compared with what a good one must contain, labelled by hand before titles were made this way.
 //   npm run eval:titles -- [--show]     --show prints the titles of the half for building that lack something
 
-/** Of each conversation, groups of words and phrases (hashed): a good title has at least one of every group. */
+/** For each conversation, groups of words and phrases (hashed): a good title has at least one of every group. */
 type Labels = { build: string[]; held: string[]; labels: Record<string, string[][]> }
 
 /** Titles that name nothing, whatever the conversation was about. */

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto"
 
-/** The longest phrase that a label has. */
+/** The longest phrase in a label. */
 export const MOST_WORDS = 5
 
-/** A word or phrase as the labels know it: neither case nor punctuation matters. */
+/** A word or phrase as stored in the labels: case and punctuation do not matter. */
 export function phraseHash(phrase: string): string {
   return createHash("sha256")
     .update(`titles ${wordsOf(phrase).join(" ")}`)

@@ -7,12 +7,12 @@ import { CACHE_DIR } from "../home.ts"
 import { Absent } from "../set.ts"
 import { genuineCorpus } from "../sets/corpus.ts"
 
-// What 251 genuine conversations used, as dex and as ccusage count it, row by row and to the token.
+// The usage of 251 genuine conversations, as counted by dex and by ccusage, row by row and to the token.
 //   npm run eval:usage
 
 const CCUSAGE = "20.0.24"
 const DEX = fileURLToPath(new URL("../../dist/dex.js", import.meta.url))
-/** Of another zone than the machine's, so that the days are not UTC's. */
+/** A zone other than the machine's, so that the days differ from UTC's. */
 const ZONE = "America/New_York"
 const KINDS = ["input", "output", "cache read", "cache write"] as const
 
@@ -129,7 +129,7 @@ function add(report: Report, key: string, { tokens, cost }: Amounts): void {
   report.set(key, { tokens: before.tokens.map((n, i) => n + tokens[i]!), cost: before.cost + cost })
 }
 
-/** A row is explained where ccusage has what it used without its subagents, in each kind of token. */
+/** A row is explained if ccusage has the usage without its subagents, in each kind of token. */
 function print(name: string, { all, own }: { all: Report; own: Report }, peer: Report): void {
   const keys = [...new Set([...all.keys(), ...peer.keys()])]
   let [equal, bySubagents, unexplained, money] = [0, 0, 0, 0]

@@ -19,9 +19,9 @@ import { clearListings, readListing } from "./listing.ts"
 
 const NONE: Outside = { agents: [], unloaded: [] }
 
-/** Enough for half a million messages; a sync that has nothing left to do ends sooner. */
+/** Enough for half a million messages; a sync with nothing left to do ends sooner. */
 const EMBEDS_SECONDS = 6 * 3600
-/** Half of the usual. */
+/** Half of the default. */
 const SMALL_CACHE_KB = 8_000
 
 async function loadOutside(names: string[], dexDir: string): Promise<Outside> {
@@ -35,13 +35,13 @@ export type DexOptions = {
   onProgress?: (progress: SyncProgress) => void
   onWait?: (text: string) => void
   signal?: AbortSignal
-  /** It runs beside a server's answers: what takes memory is done in another process, little of it too. */
+  /** It runs in a server: memory-intensive work is done in another process, even a little of it. */
   staysSmall?: boolean
   /** A person, or an agent in a shell, reads the answer and can type the forms of `dex show`. */
   hasForms?: boolean
 }
 
-/** Wires the parts together. Nothing is opened until it is asked for; `close` closes what was. */
+/** Wires the parts together. Nothing is opened until it is needed; `close` closes what was opened. */
 export function createDex(options: DexOptions): Dex & { close(): void } {
   const home = dexHome(options.env)
   const machine: Machine = {
@@ -59,13 +59,13 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
   let spending: Promise<SpendingFile> | undefined
   const openIndex = () =>
     (index ??= import("../store/index/search-index.ts").then((module) => module.openIndex(home.index)))
-  let asked: SearchIndex | undefined
+  let openedIndex: SearchIndex | undefined
   const askIndex = async () => {
-    if (asked && !existsSync(`${home.index}.damaged`)) return asked
-    asked?.close()
-    asked = undefined
+    if (openedIndex && !existsSync(`${home.index}.damaged`)) return openedIndex
+    openedIndex?.close()
+    openedIndex = undefined
     const found = (await import("../store/index/search-index.ts")).readIndex(home.index)
-    if (typeof found !== "string") asked = found
+    if (typeof found !== "string") openedIndex = found
     return found
   }
   const openStore = () =>
@@ -110,15 +110,15 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     staysSmall: options.staysSmall,
     hasForms: options.hasForms,
     syncBehind: async () =>
-      (await import("./apart.ts")).syncBehind(home.dir, options.env, ["--max-seconds", String(EMBEDS_SECONDS)]),
-    learnApart: async () => (await import("./apart.ts")).doApart("learn", options),
+      (await import("./background.ts")).syncBehind(home.dir, options.env, ["--max-seconds", String(EMBEDS_SECONDS)]),
+    learnApart: async () => (await import("./background.ts")).runInSubprocess("learn", options),
     syncDeps: async () => {
       const { finishForgetting } = await import("../tools/forget/finish-forgetting.ts")
       await finishForgetting(home, 0)
       const { loadConnectors } = await import("../agents/connectors.ts")
       const outside = outsideNames()
       const store = await openStore()
-      // Taken once: from here on it also goes to threads.
+      // Computed once: from here on it is also passed to threads.
       const looked = { ...machine, projects: (await store.projects()).map(({ path }) => path) }
       const loaded = await loadConnectors(outside, home.dir, { machine: looked, kept: await store.keptSources() })
       return { store, index: await openIndex(), outside, ...loaded, machine: looked, home }
@@ -149,17 +149,17 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       const { dropMapped } = await import("../answers/map/cache.ts")
       const { dropTraces } = await import("../trace/forget.ts")
       const hasSecret = (text: string) => redactText(text) !== text
-      clearListings(home.dir) // a search's words are among them
+      clearListings(home.dir) // they contain the words of a search
       dropMapped(home.dir, hasSecret)
       rmSync(home.late, { recursive: true, force: true })
       dropTraces(home.traces, hasSecret)
       if (existsSync(home.suggest)) (await openSuggestions()).redactAgain()
     },
     close: () => {
-      // What could not be opened need not be closed; whoever asked for it was told.
+      // A failed opening was already reported to its caller.
       for (const opening of [store, index, knowledge, spending, suggestions])
         opening?.then((opened) => opened.close()).catch(() => {})
-      asked?.close()
+      openedIndex?.close()
     },
   }
 }

@@ -4,19 +4,19 @@ import { isatty } from "node:tty"
 import { record } from "../core/record.ts"
 import type { Listing } from "../tools/context.ts"
 
-// What `dex show 2` means: the refs of the last listing in this terminal, in a small file of the terminal's own. Not in
-// the database: a listing must never wait for a writer.
+// `dex show 2` refers to the last listing in this terminal. Its refs are in a small file per terminal, not in the database,
+// because a listing must never wait for a writer.
 
 const KEEP_MS = 7 * 86_400_000
 
-/** Whether numbers stand for rows here. An agent's shell and a script have no terminal: they are given refs. */
+/** Whether row numbers can be used here. An agent's shell and a script have no terminal: they get refs. */
 export function keepsListings(): boolean {
-  // npm stands between the shell and us then, another one each time, and nothing tells which shell it is.
+  // npm runs between the shell and us, a new process each time, and nothing tells which shell it is.
   if (process.env.npm_command !== undefined && shellSession() === undefined) return false
   return [0, 1, 2].some((fd) => isatty(fd))
 }
 
-/** `words`: what a search matched, as it stands in its rows. */
+/** `words`: the words that a search matched, as they appear in its rows. */
 export function saveListing(dexDir: string, refs: string[], words: string[] = []): void {
   if (!keepsListings()) return
   const folder = join(dexDir, "listings")
@@ -28,17 +28,17 @@ export function saveListing(dexDir: string, refs: string[], words: string[] = []
     }
     writeFileSync(join(folder, fileName()), JSON.stringify({ refs, words }), { mode: 0o600 })
   } catch {
-    // A read-only home: numbers then do not work in this terminal, and `dex show 2` says so.
+    // A read-only home: row numbers do not work in this terminal then, and `dex show 2` says so.
   }
 }
 
 export function readListing(dexDir: string): Listing {
   if (!keepsListings()) return NONE
   try {
-    const kept: unknown = JSON.parse(readFileSync(join(dexDir, "listings", fileName()), "utf8"))
-    // Until 0.1.0 it was the refs alone.
-    if (Array.isArray(kept)) return { refs: textsIn(kept), words: [] }
-    const { refs, words } = record(kept) ?? {}
+    const stored: unknown = JSON.parse(readFileSync(join(dexDir, "listings", fileName()), "utf8"))
+    // Until 0.1.0 the file contained only the refs.
+    if (Array.isArray(stored)) return { refs: textsIn(stored), words: [] }
+    const { refs, words } = record(stored) ?? {}
     return { refs: textsIn(refs), words: textsIn(words) }
   } catch {
     return NONE // nothing was listed here yet
@@ -60,8 +60,8 @@ function fileName(): string {
 }
 
 /**
- * The shell that the terminal was opened with, whatever program or script stands between it and us; by its number and when
- * it started, because numbers are given again. Undefined where the system does not tell.
+ * The shell that opened the terminal, whatever program or script runs between it and us. Identified by its process id and start
+ * time, because ids are reused. Undefined if the system does not report it.
  */
 function shellSession(): string | undefined {
   try {
@@ -72,7 +72,7 @@ function shellSession(): string | undefined {
   }
 }
 
-/** What Linux tells of a process, from its state on: before that stands its name, which may hold anything. */
+/** Linux's description of a process, beginning with its state. The name before that may contain anything. */
 function statOf(process: string): string[] {
   const text = readFileSync(`/proc/${process}/stat`, "utf8")
   return text.slice(text.lastIndexOf(")") + 2).split(" ")

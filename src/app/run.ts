@@ -10,19 +10,19 @@ import { namedSources, sourceNamed } from "../tools/source-named.ts"
 import { appendTrace } from "../trace/append.ts"
 
 export type ToolRun = {
-  /** As people see it: every face gives the same, and none gives a sign that nobody sees. */
+  /** The visible output, which is the same in every face: invisible characters are removed. */
   output: unknown
-  /** How many such signs were taken out. */
+  /** How many such characters were removed. */
   removed: number
-  /** What is damaged and was left out, and what to do about it. */
+  /** Notes on damaged data that was left out, with what to do about it. */
   notes: string[]
-  /** Writes the trace. For after the answer is out: nobody waits for it, and it never fails. */
+  /** Writes the trace. Call it after the answer was printed: nobody waits for it, and it never fails. */
   record(): Promise<void>
 }
 
 /**
- * Runs a tool for a face: the one place where traces are recorded, and where what others wrote is made visible before it
- * leaves. Throws what the tool throws, recorded as well.
+ * Runs a tool for a face. This is the only place where traces are recorded, and where invisible characters are removed from other
+ * people's text. Throws what the tool throws, after recording it.
  */
 export async function runTool(tool: Tool<Dex>, dex: Dex, given: unknown): Promise<ToolRun> {
   const input = await withSource(tool, dex, given)
@@ -37,7 +37,7 @@ export async function runTool(tool: Tool<Dex>, dex: Dex, given: unknown): Promis
     try {
       if (tracesAreOn(dex)) appendTrace(dex.home.traces, await trace())
     } catch {
-      // A full disk or a read-only home: the answer stands without its trace.
+      // A full disk or a read-only home: the answer is valid without its trace.
     }
   }
   if ("output" in ended) return { ...visibleIn(ended.output), notes: await damageNotes(dex), record }
@@ -45,16 +45,16 @@ export async function runTool(tool: Tool<Dex>, dex: Dex, given: unknown): Promis
   throw await explainedBy(dex, ended.error)
 }
 
-/** The input with the id of the source that it names in some way. Throws a DexError where there is none. */
+/** Replaces the source's name in the input by its id. Throws a DexError if there is no such source. */
 async function withSource(tool: Tool<Dex>, dex: Dex, input: unknown): Promise<unknown> {
   const named = (input as { source?: string } | undefined)?.source
   if (named === undefined || tool.input.properties?.source !== sourceField) return input
   return { ...(input as object), source: sourceNamed(named, await namedSources(dex)) }
 }
 
-/** Says what was met, and leaves a note for the next sync, which repairs it. */
+/** Reports damage that was found, and records it for the next sync, which repairs it. */
 async function damageNotes(dex: Dex): Promise<string[]> {
-  const names = await dex.takeDamaged().catch(() => []) // a history that cannot be opened: whoever asked was told
+  const names = await dex.takeDamaged().catch(() => []) // a history that cannot be opened was already reported
   if (names.length === 0) return []
   const { damageFile, noteDamage } = await import("../store/history/rot/damage-list.ts")
   noteDamage(damageFile(dex.home.dir), names)
@@ -63,19 +63,19 @@ async function damageNotes(dex: Dex): Promise<string[]> {
 
 const MOST_NAMED = 3
 
-/** What is said beside an answer when something that it read is not what was once written. */
+/** The note for an answer if something that it read was damaged. */
 function damageNote(names: readonly string[]): string {
   const named = names.slice(0, MOST_NAMED).join(", ")
   const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : ""
   return `history.db is damaged in places: ${named}${more}. What could not be read was left out. \`dex sync\` restores what it can; \`dex doctor\` shows the details.`
 }
 
-/** Where the very thing that was asked for is damaged, that is why it failed. */
+/** If the requested thing itself is damaged, that is why the command failed. */
 async function explainedBy(dex: Dex, error: unknown): Promise<unknown> {
   const notes = await damageNotes(dex)
   if (isDexError(error))
     return notes.length === 0 ? error : new DexError(error.code, [error.message, ...notes].join(" "), { cause: error })
-  // Of all databases, only what was learned is asked without a guard of its own. It is made again when it is opened next.
+  // The knowledge is the only database that is read without its own check for damage. It is rebuilt when it is next opened.
   if (!/^SQLITE_(CORRUPT|NOTADB)/.test(codeOf(error)) || !dex.knows()) return error
   const { markDamaged } = await import("../store/sqlite/database.ts")
   markDamaged(dex.home.knowledge)

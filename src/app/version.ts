@@ -2,7 +2,7 @@ import { createRequire } from "node:module"
 
 declare const DEX_VERSION: string | undefined
 
-/** Put in by the build; in development read from package.json. */
+/** Inserted by the build; in development, read from package.json. */
 export const VERSION: string =
   typeof DEX_VERSION === "string"
     ? DEX_VERSION

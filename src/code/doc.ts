@@ -1,6 +1,6 @@
 const MAX_DOC_CHARS = 200
 
-/** The first sentence of a comment or docstring, without its markers. Undefined when it says nothing to a reader. */
+/** The first sentence of a comment or docstring, without its markers. Undefined if it contains nothing readable. */
 export function firstSentence(comment: string): string | undefined {
   const lines: string[] = []
   for (const raw of comment.slice(0, 4_000).split("\n")) {
@@ -15,7 +15,7 @@ export function firstSentence(comment: string): string | undefined {
   return sentence.length > MAX_DOC_CHARS ? `${sentence.slice(0, MAX_DOC_CHARS - 1).trimEnd()}…` : sentence
 }
 
-/** What a comment says of being deprecated: the note, an empty text without one, undefined when it does not. */
+/** The deprecation note in a comment: empty if there is only the mark, undefined if it is not deprecated. */
 export function deprecatedInComment(comment: string): string | undefined {
   if (!/deprecated/i.test(comment)) return undefined
   const found = COMMENT_MARK.exec(comment)
@@ -28,7 +28,7 @@ export function deprecatedInMark(mark: string): string | undefined {
   return found ? note(found[1] ?? "") : undefined
 }
 
-/** Before the tag only what marks a comment: a sentence about `@deprecated` is no mark. */
+/** Only comment markers may come before the tag: a sentence about `@deprecated` is not a mark. */
 const COMMENT_MARK = /^[\s/*#"'!]*(?:@deprecated\b|deprecated:|\.\. deprecated::)[ \t:]*([^\n]*)/im
 const ATTRIBUTE =
   /(?:@|\[|\(\(|\\)\s*(?:[\w.\\]{1,80}[.\\])?_{0,2}(?:deprecated|obsolete)(?:attribute)?_{0,2}\b(?:\s*[(=]\s*[^"')\]]{0,80}["']([^"']{0,200})["'])?/i

@@ -7,12 +7,13 @@ import { GRAMMARS } from "./grammars/index.ts"
 import { LANGUAGES, type LanguageId } from "./languages.ts"
 
 /**
- * Bounds are counted in the parser's own steps, not by a clock: a busy machine must read the same. Ordinary code takes one
- * step for each hundred characters. A query takes time by depth, so what is nested deeper than anybody writes is not asked.
+ * Limits are counted in the parser's own steps, not in time: a busy machine must get the same result. Ordinary code takes one
+ * step per hundred characters. The time of a query grows with depth, so nodes that are nested deeper than anybody writes are not
+ * queried.
  */
 const stepsFor = (text: string) => 5_000 + text.length / 30
 const MAX_DEPTH = 300
-/** Of a text that was not understood at all: a query over so many loose pieces takes time by their square. */
+/** For a text that does not parse at all: the time of a query grows with the square of the loose pieces. */
 const MAX_LOOSE_PIECES = 5_000
 /** The last resort: twenty times what a query takes on the largest file. */
 const MAX_QUERY_MS = 10_000
@@ -20,9 +21,9 @@ const MAX_NAME_CHARS = 200
 const MAX_HEAD_CHARS = 2_000
 const MAX_RECEIVER_CHARS = 80
 
-/** Reads code. Grammars are loaded when the first text in their language comes. Close it: trees live outside the heap. */
+/** Reads code. A grammar is loaded with the first text in its language. Close it: trees live outside the heap. */
 export type CodeParser = {
-  /** Undefined when the text takes more work than it may. Never throws for what a text holds. */
+  /** Undefined if the text takes more work than allowed. Never throws because of a text's content. */
   parse(language: LanguageId, text: string): Promise<FileFacts | undefined>
   close(): void
 }
@@ -63,7 +64,7 @@ function readFacts(
   maxSteps: number,
 ): FileFacts | undefined {
   let steps = 0
-  // Typed as returning nothing, but `true` is what stops it.
+  // Typed as returning nothing, but returning `true` stops it.
   const progressCallback = () => ++steps > maxSteps
   parser.setLanguage(language)
   const tree = parser.parse(text, null, { progressCallback })
@@ -98,10 +99,10 @@ type Found = {
   warns: Node[]
   uses: FoundUse[]
 }
-/** Asking a node for its parent walks down from the root: what is around a definition is found by its span instead. */
+/** Looking up a node's parent walks down from the root, so what encloses a definition is found by its span instead. */
 type Wrap = Span & { row: number }
 type FoundUse = { start: number; node: Node; receiver: Node | undefined; isCall: boolean }
-/** A comment or an attribute, kept under the row that it ends on. */
+/** A comment or an attribute, stored under the row on which it ends. */
 type Above = Span & { firstRow: number; isMark: boolean }
 
 function factsOf(matches: QueryMatch[], grammar: Grammar, text: string): Omit<FileFacts, "has_errors"> {
@@ -175,12 +176,12 @@ function addAbove(comments: Map<number, Above>, node: Node, name: string): void 
   comments.set(lastRow(node), { start, end, firstRow: startPosition.row, isMark: name === "mark" })
 }
 
-/** Some grammars count the line's end to a comment or a directive. */
+/** Some grammars include the line's end in a comment or a directive. */
 function lastRow({ startPosition: start, endPosition: end }: Node): number {
   return end.column === 0 && end.row > start.row ? end.row - 1 : end.row
 }
 
-/** Definitions and scopes in the order of the text, each with the innermost one around it. */
+/** Definitions and scopes in the order of the text, each with its innermost container. */
 function scopesOf(found: Found, imports: ImportStatement[], grammar: Grammar, text: string): Scope[] {
   const candidates = found.definitions
     .map((one) => ({ ...one, start: one.node.startIndex, end: one.node.endIndex, at: one.name.startIndex }))
@@ -192,7 +193,7 @@ function scopesOf(found: Found, imports: ImportStatement[], grammar: Grammar, te
   const importedAt = new Set(imports.map((statement) => statement.start))
   const seen = new Set<number>()
   const variables = new Set<string>()
-  for (const { node, name: nameNode, kind: said, container: containerNode, start, end, at } of candidates) {
+  for (const { node, name: nameNode, kind: matchedKind, container: containerNode, start, end, at } of candidates) {
     while (open.length > 0 && open.at(-1)!.end <= start) open.pop()
     for (; nextWrap < found.wraps.length && found.wraps[nextWrap]!.start <= start; nextWrap++) {
       const wrap = found.wraps[nextWrap]!
@@ -201,20 +202,20 @@ function scopesOf(found: Found, imports: ImportStatement[], grammar: Grammar, te
     }
     while (wraps.length > 0 && wraps.at(-1)!.end <= start) wraps.pop()
     if (seen.has(at)) continue
-    // `a, b = 1, 2` makes two definitions of one span: neither is in the other.
+    // `a, b = 1, 2` creates two definitions with the same span: neither contains the other.
     const around = open.findLast((scope) => scope.end >= end && !(scope.start === start && scope.end === end))
     const { name, qualifier } = splitName(text.slice(at, nameNode.endIndex))
     if (name === "" || name === "_" || name.length > MAX_NAME_CHARS) continue
     if (importedAt.has(start)) continue
     const outer = wraps.find((wrap) => !around || wrap.start > around.start) ?? { start, row: node.startPosition.row }
     const head = text.slice(Math.max(outer.start, at - MAX_HEAD_CHARS), at)
-    const known = { node, head, name, container: around }
-    const kind = said === "scope" || !grammar.kindOf ? said : grammar.kindOf(said, known)
+    const context = { node, head, name, container: around }
+    const kind = matchedKind === "scope" || !grammar.kindOf ? matchedKind : grammar.kindOf(matchedKind, context)
     if (kind === undefined) continue
     seen.add(at)
     const scope: Scope = { start, end, kind, name }
     if (kind !== "scope") {
-      // Assigned again: the first is its definition.
+      // If it is assigned again, the first assignment is its definition.
       if (kind === "variable" || kind === "constant") {
         const key = `${around?.name ?? ""}\n${name}`
         if (variables.has(key)) continue
@@ -237,7 +238,7 @@ function scopesOf(found: Found, imports: ImportStatement[], grammar: Grammar, te
 
 type Candidate = {
   node: Node
-  /** From where it begins, `export` and decorators included, to its name. */
+  /** From its beginning, including `export` and decorators, to its name. */
   head: string
   outer: { start: number; row: number }
   nameRow: number
@@ -253,7 +254,7 @@ function definitionOf(
   text: string,
 ): Definition {
   const own = node.startPosition.row
-  // In a group, a member that starts on a line of its own has its own comment.
+  // In a group, a member that starts on its own line has its own comment.
   const start = own === outer.row ? outer.start : node.startIndex
   const above = isFirstOnLine(text, start) ? commentsAbove(comments, own, text) : NOTHING_ABOVE
   const { comment, marks } = above.comment || own === outer.row ? above : commentsAbove(comments, outer.row, text)
@@ -292,7 +293,7 @@ function containerName(text: string): string | undefined {
 const MAX_ABOVE = 20
 const NOTHING_ABOVE = { comment: "", marks: "" }
 
-/** What stands directly above a row, with nothing between: one block comment or a run of line comments, and attributes. */
+/** The text directly above a row, with nothing between: one block comment or a run of line comments, and attributes. */
 function commentsAbove(comments: Map<number, Above>, row: number, text: string): { comment: string; marks: string } {
   const lines: string[] = []
   let marks = ""
@@ -300,18 +301,18 @@ function commentsAbove(comments: Map<number, Above>, row: number, text: string):
   for (let i = 0; i < MAX_ABOVE; i++) {
     const above = comments.get(at)
     if (!above || !isFirstOnLine(text, above.start) || !isLastOnLine(text, above.end)) break
-    const said = text.slice(above.start, Math.min(above.end, above.start + 4_000))
-    const isBlock = said.startsWith("/*") || said.startsWith("<#")
-    if (above.isMark) marks = `${said}\n${marks}`
+    const content = text.slice(above.start, Math.min(above.end, above.start + 4_000))
+    const isBlock = content.startsWith("/*") || content.startsWith("<#")
+    if (above.isMark) marks = `${content}\n${marks}`
     else if (isBlock && lines.length > 0) break
-    else lines.unshift(said)
+    else lines.unshift(content)
     at = above.firstRow - 1
     if (isBlock && !above.isMark && !comments.get(at)?.isMark) break
   }
   return { comment: lines.join("\n"), marks }
 }
 
-/** But for attributes and decorators. */
+/** Attributes and decorators may come before it. */
 const BEFORE_FIRST = /^\s*(?:(?:@[\w.]+(?:\([^()]*\))?|#\[[^\]]*\])\s*)*$/
 
 function isFirstOnLine(text: string, start: number): boolean {
@@ -331,7 +332,7 @@ function addDocstring(definition: Definition | undefined, text: string): void {
   if (deprecated !== undefined) definition.deprecated ??= deprecated
 }
 
-/** Answers which scope a place is in. Places must be asked for in order. */
+/** Returns the scope that contains a position. Positions must be queried in order. */
 function scopeFinder(scopes: Scope[]): (at: number) => Scope | undefined {
   const open: Scope[] = []
   let next = 0
@@ -351,10 +352,10 @@ function usesOf(found: Found, scopes: Scope[], statements: ImportStatement[], te
   const imported = new Set(imports.map(({ as }) => as))
   const spaces = new Set(imports.filter(({ name }) => name === "*").map(({ as }) => as))
   const known = new Set([...imported, ...scopes.flatMap(({ definition }) => (definition ? definition.name : []))])
-  // The places that say something else or more than a reference.
+  // Positions that are already a definition or a call.
   const taken = new Set(found.definitions.map(({ name }) => name.startIndex))
   for (const { start, isCall } of found.uses) if (isCall) taken.add(start)
-  /** References to what is neither imported nor defined here are mostly to locals. */
+  /** References to names that are neither imported nor defined here are mostly locals. */
   const isKnown = (name: string, receiver: string | undefined) =>
     receiver === undefined ? known.has(name) && !spaces.has(name) : imported.has(receiver)
   const scopeAt = scopeFinder(scopes)

@@ -3,8 +3,8 @@ import type { BoundUse, Definition, FileFacts, Import, Use } from "../core/code.
 import { LANGUAGES, type LanguageId } from "./languages.ts"
 
 /**
- * Ties the uses of a file to its own definitions and imports. A local variable that has the name of an import or of a
- * definition of the file is taken for it: scopes inside functions are not followed.
+ * Binds the uses of a file to its own definitions and imports. A local variable with the name of an import or of a definition in
+ * the file is mistaken for it: scopes inside functions are not followed.
  */
 export function bindUses({ definitions, imports, uses }: Omit<FileFacts, "has_errors">): BoundUse[] {
   const byName = new Map(imports.map((one, index) => [one.as, { ...one, index }]))
@@ -27,7 +27,7 @@ export function bindUses({ definitions, imports, uses }: Omit<FileFacts, "has_er
 
 function bindPlain(use: Use, imported: (Import & { index: number }) | undefined, own: Definition[] = []): BoundUse {
   if (imported) {
-    // A module that is called is what it exports without a name.
+    // A module that is called is its default export.
     const name = imported.name === "*" ? "default" : imported.name
     return { ...use, name, via: { type: "import", index: imported.index } }
   }
@@ -38,15 +38,15 @@ function classAround(classes: Definition[], line: number): string | undefined {
   return classes.findLast((one) => one.line <= line && line <= one.end_line)?.name
 }
 
-/** What a project holds, as far as finding a module needs it. Paths are relative, with forward slashes. */
+/** The parts of a project that are needed to find a module. Paths are relative, with forward slashes. */
 export type ProjectPaths = {
   hasFile(path: string): boolean
   hasFolder(path: string): boolean
-  /** The nearest go.mod above a file: where it stands, and what its module is called. */
+  /** The nearest go.mod above a file: its folder and the name of its module. */
   goModule(path: string): { folder: string; module: string } | undefined
 }
 
-/** The project's file that an import names, a folder with a slash at its end for a Go package, or undefined. */
+/** The project's file that an import names, a folder with a trailing slash for a Go package, or undefined. */
 export function importTarget(
   importer: string,
   language: LanguageId,
@@ -74,10 +74,10 @@ function scriptPaths(folder: string, module: string): string[] {
   const bases = module.startsWith(".")
     ? [posix.join(folder, module)]
     : /^[@~]\//.test(module)
-      ? [`src/${module.slice(2)}`, module.slice(2)] // what most bundlers' templates call the sources
+      ? [`src/${module.slice(2)}`, module.slice(2)] // the source folder in most bundlers' templates
       : []
   return bases.flatMap((base) => {
-    // A TypeScript file is imported under the name that it will have once compiled.
+    // A TypeScript file is imported under its compiled name.
     const written = /\.([mc]?)jsx?$/.test(base)
       ? [base.replace(/\.([mc]?)js(x?)$/, ".$1ts$2"), base.replace(/\.js$/, ".tsx")]
       : []
@@ -105,7 +105,7 @@ function pythonTarget(folder: string, { module, name }: Pick<Import, "module" | 
 
 const modulePaths = (base: string) => [`${base}.py`, posix.join(base, "__init__.py"), `${base}.pyi`]
 
-/** Where absolute names begin: folders above the file that are no packages themselves, the nearest first, and `src`. */
+/** Where absolute names begin: folders above the file that are not packages, the nearest first, and `src`. */
 function pythonRoots(folder: string, project: ProjectPaths): string[] {
   const roots: string[] = []
   for (let at: string | undefined = folder; at !== undefined; at = up(at, 1))
@@ -119,9 +119,9 @@ function up(folder: string, levels: number): string | undefined {
 }
 
 function goTarget(importer: string, module: string, project: ProjectPaths): string | undefined {
-  const known = project.goModule(importer)
-  if (!known || (module !== known.module && !module.startsWith(`${known.module}/`))) return undefined
-  const folder = posix.join(known.folder, module.slice(known.module.length + 1))
+  const goModule = project.goModule(importer)
+  if (!goModule || (module !== goModule.module && !module.startsWith(`${goModule.module}/`))) return undefined
+  const folder = posix.join(goModule.folder, module.slice(goModule.module.length + 1))
   return project.hasFolder(folder) ? `${folder}/` : undefined
 }
 

@@ -3,20 +3,19 @@ import { join, resolve } from "node:path"
 import { DexError } from "../core/error.ts"
 import { INDEX_FILE, KNOWLEDGE_FILE, SPENDING_FILE } from "../core/formats.ts"
 
-/** Where dex keeps everything. `DEX_HOME` moves it. */
+/** The files of dex. `DEX_HOME` moves them. */
 export type Home = {
   dir: string
   history: string
   index: string
   knowledge: string
-  /** What conversations spent. */
   spending: string
   suggest: string
   lock: string
   traces: string
-  /** What hooks found when nobody waited any more. `integrations/launcher.ts` says it at the next event. */
+  /** Texts that hooks produced too late. `integrations/launcher.ts` prints them at the next event. */
   late: string
-  /** What `dex usage --line` shows. */
+  /** The line that `dex usage --line` shows. */
   usageLine: string
   config: string
 }
@@ -49,6 +48,6 @@ function safeHomedir(): string | undefined {
   try {
     return homedir() || undefined
   } catch {
-    return undefined // a user without a passwd entry; the caller says what to set
+    return undefined // a user without a passwd entry; the caller reports what to set
   }
 }

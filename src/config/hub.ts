@@ -11,20 +11,20 @@ import { replaceFile } from "./write.ts"
 export const VISIBILITIES = ["private", "project", "org"] as const
 export type Visibility = (typeof VISIBILITIES)[number]
 
-/** What the user agreed to share of one project. */
+/** The user's agreement to share parts of one project. */
 export type Consent = {
   /** The project's folder on this machine. */
   project: string
-  /** What the hub calls it. */
+  /** The hub's name for it. */
   key: string
   what: string[]
   visibility: Visibility
-  /** Only conversations that began then or later, in milliseconds since 1970. */
+  /** Only conversations that began at this time or later, in milliseconds since 1970. */
   since?: number
   at: number
 }
 
-/** `hub.json`: which hub, as whom, and what may go there. Only the user's own commands write it. */
+/** `hub.json`: the hub, the account there, and what may be sent. Only the user's own commands write it. */
 export type HubChoices = {
   address?: string
   token?: string
@@ -39,12 +39,12 @@ export function hubFile({ dir }: Pick<Home, "dir">): string {
   return join(dir, "hub.json")
 }
 
-/** What a hub acknowledged and what is held back. It has no secret, and a backup has it. */
+/** The pushes that a hub acknowledged, and the conversations on hold. Contains no secret, and backups include it. */
 export function hubState({ dir }: Pick<Home, "dir">): string {
   return join(dir, "hub.db")
 }
 
-/** Nothing is shared where the file cannot be read, or where others can write it. Throws a DexError that says so. */
+/** Nothing is shared if the file cannot be read, or if others can write it. Throws a DexError that says so. */
 export function readHub(home: Pick<Home, "dir">): HubChoices {
   const path = hubFile(home)
   const value = parsedFile(path)
@@ -58,13 +58,13 @@ export function readHub(home: Pick<Home, "dir">): HubChoices {
   }
 }
 
-/** Whether there is a hub, and something that is shared with it. Never throws. */
+/** Whether a hub is configured and something is shared with it. Never throws. */
 export function isSharing(home: Pick<Home, "dir">): boolean {
   try {
     const { address, token, consents } = readHub(home)
     return address !== undefined && token !== undefined && consents.length > 0
   } catch {
-    return false // `dex hub status` says what is wrong with the file
+    return false // `dex hub status` reports what is wrong with the file
   }
 }
 
@@ -84,7 +84,7 @@ export function consentFor(
   return project === undefined ? undefined : choices.consents.find((one) => isSamePath(one.project, project, platform))
 }
 
-/** The consents without the project's, and with this one in its place. */
+/** Replaces the project's consent, or removes it. */
 export function withConsent(
   choices: HubChoices,
   project: string,
@@ -117,7 +117,7 @@ function parsedFile(path: string): Record<string, unknown> {
     const value: unknown = JSON.parse(text)
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
   } catch {
-    // said below, as for JSON that is no object
+    // reported below, as for JSON that is not an object
   }
   throw refuse("is not a JSON object")
 }

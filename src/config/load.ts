@@ -21,7 +21,7 @@ export type SettingOrigin = "default" | "config" | "project" | "environment" | "
 export type Loaded = {
   settings: Settings
   origins: Record<SettingName, SettingOrigin>
-  /** What was not taken, and why, in words for a person. dex works without it. */
+  /** Which values were ignored and why, in words for a person. dex works without them. */
   problems: string[]
 }
 
@@ -29,7 +29,7 @@ export type LoadOptions = {
   /** The user's own file; see `dexHome`. */
   file: string
   env: Record<string, string | undefined>
-  /** The folder of the project at hand, whose `.dex.json` may narrow. */
+  /** The folder of the current project, whose `.dex.json` may narrow settings. */
   project?: string
   flags?: Partial<Record<SettingName, SettingValue>>
 }
@@ -37,7 +37,7 @@ export type LoadOptions = {
 const PROJECT_FILE = ".dex.json"
 const MOST_BYTES = 256 << 10
 
-/** defaults < the user's file < the project's (narrowing only) < environment < flags. Never throws. */
+/** defaults < the user's file < the project's file (narrowing only) < environment < flags. Never throws. */
 export function loadSettings({ file, env, project, flags = {} }: LoadOptions): Loaded {
   const problems: string[] = []
   const values: Record<string, SettingValue | undefined> = {}
@@ -73,7 +73,7 @@ export function loadSettings({ file, env, project, flags = {} }: LoadOptions): L
     const value = env[variableOf(name)]
     if (value && SETTINGS[name].isOwn)
       problems.push(
-        `${variableOf(name)}: what ${name} names is run, so only your own settings may name it: \`dex config set\`.`,
+        `${variableOf(name)}: dex runs what ${name} names, so only your own settings may name it: \`dex config set\`.`,
       )
     else if (value) put(name, readTextValue(name, value), "environment", variableOf(name))
   }
@@ -83,14 +83,14 @@ export function loadSettings({ file, env, project, flags = {} }: LoadOptions): L
   return { settings: values as Settings, origins: origins as Record<SettingName, SettingOrigin>, problems }
 }
 
-/** A repository that somebody cloned must not be able to send their conversations to its own server. */
+/** A cloned repository must not be able to send its user's conversations to its own server. */
 function whyNot(narrowest: SettingValue | undefined): string {
   return narrowest === undefined
     ? "cannot be set by a project. Set it for yourself with `dex config set`."
     : `may only be ${narrowest} in a project's file.`
 }
 
-/** Variables that look like settings and are none. The keys' own are not settings. */
+/** Variables that look like settings but are not. Variables that contain keys are exempt. */
 function misspelt(env: LoadOptions["env"]): string[] {
   const known = new Set([
     ...SETTING_NAMES.map(variableOf),
@@ -103,7 +103,7 @@ function misspelt(env: LoadOptions["env"]): string[] {
     .map((name) => `${printable(name)}: there is no such setting. \`dex config list\` names them all.`)
 }
 
-/** What a file of settings holds; nothing when it is not there. */
+/** The content of a settings file; empty if there is no such file. */
 export function readObject(path: string, problems: string[]): Record<string, unknown> {
   const say = (what: string) => {
     problems.push(`${path}: ${what} All of it was ignored.`)
@@ -126,7 +126,7 @@ export function readObject(path: string, problems: string[]): Record<string, unk
     const value: unknown = JSON.parse(text)
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
   } catch {
-    // said below, as for JSON that is no object
+    // reported below, as for JSON that is not an object
   }
   return say("It is not a JSON object.")
 }

@@ -12,14 +12,14 @@ const SWITCHES = {
   conversation: "proactive.enable_conversations",
 } as const satisfies Record<ItemKind, SettingName>
 
-/** One switch for everything that is not asked for. */
+/** One switch for everything that dex does unasked. */
 export function isQuiet(env: Record<string, string | undefined>): boolean {
   return env.DEX_QUIET !== undefined && !["", "0", "false"].includes(env.DEX_QUIET)
 }
 
 type Mutes = readonly { type: "kind" | "project"; name: string }[]
 
-/** What may be said unasked in a project: nothing where dex is to be silent. */
+/** The kinds that may be shown unasked in a project: none if dex should be silent. */
 export function spokenKinds(
   settings: Settings,
   mutes: Mutes,
@@ -29,7 +29,7 @@ export function spokenKinds(
   return settings["proactive.enabled"] ? wantedKinds(settings, mutes, project, platform) : new Set()
 }
 
-/** The kinds of things that the user wants to be offered in a project, also when asking: none if it is muted. */
+/** The kinds that the user wants to see in a project, including on request: none if the project is muted. */
 export function wantedKinds(
   settings: Settings,
   mutes: Mutes,

@@ -5,32 +5,32 @@ import type { Home } from "./home.ts"
 import { readObject } from "./load.ts"
 import { replaceFile } from "./write.ts"
 
-/** The projects that the user opted in: dex reads their code and git history too. One file, `projects.json`. */
+/** The projects that the user opted in: dex also reads their code and git history. Stored in `projects.json`. */
 export function optedIn(home: Pick<Home, "dir">): string[] {
   const { projects } = readObject(projectsFile(home), [])
   return Array.isArray(projects) ? projects.filter((path): path is string => typeof path === "string") : []
 }
 
-/** True where it was not there before. */
+/** True if the project was not in the list before. */
 export function optIn(home: Pick<Home, "dir">, project: string): boolean {
-  const known = optedIn(home)
-  if (known.some((path) => isSamePath(path, project))) return false
-  write(home, [...known, project].sort())
+  const current = optedIn(home)
+  if (current.some((path) => isSamePath(path, project))) return false
+  write(home, [...current, project].sort())
   return true
 }
 
-/** So that there is a file to watch. */
+/** Creates the file, so that it can be watched. */
 export function prepareProjects(home: Pick<Home, "dir">): void {
   if (!existsSync(projectsFile(home))) write(home, [])
 }
 
-/** True where it was there. */
+/** True if the project was in the list. */
 export function optOut(home: Pick<Home, "dir">, project: string): boolean {
-  const known = optedIn(home)
-  if (!known.some((path) => isSamePath(path, project))) return false
+  const current = optedIn(home)
+  if (!current.some((path) => isSamePath(path, project))) return false
   write(
     home,
-    known.filter((path) => !isSamePath(path, project)),
+    current.filter((path) => !isSamePath(path, project)),
   )
   return true
 }

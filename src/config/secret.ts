@@ -8,10 +8,10 @@ export const KEYS_FOR = ["embed", "rerank", "llm"] as const
 export type KeyFor = (typeof KEYS_FOR)[number]
 export type KeyPlace = { from: "environment" | "file"; place: string }
 
-/** `home`: what ~ stands for. */
+/** `home` replaces ~. */
 export type Where = { env: Record<string, string | undefined>; home: string }
 
-/** Where a server's key is, without reading more than is needed to say so; undefined when there is none. */
+/** Where a server's key is stored, without reading it; undefined if there is none. */
 export function keyPlace(of: KeyFor, settings: Settings, { env, home }: Where): KeyPlace | undefined {
   const variable = settings[`${of}.api_key_env`]
   if (env[variable]) return { from: "environment", place: variable }
@@ -19,17 +19,17 @@ export function keyPlace(of: KeyFor, settings: Settings, { env, home }: Where): 
   return file === undefined ? undefined : { from: "file", place: inHome(file, home) }
 }
 
-/** The key itself: from the environment, else from its file. Errors name the place, never the key. */
+/** The key, from the environment or else from its file. Errors name the place, never the key. */
 export function readKey(of: KeyFor, settings: Settings, where: Where): string | undefined {
   const found = keyPlace(of, settings, where)
   if (!found) return undefined
   const key = (found.from === "environment" ? where.env[found.place]! : readPrivate(of, found.place)).trim()
   if (!isKey(key))
-    throw new DexError("key", `What ${found.place} holds is not a key: one line of letters, digits and signs is.`)
+    throw new DexError("key", `${found.place} does not contain a key: one line of letters, digits and symbols.`)
   return key
 }
 
-/** One line of letters, digits and signs. */
+/** One line of printable ASCII without spaces. */
 export function isKey(text: string): boolean {
   return /^[!-~]+$/.test(text)
 }
@@ -58,7 +58,7 @@ function readPrivate(of: KeyFor, file: string): string {
   }
 }
 
-/** A path that the user wrote, with what ~ stands for. */
+/** Replaces ~ in a path that the user wrote. */
 export function inHome(file: string, home: string): string {
   return file === "~" || file.startsWith("~/") ? join(home, file.slice(1)) : file
 }

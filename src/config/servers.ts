@@ -3,7 +3,7 @@ import { dexHome } from "./home.ts"
 import { keyPlace, readKey, type Where } from "./secret.ts"
 import { SETTINGS, type Settings, splitNames } from "./settings.ts"
 
-// What a client of a model server is given, read from the settings. The key is looked up only when there is a server.
+// The options of model server clients, read from the settings. The key is read only if there is a server.
 
 export function embedSettings(settings: Settings, where: Where) {
   const provider = settings["embed.provider"]
@@ -18,7 +18,7 @@ export function embedSettings(settings: Settings, where: Where) {
   }
 }
 
-/** Undefined when reranking is off. */
+/** Undefined if reranking is off. */
 export function rerankSettings(settings: Settings, where: Where) {
   if (!settings["search.rerank"]) return undefined
   const apiKey = readKey("rerank", settings, where)
@@ -29,15 +29,15 @@ export function rerankSettings(settings: Settings, where: Where) {
   }
 }
 
-/** Whether there is a model to ask: not without a key or an address of the user's own. */
+/** Whether a model is configured: this needs a key or an address that the user chose. */
 export function hasLlm(settings: Settings, where: Where): boolean {
   const ownAddress = settings["llm.provider"] !== SETTINGS["llm.provider"].default
   return ownAddress || keyPlace("llm", settings, where) !== undefined
 }
 
 /**
- * The model that answers: a server, or an installed agent, whose own model it is unless one was chosen. Undefined when
- * none is set up, so that nothing is sent to anybody whom the user did not choose.
+ * The model that answers: a server, or an installed agent, which uses its own model unless one was chosen. Undefined if none is
+ * configured, so that nothing is sent to anybody whom the user did not choose.
  */
 export function llmSettings(settings: Settings, where: Where) {
   if (!hasLlm(settings, where)) return undefined

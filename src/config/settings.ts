@@ -3,14 +3,14 @@ import { AGENT_PROVIDERS, isAgentProvider, MODEL_AGENTS } from "../core/model-ru
 import { choice, decimal, flag, type Infer, integer, readAs, type Schema, text } from "../core/schema.ts"
 
 /**
- * Every setting, declared once: what it is called, what it may be, what it is when nobody chose, what it does. Its
- * variable in the environment is its name in capitals: `DEX_EMBED_MODEL` for `embed.model`.
+ * Every setting, declared once: name, type, default and description. Its environment variable is its name in capitals:
+ * `DEX_EMBED_MODEL` for `embed.model`.
  */
 export const SETTINGS = {
   "embed.provider": setting(
     choice(
       ["none", "local", "openai", "ollama"],
-      "Who turns text into vectors, so that search also finds what is said in other words. local: a model on this machine, without a server. openai: any server that speaks /v1/embeddings.",
+      "What turns text into vectors, so that search also finds other words with the same meaning. local: a model on this machine, without a server. openai: any server that speaks /v1/embeddings.",
     ),
     { default: "none", narrowest: "none" },
   ),
@@ -30,7 +30,7 @@ export const SETTINGS = {
   }),
   "embed.api_key_file": setting(
     text("A file that contains the embedding server's key, readable only by you (chmod 600)."),
-    { check: wholePath },
+    { check: fullPath },
   ),
   "embed.timeout_ms": setting(
     integer("How long a search waits for its query's vector before it answers by words alone.", {
@@ -62,7 +62,7 @@ export const SETTINGS = {
   }),
   "rerank.api_key_file": setting(
     text("A file that contains the reranking server's key, readable only by you (chmod 600)."),
-    { check: wholePath },
+    { check: fullPath },
   ),
   "proactive.enabled": setting(flag("Make suggestions unasked: through the agents' hooks, and to subscriptions."), {
     default: true,
@@ -107,7 +107,7 @@ export const SETTINGS = {
     { check: modelAgents, isOwn: true },
   ),
   "llm.model": setting(
-    text("The model's name, as the server knows it. An agent chooses its own where this is not set.", { minLength: 1 }),
+    text("The model's name, as the server knows it. If unset, an agent chooses its own.", { minLength: 1 }),
     { default: "gpt-4o-mini" },
   ),
   "llm.temperature": setting({ ...decimal("The model's temperature."), minimum: 0, maximum: 2 }, { default: 0 }),
@@ -131,11 +131,11 @@ export const SETTINGS = {
   ),
   "usage.prices_file": setting(
     text("A JSON file with your own prices, in dollars per million tokens, which count before those that dex knows."),
-    { check: wholePath },
+    { check: fullPath },
   ),
   "hub.share": setting(
     flag(
-      "Send what you shared with `dex hub share`. Shares nothing by itself; false in a project's file keeps it here.",
+      "Send what you shared with `dex hub share`. This setting alone shares nothing; false in a project's file keeps the project here.",
     ),
     { default: true, narrowest: false },
   ),
@@ -152,7 +152,7 @@ export const SETTINGS = {
     { check: homes },
   ),
   "llm.api_key_file": setting(text("A file that contains the model server's key, readable only by you (chmod 600)."), {
-    check: wholePath,
+    check: fullPath,
   }),
 }
 
@@ -163,11 +163,11 @@ export type SettingValue = string | number | boolean
 type Setting<T> = {
   schema: Schema
   default: T
-  /** What is wrong with a value of the right type. Never repeats the value: it may be a key in the wrong place. */
+  /** Returns what is wrong with a value of the right type. Never repeats the value, which may be a key in the wrong place. */
   check?: (value: string) => string | undefined
   /** The one value that a project's own file may choose. */
   narrowest?: SettingValue
-  /** Only the user's own file may choose it: what it names is run. */
+  /** Only the user's own file may set it, because dex runs what it names. */
   isOwn?: boolean
 }
 
@@ -193,7 +193,7 @@ export function variableOf(name: SettingName): string {
   return `DEX_${name.toUpperCase().replaceAll(".", "_")}`
 }
 
-/** A value as it must be, or what is wrong with it; the value itself is not repeated. */
+/** The checked value, or what is wrong with it. The problem never repeats the value. */
 export function readValue(name: SettingName, value: unknown): { ok: SettingValue } | { wrong: string } {
   const { schema, check } = SETTINGS[name] as Setting<unknown>
   const result = readAs(schema, value)
@@ -213,7 +213,7 @@ export function readTextValue(name: SettingName, value: string): { ok: SettingVa
   return ["0", "false", "off", "no"].includes(word) ? { ok: false } : { wrong: `${name} must be on or off` }
 }
 
-/** Of a setting that names several. */
+/** Splits a setting that contains several names. */
 export function splitNames(value: string | undefined): string[] {
   return (value ?? "").split(",").flatMap((name) => name.trim() || [])
 }
@@ -251,12 +251,12 @@ function modules(value: string): string | undefined {
     : "must be full paths or names of packages, separated by commas: ~/agents/mine.mjs,dex-agent-other"
 }
 
-function wholePath(value: string): string | undefined {
+function fullPath(value: string): string | undefined {
   return isAbsolute(value) || value.startsWith("~/") ? undefined : "must be a full path: /… or ~/…"
 }
 
 function homes(value: string): string | undefined {
-  return splitNames(value).every((path) => wholePath(path) === undefined)
+  return splitNames(value).every((path) => fullPath(path) === undefined)
     ? undefined
     : "must be full paths, separated by commas: /mnt/c/Users/you,~/containers/dev/home"
 }

@@ -7,8 +7,8 @@ import { isKey, type KeyFor } from "./secret.ts"
 import { SETTINGS, type SettingName, type SettingValue } from "./settings.ts"
 
 /**
- * Keeps one choice of the user's in their file, or takes it out again (undefined, or the default). What else stands
- * there stays. The file is whole at every moment, and only its owner can read it.
+ * Stores one setting in the user's file, or removes it (undefined, or the default). Keeps the rest of the file. The file is
+ * complete at every moment, and only its owner can read it.
  */
 export function writeSetting(file: string, name: SettingName, value: SettingValue | undefined): void {
   const problems: string[] = []
@@ -19,17 +19,20 @@ export function writeSetting(file: string, name: SettingName, value: SettingValu
   replaceFile(file, `${JSON.stringify(chosen, undefined, 2)}\n`)
 }
 
-/** Keeps a server's key in a file of its own, which only its owner can read. Returns that file. */
+/** Stores a server's key in its own file, which only its owner can read. Returns that file. */
 export function writeKey(home: Pick<Home, "dir" | "config">, of: KeyFor, key: string): string {
   if (!isKey(key))
-    throw new DexError("key", "That is not a key: one line of letters, digits and signs is. Nothing was changed.")
+    throw new DexError(
+      "key",
+      "That is not a key. A key is one line of letters, digits and symbols. Nothing was changed.",
+    )
   const file = join(home.dir, `${of}.key`)
   replaceFile(file, `${key}\n`)
   writeSetting(home.config, `${of}.api_key_file`, file)
   return file
 }
 
-/** Writes a small file of dex's own, which only its owner can read: the old one or the new one is there, nothing between. */
+/** Writes a small file of dex atomically. Only its owner can read it. */
 export function replaceFile(path: string, content: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -38,7 +41,7 @@ export function replaceFile(path: string, content: string): void {
     try {
       const fd = openSync(beside, "w", 0o600)
       try {
-        writeFileSync(fd, content) // all of it or an error, where writeSync may write a part
+        writeFileSync(fd, content) // all of it or an error; writeSync may write only a part
         fsyncSync(fd)
       } finally {
         closeSync(fd)

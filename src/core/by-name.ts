@@ -1,17 +1,17 @@
-// Names that others chose may be `constructor` or `__proto__`, which every plain object seems to have.
+// Names that other people chose may be `constructor` or `__proto__`, which every plain object seems to have.
 
-/** What a table of ours holds under such a name, if anything. */
+/** Looks up such a name in a table. */
 export function byName<T>(table: Readonly<Record<string, T>>, name: string): T | undefined {
   return Object.hasOwn(table, name) ? table[name] : undefined
 }
 
 export type Counts = {
   add(name: string, count?: number): void
-  /** In the order in which they first came. */
+  /** In the order in which the names were first added. */
   all(): Record<string, number>
 }
 
-/** Counts by such names. */
+/** Counts by name, safe for such names. */
 export function createCounts(): Counts {
   const counts = new Map<string, number>()
   return {

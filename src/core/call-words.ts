@@ -1,11 +1,11 @@
 import type { Message } from "./conversation.ts"
 
-// What to say of a tool call in a few words, whichever agent's tool it is.
+// Describes a tool call in a few words, whichever agent's tool it is.
 
 type CallWords = { what: string; old?: string; new?: string }
 
-/** The field of a call's input that says most of it. */
-const TELLING = [
+/** The input fields that describe a call best, the best first. */
+const DESCRIPTIVE_FIELDS = [
   "file_path",
   "filePath",
   "absolute_path",
@@ -26,11 +26,11 @@ const TELLING = [
   "taskId",
 ]
 
-/** `text` is the call's input as the agent wrote it: JSON, or whatever a freeform tool takes. */
+/** `text` is the call's input as the agent wrote it: JSON, or the plain text of a freeform tool. */
 export function callWords(text: string): CallWords {
   const input = objectOf(text)
   if (!input) return { what: patchedFiles(text) ?? text }
-  const what = TELLING.map((key) => said(input[key])).find((value) => value !== "")
+  const what = DESCRIPTIVE_FIELDS.map((key) => argumentText(input[key])).find((value) => value !== "")
   const old = input.old_string ?? input.oldString ?? input.old_str
   const now = input.new_string ?? input.newString ?? input.new_str
   return {
@@ -40,7 +40,7 @@ export function callWords(text: string): CallWords {
 }
 
 /** `["bash", "-lc", "npm test"]` is `npm test`. */
-function said(value: unknown): string {
+function argumentText(value: unknown): string {
   if (typeof value === "string") return value
   if (!Array.isArray(value) || value.some((item) => typeof item !== "string")) return ""
   return value.length === 3 && /^-\w*c$/.test(value[1]) ? value[2] : value.join(" ")
@@ -61,7 +61,7 @@ function patchedFiles(text: string): string | undefined {
   return files.length === 0 ? undefined : files.join(", ")
 }
 
-/** What each call was made with, by its id. */
+/** The input of each call, by the call's id. */
 export function callTexts(messages: readonly Pick<Message, "parts">[]): Map<string, string> {
   const calls = new Map<string, string>()
   for (const { parts } of messages)

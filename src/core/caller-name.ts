@@ -1,12 +1,12 @@
 import { string } from "./record.ts"
 
 const LONGEST_NAME = 40
-/** A name that speaks of the person, or of what only the person does. */
+/** Words that suggest the person, or something that only the person does. */
 const PERSONS = /\b(?:you|yours?|person|users?|humans?|developer|owner|confirmed|approved)\b/i
 
 /**
- * As an agent calls itself, in plain letters. Whoever connects chooses that name, so one that could be read as the person's
- * is not used.
+ * The name that an agent gives itself, in plain letters. Any client can choose any name, so one that could be mistaken for the
+ * person is not used.
  */
 export function callerName(given: unknown): string {
   const plain = (string(given) ?? "").replaceAll(/[^\w.@/-]+/g, " ").trim()

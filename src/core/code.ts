@@ -18,33 +18,33 @@ export type DefinitionKind = (typeof DEFINITION_KINDS)[number]
 export type Definition = {
   name: string
   kind: DefinitionKind
-  /** The class, module or function that it stands in, innermost only. */
+  /** The innermost class, module or function around it. */
   container?: string
   line: number
   end_line: number
-  /** Others may use it; `default` where it is what its file exports without a name. */
+  /** True if other files may use it; `default` if its file exports it without a name. */
   exported?: true | "default"
-  /** Present when it is marked so: what the mark says, or an empty text. */
+  /** The text of its deprecation mark, which may be empty. Absent if it is not deprecated. */
   deprecated?: string
-  /** The first sentence of what is written above it. */
+  /** The first sentence of the comment above it. */
   doc?: string
 }
 
-/** One name that one file takes from elsewhere. `import * as fs` has the name `*`, `import React` the name `default`. */
+/** One name that a file imports. `import * as fs` has the name `*`, `import React` the name `default`. */
 export type Import = {
   module: string
   name: string
-  /** What this file calls it. */
+  /** The local name. */
   as: string
   line: number
-  /** Handed on to those who import this file. */
+  /** True if the file exports it again. */
   reexport?: true
 }
 
 /** A use of a name, once for each definition that uses it. */
 export type Use = {
   name: string
-  /** What stands before the dot: `fs` in `fs.read()`, `a.b` in `a.b.c()`, `?` where it is no plain name. */
+  /** The text before the dot: `fs` in `fs.read()`, `a.b` in `a.b.c()`, `?` if it is not a plain name. */
   receiver?: string
   container?: string
   line: number
@@ -53,8 +53,8 @@ export type Use = {
 
 export type FileFacts = { definitions: Definition[]; imports: Import[]; uses: Use[]; has_errors: boolean }
 
-/** How far a use is known: the file's own definition, the import that brought it (by its place), or its name alone. */
+/** How a use was resolved: to the file's own definition, to an import (by its index), or only by its name. */
 export type Via = { type: "local" } | { type: "import"; index: number } | { type: "unknown" }
 
-/** `name` is what the use is called where it is defined: `default` for what a file exports without a name. */
+/** `name` is the name at the definition: `default` for a file's unnamed export. */
 export type BoundUse = Use & { via: Via }

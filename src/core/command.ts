@@ -1,12 +1,12 @@
-/** One program of a command line, and what it was run on. */
+/** One program of a command line, with its arguments. */
 export type CommandPart = {
-  /** `npm run test`: the program and the word or two that say what it does. */
+  /** `npm run test`: the program and the one or two words that select what it does. */
   kind: string
-  /** What else was said, without flags, redirections and bare numbers. */
+  /** The other arguments, without flags, redirections and bare numbers. */
   args: string[]
 }
 
-/** Enough to tell what a command is. */
+/** Enough to recognise a command. */
 const LOOKED_AT = 2000
 const LOOKS =
   /^(?:(?:ls|cat|head|tail|grep|rg|ag|find|fd|which|pwd|echo|printf|sed|awk|wc|test|\[|\[\[|cd|stat|file|tree|less|diff|jq|env|type|command|true|sleep|mkdir|rm|cp|mv|touch|chmod|sort|uniq|xxd|od|ps|kill|export|source)(?: .*)?|gh (?:api|pr (?:diff|view|list|checks|status)|issue (?:view|list)|run (?:view|list|watch))|git (?:log|show|diff|status|branch|blame|rev-parse|ls-files|remote|config|check-ignore|merge-base|ls-tree|for-each-ref|reflog))$/
@@ -15,8 +15,8 @@ const HEREDOC = /<<-?\s*['"]?\w/
 const QUOTED = /'[^']*'|"(?:[^"\\]|\\.)*"/g
 
 /**
- * What a command line does, without what only looks, and whether a pipe hides how it ended:
- * `cd api && npm run test -- -u 2>&1 | tail` is one thing, `npm run test`, in a pipe.
+ * The programs that a command line runs, without those that only look at something, and whether a pipe hides the exit status: `cd
+ * api && npm run test -- -u 2>&1 | tail` is one program, `npm run test`, in a pipe.
  */
 export function commandParts(command: string): { parts: CommandPart[]; piped: boolean } {
   const looked = command.slice(0, LOOKED_AT)
@@ -26,9 +26,9 @@ export function commandParts(command: string): { parts: CommandPart[]; piped: bo
     .slice(0, heredoc)
     .replaceAll(QUOTED, (text) => `"${quoted.push(text.slice(1, -1)) - 1}"`)
     .replaceAll("||", "&&")
-  const whole = (word: string) => word.replaceAll(/"(\d+)"/g, (_, i: string) => quoted[Number(i)] ?? "")
+  const unquote = (word: string) => word.replaceAll(/"(\d+)"/g, (_, i: string) => quoted[Number(i)] ?? "")
   const segments = bare.split(/&&|;|\n/)
-  const parts = segments.flatMap((segment) => partOf(segment.split("|", 1)[0]!, whole) ?? [])
+  const parts = segments.flatMap((segment) => partOf(segment.split("|", 1)[0]!, unquote) ?? [])
   if (heredoc < looked.length) parts.at(-1)?.args.push(looked.slice(heredoc))
   const piped = segments.some((segment) => segment.includes("|")) && !/pipefail/.test(command)
   return { parts: parts.filter(({ kind }) => !LOOKS.test(kind)), piped }
@@ -40,7 +40,7 @@ export function kindsOf(command: string): { kinds: string[]; piped: boolean } {
   return { kinds: [...new Set(parts.map(({ kind }) => kind))], piped }
 }
 
-function partOf(segment: string, whole: (word: string) => string): CommandPart | undefined {
+function partOf(segment: string, unquote: (word: string) => string): CommandPart | undefined {
   const words = segment.trim().split(/\s+/)
   const start = words.findIndex((word) => !BEFORE.test(word))
   if (start === -1) return undefined
@@ -48,7 +48,7 @@ function partOf(segment: string, whole: (word: string) => string): CommandPart |
   if (!/^[\w.[-]+$/.test(program)) return undefined
   const rest = words.slice(start + 1)
   const [first, second] = rest
-  const args = (from: number) => argsIn(rest.slice(from)).map(whole)
+  const args = (from: number) => argsIn(rest.slice(from)).map(unquote)
   if (first === undefined || !/^[a-z][\w:-]*$/.test(first)) return { kind: program, args: args(0) }
   const deeper = /^(?:run|exec|x|tool|pr|issue)$/.test(first) && second !== undefined && /^[\w:.-]+$/.test(second)
   return deeper
@@ -56,7 +56,7 @@ function partOf(segment: string, whole: (word: string) => string): CommandPart |
     : { kind: `${program} ${first}`, args: args(1) }
 }
 
-/** A commit's message says nothing of what was run. */
+/** A commit message says nothing about what was run. */
 function argsIn(words: string[]): string[] {
   return words.filter(
     (word, i) => !/^(?:-|\d*[<>&]|\d+$)/.test(word) && !/^(?:-\w*m|--message|\d*>>?)$/.test(words[i - 1] ?? ""),

@@ -1,2 +1,2 @@
-/** What dex puts into an agent's conversation stands between this tag's two ends; ingest labels it `injected`. */
+/** Encloses the text that dex adds to an agent's conversation; ingest labels it `injected`. */
 export const CONTEXT_TAG = "dex-context"

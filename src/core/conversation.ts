@@ -1,12 +1,12 @@
 import type { Usage } from "./usage.ts"
 
 /**
- * The agent whose history it is, as its record in agents/ names it; or `docs`: a document is kept as a conversation is, its
- * sections are its messages.
+ * The id of the agent, as its record in agents/ names it, or `docs`: a document is stored like a conversation, and its sections
+ * are its messages.
  */
 export type SourceId = string
 
-/** Whose words a part holds. `injected` is text that a hook, a skill or dex itself put there: never evidence. */
+/** Whose words a part contains. `injected` is text that a hook, a skill or dex inserted; it is never evidence. */
 export type Origin = "person" | "agent" | "local_tool" | "web" | "injected" | "document"
 
 export const ROLES = ["user", "assistant", "tool", "system", "document"] as const
@@ -27,23 +27,23 @@ export type Part =
       /** The change this result reports, so that a line can later be traced to the conversation that wrote it. */
       hunks?: Hunk[]
     }
-  /** The bytes are not kept: only what they were. */
+  /** The image's bytes are not stored, only this description of them. */
   | { type: "image"; text: string; origin: Origin; mime?: string; bytes?: number; sha256?: string }
-  /** A compaction's summary of what came before. */
+  /** A compaction's summary of the messages before it. */
   | { type: "summary"; text: string; origin: "agent" }
 
-/** Where in its document a section stands. */
+/** The place of a section in its document. */
 export type SectionMark = {
-  /** Its heading, or its anchor where the document has that heading twice: what a ref says after `§`. */
+  /** Its heading, or its anchor if the document has that heading twice. A ref has this after `§`. */
   name: string
   anchor: string
-  /** From the document's title down to its own. Empty for what stands before the first one. */
+  /** From the document's title down to its own heading. Empty for text before the first heading. */
   headings: string[]
   first_line: number
   last_line: number
 }
 
-/** One run of changed lines; `lines` carry their ` `, `+` or `-`, as in a unified diff. */
+/** One run of changed lines. Each line begins with ` `, `+` or `-`, as in a unified diff. */
 export type Hunk = {
   path: string
   old_start: number
@@ -53,7 +53,7 @@ export type Hunk = {
   lines: string[]
 }
 
-/** What a message did to the world, told from its tool calls and their results. */
+/** Something that a message did, derived from its tool calls and their results. */
 export type Effect =
   | {
       type: "file"
@@ -69,38 +69,38 @@ export type Effect =
 
 export type Message = {
   /**
-   * Names the native record. Unique within its conversation. The same key in two conversations of one source means the
-   * same message, copied by a fork or a resume: so a key made of a position must contain the conversation's id.
+   * The id of the native record, unique within its conversation. The same key in two conversations of one source means the same
+   * message, copied by a fork or a resume. So a key that is derived from a position must contain the conversation's id.
    */
   key: string
   role: Role
-  /** Milliseconds since 1970, where the record says so. */
+  /** Milliseconds since 1970. Undefined if the record has no time. */
   at?: number
   model?: string
   parts: Part[]
   effects?: Effect[]
   usage?: Usage
-  /** True where the person went back (rewind, rollback, edit) and this branch was left. It stays readable. */
+  /** True if the person went back (rewind, rollback, edit) and left this branch. It can still be read. */
   abandoned?: boolean
 }
 
-/** Where a title came from, best first. */
+/** Where a title comes from, best first. */
 const TITLE_SOURCES = ["person", "agent", "summary", "plan", "commit", "first_prompt"] as const
 export type Title = { text: string; from: (typeof TITLE_SOURCES)[number] }
 
-/** Who ran it: a person, another conversation, a script, or dex itself. Nobody ran a document or a note. */
+/** Who ran it: a person, another conversation, a script, or dex. Nobody ran a document or a note. */
 export const CONVERSATION_KINDS = ["person", "subagent", "automation", "dex", "document", "note"] as const
 export type Kind = (typeof CONVERSATION_KINDS)[number]
-/** What a listing shows unless all was asked for: what a person did. */
+/** The kinds that a listing shows unless all are requested. */
 export const PERSONS_KINDS: Kind[] = ["person"]
 
-/** One conversation as a connector reads it out of the records; the store gives it numbers. */
+/** One conversation as a connector reads it from the records; the store numbers its messages. */
 export type Conversation = {
-  /** As its agent numbers it. */
+  /** The agent's own id. */
   id: string
   kind: Kind
   title?: Title
-  /** Every working directory the records name, first one first. */
+  /** Every working directory in the records, in order of appearance. */
   cwds: string[]
   git_branch?: string
   git_remote?: string
@@ -109,15 +109,15 @@ export type Conversation = {
   /** Set for a subagent. `call_id` is the parent's tool call that started it. */
   parent?: { id: string; call_id?: string }
   fork_of?: string
-  /** The conversation that this one goes on with, where the agent starts a new file for it. */
+  /** The conversation that this one continues, if the agent starts a new file for that. */
   resume_of?: string
   started_at?: number
   ended_at?: number
-  /** In the order in which they were said. */
+  /** In chronological order. */
   messages: Message[]
   /**
-   * Several files can tell of one conversation (a database and its older JSON tree, a subagent's own file and its
-   * parent's progress records). The highest authority is the one that is kept.
+   * Several files can describe one conversation (a database and its older JSON tree, a subagent's own file and its parent's
+   * progress records). The one with the highest authority is stored.
    */
   authority: number
 }

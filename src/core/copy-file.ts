@@ -5,8 +5,8 @@ import { openFile } from "./read-file.ts"
 const CHUNK_BYTES = 1 << 20
 
 /**
- * Copies a regular file so that only its owner can read the copy. False if there is none. Not copyFileSync: that would
- * wait at a pipe, and give the copy the rights of the original until it is complete.
+ * Copies a regular file so that only its owner can read the copy. Returns false if there is no such file. copyFileSync would wait
+ * at a pipe, and it would give the copy the permissions of the original until it is complete.
  */
 export function copyPrivately(from: string, to: string, { toDisk = false } = {}): boolean {
   rmSync(to, { force: true })
@@ -17,7 +17,7 @@ export function copyPrivately(from: string, to: string, { toDisk = false } = {})
     try {
       const chunk = Buffer.allocUnsafe(CHUNK_BYTES)
       for (let got = readSync(source, chunk); got > 0; got = readSync(source, chunk))
-        writeFileSync(target, chunk.subarray(0, got)) // all of it, where writeSync may write a part
+        writeFileSync(target, chunk.subarray(0, got)) // all of it; writeSync may write only a part
       if (toDisk) fsyncSync(target)
     } finally {
       closeSync(target)

@@ -1,6 +1,6 @@
-// What of an error's text is the error, and what is only where and when it happened.
+// Separates what an error is from where and when it happened.
 
-/** Longer lines are data that a program printed; a linter's rule stands at their end. */
+/** Longer lines are data that a program printed. The end is included because some linters print the rule there. */
 const LONGEST_LINE = 500
 const LINE_END = 100
 const LOOKED_AT = 20_000
@@ -9,7 +9,7 @@ const MOST_LINES = 40
 const HELD = "(?<held><(?:url|time|id|path|n|text)>)"
 const URL = String.raw`(?<url>\b[a-z][a-z0-9+.-]{1,20}:\/\/[^\s'"<>)\]]+)`
 const TIME = String.raw`(?<time>\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?(?:Z|[+-]\d\d:?\d\d)?|\b\d\d:\d\d:\d\d(?:[.,]\d+)?|\b\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|sec|seconds?|min|minutes?|h|hours?)\b)`
-/** A folder that is named like one is the beginning of a path. */
+/** Followed by a slash, it is the beginning of a path. */
 const ID = String.raw`(?<id>\b(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|0x[0-9a-f]+|(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64})\b(?![\\/])|\bsha\d{3}[:-][\w+/=]+)`
 const TEXT =
   String.raw`(?<text>(?<![\p{L}\p{N}])'[^'\n]{1,300}'|"[^"\n]{1,300}"|` +
@@ -19,14 +19,14 @@ const PLACE = String.raw`(?:(?::\d+){1,2}\b|\(\d+(?:,\d+)?\))?`
 const FILE_ENDING =
   "(?:[cm]?[jt]sx?|py|go|rs|java|kts?|rb|php|cs|c|cc|cpp|h|hpp|swift|vue|svelte|json|ya?ml|toml|md|html?|s?css|sh|sql|lock|txt)"
 const PATH = String.raw`(?<path>(?:\b[a-z]:)?(?:[\\/]|~[\\/]|\.{1,2}[\\/]|[\w@.+-]+[\\/])[\w@.+\\/-]*[\w@+/-]${PLACE}|\b[\w@+-][\w@.+-]*\.${FILE_ENDING}\b${PLACE})`
-/** A status is what went wrong, not how often. */
-const KEPT = String.raw`(?<kept>\b(?:status|http|code)(?:\/\d(?:\.\d)?)?(?: code)?:? [1-5]\d\d\b)`
+/** A status code is part of the error; other numbers are masked. */
+const STATUS_CODE = String.raw`(?<kept>\b(?:status|http|code)(?:\/\d(?:\.\d)?)?(?: code)?:? [1-5]\d\d\b)`
 const NUMBER = String.raw`(?<n>(?<![\p{L}\p{N}_])\d+(?:[.,:]\d+)*%?(?![\p{L}\p{N}_]))`
-const VARIABLE = new RegExp([HELD, KEPT, URL, TIME, ID, TEXT, PATH, NUMBER].join("|"), "giu")
-/** What programs send to colour a terminal. */
+const VARIABLE = new RegExp([HELD, STATUS_CODE, URL, TIME, ID, TEXT, PATH, NUMBER].join("|"), "giu")
+/** Terminal colour sequences. */
 const COLOUR = /\u001b\[[0-9;?]*[A-Za-z]/g
 
-/** The error with what changes from run to run masked: places, numbers, hashes, times, and what stands in quotes. */
+/** Masks what changes from run to run: places, numbers, hashes, times, and quoted text. */
 export function normaliseError(text: string): string {
   let now = plainLine(text)
   for (;;) {
@@ -45,7 +45,7 @@ function mask(...match: unknown[]): string {
   return `<${["url", "time", "id", "text", "path", "n"].find((name) => groups[name] !== undefined)}>`
 }
 
-/** What a task runner puts before each line of a task: `[lint] `, but not a level such as `[ERROR] `. */
+/** The prefix that a task runner adds to each line of a task: `[lint] `, but not a level such as `[ERROR] `. */
 const TASK = /^(?:\[(?!(?:error|fatal|warn|warning|info|debug|trace)\])[\w:./-]+\] (?=\S))+/i
 
 function plainLine(text: string): string {
@@ -53,39 +53,39 @@ function plainLine(text: string): string {
   return line.replace(TASK, "")
 }
 
-/** A line's beginning and its end. */
+/** The beginning and the end of a line. */
 export function shortened(line: string, most: number): string {
   return line.length <= most ? line : `${line.slice(0, most - LINE_END - 1)}…${line.slice(-LINE_END)}`
 }
 
-const TELLS =
+const ERROR_WORDS =
   /error|fatal|panic|exception|fail|cannot|can't|could not|couldn't|not found|denied|no such|undefined|unexpected|invalid|mismatch|missing|unknown|refused|unresolved|timed out|time-?out|assert|expected|unused|\bwant\b|does not|is not|must |✗|×|^E /i
 const NAMES =
   /\b[A-Z]\w*(?:Error|Exception)\b|\berror(?:\[\w+\]|\s+[A-Z]+\d+)?:|\berror TS\d+|\bpanicked at|\bpanic:|\bfatal:|\bFAILED\b.* - |^E /
-/** A compiler's or a linter's own form: the place, then what is wrong there. A stack's address is nothing wrong. */
+/** The format of a compiler or a linter: the place, then the problem. An address in a stack trace is not a problem. */
 const PLACED =
   /^(?<file>(?:[A-Za-z]:)?[^\s:()]+\.\w+)(?::(?<line>\d+)(?::\d+)?:?|\((?<row>\d+)(?:,\d+)?\):?) (?:- )?(?!\+0x)(?<says>\S.{4,})/
-/** Under the file's name, as eslint tells it. */
+/** eslint's format, below the file's name. */
 const PLACED_BELOW = /^\d+:\d+ (?:error|warning) (?<says>\S.{4,})/
-/** What stands beside placed lines and is no noise: an assertion of pytest, an exception, a panic. */
+/** Other lines that matter even if some lines have a place: an assertion of pytest, an exception, a panic. */
 const NAMED_FIRST = /^(?:E |(?:\w+\.){0,9}[A-Z]\w*(?:Error|Exception)\b|panic:|thread .{1,99} panicked at)/
-/** That something failed, not what. */
+/** Says that something failed, but not what. */
 const VAGUE =
   /\btask failed\b|\[(?:build|setup) failed\]|\bexit(?:ed)?(?: with)? (?:code|status)\b|^\W*FAIL(?:ED)?\W*(?:\S+\W*)?(?:\S*s\)?)?$|^make(?:\[\d+\])?: \*\*\*|^npm (?:ERR!|error)|\bcommand failed\b|ELIFECYCLE/i
-/** Which test failed, not why. */
+/** Says which test failed, but not why. */
 const TEST_NAME =
   /^(?:--- FAIL: .*|(?:FAIL|✗|×|✖|not ok \d+) [^:]*|FAILED (?!.* - ).*|test .* \.\.\. FAILED|● .* › .*)$/
-/** What announces the lines after it, and a value that says nothing without them. */
+/** Announces the lines after it, or is a value that means nothing without them. */
 const HEAD = /^(?:[\w '"]{0,40}:|--- \w+|(?:error )?trace:.*|(?:expected|actual|received|got|want)\b:?.{0,12})$/i
-/** Who called whom on the way to a panic or an exception. */
+/** A stack frame of a panic or an exception. */
 const STACK = /^(?:at \S|goroutine \d+ \[|created by \S|[\w./*()-]{1,200}\((?:\{?0x|\.\.\.\)))/
 const PROGRESS = /^(?:=== (?:RUN|PAUSE|CONT|NAME)\b|--- (?:PASS|SKIP)\b|ok\s|PASS\b|[✓✔])/
 const COUNTS =
   /^[\s\W]*(?:(?:found )?\d+ (?:errors?|failed|failures?|problems?|issues?|passed)|tests?:|test files|(?:\[\S+\] )?\* [\w-]+: \d+$|exit code \d+$)/i
 
 /**
- * The lines of an output that say what went wrong, the most telling first. Where some say at which place, the others
- * are what was printed around them.
+ * The lines of an output that say what went wrong, the most informative first. If some of them have a place, the others are noise
+ * around them.
  */
 export function errorLines(output: string): string[] {
   const lines = [...new Set(output.slice(0, LOOKED_AT).split("\n").map(plainLine))].filter(
@@ -103,14 +103,14 @@ export function errorLines(output: string): string[] {
     .map(({ line }) => line)
 }
 
-/** False where it says only that something failed: two failures that share such a line have nothing in common. */
+/** False if the line only says that something failed. Two failures that share such a line have nothing in common. */
 export function isTelling(line: string): boolean {
   return rankOf(plainLine(line)) < UNCLEAR
 }
 
 const LAST_LINES = 60
 
-/** True where an output's end names an error, as a failed command's does; for where nobody says how it ended. */
+/** True if the end of an output names an error. For commands whose exit status is unknown. */
 export function tellsOfError(output: string): boolean {
   const end = output.slice(-LOOKED_AT).trimEnd().split("\n").slice(-LAST_LINES).map(plainLine)
   return end.some((line) => line !== "" && !COUNTS.test(line) && rankOf(line) <= 1)
@@ -122,19 +122,19 @@ const SILENT = 5
 
 function rankOf(line: string): number {
   if (LOGS.test(line) || PROGRESS.test(line) || STACK.test(line)) return SILENT
-  const tells = TELLS.test(line)
-  if (tells && VAGUE.test(line)) return UNCLEAR
-  if (isPlaced(line)) return tells ? 0 : 2
+  const hasErrorWord = ERROR_WORDS.test(line)
+  if (hasErrorWord && VAGUE.test(line)) return UNCLEAR
+  if (isPlaced(line)) return hasErrorWord ? 0 : 2
   if (TEST_NAME.test(line) || HEAD.test(line)) return UNCLEAR
   if (NAMES.test(line) || codeOf(line) !== undefined) return 1
-  return tells ? 3 : SILENT
+  return hasErrorWord ? 3 : SILENT
 }
 
 function isPlaced(line: string): boolean {
   return PLACED.test(line) || PLACED_BELOW.test(line)
 }
 
-/** Where an error's line says that something is wrong. */
+/** The place that an error line names. */
 export function placeInError(line: string): { file: string; line: number } | undefined {
   const { file, line: after, row } = PLACED.exec(plainLine(line))?.groups ?? {}
   return file === undefined ? undefined : { file, line: Number(after ?? row) }
@@ -142,15 +142,15 @@ export function placeInError(line: string): { file: string; line: number } | und
 
 /** `error TS2339`, `error[E0425]`, `clippy::needless_return`. */
 const CODE = /\berror (?<code>[A-Z]{1,5}\d{3,5})\b|\berror\[(?<rust>E\d{4})\]|\bclippy::(?<clippy>[\w-]+)/
-/** Of what a placed line says, at its beginning: ruff's `F401`, biome's `lint/style/useConst`, rubocop's `Style/Not`. */
+/** At the beginning of a placed line's text: ruff's `F401`, biome's `lint/style/useConst`, rubocop's `Style/Not`. */
 const CODE_FIRST =
   /^(?:(?:fatal error|error|warning|[CEFW]): )?(?:\[\w+\] )?(?<code>[A-Z]{1,4}\d{3,5}\b|(?:lint|parse|assist)(?:\/\w+)+|[A-Z]\w+\/[A-Z]\w+(?=:))/
-/** At its end: golangci-lint's `(nilerr)`, mypy's `[assignment]`; eslint's own form has nothing around it. */
+/** At its end: golangci-lint's `(nilerr)`, mypy's `[assignment]`; eslint's has no brackets. */
 const RULE_LAST = /[([](?<rule>[\w@][\w@/-]+)[)\]]$/
 const RULE_BARE = /\s(?<rule>@?[a-z][\w/]*[-/][\w/-]+)$/
-/** Many rules have one name where a linter has other linters in it: `shadow: … (govet)`. */
+/** Distinguishes rules that share a name because one linter contains others: `shadow: … (govet)`. */
 const KIND = /^(?!error:|warning:|note:)(?<kind>[\w-]+): /
-/** The compiler's words that a linter hands on, and values. */
+/** Compiler errors that a linter passes on, and values. */
 const NO_RULE = new Set(["typecheck", "nil", "null", "none", "true", "false"])
 
 /** The name that a compiler or a linter gives to this kind of error. */
@@ -167,7 +167,7 @@ function codeOf(line: string): string | undefined {
   return kind === undefined ? rule : `${rule} ${kind}`
 }
 
-/** An error's line, ready to be compared. */
+/** A line of an error, prepared for comparison. */
 export type ErrorText = { normalised: string; code?: string; words: Set<string>; particulars: Set<string> }
 
 const COMMON = new Set(
@@ -191,7 +191,7 @@ export function errorText(line: string): ErrorText {
   }
 }
 
-/** What a mask hides and an error may still be about: the module's name, the file. */
+/** The masked text that an error may still be about: the module's name, the file. */
 function particularsOf(line: string, code = ""): Set<string> {
   const found = [...plainLine(line).matchAll(VARIABLE)].flatMap(({ groups }) => {
     const { text, path } = (groups ?? {}) as Groups
@@ -208,24 +208,24 @@ function particularsOf(line: string, code = ""): Set<string> {
   return new Set(found.filter((text) => text !== "" && !code.includes(text)).map((text) => text.toLowerCase()))
 }
 
-/** Other names in the same error: it is of the same kind, but may be another thing. */
+/** The names differ: the error is of the same kind, but may be about something else. */
 const OTHER_PARTICULARS = 0.75
 
 /**
- * How close an error is to what was asked, from 0 to 1. Where what was asked has a code, the code decides: the words
- * around it are the same for many errors. Else what was asked may be a part of the error.
+ * How similar a known error is to the query, from 0 to 1. If the query has a code, the code decides, because the words around it
+ * are the same for many errors. Otherwise the query may be a part of the error.
  */
-export function likeness(asked: ErrorText, known: ErrorText): number {
-  const sharesName = [...asked.particulars].some((name) => known.particulars.has(name))
-  if (asked.code !== undefined) return asked.code !== known.code ? 0 : sharesName ? 1 : OTHER_PARTICULARS
-  const shared = [...asked.words].filter((word) => known.words.has(word)).length
+export function likeness(query: ErrorText, known: ErrorText): number {
+  const sharesName = [...query.particulars].some((name) => known.particulars.has(name))
+  if (query.code !== undefined) return query.code !== known.code ? 0 : sharesName ? 1 : OTHER_PARTICULARS
+  const shared = [...query.words].filter((word) => known.words.has(word)).length
   if (shared === 0) return 0
-  const held = shared / asked.words.size
-  const alike = shared / (asked.words.size + known.words.size - shared)
-  return (0.6 * held + 0.4 * alike) * (asked.particulars.size > 0 && !sharesName ? OTHER_PARTICULARS : 1)
+  const covered = shared / query.words.size
+  const alike = shared / (query.words.size + known.words.size - shared)
+  return (0.6 * covered + 0.4 * alike) * (query.particulars.size > 0 && !sharesName ? OTHER_PARTICULARS : 1)
 }
 
-/** False where the line cannot be as close as that. A look at the text tells, before it is taken apart. */
+/** False if the line cannot reach this likeness. Looks only at the text, which is cheaper than `errorText`. */
 export function mayBeLike({ code, words }: ErrorText, line: string, least: number): boolean {
   const text = line.toLowerCase()
   if (code !== undefined) {
@@ -236,7 +236,7 @@ export function mayBeLike({ code, words }: ErrorText, line: string, least: numbe
       .split(" ")
       .every((word) => dashed.includes(word))
   }
-  let held = 0
-  for (const word of words) if (text.includes(word)) held++
-  return held >= least * words.size
+  let found = 0
+  for (const word of words) if (text.includes(word)) found++
+  return found >= least * words.size
 }

@@ -1,4 +1,4 @@
-/** What a person can act on: says what happened and what to do next. Anything else that is thrown is a bug. */
+/** An error that a person can act on: it says what happened and what to do next. Any other error is a bug. */
 export class DexError extends Error {
   override name = "DexError"
   readonly code: string
@@ -9,14 +9,14 @@ export class DexError extends Error {
   }
 }
 
-/** By name: the bundle holds this class in more than one file, and an error may come from another one than ours. */
+/** By name, because the bundle may contain this class in more than one file. */
 export function isDexError(error: unknown): error is DexError {
   return error instanceof Error && error.name === "DexError"
 }
 
 /**
- * What a disk that is full, or fails, is to a person. Undefined where it is something else. SQLite calls both an I/O error
- * when it has no room for its own bookkeeping, so who can look says which it is.
+ * A readable error for a disk that is full or fails. Undefined if the error is something else. SQLite reports both as an I/O
+ * error if it has no room for its own bookkeeping, so `hasNoRoom` decides.
  */
 export function diskError(error: unknown, path: string, hasNoRoom: () => boolean): DexError | undefined {
   const code = codeOf(error)
@@ -30,7 +30,7 @@ export function diskError(error: unknown, path: string, hasNoRoom: () => boolean
   if (!isFailing && code !== "EFBIG" && code !== "EIO") return undefined
   return new DexError(
     "disk_error",
-    `The disk did not take or give what dex keeps in ${path} (${messageOf(error)}). Check its space, your quota and its health, then try again.`,
+    `dex could not read or write ${path} (${messageOf(error)}). Check the disk's space and health, and your quota, then try again.`,
     { cause: error },
   )
 }
@@ -39,7 +39,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** What the system, Node or SQLite calls it: `ENOENT`, `SQLITE_BUSY`. Empty if it has no such name. */
+/** The code that the system, Node or SQLite gives it: `ENOENT`, `SQLITE_BUSY`. Empty if it has none. */
 export function codeOf(error: unknown): string {
   const hasCode = typeof error === "object" && error !== null && "code" in error
   return hasCode && typeof error.code === "string" ? error.code : ""

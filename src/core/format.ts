@@ -6,11 +6,11 @@ import { estimateTokens } from "./tokens.ts"
 export const FORMATS = ["full", "stripped", "user_only", "outline"] as const
 export type Format = (typeof FORMATS)[number]
 
-/** A tool's input can be a whole file; the stripped form shows its beginning. */
+/** A tool's input can be a complete file; the stripped format shows its beginning. */
 const CALL_CHARS = 400
 const OUTLINE_CHARS = 100
 
-/** What the text of a part is made of, as it is kept and as a tool gives it. */
+/** The fields of a part that its text depends on, both in the store and in a tool's output. */
 type ShownPart = Pick<Part, "type" | "text"> & {
   origin: string
   tool?: string
@@ -20,17 +20,17 @@ type ShownPart = Pick<Part, "type" | "text"> & {
 }
 
 /**
- * A message as a reader gets it in a format. `full` is everything; `stripped` replaces tool outputs and injected text by
- * their size; `user_only` is a person's words and the plans that they approved, empty where there are none; `outline` is
- * the first line. Parts that `whole` chooses are given in full whatever the format.
+ * A message in one of the formats. `full` is everything; `stripped` replaces tool outputs and injected text by their size;
+ * `user_only` is the person's words and the plans that they approved, and may be empty; `outline` is the first line. Parts for
+ * which `isFull` returns true are shown in full in any format.
  */
 export function messageText<P extends ShownPart>(
   message: { parts: readonly P[] },
   format: Format,
-  whole: (part: P) => boolean = () => false,
+  isFull: (part: P) => boolean = () => false,
 ): string {
   if (format === "outline") return outlineOf(message, [])
-  const pieces = message.parts.map((part) => partText(part, whole(part) ? "full" : format))
+  const pieces = message.parts.map((part) => partText(part, isFull(part) ? "full" : format))
   return pieces.filter((text) => text !== "").join("\n\n")
 }
 
@@ -40,19 +40,19 @@ export function messageTokens(message: { parts: readonly ShownPart[] }, format: 
 
 function partText(part: ShownPart, format: Exclude<Format, "outline">): string {
   if (format === "user_only") return part.type === "text" && part.origin === "person" ? part.text : (planIn(part) ?? "")
-  const whole = format === "full"
+  const isFull = format === "full"
   switch (part.type) {
     case "text":
-      return whole || part.origin !== "injected" ? part.text : `[injected text: ${size(part.text)}]`
+      return isFull || part.origin !== "injected" ? part.text : `[injected text: ${size(part.text)}]`
     case "thinking":
       return `[thinking] ${part.text}`
     case "summary":
       return `[summary of what came before] ${part.text}`
     case "tool_call":
-      return `[${part.tool}] ${whole ? part.text : clip(part.text, CALL_CHARS)}`
+      return `[${part.tool}] ${isFull ? part.text : clip(part.text, CALL_CHARS)}`
     case "tool_result": {
       const label = `${part.tool ?? "tool"} ${part.is_error ? "failed" : "result"}`
-      return whole ? `[${label}] ${part.text}` : `[${label}: ${size(part.text)}]`
+      return isFull ? `[${label}] ${part.text}` : `[${label}: ${size(part.text)}]`
     }
     case "image":
       return `[image${part.mime ? ` ${part.mime}` : ""}${part.bytes ? `, ${Math.ceil(part.bytes / 1024)} kB` : ""}]`
@@ -60,8 +60,8 @@ function partText(part: ShownPart, format: Exclude<Format, "outline">): string {
 }
 
 /**
- * The first line that says something: a person's or the agent's words before a tool's. A call is told as `[Read: cmd/x.go]`,
- * with paths below these folders named without them.
+ * The first line that says something, preferring the person's or the agent's words to a tool's. A call looks like `[Read:
+ * cmd/x.go]`; paths below `roots` are shortened.
  */
 export function outlineOf(message: { parts: readonly ShownPart[] }, roots: readonly string[]): string {
   const parts = message.parts.filter((part) => partText(part, "stripped").trim() !== "")
@@ -74,11 +74,11 @@ export function outlineOf(message: { parts: readonly ShownPart[] }, roots: reado
 }
 
 function callLine({ tool, text }: ShownPart, roots: readonly string[]): string {
-  const whole = callWords(text).what.trim().split("\n", 1)[0] ?? ""
-  const what = roots.reduce((said, root) => said.replaceAll(`cd ${root} && `, "").replaceAll(`${root}/`, ""), whole)
+  const line = callWords(text).what.trim().split("\n", 1)[0] ?? ""
+  const what = roots.reduce((shown, root) => shown.replaceAll(`cd ${root} && `, "").replaceAll(`${root}/`, ""), line)
   if (what === "") return `[${tool}]`
   if (what.length <= OUTLINE_CHARS) return `[${tool}: ${what}]`
-  // Of a path, the end says which file it is.
+  // The end of a path says which file it is.
   return /^\S*[\\/]\S+$/.test(what)
     ? `[${tool}: …${what.slice(-OUTLINE_CHARS)}]`
     : `[${tool}: ${what.slice(0, OUTLINE_CHARS)}…]`
@@ -99,7 +99,7 @@ export function formatCount(count: number): string {
   return `${value < 9.95 ? value.toFixed(1).replace(/\.0$/, "") : Math.round(value)}${unit}`
 }
 
-/** 12,345. Not by the locale library: loading it takes as long as starting Node. */
+/** 12,345. Does not use Intl: loading it takes as long as starting Node. */
 export function grouped(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ",")
 }

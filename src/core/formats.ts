@@ -1,10 +1,10 @@
 /**
- * How what is derived is kept. Each way has its own file: versions of dex that run side by side leave each other's alone.
- * Another schema, another number; a test knows which schema belongs to which.
+ * The formats of derived databases. Each format has its own file, so that versions of dex that run side by side do not touch each
+ * other's files. A new schema needs a new number; a test checks which schema belongs to which number.
  */
 export const INDEX_FORMAT = 5
 export const KNOWLEDGE_FORMAT = 3
-/** Also another number where what was spent is counted in another way. */
+/** Also needs a new number if spending is counted in another way. */
 export const SPENDING_FORMAT = 1
 
 export const INDEX_FILE = `index-${INDEX_FORMAT}.db`

@@ -1,6 +1,6 @@
 /**
- * The names nearest to a word as it was typed, nearest first, then in their own order. At most two edits away, and fewer
- * than half the word's letters; two neighbours that changed places are one edit. Large and small letters are the same.
+ * The names most similar to a typed word, the most similar first, then in their own order. At most two edits away, and fewer than
+ * half of the word's letters; swapping two neighbours is one edit. Ignores case.
  */
 export function nearest(word: string, names: readonly string[], most = 3): string[] {
   const typed = word.toLowerCase()
@@ -14,8 +14,8 @@ export function nearest(word: string, names: readonly string[], most = 3): strin
 }
 
 /**
- * How many letters must be put in, left out, replaced or swapped with their neighbour to make one word of the other.
- * Beyond `most` the answer is only that: more than `most`.
+ * How many letters must be inserted, removed, replaced or swapped with their neighbour to turn one word into the other. Returns
+ * `most + 1` if it is more than `most`.
  */
 export function editDistance(one: string, other: string, most: number): number {
   const [a, b] = PAIRED.test(one + other) ? [[...one], [...other]] : [one, other]

@@ -1,12 +1,12 @@
-/** Where several spellings of a path lead to one file: macOS and Windows, as they are set up. */
+/** Whether several spellings of a path lead to one file: macOS and Windows in their default setup. */
 export function isFolding(platform: NodeJS.Platform): boolean {
   return platform === "darwin" || platform === "win32"
 }
 
 /**
- * What a path is known by: two spellings of one file have the same key. macOS tells neither capital and small letters apart
- * nor a letter that is composed of two signs from one; Windows neither letters nor slashes. Everywhere else a path is its own key.
- * On a disk that does tell them apart, two files may have one key: what is private is then hidden once too often.
+ * A key that is the same for all spellings of one file. macOS ignores case and whether a letter is composed of two characters;
+ * Windows ignores case and the kind of slash. Elsewhere a path is its own key. On a disk that does distinguish them, two files
+ * may have one key; then something private is hidden once too often.
  */
 export function pathKey(path: string, platform: NodeJS.Platform = process.platform): string {
   if (!isFolding(platform)) return path
@@ -24,13 +24,13 @@ export function isSamePath(a: string, b: string, platform: NodeJS.Platform = pro
   return a === b || (isFolding(platform) && pathKey(a, platform) === pathKey(b, platform))
 }
 
-/** The path, and where it lies below the folder under another spelling of it, with the folder's own. */
+/** If the path is below the folder under another spelling, returns it with the folder's own spelling. */
 export function spelledBelow(folder: string, path: string, platform: NodeJS.Platform = process.platform): string {
   if (!isFolding(platform)) return path
   const separator = platform === "win32" ? /[\\/]/ : /\//
   const base = folder.replace(/(?<=.)[\\/]+$/, "")
   const steps = base.split(separator).length
-  // Cut behind as many names as the folder has: the same name may have another length in another spelling.
+  // Cut after as many names as the folder has, because another spelling of a name may have another length.
   let at = -1
   for (let step = 0; step < steps; step++) {
     const next = path.slice(at + 1).search(separator)
@@ -40,7 +40,7 @@ export function spelledBelow(folder: string, path: string, platform: NodeJS.Plat
   return isSamePath(path.slice(0, at), base, platform) ? base + path.slice(at) : path
 }
 
-/** As these systems compare names: sign by sign, and a sign that would become two stays as it is. */
+/** Compares as these systems do: character by character, and a character whose capital would be two stays as it is. */
 function folded(text: string): string {
   if (/^[\x20-\x7e]*$/.test(text)) return text.toUpperCase()
   return Array.from(text, (sign) => {

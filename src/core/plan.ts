@@ -3,13 +3,16 @@ import { parseObject } from "./record.ts"
 
 // A plan that the agent wrote and the person approved is part of the task.
 
-/** How an agent starts anew with a plan that was accepted. */
+/** How an agent begins a new session with an approved plan. */
 export const PLAN_OPENING = "Implement the following plan:"
 
-/** Only what tells a plan from other parts. */
+/** The fields that identify a plan. */
 type PlanPart = Pick<Part, "type" | "text"> & { origin: string; tool?: string; call_id?: string; is_error?: boolean }
 
-/** The plan in a prompt that starts with one, or in a result that says that it was approved, where it repeats the plan. */
+/**
+ * The plan in a prompt that starts with one, or in the result that reports its approval. If that result does not repeat the plan,
+ * it is in the call.
+ */
 export function planIn(part: PlanPart, calls: ReadonlyMap<string, string> = new Map()): string | undefined {
   if (part.type === "text") {
     const text = part.origin === "agent" ? part.text.trimStart() : ""

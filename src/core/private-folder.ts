@@ -2,12 +2,12 @@ import { lstatSync, mkdirSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
-/** An address of a Unix socket has at most 104 bytes on a Mac and 108 on Linux. */
+/** The address of a Unix socket has at most 104 bytes on a Mac and 108 on Linux. */
 export const LONGEST_SOCKET = 100
 
 /**
- * Makes a folder that only this user can look into, or takes the one that is there. Undefined if somebody else made it or can look
- * into it, if it is a link, or if it cannot be made. On Windows it has the rights of the folder that it is in.
+ * Makes a folder that only this user can read, or accepts an existing one. Undefined if somebody else made it or can read it, if
+ * it is a link, or if it cannot be made. On Windows it inherits the permissions of its parent folder.
  */
 export function privateFolder(folder: string): string | undefined {
   try {
@@ -20,14 +20,14 @@ export function privateFolder(folder: string): string | undefined {
   }
 }
 
-/** Whether others could put their own files into a folder in place of ours. */
+/** Whether others could replace our files in a folder with their own. */
 export function isWritableByOthers(folder: string): boolean {
   if (process.platform === "win32") return false
   const { mode, uid } = lstatSync(folder)
   return (mode & 0o022) !== 0 || uid !== ownUid(uid)
 }
 
-/** Whether this is a file or a socket of this user, and no link. */
+/** Whether this is a file or a socket of this user, and not a link. */
 export function belongsToUser(path: string, kind: "file" | "socket"): boolean {
   const found = lstatSync(path, { throwIfNoEntry: false })
   return found !== undefined && found.uid === ownUid(found.uid) && (kind === "file" ? found.isFile() : found.isSocket())

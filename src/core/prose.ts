@@ -1,6 +1,6 @@
 /**
- * What in a text is written for people to read, line by line as it stood there: without code blocks, JSON, numbered listings,
- * diffs, logs and stack traces. Empty where there is nothing of the kind.
+ * The lines of a text that are written for people to read: without code blocks, JSON, numbered listings, diffs, logs and stack
+ * traces. May be empty.
  */
 export function proseOf(text: string): string {
   return [...outlined(text)]
@@ -9,15 +9,15 @@ export function proseOf(text: string): string {
     .join("\n")
 }
 
-/** A longer line is a file or an answer of a server. */
+/** A longer line is a file or a server's answer. */
 const LONGEST_LINE = 4_000
-/** Of a line's signs, how many are letters, spaces and what sentences are punctuated with. */
+/** The share of a line's characters that must be letters, spaces and punctuation. */
 const READABLE_SHARE = 0.8
 
 /** Whether a line is written for people to read. */
 export function isProse(line: string): boolean {
   if (line.length > LONGEST_LINE || MACHINE.some((pattern) => pattern.test(line))) return false
-  // Names and links within a sentence are what it is about.
+  // Names and links within a sentence count as words.
   const plain = line.replace(/`[^`]*`|https?:\/\/\S+|\*\*|[\w@~.-]*\/[\w@~./-]+/g, "x").trim()
   if (plain === "") return false
   const readable = plain.replace(/[^\p{L}\p{M}\p{N}\s.,:;!?'’"“”()—–-]/gu, "").length
@@ -25,10 +25,10 @@ export function isProse(line: string): boolean {
 }
 
 const MACHINE = [
-  /\\[nt"]/, // text inside a program's text
-  /^\s*\d+\s*[→│|]/, // a file with numbered lines
-  /^\s*[\w@~./-]+\.\w+:\d+/, // found in a file, or a compiler's complaint
-  /^\s*\S+-\d+-/, // the lines beside what grep found
+  /\\[nt"]/, // an escaped string inside a program
+  /^\s*\d+\s*[→│|]/, // a file with line numbers
+  /^\s*[\w@~./-]+\.\w+:\d+/, // a search result in a file, or a compiler error
+  /^\s*\S+-\d+-/, // the context lines of a grep
   /^\s*(?:@@ |diff --git |\+\+\+ |--- |[+-] {2,}\S|[+-]\t)/, // a diff
   /^\s*(?:[{}[\]()]+[,;]?|"[^"]*":.*|[{[].*[\]},])\s*$/, // JSON
   /[;{}]\s*$|:=|=>|\)\s*\{|\w\(\)?[^)]*\);?$|^\s*(?:\/\/|\/\*|\*\/|#!|#include|import |package |func |const |let |var |return )/, // code
@@ -40,10 +40,10 @@ const MACHINE = [
   /^[\s|:+=─━═-]+$|^\s*={2,} /, // rules
 ]
 
-/** A line of Markdown: `headings` are those above it, its own included, the nearest last. */
+/** A line of Markdown. `headings` are those above it, including its own, the nearest last. */
 type OutlinedLine = {
   text: string
-  /** Where it begins in the whole. */
+  /** Its offset in the text. */
   start: number
   kind: "text" | "heading" | "fence" | "code"
   headings: string[]
@@ -51,12 +51,12 @@ type OutlinedLine = {
 
 const FENCE = /^\s*(`{3,}|~{3,})/
 const HEADING = /^ {0,3}(#{1,6})\s+(.+?)\s*#*\s*$/
-/** A longer line is no heading, however it begins: the pattern would look at it for every space in it. */
+/** A longer line is never a heading, however it begins: the pattern would try every space in it. */
 const LONGEST_HEADING = 1_000
 
 /**
- * Markdown line by line, with what is a heading and what is code. It knows nothing else of Markdown: that is enough to tell sentences
- * apart, and a parser of all of it was nearly half of the work of an answer.
+ * Markdown line by line, with headings and code marked. It handles nothing else of Markdown: that is enough to find sentences,
+ * and a complete parser took nearly half of the time of an answer.
  */
 export function* outlined(text: string): Generator<OutlinedLine> {
   let above: { level: number; text: string }[] = []

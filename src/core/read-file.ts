@@ -1,20 +1,20 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from "node:fs"
 
-// The one way in which dex reads a file that somebody else controls: an agent's, a project's, a cloned repository's. What
-// stands there may be a pipe that nobody writes into, a device without an end, or a file of a terabyte.
+// The only way in which dex reads a file that somebody else controls: an agent's, a project's, a cloned repository's. It may be a
+// pipe that nobody writes into, a device without an end, or a file of a terabyte.
 
 export type OpenedFile = { fd: number; stat: Stats }
 export type OpenFileOptions = {
-  /** False: a link in the last place is refused. */
+  /** False: refuses a link as the last name of the path. */
   follow?: boolean
-  /** A larger file is refused. */
+  /** Refuses a larger file. */
   maxBytes?: number
 }
 
-/** What stands there is not read. The message is the end of a sentence about it: "not a regular file". */
+/** The file was not read. The message is the end of a sentence about it: "not a regular file". */
 export class RefusedFile extends Error {}
 
-/** Opens a regular file without waiting for anything; the caller closes it. Throws a RefusedFile, or what the system says. */
+/** Opens a regular file without waiting for anything; the caller closes it. Throws a RefusedFile, or the system's error. */
 export function openFile(path: string, { follow = true, maxBytes = Infinity }: OpenFileOptions = {}): OpenedFile {
   const fd = open(path, follow ? READ : READ | (constants.O_NOFOLLOW ?? 0))
   try {
@@ -28,7 +28,7 @@ export function openFile(path: string, { follow = true, maxBytes = Infinity }: O
   }
 }
 
-/** All of a regular file of at most so many bytes. Throws as `openFile` does; a larger one is refused. */
+/** Reads a regular file completely. Throws like `openFile`, and refuses a larger file. */
 export function readBytes(path: string, maxBytes: number, options?: OpenFileOptions): Buffer {
   const file = openFile(path, options)
   try {
@@ -42,7 +42,7 @@ export function readText(path: string, maxBytes: number, options?: OpenFileOptio
   return readBytes(path, maxBytes, options).toString("utf8")
 }
 
-/** The first bytes of a regular file, however large it is. */
+/** The first bytes of a regular file of any size. */
 export function readStart(path: string, bytes: number): Buffer {
   const { fd } = openFile(path)
   try {
@@ -53,7 +53,7 @@ export function readStart(path: string, bytes: number): Buffer {
   }
 }
 
-/** A file may be larger when it is read than it was when it was opened, and some of the system's say that they are empty. */
+/** A file may have grown since it was opened, and some of the system's own files claim to be empty. */
 export function readOpened({ fd, stat }: OpenedFile, maxBytes: number): Buffer {
   if (stat.size > maxBytes) throw tooLarge(maxBytes)
   let bytes = Buffer.allocUnsafe(stat.size + 1)
@@ -73,7 +73,7 @@ function open(path: string, flags: number): number {
     return openSync(path, flags)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    // How systems say that it is a socket, a device without a driver, a folder.
+    // The errors for a socket, a device without a driver, and a folder.
     if (code === "ENXIO" || code === "ENODEV" || code === "EOPNOTSUPP" || code === "EISDIR")
       throw new RefusedFile(NOT_REGULAR, { cause: error })
     if (code === "ELOOP" && flags !== READ) throw new RefusedFile("a symbolic link, not followed", { cause: error })

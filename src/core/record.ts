@@ -1,6 +1,6 @@
-// How fields of records that others wrote are read: the value if it has the type, undefined if not.
+// Reads fields of records that other programs wrote: returns the value if it has the right type, otherwise undefined.
 
-/** Untrusted: every field may be missing or of another type. */
+/** Untrusted: any field may be missing or have another type. */
 export type RawRecord = Record<string, unknown>
 
 export function isRecord(value: unknown): value is RawRecord {
@@ -45,7 +45,7 @@ export function records(value: unknown): RawRecord[] {
   return array(value).filter(isRecord)
 }
 
-/** The last moment that a Date can hold: past it, printing one throws. */
+/** The last moment that a Date can represent; printing a later one throws. */
 const LATEST_MS = 8.64e15
 
 /** Whether a stored value is a moment that can be shown. */
@@ -65,7 +65,7 @@ export function time(value: unknown): number | undefined {
   return Number.isNaN(at) ? undefined : at
 }
 
-/** JSON.parse takes a million levels, but whatever walks or prints the result overflows at 5,000. */
+/** JSON.parse accepts a million levels, but code that walks or prints the result overflows at 5,000. */
 export const MAX_DEPTH = 200
 
 export function isDeeperThan(value: unknown, levels: number): boolean {
@@ -88,15 +88,15 @@ const BACKSLASH = 92
 const OPENS = new Set([91, 123]) // [ {
 const CLOSES = new Set([93, 125]) // ] }
 
-/** A shorter text cannot hold enough values to matter. */
+/** A shorter text cannot contain enough values to matter. */
 const LONG_TEXT = 64 << 10
 /** A list of points or pixels takes 20 times its text once it is parsed; no conversation needs more values than this. */
 export const MAX_VALUES = 20_000
 const SHOWN_CHARS = 100
 
 /**
- * JSON text in which every list or object with too many values is replaced by a string that says so. Memory is then
- * bounded by the text's length, whatever its shape. What is not JSON comes back as it is, or as what is not JSON either.
+ * Replaces every list or object with too many values in a JSON text by a string that says so. Memory is then bounded by the
+ * text's length, whatever its shape. Text that is not JSON is returned as it is, or changed, but never becomes JSON.
  */
 export function thinned(text: string): string {
   if (text.length < LONG_TEXT || !hasManyCommas(text)) return text
@@ -119,9 +119,9 @@ export function thinned(text: string): string {
   }
   let end = 0
   const pieces = cuts.map(({ from, to, values: lost }) => {
-    const kept = text.slice(end, from)
+    const before = text.slice(end, from)
     end = to
-    return kept + JSON.stringify(`[dex: about ${lost} values not kept: ${text.slice(from, from + SHOWN_CHARS)}…]`)
+    return before + JSON.stringify(`[dex: about ${lost} values not kept: ${text.slice(from, from + SHOWN_CHARS)}…]`)
   })
   return pieces.join("") + text.slice(end)
 }
@@ -132,7 +132,7 @@ function hasManyCommas(text: string): boolean {
   return false
 }
 
-/** The index of the quote that ends it. */
+/** The index of the closing quote. */
 function endOfString(text: string, from: number): number {
   for (let i = from; i < text.length; i++) {
     const char = text.charCodeAt(i)

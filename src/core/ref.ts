@@ -1,13 +1,13 @@
 import type { SourceId } from "./conversation.ts"
 
 /**
- * Names a conversation, or one message in it: `claude_code:1f3c…#12`; or a document, or one section in it:
- * `docs:react/hooks.md§Rules`. Printed everywhere, accepted everywhere. Where several people share a history, each
- * conversation has an owner: `alice/claude_code:1f3c…#12`. On a laptop there is none.
+ * Names a conversation or one message in it: `claude_code:1f3c…#12`; or a document or one section in it:
+ * `docs:react/hooks.md§Rules`. Printed everywhere, accepted everywhere. If several people share a history, each conversation has
+ * an owner: `alice/claude_code:1f3c…#12`. On a laptop there is none.
  */
 export type Ref = { owner?: string; source: SourceId; id: string; number?: number; section?: string }
 
-/** What a person may type: a whole ref, a native id or a unique prefix of one, each with `#number` or without. */
+/** A ref as a person may type it: complete, a native id or a unique prefix of one, each with or without `#number`. */
 export type RefQuery = { owner?: string; source?: SourceId; prefix: string; number?: number; section?: string }
 
 export function formatRef(ref: Ref): string {
@@ -16,14 +16,14 @@ export function formatRef(ref: Ref): string {
   return ref.number === undefined ? name : `${name}#${ref.number}`
 }
 
-/** Undefined when the text cannot be a ref at all. */
+/** Undefined if the text cannot be a ref. */
 export function parseRef(text: string): RefQuery | undefined {
   const [, owner, typed] = /^(?:([a-z0-9][\w.-]*)\/(?=[a-z][a-z0-9_]*:))?(.*)$/s.exec(text.trim())!
   const query = parseOwn(typed!)
   return query && owner !== undefined ? { owner, ...query } : query
 }
 
-/** What stands before the colon: one value to store and to compare, where a ref has two. */
+/** The text before the colon: one value to store and to compare instead of two. */
 export function sourceWithOwner({ owner, source }: Pick<Ref, "owner" | "source">): string {
   return owner === undefined ? source : `${owner}/${source}`
 }
@@ -34,23 +34,23 @@ export function refFrom(sourceWithOwner: string, id: string): Ref {
   return slash === -1 ? { source, id } : { owner: sourceWithOwner.slice(0, slash), source, id }
 }
 
-/** Of a ref that was printed in full: what it names. Undefined where it does not say whose agent's it is. */
+/** Parses a ref that was printed in full. Undefined if it has no source. */
 export function parseWholeRef(text: string): Ref | undefined {
   const { prefix: id, source, ...rest } = parseRef(text) ?? {}
   return source === undefined || id === undefined ? undefined : { ...rest, source, id }
 }
 
-/** Whose it is, where it is of a team: `ann` of ann/claude_code:1f3c. */
+/** The owner, in a team's history: `ann` of ann/claude_code:1f3c. */
 export function ownerIn(text: string): string | undefined {
   return parseWholeRef(text)?.owner
 }
 
-/** The ref of the whole conversation that has this message or section. */
+/** The ref of the conversation that contains this message or section. */
 export function wholeOf({ owner, source, id }: Ref): Ref {
   return { owner, source, id }
 }
 
-/** The same agent's and owner's conversation with another id: a parent, or what it is a fork of. */
+/** The ref of another conversation of the same agent and owner: a parent, or the original of a fork. */
 export function besideOf(ref: Ref, id: string): Ref {
   return { ...wholeOf(ref), id }
 }
@@ -71,7 +71,7 @@ function parseOwn(typed: string): RefQuery | undefined {
   }
 }
 
-/** A path may hold spaces and number signs. */
+/** A path may contain spaces and number signs. */
 function parseDocument(typed: string): RefQuery | undefined {
   const [, prefix, section, number] = /^([^§]+?)(?:§(.*)|#(\d{1,9}))?$/s.exec(typed) ?? []
   if (prefix === undefined) return undefined
@@ -88,7 +88,7 @@ export function collectionOf(documentId: string): string {
   return documentId.slice(0, documentId.indexOf("/"))
 }
 
-/** The message that a search row shows. A section's row is named by its heading already. */
+/** The message that a search row shows. A section's row already contains its heading. */
 export function hitRef({ id, message_index }: { id: string; message_index: number }): string {
   return id.includes("§") ? id : `${id}#${message_index}`
 }

@@ -1,9 +1,9 @@
 import { byName } from "./by-name.ts"
 
 /**
- * The shape of a tool's input and output: JSON Schema as plain data, with its TypeScript type carried along. The CLI
- * reads flags from it, MCP and HTTP publish it, the reference page is made of it. A schema library would do the same
- * and add 25 to 35 ms to every start.
+ * The shape of a tool's input and output: JSON Schema as plain data, with its TypeScript type. The CLI derives flags from it, MCP
+ * and HTTP publish it, and the reference page is generated from it. A schema library would do the same and add 25 to 35 ms to
+ * every start.
  */
 export type Schema<T = unknown> = {
   type: "string" | "integer" | "number" | "boolean" | "array" | "object"
@@ -36,48 +36,48 @@ type ObjectOf<P extends Shape> = Flat<
 
 export const text = (description?: string, more: { minLength?: number } = {}): Schema<string> => ({
   type: "string",
-  ...said(description),
+  ...described(description),
   ...more,
 })
 export const integer = (description?: string, more: { minimum?: number; maximum?: number } = {}): Schema<number> => ({
   type: "integer",
-  ...said(description),
+  ...described(description),
   ...more,
 })
-export const decimal = (description?: string): Schema<number> => ({ type: "number", ...said(description) })
-export const flag = (description?: string): Schema<boolean> => ({ type: "boolean", ...said(description) })
+export const decimal = (description?: string): Schema<number> => ({ type: "number", ...described(description) })
+export const flag = (description?: string): Schema<boolean> => ({ type: "boolean", ...described(description) })
 export const choice = <const C extends readonly string[]>(of: C, description?: string): Schema<C[number]> => ({
   type: "string",
   enum: of,
-  ...said(description),
+  ...described(description),
 })
 export const listOf = <S extends Schema>(items: S, description?: string): Schema<Infer<S>[]> => ({
   type: "array",
   items,
-  ...said(description),
+  ...described(description),
 })
 export const mapOf = <S extends Schema>(values: S, description?: string): Schema<Record<string, Infer<S>>> => ({
   type: "object",
   additionalProperties: values,
-  ...said(description),
+  ...described(description),
 })
 export const optional = <S extends Schema>(schema: S): Schema<Infer<S> | undefined> =>
   ({ ...schema, [OPTIONAL]: true }) as Schema<Infer<S> | undefined>
-/** Optional for whoever asks, always there for whoever answers. */
+/** Optional for the caller, always present for the tool. */
 export const withDefault = <S extends Schema>(schema: S, value: Infer<S>): S => ({ ...schema, default: value })
 
 export function object<P extends Shape>(properties: P, description?: string): Schema<ObjectOf<P>> {
   const required = Object.keys(properties).filter(
     (name) => !properties[name]![OPTIONAL] && properties[name]!.default === undefined,
   )
-  return { type: "object", properties, required, additionalProperties: false, ...said(description) }
+  return { type: "object", properties, required, additionalProperties: false, ...described(description) }
 }
 
-function said(description: string | undefined): { description?: string } {
+function described(description: string | undefined): { description?: string } {
   return description === undefined ? {} : { description }
 }
 
-/** The value with its defaults filled in, or what is wrong with it in words for a person. */
+/** The value with its defaults filled in, or a readable description of what is wrong with it. */
 export function readAs<T>(schema: Schema<T>, value: unknown): { ok: T } | { wrong: string } {
   const problem = { text: "" }
   const result = check(schema, value, "", problem)

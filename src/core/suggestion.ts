@@ -3,7 +3,7 @@ import type { SourceId } from "./conversation.ts"
 export const KINDS = ["fix", "decision", "change", "document", "related_code", "warning", "conversation"] as const
 export type ItemKind = (typeof KINDS)[number]
 
-/** What is being worked on right now. */
+/** The current situation: event, project, file, prompt, error. */
 export type Moment = {
   event:
     | "asked"
@@ -14,14 +14,14 @@ export type Moment = {
     | "failed_command"
     | "subagent_start"
     | "watch"
-  /** The project's whole path. */
+  /** The project's absolute path. */
   project: string
   source?: SourceId
   /** The agent's own session id. */
   session?: string
   /** The branch that is checked out. */
   branch?: string
-  /** Paths are whole, or relative to the project. */
+  /** Absolute, or relative to the project. */
   file?: string
   line?: number
   column?: number
@@ -36,12 +36,12 @@ export type Moment = {
 
 export type Item = {
   kind: ItemKind
-  /** The same thing has the same key: it is not said twice in a session. */
+  /** The same thing has the same key, so that it is shown only once in a session. */
   key: string
   title: string
   summary: string
   reason: string
-  /** What to open: a conversation's message, a document's section, or `git:<hash>`. */
+  /** A ref to open: a conversation's message, a document's section, or `git:<hash>`. */
   ref?: string
   /** Relative to the project. */
   file?: string
@@ -57,14 +57,14 @@ export type Status = (typeof STATUSES)[number]
 
 export type Suggestion = { id: string; moment: Moment; items: Item[]; status: Status; latency_ms: number }
 
-/** Short enough to be typed. No secret: a hook has no time for those of node:crypto. */
+/** Short enough to type. It is not a secret: loading node:crypto would take too long in a hook. */
 export function newSuggestionId(): string {
   return Math.floor(Math.random() * 2 ** 48)
     .toString(16)
     .padStart(12, "0")
 }
 
-/** What a subscription looks out for. `file` is a glob below the project; the others are words. */
+/** A subscription matches one of these. `file` is a glob below the project; the others are words. */
 export const PATTERN_TYPES = ["file", "symbol", "topic", "entity"] as const
 export type Pattern = { type: (typeof PATTERN_TYPES)[number]; pattern: string; priority: number }
 
@@ -74,7 +74,7 @@ export type Delivery = (typeof DELIVERIES)[number]
 export type Subscription = {
   id: string
   project: string
-  /** The session that asked for it; absent where a person did. */
+  /** The session that subscribed; absent if a person did. */
   session?: string
   patterns: Pattern[]
   deliver: Delivery
@@ -84,7 +84,7 @@ export type Subscription = {
   cooldown_ms: number
   last_triggered_at?: number
   enabled: boolean
-  /** Why it is not, where dex itself ended it. */
+  /** Set if dex itself disabled it. */
   disabled_because?: string
   created_at: number
 }

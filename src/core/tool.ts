@@ -2,8 +2,8 @@ import type { Infer, Schema } from "./schema.ts"
 import type { TraceCommand, TraceFacts } from "./trace.ts"
 
 /**
- * One thing dex can do, declared once. The command, the MCP tool, the HTTP route and the reference page are readings of
- * this. A declaration loads without the code behind it: `run` imports that when it is called.
+ * One thing dex can do, declared once. The command, the MCP tool, the HTTP route and the reference page are derived from it. A
+ * declaration loads without its implementation: `run` imports that when it is called.
  */
 export type Tool<Context, I extends Schema = Schema, O extends Schema = Schema> = {
   /** The command's name. */
@@ -13,39 +13,39 @@ export type Tool<Context, I extends Schema = Schema, O extends Schema = Schema> 
   input: I
   output: O
   cli: CliForm
-  /** Named `dex_…` where agents get it; absent for what only a person should do. */
+  /** Named `dex_…` if agents get it; absent if only a person should do it. */
   mcp?: {
     name: string
     description: string
-    /** Fields that only a person is given. */
+    /** Fields that agents do not get. */
     omit?: readonly string[]
-    /** It changes what dex keeps for the user. */
+    /** It changes the user's data in dex. */
     writes?: boolean
   }
   run(context: Context, input: Infer<I>): Promise<Infer<O>>
-  /** False makes the command exit with 1: it worked, and there was nothing. */
+  /** False makes the command exit with 1: it worked and found nothing. */
   found?(output: Infer<O>): boolean
-  /** Every run is recorded under this name, with what input and output tell of it. */
+  /** Every run is recorded under this name, with these facts. */
   trace?: { command: TraceCommand; facts?(input: Infer<I>, output: Infer<O>): TraceFacts }
 }
 
-/** What commands are for, in the order in which help shows them. */
-export const COMMAND_GROUPS = ["Find", "Learn", "Agents", "Keep", "For agents and scripts"] as const
+/** The groups of commands, in the order in which help shows them. */
+export const COMMAND_GROUPS = ["Find", "Learn", "Agents", "Keep"] as const
 export type CommandGroup = (typeof COMMAND_GROUPS)[number]
 
 export type CliForm = {
   group: CommandGroup
-  /** One of the few that `dex --help` shows; `dex help all` shows every one. */
+  /** One of the few that `dex --help` shows; `dex help all` shows all. */
   common?: true
-  /** The input field that words without a flag go to; a list takes all of them. */
+  /** The input field for words without a flag; a list takes all of them. */
   positional?: string
-  /** The input field for the words after the first one, joined by commas; it is a flag as well. */
+  /** The input field for the words after the first one, joined by commas; it is also a flag. */
   rest?: string
   /** Flags for fields inside an object: `{ before: "expand.before" }`. */
   nested?: Record<string, string>
-  /** Flags that stand for one choice of a field: `{ team: "where" }` is `--team` for `where: "team"`. */
+  /** Flags for one choice of a field: `{ team: "where" }` is `--team` for `where: "team"`. */
   choosing?: Record<string, string>
-  /** Letters for flags. `-n` is `--limit` wherever there is one, without being declared. */
+  /** One-letter flags. `-n` is `--limit` in every tool that has one, without being declared. */
   short?: Record<string, string>
   /** Other names that people type for it. */
   aliases?: string[]
@@ -53,23 +53,10 @@ export type CliForm = {
   paged?: boolean
   /** An example that works, for the help. */
   example: string
-  /** Other forms of it, each with what it does. */
+  /** Its other forms, each with a description. */
   forms?: Record<string, string>
-  /** It is a form of another command. Its own name works until 0.4. */
-  formOf?: FormOf
-}
-
-/** How a form of a command is chosen: by an option (`dex show 2 --lines`) or a word (`dex doctor gc`). */
-export type FormOf = {
-  command: string
-  option?: string
-  word?: string
-  /** It is chosen as well if nothing but options is typed: `dex subscribe`. */
-  alone?: true
-  paged?: true
-  /** How it is typed, for lists of forms and for who types its old name. */
-  now: string
-  example: string
+  /** It is a form of another command, selected by an option of that command: `dex show 2 --lines`. */
+  formOf?: { command: string; option: string; example: string }
 }
 
 export function defineTool<Context, I extends Schema, O extends Schema>(
@@ -78,7 +65,7 @@ export function defineTool<Context, I extends Schema, O extends Schema>(
   return tool
 }
 
-/** What a declared tool is given, with its defaults filled in. */
+/** The input of a tool, with its defaults filled in. */
 export type InputOf<T> = T extends Tool<never, infer I, infer _> ? Infer<I> : never
-/** What it answers: every face is typed by this. */
+/** The output of a tool; every face is typed by it. */
 export type OutputOf<T> = T extends Tool<never, infer _, infer O> ? Infer<O> : never

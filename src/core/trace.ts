@@ -1,28 +1,28 @@
-/** The record of how a retrieval got to its answer: ids, scores and short summaries, never a message's text. */
+/** The record of how a retrieval reached its answer: ids, scores and short summaries, never a message's text. */
 export type Trace = {
   /** `T-` and 16 hexadecimal digits. */
   trace_id: string
   /** When the command began. */
   ts: string
   command: TraceCommand
-  /** What was asked for beyond the query, with row numbers resolved and defaults left out. Redacted. */
+  /** The arguments other than the query, with row numbers resolved and defaults left out. Redacted. */
   args: Record<string, unknown>
   query?: string
   mode?: string
-  /** The project in which it was asked: what is private answers differently outside. */
+  /** The project in which the command ran: private projects answer differently outside. */
   project: string
   inputs: TraceInputs
-  /** Best first. A line has a bounded length, so these may be the first of `ranking_total`. */
+  /** Best first. A trace has a bounded length, so these may be only the first of `ranking_total`. */
   ranking: TraceRow[]
   ranking_total: number
-  /** Candidates that are not in the answer; these may be the first of `skipped_total`. */
+  /** Candidates that are not in the answer, possibly only the first of `skipped_total`. */
   skipped: SkippedRow[]
   skipped_total: number
   /** The limits that applied. */
   budgets: Record<string, number>
-  /** What was cut, of the answer or of this trace. */
+  /** The parts that were cut from the answer or from this trace. */
   truncation?: Record<string, unknown>
-  /** How far the history's feed of changes had come. */
+  /** The position in the history's feed of changes. */
   state_revision: string
   duration_ms: number
   error?: { code: string; message: string }
@@ -36,11 +36,11 @@ export type TraceInputs = {
   messages?: number
   index_is_current?: boolean
   candidates?: number
-  /** Why it was less than what is set up. */
+  /** Why it used less than what is configured. */
   degraded?: string[]
 }
 
-/** `terms` add up to `score_final`. A row that was asked for by name has neither: no terms, and a score of 0. */
+/** `terms` add up to `score_final`. A row that was requested by name has no terms and a score of 0. */
 export type TraceRow = {
   rank: number
   ref: string
@@ -58,12 +58,12 @@ export const SKIPPED_REASONS = ["filter", "floor", "duplicate", "folded", "budge
 export type SkippedReason = (typeof SKIPPED_REASONS)[number]
 export type SkippedRow = { ref: string; score?: number; skipped_reason: SkippedReason }
 
-/** What a tool knows of its own retrieval. Summaries may be of any length, and lists too: they are cut when written. */
+/** The facts that a tool reports about its own retrieval. Summaries and lists may have any length: they are cut when written. */
 export type TraceFacts = Partial<
   Pick<Trace, "args" | "mode" | "inputs" | "ranking" | "skipped" | "skipped_total" | "budgets" | "truncation">
 >
 
-/** True when the terms explain the score: they add up to it, but for what floating point rounds. */
+/** True if the terms add up to the score, except for rounding. */
 export function addsUp({ score_final, terms }: Pick<TraceRow, "score_final" | "terms">): boolean {
   const sum = terms.reduce((total, term) => total + term.value, 0)
   const scale = terms.reduce((most, term) => Math.max(most, Math.abs(term.value)), Math.abs(score_final))
@@ -71,16 +71,16 @@ export function addsUp({ score_final, terms }: Pick<TraceRow, "score_final" | "t
 }
 
 const SUMMARY_CHARS = 80
-/** White space, and all that steers or hides. As ranges: classes of Unicode take 2 ms to compile. */
+/** White space, control characters and invisible characters. Written as ranges, because Unicode classes take 2 ms to compile. */
 const UNSHOWN =
   /[\0- \x7f-\xa0\xad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ud800-\udfff\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]+/gu
 
-/** On one line, without control characters, short. */
+/** A short text on one line, without control characters. */
 export function summaryOf(text: string): string {
   return clipText(text.slice(0, 1000).replace(UNSHOWN, " ").trim(), SUMMARY_CHARS)
 }
 
-/** At most this many characters, with an ellipsis where something was cut; no half of a character is left. */
+/** At most this many characters, with an ellipsis if something was cut. Never cuts a character in half. */
 export function clipText(text: string, most: number): string {
   if (text.length <= most) return text
   return `${text.slice(0, most - 1).replace(/[\ud800-\udbff]$/, "")}…`

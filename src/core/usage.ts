@@ -4,7 +4,7 @@ export type Usage = {
   output: number
   cache_read: number
   cache_write: number
-  /** How `cache_write` divides by how long it is kept, where the agent says so: an hour costs more than five minutes. */
+  /** `cache_write` by lifetime, if the agent reports it: an hour costs more than five minutes. */
   cache_write_5m?: number
   cache_write_1h?: number
   /** Part of `output`. */
@@ -12,14 +12,14 @@ export type Usage = {
   web_searches?: number
   web_fetches?: number
   cost?: number
-  /** What the longest request was given, where this is the sum of several of one message: long ones cost more. */
+  /** The context size of the longest request, if this is the sum of several requests of one message: long ones cost more. */
   longest?: number
-  /** What the provider charged this answer at, in its own words. A sum of several answers has neither, unless all have the same. */
+  /** The price category of this answer, in the provider's words. A sum has one only if all its answers have the same. */
   service_tier?: string
   speed?: string
 }
 
-/** What is always there comes first; the rest only where at least one of the two has it. */
+/** The required fields are always present; an optional one is present if either operand has it. */
 const REQUIRED = ["input", "output", "cache_read", "cache_write"] as const
 const OPTIONAL = ["cache_write_5m", "cache_write_1h", "reasoning", "web_searches", "web_fetches", "cost"] as const
 
@@ -27,7 +27,7 @@ export function addUsage(a: Usage | undefined, b: Usage): Usage {
   return a ? combineUsage(a, b, (x, y) => x + y) : b
 }
 
-/** `by` gets 0 for what one of the two does not have. */
+/** `by` gets 0 for a field that one operand does not have. */
 export function combineUsage(a: Usage, b: Usage, by: (x: number, y: number) => number): Usage {
   const both = {} as Usage
   for (const field of REQUIRED) both[field] = by(a[field], b[field])
@@ -36,7 +36,7 @@ export function combineUsage(a: Usage, b: Usage, by: (x: number, y: number) => n
   return both
 }
 
-/** Another request of the same message. */
+/** Adds another request of the same message. */
 export function addRequest(a: Usage | undefined, b: Usage): Usage {
   if (!a) return b
   return {
@@ -47,12 +47,12 @@ export function addRequest(a: Usage | undefined, b: Usage): Usage {
   }
 }
 
-/** How many tokens the longest of the requests was given. */
+/** The context size of the longest request. */
 export function longestIn({ longest, input, cache_read, cache_write }: Usage): number {
   return longest ?? input + cache_read + cache_write
 }
 
-/** Undefined where nothing was counted. */
+/** Undefined if nothing was counted. */
 export function totalUsage(counted: Iterable<Usage | undefined>): Usage | undefined {
   let total: Usage | undefined
   for (const usage of counted)
@@ -60,16 +60,16 @@ export function totalUsage(counted: Iterable<Usage | undefined>): Usage | undefi
   return total
 }
 
-/** What one model was given and gave at one price: the sum of requests that do not differ in anything that decides it. */
+/** The tokens of one model at one price: the sum of requests that do not differ in anything that decides the price. */
 export type Spending = {
-  /** Undefined where no record says it. */
+  /** Undefined if no record names it. */
   model?: string
   at: number
-  /** How long these requests were: the step, of those at which prices change, that each of them is beyond. */
+  /** The size class of these requests: the last step at which prices change that each of them exceeds. */
   context: number
   service_tier?: string
   speed?: string
-  /** How many answers these are the sum of. */
+  /** How many answers were added up. */
   answers: number
   input: number
   output: number
@@ -78,10 +78,10 @@ export type Spending = {
   cache_read: number
   cache_write_5m: number
   cache_write_1h: number
-  /** Written for a time that the agent does not say; it costs what five minutes cost. */
+  /** With a lifetime that the agent does not report; it costs as much as five minutes. */
   cache_write_other: number
   web_searches: number
   web_fetches: number
-  /** Dollars, as the agent itself reckoned. */
+  /** Dollars, as calculated by the agent. */
   recorded: number
 }

@@ -29,9 +29,9 @@ const FORMATS = new Map<string, DocumentFormat>([
 ])
 
 /**
- * Never throws: what does not parse is read as plain text, and `problems` says so. In Markdown and text every line
- * belongs to exactly one section, but for front matter and for blank lines before the first section, which belong to
- * none. Lines end at LF, CRLF and CR; a byte order mark is not text.
+ * Never throws: a document that does not parse is read as plain text, and `problems` says so. In Markdown and text every line
+ * belongs to exactly one section, except for front matter and blank lines before the first section, which belong to none. Lines
+ * end at LF, CRLF and CR; a byte order mark is not text.
  */
 export async function parseDocument(text: string, format: DocumentFormat): Promise<ParsedDocument> {
   const body = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text

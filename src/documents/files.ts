@@ -13,8 +13,8 @@ const MAX_FILES = 50_000
 const MAX_DEPTH = 64
 
 /**
- * The documents below a root, in order of their paths. The root may be a link, or a single file; below it no link is
- * followed. Hidden folders and `node_modules` are passed over. What was passed over is said, but for files of other kinds.
+ * The documents below a root, in order of their paths. The root may be a link or a single file; no links below it are followed.
+ * Hidden folders and `node_modules` are skipped. Everything skipped is reported, except files of other kinds.
  */
 export async function listDocuments(
   root: string,
@@ -57,10 +57,10 @@ export async function listDocuments(
 }
 
 /**
- * The text of a document that `listDocuments` names. Only a regular file that lies below the root without any link is
- * read, and it is checked after it was opened that the open file is that one. A hard link cannot be told from its
- * original. Where the system does not name the path of an open file (all but Linux), a folder that is exchanged for a link
- * and back at exactly the right moments, five times, is not noticed.
+ * The text of a document that `listDocuments` returned. Only a regular file that is below the root without any link is read, and
+ * after opening it is checked that the open file is that one. A hard link cannot be distinguished from its original. If the
+ * system does not report the path of an open file (all but Linux), a folder that is exchanged for a link and back at exactly the
+ * right moments, five times, is not noticed.
  */
 export async function readDocument(root: string, path: string): Promise<string> {
   const { folder, only } = await openRoot(root)
@@ -69,7 +69,8 @@ export async function readDocument(root: string, path: string): Promise<string> 
     throw refused(path, "it is not a path below the collection's folder")
   if (!formatOf(path)) throw refused(path, "it is not a document")
   if (only !== undefined && path !== only) throw refused(path, `the collection is the single file ${only}`)
-  if (names.slice(0, -1).some((name) => whyNotEntered(name, ""))) throw refused(path, "it lies in a folder passed over")
+  if (names.slice(0, -1).some((name) => whyNotEntered(name, "")))
+    throw refused(path, "it is in a folder that is skipped")
   const file = join(folder, ...names)
   const before = await lstat(file).catch(() => undefined)
   if (!before) throw refused(path, "it is gone or cannot be read")
@@ -96,7 +97,7 @@ function opening(file: string, path: string): OpenedFile {
   }
 }
 
-/** The real folder of a root, and the one file in it when the root is a file. */
+/** The real folder of a root, and the one file in it if the root is a file. */
 async function openRoot(root: string): Promise<{ folder: string; only?: string }> {
   const real = await realpath(root).catch((error: unknown) => {
     throw new DexError("no_such_folder", `${root} cannot be read. Is it still there? \`dex docs list\` shows all.`, {
@@ -106,14 +107,14 @@ async function openRoot(root: string): Promise<{ folder: string; only?: string }
   const found = await stat(real)
   if (found.isDirectory()) return { folder: real }
   if (found.isFile()) return { folder: dirname(real), only: basename(real) }
-  throw new DexError("not_a_folder", `${root} is neither a folder nor a file. Name one that holds documents.`)
+  throw new DexError("not_a_folder", `${root} is neither a folder nor a file. Name one that contains documents.`)
 }
 
 async function entriesOf(folder: string, at: string, skipped: SkippedFile[]): Promise<string[]> {
   const full = join(folder, ...at.split("/"))
   try {
     const names = await readdir(full)
-    // Names only, and no file behind them is read; but a folder that became a link shows none of them.
+    // No file is read here; but if the folder has become a link, not even its names are returned.
     if ((await realpath(full)) === full) return names.sort()
     skipped.push({ path: at, reason: "a symbolic link" })
   } catch {
@@ -140,9 +141,9 @@ function whyNotRead(found: { isFile(): boolean; isSymbolicLink(): boolean; size:
   return found.size > MAX_DOCUMENT_BYTES ? `larger than ${MAX_DOCUMENT_BYTES} bytes` : undefined
 }
 
-const EXCHANGED = "it is reached through a symbolic link, or was exchanged while it was read"
+const EXCHANGED = "it is reached through a symbolic link, or was replaced while it was read"
 
-/** UTF-8, or UTF-16 where a byte order mark says so. */
+/** UTF-8, or UTF-16 if a byte order mark says so. */
 function decode(bytes: Buffer, path: string): string {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder("utf-16le").decode(bytes)
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder("utf-16be").decode(bytes)
@@ -158,10 +159,10 @@ function byPath(a: { path: string }, b: { path: string }): number {
   return a.path < b.path ? -1 : a.path > b.path ? 1 : 0
 }
 
-/** Which file stands at a path, and in which real folder. */
+/** The identity of a file, and its real folder. */
 type FilePlace = { folder: string; dev: bigint; ino: bigint }
 
-/** Undefined where no regular file stands there, or where its folder is being exchanged. */
+/** Undefined if no regular file is there, or if its folder is being exchanged. */
 export function filePlaceOf(file: string): FilePlace | undefined {
   try {
     const folder = realpathSync.native(dirname(file))
@@ -169,16 +170,16 @@ export function filePlaceOf(file: string): FilePlace | undefined {
     if (!found.isFile() || realpathSync.native(dirname(file)) !== folder) return undefined
     return { folder, dev: found.dev, ino: found.ino }
   } catch {
-    return undefined // gone, or not for us to look at
+    return undefined // gone, or not readable for us
   }
 }
 
-/** Each asks for one more exchange of a folder, there and back, between two calls that follow on one another. */
+/** Each look requires one more exchange of a folder, there and back, between two consecutive calls. */
 const LOOKS = 4
 
 /**
- * True where the open file is the one that stood at this place before it was opened, and stands there now. Linux names the
- * path of an open file; elsewhere the place is looked at several times.
+ * True if the open file is the one that was at this place before it was opened, and still is. Linux reports the path of an open
+ * file; on other systems the place is checked several times.
  */
 export function isAt(fd: number, file: string, before: FilePlace, openName = nameOfOpen): boolean {
   const opened = fstatSync(fd, { bigint: true })

@@ -2,10 +2,10 @@ import { attribute, CODE, type Element, inlineText, isLineNumber, preformattedTe
 import type { DocumentBlock, Heading } from "./sections.ts"
 import { headingText } from "./sections.ts"
 
-/** The readable text of elements, in blocks that are never cut, each with the lines of the file that it comes from. */
+/** The readable text of elements, in blocks that are never cut, each with its lines in the file. */
 export function blocksOf(
   roots: Element[],
-  { wholePage, lineAt }: { wholePage: boolean; lineAt: (offset: number) => number },
+  { isFullPage, lineAt }: { isFullPage: boolean; lineAt: (offset: number) => number },
 ): DocumentBlock[] {
   const blocks: DocumentBlock[] = []
   const layout = layoutTables(roots)
@@ -23,7 +23,7 @@ export function blocksOf(
 
   function enter(node: Element): boolean {
     const name = node.tagName
-    if (node !== roots[0] && isSkipped(node, wholePage)) return false
+    if (node !== roots[0] && isSkipped(node, isFullPage)) return false
     if (!BLOCKS.has(name)) {
       if (name === "br") words.push("\n")
       else if (name === "img") addWord(attribute(node, "alt") ?? "", node)
@@ -150,7 +150,7 @@ export function blocksOf(
 
 type Location = { startOffset: number; endOffset: number } | null
 type Lines = { first_line: number; last_line: number }
-/** A list's marker stands before its item's first line only. */
+/** A list's marker precedes only the first line of its item. */
 type Indent = { first: string; rest: string; used: boolean }
 
 const MAX_INDENTS = 8
@@ -167,17 +167,17 @@ const NEVER_TEXT = new Set(
 )
 const AROUND_CONTENT = new Set(["header", "aside"])
 
-/** A header or aside within the main content is a part of it; around it, it belongs to the site. */
-export function isSkipped(node: Element, wholePage: boolean): boolean {
+/** A header or aside is a part of the main content if it is inside; outside, it belongs to the site. */
+export function isSkipped(node: Element, isFullPage: boolean): boolean {
   return (
     NEVER_TEXT.has(node.tagName) ||
-    (wholePage && AROUND_CONTENT.has(node.tagName)) ||
+    (isFullPage && AROUND_CONTENT.has(node.tagName)) ||
     node.attrs.some(({ name, value }) => name === "hidden" || (name === "aria-hidden" && value === "true")) ||
     ((node.tagName === "td" || node.tagName === "span") && isLineNumber(node))
   )
 }
 
-/** Tables that hold code, headings or tables are there for their looks. */
+/** Tables that contain code, headings or tables are only for layout. */
 function layoutTables(roots: Element[]): Set<Element> {
   const layout = new Set<Element>()
   const tables: Element[] = []
@@ -198,7 +198,7 @@ function layoutTables(roots: Element[]): Set<Element> {
 
 const countLines = (space: string): number => space.split("\n").length - 1
 
-/** Its own id, that of a link inside it, or that of the section which it opens. */
+/** Its own id, that of a link inside it, or that of the section that it opens. */
 function anchorOf(node: Element): string | undefined {
   const inside = node.childNodes.find(
     (child) => "tagName" in child && (attribute(child, "id") || attribute(child, "name")),

@@ -6,7 +6,7 @@ export type Child = DefaultTreeAdapterTypes.ChildNode
 export const attribute = (node: Element, name: string): string | undefined =>
   node.attrs.find((attribute) => attribute.name === name)?.value
 
-/** The words in an element on one line: white space is one space, code is in backticks when `code` is asked for. */
+/** The words of an element on one line, with white space collapsed. With `code`, code is in backticks. */
 export function inlineText(node: Element, options: { code?: boolean; skip?: (node: Element) => boolean } = {}): string {
   const words: string[] = []
   walk(node.childNodes, {
@@ -29,7 +29,7 @@ export function inlineText(node: Element, options: { code?: boolean; skip?: (nod
     .trim()
 }
 
-/** The text of `pre` as it is shown: line numbers left out, a line for each `br` and `div`. */
+/** The text of `pre` as it is shown: without line numbers, with a line for each `br` and `div`. */
 export function preformattedText(node: Element): string {
   const parts: string[] = []
   const endLine = () => {
@@ -64,12 +64,12 @@ const INLINE_CODE_OR_STYLE = new Set(
 
 type Visitor = {
   text: (value: string, node: Extract<Child, { nodeName: "#text" }>) => void
-  /** false: what is inside is passed over, and it is not left. */
+  /** false: its children are skipped, and `leave` is not called. */
   enter: (node: Element) => boolean
   leave: (node: Element) => void
 }
 
-/** In document order, without recursion: pages may nest deeper than the stack is. */
+/** In document order, without recursion: pages may nest deeper than the stack. */
 export function walk(nodes: Child[], visitor: Visitor): void {
   const open: { nodes: Child[]; next: number; of?: Element }[] = [{ nodes, next: 0 }]
   for (let frame = open.at(-1); frame; frame = open.at(-1)) {

@@ -6,30 +6,30 @@ import { headingText, lineFinder, titleOf, toSections } from "./sections.ts"
 
 type Adapter = typeof defaultTreeAdapter
 
-/** The main content of a page, cut at its headings. Navigation, scripts and what is hidden are not text. */
+/** The main content of a page, cut at its headings. Navigation, scripts and hidden elements are not text. */
 export function parseHtml(text: string): ParsedDocument {
   const page = parse(text, { treeAdapter: boundedAdapter(), sourceCodeLocationInfo: true, scriptingEnabled: false })
   const found = findContent(page.childNodes)
-  const lineAt = lineFinder(text) // the parser's own count of lines is wrong behind `&` at the end of one
-  const inMain = found.main.length > 0 ? blocksOf(found.main, { wholePage: false, lineAt }) : []
-  const blocks = inMain.length > 0 ? inMain : blocksOf(found.body, { wholePage: true, lineAt })
+  const lineAt = lineFinder(text) // the parser's own line count is wrong after a `&` at the end of a line
+  const inMain = found.main.length > 0 ? blocksOf(found.main, { isFullPage: false, lineAt }) : []
+  const blocks = inMain.length > 0 ? inMain : blocksOf(found.body, { isFullPage: true, lineAt })
   const headings = blocks.flatMap(({ heading }) => heading ?? [])
   const title = titleOf(headings, found.title ? headingText(inlineText(found.title)) : "")
   return { title, sections: toSections(blocks), problems: [] }
 }
 
-const MAX_DEPTH = 512 // what browsers allow
+const MAX_DEPTH = 512 // the limit of browsers
 const MAX_ELEMENTS = 300_000
 const MAX_MOVES = 50_000_000
 
-/** Elements left open are looked through, and opened again, at each tag: depth and number bound the time that takes. */
+/** Elements that were left open are searched, and opened again, at each tag: limits on depth and number bound that time. */
 function boundedAdapter(): Adapter {
   let depth = 0
   let elements = 0
   let moves = 0
   const search = (children: Child[], node: Child) => {
     if (children.at(-1) !== node) moves += children.length
-    if (moves > MAX_MOVES) throw new Error("its tables hold too much that belongs outside them")
+    if (moves > MAX_MOVES) throw new Error("its tables contain too much that belongs outside them")
   }
   return {
     ...defaultTreeAdapter,
@@ -58,7 +58,7 @@ function boundedAdapter(): Adapter {
   } as Adapter
 }
 
-/** `main`, else what has its role, else the articles. */
+/** `main`, otherwise the element with that role, otherwise the articles. */
 function findContent(nodes: Child[]): { main: Element[]; body: Element[]; title: Element | undefined } {
   const main: Element[] = []
   const role: Element[] = []

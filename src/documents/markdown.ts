@@ -5,7 +5,7 @@ import { gfm } from "micromark-extension-gfm"
 import type { ParsedDocument } from "./sections.ts"
 import { blocksOfLines, type Heading, headingText, isBlank, splitLines, titleOf, toSections } from "./sections.ts"
 
-/** Sections begin at headings of the document itself: not at those in lists, quotes, code or comments. */
+/** Sections begin at headings of the document itself, not at those in lists, quotes, code or comments. */
 export function parseMarkdown(text: string, dialect?: MarkdownDialect): ParsedDocument {
   const lines = splitLines(text)
   const matter = frontMatter(lines)
@@ -18,7 +18,7 @@ export function parseMarkdown(text: string, dialect?: MarkdownDialect): ParsedDo
   return { title: titleOf(headings, titleInMatter(matter)), sections, problems: [] }
 }
 
-/** The lines between `---` (YAML) or `+++` (TOML) at the very beginning, and these themselves. */
+/** The lines from `---` (YAML) or `+++` (TOML) at the very beginning to the closing one, both included. */
 function frontMatter(lines: string[]): string[] {
   const fence = /^(---|\+\+\+)[ \t]*$/.exec(lines[0] ?? "")?.[1]
   const end = fence ? lines.findIndex((line, i) => i > 0 && line.startsWith(fence) && isBlank(line.slice(3))) : -1
@@ -47,7 +47,7 @@ const INLINE = {
 
 type Node = ReturnType<typeof fromMarkdown>["children"][number]
 
-/** The words of a heading: no tags, an image's description. */
+/** The words of a heading, without tags and with the descriptions of images. */
 function nodeText(node: Node): string {
   const words: string[] = []
   const queue: unknown[] = [node]
@@ -77,16 +77,16 @@ function titleInMatter(lines: string[]): string {
 type Syntax = ReturnType<typeof gfm>
 type BlockStart = { line: number; heading?: { level: number; source: string } }
 
-/** What MDX adds. Made anew for each document: its scripts have a budget. */
+/** The additions of MDX. Created for each document, because its scripts have a budget. */
 type MarkdownDialect = Syntax
 
 /**
- * The lines where blocks of the document itself begin, in order, and the headings among them. A list's items are
- * blocks, and so is what stands between the tags of a component.
+ * The lines on which blocks of the document itself begin, in order, with the headings among them. A list's items are blocks, and
+ * so is the content between the tags of a component.
  *
- * The parser copies all that it has read whenever a list closes: time grows with the square of the text. So it reads a
- * window at a time. The last block in a window may go on behind it: the next window begins with a block before its end
- * that is read the same whatever was closed before it.
+ * The parser copies everything it has read whenever a list closes, so time grows with the square of the text. That is why it
+ * reads one window at a time. The last block in a window may continue after it, so the next window begins with an earlier block
+ * that parses the same whatever came before it.
  */
 export function blockStarts(lines: string[], dialect?: MarkdownDialect, windowChars = 8_000): BlockStart[] {
   refuseDeepNesting(lines)
@@ -110,7 +110,7 @@ export function blockStarts(lines: string[], dialect?: MarkdownDialect, windowCh
     }
     size *= 2
     if (found?.isContainer) work += size ** 2
-    if (work > MAX_WORK) throw new Error("it holds a list or quote that takes too long to parse")
+    if (work > MAX_WORK) throw new Error("it contains a list or quote that takes too long to parse")
   }
   return starts
 }
@@ -119,7 +119,7 @@ export function blockStarts(lines: string[], dialect?: MarkdownDialect, windowCh
 const MAX_WORK = 1.5e9
 const MAX_DEPTH = 100
 
-/** Inside paragraphs nothing is parsed: sections do not need it, and links and emphasis are slow on hostile text. */
+/** Nothing inside paragraphs is parsed: sections do not need it, and links and emphasis are slow on hostile text. */
 const BLOCKS_ONLY: Syntax = {
   disable: {
     null: [
@@ -142,18 +142,21 @@ function blocksOnly({ document, flow, disable }: Syntax): Syntax {
   return { ...(document && { document }), ...(flow && { flow }), ...(disable && { disable }) }
 }
 
-/** A short line counts as 16 characters: a quotation's lines without a mark cost by their number. */
+/** A short line counts as 16 characters, because the lines of a quotation without a mark cost by their number. */
 function windowEnd(lines: string[], from: number, size: number): number {
   let to = from
   for (let chars = 0; to < lines.length && (chars < size || to === from); to++) chars += Math.max(lines[to]!.length, 16)
   return to
 }
 
-/** `isFree`: no open block can take it in. Another one may, where no blank line stands before: a list that begins with 2. */
+/**
+ * `isFree`: no open block can absorb it. Other starts may be absorbed if there is no blank line before them: for example a list
+ * that begins with 2.
+ */
 type Start = BlockStart & { isFree: boolean }
 type Found = { starts: Start[]; isContainer: boolean }
 
-/** undefined: what does not parse may do so with more of the text. */
+/** undefined: it does not parse, but may do so with more of the text. */
 function startsIn(text: string, syntax: Syntax[], isLast: boolean): Found | undefined {
   try {
     const chunks = preprocess()(text, undefined, true)
@@ -177,11 +180,11 @@ function startsOf(events: Event[]): Found {
       continue
     }
     // After a quotation the parser ends indented code with its first line, and begins it again.
-    const goesOn = depth === 0 && token.type === "codeIndented" && outer === "codeIndented"
+    const continues = depth === 0 && token.type === "codeIndented" && outer === "codeIndented"
     if (depth === 0 && !BETWEEN.has(token.type)) outer = token.type
     const begins =
       depth === 0
-        ? !BETWEEN.has(token.type) && !goesOn
+        ? !BETWEEN.has(token.type) && !continues
         : depth === 1 && token.type === "listItemPrefix" && LISTS.has(outer)
     const { line } = token.start
     if (begins && line > (starts.at(-1)?.line ?? 0) && line > lastEnd)
@@ -210,7 +213,7 @@ function readHeading(start: BlockStart | undefined, [, token, context]: Event): 
   if (type === "setextHeadingLineSequence") heading.level = context.sliceSerialize(token).startsWith("=") ? 1 : 2
 }
 
-/** Quotes and lists within each other on one line cost more than their length. */
+/** Nested quotes and lists on one line cost more than their length. */
 function refuseDeepNesting(lines: string[]): void {
   const deep = /^(?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t]))){101}/
   for (const line of lines) {

@@ -5,7 +5,7 @@ import { DexError } from "../core/error.ts"
 import { readText } from "../core/read-file.ts"
 import { formatOf } from "./document.ts"
 
-/** `only`: the one file in `root` that is meant. `name` fits a ref: letters, digits, `.`, `_` and `-`. */
+/** `only`: the one file in `root` to read. `name` is valid in a ref: letters, digits, `.`, `_` and `-`. */
 export type CollectionOrigin = {
   kind: "folder" | "file" | "git" | "npm"
   root: string
@@ -22,17 +22,17 @@ export type CopyRepository = (
 
 type Options = {
   cwd: string
-  /** Where copies of repositories are kept. */
+  /** Where copies of repositories are stored. */
   cacheDir: string
-  /** Makes such a copy, and says which version it is. */
+  /** Makes such a copy, and returns its version. */
   copyRepository: CopyRepository
-  /** Fetch what a repository holds now; without it a copy that is there is taken as it is. */
+  /** Fetch the newest commit; otherwise an existing copy is used as it is. */
   update?: boolean
   timeoutMs?: number
   signal?: AbortSignal
 }
 
-/** Where documents are: a folder, a file, `npm:package` as it is installed, or the address of a git repository. */
+/** The source of documents: a folder, a file, `npm:package` as installed, or the address of a git repository. */
 export async function resolveOrigin(spec: string, options: Options): Promise<CollectionOrigin> {
   if (spec.startsWith("npm:")) return npmOrigin(spec.slice(4), options.cwd)
   const url = gitUrl(spec)
@@ -75,7 +75,7 @@ function manifestIn(root: string): string | undefined {
   try {
     return readText(join(root, "package.json"), MOST_BYTES)
   } catch {
-    return undefined // no package, or none that can be read
+    return undefined // no package, or not readable
   }
 }
 
@@ -84,11 +84,11 @@ function versionIn(manifest: string): string | undefined {
     const { version } = JSON.parse(manifest) as { version?: unknown }
     return typeof version === "string" ? version.slice(0, 100) : undefined
   } catch {
-    return undefined // a torn manifest: the documents are there all the same
+    return undefined // a damaged manifest: the documents can still be read
   }
 }
 
-/** undefined: a path. Throws for addresses that git would run commands or send secrets for. */
+/** undefined: a path. Throws for addresses for which git would run commands or send secrets. */
 function gitUrl(spec: string): string | undefined {
   if (/^[\w.-]+@[\w][\w.-]*:(?!\/\/)[^\0\s:][^\0\s]*$/.test(spec) && !spec.startsWith("-")) return spec
   const scheme = /^([a-z][a-z0-9+.-]*)(?:::|:\/\/)/i.exec(spec)
@@ -101,7 +101,7 @@ function gitUrl(spec: string): string | undefined {
     throw new DexError("bad_address", `"${spec.slice(0, 200)}" is not an address. dex clones ${kinds}.`)
   if (url.password || (url.protocol === "https:" && url.username)) {
     const hint = "Use ssh, or let git's credential helper keep it: dex would store it in plain text."
-    throw new DexError("secret_in_address", `The address holds a password or token. ${hint}`)
+    throw new DexError("secret_in_address", `The address contains a password or token. ${hint}`)
   }
   return spec
 }

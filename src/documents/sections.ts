@@ -1,25 +1,25 @@
 export type Section = {
   /** Unique within its document: the heading's anchor, with -1, -2 … for repeats and ~2, ~3 … for further parts. */
   anchor: string
-  /** The headings above it and its own, outermost first. [] before the first heading. */
+  /** The headings above it and its own, outermost first. Empty before the first heading. */
   headings: string[]
-  /** 0 before the first heading, else 1–6. */
+  /** 0 before the first heading, otherwise 1–6. */
   level: number
   /** First and last line in the file, from 1, both included. */
   first_line: number
   last_line: number
-  /** As written for Markdown and text, its lines joined by \n; for HTML the readable text, code blocks fenced. */
+  /** For Markdown and text as written, its lines joined by \n; for HTML the readable text, code blocks fenced. */
   text: string
 }
 
-/** `title` is "" when the document names none: its path is then the best that can be said. */
+/** `title` is "" if the document has none; use its path instead. */
 export type ParsedDocument = { title: string; sections: Section[]; problems: string[] }
 
-/** What is never cut in two: a paragraph, a code block, an item of a list. `gap` stands before it within its section. */
+/** A unit that is never cut: a paragraph, a code block, an item of a list. `gap` comes before it within its section. */
 export type DocumentBlock = { text: string; gap: string; first_line: number; last_line: number; heading?: Heading }
 export type Heading = { text: string; level: number; anchor?: string | undefined }
 
-/** A section may be longer only where a single block is. */
+/** A section is longer only if a single block is. */
 const MAX_SECTION_CHARS = 6_000
 const MAX_HEADING_CHARS = 200
 
@@ -69,8 +69,8 @@ export function toSections(blocks: DocumentBlock[], maxChars = MAX_SECTION_CHARS
 }
 
 /**
- * Blocks of a file whose text is its lines: each runs from its own start to the line before the next one's. Blank lines
- * before the first start belong to none.
+ * Blocks of a file whose text is its lines: each runs from its start to the line before the next one. Blank lines before the
+ * first start belong to no block.
  */
 export function blocksOfLines(lines: string[], starts: { line: number; heading?: Heading }[]): DocumentBlock[] {
   return starts.map(({ line, heading }, i) => {
@@ -97,7 +97,7 @@ export function headingText(text: string): string {
     : line
 }
 
-/** As GitHub makes them: lower case, letters, digits, `_` and `-`, spaces as `-`. */
+/** As on GitHub: lower case, letters, digits, `_` and `-`, spaces as `-`. */
 function slugOf(heading: string): string {
   const slug = heading
     .toLowerCase()
@@ -118,7 +118,7 @@ function createAnchors(): (wanted: string) => string {
   }
 }
 
-/** The lines that an editor shows, without their ends (LF, CRLF or CR). The end of the last line opens no further one. */
+/** The lines that an editor shows, without their ends (LF, CRLF or CR). A final line end does not add an empty line. */
 export function splitLines(text: string): string[] {
   const lines = text.split(/\r\n|\n|\r/)
   if (lines.at(-1) === "") lines.pop()

@@ -3,7 +3,7 @@ import { blocksOfLines, firstTextLine, type Heading, headingText, isBlank, title
 
 const PIECE_CHARS = 2_000
 
-/** Pieces of about 2,000 characters, cut at blank lines and at underlined titles; at any line where there are none. */
+/** Pieces of about 2,000 characters, cut at blank lines and at underlined titles; at any line if there are none. */
 export function parseText(lines: string[]): ParsedDocument {
   const starts: { line: number; heading?: Heading }[] = []
   const styles: string[] = []
@@ -31,7 +31,9 @@ export function parseText(lines: string[]): ParsedDocument {
   return { title: titleOf(headings), sections: toSections(blocksOfLines(lines, starts), PIECE_CHARS), problems: [] }
 }
 
-/** A line with a row of one sign below it, at least as long, and perhaps the same row above: as reStructuredText has it. */
+/**
+ * A line with a row of one repeated character below it, at least as long, and perhaps the same row above, as in reStructuredText.
+ */
 function underlinedAt(lines: string[], line: number): { text: string; style: string; lines: number } | undefined {
   const over = rowOf(lines[line - 1]!)
   const text = lines[line - 1 + (over ? 1 : 0)] ?? ""

@@ -8,7 +8,7 @@ import type { EmbedRole } from "./embedder.ts"
 import type { LocalPackage } from "./local-package.ts"
 import { helperPlace } from "./local-package.ts"
 
-/** A line of JSON. Without texts: who are you? */
+/** A line of JSON. Without texts it asks for the process's id and memory. */
 export type HelperRequest = { texts?: string[] }
 /** A vector is base64 of 32-bit numbers. */
 export type HelperAnswer = { vectors: string[] } | { pid: number; bytes: number } | { error: string }
@@ -19,8 +19,9 @@ const LOOK_AGAIN_MS = 50
 const STARTS_WITHIN_MS = 30_000
 
 /**
- * The vectors of these texts, from the process that holds the model. Where it does not run, it is started: for documents
- * it is waited for; a search is told so at once and goes on without, and the next one finds it there.
+ * Gets the vectors of these texts from the process that has loaded the model. If it is not running, it is started. For documents
+ * this waits until it runs; a search gets an error immediately and continues without vectors, and the next search finds it
+ * running.
  */
 export async function askHelper(helper: Helper, texts: string[], signal?: AbortSignal): Promise<Float32Array[]> {
   const answer = (await sent(helper, { texts }, signal)) ?? (await startedAndSent(helper, texts, signal))
@@ -29,7 +30,7 @@ export async function askHelper(helper: Helper, texts: string[], signal?: AbortS
   return answer.vectors.map((vector) => readVector(vector, helper.local.dims))
 }
 
-/** The process that holds the model now; undefined where none does. Starts nothing. */
+/** The process that has loaded the model; undefined if none is running. Starts nothing. */
 export async function helperNow(
   helper: Helper,
   signal?: AbortSignal,
@@ -59,7 +60,7 @@ async function startedAndSent(helper: Helper, texts: string[], signal?: AbortSig
   )
 }
 
-/** Undefined when nobody listens, or when who listened was ended before it answered. */
+/** Undefined if no process is listening, or if it ended before it answered. */
 function sent(
   { dexDir, local, role }: Helper,
   request: HelperRequest,
@@ -96,7 +97,7 @@ function parsed(text: string): HelperAnswer {
   }
 }
 
-/** Detached: it is for whoever asks next, too. One that finds another already there ends at once. */
+/** Detached, because other callers will use it too. If another one is already running, it ends immediately. */
 function start({ dexDir, role }: Helper): { failure?: string } {
   const started: { failure?: string } = {}
   const file = fileURLToPath(subprocessFile("./helper-process.ts", import.meta.url))

@@ -8,8 +8,8 @@ import { LOCAL_FILES } from "./local-files.ts"
 type FileSums = Readonly<Record<string, string>>
 
 /**
- * Tests put the checksums of a package of their own here. Only code that already runs in this process can, so no
- * environment variable and no file can make dex run another package.
+ * Tests put the checksums of their own package here. Only code that already runs in this process can do that, so no environment
+ * variable and no file can make dex run another package.
  */
 const OTHERS = Symbol.for("dexctx.localModelFiles")
 
@@ -18,8 +18,8 @@ const MOST_BYTES = 256 << 20
 const NOT_RUN = new Set(["README.md", "NOTICE", "LICENSE"])
 
 /**
- * Throws unless every file of the installed package is the one that was published with this version of dex, none is
- * missing and there is no other. To be called before anything of the package is imported. `entry`: its `dist/index.js`.
+ * Throws unless the installed package has exactly the files that were published with this version of dex. Must be called before
+ * anything of the package is imported. `entry`: its `dist/index.js`.
  */
 export function checkLocalFiles(entry: string): void {
   const folder = dirname(dirname(entry))

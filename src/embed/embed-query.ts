@@ -3,7 +3,10 @@ import type { Embedder } from "./embedder.ts"
 
 export type EmbeddedQuery = { vector: Float32Array; ms: number } | { degraded: string; ms: number }
 
-/** A query's vector within its time, or why there is none. Never rejects: a search goes on without, and says so. */
+/**
+ * The vector of a query within the time limit, or the reason why there is none. Never rejects: a search continues without it, and
+ * says so.
+ */
 export async function embedQuery(embedder: Embedder, query: string, timeoutMs: number): Promise<EmbeddedQuery> {
   const started = performance.now()
   const ms = () => Math.round(performance.now() - started)
@@ -17,7 +20,7 @@ export async function embedQuery(embedder: Embedder, query: string, timeoutMs: n
   })
   try {
     const answer = embedder.embed([query], { role: "query", signal: stop.signal })
-    answer.catch(() => {}) // a refusal after the time is up has nobody to hear it
+    answer.catch(() => {}) // nobody listens to an error after the time is up
     const first = await Promise.race([answer, timeUp])
     return first === "late" ? { degraded: late, ms: ms() } : { vector: first[0]!, ms: ms() }
   } catch (error) {

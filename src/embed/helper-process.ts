@@ -9,8 +9,8 @@ import { checkLocalFiles } from "./check-local.ts"
 import type { EmbedRole } from "./embedder.ts"
 import { type HelperPlace, helperPlace, localPackage } from "./local-package.ts"
 
-// Holds the local model for everyone of this user who searches or embeds, so that 24 servers do not load it 24 times. It is
-// started when somebody needs it, and ends when nobody has for a while, or when the package was replaced or removed.
+// Loads the local model once for all of this user's searches and syncs, so that 24 servers do not load it 24 times. Started on
+// demand; ends after a while without requests, or when the package is replaced or removed.
 
 /** A person or an agent searches again within minutes; a sync embeds without a pause. */
 const IDLE_MS: Record<EmbedRole, number> = { query: 600_000, document: 15_000 }
@@ -29,15 +29,15 @@ if (lock) hold(place)
 
 function hold({ socket }: HelperPlace): void {
   process.umask(0o077)
-  if (process.platform !== "win32") rmSync(socket, { force: true }) // of one that was killed
+  if (process.platform !== "win32") rmSync(socket, { force: true }) // left by a process that was killed
   let work: Promise<unknown> = Promise.resolve()
   let isEnding = false
   let idle = setTimeout(end, IDLE_MS[role])
   const listening = Promise.withResolvers<void>()
   const model = listening.promise.then(load)
-  model.catch(() => {}) // whoever asks is told
+  model.catch(() => {}) // each request reports the error
   const server = createServer((client) => {
-    client.on("error", () => {}) // one that went away before its answer
+    client.on("error", () => {}) // the client went away before its answer
     onLine(client, (line) => {
       work = work.then(async () => {
         clearTimeout(idle)
@@ -56,7 +56,7 @@ function hold({ socket }: HelperPlace): void {
   function end(): void {
     if (isEnding) return
     isEnding = true
-    server.close() // from here on nobody connects
+    server.close() // from here on nobody can connect
     work.then(() => {
       lock!.release()
       process.exit(0)
@@ -65,7 +65,7 @@ function hold({ socket }: HelperPlace): void {
 }
 
 async function load(): Promise<Model> {
-  // What embeds a history runs for minutes, and nobody waits for it. The model's threads, which start now, do the same.
+  // Embedding a history takes minutes, and nobody waits for it. The model's threads, which start now, inherit the priority.
   if (role === "document") setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
   checkLocalFiles(installed!.entry)
   const { openModel } = (await import(pathToFileURL(installed!.entry).href)) as {
@@ -75,8 +75,8 @@ async function load(): Promise<Model> {
 }
 
 /**
- * One text at a time gains little by a second thread. Many do on a free machine; on a busy one, threads that wait for each
- * other cost more than they give: at a load of 16 on 2 cores, 2.0 messages/s with two and 3.0 with one.
+ * A second thread gains little for one text at a time. Many texts gain on an idle machine; on a busy one, threads that wait for
+ * each other cost more than they gain: at a load of 16 on 2 cores, 2.0 messages/s with two threads and 3.0 with one.
  */
 function threadsFor(role: EmbedRole): number {
   const processors = availableParallelism()

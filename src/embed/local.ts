@@ -8,7 +8,7 @@ import { probeEmbedder } from "./probe.ts"
 const MOST_CHARS = 2_000
 const MOST_TOKENS = 128
 
-/** The model that runs on this machine, in a process of its own. `dexDir`: dex's own folder, where it is installed. */
+/** The model that runs on this machine, in a separate process. `dexDir`: dex's own folder, where it is installed. */
 export function localEmbedder(dexDir: string): Embedder {
   const local = localPackage(dexDir)
   if (!local)

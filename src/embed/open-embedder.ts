@@ -4,20 +4,20 @@ import { localPackage } from "./local-package.ts"
 import { askServer, embedWrongAnswer } from "./post.ts"
 import { probeEmbedder } from "./probe.ts"
 
-/** Where text goes to be embedded; undefined when it goes nowhere. */
+/** The address that text is sent to; undefined if it stays here. */
 export function embedUrl({ provider, url }: Pick<EmbedSettings, "provider" | "url">): string | undefined {
   if (provider === "none" || provider === "local") return undefined
   return url ?? (provider === "openai" ? OPENAI_URL : OLLAMA_URL)
 }
 
 /**
- * The configured embedder; undefined when there is none. `known`: ids of the vectors that are already kept. One of the
- * same model spares a question to the server, as a search wants it; leave it out to embed documents, so that a model
- * that changed under its name gets a new id.
+ * The configured embedder; undefined if there is none. `storedIds`: ids of the vectors that are already stored. If one of them is
+ * of the same model, no request to the server is needed, which makes a search faster. Omit it to embed documents, so that a model
+ * that changed under the same name gets a new id.
  */
 export async function openEmbedder(
   settings: EmbedSettings,
-  known: string[] = [],
+  storedIds: string[] = [],
   signal?: AbortSignal,
 ): Promise<Embedder | undefined> {
   const { provider, model } = settings
@@ -35,8 +35,8 @@ export async function openEmbedder(
   const apiKey = settings.apiKey === undefined ? {} : { apiKey: settings.apiKey }
   const stop = signal ? { signal } : {}
   const named = `${provider}:${model}@`
-  const kept = keptId(settings, known)
-  const before = kept === undefined ? undefined : readId(kept, named, family.prompts)
+  const stored = keptId(settings, storedIds)
+  const before = stored === undefined ? undefined : readId(stored, named, family.prompts)
   const revision =
     before?.revision ??
     (provider === "ollama" ? await ollamaRevision(url, model, { ...apiKey, ...stop }) : undefined) ??
@@ -48,15 +48,15 @@ export async function openEmbedder(
   return remoteEmbedder({ wire, id: `${named}${revision}:${dims}:${family.prompts}`, dims, family, ...apiKey })
 }
 
-/** Of the vectors that are kept, which are the configured embedder's: the newest. Nothing is asked for. */
-export function keptId({ provider, model, dims, dexDir }: EmbedSettings, known: string[]): string | undefined {
+/** The newest of the stored ids that belongs to the configured embedder. Sends no request. */
+export function keptId({ provider, model, dims, dexDir }: EmbedSettings, storedIds: string[]): string | undefined {
   if (provider === "local") {
     const local = localPackage(dexDir ?? "")
-    return known.find((id) => id === local?.id)
+    return storedIds.find((id) => id === local?.id)
   }
   if (provider === "none" || !model) return undefined
   const { prompts } = familyOf(model)
-  return known.findLast((id) => fits(readId(id, `${provider}:${model}@`, prompts), dims))
+  return storedIds.findLast((id) => fits(readId(id, `${provider}:${model}@`, prompts), dims))
 }
 
 type Before = { revision: string; dims: number }
@@ -73,7 +73,7 @@ function fits(before: Before | undefined, dims: number | undefined): boolean {
 
 const OPENAI_URL = "https://api.openai.com/v1"
 
-/** Any server that speaks `/v1/embeddings`. `url` ends before `/embeddings`; with it, it is taken as well. */
+/** Any server that speaks `/v1/embeddings`. `url` may end with or without `/embeddings`. */
 function openaiWire(url: string, model: string, dims: number | undefined): Wire {
   const base = url.replace(/\/+$/, "")
   return {
@@ -106,7 +106,7 @@ function ollamaWire(url: string, model: string, dims: number | undefined): Wire 
   }
 }
 
-/** What the model's name stands for at the moment: `ollama pull` may change it. Undefined where the server does not tell. */
+/** The current revision of a model name, which `ollama pull` may change. Undefined if the server does not report it. */
 async function ollamaRevision(
   url: string,
   model: string,
@@ -129,17 +129,17 @@ async function ollamaRevision(
   }
 }
 
-/** How one kind of server is asked, and what its answer says. */
+/** The format of requests and answers of one kind of server. */
 type Wire = {
   url: string
   body(texts: string[]): object
-  /** The vectors as they came, one for each text in the same order; undefined when the answer has another shape. */
+  /** The raw vectors, one for each text in the same order; undefined if the answer has another shape. */
   vectors(answer: unknown): unknown[] | undefined
 }
 
 type Remote = { wire: Wire; id: string; dims: number; family: Family; apiKey?: string }
 
-/** Servers on a laptop take 32 texts at once without trouble; more is hardly faster. */
+/** Servers on a laptop handle 32 texts at once without trouble; more is hardly faster. */
 const BATCH = 32
 const SHORTEST = 64
 
@@ -165,7 +165,10 @@ function remoteEmbedder({ wire, id, dims, family, apiKey }: Remote): Embedder {
 
 type Ask = { dims?: number; apiKey?: string; signal?: AbortSignal }
 
-/** A text that the server finds too long is found by halves, and cut by halves: one such text must not stop the others. */
+/**
+ * Finds a text that is too long for the server by halving the batch, and then halves the text: one such text must not stop the
+ * others.
+ */
 async function askForVectors(wire: Wire, texts: string[], { dims, ...how }: Ask): Promise<Float32Array[]> {
   try {
     const answer = await askServer({ url: wire.url, body: wire.body(texts), ...how })
@@ -201,13 +204,13 @@ function readVector(wire: Wire, value: unknown, dims: number | undefined): Float
   return Float32Array.from(value as number[], (number) => number / length)
 }
 
-/** What is known of a family of models: what it wants to read before a text, and how much it reads. */
+/** A family of models: the prompts it was trained with, and how much it reads. */
 type Family = {
-  /** Part of the embedder's id: raised when the words before a text change. */
+  /** Part of the embedder's id: raised when the prompts change. */
   prompts: string
   before: Record<EmbedRole, string>
   maxTokens: number
-  /** Answers in fewer dimensions when it is asked to. */
+  /** Can return fewer dimensions on request. */
   shortens: boolean
 }
 
@@ -216,7 +219,7 @@ const DEFAULT: Family = { prompts: "p0", before: { query: "", document: "" }, ma
 const SENTENCE = { query: "Represent this sentence for searching relevant passages: ", document: "" }
 const PASSAGE = { query: "query: ", document: "passage: " }
 
-/** The first that fits the model's name. The words are the ones that each family was trained with. */
+/** The first match for the model's name. The prompts are those that each family was trained with. */
 const FAMILIES: [RegExp, Partial<Family>][] = [
   [/text-embedding-3/, { maxTokens: 8191, shortens: true }],
   [/text-embedding-ada/, { maxTokens: 8191 }],
@@ -230,14 +233,14 @@ const FAMILIES: [RegExp, Partial<Family>][] = [
 ]
 
 export function familyOf(model: string): Family {
-  const known = FAMILIES.find(([name]) => name.test(model.toLowerCase()))?.[1]
-  return { ...DEFAULT, ...known }
+  const family = FAMILIES.find(([name]) => name.test(model.toLowerCase()))?.[1]
+  return { ...DEFAULT, ...family }
 }
 
-/** How much of a token a character takes at most, nearly: dense code reads at 2.5 characters a token, Chinese at one. */
+/** Roughly the most tokens that a character takes: dense code has 2.5 characters per token, Chinese has one. */
 const ASCII_TOKENS = 0.4
 
-/** What a model is given: the words before, and as much of the text as fits for certain. */
+/** The input for the model: the prompt, and as much of the text as certainly fits. */
 function preparedText(text: string, role: EmbedRole, family: Family): string {
   const before = family.before[role]
   return (

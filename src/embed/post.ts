@@ -3,27 +3,27 @@ import { isNetError, type NetReply, pauseBeforeRetry, retryAfterMs, send, withou
 
 export type Request = {
   url: string
-  /** Nothing means GET. */
+  /** If omitted, the request is a GET. */
   body?: object
   apiKey?: string
   signal?: AbortSignal
   timeoutMs?: number
-  /** Whose settings name this server, to say what to check. Nothing means the embedder's. */
+  /** Whose settings name this server, so that errors can say what to check. Default: the embedder's. */
   of?: "embed" | "rerank"
 }
 
 const TIMEOUT_MS = 60_000
 const RETRY_MS = 500
 const LONGEST_RETRY_MS = 30_000
-/** As OpenAI, Ollama, llama.cpp, vLLM and text-embeddings-inference put it. */
+/** The wording of OpenAI, Ollama, llama.cpp, vLLM and text-embeddings-inference. */
 const TOO_LONG =
   /too (long|large)|(exceed|maximum|less than|limit).{0,60}(tokens|length|context)|(tokens|length|context).{0,60}(exceed|maximum|limit)/i
 /** 32 vectors of 4,096 numbers are 3 MB. */
 const MOST_BYTES = 64 << 20
 
 /**
- * Asks a model server and returns the JSON it answers. One more try when it is busy or failing (429, 5xx). Every other
- * end is a DexError that says what to do; `embed_too_long` is the one that a caller can mend.
+ * Sends a request to a model server and returns its JSON answer. Retries once if the server is busy or failing (429, 5xx). Every
+ * other failure is a DexError that says what to do; only `embed_too_long` can be handled by the caller.
  */
 export async function askServer(request: Request): Promise<unknown> {
   const timeUp = AbortSignal.timeout(request.timeoutMs ?? TIMEOUT_MS)
@@ -65,30 +65,30 @@ export function embedWrongAnswer({ url, of = "embed" }: Pick<Request, "url" | "o
 }
 
 function refused({ url, apiKey, of = "embed" }: Request, status: number, text: string): DexError {
-  const said = saidBy(text, apiKey)
+  const message = messageIn(text, apiKey)
   if (status === 401 || status === 403)
     return new DexError(
       "embed_refused",
-      `${placeOf(url)} refused the key (${status}${said}). \`dex config list\` says where dex looked for one.`,
+      `${placeOf(url)} refused the key (${status}${message}). \`dex config list\` says where dex looked for one.`,
     )
   if (status !== 429 && TOO_LONG.test(text))
-    return new DexError("embed_too_long", `${placeOf(url)} says that a text is too long (${status}${said}).`)
+    return new DexError("embed_too_long", `${placeOf(url)} says that a text is too long (${status}${message}).`)
   if (status === 404)
     return new DexError(
       "embed_failed",
-      `${placeOf(url)} has no such address or model (404${said}). Check ${of}.url and ${of}.model.`,
+      `${placeOf(url)} has no such address or model (404${message}). Check ${of}.url and ${of}.model.`,
     )
   if (status < 400)
     return new DexError("embed_failed", `${placeOf(url)} points to another address (${status}). Set ${of}.url to that.`)
-  const again = status === 429 || status >= 500 ? ", and again when asked once more" : ""
+  const again = status === 429 || status >= 500 ? ", also after a retry" : ""
   return new DexError(
     "embed_failed",
-    `${placeOf(url)} failed (${status}${said})${again}. Try later, or look at its log.`,
+    `${placeOf(url)} failed (${status}${message})${again}. Try later, or look at its log.`,
   )
 }
 
-/** The server's own words, short, and without the key: some repeat it. */
-function saidBy(text: string, apiKey: string | undefined): string {
+/** The server's own message, short, and without the key, which some servers repeat. */
+function messageIn(text: string, apiKey: string | undefined): string {
   const found = /"(?:message|error|detail)"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(text)?.[1] ?? ""
   const clean = withoutKey(found, apiKey)
     .replace(/[^ -~]+|\\./g, " ")

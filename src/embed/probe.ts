@@ -4,7 +4,7 @@ import { type Embedder, type EmbedderProbe, GOLDEN_TEXT } from "./embedder.ts"
 /** The same model on another machine or in another batch differs in the last digits, never by this much. */
 const SAME_MODEL = 0.98
 
-/** Embeds the golden text, and says whether the answer is the one that was kept from before. */
+/** Embeds the golden text, and compares the answer with the stored one. */
 export async function probeEmbedder(
   { id, embed }: Pick<Embedder, "id" | "embed">,
   golden?: Float32Array,
@@ -18,7 +18,7 @@ export async function probeEmbedder(
       return {
         ok: false,
         changed: true,
-        reason: `The model behind ${id} answers otherwise than when the vectors were made. Make them again: dex doctor reindex --vectors`,
+        reason: `The model behind ${id} has changed since the vectors were made. Make them again: dex reindex --vectors`,
         ms: ms(),
         vector: vector!,
       }

@@ -7,39 +7,41 @@ import { type RunEnd, runGit } from "./run.ts"
 export type BlamedLine = {
   line: number
   text: string
-  /** The commit that it came with; all zeros where it is not committed. */
+  /** The commit that added it; all zeros if it is not committed. */
   hash: string
-  /** Its number and its file in that commit. */
+  /** Its line number and file in that commit. */
   was: { line: number; path: string }
 }
 
 export type BlameOptions = {
-  /** The hash of a commit: a name could be taken for an option. */
+  /** The hash of a commit: a name could be mistaken for an option. */
   rev?: string | undefined
   from?: number | undefined
   to?: number | undefined
-  /** As git's -M and -C. */
+  /** Git's -M and -C. */
   moves?: boolean | undefined
   copies?: boolean | undefined
   signal?: AbortSignal | undefined
 }
 
 const LIMITS = { timeoutMs: 60_000, mostBytes: 256 << 20 }
-/** Where projects list commits that only moved or formatted things. */
+/** Where projects list commits that only moved or formatted code. */
 const IGNORED_REVS = ".git-blame-ignore-revs"
 
-/** Which commit each line of a file came with, as git tells it. `path` is relative to the repository's root, which `folder` is. */
+/**
+ * The commit that added each line of a file, according to git. `path` is relative to `folder`, which is the repository's root.
+ */
 export async function blameLines(folder: string, path: string, options: BlameOptions): Promise<BlamedLine[]> {
   const { rev, from, to, moves, copies, signal } = options
   const args = [
     ...["-c", "core.quotePath=false", "blame", "--porcelain", "--encoding=UTF-8", "--no-progress"],
-    // Both name a program in the repository's own settings.
+    // Both could run a program that the repository's settings name.
     ...["--no-textconv", "--no-ext-diff"],
     ...(moves ? ["-M"] : []),
     ...(copies ? ["-C"] : []),
     ...(from === undefined ? [] : ["-L", `${from},${to ?? from}`]),
   ]
-  // Only what is not committed goes through the filters of the working tree.
+  // Only uncommitted content goes through the filters of the working tree.
   const settings = rev === undefined ? await withoutFilters(folder, signal) : {}
   const where = [...(rev === undefined ? [] : [rev]), "--", path]
   const ignored = lookAt(join(folder, IGNORED_REVS))
@@ -50,13 +52,13 @@ export async function blameLines(folder: string, path: string, options: BlameOpt
     signal,
     settings,
   )
-  // A list that git cannot read is no reason to answer nothing.
+  // If git cannot read the list, try without it.
   const read = first.end.code !== 0 && skips ? await outputOf(folder, [...args, ...where], signal, settings) : first
   if (read.end.code !== 0) throw notBlamed(path, read.end)
   return linesIn(read.text)
 }
 
-/** The filters that a repository's settings name, each switched off: git would run them on a file that it reads. */
+/** Disables the filters in a repository's settings: git would run them on a file that it reads. */
 async function withoutFilters(folder: string, signal: AbortSignal | undefined): Promise<Record<string, string>> {
   const { text, end } = await outputOf(
     folder,
@@ -92,7 +94,7 @@ async function outputOf(
   return { end, text: Buffer.concat(chunks).toString("utf8") }
 }
 
-/** Each line has a head, then, where its commit is new, what git says of that, then the line itself behind a tab. */
+/** Each line has a header, then facts about its commit if that commit is new, then the line itself after a tab. */
 function linesIn(text: string): BlamedLine[] {
   const paths = new Map<string, string>()
   const lines: BlamedLine[] = []

@@ -4,19 +4,19 @@ import { DexError } from "../core/error.ts"
 import { runGit } from "./run.ts"
 
 export type CopyOptions = {
-  /** Fetch what the repository holds now; without it a copy that is there is taken as it is. */
+  /** Fetch the newest commit; otherwise an existing copy is used as it is. */
   update?: boolean | undefined
   timeoutMs?: number | undefined
   signal?: AbortSignal | undefined
 }
 
-/** A copy of a repository in `folder`, as of its newest commit, whose short hash is returned. */
+/** Copies a repository into `folder` at its newest commit, and returns the commit's short hash. */
 export async function copyRepository(url: string, folder: string, options: CopyOptions = {}): Promise<string> {
   await (options.update ? updateRepository : cloneRepository)(url, folder, options)
   return (await git([`--git-dir=${join(folder, ".git")}`, "rev-parse", "--short=12", "HEAD"], options)).trim()
 }
 
-/** A shallow copy of a repository in `folder`, made when it is not there. Its links are plain files, its hooks never run. */
+/** Makes a shallow copy of a repository in `folder` if there is none. Its links become plain files, and its hooks never run. */
 async function cloneRepository(url: string, folder: string, options: CopyOptions): Promise<void> {
   if (await isFolder(join(folder, ".git"))) return
   await mkdir(dirname(folder), { recursive: true, mode: 0o700 })
@@ -35,7 +35,7 @@ const PARTIAL = ".partial-"
 /** Far longer than any copy may take. */
 const ABANDONED_MS = 24 * 3_600_000
 
-/** What processes that were killed left. */
+/** Removes what killed processes left behind. */
 async function removePartial(folder: string): Promise<void> {
   for (const name of (await readdir(folder)).filter((one) => one.includes(PARTIAL))) {
     const path = join(folder, name)
@@ -44,10 +44,10 @@ async function removePartial(folder: string): Promise<void> {
   }
 }
 
-/** What the repository holds now. On failure the copy stays as it was. */
+/** Fetches the newest commit. On failure the copy stays as it was. */
 async function updateRepository(url: string, folder: string, options: CopyOptions): Promise<void> {
   if (!(await isFolder(join(folder, ".git")))) return cloneRepository(url, folder, options)
-  // A git that was killed leaves its locks; only one sync runs at a time.
+  // A git that was killed leaves its locks behind; only one sync runs at a time.
   for (const lock of ["index.lock", "shallow.lock"]) await rm(join(folder, ".git", lock), { force: true })
   const inside = [`--git-dir=${join(folder, ".git")}`, `--work-tree=${folder}`]
   await git([...inside, "fetch", ...SHALLOW, "--force", "--", url, "HEAD"], options)

@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto"
 import { type RunEnd, runGit } from "./run.ts"
 
-// What commits changed, line by line.
+// The changes of commits, line by line.
 
 export type DiffFile = {
   /** Relative to the repository's root. */
   path: string
-  /** The name it had before. */
+  /** Its previous name. */
   from?: string
   added: { line: number; text: string }[]
   removed: string[]
@@ -14,17 +14,17 @@ export type DiffFile = {
 
 export type CommitHead = {
   hash: string
-  /** When it was written, in milliseconds: a rebase keeps it. */
+  /** The author date in milliseconds, which a rebase keeps. */
   at: number
   author: string
   subject: string
   body: string
-  /** What git-ai wrote beside it, in refs/notes/ai; empty where nothing. */
+  /** The note that git-ai wrote in refs/notes/ai; empty if there is none. */
   note: string
 }
 
 export type CommitDiff = CommitHead & {
-  /** Of a merge, what it changed beside its first parent. */
+  /** For a merge, the changes relative to its first parent. */
   files: DiffFile[]
 }
 
@@ -34,7 +34,7 @@ const DIFF_LIMITS: DiffLimits = { timeoutMs: 20_000, bytes: 96 << 20 }
 export type DiffOptions = {
   limits?: Partial<DiffLimits>
   signal?: AbortSignal | undefined
-  /** Only what was done to these files, under any name that they have in these commits. */
+  /** Only changes to these files, under any name that they have in these commits. */
   paths?: readonly string[]
 }
 
@@ -44,7 +44,10 @@ export type ReadDiffs = {
   stopped?: RunEnd["stopped"] | "failed"
 }
 
-/** The changes of these commits, in any order. What git stops at is left out, and `stopped` says so. Nothing is changed. */
+/**
+ * The changes of these commits, in any order. Commits that git did not finish are left out, and `stopped` says why. Changes
+ * nothing in the repository.
+ */
 export async function readCommitDiffs(
   folder: string,
   revisions: readonly string[],
@@ -52,11 +55,11 @@ export async function readCommitDiffs(
 ): Promise<ReadDiffs> {
   const { commits, end } = await commitsOf(folder, revisions, options, PATCH)
   if (end.stopped === undefined && end.code === 0) return { commits }
-  // The last one may not be whole.
+  // The last one may be incomplete.
   return { commits: commits.slice(0, -1), stopped: end.stopped ?? "failed" }
 }
 
-/** The same without their changes, which is far quicker. */
+/** The same without their changes, which is far faster. */
 export async function readCommitHeads(
   folder: string,
   revisions: readonly string[],
@@ -74,7 +77,7 @@ async function commitsOf(folder: string, revisions: readonly string[], options: 
   return { commits: diffsIn(text, mark), end }
 }
 
-/** How many files each of these commits touched. Of one that git cannot tell of, nothing. */
+/** How many files each of these commits touched. Commits that git cannot read are missing. */
 export async function countTouched(
   folder: string,
   revisions: readonly string[],
@@ -113,19 +116,19 @@ async function logOf(folder: string, revisions: readonly string[], options: Diff
   return { text: Buffer.concat(chunks).toString("utf8"), end }
 }
 
-/** `mark` stands before and behind what git says of each commit, so that no message and no file can be taken for it. */
+/** `mark` encloses the facts about each commit, so that no message and no file can be mistaken for them. */
 function diffsIn(text: string, mark: string): CommitDiff[] {
   const pieces = text.split(`${mark} `).slice(1)
   return pieces.map((piece) => {
-    const [said = "", note = "", patch = ""] = piece.split(mark)
-    const [head = "", author = "", subject = "", ...body] = said.split("\n")
+    const [header = "", note = "", patch = ""] = piece.split(mark)
+    const [head = "", author = "", subject = "", ...body] = header.split("\n")
     const [hash = "", at] = head.split(" ")
-    const told = { hash, at: Number(at) * 1000, author, subject, body: body.join("\n").trim() }
-    return { ...told, note: note.slice(1).trim(), files: filesOfDiff(patch) }
+    const commit = { hash, at: Number(at) * 1000, author, subject, body: body.join("\n").trim() }
+    return { ...commit, note: note.slice(1).trim(), files: filesOfDiff(patch) }
   })
 }
 
-/** The files of a patch without context lines. How many lines belong to a hunk is told by its head. */
+/** The files of a patch without context lines. A hunk's header says how many lines belong to it. */
 export function filesOfDiff(patch: string): DiffFile[] {
   const files: DiffFile[] = []
   let file: DiffFile | undefined
@@ -171,7 +174,7 @@ function* linesOf(text: string): Generator<string> {
 
 const ESCAPED: Record<string, string> = { n: "\n", t: "\t", r: "\r", a: "\x07", b: "\b", v: "\v", f: "\f" }
 
-/** As git writes a name: in quotes where it holds something odd, and with a tab behind it where it holds a blank. */
+/** Decodes a name as git writes it: quoted if it contains special characters, and followed by a tab if it contains a space. */
 export function nameIn(written: string): string {
   const name = written.replace(/\t$/, "")
   if (!/^".*"$/.test(name)) return name

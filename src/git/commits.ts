@@ -4,32 +4,32 @@ import { dirname, join, resolve } from "node:path"
 import { DexError } from "../core/error.ts"
 import { type RunEnd, runGit } from "./run.ts"
 
-/** Paths are relative to the project's folder; bytes that are not UTF-8 are written `\xff`. */
+/** Paths are relative to the project's folder; bytes that are not UTF-8 are written as `\xff`. */
 export type TouchedFile =
   | { status: "added" | "modified" | "deleted"; path: string }
   | { status: "renamed"; path: string; from: string }
 
 export type Commit = {
   hash: string
-  /** When it was written, in milliseconds. */
+  /** The author date, in milliseconds. */
   at: number
-  /** When it came to this history, which git orders by: a rebase writes an old commit anew. */
+  /** The commit date, which git orders by: a rebase gives an old commit a new one. */
   committed_at: number
   subject: string
   body: string
   files: TouchedFile[]
-  /** How many there were; `files` holds the first of them. */
+  /** How many there were; `files` may contain only the first of them. */
   file_count: number
 }
 
 export type ReadCommits = {
-  /** Absent where there is no repository, or nothing was committed yet. */
+  /** Absent if there is no repository, or nothing was committed yet. */
   head?: string
-  /** Where the history is cut off, as a mark to compare; empty where it is whole. */
+  /** Identifies where a shallow history is cut off; empty if the history is complete. */
   shallow?: string
-  /** Newest first. Merges are not among them. */
+  /** Newest first, without merges. */
   commits: Commit[]
-  /** What was known before is of another history, or too far back to join it. */
+  /** The stored commits are from another history, or too far back to connect to these. */
   replaces: boolean
   /** In words for a person. */
   left_out: string[]
@@ -40,26 +40,26 @@ export const COMMIT_LIMITS: CommitLimits = { commits: 2_000, days: 365, timeoutM
 
 export type CommitOptions = {
   now: number
-  /** The head when it was last read: only what came after it is read. */
+  /** The head when it was last read: only commits after it are read. */
   known?: string | undefined
-  /** How it was cut off then: where that changed, everything is read anew. */
+  /** Where the history was cut off then. If that has changed, everything is read again. */
   knownShallow?: string | undefined
   limits?: Partial<CommitLimits>
   signal?: AbortSignal | undefined
 }
 
-/** The project's commits as its current branch tells them, within the limits. Nothing in the repository is run or changed. */
+/** The commits of the project's current branch, within the limits. Runs and changes nothing in the repository. */
 export async function readCommits(project: string, options: CommitOptions): Promise<ReadCommits> {
   const limits = { ...COMMIT_LIMITS, ...options.limits }
   const until = Date.now() + limits.timeoutMs
   const git = gitIn(project, until, options.signal)
   const nothing = { commits: [], replaces: true, left_out: [] }
   if (!(await isThere(join(project, ".git")))) return nothing
-  const asked = ["--show-prefix", "--is-shallow-repository", "--verify", "--quiet", "HEAD^{commit}"]
-  const found = await git(["rev-parse", ...asked])
+  const args = ["--show-prefix", "--is-shallow-repository", "--verify", "--quiet", "HEAD^{commit}"]
+  const found = await git(["rev-parse", ...args])
   if (found.stopped) throw notRead(project, found)
   const [prefix, isShallow, head] = found.output.split("\n")
-  // What is there is no repository, and one above it was found.
+  // The project has no repository, but a folder above it does.
   if (prefix !== "" && found.errors === "") return nothing
   if (!isHash(head)) {
     if (found.errors !== "") throw notRead(project, found)
@@ -68,29 +68,29 @@ export async function readCommits(project: string, options: CommitOptions): Prom
   const shallow = isShallow === "true" ? await shallowMark(project, git) : ""
   const isCutAsBefore = shallow === (options.knownShallow ?? "")
   if (head === options.known && isCutAsBefore) return { head, shallow, commits: [], replaces: false, left_out: [] }
-  const goesOn =
+  const continues =
     isCutAsBefore &&
     isHash(options.known) &&
     (await git(["merge-base", "--is-ancestor", options.known, head])).code === 0
   const read = await readLog(project, {
     head,
-    after: goesOn ? options.known : undefined,
+    after: continues ? options.known : undefined,
     isShallow: shallow !== "",
     limits,
     until,
     options,
   })
-  // What was cut off leaves a gap to what was known.
+  // If the log was cut, there is a gap between these commits and the stored ones.
   return {
     head,
     shallow,
     commits: read.commits,
-    replaces: !goesOn || read.isCut,
-    left_out: [...read.left_out, ...olderOnes(read, goesOn)],
+    replaces: !continues || read.isCut,
+    left_out: [...read.left_out, ...olderOnes(read, continues)],
   }
 }
 
-/** Deepening writes the file anew. */
+/** Deepening rewrites the file. */
 async function shallowMark(project: string, git: ReturnType<typeof gitIn>): Promise<string> {
   const { output } = await git(["rev-parse", "--git-path", "shallow"])
   const file = await lstat(resolve(project, output.trimEnd())).catch(() => undefined)
@@ -115,7 +115,8 @@ async function readLog(project: string, wanted: Wanted): Promise<Log> {
   let end = await runLog(project, wanted, "-M", parser.take)
   const left_out: string[] = []
   if (end.code !== 0 && !end.stopped) {
-    // A partial clone lacks the contents that a renaming is told by; those that changed nothing are told by their names.
+    // A partial clone lacks the contents by which git recognises renames; unchanged renamed files can still be recognised by
+    // their hashes.
     parser = commitParser(isShallow)
     end = await runLog(project, wanted, "-M100%", parser.take)
     left_out.push("Only files renamed without a change are followed: this repository lacks contents.")
@@ -153,22 +154,22 @@ function cutShort(stopped: RunEnd["stopped"], commits: number, limits: CommitLim
   return `Reading commits was stopped after ${after}: only the newest ${commits} are known.`
 }
 
-function olderOnes({ isCut, hasOlder, commits }: Log, goesOn: boolean): string[] {
-  return !goesOn && !isCut && (hasOlder || commits.length === 0) ? ["Commits older than a year are not read."] : []
+function olderOnes({ isCut, hasOlder, commits }: Log, continues: boolean): string[] {
+  return !continues && !isCut && (hasOlder || commits.length === 0) ? ["Commits older than a year are not read."] : []
 }
 
 const FORMAT = "%H%x00%P%x00%at%x00%ct%x00%s%x00%b%x00"
 const FIELDS = 6
 const LONGEST_SUBJECT = 2_000
 const LONGEST_BODY = 20_000
-/** Of a message that goes on for megabytes the first are enough. */
+/** The beginning of a message of several megabytes is enough. */
 const LONGEST_TOKEN = 1 << 20
-/** A commit that moves a whole tree names each file of it. */
+/** A commit that moves a complete tree names each of its files. */
 const MOST_FILES = 5_000
 
 /**
- * Takes git's output as it comes. Every field and every name ends with a NUL, which none of them can hold, and how many
- * names follow is told by the status before them: so no name and no message can be taken for something else.
+ * Parses git's output incrementally. Every field and every name ends with a NUL, which none of them can contain, and the status
+ * says how many names follow, so no name or message can be mistaken for something else.
  */
 function commitParser(isShallow: boolean) {
   const done: Commit[] = []
@@ -184,7 +185,7 @@ function commitParser(isShallow: boolean) {
   }
   const takeHead = (token: Buffer) => {
     head.push(token.toString("utf8"))
-    // The format itself is one more entry, and ends with a NUL too.
+    // The format itself is one more entry, which also ends with a NUL.
     if (head.length <= FIELDS) return
     const [hash, parents, at, committedAt, subject, body] = head as [string, string, string, string, string, string]
     lastParents = parents
@@ -201,7 +202,7 @@ function commitParser(isShallow: boolean) {
   }
   const takeFile = (file: TouchedFile) => {
     pending = undefined
-    // In a shallow copy the oldest commit seems to have made everything.
+    // In a shallow copy, the oldest commit seems to have added everything.
     if (!current || (isShallow && lastParents === "")) return
     current.file_count++
     if (current.files.length < MOST_FILES) current.files.push(file)
@@ -234,9 +235,9 @@ function commitParser(isShallow: boolean) {
       }
       if (from < bytes.length && rest.length < LONGEST_TOKEN) rest = Buffer.concat([rest, bytes.subarray(from)])
     },
-    /** The one that was being read counts only where git came to its end. */
-    commits(isWhole: boolean): Commit[] {
-      if (isWhole) finish()
+    /** The current commit counts only if git finished. */
+    commits(isFinished: boolean): Commit[] {
+      if (isFinished) finish()
       return done
     },
     lastHasParent: () => lastParents !== "" && done.length > 0,

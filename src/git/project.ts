@@ -5,22 +5,22 @@ import { isFolding, isSamePath } from "../core/path-key.ts"
 import { readStart } from "../core/read-file.ts"
 
 /**
- * The project that a working directory belongs to: its git root, with worktrees folded into the repository they come
- * from, or the directory itself. Folders that are gone, or that cannot be looked at, count as they were written; their
- * worktree marks still fold. Never throws.
+ * The project that a working directory belongs to: its git root, with worktrees folded into their repository, or the directory
+ * itself. Folders that are gone or cannot be read are taken as written; worktrees among them are still recognised by their path.
+ * Never throws.
  */
 export function createProjectFinder(platform = process.platform): (cwd: string) => string {
-  const known = new Map<string, string>()
+  const cache = new Map<string, string>()
   return (cwd) => {
-    const found = known.get(cwd) ?? asOnDisk(find(cwd), platform)
-    known.set(cwd, found)
+    const found = cache.get(cwd) ?? asOnDisk(find(cwd), platform)
+    cache.set(cwd, found)
     return found
   }
 }
 
 /**
- * As the disk spells it, where several spellings lead to one folder. What leads through a link stays as it was written; a
- * short name of Windows (PROGRA~1) is written out.
+ * The disk's own spelling, if several spellings lead to one folder. A path through a link stays as written; a short name of
+ * Windows (PROGRA~1) is expanded.
  */
 export function asOnDisk(path: string, platform: NodeJS.Platform, realPath = realpathSync.native): string {
   if (!isFolding(platform)) return path
@@ -29,7 +29,7 @@ export function asOnDisk(path: string, platform: NodeJS.Platform, realPath = rea
     const isShort = platform === "win32" && /~\d/.test(path)
     return isShort || isSamePath(real, path, platform) ? real : path
   } catch {
-    return path // gone, or not for us to look at
+    return path // gone, or not readable for us
   }
 }
 
@@ -41,8 +41,8 @@ function find(cwd: string): string {
 }
 
 /**
- * The nearest folder, from this one upwards, with a `.git` in it. Stops at the first that cannot be looked at: it may be
- * the root itself, and what lies above it may be another project.
+ * The nearest folder, from this one upwards, that contains a `.git`. Stops at the first that cannot be read: it may be the root
+ * itself, and the folders above it may be another project.
  */
 function checkoutFrom(cwd: string): { root: string; git: string; isFolder: boolean } | undefined {
   for (let root = resolve(cwd); ; root = dirname(root)) {
@@ -57,7 +57,7 @@ function checkoutFrom(cwd: string): { root: string; git: string; isFolder: boole
 /** In a worktree `.git` is a file that points into the main repository; in a submodule it points into its parent. */
 function mainWorktree(folder: string, gitFile: string): string {
   const own = gitFolder(folder, gitFile)
-  // Unreadable: the folder itself is the best that can be said.
+  // Unreadable: the folder itself is the best guess.
   return (own && /^(.*)[\\/]\.git[\\/]worktrees[\\/][^\\/]+$/.exec(own)?.[1]) ?? folder
 }
 
@@ -66,7 +66,7 @@ function withoutWorktree(path: string): string {
   return /^(.+?)[\\/]\.(?:claude[\\/]worktrees|worktrees|git[\\/]worktrees)[\\/][^\\/]+/.exec(path)?.[1] ?? path
 }
 
-/** What is checked out where a folder stands: the checkout's own root (of a worktree, not of its repository), and the branch. */
+/** The checkout that contains a folder: its own root (of the worktree, not of its repository), and the branch. */
 export function checkoutAt(cwd: string): { root: string; branch?: string } | undefined {
   const checkout = checkoutFrom(cwd)
   if (!checkout) return undefined
@@ -75,13 +75,13 @@ export function checkoutAt(cwd: string): { root: string; branch?: string } | und
   return { root, branch }
 }
 
-/** Where the repository of a folder keeps its own files; in a worktree, what is the worktree's. */
+/** The folder in which git keeps the files of a repository; in a worktree, the worktree's own. */
 export function gitFolderOf(cwd: string): string | undefined {
   const checkout = checkoutFrom(cwd)
   return checkout && (checkout.isFolder ? checkout.git : gitFolder(checkout.root, checkout.git))
 }
 
-/** Whether the history of a checkout is not all there: a shallow clone, or one with grafts. */
+/** Whether the history of a checkout is incomplete: a shallow clone, or one with grafts. */
 export function isCutOff(root: string): boolean {
   const own = gitFolderOf(root)
   if (own === undefined) return false
@@ -110,6 +110,6 @@ export function readHead(path: string): string | undefined {
   try {
     return readStart(path, 4096).toString("utf8")
   } catch {
-    return undefined // not there, a pipe, or not for us to read: then nothing is known of it
+    return undefined // not there, a pipe, or not readable for us, so nothing is known
   }
 }

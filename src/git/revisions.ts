@@ -3,17 +3,17 @@ import { runGit } from "./run.ts"
 const LIMITS = { timeoutMs: 20_000, mostBytes: 4 << 20, readsOnly: true }
 const CHANGES_MS = 5_000
 
-/** The hash of a commit that is named in any way that git knows; undefined where there is none. */
+/** The hash of a commit, named in any way that git accepts; undefined if there is none. */
 export async function commitNamed(folder: string, name: string, signal?: AbortSignal): Promise<string | undefined> {
-  const said = await hashesIn(
+  const hashes = await hashesIn(
     folder,
     ["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`],
     signal,
   )
-  return said?.[0]
+  return hashes?.[0]
 }
 
-/** The commits of a range (`main..topic`), newest first, without merges; one more than `most` where there are more. */
+/** The commits of a range (`main..topic`), newest first, without merges. Returns one more than `most` if there are more. */
 export function commitsIn(
   folder: string,
   range: string,
@@ -30,8 +30,8 @@ export function commitsIn(
 export type CommitOfFile = { hash: string; at: number; subject: string }
 
 /**
- * The commits that changed a file under any name that it had, newest first; one more than `most` where there are more. Of a
- * history that takes too long to look through, undefined. `path` is relative to the folder.
+ * The commits that changed a file under any name that it had, newest first. Returns one more than `most` if there are more.
+ * Undefined if the search takes too long. `path` is relative to the folder.
  */
 export async function changesTo(
   folder: string,

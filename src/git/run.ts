@@ -5,24 +5,27 @@ import { lookAt } from "../core/look-at.ts"
 import { gitFolderOf, readHead } from "./project.ts"
 
 type RunOptions = {
-  /** Where it runs. Not at all where the repository there holds a pipe that git would wait at. */
+  /** Where git runs. It does not run at all if the repository contains a pipe that git would wait at. */
   folder?: string
   timeoutMs: number
-  /** More than this ends it. */
+  /** More output than this ends it. */
   mostBytes: number
   signal?: AbortSignal | undefined
-  /** Without a way to reach another machine, and without a lock in the repository. */
+  /** No way to reach another machine, and no lock in the repository. */
   readsOnly?: boolean
-  /** Folders that a search for the repository does not leave upwards. */
+  /** The search for the repository does not go above this folder. */
   ceiling?: string
-  /** Settings that no file can change. Given in the environment, since `-c` cannot name a section with an equals sign in it. */
+  /**
+   * Settings that no file can override. Passed in the environment, because `-c` cannot name a section that contains an equals
+   * sign.
+   */
   settings?: Readonly<Record<string, string>>
-  /** What it reads from its standard input; nothing where absent. */
+  /** Its standard input; empty if absent. */
   input?: string
   onOutput: (bytes: Buffer) => void
 }
 
-/** How it ended; `stopped` says what ended it before it was done. */
+/** How it ended; `stopped` says what ended it early. */
 export type RunEnd = { code: number | null; stopped?: "time" | "size" | "cancelled"; errors: string }
 
 const SAFE = {
@@ -40,12 +43,12 @@ const SAFE = {
   "safe.bareRepository": "explicit",
 }
 const SETTINGS = Object.entries(SAFE).flatMap(([name, value]) => ["-c", `${name}=${value}`])
-const KEPT = /^GIT_(SSH|SSH_COMMAND|SSL_.*|CONFIG_GLOBAL|CONFIG_NOSYSTEM|EXEC_PATH|PROXY_COMMAND|HTTP_.*)$/
+const INHERITED = /^GIT_(SSH|SSH_COMMAND|SSL_.*|CONFIG_GLOBAL|CONFIG_NOSYSTEM|EXEC_PATH|PROXY_COMMAND|HTTP_.*)$/
 
 /**
- * The one way in which dex runs git: never through a shell, with nothing of a repository's settings that names a program,
- * in its own session so that nothing can ask for a password on the terminal, and stopped as a whole when it is too much.
- * Throws only where git cannot be started.
+ * The only way in which dex runs git: never through a shell, with no program that a repository's settings name, in its own
+ * session so that nothing can ask for a password on the terminal, and killed with all its children if it takes too much. Throws
+ * only if git cannot be started.
  */
 export function runGit(args: string[], options: RunOptions): Promise<RunEnd> {
   options.signal?.throwIfAborted()
@@ -60,7 +63,7 @@ export function runGit(args: string[], options: RunOptions): Promise<RunEnd> {
       windowsHide: true,
       stdio: [options.input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
     })
-    // Where git ends before it has read everything, its exit code says why.
+    // If git ends before it has read everything, its exit code says why.
     child.stdin?.on("error", () => {}).end(options.input)
     let errors = ""
     let bytes = 0
@@ -96,14 +99,14 @@ export function runGit(args: string[], options: RunOptions): Promise<RunEnd> {
 }
 
 function environment({ readsOnly, ceiling, settings = {} }: RunOptions): Record<string, string | undefined> {
-  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("GIT_") || KEPT.test(name))
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("GIT_") || INHERITED.test(name))
   return {
     ...Object.fromEntries(inherited),
     GIT_TERMINAL_PROMPT: "0",
     GIT_LFS_SKIP_SMUDGE: "1",
     LC_ALL: "C",
     ...(readsOnly
-      ? // What a partial clone lacks would be fetched with the program that its settings name.
+      ? // A partial clone would fetch missing objects with the program that its settings name.
         { GIT_ALLOW_PROTOCOL: "none", GIT_NO_LAZY_FETCH: "1", GIT_OPTIONAL_LOCKS: "0", GIT_NO_REPLACE_OBJECTS: "1" }
       : { GIT_ALLOW_PROTOCOL: "https:ssh:file" }),
     ...(ceiling !== undefined && { GIT_CEILING_DIRECTORIES: ceiling }),
@@ -120,15 +123,15 @@ function settingsInEnvironment(settings: Readonly<Record<string, string>>): Reco
   return Object.fromEntries([["GIT_CONFIG_COUNT", String(all.length)], ...pairs])
 }
 
-/** What git opens whatever it is asked. */
+/** Files that git opens for any command. */
 const OPENED = [
   ...["HEAD", "config", "config.worktree", "index", "packed-refs", "shallow", "commondir"],
   ...["info/exclude", "info/attributes", "info/grafts", "objects/info/alternates", "objects/info/commit-graph"],
 ]
 
 /**
- * The first file of a repository that git would open and that is no regular file: git would wait at a pipe for as long as
- * it is let. Undefined where there is none. Of what is deeper in it, objects above all, git's time limit takes care.
+ * The first file of a repository that git would open and that is not a regular file: git would wait forever at a pipe. Undefined
+ * if there is none. Deeper files, mostly objects, are covered by git's time limit.
  */
 function obstacleIn(folder: string): string | undefined {
   const own = gitFolderOf(folder)
@@ -149,8 +152,8 @@ function isObstacle(path: string): boolean {
 }
 
 /**
- * Ends a process and all that it has started. It must have been started as the first of its own group (`detached`); on
- * Windows, which has no such groups, its children are looked up instead. What has ended already is no error.
+ * Ends a process and everything that it has started. It must have been started as the first of its own group (`detached`); on
+ * Windows, which has no such groups, its children are looked up instead. A process that has already ended is not an error.
  */
 export function killTree(child: ChildProcess): void {
   if (child.pid === undefined) return

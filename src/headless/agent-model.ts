@@ -16,7 +16,7 @@ import { type ProgramEnd, runProgram } from "./run-program.ts"
 
 type AgentModelSettings = {
   chosen: ChosenAgent
-  /** The agent's own choice where absent. */
+  /** If absent, the agent chooses. */
   model?: string
   maxTokens: number
   machine: Machine
@@ -26,14 +26,14 @@ type AgentModelSettings = {
 }
 
 const LIMIT_MS = 300_000
-/** Failures before any model was asked. */
-const NOT_ASKED = new Set(["llm_no_program", "llm_refused", "llm_too_old", "llm_no_model"])
-/** Agents know no limit of tokens for an answer: it is cut off when it has so many times the characters that it should. */
+/** Failures before any model was called. */
+const NOT_CALLED = new Set(["llm_no_program", "llm_refused", "llm_too_old", "llm_no_model"])
+/** Agents have no token limit for an answer, so it is cut off at this many times the expected number of characters. */
 const FLOOD = 4
 
 /**
- * An installed agent as a model: each request is one run of it, with nothing but the prompt. What it says comes in one
- * piece. It is not run again when it fails: agents try again by themselves.
+ * An installed agent as a model: each request is one run of it, with nothing but the prompt. The answer comes in one piece. A
+ * failed run is not repeated, because agents retry on their own.
  */
 export function openAgentModel(settings: AgentModelSettings): Model {
   const { chosen, model } = settings
@@ -43,17 +43,17 @@ export function openAgentModel(settings: AgentModelSettings): Model {
     const { system, text } = promptOf(request)
     total.requests++
     const answer = await ask(settings, system, text, request.signal).catch((error: unknown) => {
-      // It may have been read all the same; whoever runs the model counts that too.
-      if (!isDexError(error) || !NOT_ASKED.has(error.code))
+      // The model may have read it anyway, and the provider counts that too.
+      if (!isDexError(error) || !NOT_CALLED.has(error.code))
         addModelUsage(total, runUsage({ type: "reply", text: "" }, system, text))
       throw error
     })
     const usage = runUsage(answer, system, text)
     addModelUsage(total, usage)
     const most = charactersWithin(request.max_tokens ?? settings.maxTokens) * FLOOD
-    const said = answerIn(answer.text.slice(0, most), request.tools)
-    if (said.calls.length === 0) request.onText?.(said.text)
-    return { ...said, finish: answer.text.length > most ? "length" : said.finish, usage }
+    const parsed = answerIn(answer.text.slice(0, most), request.tools)
+    if (parsed.calls.length === 0) request.onText?.(parsed.text)
+    return { ...parsed, finish: answer.text.length > most ? "length" : parsed.finish, usage }
   }
   const id = model === undefined ? chosen.agent.source : `${chosen.agent.source}/${model}`
   return { id, reply, used: () => ({ ...total }) }
@@ -106,14 +106,14 @@ function stoppedRun(chosen: ChosenAgent): DexError {
   return new DexError("llm_stopped", `The request to ${agentName(chosen)} was stopped.`)
 }
 
-/** Keys for servers are not for agents, and where dex keeps its data does not concern them. */
+/** Keys for servers are not for agents, and they need not know where dex stores its data. */
 function withoutOurs(env: Machine["env"]): Machine["env"] {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("DEX_")))
 }
 
-function runUsage({ input, output, cost_usd, text }: AgentAnswer, system: string, asked: string): ModelUsage {
+function runUsage({ input, output, cost_usd, text }: AgentAnswer, system: string, prompt: string): ModelUsage {
   return {
-    input: input || tokensOf(system.length + asked.length),
+    input: input || tokensOf(system.length + prompt.length),
     output: output ?? tokensOf(text.length),
     is_estimate: !input || output === undefined,
     cost_usd,
@@ -121,8 +121,8 @@ function runUsage({ input, output, cost_usd, text }: AgentAnswer, system: string
 }
 
 /**
- * A request as one text, for who takes nothing else. Each part begins with a line that nobody could have known who wrote
- * what stands in it. `unmark` gives a reply's words back as they were.
+ * A request as one text, for programs that accept nothing else. Each part begins with a random line that nobody who wrote its
+ * content could have known. `unmark` restores the text of a reply.
  */
 export function promptOf({ system, messages, tools = [] }: ModelRequest): { system: string; text: string } {
   const sign = randomBytes(4).toString("hex")
@@ -160,13 +160,13 @@ function partsOf(message: ModelMessage): [who: string, text: string][] {
       output,
     ])
   const calls = "calls" in message ? message.calls : []
-  const asked = calls.map(({ name, input, invalid }) => invalid?.raw ?? JSON.stringify({ tool: name, input }))
-  return [[message.role === "user" ? "user" : "you", [message.content, ...asked].filter(Boolean).join("\n")]]
+  const callTexts = calls.map(({ name, input, invalid }) => invalid?.raw ?? JSON.stringify({ tool: name, input }))
+  return [[message.role === "user" ? "user" : "you", [message.content, ...callTexts].filter(Boolean).join("\n")]]
 }
 
 /**
- * Agents read the file that is named behind an @, also in a passage that somebody else wrote. Its wide form is the same
- * sign to a model and nothing to them.
+ * Agents read a file that is named after an @, even in a passage that somebody else wrote. The full-width form means the same to
+ * a model and nothing to the agent.
  */
 function mark(text: string): string {
   return text.replaceAll("@", "＠")
@@ -176,12 +176,12 @@ function unmark(text: string): string {
   return text.replaceAll("＠", "@")
 }
 
-/** What was answered: words, or what is to be done. */
+/** The answer: text or tool calls. */
 export function answerIn(text: string, tools: ModelTool[] = []): Pick<ModelReply, "text" | "calls" | "finish"> {
-  const said = unmark(text)
-  const asked = tools.length > 0 && /^\s*(?:```|\[?\s*\{)/.test(said) ? [jsonIn(said)].flat() : []
-  const calls = asked.filter(isRecord).filter(({ tool }) => typeof tool === "string")
-  if (calls.length === 0) return { text: said, calls: [], finish: "stop" }
+  const words = unmark(text)
+  const values = tools.length > 0 && /^\s*(?:```|\[?\s*\{)/.test(words) ? [jsonIn(words)].flat() : []
+  const calls = values.filter(isRecord).filter(({ tool }) => typeof tool === "string")
+  if (calls.length === 0) return { text: words, calls: [], finish: "stop" }
   const spoken = calls.map(({ tool, input }, i) => ({
     id: `call_${i + 1}_${randomBytes(4).toString("hex")}`,
     name: String(tool),
@@ -198,7 +198,7 @@ const NO_MODEL =
   /model.{0,80}(not (valid|found|exist|available|supported)|may not exist|does not exist)|(no such|invalid|unknown) model|modelnotfound/i
 const TOO_LONG = /prompt is too long|context.{0,40}(exceed|length|window)|too many tokens/i
 
-/** What an agent said instead of answering, as what a person can do about it. */
+/** Turns an agent's failure message into an error that says what to do. */
 function agentRefused(
   chosen: ChosenAgent,
   model: string | undefined,
@@ -207,7 +207,7 @@ function agentRefused(
 ): DexError {
   const name = agentName(chosen)
   const { headless } = chosen
-  const why = said(words, status)
+  const why = reasonText(words, status)
   if (status === 401 || status === 403 || NO_LOGIN.test(words))
     return new DexError(
       "llm_refused",
@@ -216,7 +216,7 @@ function agentRefused(
   if (status === 429 || status === 402 || BUSY.test(words))
     return new DexError(
       "llm_busy",
-      `${name} is asked too often, or what your plan allows is used up${why}. Try again later, or choose another: dex config set llm.provider …`,
+      `${name} received too many requests, or the limit of your plan is reached${why}. Try again later, or choose another: dex config set llm.provider …`,
     )
   if (TOO_LONG.test(words))
     return new DexError("llm_too_long", `${name} says that this is too long for its model${why}.`)
@@ -233,7 +233,7 @@ function agentRefused(
   )
 }
 
-/** It ended and gave no answer that can be read. */
+/** The agent ended without a readable answer. */
 function agentEnded(chosen: ChosenAgent, model: string | undefined, { code, stderr, stdout }: ProgramEnd): DexError {
   const name = agentName(chosen)
   const { install } = chosen.headless
@@ -241,7 +241,7 @@ function agentEnded(chosen: ChosenAgent, model: string | undefined, { code, stde
   if (NEWER.test(words))
     return new DexError(
       "llm_too_old",
-      `${name} is too old to be asked as a model${said(optionIn(words))}. Update it: ${install}`,
+      `${name} is too old to be used as a model${reasonText(optionIn(words))}. Update it: ${install}`,
     )
   if (code === 0)
     return new DexError(
@@ -252,7 +252,7 @@ function agentEnded(chosen: ChosenAgent, model: string | undefined, { code, stde
     return agentRefused(chosen, model, undefined, lastLine(words))
   return new DexError(
     "llm_failed",
-    `${name} ended ${code === null ? "before its time" : `with code ${code}`} and without an answer${said(lastLine(words))}. Try it yourself: ${chosen.headless.program}`,
+    `${name} ended ${code === null ? "early" : `with code ${code}`} and without an answer${reasonText(lastLine(words))}. Try it yourself: ${chosen.headless.program}`,
   )
 }
 
@@ -275,8 +275,8 @@ function agentTooLoud(chosen: ChosenAgent): DexError {
   return new DexError("llm_wrong_answer", `${agentName(chosen)} printed far more than an answer and was stopped.`)
 }
 
-/** Somebody else's words as they may be shown: printable, short, without secrets. */
-function said(words: string, status?: number): string {
+/** Foreign text made safe to show: printable, short, without secrets. */
+function reasonText(words: string, status?: number): string {
   const printable = redactText(words)
     .replace(/[^ -~]+/g, " ")
     .replace(/ +/g, " ")

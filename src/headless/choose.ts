@@ -6,11 +6,11 @@ import { agents } from "../agents/registry.ts"
 import { DexError } from "../core/error.ts"
 import { type AgentProvider, MODEL_AGENTS, type ModelAgent } from "../core/model-run.ts"
 
-/** An agent that is to be asked as a model. */
+/** An agent to be used as a model. */
 export type ChosenAgent = { agent: Agent; headless: Headless }
 type Env = Record<string, string | undefined>
 
-/** The one that `llm.provider` names; for `agent`, the first that is installed, or none. */
+/** The agent that `llm.provider` names; for `agent`, the first one that is installed, if any. */
 export async function chooseAgent(provider: AgentProvider, env: Env): Promise<ChosenAgent | undefined> {
   if (provider !== "agent") return headlessOf(provider)
   for (const name of MODEL_AGENTS) {
@@ -20,7 +20,7 @@ export async function chooseAgent(provider: AgentProvider, env: Env): Promise<Ch
   return undefined
 }
 
-/** The same one; throws where it cannot be asked here, whatever the user has said. */
+/** Returns the same agent. Throws if it is not installed. */
 export function mustBeThere(chosen: ChosenAgent | undefined, env: Env): ChosenAgent {
   if (chosen && isInstalled(chosen, env)) return chosen
   const another =
@@ -44,13 +44,13 @@ export function agentName({ agent }: ChosenAgent): string {
   return agent.name
 }
 
-/** What the user must know before the first question goes out. */
+/** Tells the user where their text would be sent; shown before the first question is sent. */
 export function whatIsSent(chosen: ChosenAgent): string {
   const name = agentName(chosen)
   return `dex would have its answers written by ${name}. For each of them, your question and the passages that dex found for it (redacted parts of your conversations and documents) go to ${chosen.headless.sendsTo}. It counts towards your own plan or account there. ${name} is started without tools: its model cannot read or change your files.`
 }
 
-/** Throws where the user has not said yes to this agent. */
+/** Throws if the user has not agreed to this agent. */
 export function mustBeAllowed(chosen: ChosenAgent, allowed: readonly string[]): void {
   const { source } = chosen.agent
   if (allowed.includes(source)) return

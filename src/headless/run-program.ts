@@ -11,7 +11,7 @@ export type ProgramRun = {
   signal?: AbortSignal | undefined
 }
 
-/** How it ended; `stopped` says what ended it before it was done. */
+/** How it ended; `stopped` says what ended it early. */
 export type ProgramEnd = {
   code: number | null
   stdout: string
@@ -20,13 +20,13 @@ export type ProgramEnd = {
 }
 
 const MOST_BYTES = 16 << 20
-/** Of what it says beside its answer: the end says what went wrong. */
+/** How much of stderr to keep: its end says what went wrong. */
 const MOST_WORDS = 64 << 10
 
 /**
- * Runs a program of somebody else's: never through a shell, in a session of its own so that nothing can ask on the
- * terminal, and stopped with all that it started when it takes too long or prints too much, and when dex itself is
- * stopped. Rejects with Node's own error where it cannot be started.
+ * Runs another vendor's program: never through a shell, in its own session so that nothing can ask on the terminal. It is killed
+ * with everything that it started if it takes too long or prints too much, and when dex itself is stopped. Rejects with Node's
+ * own error if it cannot be started.
  */
 export function runProgram({ program, args, env, folder, input, limitMs, signal }: ProgramRun): Promise<ProgramEnd> {
   return new Promise((resolve, reject) => {
@@ -37,13 +37,13 @@ export function runProgram({ program, args, env, folder, input, limitMs, signal 
       windowsHide: true,
       stdio: ["pipe", "pipe", "pipe"],
     })
-    // Where it ends before it has read everything, its exit code says why.
+    // If it ends before it has read everything, its exit code says why.
     child.stdin.on("error", () => {}).end(input)
     let stopped: ProgramEnd["stopped"]
     const stop = (why: ProgramEnd["stopped"]) => {
       stopped ??= why
       killTree(child)
-      // What has left its session may live on and hold these open: nobody waits for that.
+      // A process that has left its session may survive and keep these open: do not wait for it.
       child.stdout.destroy()
       child.stderr.destroy()
     }
@@ -81,10 +81,10 @@ export function runProgram({ program, args, env, folder, input, limitMs, signal 
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const
 
-/** All that run now. A signal comes to the whole process, so there is one list of them, and one who hears it. */
+/** All running children. A signal reaches the complete process, so there is one list and one listener. */
 const running = new Set<ChildProcess>()
 
-/** In its session it would go on without us: Ctrl-C, and whatever else ends dex, ends it too. */
+/** In its own session it would continue without us: Ctrl-C, and anything else that ends dex, must end it too. */
 function endWithUs(child: ChildProcess): () => void {
   if (running.size === 0) {
     process.on("exit", killAll)
@@ -102,7 +102,7 @@ function killAll(): void {
   for (const child of running) killTree(child)
 }
 
-/** Where nobody else hears the signal, it does what it would have done. */
+/** If there is no other listener for the signal, do what it does by default. */
 function heard(signal: NodeJS.Signals): void {
   killAll()
   if (process.listenerCount(signal) > 1) return

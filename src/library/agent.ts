@@ -1,4 +1,4 @@
-// What a connector of your own needs: the record's type, and the readers that dex's own connectors use.
+// For your own connector: the record's type, and the readers that dex's own connectors use.
 
 export type {
   Connector,

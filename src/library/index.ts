@@ -10,14 +10,14 @@ import { OFFERED } from "./offered.ts"
 // dex as a library, for programs on the same machine. Experimental: it may change with any version.
 
 export type Library = { [N in keyof typeof OFFERED]: (input: object) => Promise<OutputOf<(typeof OFFERED)[N]>> } & {
-  /** Closes what was opened. */
+  /** Closes the databases. */
   close(): void
 }
 
 export type LibraryOptions = {
-  /** The home folder whose `.dex` is asked. The user's own, unless it is said. */
+  /** The home folder whose `.dex` is used. Default: the user's own. */
   home?: string
-  /** Whose project counts as the current one. */
+  /** The project of this folder is the current one. */
   cwd?: string
 }
 
@@ -25,9 +25,9 @@ export function openDex({ home, cwd = process.cwd() }: LibraryOptions = {}): Lib
   const env = home === undefined ? process.env : { ...process.env, HOME: home, USERPROFILE: home, DEX_HOME: undefined }
   const dex = createDex({ env, cwd, version: VERSION })
   const ask = async (tool: Tool<Dex>, input: object): Promise<unknown> => {
-    const asked = readAs(tool.input, input)
-    if ("wrong" in asked) throw new DexError("bad_input", asked.wrong)
-    const { output, record } = await runTool(tool, dex, asked.ok)
+    const checked = readAs(tool.input, input)
+    if ("wrong" in checked) throw new DexError("bad_input", checked.wrong)
+    const { output, record } = await runTool(tool, dex, checked.ok)
     await record()
     return output
   }

@@ -4,5 +4,5 @@ import { show } from "../tools/show/show.ts"
 import { suggest } from "../tools/suggest/suggest.ts"
 import { sync } from "../tools/sync/sync.ts"
 
-/** What a program can call, by the command's name. Its declarations for TypeScript are made of this. */
+/** The tools that a program can call, by the command's name. The TypeScript declarations are generated from this. */
 export const OFFERED = { search, list, show, suggest, sync }

@@ -3,6 +3,7 @@ import { charactersWithin, tokensOf } from "../core/tokens.ts"
 import { isNetError, type NetReply, send } from "../net/client.ts"
 import {
   cutShort,
+  errorTextIn,
   type Failure,
   failedInStream,
   failedToConnect,
@@ -10,7 +11,6 @@ import {
   keyInClear,
   llmWrongAnswer,
   refused,
-  saidBy,
   silent,
   stopped,
 } from "./failure.ts"
@@ -20,21 +20,21 @@ import { readCalls } from "./reply.ts"
 import { bodyFor, type Dialect, learnFromRefusal } from "./request.ts"
 import { addCall, type Heard, hear, piecesOf, StreamProblem } from "./stream.ts"
 
-/** `again`: the server did not take the request as it was put; it is put otherwise now, which is no retry. */
+/** `again`: the server rejected the form of the request; it is sent again in another form, which does not count as a retry. */
 export type AttemptOutcome =
   | { type: "reply"; reply: ModelReply; usage: ModelUsage }
   | { type: "again"; usage?: undefined; sawText: false }
   | { type: "failed"; failure: Failure; usage?: ModelUsage; sawText: boolean }
 
-/** Not every server minds max_tokens: a reply is cut off when it has so many times the characters that they should be. */
+/** Not every server respects max_tokens: a reply is cut off at this many times the expected number of characters. */
 const FLOOD = 4
-/** Calls without a word in them would never be too many characters. */
+/** Calls without any text would never exceed the number of characters. */
 const MOST_CALLS = 500
 const MOST_BYTES = 64 << 20
-/** Of what a server says when it refuses. */
+/** How much of a refusal to read. */
 const MOST_WORDS = 16 << 10
 
-/** One request and what came of it. Its connection is closed when this returns, unless the answer was read to its end. */
+/** One request and its outcome. Closes the connection before it returns, unless the answer was read to its end. */
 export async function attempt(
   settings: LlmSettings,
   request: ModelRequest,
@@ -67,7 +67,7 @@ export async function attempt(
     })
     quiet.touch()
     if (reply.status < 200 || reply.status > 299) {
-      const words = saidBy(await beginningOf(reply))
+      const words = errorTextIn(await beginningOf(reply))
       if (!request.signal?.aborted && learnFromRefusal(dialect, reply.status, words))
         return { type: "again", sawText: false }
       failure ??= refused(reply.status, words, settings, reply.headers)
@@ -94,7 +94,7 @@ export async function attempt(
   return { type: "reply", reply: { ...replyOf(heard, request), usage }, usage }
 }
 
-/** Throws what is nobody's failure but ours. */
+/** Rethrows errors that are bugs of ours. */
 function failureOf(error: unknown, settings: LlmSettings): Failure {
   if (error instanceof StreamProblem)
     return error.reported === undefined
@@ -106,7 +106,7 @@ function failureOf(error: unknown, settings: LlmSettings): Failure {
   return failedToConnect(error.code, settings)
 }
 
-/** Never throws: a refusal counts, whether all of its words arrive or not. */
+/** Never throws: a refusal counts even if its text does not arrive completely. */
 async function beginningOf(reply: NetReply): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -117,7 +117,7 @@ async function beginningOf(reply: NetReply): Promise<string> {
       if (bytes >= MOST_WORDS) break
     }
   } catch {
-    // what came is enough
+    // what has arrived is enough
   }
   return Buffer.concat(chunks).toString("utf8").slice(0, MOST_WORDS)
 }
@@ -132,18 +132,22 @@ const FINISHES: Record<string, ModelReply["finish"]> = {
 
 function replyOf(heard: Heard, { tools = [] }: ModelRequest): Omit<ModelReply, "usage"> {
   const named = byName(FINISHES, heard.finish ?? "") ?? "other"
-  const said = named === "stop" && heard.refused ? "content_filter" : named
-  if (said === "tool_calls" && heard.calls.length === 0) addCall(heard)
-  const finish = heard.calls.length > 0 && (said === "stop" || said === "other") ? "tool_calls" : said
+  const reason = named === "stop" && heard.refused ? "content_filter" : named
+  if (reason === "tool_calls" && heard.calls.length === 0) addCall(heard)
+  const finish = heard.calls.length > 0 && (reason === "stop" || reason === "other") ? "tool_calls" : reason
   return { text: heard.text, calls: readCalls(heard.calls, tools, finish), finish }
 }
 
-/** What the server said; what it did not say, or said to be nothing although there was something, is estimated. */
-function replyUsage({ text, others, usage }: Heard, asked: number): ModelUsage {
+/** The server's numbers. A number that is missing, or zero although there was text, is estimated. */
+function replyUsage({ text, others, usage }: Heard, promptTokens: number): ModelUsage {
   const estimate = tokensOf(text.length + others)
   const count = (value: unknown) =>
     Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : undefined
   const input = count(usage?.prompt_tokens)
   const output = count(usage?.completion_tokens) ?? (estimate === 0 ? 0 : undefined)
-  return { input: input ?? asked, output: output ?? estimate, is_estimate: input === undefined || output === undefined }
+  return {
+    input: input ?? promptTokens,
+    output: output ?? estimate,
+    is_estimate: input === undefined || output === undefined,
+  }
 }

@@ -3,29 +3,29 @@ import { DexError } from "../core/error.ts"
 import { withoutKey } from "../net/client.ts"
 import type { LlmSettings } from "./model.ts"
 
-/** A server that asks to be left alone for longer is not waited for. */
+/** If a server asks for a longer pause, dex gives up. */
 export const LONGEST_WAIT_MS = 30_000
 /** A local model may read a long prompt for minutes before its first word. */
 export const SILENCE_MS = 600_000
 
 export type Failure = {
   retry: boolean
-  /** Of the answer: it may say when to come back. */
+  /** The answer's headers, which may say when to retry. */
   headers?: IncomingHttpHeaders
-  /** What to throw after so many retries, when the next would come in so long. */
+  /** The error to throw after this many retries, if the next retry would have to wait this long. */
   error(retries: number, waitMs: number): DexError
 }
 
 type Server = Pick<LlmSettings, "provider" | "apiKey" | "model">
 
 const LOST = new Set(["ECONNRESET", "EPIPE", "ETIMEDOUT", "ECONNABORTED"])
-/** As OpenAI, Ollama, llama.cpp and vLLM put it. */
+/** The wording of OpenAI, Ollama, llama.cpp and vLLM. */
 const TOO_LONG =
   /(exceed|maximum|too (long|large|many)|limit).{0,60}(tokens|context|prompt|length)|(tokens|context|prompt|length).{0,60}(exceed|maximum|limit|too (long|large))/i
 const NO_MODEL =
   /model.{0,80}(not (valid|found|exist|available)|does not exist|is invalid)|(no such|invalid|unknown|not a valid) model/i
 
-/** `code` is what Node calls it. */
+/** `code` is Node's error code. */
 export function failedToConnect(code: string, server: Server): Failure {
   const place = placeOf(server)
   const lost = LOST.has(code)
@@ -36,17 +36,17 @@ export function failedToConnect(code: string, server: Server): Failure {
   return { retry: lost, error: (retries) => new DexError("llm_unreachable", lost ? broken(retries) : unreachable) }
 }
 
-/** A failure that came as a status, or inside a stream with a code of its own. */
+/** A failure that came as a status, or inside a stream with its own code. */
 export function refused(status: number, words: string, server: Server, headers?: IncomingHttpHeaders): Failure {
   const place = placeOf(server)
-  const said = clean(words, server)
-  const why = `(${status}${said === "" ? "" : `: ${said}`})`
+  const shown = clean(words, server)
+  const why = `(${status}${shown === "" ? "" : `: ${shown}`})`
   if (status === 401 || status === 403)
     return final(
       new DexError("llm_refused", `${place} refused the key ${why}. Set another one: dex config set llm.api_key`),
     )
   if (status === 402 || (status === 429 && /insufficient_quota|exceeded your current quota/i.test(words)))
-    return final(new DexError("llm_no_credit", `${place} wants to be paid first ${why}. Look at your account there.`))
+    return final(new DexError("llm_no_credit", `${place} requires payment ${why}. Check your account there.`))
   if (status === 429 || status >= 500)
     return {
       retry: true,
@@ -54,9 +54,9 @@ export function refused(status: number, words: string, server: Server, headers?:
       error: (retries, waitMs) => {
         const next =
           waitMs > LONGEST_WAIT_MS
-            ? `It asks to be left alone for ${inWords(waitMs)}: try again then.`
+            ? `It asks to wait ${inWords(waitMs)}: try again then.`
             : "Try later, or choose another model: dex config set llm.model …"
-        const what = status === 429 ? "is asked too often" : "failed"
+        const what = status === 429 ? "received too many requests" : "failed"
         return new DexError(
           status === 429 ? "llm_busy" : "llm_failed",
           `${place} ${what} ${why}${times(retries)}. ${next}`,
@@ -82,7 +82,7 @@ export function refused(status: number, words: string, server: Server, headers?:
   return final(new DexError("llm_failed", `${place} did not accept the request ${why}. Check llm.model.`))
 }
 
-/** The server's own error in mid-stream. */
+/** An error that the server reports in the middle of a stream. */
 export function failedInStream(error: unknown, server: Server): Failure {
   const { message, code, type } = (error ?? {}) as Record<string, unknown>
   const words = typeof message === "string" ? message : typeof error === "string" ? error : ""
@@ -92,9 +92,9 @@ export function failedInStream(error: unknown, server: Server): Failure {
   const busy = /rate.?limit/i.test(`${code} ${type}`)
   if (busy || /server_error|overloaded|timeout|unavailable/i.test(`${code} ${type}`))
     return refused(busy ? 429 : 500, words, server)
-  const said = clean(words, server)
+  const shown = clean(words, server)
   return final(
-    new DexError("llm_failed", `${placeOf(server)} stopped in the middle of its answer${said && ` (${said})`}.`),
+    new DexError("llm_failed", `${placeOf(server)} stopped in the middle of its answer${shown && ` (${shown})`}.`),
   )
 }
 
@@ -138,8 +138,8 @@ export function final(error: DexError): Failure {
   return { retry: false, error: () => error }
 }
 
-/** What an error's body says: its message with its code, or nothing where it has another form. */
-export function saidBy(body: string): string {
+/** The message and code in an error's body; empty if the body has another form. */
+export function errorTextIn(body: string): string {
   try {
     const answer = JSON.parse(body) as Record<string, unknown> | null
     const error = (answer?.error ?? answer) as Record<string, unknown> | string | null
@@ -151,14 +151,14 @@ export function saidBy(body: string): string {
   }
 }
 
-/** Somebody else's words as they may be shown: printable, short, and without anything of the key. */
+/** Foreign text made safe to show: printable, short, and without any part of the key. */
 function clean(words: string, { apiKey }: Server): string {
   const printable = withoutKey(words.replace(/[^ -~]+/g, " "), apiKey)
   return printable.replace(/ +/g, " ").trim().slice(0, 200).trimEnd()
 }
 
 function times(retries: number): string {
-  return retries === 0 ? "" : `, and again when asked ${retries === 1 ? "once" : `${retries} times`} more`
+  return retries === 0 ? "" : `, also after ${retries === 1 ? "a retry" : `${retries} retries`}`
 }
 
 function inWords(ms: number): string {

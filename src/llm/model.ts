@@ -5,7 +5,7 @@ import { LONGEST_WAIT_MS, SILENCE_MS, stopped } from "./failure.ts"
 import { addModelUsage, type ModelUsage } from "./reply.ts"
 import type { Dialect } from "./request.ts"
 
-/** `provider`: the base URL of any server that speaks OpenAI's chat completions. The key goes to it and nowhere else. */
+/** `provider`: the base URL of any server that speaks OpenAI's chat completions. The key is sent only to it. */
 export type LlmSettings = { provider: string; model: string; temperature: number; maxTokens: number; apiKey?: string }
 
 export type ModelTool = { name: string; description: string; input_schema: object }
@@ -13,11 +13,11 @@ export type ModelTool = { name: string; description: string; input_schema: objec
 export type ToolCall = {
   id: string
   name: string
-  /** Always a JSON object, unless `invalid` is there: then it is undefined. */
+  /** Always a JSON object, or undefined if `invalid` is set. */
   input: unknown
-  /** Why this call cannot be run, in words for the model, and what it had written. Answer it as a failed call. */
+  /** Why this call cannot be run, in words for the model, and the original text. Answer it like a failed call. */
   invalid?: { reason: string; raw: string }
-  /** What some servers want back with the call as it was; nobody else reads it. */
+  /** Some servers need this back with the call, unchanged; nobody else reads it. */
   extra?: Record<string, unknown>
 }
 
@@ -32,14 +32,14 @@ export type ModelRequest = {
   tools?: ModelTool[]
   max_tokens?: number
   temperature?: number
-  /** A help for servers that know it, left out for those that do not: say in the prompt as well what is wanted. */
+  /** A hint for servers that support it, omitted for the others: describe the format in the prompt too. */
   json_schema?: object
   signal?: AbortSignal
-  /** Every piece of the text as it comes. */
+  /** Gets every piece of the text as it arrives. */
   onText?: (piece: string) => void
-  /** The stream broke and the request is made again: what `onText` was given is void. */
+  /** The stream broke and the request is sent again: discard what `onText` received. */
   onReset?: () => void
-  /** It failed and is tried again after so long. */
+  /** It failed and will be retried after this long. */
   onRetry?: (why: string, waitMs: number) => void
 }
 
@@ -47,7 +47,7 @@ export type ModelReply = {
   text: string
   calls: ToolCall[]
   finish: "stop" | "tool_calls" | "length" | "content_filter" | "other"
-  /** Of the request that was answered; `used` has those that failed as well. */
+  /** Usage of the successful request; `used` also includes those that failed. */
   usage: ModelUsage
 }
 
@@ -55,25 +55,25 @@ export type Model = {
   /** Host and model, for people, caches and traces. */
   id: string
   /**
-   * One request, streamed. A busy or failing server (429, 5xx) and a broken connection are tried again three times.
-   * Throws a DexError that says what to do when there is no answer; `llm_stopped` when the signal said so.
+   * One request, streamed. A busy or failing server (429, 5xx) and a broken connection are retried three times. Throws a DexError
+   * that says what to do if there is no answer; `llm_stopped` if the signal was aborted.
    */
   reply(request: ModelRequest): Promise<ModelReply>
   /**
-   * Tokens of all requests so far. An answer that broke off or was stopped counts as well, by estimate where the server
-   * had not said yet: whoever runs the server counts it too.
+   * Tokens of all requests so far. An answer that broke off or was stopped counts too, as an estimate if the server had not
+   * reported its usage: the provider counts it as well.
    */
   used(): ModelUsage & { requests: number }
 }
 
-/** The clock, which tests bring their own of. */
+/** The clock; tests replace it. */
 export type ModelDeps = {
   sleep: (ms: number, signal?: AbortSignal) => Promise<unknown>
   now: () => number
   silence: (onSilent: () => void) => Silence
 }
 
-/** `touch` at every sign of life, the first time when the request leaves. Nothing is called after `end`. */
+/** Call `touch` at every sign of life, the first time when the request is sent. Nothing is called after `end`. */
 export type Silence = { touch(): void; end(): void }
 
 const RETRIES = 3

@@ -3,19 +3,19 @@ import { defined } from "../core/defined.ts"
 import { isRecord } from "../core/record.ts"
 import type { NetReply } from "../net/client.ts"
 
-/** What has come so far. */
+/** The reply so far. */
 export type Heard = {
   text: string
   /** Characters of reasoning and of calls. */
   others: number
   calls: StreamedCall[]
-  /** As the server names it. Absent until it says that the reply is complete. */
+  /** The server's word for it. Absent until the reply is complete. */
   finish?: string
   refused: boolean
   usage?: Record<string, unknown>
 }
 
-/** `given`: the server's own id and number of the call, if it says any. */
+/** `given`: the server's own id and number of the call, if it sends any. */
 export type StreamedCall = {
   id: string
   name: string
@@ -24,7 +24,7 @@ export type StreamedCall = {
   given: { id?: string; index?: number }
 }
 
-/** Something in the stream that no chat-completions server sends, or an error that the server reports there. */
+/** Something that no chat-completions server sends, or an error that the server reports in the stream. */
 export class StreamProblem extends Error {
   readonly reported: unknown
   constructor(what: string, reported?: unknown) {
@@ -33,7 +33,7 @@ export class StreamProblem extends Error {
   }
 }
 
-/** The pieces of a reply as they come, whether the server streams them or sends one document. Throws what the reply does. */
+/** The pieces of a reply as they arrive, whether the server streams them or sends one document. Throws the errors of `reply`. */
 export async function* piecesOf(reply: NetReply, onBytes: () => void): AsyncGenerator<unknown> {
   const kind = (reply.headers["content-type"] ?? "").split(";")[0]!.trim().toLowerCase()
   if (kind === "text/html") throw new StreamProblem("answered with a web page")
@@ -59,7 +59,7 @@ function parsedPiece(data: string): unknown {
   }
 }
 
-/** A complete answer as the piece of a stream, which was asked for. */
+/** Turns a complete answer into a piece of a stream. */
 function asPiece(text: string): unknown {
   try {
     const answer = JSON.parse(text) as { error?: unknown; choices?: { message?: unknown }[] } | null
@@ -70,7 +70,7 @@ function asPiece(text: string): unknown {
   }
 }
 
-/** Adds a piece to what was heard, and passes its text on. */
+/** Adds a piece to the reply so far, and passes its text on. */
 export function hear(piece: unknown, heard: Heard, onText: ((text: string) => void) | undefined): void {
   if (!isRecord(piece)) throw oddForm()
   if (piece.error) throw new StreamProblem("stopped in the middle of its answer", piece.error)
@@ -100,7 +100,7 @@ export function hear(piece: unknown, heard: Heard, onText: ((text: string) => vo
   for (const call of calls) hearCall(isRecord(call) ? call : {}, heard)
 }
 
-/** A text, or a list of parts of which some are thoughts. */
+/** A text, or a list of parts, some of which are thoughts. */
 function partsIn(content: unknown): Record<string, unknown>[] {
   if (content === undefined || content === null) return []
   if (typeof content === "string") return [{ type: "text", text: content }]
@@ -129,7 +129,7 @@ function hearCall(delta: Record<string, unknown>, heard: Heard): void {
   if (isRecord(extra) && isRecord(extra.google) && extra.google.thought_signature) call.extra ??= extra
 }
 
-/** Without a name and arguments it is a call of which the server said only that there is one. */
+/** If the server says nothing more, the call has no name and no arguments. */
 export function addCall(heard: Heard, given: StreamedCall["given"] = {}): StreamedCall {
   const isTaken = given.id === undefined || heard.calls.some(({ id }) => id === given.id)
   const id = isTaken ? `call_${heard.calls.length + 1}_${crypto.randomUUID().slice(0, 8)}` : given.id!

@@ -1,23 +1,24 @@
 import type { Agent, ClientRequest, IncomingHttpHeaders, IncomingMessage } from "node:http"
 
-// The only place from which dex sends HTTP requests. A redirect is never followed: the user did not agree to the other address.
+// The only place from which dex sends HTTP requests. Redirects are never followed, because the user did not agree to the other
+// address.
 
 export type NetRequest = {
   url: string | URL
-  /** By default GET without a body, and POST with one. */
+  /** Defaults to GET without a body and POST with one. */
   method?: string
   headers?: Record<string, string>
-  /** Sent as a bearer token, and only where nobody on the way can read it. Appears in no error. */
+  /** Sent as a bearer token, and only if nobody on the way can read it. Never appears in an error. */
   key?: string | undefined
   body?: string | Buffer | undefined
-  /** For the answer and its body together. Without one, the caller's signal is the only limit. */
+  /** For the answer including its body. If omitted, the caller's signal is the only limit. */
   timeoutMs?: number
   /** Of the answer's body. */
   mostBytes: number
   signal?: AbortSignal | undefined
-  /** Kept open for the next request. By default those of Node, which everybody shares. */
+  /** Connections to keep open for the next request. Defaults to those of Node, which everybody shares. */
   connections?: Connections
-  /** The request must not be repeated: it gets a connection of its own, which is closed afterwards and uses no proxy. */
+  /** The request must not be repeated. It gets its own connection, which is closed afterwards and uses no proxy. */
   isOnce?: boolean
   /** Connects to this address, without looking up the name again. */
   address?: string
@@ -35,7 +36,7 @@ export type NetReply = {
   discard(): void
 }
 
-/** `network`: the connection failed, and `code` says how. `stopped`: the caller's signal. */
+/** `network`: the connection failed, and `code` says how. `stopped`: by the caller's signal. */
 export type NetReason = "network" | "timeout" | "size" | "stopped" | "key_in_clear"
 
 export class NetError extends Error {
@@ -56,7 +57,7 @@ export function isNetError(error: unknown): error is NetError {
 }
 
 /**
- * Node's own `fetch` is not used: its first call takes a new process six times as long (113 to 260 ms against 17 to 36,
+ * Does not use Node's own `fetch`: its first call in a new process takes six times as long (113 to 260 ms against 17 to 36,
  * measured side by side), and it gives up after five minutes.
  */
 export async function send(request: NetRequest): Promise<NetReply> {
@@ -102,7 +103,7 @@ export async function send(request: NetRequest): Promise<NetReply> {
     })
   const answer = await once(shared)
     .catch((error: { code?: unknown; reused?: boolean }) => {
-      // The server closed an idle connection at the moment it was used again. Other idle ones may be closed too.
+      // The server closed an idle connection just as it was used again. Other idle ones may be closed too.
       const isStale = error.reused && (error.code === "ECONNRESET" || error.code === "EPIPE")
       if (!isStale || !shared || limited?.aborted) throw error
       const { options } = shared as Agent & { options: object } // with its proxy, if it has one
@@ -143,13 +144,13 @@ function replyOf(answer: IncomingMessage, mostBytes: number, explained: (error: 
   }
 }
 
-/** Where to connect, while the certificate is still checked for the name. */
+/** Connects to the address, but checks the certificate for the name. */
 function pinned({ hostname }: URL, address: string): { hostname: string; servername?: string } {
   const isName = /[a-z]/i.test(hostname) && !hostname.startsWith("[")
   return { hostname: address, ...(isName && { servername: hostname.replace(/\.$/, "") }) }
 }
 
-/** To one server. Whoever opened them closes them when no request follows. */
+/** Connections to one server. The code that opened them closes them after the last request. */
 export type Connections = { agent?: Agent; close(): void }
 
 export function openConnections(): Connections {
@@ -157,7 +158,7 @@ export function openConnections(): Connections {
   return connections
 }
 
-/** Another one of the same kind: for HTTP or for TLS. */
+/** Another agent of the same kind: for HTTP or for TLS. */
 function agentLike(agent: Agent, options: object): Agent {
   return new (agent.constructor as new (options: object) => Agent)(options)
 }
@@ -174,7 +175,7 @@ function refuseKeyInClear({ protocol, hostname }: URL): void {
   )
 }
 
-/** How long a server asks to be left alone (`Retry-After`: seconds or a date). Undefined if it does not say. */
+/** How long a server asks clients to wait (`Retry-After`: seconds or a date). Undefined if it does not say. */
 export function retryAfterMs(headers: IncomingHttpHeaders | undefined, now = Date.now()): number | undefined {
   const value = headers?.["retry-after"]?.trim() ?? ""
   if (/^\d+(\.\d+)?$/.test(value)) return Number(value) * 1000
@@ -190,7 +191,7 @@ export async function pauseBeforeRetry(ms: number, signal?: AbortSignal): Promis
   })
 }
 
-/** What a server says, without the key: servers repeat it, a piece of it, or with stars in the middle. */
+/** A server's message without the key: servers repeat it, a piece of it, or show it with stars in the middle. */
 export function withoutKey(words: string, key: string | undefined): string {
   return words.replace(/\S+/g, (word) => (showsKey(word, key) ? "[key]" : word))
 }

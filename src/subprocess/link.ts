@@ -1,7 +1,7 @@
 import { DexError } from "../core/error.ts"
 
 // How dex talks to its own threads and processes. An order gets one answer or error, and any number of events before it. The
-// other side (serve.ts) does one order after the other.
+// other side (serve.ts) carries out one order after the other.
 
 export type ToSubprocess<Order> = { id: number; order: Order } | { cancel: number } | { end: true }
 
@@ -13,26 +13,26 @@ export type FromSubprocess<Answer, Event> = { id: number } & (
 
 export type Subprocess<Order, Answer, Event = never> = {
   /**
-   * Rejects with what the order threw, or with SubprocessEnded. A signal that is aborted cancels the order: what it has by
-   * then is its answer.
+   * Rejects with the order's error, or with SubprocessEnded. Aborting the signal cancels the order, which then answers with what
+   * it has so far.
    */
   ask(order: Order, options?: { onEvent?: (event: Event) => void; signal?: AbortSignal | undefined }): Promise<Answer>
-  /** Never rejects. Also of one that could not be started. */
+  /** Never rejects. Also resolves if it could not be started. */
   ended: Promise<SubprocessEnded>
   hasEnded(): boolean
-  /** What a process took in memory when it last answered, in bytes; 0 for a thread. */
+  /** The memory that a process used when it last answered, in bytes; 0 for a thread. */
   memory(): number
-  /** Cancels what it is doing, and resolves when it has ended. */
+  /** Cancels the current order, and resolves when the subprocess has ended. */
   end(): Promise<void>
-  /** Ends it at once: for those that only read, and those whose every write is a transaction. */
+  /** Ends it immediately: for subprocesses that only read, or whose every write is a transaction. */
   kill(): Promise<void>
 }
 
 export class SubprocessEnded extends Error {
   override name = "SubprocessEnded"
-  /** The system had no room for it, or there is no such program: that says nothing about the order. */
+  /** The system had no room for it, or there is no such program. This says nothing about the order. */
   readonly isNotStarted: boolean
-  /** Of the error that ended a thread, such as ERR_WORKER_OUT_OF_MEMORY. */
+  /** The code of the error that ended a thread, such as ERR_WORKER_OUT_OF_MEMORY. */
   readonly code: string | undefined
 
   constructor(how: string, { isNotStarted = false, cause }: { isNotStarted?: boolean; cause?: unknown } = {}) {
@@ -117,8 +117,8 @@ export function createLink<Order, Answer, Event>(
 }
 
 /**
- * Where a thread or process begins. `path` is beside the caller's source file; the bundle has all of them beside its first
- * file, and what starts them there or in cold/.
+ * The entry file of a thread or process. `path` is relative to the caller's source file. In the bundle, all of them are next to
+ * its first file, and callers are there or in cold/.
  */
 export function subprocessFile(path: `./${string}.ts`, callerUrl: string): URL {
   if (callerUrl.endsWith(".ts")) return new URL(path, callerUrl)

@@ -4,15 +4,15 @@ import { createLink, type Subprocess, SubprocessEnded } from "./link.ts"
 
 type ProcessOptions = {
   args?: string[]
-  /** For Node, such as a limit of its heap. */
+  /** Flags for Node, such as a limit on its heap. */
   flags?: string[]
   cwd?: string
   env?: Record<string, string | undefined>
-  /** Gets what it prints as errors. */
+  /** Receives the lines that it prints to stderr. */
   log?(line: string): void
 }
 
-/** A process of dex's own, which ends with the one that started it. */
+/** Starts a process of dex that ends when this one ends. */
 export function startProcess<Order, Answer, Event = never>(
   file: URL,
   { args = [], flags = [], cwd, env, log }: ProcessOptions = {},
@@ -29,20 +29,20 @@ export function startProcess<Order, Answer, Event = never>(
       const isNotStarted = child.pid === undefined
       on.ended(new SubprocessEnded(error.message, { isNotStarted, cause: error }))
     }
-    // There is none if the system had no room for the process.
+    // Undefined if the system had no room for the process.
     child.stderr?.on("data", (chunk: Buffer) => log?.(chunk.toString().trimEnd()))
     child.on("message", on.message)
     child.on("error", fail)
     child.on("exit", (code, signal) => on.ended(new SubprocessEnded(signal ?? `exit ${code}`)))
     return {
-      // What has not started says so itself.
+      // A process that did not start has already reported that.
       post: (message) => child.pid !== undefined && child.send(message, (error) => error && fail(error)),
       kill: () => void child.kill("SIGKILL"),
     }
   })
 }
 
-/** Starts a program of dex's own that goes on when this process has ended. True once it runs; `onEnd` is told if it fails. */
+/** Starts a program of dex that outlives this process. Resolves to true once it runs; `onEnd` is called if it fails. */
 export function startDetached(
   args: readonly string[],
   { cwd, env, onEnd }: { cwd: string; env?: NodeJS.ProcessEnv; onEnd?: (problem: string) => void },

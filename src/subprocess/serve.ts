@@ -4,13 +4,13 @@ import type { FromSubprocess, ToSubprocess } from "./link.ts"
 
 export type Serving<Event> = {
   emit(event: Event): void
-  /** Aborted if the order was cancelled, or if this thread or process is to end. */
+  /** Aborted if the order was cancelled, or if this thread or process must end. */
   signal: AbortSignal
 }
 
 /**
- * The other side of a link, in a thread or a process: does one order after the other, until it is told to end or whoever
- * started it is gone. What it is doing then may take `endWithinMs` longer.
+ * The other side of a link, in a thread or a process. Carries out one order after the other until it gets the message to end or
+ * its parent is gone. The current order may take `endWithinMs` longer.
  */
 export function serveOrders<Order, Answer, Event = never>(
   answer: (order: Order, serving: Serving<Event>) => Answer | Promise<Answer>,
@@ -27,21 +27,21 @@ export function serveOrders<Order, Answer, Event = never>(
       resolve()
     })
   const obey = async (id: number, order: Order, { signal }: AbortController) => {
-    let said: { answer: Answer } | { error: string; code?: string }
+    let result: { answer: Answer } | { error: string; code?: string }
     try {
-      said = { answer: await answer(order, { signal, emit: (event) => void send({ id, event }) }) }
+      result = { answer: await answer(order, { signal, emit: (event) => void send({ id, event }) }) }
     } catch (error) {
-      said = { error: messageOf(error), code: isDexError(error) ? error.code : undefined }
+      result = { error: messageOf(error), code: isDexError(error) ? error.code : undefined }
     }
     cancels.delete(id)
-    await send({ id, memory: parentPort ? 0 : process.memoryUsage.rss(), ...said })
+    await send({ id, memory: parentPort ? 0 : process.memoryUsage.rss(), ...result })
   }
   const end = () => {
     if (isEnding) return
     isEnding = true
     const isBusy = cancels.size > 0
     for (const cancel of cancels.values()) cancel.abort()
-    // After the databases are closed: a thread that ends inside one takes the process down with it.
+    // After the databases are closed: a thread that ends inside one crashes the process.
     last.then(() => setImmediate(() => process.exit(0)))
     if (!isBusy || parentPort) return
     // Being killed is safe, in its threads too: every write is a transaction.
@@ -57,7 +57,7 @@ export function serveOrders<Order, Answer, Event = never>(
     last = last.then(() => obey(message.id, message.order, cancel))
   }
   if (parentPort) return void parentPort.on("message", take)
-  // Ctrl-C and the end of a terminal reach this process too; whoever started it says when to end.
+  // Ctrl-C and the end of a terminal reach this process too, but the parent decides when it ends.
   process.on("SIGINT", () => {})
   process.on("SIGHUP", () => {})
   process.on("SIGTERM", end)

@@ -2,10 +2,10 @@ import { type ResourceLimits, Worker } from "node:worker_threads"
 import { createLink, type Subprocess, SubprocessEnded } from "./link.ts"
 
 type ThreadOptions = {
-  /** What `workerData` is there. */
+  /** Becomes `workerData` in the thread. */
   data?: unknown
   limits: ResourceLimits
-  /** Gets what the thread prints, which would appear on this process's own output otherwise. */
+  /** Receives the lines that the thread prints, which would otherwise appear on this process's output. */
   log?(line: string): void
   /** Does not keep this process alive. */
   isUnref?: boolean

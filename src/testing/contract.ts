@@ -26,17 +26,17 @@ import {
 } from "../agents/kit/connector.ts"
 import type { RawRecord } from "../core/record.ts"
 
-/** Old enough that an unterminated last line counts as settled; fixed, so that goldens do not move. */
+/** Old enough that an unterminated last line counts as complete; fixed, so that goldens do not change. */
 const FIXTURE_TIME = new Date("2026-01-01T00:00:00Z")
 
 export type ContractTest = { name: string; run(): Promise<void> }
 
 /**
- * What every connector must hold, on every fixture of its agent, as tests for any runner. Each throws where it does not.
+ * The requirements on every connector, checked on every fixture of its agent, as tests for any runner. Each throws if it fails.
  *
- * A fixture is a folder named `<agent version>-<what it shows>` with either `home/` (a home directory as the agent left
- * it) or `make.ts` (exports `make(home)`, for what cannot be committed as a file: databases, compressed files), and
- * `expected.json`, which is read by a person before it is accepted (`DEX_ACCEPT_GOLDEN=1` writes it).
+ * A fixture is a folder named `<agent version>-<what it shows>` with either `home/` (a home directory as the agent left it) or
+ * `make.ts` (exports `make(home)`, for what cannot be committed as a file: databases, compressed files), and `expected.json`,
+ * which a person reads before accepting it (`DEX_ACCEPT_GOLDEN=1` writes it).
  */
 export function contractOf(connector: Connector, fixtures: string): ContractTest[] {
   return readdirSync(fixtures)
@@ -61,19 +61,22 @@ type Check = (connector: Connector, home: string, fixture: string) => Promise<vo
 const CHECKS: Record<string, Check> = {
   "reads what its golden file says": async (connector, home, fixture) => {
     const golden = join(fixture, "expected.json")
-    const told = portable(await readAll(connector, home), home)
+    const result = portable(await readAll(connector, home), home)
     if (process.env.DEX_ACCEPT_GOLDEN || !existsSync(golden)) {
       if (process.env.CI) throw new Error(`${golden} is missing: run with DEX_ACCEPT_GOLDEN=1, read it, commit it`)
-      writeFileSync(golden, `${JSON.stringify(told, null, 1)}\n`)
+      writeFileSync(golden, `${JSON.stringify(result, null, 1)}\n`)
     }
-    assert.deepEqual(told, JSON.parse(readFileSync(golden, "utf8")))
+    assert.deepEqual(result, JSON.parse(readFileSync(golden, "utf8")))
   },
-  "leaves the source as it was, byte for byte, and nothing beside it": async (connector, home) => {
+  "leaves the source unchanged, byte for byte, and nothing next to it": async (connector, home) => {
     const before = treeHash(home)
     await readAll(connector, home)
     assert.deepEqual(treeHash(home), before)
   },
-  "gives the same keys in the same order, twice, and each key once in a conversation": async (connector, home) => {
+  "gives the same keys in the same order on a second read, and each key once in a conversation": async (
+    connector,
+    home,
+  ) => {
     const first = await readAll(connector, home)
     assert.deepEqual(await readAll(connector, home), first)
     for (const conversation of first.flatMap((unit) => unit.conversations)) {
@@ -81,57 +84,57 @@ const CHECKS: Record<string, Check> = {
       assert.equal(new Set(keys).size, keys.length)
     }
   },
-  "finds nothing that would change without its watched folders telling": async (connector, home) => {
+  "finds only files whose changes its watched folders report": async (connector, home) => {
     const watched = connector
       .roots({ home, env: {}, platform: "linux" })
       .flatMap((root) => connector.watched?.(root) ?? [{ folder: root, depth: Infinity }])
     const files = (await unitsOf(connector, home)).map((unit) => unit.path)
     assert.deepEqual(
-      files.filter((file) => !watched.some((area) => tellsOf(area, file))),
+      files.filter((file) => !watched.some((area) => covers(area, file))),
       [],
     )
   },
-  "parses the kept records as it parses the source": async (connector, home) => {
+  "parses the stored records like the source": async (connector, home) => {
     for (const unit of await unitsOf(connector, home)) {
-      const kept = await recordsOf(connector, unit)
-      const copied = kept.map((record) => JSON.parse(JSON.stringify(record)) as RawRecord)
-      assert.deepEqual(connector.parse(copied, unitNameOf(unit)), connector.parse(kept, unitNameOf(unit)))
+      const records = await recordsOf(connector, unit)
+      const copied = records.map((record) => JSON.parse(JSON.stringify(record)) as RawRecord)
+      assert.deepEqual(connector.parse(copied, unitNameOf(unit)), connector.parse(records, unitNameOf(unit)))
     }
   },
   "resumes from any cursor without losing or repeating a record": async (connector, home) => {
     for (const unit of await lineUnits(connector, home)) {
-      const whole = readFileSync(unit.path)
+      const content = readFileSync(unit.path)
       const all = await recordsOf(connector, unit)
-      for (const cut of cuts(whole)) {
-        const before = await grow(connector, unit, whole.subarray(0, cut))
-        const after = await grow(connector, unit, whole, before.cursor)
+      for (const cut of cuts(content)) {
+        const before = await grow(connector, unit, content.subarray(0, cut))
+        const after = await grow(connector, unit, content, before.cursor)
         assert.equal(after.mode, "append")
         assert.deepEqual([...before.records, ...after.records], all)
       }
     }
   },
-  "keeps the rest when the last line is torn, and reads that line once it is whole": async (connector, home) => {
+  "keeps the rest if the last line is incomplete, and reads that line once it is complete": async (connector, home) => {
     for (const unit of await lineUnits(connector, home)) {
       const all = await recordsOf(connector, unit)
-      const whole = readFileSync(unit.path)
-      const last = whole.subarray(whole.lastIndexOf(10, whole.length - 2) + 1)
+      const content = readFileSync(unit.path)
+      const last = content.subarray(content.lastIndexOf(10, content.length - 2) + 1)
       appendFileSync(unit.path, last.subarray(0, last.length >> 1))
       touch(unit.path, Date.now())
       assert.deepEqual(await recordsOf(connector, unit), all)
     }
   },
-  "keeps the whole record of a spliced line, and says that the line was damaged": async (connector, home) => {
+  "keeps the complete record of a spliced line, and reports that the line was damaged": async (connector, home) => {
     for (const unit of await lineUnits(connector, home)) {
       const all = await recordsOf(connector, unit)
-      const whole = readFileSync(unit.path, "utf8")
-      const line = whole.slice(0, whole.indexOf("\n"))
-      writeFileSync(unit.path, `${line.slice(0, line.length >> 1)}${whole}`)
+      const content = readFileSync(unit.path, "utf8")
+      const line = content.slice(0, content.indexOf("\n"))
+      writeFileSync(unit.path, `${line.slice(0, line.length >> 1)}${content}`)
       const reading = await connector.read(unit)
       assert.deepEqual([...reading.records], all)
       assert.equal(reading.end().skipped.length, 1)
     }
   },
-  "counts a record of an unknown type and goes on": async (connector, home) => {
+  "counts a record of an unknown type and continues": async (connector, home) => {
     for (const unit of await lineUnits(connector, home)) {
       const before = connector.parse(await recordsOf(connector, unit), unitNameOf(unit))
       for (const type of UNKNOWN_TYPES)
@@ -147,11 +150,11 @@ const CHECKS: Record<string, Check> = {
   },
 }
 
-/** Some of which every object seems to have. */
+/** Some of these are properties that every object seems to have. */
 const UNKNOWN_TYPES = ["never_seen_before", "constructor", "__proto__", "toString", "hasOwnProperty", "valueOf"]
 
-/** As `src/watch` reads it. */
-function tellsOf({ folder, depth, files, skip = [] }: Watched, file: string): boolean {
+/** As in `src/watch`. */
+function covers({ folder, depth, files, skip = [] }: Watched, file: string): boolean {
   const below = relative(folder, file).split(sep)
   const folders = below.slice(0, -1)
   return (
@@ -162,7 +165,7 @@ function tellsOf({ folder, depth, files, skip = [] }: Watched, file: string): bo
   )
 }
 
-/** The home that a fixture shows, unpacked in a folder. */
+/** Unpacks the home of a fixture into a folder. */
 export async function unpackFixture(fixture: string, dir: string): Promise<string> {
   const home = join(dir, "home")
   mkdirSync(home)
@@ -195,15 +198,15 @@ export async function recordsOf(connector: Connector, unit: Unit): Promise<RawRe
   }
 }
 
-export type UnitTold = Parsed & { unit: string }
+export type UnitResult = Parsed & { unit: string }
 
-/** Everything a connector says about a home. */
-export async function readAll(connector: Connector, home: string): Promise<UnitTold[]> {
-  const told: UnitTold[] = []
+/** Everything that a connector reads in a home. */
+export async function readAll(connector: Connector, home: string): Promise<UnitResult[]> {
+  const units: UnitResult[] = []
   for (const unit of await unitsOf(connector, home)) {
-    told.push({ unit: unit.key, ...connector.parse(await recordsOf(connector, unit), unitNameOf(unit)) })
+    units.push({ unit: unit.key, ...connector.parse(await recordsOf(connector, unit), unitNameOf(unit)) })
   }
-  return told
+  return units
 }
 
 function unitNameOf(unit: Unit): { key: string; path: string } {
@@ -246,7 +249,7 @@ function sum(counts: Record<string, number>): number {
   return Object.values(counts).reduce((total, count) => total + count, 0)
 }
 
-/** Every file with when it was changed and a hash of what it holds. */
+/** Every file with its modification time and a hash of its content. */
 export function treeHash(dir: string): Record<string, string> {
   const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
   return Object.fromEntries(

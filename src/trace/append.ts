@@ -3,13 +3,10 @@ import { codeOf } from "../core/error.ts"
 import { clipText, type SkippedRow, summaryOf, type Trace, type TraceRow } from "../core/trace.ts"
 import { fileNumbers, filePath, LIMITS, type Limits } from "./files.ts"
 
-/** Others may begin or remove files at any moment; every one that does moves on, so few tries are needed. */
+/** Other processes may create or remove files at any moment; each one that does makes progress, so few tries are needed. */
 const TRIES = 100
 
-/**
- * Adds one trace, whole and once, however many processes do the same. Throws when it cannot be written; whoever records
- * decides what that is worth.
- */
+/** Appends one trace completely and once, however many processes do the same. Throws if it cannot be written. */
 export function appendTrace(dir: string, trace: Trace, limits: Limits = LIMITS): void {
   const line = traceLine(trace, limits.lineBytes)
   for (let i = 0; i < TRIES; i++) if (appendLine(dir, line, limits)) return
@@ -41,12 +38,12 @@ function appendLine(dir: string, line: Buffer, limits: Limits): boolean {
   }
 }
 
-/** Several may begin the same file: it is then one file all the same. */
+/** Several processes may create the same file: it is still one file. */
 function begin(dir: string, number: number): void {
   closeSync(openSync(filePath(dir, number), "a", 0o600))
 }
 
-/** Never makes the file: one that has just been removed must not come back. */
+/** Never creates the file: one that was just removed must not come back. */
 function openExisting(path: string): number | undefined {
   try {
     return openSync(path, constants.O_WRONLY | constants.O_APPEND)
@@ -62,12 +59,12 @@ const ARG_ITEMS = 20
 const MESSAGE_CHARS = 400
 const MOST_ROWS = 100
 const MOST_TERMS = 16
-/** Of the room for rows, what those that answered may take before those that did not. */
+/** The share of the space for rows that the ranking may take before the skipped rows. */
 const SHARE_OF_RANKING = 0.75
 
 /**
- * A trace as it stands in a file. It never exceeds `mostBytes`: first rows are left out, counted by the totals. The
- * newline before it ends what a write that was cut short, by a full disk or a kill, may have left.
+ * A trace as a line of a file. It never exceeds `mostBytes`: rows are left out first; the totals count them. The leading newline
+ * ends the rest of a write that was cut short by a full disk or a kill.
  */
 export function traceLine(trace: Trace, mostBytes: number): Buffer {
   const head = { ...bounded(trace), ranking: [] as TraceRow[], skipped: [] as SkippedRow[] }
@@ -78,7 +75,7 @@ export function traceLine(trace: Trace, mostBytes: number): Buffer {
   return encode({ ...head, ranking: ranking.rows, skipped: skipped.rows })
 }
 
-/** What is left of a trace whose arguments alone would fill a line. */
+/** The rest of a trace whose arguments alone would fill a line. */
 function bare({ args: _, truncation: __, query: ___, ...rest }: Trace): Trace {
   return { ...rest, args: {}, inputs: {}, budgets: {} }
 }
@@ -124,7 +121,7 @@ function shortened(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, shortened(inner)]))
 }
 
-/** The ref comes first: a line that is cut short must not hold a summary without the name to forget it by. */
+/** The ref comes first: a line that is cut short must not contain a summary without the name to forget it by. */
 function boundedRow({ rank, ref, terms, summary, ...scores }: TraceRow): TraceRow {
   return { rank, ref, ...scores, terms: terms.slice(0, MOST_TERMS), summary: summaryOf(summary) }
 }

@@ -1,19 +1,19 @@
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
 
-// Traces are kept in numbered files, 000001.ndjson and on. The highest number is written to. A full file is left and the
-// next number begun; nothing is ever renamed, so a line is never in two files or between them.
+// Traces are stored in numbered files, from 000001.ndjson. The highest number is written to. When it is full, the next number is
+// begun; nothing is ever renamed, so a line is never in two files or between them.
 
 export const LIMITS: Limits = { lineBytes: 16_384, fileBytes: 4 << 20, files: 4 }
 export type Limits = {
-  /** One append is one write of at most this much: short enough to be whole among others'. */
+  /** One append is one write of at most this much: short enough not to be interleaved with others. */
   lineBytes: number
-  /** Each of several writers at once may pass this by its one line. */
+  /** With several writers, each may exceed this by one line. */
   fileBytes: number
   files: number
 }
 
-/** In ascending order. Empty when there is no folder yet. */
+/** In ascending order. Empty if there is no folder yet. */
 export function fileNumbers(dir: string): number[] {
   let names: string[]
   try {

@@ -5,20 +5,19 @@ import { fileNumbers, filePath } from "./files.ts"
 
 const NEWLINE = 10
 const SPACE = 32
-/** A prefix shorter than this names nothing. */
+/** A shorter prefix names nothing. */
 const SHORTEST_PREFIX = 4
 
 /**
- * Takes every trace that names one of these conversations out of the files; returns how many there were. The line is
- * overwritten where it stands, not the file replaced: who appends meanwhile is not in the way, and neither is another
- * that forgets.
+ * Deletes every trace that names one of these conversations; returns how many there were. The line is overwritten in place and
+ * the file is not replaced, so that processes that append or forget at the same time are not disturbed.
  */
 export function forgetTraces(dir: string, refs: Ref[]): number {
   const names = refs.map((ref) => JSON.stringify(formatRef(ref)).slice(1, -1))
-  return dropTraces(dir, (line) => tells(line, names, refs))
+  return dropTraces(dir, (line) => mentions(line, names, refs))
 }
 
-/** Takes every trace out of the files of which this is true; returns how many there were. */
+/** Deletes every matching trace; returns how many there were. */
 export function dropTraces(dir: string, isMeant: (line: string) => boolean): number {
   return fileNumbers(dir).reduce((dropped, number) => dropped + blankLines(filePath(dir, number), isMeant), 0)
 }
@@ -33,7 +32,7 @@ function blankLines(path: string, isMeant: (line: string) => boolean): number {
       const newline = bytes.indexOf(NEWLINE, start)
       const end = newline === -1 ? bytes.length : newline
       if (end > start && isMeant(bytes.toString("utf8", start, end))) {
-        // A part may be written at a time; what cannot be overwritten throws.
+        // A write may be partial; if it fails, this throws.
         for (let at = start; at < end; ) at += writeSync(fd, Buffer.alloc(end - at, SPACE), 0, end - at, at)
         blanked++
       }
@@ -46,14 +45,17 @@ function blankLines(path: string, isMeant: (line: string) => boolean): number {
   }
 }
 
-/** Named in full anywhere in the line, torn or whole, or by the beginning of its id among the arguments. */
-function tells(line: string, names: string[], refs: Ref[]): boolean {
+/**
+ * A line names a conversation if it contains its complete ref, even if the line is incomplete, or a prefix of its id in the
+ * arguments.
+ */
+function mentions(line: string, names: string[], refs: Ref[]): boolean {
   if (names.some((name) => line.includes(name))) return true
   let args: unknown
   try {
     args = (JSON.parse(line) as { args?: unknown } | null)?.args
   } catch {
-    return false // blank, or torn: what is left of it names nobody
+    return false // blank or incomplete: it names nobody
   }
   return textsIn(args).some((text) => {
     const typed = parseRef(text)

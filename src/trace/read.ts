@@ -3,7 +3,7 @@ import { codeOf } from "../core/error.ts"
 import { TRACE_COMMANDS, type Trace } from "../core/trace.ts"
 import { fileNumbers, filePath } from "./files.ts"
 
-/** The last traces, newest last. `unreadable` counts the lines on the way that were torn or are not traces. */
+/** The last traces, newest last. `unreadable` counts the lines among them that are incomplete or not traces. */
 export function readTraces(dir: string, { tail }: { tail: number }): { traces: Trace[]; unreadable: number } {
   const traces: Trace[] = []
   let unreadable = 0
@@ -27,7 +27,7 @@ export function findTrace(dir: string, idOrPrefix: string): Trace[] {
   return found
 }
 
-/** The newest line first. A file that is removed meanwhile held the oldest ones. */
+/** The newest line first. A file that is removed meanwhile contained the oldest ones. */
 function* linesBackwards(dir: string): Generator<string> {
   for (const number of fileNumbers(dir).reverse()) {
     let text: string
@@ -46,7 +46,7 @@ function* linesBackwards(dir: string): Generator<string> {
   }
 }
 
-/** Undefined for what is torn, or was never a trace. Fields of a newer dex are kept. */
+/** Undefined if it is incomplete, or was never a trace. Fields of a newer dex are kept. */
 function traceIn(line: string): Trace | undefined {
   let value: unknown
   try {

@@ -1,16 +1,15 @@
 import { localDay, localMinute } from "../core/dates.ts"
 
-/** What a status line shows, as the last sync wrote it. */
+/** The content of a status line, as the last sync wrote it. */
 export type LineState = {
-  /** When it was written. */
   at: number
   plan?: string
   today: { day: string; cost: number; tokens: number; unpriced_tokens: number }
-  /** The block of five hours that was running then. */
+  /** The five hour block that was running then. */
   block?: { end: number; cost: number }
 }
 
-/** One line, with its age. What is over is not shown as if it went on. */
+/** One line, with its age. A block that has ended is not shown. */
 export function usageLine({ at, plan, today, block }: LineState, now: number): string {
   const unknown = today.unpriced_tokens > 0 ? "+" : ""
   return [

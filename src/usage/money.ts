@@ -1,7 +1,7 @@
 import type { Spending } from "../core/usage.ts"
 import type { Price, PriceBook, Rates } from "./price-of.ts"
 
-/** In dollars, each kind of use apart. `recorded`: the agent's own figure, where no list has a price of the model. */
+/** In dollars, by kind of use. `recorded`: the agent's own figure, if no list has a price for the model. */
 export type Money = {
   input: number
   output: number
@@ -25,13 +25,13 @@ export const NO_MONEY: Money = {
 export type Priced = {
   money: Money
   price?: Price
-  /** Nobody says what it costs: these tokens, or these searches, are in no sum of money. */
+  /** No source has its price: these tokens or searches are not in any sum of money. */
   unpriced?: "tokens" | "searches"
-  /** What the price does not know of: served faster, or in another tier. It is counted at the usual price. */
+  /** Something that the price does not cover: fast mode, or another tier. It is counted at the usual price. */
   unknown?: string
 }
 
-/** What it costs at list price. */
+/** The cost at list price. */
 export function moneyFor(spending: Spending, book: PriceBook): Priced {
   const price = spending.model === undefined ? undefined : book(spending.model, spending.at)
   if (!price) {

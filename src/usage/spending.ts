@@ -1,7 +1,7 @@
 import type { Effect } from "../core/conversation.ts"
 import { longestIn, type Spending, type Usage } from "../core/usage.ts"
 
-/** A message, as far as it says what was spent. */
+/** The fields of a message that are needed for spending. */
 type PaidMessage = {
   number: number
   at?: number
@@ -12,22 +12,22 @@ type PaidMessage = {
   copied: boolean
 }
 
-/** What was spent in a part of a conversation, beginning with the message of this number. */
+/** The spending in a part of a conversation that begins with the message of this number. */
 export type SpentPart = Spending & {
   number: number
-  /** The agent's file has these messages no more: it took them back, or wrote them anew under other names. */
+  /** The agent's file no longer has these messages: they were taken back, or written again under other names. */
   superseded: boolean
 }
 
 /** A commit or a pull request that a conversation made, and when. */
 export type MadeThing = { number: number; at: number; type: "commit" | "pull_request"; name: string; subject?: string }
 
-/** Days begin at a multiple of it in every time zone, and blocks of five hours do. */
+/** In every time zone, days and five hour blocks begin at a multiple of this. */
 const SLOT_MS = 15 * 60_000
 
 /**
- * What a conversation spent itself: messages that it copied were paid for elsewhere. Answers within a quarter of an hour
- * that have the same price are one part, and a commit ends one. `ended_at` stands in for times that no record says.
+ * The spending of a conversation itself: messages that it copied were paid for elsewhere. Answers within a quarter of an hour
+ * that have the same price are one part, and a commit ends one. `ended_at` replaces missing times.
  */
 export function spentIn(messages: PaidMessage[], ended_at = 0): { spent: SpentPart[]; made: MadeThing[] } {
   const parts = new Map<string, SpentPart>()
@@ -41,7 +41,7 @@ export function spentIn(messages: PaidMessage[], ended_at = 0): { spent: SpentPa
     const { usage, number, superseded } = message
     const time = at ?? ended_at
     if (usage && isSomething(usage)) {
-      // A search that a tool made stands in the tool's message, which names no model.
+      // A search by a tool is in the tool's message, which names no model.
       const by = message.model ?? (isOnlySearch(usage) ? model : undefined)
       const part: SpentPart = { ...spendingOf(usage, by, time), number, superseded }
       const key = keyOf(part, made.length)
@@ -117,10 +117,10 @@ function madeBy({ number, effects }: PaidMessage, at: number): MadeThing[] {
   })
 }
 
-/** Where prices change with the size of a request. What was spent is kept apart by these, so that each part has one price. */
+/** The request sizes at which prices change. Spending is separated by these, so that each part has one price. */
 export const CONTEXT_STEPS = [128_000, 199_999, 200_000, 271_999, 272_000, 512_000]
 
-/** The highest of the steps that a request of so many tokens is beyond; 0 where it is beyond none. */
+/** The highest step that a request of this many tokens exceeds; 0 if it exceeds none. */
 export function contextStep(tokens: number): number {
   return CONTEXT_STEPS.findLast((step) => tokens > step) ?? 0
 }

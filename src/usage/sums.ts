@@ -3,7 +3,7 @@ import { type Money, moneyFor, NO_MONEY, type Priced, totalMoney } from "./money
 import type { PriceBook } from "./price-of.ts"
 import { SPENT_COUNTS, type SpentCounts, tokensIn } from "./spending.ts"
 
-/** A part of what a conversation spent, with what it costs. */
+/** A part of a conversation's spending, with its cost. */
 export type Payment<Who> = Spending & { who: Who; isSubagent: boolean; priced: Priced }
 
 export type Sum = SpentCounts & {
@@ -11,13 +11,13 @@ export type Sum = SpentCounts & {
   money: Money
   /** Dollars. */
   cost: number
-  /** Tokens whose price nobody says: they are in `tokens` and not in `cost`. */
+  /** Tokens without a known price: they are in `tokens` but not in `cost`. */
   unpriced_tokens: number
   subagent_tokens: number
   subagent_cost: number
 }
 
-/** Those of one group together, in the order in which the groups first came. */
+/** One sum for each group, in the order in which the groups first appeared. */
 export function summed<Who>(payments: Payment<Who>[], groupOf: (payment: Payment<Who>) => string): Map<string, Sum> {
   const groups = new Map<string, Sum>()
   for (const payment of payments) {
@@ -45,7 +45,7 @@ function nothing(): Sum {
   return { ...counts, tokens: 0, money, cost: 0, unpriced_tokens: 0, subagent_tokens: 0, subagent_cost: 0 }
 }
 
-/** In place and name by name: there may be a hundred thousand of them. */
+/** In place and field by field: there may be a hundred thousand of them. */
 function add(sum: Sum, payment: Payment<unknown>): void {
   const { priced, isSubagent } = payment
   addCounts(sum, payment)
@@ -73,7 +73,7 @@ function addCounts(sum: SpentCounts, more: SpentCounts): void {
   sum.recorded += more.recorded
 }
 
-/** Returns how much it is in all. */
+/** Returns the total. */
 function addMoney(sum: Money, more: Money): number {
   sum.input += more.input
   sum.output += more.output
@@ -85,13 +85,13 @@ function addMoney(sum: Money, more: Money): number {
   return totalMoney(more)
 }
 
-/** A commit or a pull request, and one conversation that it came from, at the time at which that had made it. */
+/** A commit or a pull request, one conversation that it came from, and when that conversation had made it. */
 type Origination = { name: string; conversation: number; at: number }
 
 /**
- * Which of the things that were made each row was spent for: the next one that its conversation made after it. With
- * `afterwards`, what was spent after the last one is spent for that one too, as on a pull request; otherwise for none.
- * Which conversations a thing came from is the caller's to say: those that ran the commit, or those that wrote its lines.
+ * For which commit or pull request each row was spent: the next one that its conversation made. With `afterwards`, spending after
+ * the last one counts for that one too, as with a pull request; otherwise for none. The caller decides which conversations a
+ * thing came from: those that ran the commit, or those that wrote its lines.
  */
 export function attributed<Row extends { conversation: number; at: number }>(
   rows: Row[],

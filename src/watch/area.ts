@@ -5,38 +5,38 @@ import { type Area, entryAt, listFolder, type Watching, type WatchProblem, watch
 export type AreaSpec = {
   folder: string
   depth: number
-  /** Matched against the path from the folder on, with slashes; every file where absent. */
+  /** Matched against the path relative to the folder, with slashes. If absent, every file matches. */
   files?: RegExp
-  /** Of the path with its links followed. */
+  /** Gets the path with its links resolved. */
   skips(path: string): boolean
-  /** False: while it is not there, only `recheck` looks for it. */
+  /** False: while the folder does not exist, only `recheck` looks for it. */
   awaits?: boolean
-  /** What stands in where the system watches no more. Undefined: nothing does. */
+  /** How often to poll if the system cannot watch it. Undefined: it is not polled. */
   pollEveryMs?: number
 }
 
 export type AreaEvents = {
-  /** Paths from the folder on, with slashes; undefined: it cannot be told which. */
+  /** The path relative to the folder, with slashes. Undefined if it is not known which file changed. */
   changed(path: string | undefined): void
   problem(problem: WatchProblem): void
 }
 
 export type AreaWatch = {
   state(): AreaState
-  /** Looks whether it is there now. */
+  /** Checks whether the folder exists now. */
   recheck(): void
-  /** Watches anew, where other folders are skipped than before. */
+  /** Starts watching again, for when the set of skipped folders has changed. */
   renew(): void
   close(): void
 }
 export type AreaState = { how: "watching" | "polling" | "waiting" | "nothing"; folders: number }
 
-/** Of files that changed; forgetting them costs a look too many. */
+/** How many changed files to remember; forgetting them costs one unnecessary look. */
 const MOST_STAMPS = 2_000
-/** A walk takes at most this part of the time. */
+/** A walk takes at most one part in this many of the time. */
 const POLL_SHARE = 100
 
-/** Watches a folder for as long as asked: also when it comes later, goes, or cannot be watched. */
+/** Watches a folder until closed, also if it appears later, disappears, or cannot be watched. */
 export function watchArea(spec: AreaSpec, events: AreaEvents): AreaWatch {
   let watching: Watching | undefined
   let waiting: FSWatcher | undefined
@@ -44,7 +44,7 @@ export function watchArea(spec: AreaSpec, events: AreaEvents): AreaWatch {
   let closed = false
 
   const stamps = new Map<string, string>()
-  /** Reading can look like a change: as root, SQLite sets the owner of another program's files anew when it reads them. */
+  /** Reading can look like a change: as root, SQLite sets the owner of another program's files again when it reads them. */
   const isOther = (path: string) => {
     const file = entryAt(path)
     const stamp = file?.isFile() ? `${file.size}:${file.mtimeMs}` : ""
@@ -84,7 +84,7 @@ export function watchArea(spec: AreaSpec, events: AreaEvents): AreaWatch {
     watching = made
     if (isNew) events.changed(undefined)
   }
-  /** Until the folder is there, the nearest one above it is watched, which is one watch. */
+  /** Until the folder exists, only its nearest existing parent is watched, which is a single watch. */
   const wait = () => {
     if (spec.awaits === false) return
     const above = nearestAbove(spec.folder)
@@ -96,9 +96,9 @@ export function watchArea(spec: AreaSpec, events: AreaEvents): AreaWatch {
       watcher.on("error", () => watcher.close())
       waiting = watcher
     } catch {
-      return // cannot be watched: `recheck` looks now and then
+      return // cannot be watched; `recheck` checks now and then
     }
-    // It may have come while nobody watched yet.
+    // It may have appeared before the watch began.
     if (realFolder(spec.folder) !== undefined || nearestAbove(spec.folder) !== above) open(true)
   }
   const poll = (area: Area, before: number | undefined) => {
@@ -145,7 +145,7 @@ function nearestAbove(path: string): string {
   return above === path || existsSync(above) ? above : nearestAbove(above)
 }
 
-/** A number that is another one when a name, a size or a time in the folder is. */
+/** A number that changes if a name, a size or a time in the folder changes. */
 function signatureOf(area: Area, folder: string, level: number): number {
   let sum = 0
   for (const entry of listFolder(folder)) {

@@ -3,34 +3,34 @@ import { basename, join, relative, sep } from "node:path"
 import { codeOf, messageOf } from "../core/error.ts"
 
 export type Area = {
-  /** As it is without links. */
+  /** With links resolved. */
   folder: string
-  /** How many levels of folders below it count. */
+  /** How many levels of folders below it to watch. */
   depth: number
   /** Folders that are not entered. */
   skips(path: string): boolean
 }
 
 export type FolderEvents = {
-  /** Something is other than it was at this path. */
+  /** Something changed at this path. */
   changed(path: string): void
   /** The folder itself is gone. */
   gone(): void
-  /** The system watches no more of it: nothing more is told. */
+  /** The system no longer watches it: there will be no more events. */
   failed(problem: WatchProblem): void
 }
 
-/** `limit`: the system's bound on what one user may watch. */
+/** `limit`: the system's limit on what one user may watch was reached. */
 export type WatchProblem = { limit: boolean; message: string }
 
 export type Watching = { folders(): number; close(): void }
 
-/** More than this is not an agent's history nor a project, and every folder takes a little of the system's memory. */
+/** An area with more folders is neither an agent's history nor a project, and every folder takes some of the system's memory. */
 const MOST_FOLDERS = 50_000
 
 /**
- * Tells of changes in a folder and those below it. On Linux folder by folder: Node's own recursive watch has one watch for
- * every file, cannot leave folders out and holds six times the memory. The other systems watch whole trees themselves.
+ * Reports changes in a folder and its subfolders. On Linux this watches folder by folder: Node's own recursive watch uses one
+ * watch for every file, cannot exclude folders and takes six times the memory. The other systems can watch complete trees.
  */
 export function watchFolders(area: Area, events: FolderEvents, platform = process.platform): Watching {
   return platform === "linux" ? byFolder(area, events) : asTree(area, events)
@@ -56,13 +56,13 @@ function byFolder(area: Area, events: FolderEvents): Watching {
       open.delete(folder)
     }
   }
-  /** `isNew`: what lies in it was made before anybody watched, so it is told of. */
+  /** `isNew`: its contents were created before the watch began, so they are reported. */
   const add = (folder: string, level: number, isNew: boolean) => {
     if (closed || open.has(folder)) return
     if (open.size >= MOST_FOLDERS) throw new TooMany()
     try {
       const watcher = watch(folder, (event, name) => take(folder, level, event, name))
-      watcher.on("error", () => drop(folder)) // it was removed; its parent tells of that
+      watcher.on("error", () => drop(folder)) // it was removed; its parent reports that
       open.set(folder, watcher)
     } catch (error) {
       if (isOwnMatter(error)) return
@@ -83,7 +83,7 @@ function byFolder(area: Area, events: FolderEvents): Watching {
       const path = folder + sep + name
       if (event === "rename") {
         const found = entryAt(path)
-        // A folder that is removed tells of it under its own name.
+        // A folder that is removed reports this under its own name.
         if (!found && name === basename(folder)) return renew(folder, level)
         if (!found) drop(path)
         else if (found.isDirectory()) {
@@ -96,7 +96,7 @@ function byFolder(area: Area, events: FolderEvents): Watching {
       fail(error)
     }
   }
-  /** It may have been made anew at once, and the old watch is on the one that is gone. */
+  /** It may have been recreated immediately, and the old watch is on the folder that is gone. */
   const renew = (folder: string, level: number) => {
     drop(folder)
     if (entryAt(folder)?.isDirectory()) return add(folder, level, true)
@@ -147,12 +147,12 @@ function problemOf(error: unknown): WatchProblem {
   return { limit: code === "ENOSPC" || code === "EMFILE", message: messageOf(error) }
 }
 
-/** Not there any more, or not ours to look into: no reason to stop watching the others. */
+/** It no longer exists, or we may not read it: no reason to stop watching the others. */
 function isOwnMatter(error: unknown): boolean {
   return ["ENOENT", "ENOTDIR", "EACCES", "EPERM"].includes(codeOf(error))
 }
 
-/** Undefined where nothing is, a file is on the way, or nobody may look. */
+/** Undefined if nothing is there, a parent is a file, or we have no permission. */
 export function entryAt(path: string): Stats | undefined {
   try {
     return lstatSync(path)
@@ -165,6 +165,6 @@ export function listFolder(folder: string): Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true })
   } catch {
-    return [] // removed since, or not ours to look into
+    return [] // removed since, or not readable for us
   }
 }

@@ -11,9 +11,11 @@ type Place = Pick<Home, "dir">
 const TRIES = 4
 const BETWEEN_MS = 60
 
-/** One `dex watch` runs at a time. Undefined: another one does. The system gives it free, however the process ends. */
+/**
+ * Only one `dex watch` runs at a time. Undefined: another one is running. The system releases the lock, however the process ends.
+ */
 export async function takeInstance(home: Place): Promise<{ release(): void } | undefined> {
-  // Somebody who asks whether one runs holds the lock for a moment.
+  // A process that checks whether one is running takes the lock for a moment.
   for (let attempt = 0; attempt < TRIES; attempt++) {
     if (attempt > 0) await pause(BETWEEN_MS)
     const lock = tryLock(lockFile(home))
@@ -29,23 +31,23 @@ export function isRunning(home: Place): boolean {
   return lock === undefined
 }
 
-/** What the last one said; true only while one runs. */
+/** The last state that was written; current only while one is running. */
 export function readState(home: Place): WatchState | undefined {
   try {
     const state = readAs(stateShape, JSON.parse(readFileSync(stateFile(home), "utf8")) as unknown)
     return "ok" in state ? state.ok : undefined
   } catch {
-    return undefined // none yet, or of another version
+    return undefined // none yet, or from another version
   }
 }
 
-/** Never fails: who asks sees an older state. */
+/** Never fails; in that case readers see an older state. */
 export function writeState(home: Place, state: WatchState): void {
   try {
     writeFileSync(`${stateFile(home)}.new`, `${JSON.stringify(state)}\n`, { mode: 0o600 })
     renameSync(`${stateFile(home)}.new`, stateFile(home))
   } catch {
-    // A full disk or a read-only folder; the sync says so, and what to do.
+    // A full disk or a read-only folder; the sync reports it and says what to do.
   }
 }
 

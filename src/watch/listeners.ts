@@ -1,34 +1,34 @@
 import type { Ref } from "../core/ref.ts"
 import type { Dex } from "../tools/context.ts"
 
-/** Files from the project's folder on, with slashes. Absent: many, or it cannot be told which. */
+/** Files are relative to the project, with slashes. Absent if there are many, or if it is not known which. */
 export type ProjectChange = { project: string; files?: string[]; git: boolean }
 
-/** What is done when something changed, in order, one after the other. What throws is told and hinders no other. */
+/** Called after a change, one listener after the other. Errors are reported and do not affect the other listeners. */
 export type Listeners = {
-  /** Conversations that have new messages; they are in the history and the index already. */
+  /** Conversations that have new messages; they are already in the history and the index. */
   messages: ((dex: Dex, refs: Ref[]) => Promise<void>)[]
-  /** Files of a project that the user opted in, or its git history. `busy`: another process is at it, to be tried again soon. */
+  /** Files of a project that the user opted in, or its git history. `busy`: another process is doing it, so try again soon. */
   project: ((dex: Dex, change: ProjectChange) => Promise<"busy" | undefined>)[]
 }
 
 /**
- * The one place where others hang on to `dex watch`: project facts, subscriptions. Called in the process that reads, never in
- * the one that waits. Import what you need inside the function.
+ * The extension point of `dex watch`: project facts, subscriptions. Called in the reading process, never in the waiting one.
+ * Import what you need inside the function.
  */
 export const listeners: Listeners = {
-  messages: [learn, keepUsageLine, tellOfMessages, sendShared],
-  project: [readFacts, tellOfFiles],
+  messages: [learn, keepUsageLine, notifyAboutMessages, sendShared],
+  project: [readFacts, notifyAboutFiles],
 }
 
-/** What conversations know, where somebody has asked for it before. */
+/** Learns from conversations, if learned facts were ever requested. */
 async function learn(dex: Dex): Promise<void> {
   if (!dex.knows()) return
   const { learnNow } = await import("../tools/learned.ts")
   await learnNow(dex)
 }
 
-/** What `dex usage --line` shows. */
+/** Updates the line that `dex usage --line` shows. */
 async function keepUsageLine(dex: Dex): Promise<void> {
   const { isLineKept } = await import("../tools/usage/line-kept.ts")
   if (!(await isLineKept(dex))) return
@@ -64,22 +64,22 @@ async function readCode(dex: Dex, { project, files }: ProjectChange): Promise<vo
 }
 
 /** Subscriptions of the project; see docs/subscriptions.md. */
-async function tellOfFiles(dex: Dex, { project, files = [] }: ProjectChange): Promise<undefined> {
+async function notifyAboutFiles(dex: Dex, { project, files = [] }: ProjectChange): Promise<undefined> {
   if (files.length === 0 || !dex.hasSuggestions()) return
   const { tellOfFiles } = await import("../tools/subscriptions/notify-subscribers.ts")
   await tellOfFiles(dex, project, files)
 }
 
-async function tellOfMessages(dex: Dex, refs: Ref[]): Promise<void> {
+async function notifyAboutMessages(dex: Dex, refs: Ref[]): Promise<void> {
   if (!dex.hasSuggestions()) return
   const { tellOfMessages } = await import("../tools/subscriptions/notify-subscribers.ts")
   await tellOfMessages(dex, refs)
 }
 
-/** Other work waits for as long at the most; what is left is sent with the next change, or by the next sync. */
+/** Other work waits at most this long; the rest is sent with the next change, or by the next sync. */
 const SENDS_MS = 10_000
 
-/** What the user shares with a hub. Where the hub cannot be reached, `dex hub status` says so, and nothing else does. */
+/** Sends what the user shares with a hub. If the hub cannot be reached, only `dex hub status` reports it. */
 async function sendShared(dex: Dex): Promise<void> {
   const { isSharing } = await import("../config/hub.ts")
   if (!isSharing(dex.home)) return

@@ -6,26 +6,26 @@ import type { HistoryReader } from "../store/history/store.ts"
 import type { Dex } from "../tools/context.ts"
 import type { Listeners, ProjectChange } from "./listeners.ts"
 
-/** What the process that waits asks of the one that reads. `after`: the history as it was when listeners last heard of it. */
+/** An order from the waiting process to the reading one. `after`: the revision of the history at the listeners' last call. */
 export type Order = { type: "sync"; source?: SourceId; after?: string } | ({ type: "project" } & ProjectChange)
 
 export type OrderReport = {
-  /** Another process is at it. */
+  /** Another process is doing it. */
   busy: boolean
   conversations: number
   messages: number
   duration_ms: number
   /** Files of agents that could not be read. */
   unreadable: number
-  /** The history as it is now. */
+  /** The current revision of the history. */
   seen?: string
-  /** What went wrong, though the rest was done. */
+  /** Errors of single steps, if the rest was done. */
   problems: string[]
 }
 
 const CHANGES_AT_ONCE = 500
 
-/** Carries out one order. Throws where nothing could be done. */
+/** Carries out one order. Throws if nothing could be done. */
 export async function carryOutOrder(order: Order, dex: Dex, listeners: Listeners): Promise<OrderReport> {
   const started = performance.now()
   const answer: OrderReport = {
@@ -62,7 +62,7 @@ export async function carryOutOrder(order: Order, dex: Dex, listeners: Listeners
   return answer
 }
 
-/** One agent's sessions, or, without a name, everything that `dex sync` reads. */
+/** One agent's sessions, or, without a source, everything that `dex sync` reads. */
 async function syncOf(dex: Dex, source: SourceId | undefined) {
   if (source === undefined) {
     const { sync } = await import("../tools/sync/sync.ts")
@@ -76,7 +76,7 @@ async function syncOf(dex: Dex, source: SourceId | undefined) {
   })
 }
 
-/** Whoever read them: another dex may have been faster. */
+/** Regardless of which process read them: another dex may have been faster. */
 async function changedSince(store: HistoryReader, before: string): Promise<{ refs: Ref[]; token: string }> {
   const refs: Ref[] = []
   let token = before

@@ -5,23 +5,23 @@ import { type AreaWatch, watchArea } from "./area.ts"
 import type { WatchProblem } from "./folders.ts"
 import type { ProjectChange } from "./listeners.ts"
 
-/** Deeper is no project's source. */
+/** No project has source files deeper than this. */
 const PROJECT_DEPTH = 40
-/** More than this at once is a checkout or a build, and cheaper to look at as a whole. */
+/** More than this at once is a checkout or a build; reading everything is cheaper then. */
 const MOST_FILES = 1_000
 
 export type Project = {
   areas: AreaWatch[]
-  /** What changed since it was last taken. */
+  /** The changes since the last call. */
   take(): ProjectChange
-  /** What was taken could not be used: the next time it is everything. */
+  /** The taken changes could not be used, so the next call returns everything. */
   missed(): void
-  /** What git ignores may be other than it was; and where nothing is watched, anything may have changed. */
+  /** Reads again what git ignores. If the files are not being watched, anything may have changed. */
   lookAgain(): Promise<void>
   close(): void
 }
 
-/** Watches a project's files, but for those that nobody works on, and its git history. `own`: dex's folder. */
+/** Watches a project's source files and its git history. `own`: dex's folder. */
 export async function openProject(
   project: string,
   own: string,
@@ -56,7 +56,7 @@ export async function openProject(
         git = true
         on.touched()
       },
-      problem: () => {}, // told of for the project's files already
+      problem: () => {}, // already reported for the project's files
     },
   )
   const areas = [tree, log]
@@ -83,7 +83,7 @@ export async function openProject(
   }
 }
 
-/** Without links, as changes are told. */
+/** Resolves links, as in reported changes. */
 export function realOr(path: string): string {
   try {
     return realpathSync(path)
@@ -93,44 +93,44 @@ export function realOr(path: string): string {
 }
 
 type Sieve = {
-  /** A changed file, from the project's folder on. */
+  /** A changed file, relative to the project. */
   take(name: string): void
-  /** What is ignored may be other than it was. */
+  /** The ignore rules may have changed. */
   forget(): void
   close(): void
 }
 
-/** More than this at once is a checkout or a build: it cannot be told what of it matters. */
+/** More than this at once is a checkout or a build: nobody can say which of them matter. */
 const MOST_AT_ONCE = 10_000
-/** Forgetting what is known costs one question more. */
-const MOST_KNOWN = 20_000
+/** Forgetting costs one more question to git. */
+const MOST_REMEMBERED = 20_000
 
 /**
- * Lets through what git does not ignore. It is asked of git once for all names that came together, and remembered: a log
- * that a program writes all the time costs nothing. `ask` gives the ignored ones, or undefined where git cannot say: then
- * all of them pass. `pass` gets undefined where they were too many.
+ * Passes on files that git does not ignore. Asks git once for all names that arrive together, and remembers the answer, so that a
+ * log that a program writes all the time costs nothing. `ask` returns the ignored ones, or undefined if git cannot say; then all
+ * of them pass. `pass` gets undefined if there were too many.
  */
 function createSieve(
   ask: (names: string[]) => Promise<ReadonlySet<string> | undefined>,
   pass: (names: string[] | undefined) => void,
 ): Sieve {
-  let known = new Map<string, boolean>()
+  let remembered = new Map<string, boolean>()
   let waiting = new Set<string>()
   let asking = false
   let closed = false
   const forget = () => {
-    known = new Map() // another one, so that an answer on its way is not kept either
+    remembered = new Map() // a new map, so that a pending answer is not remembered either
   }
   const askAll = async () => {
     if (asking || closed || waiting.size === 0) return
     const names = [...waiting]
     waiting = new Set()
     asking = true
-    const memory = known
+    const memory = remembered
     const ignored = await ask(names)
     asking = false
     if (closed) return
-    if (memory.size + names.length > MOST_KNOWN) memory.clear()
+    if (memory.size + names.length > MOST_REMEMBERED) memory.clear()
     if (ignored) for (const name of names) memory.set(name, ignored.has(name))
     const passed = names.filter((name) => !ignored?.has(name))
     if (passed.length > 0) pass(passed)
@@ -140,14 +140,14 @@ function createSieve(
     forget,
     take: (name) => {
       if (posix.basename(name) === ".gitignore") forget()
-      const isIgnored = known.get(name)
+      const isIgnored = remembered.get(name)
       if (isIgnored === true) return
       if (isIgnored === false) return pass([name])
       if (waiting.size >= MOST_AT_ONCE) {
         waiting.clear()
         return pass(undefined)
       }
-      if (waiting.size === 0) setImmediate(() => void askAll()) // with what comes in the same moment
+      if (waiting.size === 0) setImmediate(() => void askAll()) // together with others that arrive at the same moment
       waiting.add(name)
     },
     close: () => {
@@ -156,7 +156,7 @@ function createSieve(
   }
 }
 
-/** Made by programs, in any project: nobody works in them, and they hold more folders than the project itself. */
+/** Generated by programs in any project: nobody works in them, and they contain more folders than the project itself. */
 const MADE = new Set([
   ".git",
   ".hg",
@@ -180,7 +180,7 @@ const MADE = new Set([
   ".terraform",
   "DerivedData",
 ])
-/** The usual places for what is built, where no git says what is ignored. */
+/** The usual build folders, for projects without git. */
 const BUILT = new Set(["dist", "build", "out", "target", "coverage"])
 const GIT_MS = 5_000
 const MOST_BYTES = 16 << 20
@@ -189,7 +189,7 @@ function isMadeFolder(path: string): boolean {
   return MADE.has(basename(path))
 }
 
-/** Which folders of a project nobody works in: what git ignores, or the usual ones where there is no git. */
+/** The folders of a project that nobody works in: those that git ignores, or the usual ones if there is no git. */
 export async function skippedFolders(project: string): Promise<(path: string) => boolean> {
   const args = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"]
   const listed = await askGit(project, args)
@@ -199,17 +199,17 @@ export async function skippedFolders(project: string): Promise<(path: string) =>
   return (path) => isMadeFolder(path) || ignored.has(path)
 }
 
-/** Which of these files git ignores, from the project's folder on. What it tracks it does not. Undefined where it cannot say. */
+/** Which of these files git ignores, relative to the project. It never ignores tracked files. Undefined if git cannot say. */
 export async function ignoredFiles(project: string, names: string[]): Promise<Set<string> | undefined> {
   if (!existsSync(join(project, ".git"))) return new Set()
-  // Without the dot, a name that begins with a colon would be an instruction.
+  // Without the dot, git would interpret a name that begins with a colon as pathspec magic.
   const input = names.map((name) => `./${name}\0`).join("")
   const checked = await askGit(project, ["check-ignore", "--stdin", "-z"], input)
   if (checked?.code !== 0 && checked?.code !== 1) return undefined
   return new Set(checked.paths.map((path) => path.slice(2)))
 }
 
-/** Undefined where there is no git, or it takes too long. */
+/** Undefined if there is no git, or if it takes too long. */
 async function askGit(project: string, args: string[], input?: string) {
   const chunks: Buffer[] = []
   try {

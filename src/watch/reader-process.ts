@@ -4,8 +4,8 @@ import { serveOrders } from "../subprocess/serve.ts"
 import { listeners } from "./listeners.ts"
 import { carryOutOrder, type Order, type OrderReport } from "./orders.ts"
 
-// The process that reads for `dex watch`. It has what reading needs in memory and ends when there was nothing to do for a
-// while, so that the one that waits stays small. Each order opens the databases anew: the index may have been switched.
+// The process that reads for `dex watch`. It loads what reading needs and ends after a while without work, so that the waiting
+// process stays small. Each order reopens the databases, because the index may have been switched.
 
 const PROGRESS_EVERY_MS = 500
 
@@ -13,10 +13,10 @@ const [version = ""] = process.argv.slice(2)
 
 serveOrders<Order, OrderReport, SyncProgress>(
   async (order, { signal, emit }) => {
-    let saidAt = performance.now() // what is quick needs no progress
+    let reportedAt = performance.now() // quick work needs no progress
     const onProgress = (progress: SyncProgress) => {
-      if (performance.now() - saidAt < PROGRESS_EVERY_MS) return
-      saidAt = performance.now()
+      if (performance.now() - reportedAt < PROGRESS_EVERY_MS) return
+      reportedAt = performance.now()
       emit(progress)
     }
     const dex = createDex({ env: process.env, cwd: process.cwd(), version, signal, onProgress })

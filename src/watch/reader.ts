@@ -6,17 +6,17 @@ import type { Order, OrderReport } from "./orders.ts"
 export type ReaderStart = { env: Record<string, string | undefined>; cwd: string; version: string }
 
 export type ReaderProcess = {
-  /** One at a time. Throws what the other process could not do, that it ended, or that it cannot be started. */
+  /** One order at a time. Throws if the order failed, if the process ended, or if it cannot be started. */
   ask(order: Order, onProgress: (progress: SyncProgress) => void): Promise<OrderReport>
   stop(): Promise<void>
 }
 
-/** While something happens it is kept; then it ends, and its memory is given back. */
+/** The process is kept while there is work; after this long without any it ends and frees its memory. */
 const IDLE_MS = 20_000
-/** Left to itself, V8 lets new garbage grow to 50 MB and more before it looks. */
+/** By default, V8 lets new garbage grow to 50 MB and more before it collects. */
 const HEAP = ["--max-semi-space-size=4"]
 
-/** Reads in a process of its own, started when there is something to do. */
+/** Reads in a separate process, started when there is something to do. */
 export function createReader({ env, cwd, version }: ReaderStart, log: (line: string) => void): ReaderProcess {
   let current: Subprocess<Order, OrderReport, SyncProgress> | undefined
   let idle: NodeJS.Timeout | undefined
@@ -49,7 +49,7 @@ export function createReader({ env, cwd, version }: ReaderStart, log: (line: str
 
 function notStarted(error: Error): Error {
   return new Error(
-    `The process that reads cannot be started (${error.message}). dex tries again. Where Node or dex was moved or replaced, stop dex watch and start it again.`,
+    `The reading process cannot be started (${error.message}). dex will try again. If Node or dex was moved or replaced, stop dex watch and start it again.`,
     { cause: error },
   )
 }

@@ -1,14 +1,14 @@
 import { type Infer, integer, listOf, object, optional, text } from "../core/schema.ts"
 
-/** What the one that runs says of itself. */
+/** The state that the running `dex watch` writes. */
 export const stateShape = object({
   pid: integer(),
   since: text(),
   last_look: optional(text("When it last looked for something new.")),
   last_message: optional(text("When it last found a new message.")),
-  messages: integer("New messages since it runs."),
+  messages: integer("New messages since it started."),
   folders: integer("Folders that the system watches for it."),
-  polled: listOf(text(), "Folders that it looks at every few seconds, since the system watches no more."),
+  polled: listOf(text(), "Folders that it checks every few seconds, because the system cannot watch more."),
   projects: listOf(text()),
   problem: optional(text("What it could not do, when it last tried.")),
 })

@@ -20,16 +20,16 @@ type WatchOptions = {
 
 const ALL = "*"
 const PROJECT = "project:"
-/** Events can be lost: a full queue, a network disk. */
+/** Events can be lost, because of a full queue or a network disk. */
 const LOOK_AT_ALL_MS = 600_000
 const RECHECK_MS = 60_000
 
-/** Keeps the history and the opted-in projects current until told to stop. */
+/** Keeps the history and the opted-in projects current until the signal is aborted. */
 export async function watchAll(options: WatchOptions): Promise<void> {
   const { dex, signal } = options
-  const said = createReport(dex, options.say)
+  const report = createReport(dex, options.say)
   const reader = createReader({ env: { ...dex.machine.env }, cwd: dex.home.dir, version: dex.version }, (line) =>
-    said.problem("reader", line),
+    report.problem("reader", line),
   )
   const projects = new Map<string, Project>()
   let seen: string | undefined
@@ -39,20 +39,20 @@ export async function watchAll(options: WatchOptions): Promise<void> {
     after: seen,
   })
   const readAgents = async (key: string): Promise<LookOutcome> => {
-    const answer = await reader.ask(syncOrder(key), said.progress)
+    const answer = await reader.ask(syncOrder(key), report.progress)
     if (answer.busy) return "busy"
     seen = answer.seen
-    said.problem(key, answer.problems[0])
-    said.looked(key === ALL ? undefined : (key as SourceId), answer)
+    report.problem(key, answer.problems[0])
+    report.looked(key === ALL ? undefined : (key as SourceId), answer)
     return { tookMs: answer.duration_ms }
   }
   const readProject = async (project: Project): Promise<LookOutcome> => {
     const change = project.take()
-    said.project(change)
+    report.project(change)
     if (listeners.project.length === 0) return "done"
     try {
       const { busy, problems } = await reader.ask({ type: "project", ...change }, () => {})
-      said.problem(PROJECT + change.project, problems[0])
+      report.problem(PROJECT + change.project, problems[0])
       if (busy) project.missed()
       return busy ? "busy" : "done"
     } catch (error) {
@@ -67,14 +67,14 @@ export async function watchAll(options: WatchOptions): Promise<void> {
       return project ? await readProject(project) : "done"
     } catch (error) {
       if (signal.aborted) return "done"
-      said.problem(key, messageOf(error))
+      report.problem(key, messageOf(error))
       return "failed"
     }
   }
   const pace = createPace(look)
-  const areas = watchAgents(options, pace, said.area)
+  const areas = watchAgents(options, pace, report.area)
   const all = () => [...areas.map(({ area }) => area), ...[...projects.values()].flatMap((project) => project.areas)]
-  const state = () => said.state(areas, all(), [...projects.keys()])
+  const state = () => report.state(areas, all(), [...projects.keys()])
 
   const follow = async () => {
     const wanted = optedIn(dex.home)
@@ -88,10 +88,10 @@ export async function watchAll(options: WatchOptions): Promise<void> {
       const touched = () => pace.touch(PROJECT + path)
       const project = await openProject(path, dex.home.dir, {
         touched,
-        problem: (why) => said.area(path, false, why),
+        problem: (why) => report.area(path, false, why),
       })
       projects.set(path, project)
-      // What changed while nobody watched.
+      // Something may have changed before the watch began.
       project.missed()
       touched()
     }
@@ -116,13 +116,13 @@ export async function watchAll(options: WatchOptions): Promise<void> {
       for (const project of projects.values()) void project.lookAgain()
     }, LOOK_AT_ALL_MS),
   ]
-  said.onLook(state)
+  report.onLook(state)
   await aborted(signal)
   for (const timer of timers) clearInterval(timer)
   list.close()
   for (const area of all()) area.close()
   await Promise.all([pace.stop(), reader.stop()])
-  said.stopped()
+  report.stopped()
 }
 
 function watchAgents(
@@ -143,7 +143,7 @@ function watchAgents(
             files,
             skips: (path) => path === own || basename(path) === "node_modules" || skip.includes(basename(path)),
             pollEveryMs: POLL_MS,
-            // Waiting for it would mean to wake up at every write of our own.
+            // Waiting for it would mean waking up at every write of our own.
             awaits: !folder.startsWith(dex.home.dir),
           },
           {
@@ -163,7 +163,9 @@ function aborted(signal: AbortSignal): Promise<void> {
   })
 }
 
-/** A small file that is replaced, never written into. Watched itself: its folder is where the databases are written. */
+/**
+ * A small file that is replaced, never modified in place. It is watched itself, because its folder also contains the databases.
+ */
 function watchFile(path: string, changed: () => void): { close(): void } {
   let watcher: FSWatcher | undefined
   let closed = false
@@ -177,7 +179,7 @@ function watchFile(path: string, changed: () => void): { close(): void } {
       })
       watcher.on("error", () => watcher?.close())
     } catch {
-      // It is there from the start on; where it cannot be watched, a restart reads it.
+      // It always exists; if it cannot be watched, a restart reads it.
     }
   }
   open()
@@ -189,21 +191,21 @@ function watchFile(path: string, changed: () => void): { close(): void } {
   }
 }
 
-/** `busy`: somebody else is at it, try again soon. `tookMs`: done, and how long without what only a first look needs. */
+/** `busy`: another process is doing it, so try again soon. `tookMs`: done; the duration without what only a first look needs. */
 export type LookOutcome = "done" | { tookMs: number } | "busy" | "failed"
 
 type Pace = {
-  /** Something changed there: it is looked at soon, and however often this is called, once. */
+  /** Something changed there: it will be looked at soon, once, however often this is called. */
   touch(key: string): void
-  /** Nothing begins any more; comes back when what was under way is done. */
+  /** Starts nothing more; resolves when the current look is done. */
   stop(): Promise<void>
 }
 
-/** A program writes a message in several pieces; waiting this long reads them together. Counted from the first. */
+/** A program writes a message in several pieces; waiting this long after the first one reads them together. */
 const GATHER_MS = 100
-/** What changes all the time is read this often at most, */
+/** Something that changes all the time is read at most this often, */
 const EVERY_MS = 1_000
-/** and less often where reading takes long: at most one part in five of the time. */
+/** and less often if reading takes long: at most one part in five of the time. */
 const SHARE = 5
 const SELDOMEST_MS = 60_000
 const FIRST_RETRY_MS = 5_000
@@ -211,7 +213,7 @@ const LAST_RETRY_MS = 300_000
 
 type Line = { wantedAt?: number; notBefore: number; failures: number }
 
-/** Says when each thing is looked at: soon after it changed, never all the time, one at a time, more seldom when it fails. */
+/** Decides when to look at each key: soon after it changed, never continuously, one at a time, and less often after failures. */
 export function createPace(
   look: (key: string) => Promise<LookOutcome>,
   now: () => number = () => performance.now(),

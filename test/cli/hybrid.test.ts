@@ -324,7 +324,7 @@ describe("another model", () => {
       turns: [{ user: "a newer remark" }],
     })
     const run = await done(home, ["sync"], changed)
-    expect(run.embedding.problem).toMatch(/answers otherwise than when the vectors were made/)
+    expect(run.embedding.problem).toMatch(/has changed since the vectors were made/)
     const found = await find(home, changed, "invoice export")
     expect(found).toMatchObject({ mode: "lexical", degraded: [expect.stringMatching(/dex doctor reindex --vectors/)] })
     expect((await json(home, ["reindex", "--vectors"], changed)).embedding).toMatchObject({ left: 0 })

@@ -127,7 +127,7 @@ const notOne = load("./file")
     expect(uses(facts)).toEqual(["10 call load in notOne"])
   })
 
-  test("calls and references, each once for every definition that holds them", async () => {
+  test("calls and references, each once for every definition that contains them", async () => {
     const facts = await read(
       "typescript",
       `import { save, type Row, Table } from "./store.ts"
@@ -160,13 +160,13 @@ class Sheet extends Table {
     ])
   })
 
-  test("a component is called where it is drawn, a tag of the page is not", async () => {
+  test("a component is called where it is rendered, an HTML tag is not", async () => {
     const facts = await read("tsx", `const App = () => <Panel a={1}><div/></Panel>\nfunction Panel() { return null }\n`)
     expect(uses(facts)).toEqual(["1 call Panel in App"])
   })
 })
 
-test("JavaScript: what is assigned to exports and to a prototype is defined", async () => {
+test("JavaScript: assignments to exports and to a prototype are definitions", async () => {
   const facts = await read(
     "javascript",
     `exports.load = function () { parse() }

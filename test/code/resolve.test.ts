@@ -44,7 +44,7 @@ describe("which file an import names", () => {
     expect(from("app/core/db.py", "app.main", "run")).toBe("app/main.py")
     expect(from("tools/run.py", "helper")).toBe("tools/helper.py")
     expect(from("app/main.py", "lib")).toBe("src/lib/__init__.py")
-    // A package's own folder is no place where absolute names begin.
+    // Absolute names do not begin in a package's own folder.
     expect(from("app/core/db.py", "db")).toBeUndefined()
     expect(from("app/main.py", "....far")).toBeUndefined()
   })
@@ -57,7 +57,7 @@ describe("which file an import names", () => {
     expect(target("server/main.go", "go", "fmt", here)).toBeUndefined()
   })
 
-  test("C and Ruby: what stands beside the file", () => {
+  test("C and Ruby: files next to the importing one", () => {
     const here = project(["src/box.h", "include/n/lid.h", "lib/x.rb"])
     expect(target("src/box.c", "cpp", "./box.h", here)).toBe("src/box.h")
     expect(target("src/box.c", "cpp", "./n/lid.h", here)).toBe("include/n/lid.h")
@@ -66,7 +66,7 @@ describe("which file an import names", () => {
   })
 })
 
-describe("how far a use is known", () => {
+describe("how a use is resolved", () => {
   async function bound(language: LanguageId, text: string): Promise<string[]> {
     const parser = await openParser()
     try {

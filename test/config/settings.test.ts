@@ -24,7 +24,7 @@ function load({ config, project, env = {}, flags = {} }: Files) {
 describe("where a value comes from", () => {
   const config = { "embed.provider": "ollama", "embed.model": "from the file", "embed.timeout_ms": 1 }
 
-  test("defaults stand where nobody chose", () => {
+  test("defaults apply if nobody chose", () => {
     const { settings, origins, problems } = load({})
     expect(problems).toEqual([])
     for (const name of SETTING_NAMES) {
@@ -47,7 +47,7 @@ describe("where a value comes from", () => {
     })
   })
 
-  test("a wrong value is left out and said, and the next weaker one stands", () => {
+  test("a wrong value is ignored and reported, and the next weaker one applies", () => {
     const { settings, problems } = load({ config, env: { DEX_EMBED_PROVIDER: "pinecone" } })
     expect(settings).toMatchObject({ "embed.provider": "ollama", "embed.timeout_ms": 150 })
     expect(problems).toEqual([
@@ -56,13 +56,13 @@ describe("where a value comes from", () => {
     ])
   })
 
-  test.each(["{", "[]", "null", '"text"'])("a file that holds %s is said and not taken", (text) => {
+  test.each(["{", "[]", "null", '"text"'])("a file that contains %s is reported and ignored", (text) => {
     const { settings, problems } = load({ config: text })
     expect(settings["embed.provider"]).toBe("none")
     expect(problems).toEqual([expect.stringMatching(/not a JSON object/)])
   })
 
-  test("names that nobody knows are said, in the file and in the environment", () => {
+  test("unknown names are reported, in the file and in the environment", () => {
     const { problems } = load({ config: { "embed.modle": "x" }, env: { DEX_EMBED_MODLE: "x", DEX_EMBED_API_KEY: "k" } })
     expect(problems).toEqual([expect.stringMatching(/"embed\.modle"/), expect.stringMatching(/"DEX_EMBED_MODLE"/)])
   })
@@ -79,10 +79,10 @@ describe("where a value comes from", () => {
 })
 
 describe("a project's own file", () => {
-  test.skipIf(process.platform === "win32")("that is a pipe keeps nobody waiting for somebody to write into it", () => {
+  test.skipIf(process.platform === "win32")("that is a pipe does not block", () => {
     const dir = tempDir()
     execFileSync("mkfifo", [join(dir, ".dex.json")])
-    // In a process of its own: one that waits in the system for the pipe cannot be stopped from within.
+    // In a separate process: one that waits in the system for the pipe cannot be stopped from within.
     const program = `const { loadSettings } = await import(process.argv[1])
       console.log(loadSettings({ file: "/nowhere", env: {}, project: process.argv[2] }).problems[0])`
     const load = join(import.meta.dirname, "../../src/config/load.ts")
@@ -129,7 +129,7 @@ describe("a project's own file", () => {
     expect(problems).toHaveLength(Object.keys(wanted).length)
   })
 
-  test("may not choose any setting's value but its narrowest", () => {
+  test("may choose only the narrowest value of any setting", () => {
     for (const name of SETTING_NAMES) {
       const { narrowest } = SETTINGS[name]
       for (const value of ["none", "on", "x", true, false, 0, 99, null, "http://127.0.0.1", "A_B", "/a"]) {
@@ -139,13 +139,13 @@ describe("a project's own file", () => {
     }
   })
 
-  test("yields to the environment, which is the person's own", () => {
+  test("yields to the environment, which belongs to the person", () => {
     const { settings } = load({ project: { "embed.provider": "none" }, env: { DEX_EMBED_PROVIDER: "ollama" } })
     expect(settings["embed.provider"]).toBe("ollama")
   })
 })
 
-test("every setting says what it does, and has a variable of its own", () => {
+test("every setting has a description and its own variable", () => {
   expect(SETTING_NAMES.filter((name) => !SETTINGS[name].schema.description?.endsWith("."))).toEqual([])
   expect(new Set(SETTING_NAMES.map(variableOf)).size).toBe(SETTING_NAMES.length)
 })
@@ -166,14 +166,14 @@ test.each([
   ["llm.temperature", "2.1", /at most 2/],
   ["llm.temperature", "-0.1", /at least 0/],
   ["llm.max_tokens", "0.5", /whole number/],
-] as const)("%s cannot be %s, and what was typed is not repeated", (name, value, message) => {
+] as const)("%s cannot be %s, and the input is not repeated", (name, value, message) => {
   const result = readTextValue(name, value)
   expect(result).toEqual({ wrong: expect.stringMatching(message) })
   expect(JSON.stringify(result)).not.toContain("hunter2")
 })
 
 describe("writing", () => {
-  test("keeps what else stands in the file, and only what was chosen", () => {
+  test("keeps the rest of the file, and writes only what was chosen", () => {
     const file = join(tempDir(), "deep", "config.json")
     writeSetting(file, "embed.model", "a")
     writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), "later.setting": 1 }))
@@ -183,7 +183,7 @@ describe("writing", () => {
     expect(JSON.parse(readFileSync(file, "utf8"))).toEqual({ "later.setting": 1, "embed.timeout_ms": 300 })
   })
 
-  test("leaves a file that only its owner can read, whatever it was before", () => {
+  test("makes the file readable only for its owner, whatever it was before", () => {
     const file = join(tempDir(), "config.json")
     writeFileSync(file, "{}", { mode: 0o644 })
     writeSetting(file, "embed.model", "a")
@@ -199,7 +199,7 @@ describe("writing", () => {
     expect(readFileSync(join(dir, "mine.json"), "utf8")).toContain("embed.model")
   })
 
-  test("does not write over a file that it cannot read", () => {
+  test("does not overwrite a file that it cannot read", () => {
     const file = join(tempDir(), "config.json")
     writeFileSync(file, '{ "embed.model": "mine", ', { mode: 0o600 })
     expect(() => writeSetting(file, "embed.dims", 64)).toThrow(/not a JSON object\. Fix or remove it first/)
@@ -210,7 +210,7 @@ describe("writing", () => {
 describe("keys", () => {
   const settingsWith = (config: object) => load({ config }).settings
 
-  test("come from the variable that is named, else from the file", () => {
+  test("come from the named variable, otherwise from the file", () => {
     const home = tempDir()
     writeFileSync(join(home, "key"), "  from-the-file\n", { mode: 0o600 })
     const settings = settingsWith({ "embed.api_key_env": "MY_KEY", "embed.api_key_file": "~/key" })
@@ -230,10 +230,10 @@ describe("keys", () => {
 
   test("that cannot be keys are refused without being repeated", () => {
     const where = { env: { DEX_EMBED_API_KEY: "hunter2\nX-Evil: 1" }, home: tempDir() }
-    expect(() => readKey("embed", settingsWith({}), where)).toThrow(/^What DEX_EMBED_API_KEY holds is not a key/)
+    expect(() => readKey("embed", settingsWith({}), where)).toThrow(/^DEX_EMBED_API_KEY does not contain a key/)
   })
 
-  test("are not looked for when nothing needs them", () => {
+  test("are not read if nothing needs them", () => {
     const where = { env: {}, home: tempDir() }
     const settings = settingsWith({ "embed.api_key_file": "~/missing", "rerank.api_key_file": "~/missing" })
     expect(embedSettings(settings, where)).toEqual({ provider: "none" })
@@ -244,7 +244,7 @@ describe("keys", () => {
 describe("a model", () => {
   const where = () => ({ env: {}, home: tempDir() })
 
-  test("is there only when the user gave a key or an address", () => {
+  test("is available only if the user gave a key or an address", () => {
     const set = (config: object, env = {}) => llmSettings(load({ config }).settings, { env, home: tempDir() })
     const usual = {
       type: "server",
@@ -270,7 +270,7 @@ describe("a model", () => {
     })
   })
 
-  test("can be an agent, with a model of its own unless one was chosen, and only the user's own file agrees to it", () => {
+  test("can be an agent, with its own model unless one was chosen, and only the user's own file can allow it", () => {
     const set = (config: object, env = {}) => llmSettings(load({ config, env }).settings, { env, home: tempDir() })
     const agent = { type: "agent", provider: "claude_code", maxTokens: 4096, allowed: [] }
     expect(set({ "llm.provider": "claude_code" })).toEqual(agent)
@@ -289,14 +289,14 @@ describe("a model", () => {
     })
   })
 
-  test("is chosen in the environment as well, where a wrong name is said", () => {
+  test("can also be chosen in the environment, where a wrong name is reported", () => {
     const env = { DEX_LLM_TEMPERATURE: "0.7", DEX_LLM_MODEL: "m", DEX_LLM_API_KEY: "k", DEX_LLM_TEMP: "1" }
     const { settings, problems } = load({ env })
     expect(settings).toMatchObject({ "llm.temperature": 0.7, "llm.model": "m" })
     expect(problems).toEqual([expect.stringMatching(/"DEX_LLM_TEMP"/)])
   })
 
-  test("whose key file is gone or open to others says so, and is not asked without it", () => {
+  test("whose key file is gone or readable by others reports that, and is not used without it", () => {
     const settings = load({ config: { "llm.api_key_file": "~/missing" } }).settings
     expect(() => llmSettings(settings, where())).toThrow(/cannot be read.*dex config unset llm\.api_key_file/)
   })
@@ -340,7 +340,7 @@ describe("dex config", () => {
     expect(await warmDex(home, ["config", "get", "embed.url"])).toMatchObject({ code: 1, stdout: "" })
   })
 
-  test("says so when the environment counts for more than what was set", async () => {
+  test("says so if the environment overrides what was set", async () => {
     const run = await warmDex(tempDir(), ["config", "set", "embed.model", "a"], { DEX_EMBED_MODEL: "b" })
     expect(run).toMatchObject({
       stdout: "embed.model is b.\n",
@@ -348,7 +348,7 @@ describe("dex config", () => {
     })
   })
 
-  test("says where text is sent when it leaves the machine, and nothing when it does not", async () => {
+  test("says where text is sent if it leaves the machine, and nothing if it does not", async () => {
     const sends = async (provider: string, url?: string) => {
       const env = { DEX_EMBED_PROVIDER: provider, ...(url && { DEX_EMBED_URL: url }) }
       return JSON.parse((await warmDex(tempDir(), ["config", "--json"], env)).stdout).sends_text_to
@@ -359,7 +359,7 @@ describe("dex config", () => {
     expect(await sends("none", "https://api.example")).toBeUndefined()
   })
 
-  test("says where ask, chat and map would send text, when that is not this machine", async () => {
+  test("says where ask, chat and map would send text, if that is not this machine", async () => {
     const server = async (env: Record<string, string>) =>
       JSON.parse((await warmDex(tempDir(), ["config", "--json"], env)).stdout).model_server
     expect(await server({})).toBeUndefined()
@@ -368,7 +368,7 @@ describe("dex config", () => {
     expect(await server({ DEX_LLM_PROVIDER: "http://127.0.0.1:11434/v1" })).toBeUndefined()
   })
 
-  test("takes a key from a pipe into a file of its own, and shows it nowhere", async () => {
+  test("reads a key from a pipe into its own file, and never shows it", async () => {
     const home = tempDir()
     const run = await dex(home, ["config", "set", "llm.api_key"], {}, undefined, "sk-from-a-pipe\n")
     expect(run).toMatchObject({ code: 0, stdout: "The key is stored in ~/.dex/llm.key, which only you can read.\n" })

@@ -7,7 +7,7 @@ import { OBSTACLES, type Obstacle, obstruct } from "../support/obstacles.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex } from "../support/warm.ts"
 
-/** Where it waits at a pipe, the process that runs many is ended, and says at which command line. */
+/** If it waits at a pipe, the process that runs many command lines is ended, and reports at which one. */
 async function run(home: string, args: string[], cwd = home) {
   const done = await warmDex(home, args, {}, cwd)
   expect({ args, ended: !/should not happen/.test(done.stderr) }).toEqual({ args, ended: true })
@@ -76,7 +76,7 @@ function everyAgent(home: string): void {
 
 const AGENTS_FOUND = ["claude_code", "codex", "cursor", "gemini_cli", "opencode"]
 
-/** The files that dex reads or looks for, and where it says that one could not be read. */
+/** The files that dex reads or looks for, and where it reports that one could not be read. */
 function filesOf(home: string): { unreadable: string[]; skipped: Record<string, string>; silent: string[] } {
   const claude = join(home, ".claude/projects/-code-api")
   const repository = join(home, "code/git-file/.git")
@@ -124,13 +124,13 @@ const NO_FILE = /not a regular file|a symbolic link, not followed/
 const TOO_LARGE = /larger than \d+ [kM]B|over the limit|not readable as (?:a database|zstd)/
 
 describe.skipIf(process.platform === "win32").each(Object.keys(OBSTACLES) as Obstacle[])("%s", (obstacle) => {
-  test("in the place of any file is met without waiting: everything else is read, and it is said", async () => {
+  test("in the place of any file blocks nothing: everything else is read, and it is reported", async () => {
     const home = tempDir()
     everyAgent(home)
     const { unreadable, skipped, silent } = filesOf(home)
     put(home, "code/worktree/.git", `gitdir: ${join(home, "code/main/.git/worktrees/w")}\n`)
     const isHuge = obstacle === "a file of a gigabyte"
-    // Lines are read one after the other, whoever wrote them: one transcript of that size takes a second, and shows it.
+    // Lines are read one after the other, for every agent: one transcript of that size takes a second, and proves it.
     const isEnough = (path: string) => !isHuge || !path.endsWith(".jsonl") || /-code-api|session_index/.test(path)
     const expected = unreadable.filter(isEnough)
     for (const path of [...expected, ...Object.keys(skipped), ...silent]) obstruct(path, obstacle)
@@ -149,12 +149,12 @@ describe.skipIf(process.platform === "win32").each(Object.keys(OBSTACLES) as Obs
     const reason = isHuge ? TOO_LARGE : NO_FILE
     expect(report.unreadable.filter((file) => !reason.test(file.reason))).toEqual([])
     expect(sources.flatMap((source) => source.unreadable)).toHaveLength(report.unreadable.length)
-    const told = new Set(report.unreadable.map(({ path }) => path))
-    // A folder is where Cursor and Claude Code keep what belongs to a session.
+    const reported = new Set(report.unreadable.map(({ path }) => path))
+    // Cursor and Claude Code keep the files of a session in a folder.
     const isFolder = (path: string) => obstacle === "a folder" && /\/agent-transcripts\/|-code-api\//.test(path)
-    const missing = expected.filter((path) => !told.has(path) && !isFolder(path))
+    const missing = expected.filter((path) => !reported.has(path) && !isFolder(path))
     if (isHuge) {
-      // These are read, a line or a file at a time, and what is too long in them is counted.
+      // These are read by line or by file, and parts that are too long are counted.
       expect(missing.filter((path) => !/\.(?:jsonl|json|txt|zst)$/.test(path))).toEqual([])
       const counted = skips.filter(([why]) => TOO_LARGE.test(why)).reduce((sum, [, count]) => sum + count, 0)
       expect(counted).toBeGreaterThanOrEqual(missing.length + Object.keys(skipped).length - 1)
@@ -180,7 +180,7 @@ describe.skipIf(process.platform === "win32").each(Object.keys(OBSTACLES) as Obs
     await run(home, ["doctor"])
   }, 600_000)
 
-  test("in the place of an agent's settings, of a document or of a package is refused in words", async () => {
+  test("in the place of an agent's settings, of a document or of a package is refused with a message", async () => {
     const home = tempDir()
     obstruct(join(home, ".claude.json"), obstacle)
     obstruct(join(home, ".claude/settings.json"), obstacle)
@@ -200,7 +200,7 @@ describe.skipIf(process.platform === "win32").each(Object.keys(OBSTACLES) as Obs
 })
 
 test.skipIf(process.platform === "win32")(
-  "a pipe in the place of a -wal, -shm or -journal is not waited at",
+  "a pipe in the place of a -wal, -shm or -journal does not block",
   async () => {
     for (const suffix of ["-wal", "-shm", "-journal"]) {
       const home = tempDir()

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { nearest } from "../../src/core/nearest.ts"
 
-test("a letter too many, too few, wrong, or two that changed places are one edit each", () => {
+test("an extra, missing or wrong letter, or two swapped letters, are one edit each", () => {
   for (const typed of ["searchh", "serch", "seerch", "saerch", "serach", "SEARHC"])
     expect([typed, nearest(typed, ["list", "search", "show"])]).toEqual([typed, ["search"]])
 })
@@ -20,7 +20,7 @@ test("fewer than half the letters may differ", () => {
   expect(nearest("", ["a", "ls"])).toEqual([])
 })
 
-test("the nearest come first, then in their own order, and only so many", () => {
+test("the nearest come first, then in their own order, up to the limit", () => {
   const names = ["traces", "trace", "tracks", "graces"]
   expect(nearest("trace", names)).toEqual(["trace", "traces", "tracks"])
   expect(nearest("traces", names, 2)).toEqual(["traces", "trace"])

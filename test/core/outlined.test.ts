@@ -3,7 +3,7 @@ import { outlined } from "../../src/core/prose.ts"
 
 const kinds = (text: string) => [...outlined(text)].map(({ kind }) => kind)
 
-test("each line has its kind, its place and the headings above it", () => {
+test("each line has its kind, its offset and the headings above it", () => {
   const text = "# A\none\n## B ##\n```sh\n# no heading\n```\ntwo\n# C"
   const lines = [...outlined(text)]
   expect(lines.map(({ kind, headings }) => [kind, headings.join(">")])).toEqual([
@@ -19,10 +19,10 @@ test("each line has its kind, its place and the headings above it", () => {
   for (const { text: line, start } of lines) expect(text.startsWith(line, start)).toBe(true)
 })
 
-test("a fence ends where its own sign stands, at least as long", () => {
+test("a fence ends at its own mark, at least as long", () => {
   expect(kinds("````\n```\n~~~\n`````\nx")).toEqual(["fence", "code", "code", "fence", "text"])
 })
 
-test("a line of a megabyte that begins like a heading is none, and costs nothing", () => {
+test("a line of a megabyte that begins like a heading is not one, and costs nothing", () => {
   expect(kinds(`# ${" ".repeat(1_000_000)}x`)).toEqual(["text"])
 })

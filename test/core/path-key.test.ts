@@ -42,7 +42,7 @@ describe("two spellings of one path", () => {
   })
 })
 
-describe("a path below a folder that is spelled otherwise", () => {
+describe("a path below a folder that is spelled differently", () => {
   test.each([
     ["darwin", "/Users/me/App", "/users/me/app/src/A.ts", "/Users/me/App/src/A.ts"],
     ["darwin", COMPOSED, `${DECOMPOSED}/src/a.ts`, `${COMPOSED}/src/a.ts`],

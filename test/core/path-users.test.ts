@@ -9,7 +9,7 @@ import { pathBelow } from "../../src/learn/paths.ts"
 import { matching } from "../../src/suggest/subscriptions/matching.ts"
 import { tempDir } from "../support/temp.ts"
 
-// What else compares paths, on systems where several spellings mean one file.
+// Other code that compares paths, on systems where several spellings mean one file.
 
 const { settings: DEFAULTS } = loadSettings({ file: "/nowhere/config.json", env: {} })
 const [ONE, OTHER] = ["/Users/me/Caf\u00e9", "/users/ME/cafe\u0301"]
@@ -26,14 +26,14 @@ test.each([
   expect(pathBelow(project, path, platform)).toBe(below)
 })
 
-test("a project that is muted is silent in every spelling", () => {
+test("a muted project is silent in every spelling", () => {
   const mutes = [{ type: "project" as const, name: ONE }]
   expect(spokenKinds(DEFAULTS, mutes, OTHER, "darwin").size).toBe(0)
   expect(spokenKinds(DEFAULTS, mutes, OTHER, "linux").size).toBeGreaterThan(0)
   expect(spokenKinds(DEFAULTS, [{ type: "kind", name: "fix" }], OTHER, "darwin").has("fix")).toBe(false)
 })
 
-test("a subscription is told of what happens in its project, in every spelling", () => {
+test("a subscription is notified about its project in every spelling", () => {
   const subscription = {
     ...{ id: "s", project: ONE, enabled: true, cooldown_ms: 0, created_at: 0 },
     patterns: [{ type: "file", pattern: "src/**", priority: "medium" }],
@@ -43,7 +43,7 @@ test("a subscription is told of what happens in its project, in every spelling",
   expect(matching([subscription], trigger, "linux")).toHaveLength(0)
 })
 
-test("a project is opted in once, and out in every spelling", () => {
+test("a project is opted in once, and opted out in every spelling", () => {
   const real = Object.getOwnPropertyDescriptor(process, "platform")!
   Object.defineProperty(process, "platform", { ...real, value: "darwin" })
   onTestFinished(() => void Object.defineProperty(process, "platform", real))

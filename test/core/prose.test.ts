@@ -37,7 +37,7 @@ test.each([
   expect(proseOf(line)).toBe("")
 })
 
-test("what stands in a fence is left out, and what stands around it is kept", () => {
+test("text in a fence is left out, and the text around it is kept", () => {
   const text = "Before it.\n```sh\nplain words in a script\n~~~\n```\nAfter it.\n~~~~\nwithout an end"
   expect(proseOf(text)).toBe("Before it.\nAfter it.")
 })

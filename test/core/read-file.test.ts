@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from "vitest"
 import { openFile, RefusedFile, readBytes, readOpened, readStart, readText } from "../../src/core/read-file.ts"
 import { tempDir } from "../support/temp.ts"
 
-test("gives all of a file up to its limit, and refuses one byte more", () => {
+test("reads a file completely up to the limit, and refuses one byte more", () => {
   const path = join(tempDir(), "file")
   writeFileSync(path, "zebrafinch")
   expect(readText(path, 10)).toBe("zebrafinch")
@@ -16,7 +16,7 @@ test("gives all of a file up to its limit, and refuses one byte more", () => {
   expect(readText(path, 10)).toBe("")
 })
 
-test("says its limit in words", () => {
+test("states its limit in words", () => {
   const path = join(tempDir(), "file")
   writeFileSync(path, "")
   truncateSync(path, 2 ** 33)
@@ -25,7 +25,7 @@ test("says its limit in words", () => {
   expect(() => openFile(path, { maxBytes: 2 ** 32 })).toThrow("larger than 4096 MB")
 })
 
-test("gives the first bytes of a file of any size, and all of a shorter one", () => {
+test("returns the first bytes of a file of any size, and all of a shorter one", () => {
   const path = join(tempDir(), "file")
   writeFileSync(path, "gitdir: x\n")
   expect(readStart(path, 4).toString()).toBe("gitd")
@@ -34,7 +34,7 @@ test("gives the first bytes of a file of any size, and all of a shorter one", ()
   expect(readStart(path, 4).toString()).toBe("gitd")
 })
 
-test("reads what was written after it was opened, within its limit", () => {
+test("reads text that was added after the file was opened, within its limit", () => {
   const path = join(tempDir(), "file")
   writeFileSync(path, "a")
   const file = openFile(path)
@@ -47,12 +47,12 @@ test("reads what was written after it was opened, within its limit", () => {
   expect(() => readOpened(again, 150_000)).toThrow(RefusedFile)
 })
 
-test.skipIf(!existsSync("/proc/self/status"))("reads a file that says it is empty and is not, within its limit", () => {
+test.skipIf(!existsSync("/proc/self/status"))("reads a file that wrongly claims to be empty, within its limit", () => {
   expect(readText("/proc/self/status", 64 << 10)).toMatch(/^Name:/)
   expect(() => readText("/proc/self/status", 100)).toThrow(RefusedFile)
 })
 
-describe.skipIf(process.platform === "win32")("what is no regular file is refused at once", () => {
+describe.skipIf(process.platform === "win32")("anything that is not a regular file is refused immediately", () => {
   const NOT_REGULAR = new RefusedFile("not a regular file")
 
   test("a pipe that nobody writes into", () => {
@@ -82,7 +82,7 @@ describe.skipIf(process.platform === "win32")("what is no regular file is refuse
     expect(() => readText(path, 100)).toThrow(NOT_REGULAR)
   })
 
-  test("a link, where none is to be followed", () => {
+  test("a link, if links must not be followed", () => {
     const dir = tempDir()
     writeFileSync(join(dir, "file"), "text")
     symlinkSync("file", join(dir, "link"))
@@ -92,11 +92,11 @@ describe.skipIf(process.platform === "win32")("what is no regular file is refuse
     expect(() => readText(join(dir, "loop"), 100)).toThrow("ELOOP")
   })
 
-  test("and what is not there is said as the system says it", () => {
+  test("and a missing file gives the system's own error", () => {
     expect(() => readText(join(tempDir(), "none"), 100)).toThrow("ENOENT")
   })
 
-  test("no file stays open, whatever came of it", () => {
+  test("no file stays open, whatever the outcome", () => {
     const dir = tempDir()
     mkdirSync(join(dir, "folder"))
     writeFileSync(join(dir, "file"), "much too long")

@@ -18,7 +18,7 @@ import { tempDir } from "../support/temp.ts"
 const TRIES = 4_000
 const unnamed = () => undefined
 
-/** Another process exchanges a folder for a link that leads out, and back, without a pause. */
+/** Another process exchanges a folder for a link to the outside, and back, without a pause. */
 async function swapping() {
   const [dir, outside] = [realpathSync(tempDir()), realpathSync(tempDir())]
   mkdirSync(join(dir, "d"))
@@ -40,7 +40,7 @@ function read(file: string, nameOf?: () => undefined): { text: string; accepted:
   try {
     fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW)
   } catch {
-    return undefined // between two exchanges nothing stands there
+    return undefined // between two exchanges nothing is there
   }
   try {
     const isOwn = place !== undefined && place.folder === join(file, "..")
@@ -70,7 +70,7 @@ test.skipIf(process.platform === "win32").each([
 test.each([
   ["named", undefined],
   ["not named", unnamed],
-] as const)("a file that stays is accepted, and one that was put in its place is not (%s)", (_, nameOf) => {
+] as const)("a file that stays is accepted, and one that replaced it is not (%s)", (_, nameOf) => {
   const dir = realpathSync(tempDir())
   const file = join(dir, "a.md")
   writeFileSync(file, "a")

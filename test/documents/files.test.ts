@@ -21,7 +21,7 @@ const reasons = async (root: string) =>
   Object.fromEntries((await listDocuments(root)).skipped.map(({ path, reason }) => [path, reason]))
 
 describe("listing", () => {
-  test("documents are listed in order, with size and time, and what was passed over is said", async () => {
+  test("documents are listed in order, with size and time, and skipped files are reported", async () => {
     const dir = tree({
       "z.md": "z",
       "a/b.mdx": "bb",
@@ -62,7 +62,7 @@ describe("listing", () => {
     await expect(readDocument(join(dir, "one.md"), "two.md")).rejects.toThrow("the single file one.md")
   })
 
-  test("at most so many, and the rest is said", async () => {
+  test("up to the limit, and the rest is reported", async () => {
     const { files, skipped } = await listDocuments(tree({ "a.md": "", "b.md": "", "c.md": "" }), { limit: 2 })
     expect(files.map(({ path }) => path)).toEqual(["a.md", "b.md"])
     expect(skipped).toEqual([{ path: "", reason: "more than 2 documents: the rest was not listed" }])
@@ -114,7 +114,7 @@ describe("nothing outside the root is read", () => {
     expect(await readDocument(dir, "in/a.md")).toBe("a")
   })
 
-  test("a folder exchanged for a link, over and over while it is read, gives the document or nothing", async () => {
+  test("a folder that is exchanged for a link over and over while it is read gives the document or nothing", async () => {
     const outside = tree({ "a.md": "SECRET" })
     const dir = tree({ "d/a.md": "inside" })
     const real = join(dir, "d")
@@ -167,7 +167,7 @@ describe("nothing outside the root is read", () => {
   })
 })
 
-test("binary and oversized files are refused; UTF-16 is read; a hard link is a file like any other", async () => {
+test("binary and oversized files are refused; UTF-16 is read; a hard link is an ordinary file", async () => {
   const dir = tree({ "bin.txt": "a\0b", "utf8.md": "\ufeffü", "big.md": "" })
   writeFileSync(join(dir, "utf16.txt"), Buffer.from("\ufeffhé", "utf16le"))
   truncateSync(join(dir, "big.md"), MAX_DOCUMENT_BYTES + 1)

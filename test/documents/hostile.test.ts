@@ -49,7 +49,7 @@ const hostile = fc.oneof(
 )
 
 describe.each(FORMATS)("%s", (format) => {
-  test("no input makes it throw, and every section lies within the file", async () => {
+  test("no input makes it throw, and every section is within the file", async () => {
     await fc.assert(
       fc.asyncProperty(hostile, async (text) => {
         const lines = Math.max(1, text.split(/\r\n|\n|\r/).length)
@@ -65,7 +65,7 @@ describe.each(FORMATS)("%s", (format) => {
     )
   })
 
-  test("a file over the limit is refused, and said", async () => {
+  test("a file over the limit is refused, and reported", async () => {
     const parsed = await parseDocument("a".repeat(MAX_DOCUMENT_BYTES + 1), format)
     expect(parsed).toMatchObject({ title: "", sections: [] })
     expect(parsed.problems.join()).toMatch(/^Not read: it has 2000001 characters/)
@@ -77,7 +77,7 @@ describe.each(FORMATS)("%s", (format) => {
   })
 })
 
-test("a document is known by its name", () => {
+test("a document is recognised by its name", () => {
   expect(["a/B.MD", "b.mdx", "c.htm", "d.rst", "e.png", "Makefile", "md", ".md"].map(formatOf)).toEqual([
     "markdown",
     "mdx",

@@ -68,7 +68,7 @@ test("the main content of a page is cut at its headings, with readable text and 
   ])
 })
 
-test("without main, the articles; without these, the page but for what is around it", async () => {
+test("without main, the articles; without those, the page except what surrounds the content", async () => {
   const texts = async (body: string) => (await page(body)).sections.map(({ text }) => text)
   expect(await texts("<p>out</p><div role=main><p>in</p></div>")).toEqual(["in"])
   expect(await texts("<p>out</p><article>one</article><article><p>two</article>")).toEqual(["one\n\ntwo"])
@@ -76,14 +76,14 @@ test("without main, the articles; without these, the page but for what is around
   expect(await texts("<main></main><p>in</p>")).toEqual(["in"])
 })
 
-test("code in a table with line numbers is code, and its language is said", async () => {
+test("code in a table with line numbers is code, with its language", async () => {
   const { sections } = await page(
     `<table><tr><td class="linenos"><pre>1\n2</pre></td><td><pre class="brush"><code class="language-ts">a\nb</code></pre></td></tr></table>`,
   )
   expect(sections[0]!.text).toBe("```ts\na\nb\n```")
 })
 
-test("lines are counted as an editor does, whatever ends them", async () => {
+test("lines are counted as in an editor, whatever ends them", async () => {
   expect((await page("<p>R &\n&\nD</p>")).sections).toMatchObject([{ first_line: 1, last_line: 3 }])
   expect((await page("<div>\n\n  text\n  more\n\n</div>\n")).sections).toMatchObject([{ first_line: 3, last_line: 4 }])
   const { sections } = await page("<h1>A</h1>\r\n<p>b\r\n</p>\r<h2>C</h2>\n\n<p>d</p>\r\n")

@@ -59,7 +59,7 @@ const markdown = fc
   .array(fc.tuple(line, fc.constantFrom("\n", "\n", "\r\n", "\r")), { maxLength: 60 })
   .map((lines) => lines.map(([text, end]) => text + end).join(""))
 
-/** As the whole file is read at once by the complete grammar, with front matter made blank. */
+/** The headings according to the complete grammar, which reads the file at once, with front matter made blank. */
 function headingsByTree(text: string): string[] {
   const lines = text.split(/\r\n|\n|\r/)
   const isFence = (line: string) => (line === "---" || line === "+++") && line === lines[0]
@@ -70,7 +70,7 @@ function headingsByTree(text: string): string[] {
 }
 
 describe("Markdown", () => {
-  test("sections are the file: every line is in exactly one, but for front matter and blank lines before the first", async () => {
+  test("sections are the file: every line is in exactly one, except front matter and blank lines before the first", async () => {
     await fc.assert(
       fc.asyncProperty(markdown, async (text) => {
         const lines = text.split(/\r\n|\n|\r/)
@@ -98,7 +98,7 @@ describe("Markdown", () => {
     )
   })
 
-  test("headings are those of the complete grammar over the whole file, whatever the window", async () => {
+  test("headings are those of the complete grammar over the complete file, whatever the window", async () => {
     await fc.assert(
       fc.asyncProperty(markdown, fc.constantFrom(1, 30, 8_000), async (text, windowChars) => {
         const { sections } = await parseDocument(text, "markdown")
@@ -117,7 +117,7 @@ describe("Markdown", () => {
       expect(blockStarts(lines, undefined, window).map(({ line }) => line)).toEqual([1, 2, 6])
   })
 
-  test("anchors are unique, and made as GitHub makes them", async () => {
+  test("anchors are unique, and made as on GitHub", async () => {
     const names = [
       "Rules",
       "Rules",
@@ -183,7 +183,7 @@ describe("Markdown", () => {
     expect(titles).toEqual(["Matter: x", "One", "It's", "Two", ""])
   })
 
-  test("front matter is no text, and the line numbers behind it are those of the file", async () => {
+  test("front matter is not text, and the line numbers after it are those of the file", async () => {
     expect(outline(await parseDocument("\ufeff---\r\ntitle: x\r\n---\r\n\r\n# A\r\rb\n", "markdown"))).toEqual([
       "1 a 5-7",
     ])
@@ -217,7 +217,7 @@ describe("Markdown", () => {
 })
 
 describe("MDX", () => {
-  test("imports and tags are no headings, and what stands between tags is", async () => {
+  test("imports and tags are not headings, and headings between tags are", async () => {
     const text = `import A from "a"\n\nexport const b = () => {\n\n  // # no\n  return 1\n}\n\n# <A/> Title\n\n<Tabs>\n\n## Inside {/*inside-id*/}\n\n{/*\n# no\n*/}\n\n</Tabs>\n\n## After\n`
     const parsed = await parseDocument(text, "mdx")
     expect(parsed.problems).toEqual([])
@@ -225,7 +225,7 @@ describe("MDX", () => {
     expect(outline(parsed)).toEqual(["0  1-8", "1 title 9-12", "2 inside-id 13-20", "2 after 21-21"])
   })
 
-  test("what is not MDX is read as Markdown, and said", async () => {
+  test("text that is not MDX is read as Markdown, and reported", async () => {
     const parsed = await parseDocument("# A\n\n{ never closed\n\n## B\n", "mdx")
     expect(parsed.problems.join()).toMatch(/^Read as Markdown, as it does not parse as MDX/)
     expect(outline(parsed)).toEqual(["1 a 1-4", "2 b 5-5"])

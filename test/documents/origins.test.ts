@@ -105,7 +105,7 @@ describe("repositories", () => {
     expect(readdirSync(join(dir, "cache")).length).toBe(1)
   })
 
-  test("what a copy that was killed left is removed by the next, and one that is under way stays", async () => {
+  test("the remains of a killed copy are removed by the next, and a running one stays", async () => {
     const dir = tempDir()
     const { folder, commit } = repository(dir, "guide")
     writeFileSync(join(folder, "guide.md"), "# Guide\n")
@@ -133,7 +133,7 @@ describe("repositories", () => {
     expect(existsSync(join(dir, "ran"))).toBe(false)
   })
 
-  test("addresses that run commands, hold secrets or are no repositories are refused, and leave nothing", async () => {
+  test("addresses that run commands, contain secrets or are not repositories are refused, and leave nothing", async () => {
     const dir = tempDir()
     const refused = async (spec: string) => (await resolveOrigin(spec, at(dir)).catch((error) => error)).code
     expect(await refused(`ext::sh -c touch% ${dir}/pwned`)).toBe("bad_address")

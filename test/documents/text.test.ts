@@ -15,7 +15,7 @@ test("plain text is cut at blank lines into pieces of about 2,000 characters", a
   }
 })
 
-test("underlined titles are headings, in the order in which their signs appear", async () => {
+test("underlined titles are headings, with levels in the order in which their marks appear", async () => {
   const text =
     "=====\nTitle\n=====\n\nintro\n\nPart one\n--------\n\ntext\n\nDeeper\n~~~~~~\n\nPart two\n--------\n\nlist::\n\n  a\n  --\n"
   const { title, sections } = await parseDocument(text, "text")
@@ -28,7 +28,7 @@ test("underlined titles are headings, in the order in which their signs appear",
   ])
 })
 
-test("a paragraph without end is cut between lines", async () => {
+test("an endless paragraph is cut between lines", async () => {
   const { sections } = await parseDocument("a line of text\n".repeat(1_000), "text")
   expect(sections.length).toBeGreaterThan(6)
   expect(sections.at(-1)?.last_line).toBe(1_000)

@@ -8,8 +8,8 @@ import type { EmbedRole } from "../../src/embed/embedder.ts"
 import { localFolder, localPackage } from "../../src/embed/local-package.ts"
 import { tempDir } from "../support/temp.ts"
 
-// The real model: `npm run build -w packages/embed-local` makes it, from the network, so it is no part of a clean clone's
-// run. `npm run torture -- local` builds it first.
+// The real model: `npm run build -w packages/embed-local` makes it, from the network, so it is not part of a clean clone's run.
+// `npm run torture -- local` builds it first.
 
 const PACKAGE = join(import.meta.dirname, "../../packages/embed-local")
 if (process.env.DEX_LOCAL_MODEL === "build")
@@ -45,7 +45,7 @@ test.skipIf(!isBuilt)("its tokens are the published ones", () => {
 })
 
 test.skipIf(!isBuilt)(
-  "puts what means the same side by side, with vectors of length 1, in at most 550 MB",
+  "puts texts with the same meaning next to each other, with vectors of length 1, in at most 550 MB",
   async () => {
     const helper = await started(installed(), "document")
     const [out, session, theme] = (await askHelper(helper, [
@@ -70,16 +70,16 @@ test.skipIf(!isBuilt)(
   },
 )
 
-test.skipIf(!isBuilt)("a search that finds the model loaded has its vector soon", async () => {
+test.skipIf(!isBuilt)("a search that finds the model loaded gets its vector soon", async () => {
   const helper = await started(installed(), "query")
   const first = performance.now()
   await askHelper(helper, ["the first question"])
   const loaded = performance.now() - first
   const times: number[] = []
   for (let i = 0; i < 20; i++) {
-    const asked = performance.now()
+    const begun = performance.now()
     await askHelper(helper, [`why does the build fail on number ${i}`])
-    times.push(performance.now() - asked)
+    times.push(performance.now() - begun)
   }
   const median = times.sort((a, b) => a - b)[10]!
   console.log(`first ${Math.round(loaded)} ms, then ${Math.round(median)} ms (median of 20)`)

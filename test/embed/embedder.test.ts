@@ -19,7 +19,7 @@ async function opened(provider: Provider, server: EmbeddingServer, more: Partial
 const cosine = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, i) => sum + value * b[i]!, 0)
 const asDocuments = { role: "document" } as const
 
-test("no provider is no embedder", async () => {
+test("without a provider there is no embedder", async () => {
   expect(await openEmbedder({ provider: "none", model: "words" })).toBeUndefined()
 })
 
@@ -56,7 +56,7 @@ describe.each<Provider>(["openai", "ollama"])("%s", (provider) => {
     })
   })
 
-  test("asks the server nothing to open when a kept id tells size and revision", async () => {
+  test("sends no request to open if a stored id has the size and revision", async () => {
     const server = await embeddingServer()
     const { id } = await opened(provider, server)
     const closed = settingsFor(provider, server, { url: await closedUrl() })
@@ -74,7 +74,7 @@ describe.each<Provider>(["openai", "ollama"])("%s", (provider) => {
     expect([0, 31, 32, 69].map((i) => together[i])).toEqual(alone.map(([vector]) => vector))
   })
 
-  test.each([500, 502, 429])("tries once more after a %i", async (status) => {
+  test.each([500, 502, 429])("retries once after a %i", async (status) => {
     const server = await embeddingServer()
     const embedder = await opened(provider, server)
     server.next.push({ status })
@@ -82,14 +82,14 @@ describe.each<Provider>(["openai", "ollama"])("%s", (provider) => {
     expect(server.asked).toHaveLength(2)
   })
 
-  test("gives up after the second failure and says what the server said", async () => {
+  test("gives up after the second failure and repeats the server's message", async () => {
     const server = await embeddingServer()
     const embedder = await opened(provider, server)
     const failure = { status: 503, body: '{"error":{"message":"loading the model"}}' }
     server.next.push(failure, failure, failure)
     await expect(embedder.embed(["hello"], asDocuments)).rejects.toMatchObject({
       code: "embed_failed",
-      message: expect.stringMatching(/failed \(503: loading the model\), and again/),
+      message: expect.stringMatching(/failed \(503: loading the model\), also after a retry/),
     })
     expect(server.asked).toHaveLength(2)
   })
@@ -144,7 +144,7 @@ describe.each<Provider>(["openai", "ollama"])("%s", (provider) => {
     expect(await embedQuery(embedder, "refresh", 5000)).toMatchObject({ vector: expect.any(Float32Array) })
   })
 
-  test("takes numbers of any size that still has a direction", async () => {
+  test("accepts numbers of any size that still have a direction", async () => {
     const server = await embeddingServer()
     const embedder = await opened(provider, server)
     server.next.push({ vectors: ([v]) => [v!.map((value) => value * 1e150)] })
@@ -152,7 +152,7 @@ describe.each<Provider>(["openai", "ollama"])("%s", (provider) => {
     expect(cosine(huge!, (await embedder.embed(["hello"], asDocuments))[0]!)).toBeCloseTo(1, 5)
   })
 
-  test("a probe notices another model behind the same name", async () => {
+  test("a probe notices a different model under the same name", async () => {
     const first = await (await opened(provider, await embeddingServer())).probe()
     expect(first).toMatchObject({ ok: true, vector: expect.any(Float32Array) })
     const same = await opened(provider, await embeddingServer())
@@ -192,7 +192,7 @@ describe.each<Provider>(["openai", "ollama"])("%s", (provider) => {
     expect(other.asked).toEqual([])
   })
 
-  test("stops when it is told to", async () => {
+  test("stops when its signal is aborted", async () => {
     const server = await embeddingServer()
     const embedder = await opened(provider, server)
     const stop = new AbortController()
@@ -203,7 +203,7 @@ describe.each<Provider>(["openai", "ollama"])("%s", (provider) => {
   })
 })
 
-test("an ollama model that was pulled again gets another id", async () => {
+test("an ollama model that was pulled again gets a new id", async () => {
   const before = await opened("ollama", await embeddingServer({ digest: "aaaaaaaaaaaaaaaa" }))
   const after = await opened("ollama", await embeddingServer({ digest: "bbbbbbbbbbbbbbbb" }))
   expect([before.id, after.id]).toEqual(["ollama:words@aaaaaaaaaaaa:64:p0", "ollama:words@bbbbbbbbbbbb:64:p0"])
@@ -214,7 +214,7 @@ test("a key does not travel unencrypted to another machine", async () => {
   await expect(openEmbedder(settings)).rejects.toThrow(/models\.example for everyone on the way to read/)
 })
 
-test("asks for fewer dimensions only where the model can give them", async () => {
+test("requests fewer dimensions only if the model supports it", async () => {
   const server = await embeddingServer()
   const shortened = await opened("openai", server, { model: "text-embedding-3-small", dims: 64 })
   const plain = await opened("openai", server, { dims: 64 })
@@ -224,7 +224,7 @@ test("asks for fewer dimensions only where the model can give them", async () =>
   expect(shortened.id).toBe("openai:text-embedding-3-small@-:64:p0")
 })
 
-describe("what a model is given", () => {
+describe("the input of a model", () => {
   const sent = async (model: string, texts: string[], role: "query" | "document") => {
     const server = await embeddingServer()
     await (await opened("openai", server, { model, dims: 64 })).embed(texts, { role })
@@ -245,7 +245,7 @@ describe("what a model is given", () => {
     expect(await sent(model, ["why"], "document")).toEqual([document])
   })
 
-  test("no more than the model reads, never half a character, and never nothing", async () => {
+  test("no more than the model reads, never half a character, and never an empty text", async () => {
     const [ascii, chinese, emoji, empty, torn] = await sent(
       "bge-small-en-v1.5",
       ["x".repeat(9999), "更".repeat(9999), "😀".repeat(9999), "  ", "a\ud800b"],
@@ -259,7 +259,7 @@ describe("what a model is given", () => {
   })
 })
 
-test("an embedder that ignores its signal is still held to its time", async () => {
+test("an embedder that ignores its signal still cannot exceed its time limit", async () => {
   const deaf: Embedder = {
     id: "deaf",
     dims: 3,

@@ -5,8 +5,8 @@ import { build } from "esbuild"
 import { expect, test } from "vitest"
 import { LOCAL_FILES, LOCAL_VERSION } from "../../src/embed/local-files.ts"
 
-// dex runs only the package whose checksums it was built with. They are written when the package is built; here it is
-// checked, without a network, that nobody changed the package and forgot to.
+// dex runs only the package whose checksums it was built with. They are written when the package is built; this checks, without a
+// network, that nobody changed the package and forgot to update them.
 
 const PACKAGE = join(import.meta.dirname, "../../packages/embed-local")
 const sum = (bytes: Uint8Array) => hash("sha512", bytes, "base64")
@@ -24,7 +24,7 @@ test("the checksums are those of the package's manifest and of its code as it is
   expect(LOCAL_FILES["dist/index.js"]).toBe(sum(outputFiles[0]!.contents))
 })
 
-test("they cover the model, its runtime and its words", () => {
+test("they cover the model, its runtime and its vocabulary", () => {
   expect(Object.keys(LOCAL_FILES).sort()).toEqual([
     "dist/index.js",
     "dist/model.onnx",

@@ -28,7 +28,7 @@ async function opened(dexDir: string) {
 const running = (helper: Helper) => expect.poll(async () => (await helperNow(helper))?.pid)
 const cosine = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, i) => sum + value * b[i]!, 0)
 
-test("embeds documents in a process of its own, which it starts and waits for", async () => {
+test("embeds documents in a separate process, which it starts and waits for", async () => {
   const dexDir = installed()
   const embedder = await opened(dexDir)
   const [race, token, theme] = (await embedder.embed(
@@ -40,7 +40,7 @@ test("embeds documents in a process of its own, which it starts and waits for", 
   expect(loadsOf(dexDir)[0]).not.toBe(process.pid)
 })
 
-test("a package that was changed after it was installed is not loaded, and whoever asks is told why", async () => {
+test("a package that was changed after it was installed is not loaded, and the caller gets the reason", async () => {
   const dexDir = installed()
   const { entry } = localPackage(dexDir)!
   writeFileSync(entry, `${readFileSync(entry, "utf8")}\n// changed\n`)
@@ -49,7 +49,7 @@ test("a package that was changed after it was installed is not loaded, and whoev
   expect(loadsOf(dexDir)).toEqual([])
 })
 
-test("a search that finds no process goes on without it and says so; the next one has a vector", async () => {
+test("a search that finds no process continues without it and says so; the next one has a vector", async () => {
   const dexDir = installed()
   const embedder = await opened(dexDir)
   const first = await embedQuery(embedder, "log people out", 60_000)
@@ -59,7 +59,7 @@ test("a search that finds no process goes on without it and says so; the next on
   expect("vector" in second && second.vector).toHaveLength(64)
 })
 
-test("many who search at once load the model once", async () => {
+test("many searches at the same time load the model once", async () => {
   const dexDir = installed()
   const helper = helperOf(dexDir, "query")
   const answers = await Promise.allSettled(Array.from({ length: 6 }, () => askHelper(helper, ["a"])))
@@ -70,7 +70,7 @@ test("many who search at once load the model once", async () => {
   expect(loadsOf(dexDir)).toEqual([(await helperNow(helper))!.pid])
 })
 
-test("a process that was killed leaves a dead socket, and the next one takes its place", async () => {
+test("a killed process leaves a dead socket, and the next one replaces it", async () => {
   const dexDir = installed()
   const helper = helperOf(dexDir, "document")
   const [before] = await askHelper(helper, ["the same text"])
@@ -82,19 +82,19 @@ test("a process that was killed leaves a dead socket, and the next one takes its
   expect(loadsOf(dexDir)).toHaveLength(2)
 })
 
-test("ends when nobody has asked for a while, and takes its socket with it", async () => {
+test("ends after a while without requests, and removes its socket", async () => {
   process.env.DEX_LOCAL_MODEL_IDLE_MS = "1"
   const unset = () => void delete process.env.DEX_LOCAL_MODEL_IDLE_MS
   onTestFinished(unset)
   const dexDir = installed()
   const helper = helperOf(dexDir, "document")
   await askHelper(helper, ["one"])
-  unset() // it was for that process alone
+  unset() // only that process needed it
   await expect.poll(() => isAlive(loadsOf(dexDir)[0]!)).toBe(false)
   expect(existsSync(helperPlace(dexDir, helper.local, "document").socket)).toBe(false)
 })
 
-test("after an upgrade nobody is answered by the old model, and its process ends by itself", async () => {
+test("after an upgrade the old model answers nobody, and its process ends", async () => {
   const dexDir = installed({ revision: "1" })
   expect(process.env.DEX_LOCAL_MODEL_IDLE_MS).toBeUndefined()
   const old = helperOf(dexDir, "query") // which would stay for ten minutes
@@ -113,7 +113,7 @@ test("after an upgrade nobody is answered by the old model, and its process ends
   expect(isAlive(second!)).toBe(true)
 })
 
-test("a model that cannot be loaded says why, and stops nothing else", async () => {
+test("a model that cannot be loaded gives the reason, and stops nothing else", async () => {
   const embedder = await opened(installed({ broken: true }))
   await expect(embedder.embed(["one"], { role: "document" })).rejects.toMatchObject({
     code: "embed_failed",
@@ -122,7 +122,7 @@ test("a model that cannot be loaded says why, and stops nothing else", async () 
   expect(await embedder.probe()).toMatchObject({ ok: false, reason: expect.stringContaining("cut short") })
 })
 
-test.skipIf(onWindows)("nobody else can ask it: its socket is the user's own", async () => {
+test.skipIf(onWindows)("nobody else can use it: its socket belongs to the user", async () => {
   const dexDir = installed()
   const helper = helperOf(dexDir, "document")
   await askHelper(helper, ["one"])
@@ -139,7 +139,7 @@ test.skipIf(onWindows)("works in a home whose path is too long for a socket", as
   expect(statSync(dirname(socket)).mode & 0o077).toBe(0)
 })
 
-test("a request that is stopped ends at once, and the process answers the next one", async () => {
+test("a request that is stopped ends immediately, and the process answers the next one", async () => {
   const dexDir = installed()
   const embedder = await opened(dexDir)
   const stop = new AbortController()
@@ -150,7 +150,7 @@ test("a request that is stopped ends at once, and the process answers the next o
   expect(await embedder.embed(["one"], { role: "document" })).toHaveLength(1)
 })
 
-test("the runtime is part of the id: vectors of two are never taken for each other's", async () => {
+test("the runtime is part of the id: vectors of the two are never mixed", async () => {
   const dexDir = installed()
   const wasm = await opened(dexDir)
   expect(wasm.id).toBe("local:words@1.wasm:64:p0")

@@ -6,7 +6,7 @@ const results = (...scores: [number, number][]) => ({
   json: { results: scores.map(([index, relevance_score]) => ({ index, relevance_score })) },
 })
 
-test("gives each text its score, in the order of the texts", async () => {
+test("returns the score of each text, in the order of the texts", async () => {
   const server = await embeddingServer()
   server.next.push(results([2, 0.9], [0, 0.5], [1, 0.1]))
   const reranker = openReranker({ url: `${server.url}/v1`, model: "judge", apiKey: "sk-1" })
@@ -14,7 +14,7 @@ test("gives each text its score, in the order of the texts", async () => {
   expect(server.asked[0]).toMatchObject({ path: "/v1/rerank", model: "judge", authorization: "Bearer sk-1" })
 })
 
-test("rejects an answer that leaves one out, and asks nothing about nothing", async () => {
+test("rejects an answer that leaves one out, and sends no request for no texts", async () => {
   const server = await embeddingServer()
   const reranker = openReranker({ url: server.url, model: "judge" })
   server.next.push(results([0, 0.5]))

@@ -17,8 +17,8 @@ function write(repository: Repository, files: Record<string, string>, message: s
 
 const LINES = Array.from({ length: 12 }, (_, i) => `line ${i}\n`).join("")
 
-describe("what commits changed", () => {
-  test("added lines with their numbers, removed ones, renames, and the message whole; nothing is changed", async () => {
+describe("the changes of commits", () => {
+  test("added lines with their numbers, removed ones, renames, and the complete message; nothing is changed", async () => {
     const repository = makeRepository(join(tempDir(), "repo"))
     const first = write(repository, { "src/a.ts": LINES }, "first: the start\n\nWhy.\n\nCo-Authored-By: A <a@b.c>")
     repository.git("mv", "src/a.ts", "src/b.ts")
@@ -38,7 +38,7 @@ describe("what commits changed", () => {
     expect(commits[1]!.files[0]!.added).toHaveLength(12)
   })
 
-  test("lines that look like a patch's own are lines, and odd names are read as they are", async () => {
+  test("lines that look like a patch's own are lines, and odd names are read correctly", async () => {
     const repository = makeRepository(join(tempDir(), "repo"))
     const odd = "-- a/x\n++ b/y\n@@ -1 +1 @@\ndiff --git a/q b/q\n"
     const first = write(repository, { "a b\tü.txt": odd, "plain.txt": "x\n" }, "odd")
@@ -51,7 +51,7 @@ describe("what commits changed", () => {
     expect(commits[1]!.files[0]!.removed).toEqual(odd.trimEnd().split("\n"))
   })
 
-  test("a merge tells what it brought to its first parent, and a limit says that it stopped", async () => {
+  test("a merge has its changes to its first parent, and a limit reports that it stopped", async () => {
     const repository = makeRepository(join(tempDir(), "repo"))
     const first = write(repository, { "a.ts": "a\n" }, "first")
     repository.git("checkout", "-q", "-b", "side")

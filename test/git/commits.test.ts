@@ -63,7 +63,7 @@ describe("a project's commits", () => {
     expect(Math.abs(byHash[first]!.at - now)).toBeLessThan(600_000)
   })
 
-  test("names and messages of any bytes are told apart from what git says of them", async () => {
+  test("names and messages of any bytes are separated from git's own output", async () => {
     const repository = makeRepository(join(tempDir(), "repo"))
     const odd = ['new\nline "q"', "A", "M", "R100", "tab\there", " lead", "ünï", ":(glob)x", "-rf", "f".repeat(40)]
     const raw = Buffer.concat([
@@ -90,7 +90,7 @@ describe("a project's commits", () => {
     expect(new Set(names)).toEqual(new Set([...odd, "\\xff\\xfex"]))
   })
 
-  test("only what is new is read, and a rewritten history is noticed", async () => {
+  test("only new commits are read, and a rewritten history is noticed", async () => {
     const repository = makeRepository(join(tempDir(), "repo"))
     const first = write(repository, { a: "1" }, "one")
     const second = write(repository, { a: "2" }, "two")
@@ -107,7 +107,7 @@ describe("a project's commits", () => {
     expect(gone.commits).toHaveLength(2)
   })
 
-  test("what is left out is said: too many, too old, too large, and a shallow copy's oldest", async () => {
+  test("what is left out is reported: too many, too old, too large, and a shallow copy's oldest", async () => {
     const repository = makeRepository(join(tempDir(), "repo"))
     const start = now - 30 * 86_400_000
     const stream = Array.from({ length: 30 }, (_, i) =>
@@ -124,7 +124,7 @@ describe("a project's commits", () => {
     const small = await readCommits(repository.folder, { now, limits: { bytes: 1_000 } })
     expect(small.commits.length).toBeLessThan(30)
     expect(small.left_out.join()).toMatch(/stopped after 0 MB: only the newest \d+ are known/)
-    // A gap to what was known makes the old part of no use.
+    // A gap makes the stored commits useless.
     const known = repository.git("rev-parse", "HEAD~20")
     const cut = await readCommits(repository.folder, { now, known, limits: { commits: 5 } })
     expect(cut).toMatchObject({ replaces: true })
@@ -151,8 +151,8 @@ describe("a project's commits", () => {
   })
 })
 
-describe("a repository that somebody made to harm", () => {
-  /** Everything in a repository's settings that names a program which some way of reading would start. */
+describe("a malicious repository", () => {
+  /** Every setting of a repository that names a program which some way of reading would start. */
   const SETTINGS = (bait: string) => ({
     "core.fsmonitor": bait,
     "core.pager": bait,
@@ -218,7 +218,7 @@ describe("a repository that somebody made to harm", () => {
     expect(read.commits.map(({ subject }) => subject)).toEqual(["signed", "two", "one"])
     expect(read.commits[1]!.files).toContainEqual({ status: "renamed", path: "b.bait", from: "a.bait" })
     expect(existsSync(sprung)).toBe(false)
-    // The bait works: plain git springs it, however it ends then.
+    // The bait works: plain git runs it, however it ends then.
     const plain = spawnSync("git", ["-C", repository.folder, "log", "-p", "--ext-diff"], { encoding: "utf8" })
     expect(existsSync(sprung), `git ended with ${plain.status ?? plain.signal}: ${plain.stderr}`).toBe(true)
   })
@@ -263,7 +263,7 @@ describe("a repository that somebody made to harm", () => {
       () => "host:x",
     ]) {
       const { repository, sprung } = baited(remote)
-      // The blob that a renaming must be compared with is not there.
+      // The blob that a rename must be compared with is missing.
       const blob = repository.git("rev-parse", "HEAD~2:a.bait")
       const path = join(repository.folder, ".git", "objects", blob.slice(0, 2), blob.slice(2))
       renameSync(path, `${path}.away`)
@@ -296,7 +296,7 @@ describe("a repository that somebody made to harm", () => {
   })
 })
 
-describe("what a message marks", () => {
+describe("the marks in a message", () => {
   test.each([
     ["feat!: drop v1", "", { breaking: "drop v1" }],
     [

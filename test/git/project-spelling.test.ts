@@ -20,7 +20,7 @@ test.each([
   expect(asOnDisk(typed, platform, onDisk(real))).toBe(expected)
 })
 
-test("a folder that is gone is known as it was written", () => {
+test("a folder that is gone is identified as it was written", () => {
   expect(asOnDisk("/users/me/gone", "darwin", gone)).toBe("/users/me/gone")
 })
 

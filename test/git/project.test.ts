@@ -8,7 +8,7 @@ import { tempDir } from "../support/temp.ts"
 
 const MODULE = new URL("../../src/git/project.ts", import.meta.url).href
 
-/** What the module says of folders, asked as a user who may not look everywhere. */
+/** The module's results for these folders, in a process of a user who may not read everything. */
 function ask(folders: string[]): { project: string; checkout: string | null; code: string }[] {
   const script = `
     import { statSync } from "node:fs"
@@ -26,15 +26,15 @@ function ask(folders: string[]): { project: string; checkout: string | null; cod
   return JSON.parse(run.stdout)
 }
 
-describe.skipIf(process.platform === "win32")("a folder that cannot be looked at", () => {
-  test("is the project as it was written, whatever the reason", () => {
+describe.skipIf(process.platform === "win32")("a folder that cannot be read", () => {
+  test("is the project as written, whatever the reason", () => {
     const folders = oddFolders()
     expect(Object.keys(folders).length).toBeGreaterThanOrEqual(4)
     const expected = Object.entries(folders).map(([code, folder]) => ({ project: folder, checkout: null, code }))
     expect(ask(Object.values(folders))).toEqual(expected)
   })
 
-  test("belongs to its project by its name where it is a worktree, and not to what lies above it", () => {
+  test("belongs to its project by its name if it is a worktree, and not to the folder above it", () => {
     const { EACCES, ELOOP } = oddFolders()
     const worktree = join(EACCES!, ".claude", "worktrees", "fix-1", "src")
     const above = join(EACCES!, "..", "..")
@@ -47,7 +47,7 @@ describe.skipIf(process.platform === "win32")("a folder that cannot be looked at
   })
 })
 
-test("a folder of which a file has taken the place is gone, and belongs to what lies above it", () => {
+test("a folder that was replaced by a file is gone, and belongs to the project above it", () => {
   const dir = tempDir()
   mkdirSync(join(dir, ".git"))
   writeFileSync(join(dir, "was-a-folder"), "")

@@ -38,7 +38,7 @@ const run = (...args: string[]) => dex(home, args, env())
 const agree = () => dex(home, ["config", "set", "llm.allowed_agents", "claude_code"])
 const config = () => JSON.parse(readFileSync(join(home, ".dex/config.json"), "utf8")) as Record<string, unknown>
 
-test("the agents that can be asked are those that the settings name", () => {
+test("the agents that can be used are those that the settings name", () => {
   const able = agents.filter(({ headless }) => headless !== undefined).map(({ source }) => source)
   expect(able.sort()).toEqual([...MODEL_AGENTS].sort())
 })
@@ -60,15 +60,15 @@ describe("before the user has agreed", () => {
         await syncHome(home)
       }
       const { code, stdout, stderr } = await run(...(name === "digest" ? ["digest"] : args))
-      const said = stderr.replaceAll(/\s+/g, " ")
+      const message = stderr.replaceAll(/\s+/g, " ")
       expect({ code, stdout }).toEqual({ code: 2, stdout: "" })
-      expect(said).toContain("go to Anthropic")
-      expect(said).toContain("dex config set llm.allowed_agents claude_code")
+      expect(message).toContain("go to Anthropic")
+      expect(message).toContain("dex config set llm.allowed_agents claude_code")
       expect(existsSync(join(home, "started"))).toBe(false)
     },
   )
 
-  test("a dry run needs no consent: it asks nobody", async () => {
+  test("a dry run needs no consent: it sends nothing", async () => {
     expect(await run("map", "ports", "--dry-run")).toMatchObject({
       code: 0,
       stderr: expect.stringContaining("Nothing was asked"),
@@ -85,7 +85,7 @@ describe("before the user has agreed", () => {
     expect(existsSync(join(home, "started"))).toBe(false)
   })
 
-  test("a terminal asks once; no sends nothing, and yes is kept", async () => {
+  test("a terminal asks once; no sends nothing, and yes is stored", async () => {
     const no = await onTerminal(home, ASK, [[/from now on\?/, "n\r"]], 100, path)
     if (!no) return console.log("NOT RUN: consent on a terminal, which cannot be made here")
     expect(no.code).toBe(2)
@@ -104,10 +104,10 @@ describe("before the user has agreed", () => {
 describe("once the user has agreed", () => {
   beforeEach(agree)
 
-  test("ask, chat and doctor are answered, and what it cost is said", async () => {
-    const asked = await run(...ASK)
-    expect(asked).toMatchObject({ code: 0, stdout: expect.stringContaining(ANSWER) })
-    expect(asked.stderr).toContain("claude_code: 0 calls, 30 tokens read and 5 written; $0.0123 by its own count.")
+  test("ask, chat and doctor are answered, and the cost is shown", async () => {
+    const answer = await run(...ASK)
+    expect(answer).toMatchObject({ code: 0, stdout: expect.stringContaining(ANSWER) })
+    expect(answer.stderr).toContain("claude_code: 0 calls, 30 tokens read and 5 written; $0.0123 by its own count.")
     const chatted = await run("chat", "Which port does the zeppelin test need?")
     expect(chatted).toMatchObject({ code: 0, stdout: expect.stringContaining(ANSWER) })
     expect(chatted.stderr).toContain("$0.0123")
@@ -140,7 +140,7 @@ describe("once the user has agreed", () => {
     }
   })
 
-  test("agent is whichever is installed, and consent to one is none to another", async () => {
+  test("agent is the one that is installed, and consent to one is not consent to another", async () => {
     await dex(home, ["config", "set", "llm.provider", "agent"])
     expect(await run(...ASK)).toMatchObject({ code: 0, stdout: expect.stringContaining(ANSWER) })
     const other = standIn(join(home, "other"), "codex", "exit 1")
@@ -165,7 +165,7 @@ describe("once the user has agreed", () => {
     })
   })
 
-  test("an agent that is not there is said to be so", async () => {
+  test("an agent that is not installed is reported", async () => {
     const nowhere = { PATH: "/nonexistent" }
     expect(await dex(home, ASK, nowhere)).toMatchObject({
       code: 2,
@@ -188,30 +188,33 @@ describe("once the user has agreed", () => {
     expect(await run("map", "ports")).toMatchObject({ code: 2, stderr: expect.stringContaining("too old") })
   })
 
-  test.each(["SIGINT", "SIGTERM"] as const)("%s to dex ends the agent and all that it started", async (signal) => {
-    let pids: number[] = []
-    let isStarted = () => {}
-    const started = new Promise<void>((resolve) => (isStarted = resolve))
-    const server = createServer((request, response) => {
-      pids = request.url!.slice(1).split(",").map(Number)
-      response.end()
-      isStarted()
-    })
-    await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening))
-    onTestFinished(() => void server.close())
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    const tell = `fetch("${url}/" + process.argv.slice(1).join())`
-    standIn(home, "claude", `sleep 1000 &\n'${process.execPath}' -e '${tell}' $$ $!\nwait`)
-    const child = startDex(home, ASK, DEX, env())
-    await started
-    child.kill(signal)
-    await new Promise((resolve) => child.once("close", resolve))
-    expect(pids).toHaveLength(2)
-    await expect.poll(() => pids.filter(isAlive)).toEqual([])
-  })
+  test.each(["SIGINT", "SIGTERM"] as const)(
+    "%s to dex ends the agent and everything that it started",
+    async (signal) => {
+      let pids: number[] = []
+      let isStarted = () => {}
+      const started = new Promise<void>((resolve) => (isStarted = resolve))
+      const server = createServer((request, response) => {
+        pids = request.url!.slice(1).split(",").map(Number)
+        response.end()
+        isStarted()
+      })
+      await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening))
+      onTestFinished(() => void server.close())
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+      const tell = `fetch("${url}/" + process.argv.slice(1).join())`
+      standIn(home, "claude", `sleep 1000 &\n'${process.execPath}' -e '${tell}' $$ $!\nwait`)
+      const child = startDex(home, ASK, DEX, env())
+      await started
+      child.kill(signal)
+      await new Promise((resolve) => child.once("close", resolve))
+      expect(pids).toHaveLength(2)
+      await expect.poll(() => pids.filter(isAlive)).toEqual([])
+    },
+  )
 })
 
-test("dex does nothing for an agent that it asks: no server, no hook, no answer", async () => {
+test("dex does nothing inside an agent that it uses as a model: no server, no hook, no answer", async () => {
   const inside = { [MODEL_RUN_VARIABLE]: "1" }
   for (const args of [["serve"], ["mcp", "agent"], ["list"], ASK])
     expect(await dexAlone(home, args, inside)).toMatchObject({
@@ -222,7 +225,7 @@ test("dex does nothing for an agent that it asks: no server, no hook, no answer"
   expect(await dexAlone(home, ["hook", "claude_code", "SessionStart"], inside)).toMatchObject({ code: 0, stdout: "" })
 })
 
-test("what an agent kept of being asked is not read, and nothing of it stays in the history", async () => {
+test("sessions of an agent that was used as a model are not read, and nothing of them stays in the history", async () => {
   const id = "33333333-1111-4111-8111-111111111111"
   const cwd = "/tmp/dex-model-run-abc/empty"
   claudeSession(home, {

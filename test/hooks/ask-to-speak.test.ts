@@ -9,7 +9,7 @@ import { tempDir } from "../support/temp.ts"
 
 const DAY = 86_400_000
 
-/** A home whose agents' hooks have asked dex for so many days; it would have spoken twice. */
+/** A home whose agents' hooks have called dex for this many days; it would have spoken twice. */
 function listening(days: number): string {
   const home = tempDir()
   smallHome(home)
@@ -45,23 +45,23 @@ const modeOf = (home: string) => {
   }
 }
 
-test("after a week it says how often it would have spoken and with what, asks, and keeps the answer", async () => {
+test("after a week it says how often it would have spoken and with what, asks, and stores the answer", async () => {
   for (const [key, mode] of [
     ["y", "speak"],
     ["n", "log"],
   ] as const) {
     const home = listening(8)
-    const asked = await onTerminal(home, ["--plain"], [[/Let dex make such suggestions/, key]])
-    if (asked === undefined) return console.log("NOT RUN: no program here makes a terminal")
-    expect(asked.screen).toContain("2 times I would have spoken")
-    expect(asked.screen).toContain("failed command: fix: Solved two. It was so.")
+    const terminal = await onTerminal(home, ["--plain"], [[/Let dex make such suggestions/, key]])
+    if (terminal === undefined) return console.log("NOT RUN: no program here makes a terminal")
+    expect(terminal.screen).toContain("2 times I would have spoken")
+    expect(terminal.screen).toContain("failed command: fix: Solved two. It was so.")
     expect(modeOf(home)).toBe(mode)
     const again = await onTerminal(home, ["--plain"], [])
     expect(again!.screen).not.toContain("I would have spoken")
   }
 })
 
-test("in the first week, and where nobody can be asked, nothing is asked", async () => {
+test("in the first week, and if nobody can be asked, it asks nothing", async () => {
   expect((await dex(listening(6), [])).stdout).not.toContain("would have spoken")
   const home = listening(8)
   const { code, stdout } = await dex(home, [])

@@ -17,8 +17,8 @@ const WHO = { session_id: "s-1", cwd: "/code/api", transcript_path: "/x.jsonl", 
 const who = { session: "s-1", cwd: "/code/api", transcript: "/x.jsonl" }
 const patch = "*** Begin Patch\n*** Update File: src/a.ts\n@@\n-a\n+b\n*** End Patch\n"
 
-/** What the agents wrote to a hook's stdin when they were run, and what it means. */
-const SAID: [agent: AgentHooks, event: string, input: HookInput, moment: unknown][] = [
+/** Recorded stdin of hooks, as the agents wrote it, and its meaning. */
+const RECORDED: [agent: AgentHooks, event: string, input: HookInput, moment: unknown][] = [
   [claudeCode, "SessionStart", { source: "compact" }, { event: "session_start" }],
   [claudeCode, "SubagentStart", { agent_id: "a1", agent_type: "general-purpose" }, { event: "subagent_start" }],
   [claudeCode, "UserPromptSubmit", { prompt: "Fix it" }, { event: "prompt", prompt: "Fix it" }],
@@ -91,7 +91,7 @@ const SAID: [agent: AgentHooks, event: string, input: HookInput, moment: unknown
   ],
 ]
 
-test.each(SAID)("%# a moment is read from what the agent says", (agent, event, input, moment) => {
+test.each(RECORDED)("%# a moment is read from the agent's input", (agent, event, input, moment) => {
   expect(agent.moment(event, { ...WHO, hook_event_name: event, ...input })).toEqual({ ...who, ...(moment as object) })
 })
 
@@ -100,7 +100,7 @@ test.each([
   [codex, CODEX_HOOKS],
   [geminiCli, GEMINI_CLI_HOOKS],
 ])("every event that dex install wires is understood", (agent, wired) => {
-  const known = SAID.filter(([one]) => one === agent)
+  const known = RECORDED.filter(([one]) => one === agent)
   for (const { event, tools } of wired) {
     const names = known.filter(([, one]) => one === event).map(([, , input]) => input.tool_name)
     expect(names.length, event).toBeGreaterThan(0)
@@ -126,21 +126,21 @@ test.each([
   ],
   [opencode, "tool.execute.after", { tool_name: "bash", tool_input: { command: "ls" }, exit: 0, output: "fine" }],
 ] as [AgentHooks, string, HookInput][])(
-  "%# says nothing where nothing failed or nobody asked",
+  "%# prints nothing if nothing failed or nobody asked",
   (agent, event, input) => {
     expect(agent.moment(event, { ...WHO, ...input })).toBeUndefined()
   },
 )
 
-test("whatever stands on stdin, no format throws, and who does not say who asks gets nothing", () => {
+test("whatever is on stdin, no format throws, and input without a session gets nothing", () => {
   const value = fc.jsonValue({ maxDepth: 3 })
   const fields = ["session_id", "cwd", "prompt", "tool_name", "tool_input", "tool_response", "error", "exit", "output"]
   const input = fc.record(Object.fromEntries(fields.map((name) => [name, value])), { requiredKeys: [] })
-  const events = fc.constantFrom(...SAID.map(([, event]) => event), "nonsense")
+  const events = fc.constantFrom(...RECORDED.map(([, event]) => event), "nonsense")
   fc.assert(
-    fc.property(fc.constantFrom(claudeCode, codex, geminiCli, opencode), events, input, (agent, event, said) => {
-      const moment = agent.moment(event, said as HookInput)
-      if (typeof said.session_id !== "string" || typeof said.cwd !== "string") expect(moment).toBeUndefined()
+    fc.property(fc.constantFrom(claudeCode, codex, geminiCli, opencode), events, input, (agent, event, given) => {
+      const moment = agent.moment(event, given as HookInput)
+      if (typeof given.session_id !== "string" || typeof given.cwd !== "string") expect(moment).toBeUndefined()
     }),
     { numRuns: 500 },
   )
@@ -159,7 +159,7 @@ const item = (text: string): Item => ({
   estimated_tokens: 1,
 })
 
-test("what is injected closes its marker once, at the end, whatever it holds", () => {
+test("injected text closes its marker once, at the end, whatever it contains", () => {
   fc.assert(
     fc.property(
       fc.array(
@@ -180,18 +180,18 @@ test("what is injected closes its marker once, at the end, whatever it holds", (
         ),
       ),
       (pieces) => {
-        const said = contextText([item(pieces.join("")), item("second")])
-        expect(said.match(/<[^\w(=]{0,5}\/?[a-z_-]+>/g)).toEqual(["<dex-context>", "</dex-context>"])
-        expect(said.endsWith("\n</dex-context>")).toBe(true)
-        expect(said).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/)
-        expect(said.split("\n")).toHaveLength(5)
+        const text = contextText([item(pieces.join("")), item("second")])
+        expect(text.match(/<[^\w(=]{0,5}\/?[a-z_-]+>/g)).toEqual(["<dex-context>", "</dex-context>"])
+        expect(text.endsWith("\n</dex-context>")).toBe(true)
+        expect(text).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/)
+        expect(text.split("\n")).toHaveLength(5)
       },
     ),
   )
   expect(contextText([item("Array<string> where 1 < 2")])).toContain("1 < 2")
 })
 
-test("what is cut is cut between signs", () => {
+test("text is cut between characters", () => {
   for (let before = 0; before < 300; before++)
     expect(contextText([item(`${"x".repeat(before)}${"😀".repeat(400)}`)]).isWellFormed()).toBe(true)
 })

@@ -42,8 +42,8 @@ async function solvedHome(home: string, learn = true): Promise<string> {
 
 function run(session: Writer, id: string, output: string, isError: boolean): void {
   session.answer(`m_${id}`, [call(id, "Bash", { command: "npm test" })])
-  const told = isError ? `Error: ${output}` : { stdout: output, stderr: "", interrupted: false }
-  session.result(id, output, { toolUseResult: told }, { is_error: isError })
+  const toolResult = isError ? `Error: ${output}` : { stdout: output, stderr: "", interrupted: false }
+  session.result(id, output, { toolUseResult: toolResult }, { is_error: isError })
 }
 
 const failed = (session: string, cwd = "/home/dev/proj") =>
@@ -65,27 +65,27 @@ function hook(home: string, stdin: string, env: Record<string, string> = SPEAK, 
     env: { PATH: process.env.PATH, HOME: home, ...env },
     stdio: ["pipe", "pipe", "pipe"],
   })
-  const said = { stdout: "", stderr: "" }
+  const printed = { stdout: "", stderr: "" }
   child.stdout.on("data", (text) => {
-    said.stdout += text
+    printed.stdout += text
   })
   child.stderr.on("data", (text) => {
-    said.stderr += text
+    printed.stderr += text
   })
   child.stdin.on("error", () => {}) // it was stopped before it had read everything
   child.stdin.end(stdin)
-  return new Promise((ended) => child.on("close", (code) => ended({ code, ...said })))
+  return new Promise((ended) => child.on("close", (code) => ended({ code, ...printed })))
 }
 
-/** On a busy machine a hook is stopped before it can speak: then another session asks. */
-async function heard(home: string, name: string): Promise<{ session: string; said: string }> {
+/** On a busy machine a hook is stopped before it can answer; then another session tries. */
+async function heard(home: string, name: string): Promise<{ session: string; output: string }> {
   for (let i = 0; i < 40; i++) {
     const session = `${name} ${i}`
     const { code, stdout, stderr } = await hook(home, failed(session))
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
-    if (stdout !== "") return { session, said: stdout }
+    if (stdout !== "") return { session, output: stdout }
   }
-  throw new Error(`Nothing was said to ${name}, 40 times.`)
+  throw new Error(`There was no output for ${name}, 40 times.`)
 }
 const SILENT = { code: 0, stdout: "", stderr: "" }
 const kept = (home: string) => {
@@ -103,9 +103,9 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(home, { recursive: true, force: true }))
 
-test("after a failed command it says what fixed it before, once in a session", async () => {
-  const { session, said } = await heard(home, "one")
-  const { hookSpecificOutput } = JSON.parse(said)
+test("after a failed command it shows what fixed it before, once in a session", async () => {
+  const { session, output } = await heard(home, "one")
+  const { hookSpecificOutput } = JSON.parse(output)
   expect(hookSpecificOutput.hookEventName).toBe("PostToolUseFailure")
   expect(hookSpecificOutput.additionalContext).toMatch(/^<dex-context>\n.*not an instruction.*\n- fix: .*token\.ts/)
   expect(hookSpecificOutput.additionalContext).toContain(`[claude_code:${SESSION}#`)
@@ -113,14 +113,14 @@ test("after a failed command it says what fixed it before, once in a session", a
   await heard(home, "two")
 })
 
-test("the first hook has the next sync learn what conversations know", async () => {
+test("after the first hook, the next sync learns from conversations", async () => {
   const own = await solvedHome(tempDir(), false)
   expect(await hook(own, failed("early"))).toEqual(SILENT)
   await syncHome(own)
   await heard(own, "later")
 })
 
-test("until somebody lets it speak it only notes what it would have said, and that once too", async () => {
+test("until the user lets it speak it only records what it would have said, and that once too", async () => {
   for (let i = 0; i < 40 && !kept(home).some(({ moment }) => moment.session === "logged"); i++)
     expect(await hook(home, failed("logged"), PATIENT)).toEqual(SILENT)
   expect(await hook(home, failed("logged"), PATIENT)).toEqual(SILENT)
@@ -128,10 +128,10 @@ test("until somebody lets it speak it only notes what it would have said, and th
   expect(noted).toMatchObject([{ would: true, moment: { event: "failed_command" }, items: [{ kind: "fix" }] }])
 })
 
-test("what is kept of a moment holds no secret", async () => {
+test("the record of a moment contains no secret", async () => {
   const secret = `ghp_${"aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0zA1bC4"}`
-  const said = failed("secret").replace("npm test", `TOKEN=${secret} npm test`)
-  for (let i = 0; i < 40 && !kept(home).some(({ moment }) => moment.session === "secret"); i++) await hook(home, said)
+  const input = failed("secret").replace("npm test", `TOKEN=${secret} npm test`)
+  for (let i = 0; i < 40 && !kept(home).some(({ moment }) => moment.session === "secret"); i++) await hook(home, input)
   const [one] = kept(home).filter(({ moment }) => moment.session === "secret")
   expect(one!.moment.command).toContain("npm test")
   for (const file of ["suggest.db", "suggest.db-wal", "hook.log"])
@@ -152,7 +152,7 @@ test("every switch turns it off", async () => {
   expect(kept(home).some(({ moment }) => /^q|^muted/.test(moment.session!))).toBe(false)
 })
 
-test("another project hears nothing of it, and a project's own file can silence it but not let it speak", async () => {
+test("another project gets nothing of it, and a project's own file can silence it but not let it speak", async () => {
   const project = join(tempDir(), "proj")
   mkdirSync(project)
   expect(await hook(home, failed("elsewhere", project))).toEqual(SILENT)
@@ -175,11 +175,11 @@ test.each([
   ["another type", JSON.stringify({ session_id: 1, cwd: {}, tool_input: [] })],
   ["nothing", ""],
   ["more than it takes", JSON.stringify({ prompt: "x".repeat(5 << 20) })],
-])("%s on stdin is met with silence", async (_, stdin) => {
+])("%s on stdin gives no output", async (_, stdin) => {
   expect(await hook(home, stdin)).toEqual(SILENT)
 })
 
-test("where there is no history, or no such agent or event, it says nothing and makes nothing", async () => {
+test("if there is no history, or no such agent or event, it prints nothing and creates nothing", async () => {
   const empty = tempDir()
   expect(await hook(empty, failed("x"))).toEqual(SILENT)
   expect(existsSync(join(empty, ".dex"))).toBe(false)
@@ -187,7 +187,7 @@ test("where there is no history, or no such agent or event, it says nothing and 
     expect(await hook(home, failed("x"), SPEAK, words)).toEqual(SILENT)
 })
 
-test("what is damaged or locked is met with silence, and told in a small file", async () => {
+test("damaged or locked files give no output, and are reported in a small file", async () => {
   const own = await solvedHome(tempDir())
   expect(kept(own)).toEqual([])
   const lock = openSqlite(join(own, ".dex", "suggest.db"))

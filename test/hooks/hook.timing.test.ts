@@ -6,7 +6,7 @@ import { DEX } from "../support/dex.ts"
 import { homeThatSolved } from "../support/solved.ts"
 import { tempDir } from "../support/temp.ts"
 
-test("a stdin that never ends, and an agent that closes its end, do not keep it", async () => {
+test("a stdin that never ends, and an agent that closes its end, do not block it", async () => {
   const home = tempDir()
   await homeThatSolved(home, 1)
   const child = spawn(process.execPath, [DEX, "hook", "claude_code", "PostToolUseFailure"], {
@@ -15,12 +15,12 @@ test("a stdin that never ends, and an agent that closes its end, do not keep it"
   })
   child.stdin.write('{"session_id":')
   const started = performance.now()
-  let said = ""
+  let output = ""
   child.stdout.on("data", (text) => {
-    said += text
+    output += text
   })
   const code = await new Promise((ended) => child.on("exit", ended))
-  expect({ code, said }).toEqual({ code: 0, said: "" })
+  expect({ code, output }).toEqual({ code: 0, output: "" })
   const ms = Math.round(performance.now() - started)
   console.log(`a hook whose stdin never ends: gone after ${ms} ms`)
   expect(ms).toBeLessThan(5_000)

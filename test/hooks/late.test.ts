@@ -24,15 +24,15 @@ function hook(words: string[], stdin: string, env: Record<string, string>, of = 
     env: { PATH: "/usr/bin:/bin", HOME: of, DEX_PROACTIVE_MODE: "speak", ...env },
     stdio: ["pipe", "pipe", "pipe"],
   })
-  const said = { stdout: "", stderr: "" }
+  const output = { stdout: "", stderr: "" }
   child.stdout.on("data", (text) => {
-    said.stdout += text
+    output.stdout += text
   })
   child.stderr.on("data", (text) => {
-    said.stderr += text
+    output.stderr += text
   })
   child.stdin.end(stdin)
-  return new Promise((ended) => child.on("close", (code) => ended({ code, ...said })))
+  return new Promise((ended) => child.on("close", (code) => ended({ code, ...output })))
 }
 
 const SILENT = { code: 0, stdout: "", stderr: "" }
@@ -40,13 +40,13 @@ const late = (...of: string[]) => join(home, ".dex", "late", ...of)
 const waiting = (session: string) =>
   existsSync(late()) ? readdirSync(late()).filter((name) => name.startsWith(`${session}.`)) : []
 
-/** A hook that nobody waited for has found something. */
+/** Runs a hook that nobody waits for and that finds something. */
 async function foundLate(session: string, i: number): Promise<void> {
   expect(await hook(FAILED, failedWith(session, i), NO_TIME)).toEqual(SILENT)
   await expect.poll(() => waiting(session)).toHaveLength(1)
 }
 
-test("what was found when nobody waited any more is said at the session's next event, once", async () => {
+test("what was found too late is printed at the session's next event, once", async () => {
   await foundLate("one", 0)
   expect(statSync(late()).mode & 0o077).toBe(0)
   expect(statSync(late(waiting("one")[0]!)).mode & 0o077).toBe(0)
@@ -64,14 +64,14 @@ test("what was found when nobody waited any more is said at the session's next e
   expect(await hook(FAILED, failedWith("one", 0), PATIENT)).toEqual(SILENT)
 })
 
-test("what is found in time is said at once, together with what was late", async () => {
+test("what is found in time is printed immediately, together with what was late", async () => {
   for (let i = 0; i < 40; i++) {
     const session = `both-${i}`
     await foundLate(session, 1)
     const { stdout } = await hook(FAILED, failedWith(session, 2), PATIENT)
-    const said = JSON.parse(stdout).hookSpecificOutput.additionalContext
-    expect(said).toContain("token1.ts")
-    if (said.includes("token2.ts")) return expect(said.match(/<dex-context>/g)).toHaveLength(2)
+    const context = JSON.parse(stdout).hookSpecificOutput.additionalContext
+    expect(context).toContain("token1.ts")
+    if (context.includes("token2.ts")) return expect(context.match(/<dex-context>/g)).toHaveLength(2)
   }
   throw new Error("It was never found in time, 40 times: this machine is too busy.")
 })
@@ -86,7 +86,7 @@ test("OpenCode's plugin gets the bare text", async () => {
   expect(stdout).toMatch(/^<dex-context>\n.*not an instruction.*\n- fix: .*token0\.ts.*\n<\/dex-context>$/)
 })
 
-test("after ten minutes it is no longer said", async () => {
+test("after ten minutes it is no longer printed", async () => {
   await foundLate("old", 0)
   const [name] = waiting("old")
   const then = Date.now() / 1000 - 11 * 60
@@ -100,7 +100,7 @@ test("after ten minutes it is no longer said", async () => {
   await expect.poll(() => waiting("gone")).toEqual([])
 })
 
-test("a session's name leads to no other file", async () => {
+test("a session's name cannot lead to another file", async () => {
   mkdirSync(late(), { recursive: true })
   writeFileSync(late("private.1"), "SECRET")
   writeFileSync(join(home, ".dex", "up.1"), "SECRET")
@@ -113,7 +113,7 @@ test("a session's name leads to no other file", async () => {
   expect(readFileSync(late("private.1"), "utf8")).toBe("SECRET")
 })
 
-test("where there is no history, nothing is said and nothing is made", async () => {
+test("if there is no history, nothing is printed and nothing is created", async () => {
   const empty = tempDir()
   expect(await hook(FAILED, failedWith("x", 0), PATIENT, empty)).toEqual(SILENT)
   expect(readdirSync(empty)).toEqual([])
@@ -126,7 +126,7 @@ test("dex forget forgets it too", async () => {
   expect(existsSync(late())).toBe(false)
 })
 
-test("two hooks of a session that find the same say it once", () => {
+test("two hooks of a session that find the same thing print it once", () => {
   const suggestions = openSuggestions(join(tempDir(), "suggest.db"))
   const save = (id: string, key: string, session: string) =>
     suggestions.save(suggestionOf(id, { items: [itemOf({ key })], moment: { session } }), { once: true })

@@ -36,9 +36,9 @@ describe("how long an agent waits for a hook", () => {
     ["5000", 900],
     ["99999", 250],
     ["-1", 250],
-  ])("with DEX_HOOK_MS=%s it ends after %i ms, though its input never does", async (asked, limit) => {
+  ])("with DEX_HOOK_MS=%s it ends after %i ms, though its input never does", async (setting, limit) => {
     const dexHome = tempDir()
-    const env: Record<string, string> = asked === undefined ? {} : { DEX_HOOK_MS: asked }
+    const env: Record<string, string> = setting === undefined ? {} : { DEX_HOOK_MS: setting }
     const run = await start(process.execPath, [DEX, "hook", ...FAILED], { DEX_HOME: dexHome, ...env }, undefined)
     expect(run).toEqual(SILENT)
     expect(readFileSync(join(dexHome, "hook.log"), "utf8")).toContain(`stopped after ${limit} ms`)
@@ -49,25 +49,25 @@ describe("how long an agent waits for a hook", () => {
     ["100", "0.050"],
     ["5000", "0.850"],
     ["99999", "0.200"],
-  ])("with DEX_HOOK_MS=%s the program that agents start waits %s s for it", async (asked, seconds) => {
+  ])("with DEX_HOOK_MS=%s the program that agents start waits %s s for it", async (setting, seconds) => {
     const folder = tempDir()
     const waited = join(folder, "waited")
     mkdirSync(join(folder, "bin"))
     writeFileSync(join(folder, "bin", "sleep"), `#!/bin/sh\necho "$1" >>'${waited}'\nexec /bin/sleep "$1"\n`, {
       mode: 0o755,
     })
-    // A crowded machine makes it wait for nothing, and the machine that runs this test may be crowded.
+    // On a crowded machine it would not wait at all, and the machine that runs this test may be crowded.
     const program = readFileSync(join(home, ".dex", "bin", "dex-hook"), "utf8").replace(/^crowd=\d+$/m, "crowd=100000")
     expect(program).toContain("crowd=100000")
     writeFileSync(join(folder, "dex-hook"), program, { mode: 0o755 })
-    const env: Record<string, string> = asked === undefined ? {} : { DEX_HOOK_MS: asked }
+    const env: Record<string, string> = setting === undefined ? {} : { DEX_HOOK_MS: setting }
     const path = `${join(folder, "bin")}:/usr/bin:/bin`
     const run = await start(join(folder, "dex-hook"), FAILED, { PATH: path, ...env }, failedWith("waits", 0))
     expect(run).toMatchObject({ code: 0, stderr: "" })
     expect(readFileSync(waited, "utf8")).toBe(`${seconds}\n`)
   })
 
-  test("what is ready only after that is not said, even if nothing could interrupt the work", async () => {
+  test("a result that is ready only after that is not printed, even if nothing could interrupt the work", async () => {
     const folder = tempDir()
     const reached = join(folder, "reached")
     // The last step before a hook answers takes longer than the agent waits, and lets no timer fire meanwhile.

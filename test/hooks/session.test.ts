@@ -9,7 +9,7 @@ import { tempDir } from "../support/temp.ts"
 
 const moment = { event: "before_edit", project: "/code/api", source: "claude_code", session: "s", at: 1 } as const
 
-test("what the session said and what a tool printed are told apart, from the end of its transcript", () => {
+test("what the session said and what a tool printed are distinguished, from the end of its transcript", () => {
   const home = tempDir()
   const transcript = join(home, "s.jsonl")
   const lines = [
@@ -28,7 +28,7 @@ test("what the session said and what a tool printed are told apart, from the end
   knowledge.close()
 })
 
-test.skipIf(process.platform === "win32")("a transcript that is none is not waited for", () => {
+test.skipIf(process.platform === "win32")("a transcript that is not a regular file does not block", () => {
   const home = tempDir()
   const pipe = join(home, "pipe")
   execFileSync("mkfifo", [pipe])

@@ -8,7 +8,7 @@ const ROOT = join(import.meta.dirname, "../..")
 const PAGE = readFileSync(join(ROOT, "docs", "library.md"), "utf8")
 const [usage, testing] = [...PAGE.matchAll(/```js\n(.*?)```/gs)].map(([, code]) => code!)
 
-/** A package of somebody else's, with dexctx installed. */
+/** Somebody else's package, with dexctx installed. */
 function somePackage(): { dir: string; home: string } {
   const dir = tempDir()
   mkdirSync(join(dir, "node_modules"))
@@ -36,7 +36,7 @@ function run(dir: string, home: string, file: string): string {
   return execFileSync(process.execPath, [file], { cwd: dir, env, encoding: "utf8" })
 }
 
-test("the page's code works in a package of its own", () => {
+test("the page's code works in a separate package", () => {
   const { dir, home } = somePackage()
   writeFileSync(join(dir, "program.mjs"), usage!)
   const printed = run(dir, home, "program.mjs").trim().split("\n")
@@ -44,7 +44,7 @@ test("the page's code works in a package of its own", () => {
   expect(printed.slice(1)).toEqual(["1", "0"])
 })
 
-test("an agent of one's own is checked by the page's code", () => {
+test("your own agent is checked by the page's code", () => {
   const { dir, home } = somePackage()
   cpSync(join(import.meta.dirname, "outside-agent", "agent.mjs"), join(dir, "notebook.mjs"))
   cpSync(join(import.meta.dirname, "outside-agent", "fixtures"), join(dir, "fixtures"), { recursive: true })
@@ -52,7 +52,7 @@ test("an agent of one's own is checked by the page's code", () => {
   expect(run(dir, home, "notebook.test.mjs")).toMatch(/(pass|# pass) 9\b/)
 })
 
-test("what is wrong with an input is said by name", async () => {
+test("an invalid input is reported with its name", async () => {
   const { openDex } = await import("../../src/library/index.ts")
   const dex = openDex({ home: tempDir() })
   await expect(dex.search({ query: 7 })).rejects.toMatchObject({ code: "bad_input", message: /query/ })

@@ -12,7 +12,7 @@ const ROOT = join(import.meta.dirname, "../..")
 const PACKAGE = join(import.meta.dirname, "outside-agent")
 const FIXTURES = join(PACKAGE, "fixtures")
 
-/** A home with the package installed beside dex's data, as npm would, and one of its sessions. */
+/** A home with the package installed next to dex's data, as npm would, and one of its sessions. */
 function homeWith(settings: object, home = tempDir()): string {
   const modules = join(home, ".dex", "node_modules")
   mkdirSync(modules, { recursive: true, mode: 0o700 })
@@ -55,7 +55,7 @@ test("an agent that the user's settings name is read, found, resumed and checked
   ])
 })
 
-test("an agent that cannot be loaded, or takes all memory, is named and stops no other", async () => {
+test("an agent that cannot be loaded, or takes all memory, is named and does not affect the others", async () => {
   const names = ["no-such-package", "dex-agent-notebook"].join(",")
   const home = homeWith({ agents: names })
   const module = (file: string) => join(home, ".dex", "node_modules", "dex-agent-notebook", file)
@@ -85,5 +85,5 @@ test("a project cannot bring an agent, and neither can a variable of its shell",
   const listed = await warmDex(home, ["list", "--all", "--json"], env, project)
   expect(listed.stdout).not.toContain("notebook")
   const config = await warmDex(home, ["config", "list"], env, project)
-  expect(config.stdout + config.stderr).toMatch(/DEX_AGENTS: what agents names is run/)
+  expect(config.stdout + config.stderr).toMatch(/DEX_AGENTS: dex runs what agents names/)
 })

@@ -16,7 +16,7 @@ async function checked(server: Pick<ModelServer, "url">, home = tempDir()) {
 }
 
 describe("dex doctor", () => {
-  test("asks the model one small thing, when one is set up", async () => {
+  test("sends the model one small request, if one is configured", async () => {
     const server = await modelServer(() => [{ text: "ok" }])
     const { ok, model } = await checked(server)
     expect(ok).toBe(true)
@@ -25,7 +25,7 @@ describe("dex doctor", () => {
     expect(server.asked[0]!.body).toMatchObject({ model: "small", max_tokens: 16 })
   })
 
-  test("asks nobody when none is", async () => {
+  test("sends nothing if none is configured", async () => {
     const server = await modelServer(() => [{ text: "ok" }])
     const run = await dex(tempDir(), ["doctor", "--json"], { OPENAI_API_KEY: KEY, OPENAI_BASE_URL: server.url })
     expect(run.stdout).not.toContain('"model"')
@@ -56,7 +56,7 @@ describe("dex doctor", () => {
   })
 })
 
-/** All that is kept below a folder, traces among it. */
+/** The content of all files below a folder, including traces. */
 function everything(dir: string): string {
   return readdirSync(dir, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

@@ -18,7 +18,7 @@ import { type Answer, inTurn, type ModelServer, modelServer, type Script, type S
 const KEY = "sk-test-0123456789abcdefghij"
 const START = Date.parse("2026-03-01T12:00:00Z")
 
-/** A clock that nobody waits for. */
+/** A clock that does not make tests wait. */
 function clock() {
   const slept: number[] = []
   let now = START
@@ -36,7 +36,7 @@ function opened(server: ModelServer, more: Partial<LlmSettings> = {}, deps: Part
   return { ...openModel(settings, { ...time, ...deps }), slept: time.slept }
 }
 
-async function asked(script: Script, more: Partial<ModelRequest> = {}, deps: Partial<ModelDeps> = {}) {
+async function replyTo(script: Script, more: Partial<ModelRequest> = {}, deps: Partial<ModelDeps> = {}) {
   const server = await modelServer(script)
   const model = opened(server, {}, deps)
   const pieces: string[] = []
@@ -56,7 +56,7 @@ const tools = [tool("search"), tool("read")]
 
 describe("a reply", () => {
   test("is the text as it was streamed, piece by piece, with the tokens that the server counted", async () => {
-    const { reply, pieces, server, model } = await asked(() => [
+    const { reply, pieces, server, model } = await replyTo(() => [
       { text: "Hello" },
       { text: ", you" },
       { usage: { prompt_tokens: 31, completion_tokens: 4 } },
@@ -72,8 +72,8 @@ describe("a reply", () => {
     expect(model.id).toBe(`${new URL(server.url).host}/test-model`)
   })
 
-  test("is asked for once, with what the caller gave and nothing else", async () => {
-    const { server } = await asked(() => ok, { tools, max_tokens: 50, temperature: 0.5 })
+  test("is requested once, with what the caller gave and nothing else", async () => {
+    const { server } = await replyTo(() => ok, { tools, max_tokens: 50, temperature: 0.5 })
     expect(server.asked).toHaveLength(1)
     const [{ path, headers, body }] = server.asked as [ModelServer["asked"][number]]
     expect(path).toBe("/v1/chat/completions")
@@ -101,18 +101,18 @@ describe("a reply", () => {
     expect(server.asked[0]!.headers.authorization).toBeUndefined()
   })
 
-  test.each([1, 2, 3, 7, 64])("comes together from pieces of %i bytes", async (bytes) => {
+  test.each([1, 2, 3, 7, 64])("is assembled from pieces of %i bytes", async (bytes) => {
     const text = "naïve 🚀 日本語 “quoted”\n\n```json\n{}\n```"
     const steps: Step[] = [{ reasoning: "hm 🤔" }, { text }, { calls: [{ name: "search", arguments: '{"q":"日本"}' }] }]
-    const { reply } = await asked(() => ({ steps, bytes }), { tools })
+    const { reply } = await replyTo(() => ({ steps, bytes }), { tools })
     expect(reply).toMatchObject({ text, calls: [{ name: "search", input: { q: "日本" } }], finish: "tool_calls" })
   })
 
-  test("is given on while it is still being made", async () => {
+  test("is passed on while it is still being generated", async () => {
     const first = Promise.withResolvers<void>()
     const script = () => [{ text: "first" }, { wait: first.promise }, { text: "second" }]
     // The second piece is only sent once the first has arrived here.
-    const { reply } = await asked(script, { onText: () => first.resolve() })
+    const { reply } = await replyTo(script, { onText: () => first.resolve() })
     expect(reply).toMatchObject({ text: "firstsecond" })
   })
 
@@ -124,19 +124,19 @@ describe("a reply", () => {
     [[{ calls: [{ name: "read", arguments: "{}" }] }, { finish: "stop" }], "tool_calls"],
     [[], "stop"],
   ] as [Step[], string][])("that ends with %j has finish %s", async (steps, finish) => {
-    expect((await asked(() => steps, { tools })).reply).toMatchObject({ finish })
+    expect((await replyTo(() => steps, { tools })).reply).toMatchObject({ finish })
   })
 
-  test("in parts has its text, and not its thoughts", async () => {
+  test("in parts has its text, without its thoughts", async () => {
     const content = [
       { type: "thinking", thinking: [{ type: "text", text: "hm" }] },
       { type: "text", text: "fine" },
     ]
     const chunk = { error: null, choices: [{ delta: { content, refusal: false } }] }
-    expect((await asked(() => [{ chunk }])).reply).toMatchObject({ text: "fine", finish: "stop" })
+    expect((await replyTo(() => [{ chunk }])).reply).toMatchObject({ text: "fine", finish: "stop" })
   })
 
-  test("of a server that does not stream is taken all the same", async () => {
+  test("of a server that does not stream is accepted too", async () => {
     const message = {
       role: "assistant",
       content: "whole",
@@ -146,7 +146,7 @@ describe("a reply", () => {
       choices: [{ index: 0, message, finish_reason: "tool_calls" }],
       usage: { prompt_tokens: 5, completion_tokens: 6 },
     }
-    expect((await asked(() => ({ json }), { tools })).reply).toEqual({
+    expect((await replyTo(() => ({ json }), { tools })).reply).toEqual({
       text: "whole",
       calls: [{ id: "c1", name: "read", input: { ref: "x" } }],
       finish: "tool_calls",
@@ -154,13 +154,13 @@ describe("a reply", () => {
     })
   })
 
-  test.each(["text/plain", "application/octet-stream", ""])("under the content type %j is taken", async (type) => {
-    expect((await asked(() => ({ steps: ok, type }))).reply).toMatchObject({ text: "fine" })
+  test.each(["text/plain", "application/octet-stream", ""])("with the content type %j is accepted", async (type) => {
+    expect((await replyTo(() => ({ steps: ok, type }))).reply).toMatchObject({ text: "fine" })
   })
 })
 
 describe("tool calls", () => {
-  test("come in parallel, in their order, and their results go back by id", async () => {
+  test("come in parallel, in order, and their results go back by id", async () => {
     const calls = [
       { id: "a", name: "search", arguments: '{"q":"token"}' },
       { id: "b", name: "read", arguments: '{"ref":"x#1"}' },
@@ -210,8 +210,8 @@ describe("tool calls", () => {
     ["arguments that are a text", { name: "search", arguments: '"x"' }, /must be a JSON object/],
     ["a name that nobody has", { name: "rm_rf", arguments: "{}" }, /no tool of that name. There are: search, read/],
     ["no name", { name: undefined, arguments: "{}" }, /names no tool/],
-  ])("with %s come back marked, beside those that are right", async (_, bad, reason) => {
-    const { reply } = await asked(() => [{ calls: [valid, bad] }], { tools })
+  ])("with %s are returned with a mark, next to those that are valid", async (_, bad, reason) => {
+    const { reply } = await replyTo(() => [{ calls: [valid, bad] }], { tools })
     expect(reply).toMatchObject({
       finish: "tool_calls",
       calls: [
@@ -222,8 +222,8 @@ describe("tool calls", () => {
     expect(reply!.calls[1]!.input).toBeUndefined()
   })
 
-  test("with an empty name are not taken for the end of the work", async () => {
-    const { reply } = await asked(() => [{ calls: [{ name: "  ", arguments: "{}" }] }], { tools })
+  test("with an empty name are not mistaken for the end of the work", async () => {
+    const { reply } = await replyTo(() => [{ calls: [{ name: "  ", arguments: "{}" }] }], { tools })
     expect(reply).toMatchObject({
       finish: "tool_calls",
       calls: [{ invalid: { reason: expect.stringMatching(/no tool/) } }],
@@ -231,7 +231,7 @@ describe("tool calls", () => {
   })
 
   test("without arguments have none", async () => {
-    const { reply } = await asked(() => [{ calls: [{ name: "read" }, { name: "read", arguments: " " }] }], { tools })
+    const { reply } = await replyTo(() => [{ calls: [{ name: "read" }, { name: "read", arguments: " " }] }], { tools })
     expect(reply).toMatchObject({
       calls: [
         { name: "read", input: {} },
@@ -240,15 +240,15 @@ describe("tool calls", () => {
     })
   })
 
-  test("with arguments that are an object already are taken as they are", async () => {
-    const { reply } = await asked(() => [{ calls: [{ name: "read", arguments: { ref: "x" } }] }], { tools })
+  test("whose arguments are already an object are accepted as they are", async () => {
+    const { reply } = await replyTo(() => [{ calls: [{ name: "read", arguments: { ref: "x" } }] }], { tools })
     expect(reply).toMatchObject({ finish: "tool_calls", calls: [{ name: "read", input: { ref: "x" } }] })
   })
 
   test.each([
     ["missing", null, null],
     ["the same", "twin", "twin"],
-  ])("whose ids are %s get ids of their own", async (_, one, two) => {
+  ])("whose ids are %s get their own ids", async (_, one, two) => {
     const script = () => [
       {
         calls: [
@@ -257,7 +257,7 @@ describe("tool calls", () => {
         ],
       },
     ]
-    const { calls } = (await asked(script, { tools })).reply!
+    const { calls } = (await replyTo(script, { tools })).reply!
     expect(calls).toMatchObject([
       { name: "search", input: { q: 1 } },
       { name: "read", input: { q: 1 } },
@@ -319,19 +319,19 @@ describe("tool calls", () => {
       ),
       [first, second],
     ],
-  ])("%s are told apart", async (_, steps, calls) => {
-    expect((await asked(() => steps, { tools })).reply).toMatchObject({ finish: "tool_calls", calls })
+  ])("%s are distinguished", async (_, steps, calls) => {
+    expect((await replyTo(() => steps, { tools })).reply).toMatchObject({ finish: "tool_calls", calls })
   })
 
-  test("that were cut off by the limit of tokens say so", async () => {
+  test("that were cut off by the token limit say so", async () => {
     const script = () => [{ calls: [{ name: "search", arguments: '{"q":"to' }] }, { finish: "length" }]
-    expect((await asked(script, { tools })).reply).toMatchObject({
+    expect((await replyTo(script, { tools })).reply).toMatchObject({
       finish: "length",
       calls: [{ invalid: { reason: expect.stringMatching(/cut off/), raw: '{"q":"to' } }],
     })
   })
 
-  test("that were not valid go back in a form that a strict server takes", async () => {
+  test("that were invalid go back in a form that a strict server accepts", async () => {
     const bad = { name: "no such/tool\u001b[31m", arguments: "{oops" }
     const server = await modelServer(inTurn([{ calls: [bad, { arguments: "{}" }] }], ok))
     const model = opened(server)
@@ -346,7 +346,7 @@ describe("tool calls", () => {
     ])
   })
 
-  test("carry back what a server gave along with them", async () => {
+  test("return the extra data that a server sent with them", async () => {
     const extra = { google: { thought_signature: "c2ln" } }
     const server = await modelServer(inTurn([{ calls: [{ ...valid, extra }] }], ok))
     const model = opened(server)
@@ -357,8 +357,8 @@ describe("tool calls", () => {
 })
 
 describe("a server that is busy or failing", () => {
-  test.each([429, 500, 502, 503, 529])("with %i is asked again", async (status) => {
-    const { reply, model, server } = await asked(inTurn({ status }, ok))
+  test.each([429, 500, 502, 503, 529])("with %i is retried", async (status) => {
+    const { reply, model, server } = await replyTo(inTurn({ status }, ok))
     expect(reply).toMatchObject({ text: "fine" })
     expect(model.slept).toEqual([1000])
     expect(server.asked[1]!.body).toEqual(server.asked[0]!.body)
@@ -366,10 +366,10 @@ describe("a server that is busy or failing", () => {
   })
 
   test.each([
-    [429, "llm_busy", /is asked too often \(429: slow down\), and again when asked 3 times more/],
-    [500, "llm_failed", /failed \(500: slow down\), and again when asked 3 times more/],
+    [429, "llm_busy", /received too many requests \(429: slow down\), also after 3 retries/],
+    [500, "llm_failed", /failed \(500: slow down\), also after 3 retries/],
   ])("with %i all the time is given up after 1, 2 and 4 seconds", async (status, code, message) => {
-    const { error, model, server } = await asked(() => ({ status, json: { error: { message: "slow down" } } }))
+    const { error, model, server } = await replyTo(() => ({ status, json: { error: { message: "slow down" } } }))
     expect(error).toMatchObject({ name: "DexError", code, message: expect.stringMatching(message) })
     expect(model.slept).toEqual([1000, 2000, 4000])
     expect(server.asked).toHaveLength(4)
@@ -384,34 +384,34 @@ describe("a server that is busy or failing", () => {
     [new Date(START - 60_000).toUTCString(), 0],
     ["soon", 1000],
     ["-5", 1000],
-  ])("that says Retry-After: %s is asked again in %i ms", async (value, ms) => {
-    const { reply, model } = await asked(inTurn({ status: 429, headers: { "retry-after": value } }, ok))
+  ])("that says Retry-After: %s is retried in %i ms", async (value, ms) => {
+    const { reply, model } = await replyTo(inTurn({ status: 429, headers: { "retry-after": value } }, ok))
     expect(reply).toMatchObject({ text: "fine" })
     expect(model.slept).toEqual([ms])
   })
 
   test.each([
-    ["31", /left alone for 31 s: try again then/],
-    ["3600", /left alone for 60 minutes: try again then/],
-    [new Date(START + 90_000).toUTCString(), /left alone for 90 s/],
+    ["31", /to wait 31 s: try again then/],
+    ["3600", /to wait 60 minutes: try again then/],
+    [new Date(START + 90_000).toUTCString(), /to wait 90 s/],
   ])("that says Retry-After: %s is not waited for", async (value, message) => {
-    const { error, model, server } = await asked(() => ({ status: 429, headers: { "retry-after": value } }))
+    const { error, model, server } = await replyTo(() => ({ status: 429, headers: { "retry-after": value } }))
     expect(error).toMatchObject({ code: "llm_busy", message: expect.stringMatching(message) })
     expect(model.slept).toEqual([])
     expect(server.asked).toHaveLength(1)
   })
 
-  test("that wants money is not asked again", async () => {
+  test("that requires payment is not retried", async () => {
     const json = { error: { message: "You exceeded your current quota", code: "insufficient_quota" } }
-    const { error, server } = await asked(() => ({ status: 429, json }))
+    const { error, server } = await replyTo(() => ({ status: 429, json }))
     expect(error).toMatchObject({ code: "llm_no_credit" })
     expect(server.asked).toHaveLength(1)
   })
 })
 
 describe("a connection", () => {
-  test("that is reset before the first word is made again", async () => {
-    const { reply, model, pieces } = await asked(inTurn({ reset: true }, ok))
+  test("that is reset before the first word is repeated", async () => {
+    const { reply, model, pieces } = await replyTo(inTurn({ reset: true }, ok))
     expect(reply).toMatchObject({ text: "fine" })
     expect(model.slept).toEqual([1000])
     expect(pieces).toEqual(["fine"])
@@ -422,24 +422,24 @@ describe("a connection", () => {
     ["ends", { end: true }],
     ["reports that the model behind it failed", { chunk: { error: { code: 502, message: "upstream" } } }],
     ["reports that it is overloaded", { chunk: { error: { type: "overloaded_error", message: "busy" } } }],
-  ])("that %s in mid-stream is made again, and what was streamed is called void", async (_, end) => {
-    const { reply, model, pieces } = await asked(inTurn([{ text: "half an ans" }, end], ok))
+  ])("that %s in mid-stream is repeated, and the streamed text is declared void", async (_, end) => {
+    const { reply, model, pieces } = await replyTo(inTurn([{ text: "half an ans" }, end], ok))
     expect(reply).toMatchObject({ text: "fine", usage: { input: 100, output: 10, is_estimate: false } })
     expect(pieces).toEqual(["half an ans", "RESET", "fine"])
     expect(model.slept).toEqual([1000])
-    // What was made before it broke was made.
+    // The text before it broke counts.
     expect(model.used()).toMatchObject({ requests: 2, is_estimate: true, output: 10 + estimateTokens("half an ans") })
   })
 
   test("that always breaks is given up", async () => {
-    const { error, server, model } = await asked(() => [{ text: "half" }, { reset: true }])
+    const { error, server, model } = await replyTo(() => [{ text: "half" }, { reset: true }])
     expect(error).toMatchObject({ code: "llm_unreachable", message: expect.stringMatching(/broke \(ECONNRESET\)/) })
     expect(server.asked).toHaveLength(4)
     expect(server.mostAtOnce()).toBe(1)
     expect(model.slept).toEqual([1000, 2000, 4000])
   })
 
-  test("to nobody is not tried twice, and says what to do", async () => {
+  test("to nobody is not retried, and the error says what to do", async () => {
     const { slept, sleep, now } = clock()
     const provider = `${await closedUrl()}/v1`
     const model = openModel({ provider, model: "m", temperature: 0, maxTokens: 100 }, { sleep, now })
@@ -452,7 +452,7 @@ describe("a connection", () => {
     expect(slept).toEqual([])
   })
 
-  test("on which nothing comes for too long is given up", async () => {
+  test("that is silent for too long is given up", async () => {
     let tooLong = async () => {}
     const silence: ModelDeps["silence"] = (onSilent) => {
       tooLong = async () => onSilent()
@@ -465,21 +465,21 @@ describe("a connection", () => {
       },
       () => [{ text: "so" }, { wait: () => tooLong() }, { hang: true }] as Step[],
     ]) {
-      const { error, server, model } = await asked(script, {}, { silence })
+      const { error, server, model } = await replyTo(script, {}, { silence })
       expect(error).toMatchObject({ code: "llm_silent", message: expect.stringMatching(/nothing for 10 minutes/) })
       expect(model.slept).toEqual([])
       await server.left
     }
   })
 
-  test("on which something comes is listened to anew, and not once it is over", async () => {
+  test("that shows a sign of life gets a new time limit, until it is over", async () => {
     const signs: string[] = []
     const silence: ModelDeps["silence"] = () => ({
       touch: () => void signs.push("touch"),
       end: () => void signs.push("end"),
     })
-    await asked(() => [{ text: "a" }, { text: "b" }, { text: "c" }], {}, { silence })
-    // When it is sent, when it is answered, and then for every piece; how the bytes fall into pieces is the network's.
+    await replyTo(() => [{ text: "a" }, { text: "b" }, { text: "c" }], {}, { silence })
+    // When it is sent, when it is answered, and then for every piece; the network decides how many pieces there are.
     expect(signs.length).toBeGreaterThanOrEqual(4)
     expect(signs.indexOf("end")).toBe(signs.length - 1)
   })
@@ -503,17 +503,17 @@ describe("a connection", () => {
   })
 
   test("that stays open after an error is not waited for", async () => {
-    const { error, server } = await asked(() => [{ chunk: { error: { message: "it broke" } } }, { hang: true }])
+    const { error, server } = await replyTo(() => [{ chunk: { error: { message: "it broke" } } }, { hang: true }])
     expect(error).toMatchObject({ code: "llm_failed" })
     await server.left
   })
 })
 
-describe("a server that says no", () => {
+describe("a server that refuses", () => {
   test.each<[Answer, string, RegExp]>([
     [{ status: 401 }, "llm_refused", /refused the key \(401\)\. Set another one: dex config set llm\.api_key/],
     [{ status: 403, body: "forbidden" }, "llm_refused", /\(403: forbidden\)/],
-    [{ status: 402 }, "llm_no_credit", /paid first/],
+    [{ status: 402 }, "llm_no_credit", /requires payment/],
     [{ status: 404 }, "llm_no_model", /has no model test-model, or no such address/],
     [{ status: 400, json: { error: { message: "x is not a valid model ID" } } }, "llm_no_model", /Check llm\.model/],
     [
@@ -528,8 +528,8 @@ describe("a server that says no", () => {
     [[{ raw: "data: {oops\n\n" }], "llm_wrong_answer", /not JSON/],
     [[{ chunk: { choices: "none" } }], "llm_wrong_answer", /another form/],
     [[{ chunk: { error: { message: "it broke" } } }], "llm_failed", /stopped in the middle of its answer \(it broke\)/],
-  ])("by %j is not asked again", async (answer, code, message) => {
-    const { error, model, server } = await asked(() => answer)
+  ])("by %j is not retried", async (answer, code, message) => {
+    const { error, model, server } = await replyTo(() => answer)
     expect(error).toMatchObject({ name: "DexError", code, message: expect.stringMatching(message) })
     expect(model.slept).toEqual([])
     expect(server.asked).toHaveLength(1)
@@ -537,16 +537,16 @@ describe("a server that says no", () => {
 
   test("in hostile words is quoted briefly, on one line, without control characters", async () => {
     const message = `\u001b[2J\u202e${"A".repeat(5000)}\n\rrun: curl evil`
-    const { error } = await asked(() => ({ status: 400, json: { error: { message } } }))
+    const { error } = await replyTo(() => ({ status: 400, json: { error: { message } } }))
     expect(error!.message.length).toBeLessThan(400)
     expect(error!.message).toMatch(/^[ -~…]+$/)
   })
 
-  test("by sending elsewhere is not followed", async () => {
+  test("with a redirect is not followed", async () => {
     const other = await modelServer(() => ok)
     for (const status of [301, 302, 307, 308]) {
       const location = `${other.url}/chat/completions`
-      const { error } = await asked(() => ({ status, headers: { location } }))
+      const { error } = await replyTo(() => ({ status, headers: { location } }))
       expect(error).toMatchObject({ code: "llm_failed", message: expect.stringMatching(/points to another address/) })
     }
     expect(other.asked).toEqual([])
@@ -554,8 +554,8 @@ describe("a server that says no", () => {
 })
 
 describe("the caller's signal", () => {
-  test("that is aborted already asks nobody", async () => {
-    const { error, server } = await asked(() => ok, { signal: AbortSignal.abort() })
+  test("that is already aborted sends nothing", async () => {
+    const { error, server } = await replyTo(() => ok, { signal: AbortSignal.abort() })
     expect(error).toMatchObject({ code: "llm_stopped" })
     expect(server.asked).toEqual([])
   })
@@ -565,7 +565,7 @@ describe("the caller's signal", () => {
     ["in mid-stream", (stop) => [{ text: "so" }, { wait: async () => stop() }, { hang: true }]],
   ])("ends a request %s, and its connection", async (_, answer) => {
     const stop = new AbortController()
-    const { error, server } = await asked(() => answer(() => stop.abort()), { signal: stop.signal })
+    const { error, server } = await replyTo(() => answer(() => stop.abort()), { signal: stop.signal })
     expect(error).toMatchObject({ code: "llm_stopped" })
     await server.left
     expect(server.asked).toHaveLength(1)
@@ -577,16 +577,16 @@ describe("the caller's signal", () => {
       stop.abort()
       return { hang: true }
     }
-    const { error, server } = await asked(script, { signal: stop.signal })
+    const { error, server } = await replyTo(script, { signal: stop.signal })
     expect(error).toMatchObject({ code: "llm_stopped" })
     await server.left
   })
 
-  test("ends the wait for another try", async () => {
+  test("ends the wait for a retry", async () => {
     const stop = new AbortController()
     const script = inTurn([{ text: "half" }, { reset: true }], ok)
     const onReset = () => void setImmediate(() => stop.abort())
-    const { error, server } = await asked(script, { signal: stop.signal, onReset }, { sleep: undefined })
+    const { error, server } = await replyTo(script, { signal: stop.signal, onReset }, { sleep: undefined })
     expect(error).toMatchObject({ code: "llm_stopped" })
     expect(server.asked).toHaveLength(1)
   })
@@ -594,10 +594,10 @@ describe("the caller's signal", () => {
 
 describe("tokens", () => {
   test.each([null, {}, { prompt_tokens: 0, completion_tokens: 0 }, { prompt_tokens: -5, completion_tokens: 1.5 }])(
-    "are estimated where the server says %j, and called so",
+    "are estimated if the server says %j, and marked as an estimate",
     async (usage) => {
       const text = "a long answer ".repeat(50)
-      const { reply, server, model } = await asked(() => [{ text }, { usage }])
+      const { reply, server, model } = await replyTo(() => [{ text }, { usage }])
       const sent = JSON.stringify([server.asked[0]!.body.messages, null])
       expect(reply).toMatchObject({
         usage: { input: estimateTokens(sent), output: estimateTokens(text), is_estimate: true },
@@ -622,7 +622,7 @@ describe("tokens", () => {
       { chunk: { choices: [{ delta: { tool_calls: Array.from({ length: 600 }, (_, index) => ({ index })) } }] } },
     ],
   ])("beyond all limits are not waited for: a flood of %s is cut off", async (_, step) => {
-    const { reply, server } = await asked(() => [...new Array<Step>(50).fill(step), { hang: true }], {
+    const { reply, server } = await replyTo(() => [...new Array<Step>(50).fill(step), { hang: true }], {
       tools,
       max_tokens: 100,
     })
@@ -634,7 +634,7 @@ describe("tokens", () => {
   })
 })
 
-describe("a server that takes other parameters", () => {
+describe("a server that accepts other parameters", () => {
   const refuses = (message: string) => ({ status: 400, json: { error: { message } } })
   const picky: Script = ({ body }) => {
     if (body.max_tokens !== undefined)
@@ -645,7 +645,7 @@ describe("a server that takes other parameters", () => {
     return ok
   }
 
-  test("is asked in its own words, from then on", async () => {
+  test("gets requests in the form that it accepts from then on", async () => {
     const server = await modelServer(picky)
     const model = opened(server)
     const request = { ...hello, json_schema: { type: "object" } }
@@ -657,16 +657,16 @@ describe("a server that takes other parameters", () => {
     expect(server.asked).toHaveLength(6)
   })
 
-  test("but says the same whatever it is asked is given up", async () => {
+  test("but refuses every request the same way is given up", async () => {
     const all = "max_completion_tokens temperature response_format stream_options"
-    const { error, server } = await asked(() => refuses(all))
+    const { error, server } = await replyTo(() => refuses(all))
     expect(error).toMatchObject({ code: "llm_failed" })
     expect(server.asked).toHaveLength(5)
   })
 
-  test("gets the form that the answer should have", async () => {
+  test("gets the schema of the answer", async () => {
     const schema = { type: "object", properties: { a: { type: "string" } } }
-    const { server } = await asked(() => ok, { json_schema: schema })
+    const { server } = await replyTo(() => ok, { json_schema: schema })
     expect(server.asked[0]!.body.response_format).toEqual({
       type: "json_schema",
       json_schema: { name: "response", schema, strict: false },
@@ -693,11 +693,11 @@ describe("the key", () => {
       { reset: true },
     ]
     for (const answer of echoes) {
-      const { error } = await asked(() => answer)
+      const { error } = await replyTo(() => answer)
       expect(error, JSON.stringify(answer)).toMatchObject({ name: "DexError" })
       const shown = inspect(error, { depth: 20, showHidden: true }) + JSON.stringify(error) + error!.stack
       for (let at = 0; at + 8 <= KEY.length; at++) expect(shown).not.toContain(KEY.slice(at, at + 8))
-      // Neither is what was sent.
+      // Neither is the prompt.
       expect(shown).not.toContain("Be brief.")
     }
   })
@@ -723,7 +723,7 @@ describe("the key", () => {
       process.env[name] = elsewhere
       onTestFinished(() => void delete process.env[name])
     }
-    expect((await asked(() => ok)).reply).toMatchObject({ text: "fine" })
+    expect((await replyTo(() => ok)).reply).toMatchObject({ text: "fine" })
     expect(hosts).toEqual([])
   })
 })

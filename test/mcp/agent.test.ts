@@ -38,8 +38,8 @@ describe.each(["2025-11-25", "2026-07-28"])("agent mode in protocol %s", (era) =
     const { result } = await client.request("tools/list")
     const tools = result!.tools as { name: string; description: string; inputSchema: object }[]
     expect(tools.map(({ name }) => name)).toEqual(["ask_documents"])
-    const told = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
-    expect(estimateTokens(JSON.stringify(told))).toBeLessThanOrEqual(400)
+    const published = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+    expect(estimateTokens(JSON.stringify(published))).toBeLessThanOrEqual(400)
     expect(await client.request("tools/call", { name: "dex_search", arguments: { query: "x" } })).toMatchObject({
       error: { message: expect.stringContaining("There are: ask_documents") },
     })
@@ -53,7 +53,7 @@ describe.each(["2025-11-25", "2026-07-28"])("agent mode in protocol %s", (era) =
   })
 })
 
-test("a caller may narrow what the server was started with, and never widen it", async () => {
+test("a caller may narrow the limits of the server, but never widen them", async () => {
   const client = await connect(home, { args: ["mcp", "agent", "-c", "guide"] })
   const refs = async (input: object) => {
     const { structuredContent } = await client.call("ask_documents", { ...question, ...input })
@@ -62,11 +62,11 @@ test("a caller may narrow what the server was started with, and never widen it",
   expect(await refs({})).toEqual(["docs:guide/hooks.md§Hooks"])
   expect(await client.call("ask_documents", { ...question, collections: ["other"] })).toMatchObject({
     isError: true,
-    content: [{ text: expect.stringContaining('"other" is not among what may be asked here: guide') }],
+    content: [{ text: expect.stringContaining('The collection "other" is not available here. Available: guide') }],
   })
 })
 
-test("a model's answer comes back with what it stands on, and nothing of the way there", async () => {
+test("a model's answer is returned with its sources, and without the steps in between", async () => {
   const server = await modelServer(
     inTurn(
       [{ calls: [{ id: "a", name: "search", arguments: { query: "free port" } }] }],
@@ -79,7 +79,7 @@ test("a model's answer comes back with what it stands on, and nothing of the way
   expect(JSON.stringify(structuredContent)).not.toContain("free port")
 })
 
-test("collections, documents, outlines and sections are there for agents with all tools too", async () => {
+test("collections, documents, outlines and sections are also available to agents with all tools", async () => {
   const client = await connect(home)
   const text = async (name: string, input: object) => (await client.call(name, input)).content[0]!.text
   expect(await text("dex_list", { in: "docs" })).toMatch(

@@ -15,7 +15,7 @@ export type Result = Record<string, unknown> & {
 }
 export type Client = {
   child: ChildProcess
-  /** Every line that came on stdout, as it came. */
+  /** Every line from stdout, unchanged. */
   lines: string[]
   stderr(): string
   send(line: string): void
@@ -26,7 +26,7 @@ export type Client = {
   exited: Promise<number | null>
 }
 
-/** What each request carries in the stateless era. */
+/** Sent with each request in the stateless era. */
 export const MODERN = {
   "io.modelcontextprotocol/protocolVersion": "2026-07-28",
   "io.modelcontextprotocol/clientInfo": { name: "test", version: "1" },
@@ -40,7 +40,7 @@ export async function connect(home: string, options: ConnectOptions = {}): Promi
   return start(home, options, onTestFinished)
 }
 
-/** One such server for all tests of a file or group that leave it as it is; for the top of it, after its home is made. */
+/** One such server for all tests of a file or group that do not change it; call it at the top, after its home is made. */
 export function connectOnce(home: string, options: ConnectOptions = {}): () => Client {
   let client: Client | undefined
   beforeAll(async () => {
@@ -79,12 +79,12 @@ async function start(
       try {
         waiting.get((JSON.parse(line) as Reply).id)?.(line)
       } catch {
-        // not JSON: the test that looks at `lines` says so
+        // not JSON: the test that checks `lines` reports it
       }
     }
   })
   child.stdin.on("error", () => {})
-  // Closed, not only gone: by then every line has come.
+  // After `close`, not `exit`: by then every line has arrived.
   const exited = new Promise<number | null>((resolve) => child.on("close", resolve))
   let last = 0
   const send = (line: string) => void child.stdin.write(`${line}\n`)

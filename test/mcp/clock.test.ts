@@ -6,7 +6,7 @@ import { tempDir } from "../support/temp.ts"
 
 afterEach(() => void vi.restoreAllMocks())
 
-test("a server whose clock was set back goes on looking for what is new", async () => {
+test("a server whose clock was set back still looks for new messages", async () => {
   const home = tempDir()
   const start = { env: { HOME: home, PATH: process.env.PATH }, cwd: home, version: "0.0.0" }
   const fresh = createFreshness(start, () => {})

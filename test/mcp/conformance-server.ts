@@ -14,9 +14,9 @@ import {
 import { createApp } from "../../src/serve/http/app.ts"
 import { listen } from "../../src/serve/http/listen.ts"
 
-// The tools, resources and prompts that the protocol's conformance suite asks for, on dex's own HTTP: its routes, token,
-// rate limit, Host and Origin checks, sessions and stateless serving. Only the MCP server behind them is another one.
-// Prints its URL and ends when stdin closes.
+// The tools, resources and prompts that the protocol's conformance suite requires, on dex's own HTTP: its routes, token, rate
+// limit, Host and Origin checks, sessions and stateless serving. Only the MCP server behind them is different. Prints its URL and
+// ends when stdin closes.
 
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 const SILENCE = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA="
@@ -45,10 +45,10 @@ const needing = (inputRequests: Parameters<typeof inputRequired>[0]["inputReques
 
 const states = createRequestStateCodec<{ round: number }>({ key: "a key for the states of a fixture, long enough" })
 
-/** Declared by the client: with each request, or at its beginning. */
+/** Declared by the client: with each request, or when it initializes. */
 const canDo = (server: Server, ctx: ServerContext, capability: "sampling" | "elicitation") => {
-  const told = (ctx.mcpReq.envelope as Record<string, object> | undefined)?.[CLIENT_CAPABILITIES_META_KEY]
-  return capability in (told ?? server.getClientCapabilities() ?? {})
+  const declared = (ctx.mcpReq.envelope as Record<string, object> | undefined)?.[CLIENT_CAPABILITIES_META_KEY]
+  return capability in (declared ?? server.getClientCapabilities() ?? {})
 }
 
 function toolsOf(server: Server, notify: () => ServerNotifier): Record<string, Fixture> {
@@ -137,8 +137,8 @@ function toolsOf(server: Server, notify: () => ServerNotifier): Record<string, F
           messages: [{ role: "user", content: { type: "text", text: String(prompt) } }],
           maxTokens: 100,
         })
-        const said = Array.isArray(content) ? content[0] : content
-        return text(`LLM response: ${said?.type === "text" ? said.text : "not text"}`)
+        const block = Array.isArray(content) ? content[0] : content
+        return text(`LLM response: ${block?.type === "text" ? block.text : "not text"}`)
       },
     },
     test_elicitation: {
@@ -257,7 +257,7 @@ function toolsOf(server: Server, notify: () => ServerNotifier): Record<string, F
   }
 }
 
-/** Tools that answer with a question first, and go on when they are called again with its answer. */
+/** Tools that first answer with a question, and continue when they are called again with its answer. */
 function inputTools(server: Server): Record<string, Fixture> {
   const name = () => ask("What is your name?", { name: { type: "string" } })
   const confirm = () => ask("Please confirm", { ok: { type: "boolean" } })
@@ -444,7 +444,7 @@ function createServer(notify: () => ServerNotifier): Server {
 const log = (line: string) => void process.stderr.write(`${line}\n`)
 const token = "the-token-of-a-fixture"
 const made = createApp({ token, log, createServer: () => createServer(() => made.notify) })
-// The suite cannot send a token of its own; so it is put in here, and checked behind it as always.
+// The suite cannot send its own token, so it is added here, and checked afterwards as usual.
 const withToken = (request: Request) => {
   request.headers.set("authorization", `Bearer ${token}`)
   return made.app.fetch(request)

@@ -15,7 +15,7 @@ export type Served = {
   stdout(): string
   stderr(): string
   exited: Promise<number | null>
-  /** Nothing is added: not even a Host. */
+  /** Nothing is added, not even a Host. */
   bare(ask: Ask): Promise<Answer>
   /** With the right Host and token. */
   ask(ask: Ask): Promise<Answer>
@@ -25,12 +25,12 @@ export const tokenFile = (home: string) => join(home, ".dex", "http-token")
 
 type ServeOptions = { args?: string[]; stdin?: "pipe" | "ignore"; env?: Record<string, string> }
 
-/** A real `dex serve --port 0` as a child process. Its stdin is an ended pipe unless said otherwise. */
+/** A real `dex serve --port 0` as a child process. By default its stdin is an ended pipe. */
 export async function serveHttp(home: string, options: ServeOptions = {}): Promise<Served> {
   return start(home, options, onTestFinished)
 }
 
-/** One such server for all tests of a file that leave it as it is; for the top of the file, after its home is made. */
+/** One such server for all tests of a file that do not change it; call it at the top of the file, after its home is made. */
 export function serveHttpOnce(home: string, options: ServeOptions = {}): () => Served {
   let served: Served | undefined
   beforeAll(async () => {
@@ -89,7 +89,7 @@ async function start(
             const chunks: Buffer[] = []
             for await (const chunk of response) {
               chunks.push(chunk)
-              if (path.startsWith("/suggestions") && response.statusCode === 200) break // it goes on for ever
+              if (path.startsWith("/suggestions") && response.statusCode === 200) break // it never ends
             }
             resolve({ status: response.statusCode!, headers: response.headers, body: Buffer.concat(chunks).toString() })
           } catch (error) {
@@ -114,7 +114,7 @@ export type HttpClient = {
   call(name: string, input?: object): Promise<Result>
 }
 
-/** Speaks to it as an agent of that protocol era does. */
+/** Talks to it like an agent of that protocol era. */
 export async function connectHttp(served: Served, era: string): Promise<HttpClient> {
   let last = 0
   let session: string | undefined
@@ -164,7 +164,7 @@ function lengthOf(body: string | undefined, headers: Record<string, string>): Re
   return body === undefined || "transfer-encoding" in headers ? {} : { "content-length": Buffer.byteLength(body) }
 }
 
-/** The one message of an answer, which is JSON or a stream of events. */
+/** The only message of an answer, which is JSON or a stream of events. */
 function replyIn({ headers, body }: Answer): Reply {
   const json = headers["content-type"]?.startsWith("text/event-stream") ? /^data: (\{.*)$/m.exec(body)?.[1] : body
   return JSON.parse(json ?? "{}") as Reply

@@ -5,7 +5,7 @@ import { connectHttp, serveHttpOnce } from "./http-client.ts"
 
 const shared = serveHttpOnce(syncedOnce())
 
-/** So many connections at once, each with these first bytes; and how many of them the server has closed. */
+/** Opens this many connections at once, each with these first bytes, and counts how many of them the server has closed. */
 async function crowd(port: number, count: number, bytes: string): Promise<{ closed(): number }> {
   const sockets: Socket[] = []
   onTestFinished(() => {
@@ -34,7 +34,7 @@ test.each([
   ["idle connections", ""],
   ["headers that never end", "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Slow: "],
   ["requests without a token, kept open", "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n\r\n"],
-])("however many strangers come with %s, the owner is answered", async (_, bytes) => {
+])("however many strangers connect with %s, the owner is answered", async (_, bytes) => {
   const served = shared()
   const before = await connectHttp(served, "2025-11-25")
   const stream = served.ask({ path: "/suggestions", headers: { accept: "text/event-stream" } })
@@ -49,7 +49,7 @@ test.each([
   expect(strangers.closed()).toBeGreaterThan(500)
 })
 
-test("a connection that says nothing is closed within seconds", async () => {
+test("a connection that sends nothing is closed within seconds", async () => {
   const served = shared()
   const strangers = await crowd(served.port, 3, "")
   await expect.poll(strangers.closed).toBe(3)

@@ -30,7 +30,7 @@ type Case = {
   headers: Record<string, string>
 }
 
-/** Every route that the router has, and paths that it has not. */
+/** Every route of the router, and paths that it does not have. */
 function paths(): string[] {
   const { app } = createApp({ token: "x", log: () => {}, createServer: () => new Server({ name: "x", version: "1" }) })
   const declared = new Set(app.routes.map(({ path }) => path).filter((path) => !path.includes("*")))
@@ -93,7 +93,7 @@ function wrongIn({ path, method, known, ours }: Case, { status, headers, body }:
   return [401, 403, 500].includes(status) ? `${status} with the token` : undefined
 }
 
-test("what is not quite HTTP gets no data either", async () => {
+test("malformed HTTP gets no data either", async () => {
   const { port, token } = shared()
   const say = (text: string) =>
     new Promise<string>((resolve, reject) => {
@@ -101,7 +101,7 @@ test("what is not quite HTTP gets no data either", async () => {
       let heard = ""
       socket.on("data", (chunk) => {
         heard += chunk
-        if (isWhole(heard)) socket.end()
+        if (isComplete(heard)) socket.end()
       })
       socket.on("close", () => resolve(heard))
       socket.on("error", reject)
@@ -127,8 +127,8 @@ test("what is not quite HTTP gets no data either", async () => {
   }
 })
 
-/** By the length that it names, or by its last chunk. */
-function isWhole(answer: string): boolean {
+/** According to its declared length, or its last chunk. */
+function isComplete(answer: string): boolean {
   const end = answer.indexOf("\r\n\r\n") + 4
   if (end < 4) return false
   const length = /^content-length: (\d+)/im.exec(answer.slice(0, end))?.[1]
@@ -166,7 +166,7 @@ test("an address that others can reach is refused, unless TLS ends in front of i
   expect(await status({ host: "dex.example.com", authorization: "" })).toBe(401)
 })
 
-test("the token is made once, for its owner only, and never said", async () => {
+test("the token is made once, for its owner only, and never printed", async () => {
   const home = tempDir()
   const [first, second] = await Promise.all([serveHttp(home), serveHttp(home)])
   expect(first.token).toMatch(/^[\w-]{43}$/)
@@ -186,7 +186,7 @@ test("the token is made once, for its owner only, and never said", async () => {
   expect(short.stderr).not.toContain("short\n")
 })
 
-test("says what to do about a port that is taken, and about options that are none", async () => {
+test("says what to do about a port that is taken, and about invalid options", async () => {
   expect((await refusedDex(home, ["serve", "--help"])).stdout).toContain("--port N")
   const { port } = shared()
   const taken = await dex(home, ["serve", "--port", String(port)])
@@ -201,7 +201,7 @@ test("says what to do about a port that is taken, and about options that are non
 })
 
 test("no route gives a byte without the token, and none answers a foreign Host or Origin", async () => {
-  // The last that asks this server: with the token it comes near the rate that is let through.
+  // This is the last test that uses this server: with the token it comes near the rate limit.
   const served = shared()
   const all = cases(served)
   expect(all.length).toBeGreaterThan(5_000)
@@ -220,13 +220,13 @@ test("no route gives a byte without the token, and none answers a foreign Host o
     }),
   )
   expect(wrong).toEqual([])
-  // The matrix can tell: what is asked for does come, from both places, by every spelling of the one path.
+  // The matrix is meaningful: the requested data does come, from both places, by every spelling of the one path.
   expect(initialized).toBe(6)
   expect(served.stdout()).toBe("")
   expect(served.stderr()).not.toContain(served.token)
 })
 
-test("a caller that asks in a loop is told to wait, and one without the token does not use up its share", async () => {
+test("a caller that loops is asked to wait, and one without the token does not use up its share", async () => {
   let time = 0
   const { app } = createApp({
     token: "secret-token",
@@ -248,18 +248,18 @@ test("a caller that asks in a loop is told to wait, and one without the token do
   expect((await ask("secret-token")).status).toBe(429)
 
   const served = await serveHttp(tempDir())
-  let asked = 0
+  let requests = 0
   let status = 0
-  while (status !== 429 && asked < 20_000)
+  while (status !== 429 && requests < 20_000)
     for (const answer of await Promise.all(Array.from({ length: 16 }, () => served.ask({ path: "/nothing" })))) {
-      asked++
+      requests++
       status = Math.max(status, answer.status)
     }
   expect(status).toBe(429)
-  expect(asked).toBeGreaterThan(300)
+  expect(requests).toBeGreaterThan(300)
 })
 
-test("a bucket fills at its rate, never above its size, and not by a clock that goes back", () => {
+test("a bucket fills at its rate, never above its size, and not if the clock goes back", () => {
   let time = 0
   const wait = bucketOf({ burst: 2, perSecond: 10 }, () => time)
   expect([wait(), wait(), wait()]).toEqual([0, 0, 100])

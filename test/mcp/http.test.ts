@@ -10,13 +10,13 @@ import { connectHttp, JSON_POST, type Served, serveHttp, serveHttpOnce } from ".
 const ERAS = ["2025-06-18", "2025-11-25", "2026-07-28"]
 const LONGEST = 1 << 20
 
-/** Those who ask over HTTP are not in the session that the server was started from, so all of this holds with one. */
+/** HTTP clients are not in the session that the server was started from, so all of this must work with one set. */
 const SESSION = { CLAUDE_CODE_SESSION_ID: "11111111-1111-4111-8111-111111111111" }
 const home = syncedOnce()
 const shared = serveHttpOnce(home, { env: SESSION })
 
 describe.each(ERAS)("over HTTP in protocol %s", (era) => {
-  test("has the tools of stdio, and answers as stdio and the command line do", async () => {
+  test("has the tools of stdio, and answers like stdio and the command line", async () => {
     const served = shared()
     const client = await connectHttp(served, era)
     const stdio = await connect(home, { era })
@@ -25,17 +25,17 @@ describe.each(ERAS)("over HTTP in protocol %s", (era) => {
     const found = await client.call("dex_search", { query: "mutex" })
     expect(found.structuredContent?.total).toBe(1)
     const printed = (await dex(home, ["search", "mutex", "--json"])).stdout
-    const { structuredContent, ...said } = await stdio.call("dex_search", { query: "mutex" })
+    const { structuredContent, ...rest } = await stdio.call("dex_search", { query: "mutex" })
     expect(JSON.stringify(found.structuredContent)).toBe(JSON.stringify(structuredContent))
     expect(`${JSON.stringify(found.structuredContent)}\n`).toBe(printed)
-    expect(textIn(found)).toBe(textIn(said))
+    expect(textIn(found)).toBe(textIn(rest))
 
     expect((await client.call("dex_get", { ids: ["zzzz"] })).isError).toBe(true)
     expect((await client.request("tools/call", { name: "no_such_tool" })).error?.code).toBe(-32602)
     expect(served.stdout()).toBe("")
   })
 
-  test("finds what was written since", async () => {
+  test("finds messages that were written since", async () => {
     const client = await connectHttp(shared(), era)
     await client.call("dex_stats")
     const word = `xylophone${ERAS.indexOf(era)}`
@@ -54,7 +54,7 @@ function textIn(result: { content?: unknown }): string {
   return first!.text.replace(/fresh_as_of: .*/, "")
 }
 
-test("whoever asks is not in the session that the server was started from", async () => {
+test("the caller is not in the session that the server was started from", async () => {
   const timeline = { id: "current" }
   const stdio = await connect(home, { env: SESSION })
   expect((await stdio.call("dex_timeline", timeline)).isError).toBeUndefined()
@@ -62,7 +62,7 @@ test("whoever asks is not in the session that the server was started from", asyn
   expect((await client.call("dex_timeline", timeline)).isError).toBe(true)
 })
 
-test("a session lives until it is ended, and an unknown one is to begin anew", async () => {
+test("a session lives until it is ended, and an unknown one must start again", async () => {
   const served = shared()
   const client = await connectHttp(served, "2025-11-25")
   const other = await connectHttp(served, "2025-11-25")
@@ -81,11 +81,11 @@ test("a session lives until it is ended, and an unknown one is to begin anew", a
   expect(lost.status).toBe(400)
 })
 
-test("of more than 200 sessions the one that was asked longest ago makes room", async () => {
+test("with more than 200 sessions the least recently used one makes room", async () => {
   const served = await serveHttp(tempDir())
   const first = await connectHttp(served, "2025-11-25")
   const second = await connectHttp(served, "2025-11-25")
-  // Not more at a time than the rate limit lets through.
+  // No more at a time than the rate limit allows.
   for (let i = 0; i < 199; i++) {
     if (i === 100) expect((await first.request("ping")).result).toEqual({})
     await begun(served)
@@ -105,7 +105,7 @@ async function begun(served: Served): Promise<void> {
   }
 }
 
-test("refuses a body that is too long, said or not, and what is no message, and goes on", async () => {
+test("refuses a body that is too long, declared or not, and anything that is not a message, and continues", async () => {
   const served = shared()
   const post = (body: string, headers: Record<string, string> = {}) =>
     served.ask({ method: "POST", headers: { ...JSON_POST, ...headers }, body }).then(({ status }) => status)
@@ -130,7 +130,7 @@ test("refuses a body that is too long, said or not, and what is no message, and 
   expect((await client.call("dex_guide")).isError).toBeUndefined()
 })
 
-test("a client that hangs up in the middle, of its question or of its answer, harms nobody", async () => {
+test("a client that disconnects in the middle of its request or of its answer does no harm", async () => {
   const served = shared()
   const client = await connectHttp(served, "2025-11-25")
   const body = JSON.stringify({

@@ -9,7 +9,7 @@ test.each([
   ["SIGTERM", "nothing"],
   ["SIGINT", "nothing"],
   ["SIGTERM", "a sync"],
-] as const)("ends within 2 s of %s, with connections and streams open and %s going on", async (signal, going) => {
+] as const)("ends within 2 s of %s, with connections and streams open and %s running", async (signal, going) => {
   const home = tempDir()
   const busy = going === "a sync"
   for (let i = 0; busy && i < 40; i++)
@@ -27,16 +27,15 @@ test.each([
   await new Promise<void>((resolve) => half.write("POST /mcp HTTP/1.1\r\nContent-Le", () => resolve()))
   if (busy) client.call("dex_search", { query: "word" }).catch(() => {})
   else await client.call("dex_stats")
-  const asked = performance.now()
+  const started = performance.now()
   served.child.kill(signal)
   const code = await served.exited
-  expect(performance.now() - asked).toBeLessThan(2_000)
-  // Null: killed by itself, since a thread was inside the database; every write is a transaction.
+  expect(performance.now() - started).toBeLessThan(2_000)
+  // Null: it killed itself because a thread was inside the database; every write is a transaction.
   expect(busy ? [0, null] : [0]).toContain(code)
   expect(served.stderr()).not.toMatch(/fatal|assert/i)
 })
 
-/** Leaves it open. */
 function openStream({ port, token }: Served, headers: Record<string, string>): Promise<number | undefined> {
   const stream = request({
     host: "127.0.0.1",

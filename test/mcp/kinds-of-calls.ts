@@ -1,6 +1,6 @@
 import type { Client } from "./client.ts"
 
-/** Good calls, bad input, bad tools, failures, and what is no message at all. */
+/** Good calls, bad input, bad tools, failures, and lines that are not messages. */
 export function kindsOf(client: Client): (() => Promise<unknown>)[] {
   return [
     () => client.call("dex_search", { query: "token" }),

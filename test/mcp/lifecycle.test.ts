@@ -26,7 +26,7 @@ test.each([
   ["serve", "an empty home", []],
   ["serve", "conversations that nobody read yet", [smallHome]],
   ["mcp agent", "conversations that nobody read yet", [smallHome]],
-] as const)("dex %s ends with 0 when its input ends at once: %s", async (command, _, fill) => {
+] as const)("dex %s ends with 0 when its input ends immediately: %s", async (command, _, fill) => {
   const home = tempDir()
   for (const put of fill) put(home)
   for (const input of ["", `${call(1, "dex_guide", {})}\n`]) {
@@ -44,7 +44,7 @@ test("a line of more than 10 MB is refused, and the next one answered", async ()
   })
 })
 
-test("no program that could be started beside the server shares its stdout", () => {
+test("no program that the server could start shares its stdout", () => {
   const src = join(import.meta.dirname, "../../src")
   const times = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].length
   const shares = readdirSync(src, { recursive: true })
@@ -52,9 +52,9 @@ test("no program that could be started beside the server shares its stdout", () 
     .filter((file) => file.endsWith(".ts") && !/^(?:cli|watch)/.test(file))
     .filter((file) => {
       const text = readFileSync(join(src, file), "utf8")
-      // Left to itself, a fork shares all that it can.
-      const isApart = times(text, /\bfork\(/g) === times(text, /stdio: \["ignore", "ignore", [^\]]*, "ipc"\]/g)
-      return !isApart || /"inherit"|process\.stdout\.fd/.test(text)
+      // By default, a fork shares everything that it can.
+      const isSeparate = times(text, /\bfork\(/g) === times(text, /stdio: \["ignore", "ignore", [^\]]*, "ipc"\]/g)
+      return !isSeparate || /"inherit"|process\.stdout\.fd/.test(text)
     })
   expect(shares).toEqual([])
 })

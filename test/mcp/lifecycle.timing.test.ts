@@ -10,7 +10,7 @@ import { tempDir } from "../support/temp.ts"
 import { connect } from "./client.ts"
 import { kindsOf } from "./kinds-of-calls.ts"
 
-// More of everything by `npm run torture`.
+// `npm run torture` does more of everything.
 const CLOSES = Number(process.env.DEX_MCP_CLOSES ?? 20)
 const CONNECTS = Number(process.env.DEX_MCP_CONNECTS ?? 30)
 const CALLS = Number(process.env.DEX_MCP_CALLS ?? 2_000)
@@ -48,7 +48,7 @@ test(
   CLOSES * 5_000 + 60_000,
 )
 
-test("what was asked before stdin closed is still answered", async () => {
+test("requests from before stdin closed are still answered", async () => {
   const home = tempDir()
   smallHome(home)
   await dex(home, ["sync"])
@@ -71,7 +71,7 @@ const child = spawn(process.execPath, [${JSON.stringify(DEX)}, "serve"], { stdio
 process.stderr.write(\`pid \${child.pid}\\n\`)
 setInterval(() => {}, 1000)`,
   )
-  // Whoever holds the other end of stdin lives on, so that it does not close.
+  // The process at the other end of stdin survives, so that stdin does not close.
   const ping = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" })
   const holder = spawn(process.execPath, ["-e", `console.log(${JSON.stringify(ping)}); setInterval(() => {}, 1000)`], {
     stdio: ["ignore", "pipe", "ignore"],
@@ -96,7 +96,7 @@ setInterval(() => {}, 1000)`,
   await expect.poll(() => isAlive(pid), { timeout: 5_000, interval: 50 }).toBe(false)
 })
 
-test("a cancelled call is not answered, and the next one is at once", async () => {
+test("a cancelled call is not answered, and the next one is answered immediately", async () => {
   const home = tempDir()
   smallHome(home)
   await dex(home, ["sync"])
@@ -104,16 +104,16 @@ test("a cancelled call is not answered, and the next one is at once", async () =
   await client.call("dex_stats")
   const cancel = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 41 } }
   for (let i = 0; i < 5; i++) client.send(`${call(41, "dex_search", { query: "token" })}\n${JSON.stringify(cancel)}`)
-  const asked = performance.now()
+  const started = performance.now()
   expect((await client.call("dex_guide")).isError).toBeUndefined()
-  expect(performance.now() - asked).toBeLessThan(200)
+  expect(performance.now() - started).toBeLessThan(200)
   await client.call("dex_search", { query: "token" })
   client.child.stdin!.end()
   await client.exited
   expect(client.lines.filter((line) => JSON.parse(line).id === 41)).toEqual([])
 })
 
-test("a call that is cancelled while the first read goes on is let go of at once, and never runs", async () => {
+test("a call that is cancelled during the first read is dropped immediately, and never runs", async () => {
   const home = tempDir()
   generateCorpus(join(home, ".claude"), { messages: 12_000, seed: 3 })
   const client = await connect(home)
@@ -121,9 +121,9 @@ test("a call that is cancelled while the first read goes on is let go of at once
   for (let i = 0; i < 9; i++) {
     const cancel = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 50 + i } }
     client.send(`${call(50 + i, "dex_search", { query: "zeppelin" })}\n${JSON.stringify(cancel)}`)
-    const asked = performance.now()
+    const started = performance.now()
     await client.call("dex_guide")
-    took.push(performance.now() - asked)
+    took.push(performance.now() - started)
   }
   expect(took.sort((a, b) => a - b)[4]).toBeLessThan(200)
   await client.call("dex_search", { query: "balloon" })
@@ -135,7 +135,7 @@ test("a call that is cancelled while the first read goes on is let go of at once
   expect(traces).not.toContain("zeppelin")
 })
 
-/** Processes that were started with this home, however deep. */
+/** Processes that were started with this home, at any depth. */
 function processesOf(home: string): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -179,7 +179,7 @@ test.skipIf(!existsSync("/proc/self/environ"))(
 )
 
 test.skipIf(process.platform === "win32")(
-  "calls leave nothing behind in memory, whatever came of them",
+  "calls leave nothing in memory, whatever their outcome",
   async () => {
     const home = tempDir()
     smallHome(home)

@@ -12,7 +12,7 @@ const SYNONYMS = { people: "customers", thrown: "signed", off: "out", unexpected
 const QUERY = "people thrown off unexpectedly"
 const WANTED = "claude_code:11111111-1111-4111-8111-111111111111"
 
-test("servers have the history embedded behind their answers, and share one process that holds the model", async () => {
+test("servers embed the history in the background, and share one process that has loaded the model", async () => {
   const home = tempDir()
   for (let i = 0; i < 24; i++)
     claudeSession(home, {
@@ -31,7 +31,7 @@ test("servers have the history embedded behind their answers, and share one proc
   writeFileSync(join(dexDir, "config.json"), '{ "embed.provider": "local", "embed.timeout_ms": 5000 }\n', {
     mode: 0o600,
   })
-  // Asked before there is a server: one embeds as soon as it runs.
+  // Before there is a server: a server embeds as soon as it runs.
   const before = await warmDex(home, ["search", QUERY, "--json"])
   expect(JSON.parse(before.stdout)).toMatchObject({
     mode: "lexical",

@@ -7,7 +7,7 @@ import { sharedTempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 import { connect, connectOnce } from "./client.ts"
 
-// What an agent may learn of projects that are private, or that are not its own; and under which name it writes.
+// What an agent may learn about projects that are private, or not its own; and the name under which it writes.
 
 const SECRET = "77777777-7777-4777-8777-777777777777"
 const home = sharedTempDir()
@@ -32,39 +32,39 @@ beforeAll(async () => {
 
 describe("over MCP", () => {
   const client = connectOnce(home, { cwd: own })
-  const said = async (name: string, input: object) =>
+  const answerOf = async (name: string, input: object) =>
     (await client().call(name, input)).content[0]!.text.replace(/\nfresh_as_of: .*/, "")
 
-  test("a word that only a private project has is answered as one that nobody has", async () => {
+  test("a word that only a private project contains is answered like one that nobody wrote", async () => {
     const answers = [
-      await said("dex_search", { query: "walrusword" }),
-      await said("dex_search", { query: "zebraword" }),
+      await answerOf("dex_search", { query: "walrusword" }),
+      await answerOf("dex_search", { query: "zebraword" }),
     ]
     expect(answers[0]!.replaceAll("walrusword", "X")).toBe(answers[1]!.replaceAll("zebraword", "X"))
     expect(JSON.stringify(answers)).not.toContain("private")
     expect((await dex(home, ["search", "walrusword"], {}, own)).stderr).toContain("1 match in private projects")
   })
 
-  test("a private conversation is as unknown as one that is not there, by its id or the beginning of it", async () => {
+  test("a private conversation is as unknown as one that does not exist, by its id or a prefix of it", async () => {
     for (const id of [`claude_code:${SECRET}`, SECRET, SECRET.slice(0, 8)]) {
       const nobody = id.replaceAll("7", "6")
       for (const [name, input] of [
         ["dex_get", (ref: string) => ({ ids: [ref] })],
         ["dex_timeline", (ref: string) => ({ id: ref })],
       ] as const)
-        expect((await said(name, input(id))).replaceAll("7", "6")).toBe(await said(name, input(nobody)))
+        expect((await answerOf(name, input(id))).replaceAll("7", "6")).toBe(await answerOf(name, input(nobody)))
     }
     expect((await dex(home, ["show", SECRET], {}, own)).stderr).toContain(acme)
   })
 
-  test("a private project is suggested from as one of which nothing is known", async () => {
+  test("suggestions for a private project are like those for an unknown project", async () => {
     const { structuredContent } = await client().call("context_suggest", { project_id: acme })
     expect(structuredContent).toMatchObject({ suggestions: [] })
     expect(JSON.stringify(structuredContent)).not.toContain("private")
   })
 
-  test("dex_why answers for the server's own project, and does not say what else there is", async () => {
-    expect(await said("dex_why", { target: "a.ts" })).toMatch(/^No conversation is known to have written this/)
+  test("dex_why answers for the server's own project, and does not reveal what else there is", async () => {
+    expect(await answerOf("dex_why", { target: "a.ts" })).toMatch(/^No conversation is known to have written this/)
     for (const target of [
       "../other/a.ts",
       join(home, "code/other/a.ts"),
@@ -72,7 +72,7 @@ describe("over MCP", () => {
       "/etc/passwd",
       "../none",
     ])
-      expect(await said("dex_why", { target })).toBe(
+      expect(await answerOf("dex_why", { target })).toBe(
         `No file and no commit here is called "${target}". Name a file, a commit or a range.`,
       )
     expect((await dex(home, ["why", "../other/a.ts"], {}, own)).stderr).toContain("No conversation is known")
@@ -93,7 +93,7 @@ describe("over MCP", () => {
   )
 })
 
-test("what forgetting a private folder would delete has no titles outside of it", async () => {
+test("the list of what forgetting a private folder would delete has no titles outside that folder", async () => {
   const outside = await dex(home, ["forget", acme], {}, own)
   expect(outside.stdout).toContain(`claude_code:${SECRET}`)
   expect(outside.stdout).toContain("(private)")

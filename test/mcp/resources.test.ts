@@ -24,8 +24,8 @@ async function readText(client: Client, uri: string): Promise<string> {
   return only!.text
 }
 
-/** Up to what changes from call to call. */
-const said = (text: string) => text.replace(/\nfresh_as_of: .*$/, "")
+/** Without what changes from call to call. */
+const stable = (text: string) => text.replace(/\nfresh_as_of: .*$/, "")
 
 const home = syncedOnce()
 const spokenIn = Object.fromEntries(ERAS.map((era) => [era, connectOnce(home, { era })]))
@@ -33,7 +33,7 @@ const spokenIn = Object.fromEntries(ERAS.map((era) => [era, connectOnce(home, { 
 describe.each(ERAS)("in protocol %s", (era) => {
   const spoken = spokenIn[era]!
 
-  test("lists conversations, newest first, and reads each as dex_get tells it", async () => {
+  test("lists conversations, newest first, and reads each like dex_get", async () => {
     const client = spoken()
     const { result } = await client.request("resources/list")
     const resources = result!.resources as Resource[]
@@ -47,7 +47,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
     })
     for (const { uri, name } of resources) {
       const got = await client.call("dex_get", { ids: [name], max_tokens: 10_000 })
-      expect(said(await readText(client, uri))).toBe(said(got.content[0]!.text))
+      expect(stable(await readText(client, uri))).toBe(stable(got.content[0]!.text))
     }
     const templates = (await client.request("resources/templates/list")).result!.resourceTemplates
     expect(templates).toMatchObject([{ uriTemplate: "dex://conversation/{ref}", mimeType: "text/plain" }])
@@ -61,10 +61,10 @@ describe.each(ERAS)("in protocol %s", (era) => {
     expect(around).toMatch(/^note: there is more before and after/m)
     expect(around).toMatch(/\nfresh_as_of: /)
     for (const uri of [`dex://conversation/${AUTH}#7`, uriOf("11111111#7"), "dex://conversation/11111111%237"])
-      expect(said(await readText(client, uri))).toBe(said(around))
+      expect(stable(await readText(client, uri))).toBe(stable(around))
   })
 
-  test("what cannot be read is an error that says what to do", async () => {
+  test("a failure is an error that says what to do", async () => {
     const client = spoken()
     const cases: [string, RegExp][] = [
       ["dex://conversation/zzzz", /^No conversation "zzzz" was found. `dex_list` shows/],
@@ -84,7 +84,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
       expect((await client.request("resources/list", { cursor })).error).toMatchObject({ code: -32602 })
   })
 
-  test("prompts name tools that there are, in few words", async () => {
+  test("prompts name tools that exist, in few words", async () => {
     const client = spoken()
     const { result } = await client.request("prompts/list")
     const prompts = result!.prompts as { name: string; arguments: { name: string; required: boolean }[] }[]
@@ -118,12 +118,12 @@ describe.each(ERAS)("in protocol %s", (era) => {
   })
 })
 
-test("where nothing is kept, nothing is listed", async () => {
+test("if nothing is stored, nothing is listed", async () => {
   const client = await connect(tempDir())
   expect((await client.request("resources/list")).result).toMatchObject({ resources: [] })
 })
 
-test("calls that a prompt spells out are taken", async () => {
+test("the calls in a prompt work", async () => {
   const client = spokenIn["2025-11-25"]!()
   for (const [name, input] of [
     ["hand_over", { ref: AUTH }],
@@ -194,7 +194,7 @@ describe("a private project", () => {
     expect(await dex(home, ["private", project])).toMatchObject({ code: 0 })
   })
 
-  test.each(ERAS)("in protocol %s is listed and read only from inside itself", async (era) => {
+  test.each(ERAS)("in protocol %s is listed and read only from inside it", async (era) => {
     const uri = uriOf("claude_code:44444444-4444-4444-8444-444444444444")
     const outside = await connect(home, { era })
     expect(JSON.stringify(await outside.request("resources/list"))).not.toMatch(/zeppelin|4444/)

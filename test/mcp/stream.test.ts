@@ -23,7 +23,7 @@ function kept(home: string) {
   return { suggestions, tell }
 }
 
-/** A real stream; `next` gives its events one by one. */
+/** A real stream; `next` returns its events one by one. */
 function listen({ port, token }: Served, path = "/suggestions", lastId?: string) {
   const events: Event[] = []
   const waiting: ((event: Event) => void)[] = []
@@ -58,7 +58,7 @@ function listen({ port, token }: Served, path = "/suggestions", lastId?: string)
   return { response, next, end: () => sent.destroy() }
 }
 
-test("streams what a subscription is told, as it comes, and goes on after the last event that was seen", async () => {
+test("streams the suggestions of a subscription as they come, and continues after the last event that was seen", async () => {
   const home = tempDir()
   const { suggestions, tell } = kept(home)
   suggestions.subscribe(subscriptionOf("live", { deliver: "sse" }))
@@ -87,11 +87,11 @@ test("streams what a subscription is told, as it comes, and goes on after the la
     { id: "7", suggestion: "missed" },
     { id: "8", suggestion: "missed-too" },
   ])
-  const behind = listen(served, "/suggestions", "1")
-  expect([await behind.next(), await behind.next()].map(({ suggestion }) => suggestion)).toEqual(["elsewhere", "new"])
+  const late = listen(served, "/suggestions", "1")
+  expect([await late.next(), await late.next()].map(({ suggestion }) => suggestion)).toEqual(["elsewhere", "new"])
 })
 
-test("a client that comes for the first time gets what waits, once; a stranger's id is refused", async () => {
+test("a new client gets what is pending, once; a foreign id is refused", async () => {
   const home = tempDir()
   const { suggestions, tell } = kept(home)
   suggestions.subscribe(subscriptionOf("live", { deliver: "sse" }))
@@ -108,7 +108,7 @@ test("a client that comes for the first time gets what waits, once; a stranger's
   expect((await served.ask({ path: "/suggestions", method: "POST" })).status).toBe(405)
 })
 
-/** A stream without a network between: whoever reads it says when. */
+/** A stream without a network: the reader decides when to read. */
 async function streamOf(home: string, mayLeave = async (_project: string) => true) {
   const suggestions = openSuggestions(join(home, ".dex", "suggest.db"))
   onTestFinished(() => suggestions.close())
@@ -119,11 +119,11 @@ async function streamOf(home: string, mayLeave = async (_project: string) => tru
     const { value } = await reader.read()
     return /^id: (\d+)$/m.exec(new TextDecoder().decode(value))?.[1]
   }
-  expect(await next()).toBeUndefined() // how soon to come again
+  expect(await next()).toBeUndefined() // how soon to reconnect
   return { next, end: () => reader.cancel() }
 }
 
-test("what a client did not take is not read, counts as waiting, and is there for the next one", async () => {
+test("what a client did not take is not read, counts as pending, and is there for the next one", async () => {
   const home = tempDir()
   const { suggestions, tell } = kept(home)
   suggestions.subscribe(subscriptionOf("live", { deliver: "sse" }))
@@ -132,7 +132,7 @@ test("what a client did not take is not read, counts as waiting, and is there fo
   const first = await streamOf(home)
   expect(waiting()).toBe(40)
   expect([await first.next(), await first.next(), await first.next()]).toEqual(["1", "2", "3"])
-  // The third was given out; whether it was taken shows only when the fourth is asked for.
+  // The third was sent; only the request for the fourth shows whether it was received.
   expect(waiting()).toBe(38)
   await first.end()
   const second = await streamOf(home)
@@ -144,7 +144,7 @@ test("what a client did not take is not read, counts as waiting, and is there fo
   await second.end()
 })
 
-test("what is forgotten or becomes private while a client does not read is not streamed to it", async () => {
+test("suggestions that are forgotten or become private while a client does not read are not streamed to it", async () => {
   const home = tempDir()
   const { suggestions, tell } = kept(home)
   suggestions.subscribe(subscriptionOf("live", { deliver: "sse" }))
@@ -175,7 +175,7 @@ test("a private project's suggestions are not streamed", async () => {
   expect(suggestions.get("secret")?.status).toBe("pending")
 })
 
-test("there are no more streams than 32, and a closed one makes room", async () => {
+test("at most 32 streams are open, and a closed one makes room", async () => {
   const served = await serveHttp(tempDir())
   const open = Array.from({ length: 32 }, () => listen(served))
   for (const one of open) expect((await one.response).statusCode).toBe(200)
@@ -186,7 +186,7 @@ test("there are no more streams than 32, and a closed one makes room", async () 
   expect(status).toBe(200)
 })
 
-test("a server that runs delivers webhooks too, and to a host on this machine only where the user allowed it", async () => {
+test("a running server delivers webhooks too, and to a host on this machine only if the user allowed it", async () => {
   const home = tempDir()
   let heard: (body: string) => void = () => {}
   const got = new Promise<string>((resolve) => {

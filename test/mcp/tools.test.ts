@@ -23,7 +23,7 @@ type Definition = {
   _meta: object
 }
 
-/** What the agents' files were before anything read them. */
+/** The agents' files before anything read them. */
 let before: unknown
 const home = syncedOnce((at) => {
   claudeSession(at, {
@@ -39,7 +39,7 @@ const shared = spokenIn["2025-11-25"]!
 describe.each(ERAS)("in protocol %s", (era) => {
   const spoken = spokenIn[era]!
 
-  test("tells its tools within 2,000 tokens, all to be loaded at once, and which of them write", async () => {
+  test("lists its tools within 2,000 tokens, all to be loaded immediately, and which of them write", async () => {
     const { result } = await spoken().request("tools/list")
     const tools = result!.tools as Definition[]
     expect(tools.map(({ name }) => name)).toEqual([
@@ -55,8 +55,8 @@ describe.each(ERAS)("in protocol %s", (era) => {
       "dex_guide",
       "dex_why",
     ])
-    const told = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
-    expect(estimateTokens(JSON.stringify(told))).toBeLessThanOrEqual(2_000)
+    const published = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+    expect(estimateTokens(JSON.stringify(published))).toBeLessThanOrEqual(2_000)
     for (const tool of tools) {
       const writes = ["dex_note", "suggestion_feedback", "context_subscribe"].includes(tool.name)
       expect(tool.annotations).toMatchObject({ readOnlyHint: !writes, destructiveHint: false })
@@ -89,7 +89,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
     expect(treeHash(join(home, ".claude"))).toEqual(before)
   })
 
-  test("says what is wrong in an answer, so that a model can mend it", async () => {
+  test("reports errors in an answer, so that a model can correct them", async () => {
     const client = spoken()
     const cases: [string, object, RegExp][] = [
       ["dex_search", {}, /^A search needs words, or at least a file, project/],
@@ -101,9 +101,9 @@ describe.each(ERAS)("in protocol %s", (era) => {
       ["dex_search", { query: "token", max_tokens: 20 }, /smallest answer takes about \d+. Try max_tokens \d+/],
       ["dex_list", { from: "someday" }, /someday/],
     ]
-    for (const [name, input, said] of cases) {
+    for (const [name, input, pattern] of cases) {
       const result = await client.call(name, input)
-      expect(result).toMatchObject({ isError: true, content: [{ type: "text", text: expect.stringMatching(said) }] })
+      expect(result).toMatchObject({ isError: true, content: [{ type: "text", text: expect.stringMatching(pattern) }] })
       expect(result.structuredContent).toBeUndefined()
     }
     const unknown = await client.request("tools/call", { name: "dex_nothing", arguments: {} })
@@ -115,7 +115,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
 
 const textOf = (result: Result) => result.content[0]!.text
 
-test("introduces itself with how it is used", async () => {
+test("describes its use when it is initialized", async () => {
   const { result } = await shared().request("initialize", {
     protocolVersion: "2025-11-25",
     capabilities: {},
@@ -127,7 +127,7 @@ test("introduces itself with how it is used", async () => {
   })
 })
 
-test("the text of an answer leads on with calls that work, and what they take", async () => {
+test("the text of an answer suggests next calls that work, and their cost", async () => {
   const client = shared()
   const follow = async (text: string): Promise<Result> => {
     const [, name, input] = /next: [^{]*?(dex_\w+) (\{.*?\})(?:[; ]|$)/m.exec(text)!
@@ -152,7 +152,7 @@ test("the text of an answer leads on with calls that work, and what they take", 
   expect(seen).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
 })
 
-test("no answer is larger than what was asked for, or than it usually is", async () => {
+test("no answer is larger than requested, or than its usual limit", async () => {
   const home = tempDir()
   for (let i = 0; i < 40; i++)
     claudeSession(home, {
@@ -180,7 +180,7 @@ test("no answer is larger than what was asked for, or than it usually is", async
   }
 })
 
-test("a private project is answered only from inside itself", async () => {
+test("a private project is answered only from inside it", async () => {
   const home = await synced()
   expect(await dex(home, ["private", "/code/api"])).toMatchObject({ code: 0 })
   const client = await connect(home)
@@ -192,7 +192,7 @@ test("a private project is answered only from inside itself", async () => {
   expect(JSON.stringify(await client.call("dex_list", {}))).not.toMatch(/Refresh token race/)
 })
 
-describe("a server that goes on running", () => {
+describe("a server that keeps running", () => {
   const home = syncedOnce()
   const running = connectOnce(home)
   const write = (id: string, user: string) => {
@@ -201,13 +201,13 @@ describe("a server that goes on running", () => {
   }
   const mutex = async () => (await running().call("dex_search", { query: "mutex" })).structuredContent
 
-  test("finds a conversation that is written meanwhile, and the answer says as of when", async () => {
+  test("finds a conversation that is written meanwhile, and says how fresh the answer is", async () => {
     await running().call("dex_stats")
     const written = write("99999999", "Why does the zeppelin leak?")
     expect(await firstFresh(running(), written, "zeppelin")).toBe(1)
   })
 
-  test("goes on with a new index that took the old one's place", async () => {
+  test("continues with a new index that replaced the old one", async () => {
     expect((await mutex())?.total).toBe(1)
     for (const end of ["", "-wal", "-shm"]) rmSync(join(home, ".dex", `${INDEX_FILE}${end}`), { force: true })
     const written = write("aaaaaaaa", "Why does the airship leak?")
@@ -215,7 +215,7 @@ describe("a server that goes on running", () => {
     expect((await mutex())?.total).toBe(1)
   })
 
-  test("tells nothing of a conversation once it is forgotten", async () => {
+  test("shows nothing of a conversation after it is forgotten", async () => {
     expect((await mutex())?.total).toBe(1)
     expect(await dex(home, ["forget", AUTH, "--yes"])).toMatchObject({ code: 0 })
     expect(await mutex()).toMatchObject({ results: [] })
@@ -223,7 +223,7 @@ describe("a server that goes on running", () => {
   })
 })
 
-/** What a search finds as soon as it says that all that was written before is known. */
+/** The first result of a search that says that everything written before is included. */
 async function firstFresh(client: Client, written: number, query: string): Promise<unknown> {
   for (;;) {
     const result = await client.call("dex_search", { query })
@@ -233,7 +233,7 @@ async function firstFresh(client: Client, written: number, query: string): Promi
   }
 }
 
-test("knows the session that a client tells with its call", async () => {
+test("knows the session that a client sends with its call", async () => {
   const stats = async (_meta: object) => {
     const { result } = await shared().request("tools/call", { name: "dex_stats", arguments: {}, _meta })
     return result!.structuredContent!.session_id
@@ -243,7 +243,7 @@ test("knows the session that a client tells with its call", async () => {
   expect(await stats({ "x-codex-turn-metadata": "nonsense" })).toBeUndefined()
 })
 
-test("where nothing was ever read, the first answer already knows something", async () => {
+test("if nothing was ever read, the first answer already contains something", async () => {
   const home = tempDir()
   smallHome(home)
   const client = await connect(home)
@@ -263,7 +263,7 @@ test("a search is narrowed by file, role and tool, as on the command line", asyn
   }
 })
 
-test("an outline says what reading each message takes, and is not longer than on the command line", async () => {
+test("an outline shows the cost of reading each message, and is not longer than on the command line", async () => {
   const text = textOf(await shared().call("dex_get", { ids: [AUTH], format: "outline", max_tokens: 20_000 }))
   const { stdout } = await dex(home, ["show", AUTH, "--format", "outline"])
   const sizes = [...stdout.matchAll(/^ *(\d+) {2}\[.*\((\S+) tokens\)/gm)].map(
@@ -273,13 +273,13 @@ test("an outline says what reading each message takes, and is not longer than on
   expect([...text.matchAll(/^(#\d+) \w+(?: \([^)]*\))? (~\S+): \S/gm)].map(([, at, size]) => `${at} ${size}`)).toEqual(
     sizes,
   )
-  const body = (whole: string, from: RegExp) => whole.slice(whole.search(from))
+  const body = (output: string, from: RegExp) => output.slice(output.search(from))
   expect(body(text, /^#/m).replace(/\n(?:fresh_as_of|note|next): .*$/gm, "").length).toBeLessThanOrEqual(
     body(stdout, /^ *\d+ {2}\[/m).trimEnd().length,
   )
 })
 
-test("agents that are to read only are given tools that only read", () => {
+test("agents that may only read get tools that only read", () => {
   const writing = offered.filter(({ mcp }) => mcp.writes).map(({ mcp }) => mcp.name)
   expect(writing).toContain("dex_note")
   expect(RETRIEVAL_TOOLS.filter((tool) => writing.includes(tool))).toEqual([])

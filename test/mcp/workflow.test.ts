@@ -5,7 +5,7 @@ import { synced } from "../support/synced.ts"
 import { warmDex as dex } from "../support/warm.ts"
 import { connect } from "./client.ts"
 
-test("what the guide and the instructions name is there: tools over MCP, commands in a shell", async () => {
+test("everything that the guide and the instructions name exists: tools over MCP, commands in a shell", async () => {
   const home = await synced()
   const client = await connect(home)
   const tools = ((await client.request("tools/list")).result!.tools as { name: string }[]).map(({ name }) => name)
@@ -15,7 +15,7 @@ test("what the guide and the instructions name is there: tools over MCP, command
   expect(named(guide)).toEqual(tools.filter((name) => name !== "dex_guide").sort())
   expect(named(INSTRUCTIONS).filter((name) => !tools.includes(name))).toEqual([])
   expect(estimateTokens(INSTRUCTIONS)).toBeLessThan(250)
-  // An agent or subagent without MCP: the same answers in a shell.
+  // For an agent or subagent without MCP: the same answers in a shell.
   const commands = [...guide.matchAll(/\bdex ((?:search|show|list)(?: --[a-z]+)?)/g)].map(([, typed]) => typed!)
   expect(commands).toEqual(["search", "show --timeline", "show", "list"])
   const words: Record<string, string[]> = { search: ["mutex"], show: ["11111111#7"], list: [] }

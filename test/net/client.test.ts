@@ -123,7 +123,7 @@ test("a redirect is not followed", async () => {
   expect(other.requests).toEqual([])
 })
 
-test("a request goes to the address that was checked, under the name that was asked for", async () => {
+test("a request goes to the address that was checked, under the requested name", async () => {
   const { port, requests } = await serving((_, response) => response.end("ok"))
   const url = `http://hooks.example:${port}/in?a=1`
   const reply = await send({ url, address: "127.0.0.1", body: "{}", isOnce: true, mostBytes: 100 })
@@ -132,7 +132,7 @@ test("a request goes to the address that was checked, under the name that was as
 })
 
 describe("a key", () => {
-  test("is not sent where others on the way could read it", async () => {
+  test("is not sent if others on the way could read it", async () => {
     for (const url of ["http://models.example/v1", "http://localhost.example/", "http://127.0.0.1.example/"])
       expect(await refused({ url, key: KEY, mostBytes: 100 })).toMatchObject({
         reason: "key_in_clear",
@@ -140,7 +140,7 @@ describe("a key", () => {
       })
   })
 
-  test("goes into one header, and into no error", async () => {
+  test("is in one header, and in no error", async () => {
     const seen: unknown[] = []
     const { url } = await serving((request) => {
       seen.push(request.headers.authorization)
@@ -153,7 +153,7 @@ describe("a key", () => {
     expect(shown).not.toContain("the text")
   })
 
-  test("is taken out of what a server says, in pieces too", () => {
+  test("is removed from a server's message, also in pieces", () => {
     const words = `no ${KEY}, ${KEY.slice(4)} sk-t***ghij Bearer:${KEY.slice(0, 9)} fine`
     expect(withoutKey(words, KEY)).toBe("no [key] [key] [key] [key] fine")
     expect(withoutKey("nothing to hide", undefined)).toBe("nothing to hide")

@@ -1,7 +1,7 @@
 import { DexError } from "../../src/core/error.ts"
 import { serveOrders } from "../../src/subprocess/serve.ts"
 
-// What test/subprocess/subprocess.test.ts starts, as a thread and as a process.
+// Started by test/subprocess/subprocess.test.ts, as a thread and as a process.
 
 export type EchoOrder =
   | { type: "say"; words: string }

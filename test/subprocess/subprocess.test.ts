@@ -20,22 +20,22 @@ describe.each(["thread", "process"] as const)("a %s", (kind) => {
     return echo
   }
 
-  test("answers each order with its own answer, in their order, after its events", async () => {
+  test("answers each order with its own answer, in order, after its events", async () => {
     const echo = started()
     const events: number[] = []
     const heard: string[] = []
-    const asked = [
+    const answers = [
       echo.ask({ type: "count", to: 3 }, { onEvent: (n) => events.push(n) }),
       echo.ask({ type: "say", words: "hello" }),
       echo.ask({ type: "say", words: "again" }),
     ].map((answer) => answer.then((words) => heard.push(words)))
-    await Promise.all(asked)
+    await Promise.all(answers)
     expect(heard).toEqual(["counted to 3", "hello", "again"])
     expect(events).toEqual([1, 2, 3])
     expect(echo.memory() > 0).toBe(kind === "process")
   })
 
-  test("passes on what an order threw, with the code of what a person can act on, and goes on", async () => {
+  test("passes on an order's error, with the code of a DexError, and continues", async () => {
     const echo = started()
     await expect(echo.ask({ type: "say", words: (() => {}) as never })).rejects.toThrow(/could not be cloned/)
     await expect(echo.ask({ type: "fail" })).rejects.toMatchObject({ name: "Error", message: "it failed" })
@@ -47,7 +47,7 @@ describe.each(["thread", "process"] as const)("a %s", (kind) => {
     expect(await echo.ask({ type: "say", words: "still here" })).toBe("still here")
   })
 
-  test("cancels an order by its signal, also one that is aborted already, and no other", async () => {
+  test("cancels an order by its signal, also if that is already aborted, and no other order", async () => {
     const echo = started()
     const stop = new AbortController()
     const waiting = echo.ask({ type: "wait" }, { signal: stop.signal, onEvent: () => stop.abort() })
@@ -55,10 +55,10 @@ describe.each(["thread", "process"] as const)("a %s", (kind) => {
     expect(await echo.ask({ type: "say", words: "next" })).toBe("next")
   })
 
-  test("that ends early rejects everything that waits, and what is asked later", async () => {
+  test("that ends early rejects all pending and later orders", async () => {
     const echo = started()
-    const asked = [echo.ask({ type: "die" }), echo.ask({ type: "say", words: "lost" })]
-    const ends = await Promise.all(asked.map((one) => one.catch((error: unknown) => error)))
+    const answers = [echo.ask({ type: "die" }), echo.ask({ type: "say", words: "lost" })]
+    const ends = await Promise.all(answers.map((one) => one.catch((error: unknown) => error)))
     expect(ends.every(hasSubprocessEnded)).toBe(true)
     expect(echo.hasEnded()).toBe(true)
     await expect(echo.ask({ type: "say", words: "late" })).rejects.toSatisfy(hasSubprocessEnded)
@@ -66,7 +66,7 @@ describe.each(["thread", "process"] as const)("a %s", (kind) => {
     await echo.end()
   })
 
-  test("is cancelled and waited for when it is ended, and ends at once when it is killed", async () => {
+  test("is cancelled and waited for when it is ended, and ends immediately when it is killed", async () => {
     const echo = started()
     const begun = Promise.withResolvers<number>()
     const waiting = echo.ask({ type: "wait" }, { onEvent: begun.resolve })
@@ -81,7 +81,7 @@ describe.each(["thread", "process"] as const)("a %s", (kind) => {
   })
 })
 
-test("a process that cannot be started says so to everyone who asks", async () => {
+test("a process that cannot be started rejects every order with the reason", async () => {
   const echo = startProcess<EchoOrder, string>(FILE, { cwd: "/no/such/folder" })
   await expect(echo.ask({ type: "say", words: "x" })).rejects.toMatchObject({ isNotStarted: true })
   await expect(echo.ask({ type: "say", words: "y" })).rejects.toMatchObject({ isNotStarted: true })
@@ -89,7 +89,7 @@ test("a process that cannot be started says so to everyone who asks", async () =
   await echo.kill()
 })
 
-test("a thread that uses up its memory says so, and this process goes on", async () => {
+test("a thread that uses up its memory reports that, and this process continues", async () => {
   const hog = `const all = []; for (;;) all.push(new Array(1e5).fill(all.length))`
   const thread = startThread(new URL(`data:text/javascript,${encodeURIComponent(hog)}`), {
     limits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 4 },
@@ -97,20 +97,20 @@ test("a thread that uses up its memory says so, and this process goes on", async
   await expect(thread.ask("x")).rejects.toMatchObject({ code: "ERR_WORKER_OUT_OF_MEMORY" })
 })
 
-test("a process ends with whoever started it, also while it is busy", async () => {
+test("a process ends with its parent, even while it is busy", async () => {
   const code = `
     import { startProcess } from ${JSON.stringify(new URL("../../src/subprocess/process.ts", import.meta.url).href)}
     const echo = startProcess(new URL(${JSON.stringify(FILE.href)}))
     echo.ask({ type: "wait" }, { onEvent: () => process.kill(process.pid, "SIGKILL") })`
   const { spawn } = await import("node:child_process")
-  // The output is inherited by all of them, so it is closed when the last one has ended.
+  // All of them inherit the output, so it is closed when the last one has ended.
   const child = spawn(process.execPath, ["--input-type=module", "-e", code], { stdio: ["ignore", "ignore", "pipe"] })
   child.stderr.resume()
   await once(child, "close")
   expect(child.signalCode).toBe("SIGKILL")
 })
 
-test("a program is looked for beside its source, and in the bundle beside the first file", () => {
+test("a program is found next to its source, and in the bundle next to the first file", () => {
   expect(subprocessFile("./x-process.ts", "file:///src/a/b.ts").href).toBe("file:///src/a/x-process.ts")
   expect(subprocessFile("./x-process.ts", "file:///dist/cold/piece-A1.js").href).toBe("file:///dist/x-process.js")
   expect(subprocessFile("./x-process.ts", "file:///cold/dist/main.js").href).toBe("file:///cold/dist/x-process.js")

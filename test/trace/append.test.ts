@@ -23,7 +23,7 @@ function writer(dir: string, number: number, count: number, limits: Limits): Pro
   )
 }
 
-/** What is kept of each writer: its numbers, in the order in which they stand in the files. */
+/** The stored numbers of each writer, in their order in the files. */
 function keptOf(dir: string): Map<number, number[]> {
   const kept = new Map<number, number[]>()
   for (const { trace_id } of readTraces(dir, ALL).traces) {
@@ -35,7 +35,7 @@ function keptOf(dir: string): Map<number, number[]> {
 
 const upTo = (count: number) => Array.from({ length: count }, (_, n) => n)
 
-test("many processes write at once: every line is whole, and each is there once", async () => {
+test("many processes write at once: every line is complete, and each is there once", async () => {
   const dir = join(tempDir(), "traces")
   const limits = { ...LIMITS, fileBytes: 40_000, files: 10_000 }
   await Promise.all(upTo(6).map((number) => writer(dir, number, 300, limits)))
@@ -45,7 +45,7 @@ test("many processes write at once: every line is whole, and each is there once"
   expect(readdirSync(dir).length).toBeGreaterThan(10)
 })
 
-test("many processes rotate at once: only the oldest lines go, and what is kept stays bounded", async () => {
+test("many processes rotate at once: only the oldest lines are deleted, and the size stays bounded", async () => {
   const dir = join(tempDir(), "traces")
   const limits = { ...LIMITS, fileBytes: 60_000, files: 4 }
   await Promise.all(upTo(6).map((number) => writer(dir, number, 300, limits)))
@@ -58,7 +58,7 @@ test("many processes rotate at once: only the oldest lines go, and what is kept 
   for (const numbers of kept.values()) expect(numbers).toEqual(upTo(300).slice(-numbers.length))
 })
 
-test("fills its files with the real limits and never takes more than them", () => {
+test("fills its files with the real limits and never exceeds them", () => {
   const dir = join(tempDir(), "traces")
   const long = Array.from({ length: 100 }, (_, i) => rowOf(`claude_code:${i}`, "x".repeat(80)))
   const count = 1_500
@@ -75,7 +75,7 @@ test("fills its files with the real limits and never takes more than them", () =
   ])
 })
 
-test("with room for one line only, the newest is kept", () => {
+test("with room for only one line, the newest is kept", () => {
   const dir = join(tempDir(), "traces")
   const limits = { ...LIMITS, fileBytes: 1, files: 1 }
   for (const n of upTo(20)) {
@@ -84,7 +84,7 @@ test("with room for one line only, the newest is kept", () => {
   }
 })
 
-test("a torn line is counted, and costs no other line", () => {
+test("an incomplete line is counted, and costs no other line", () => {
   const dir = join(tempDir(), "traces")
   appendTrace(dir, traceOf({ trace_id: idOf(1, 1) }))
   const [file] = readdirSync(dir)
@@ -99,14 +99,14 @@ test("a torn line is counted, and costs no other line", () => {
   expect(readTraces(dir, ALL)).toEqual({ traces: [], unreadable: 5 })
 })
 
-test("traces are for their owner only", () => {
+test("only their owner can read traces", () => {
   const dir = join(tempDir(), "traces")
   appendTrace(dir, traceOf())
   expect(statSync(dir).mode & 0o777).toBe(0o700)
   for (const name of readdirSync(dir)) expect(statSync(join(dir, name)).mode & 0o777).toBe(0o600)
 })
 
-test("a trace is found by its id and by a beginning of it", () => {
+test("a trace is found by its id and by a prefix of it", () => {
   const dir = join(tempDir(), "traces")
   const [one, other] = ["T-aaaa000000000001", "T-aabb000000000002"]
   appendTrace(dir, traceOf({ trace_id: one }))
@@ -119,7 +119,7 @@ test("a trace is found by its id and by a beginning of it", () => {
   expect(findTrace(join(dir, "nowhere"), one)).toEqual([])
 })
 
-test("a line never exceeds its limit, whatever a trace holds, and can be read back", () => {
+test("a line never exceeds its limit, whatever a trace contains, and can be read back", () => {
   const dir = tempDir()
   const words = fc.string({ unit: "binary", maxLength: 3000 })
   const trace: fc.Arbitrary<Trace> = fc
@@ -162,7 +162,7 @@ test("a summary is one short line", () => {
   expect(summaryOf("")).toBe("")
 })
 
-test("the arithmetic of a row is right only when its terms add up to its score", () => {
+test("the arithmetic of a row is right only if its terms add up to its score", () => {
   const row = (score_final: number, ...values: number[]) => ({
     score_final,
     terms: values.map((value, i) => ({ name: `t${i}`, value })),
@@ -201,7 +201,7 @@ test("forgets every trace that names a conversation, byte for byte, and no other
 test("forgetting while others write loses none of their lines", async () => {
   const dir = join(tempDir(), "traces")
   const limits = { ...LIMITS, fileBytes: 400_000, files: 10_000 }
-  const gone = { source: "claude_code" as const, id: "1-" } // begins every id that writer 1 names
+  const gone = { source: "claude_code" as const, id: "1-" } // a prefix of every id that writer 1 names
   let writing = true
   const writers = Promise.all([1, 2, 3].map((number) => writer(dir, number, 2_500, limits))).then(() => {
     writing = false

@@ -1,6 +1,6 @@
 import type { Trace } from "../../src/core/trace.ts"
 
-/** A trace with nothing odd about it. */
+/** An ordinary trace. */
 export function traceOf(more: Partial<Trace> = {}): Trace {
   const ranking = more.ranking ?? [rowOf("claude_code:aaaa#1")]
   const skipped = more.skipped ?? []
@@ -27,7 +27,7 @@ export function rowOf(ref: string, summary = "Refresh token race"): Trace["ranki
   return { rank: 1, ref, score_final: 3, terms: [{ name: "bm25", value: 3 }], summary }
 }
 
-/** `T-` and 16 digits that hold a writer and a number. */
+/** `T-` and 16 digits that contain a writer and a number. */
 export function idOf(writer: number, n: number): string {
   return `T-${writer.toString(16).padStart(6, "0")}${n.toString(16).padStart(10, "0")}`
 }

@@ -1,4 +1,4 @@
-// A process of its own that writes traces as fast as it can: <folder> <writer> <count> <limits>.
+// A separate process that writes traces as fast as it can: <folder> <writer> <count> <limits>.
 import { appendTrace } from "../../src/trace/append.ts"
 import { idOf, rowOf, traceOf } from "./traces.ts"
 

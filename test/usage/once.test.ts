@@ -6,8 +6,8 @@ import { call, text, writer } from "../support/claude-code.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex } from "../support/warm.ts"
 
-// Of every agent a session, what continues or copies it, and its subagents. Each answer has a number of tokens that is a power
-// of two: a sum says which answers are in it, and how often.
+// For every agent: a session, what continues or copies it, and its subagents. The tokens of each answer are a power of two, so a
+// sum shows which answers are in it, and how often.
 
 const id = (n: number) => `0000000${n}-0000-7000-8000-000000000000`
 const time = (minute: number) => new Date(Date.UTC(2026, 10, 3, 10, minute)).toISOString()
@@ -21,7 +21,7 @@ function put(home: string, path: string, content: unknown): void {
   writeFileSync(join(home, path), lines)
 }
 
-async function sums(home: string): Promise<{ rolled: object; apart: object; total: number; subagents: number }> {
+async function sums(home: string): Promise<{ rolled: object; separate: object; total: number; subagents: number }> {
   expect((await warmDex(home, ["sync"])).code).toBe(0)
   const rows = async (...more: string[]) => {
     const run = await warmDex(home, ["usage", "conversation", "--json", ...more])
@@ -33,17 +33,22 @@ async function sums(home: string): Promise<{ rolled: object; apart: object; tota
       rows.map(({ key, tokens }) => [key.replace(/^\w+:/, "").replace(/^0000000(\d).*/, "$1"), tokens]),
     )
   const rolled = await rows()
-  // Counted from the history alone, it is what the syncs have written down.
+  // Counted from the history alone, it equals what the syncs stored.
   rmSync(join(home, ".dex", SPENDING_FILE))
   expect(await rows()).toEqual(rolled)
   const { tokens, subagent_tokens } = rolled.total
-  return { rolled: short(rolled), apart: short(await rows("--subagents")), total: tokens, subagents: subagent_tokens }
+  return {
+    rolled: short(rolled),
+    separate: short(await rows("--subagents")),
+    total: tokens,
+    subagents: subagent_tokens,
+  }
 }
 
-test("Claude Code: a resumed file, a fork's file, a subagent's own file, and one that stands only in progress records", async () => {
+test("Claude Code: a resumed file, a fork's file, a subagent's own file, and one that exists only in progress records", async () => {
   const home = tempDir()
-  const answer = (told: ReturnType<typeof writer>, tokens: number, minute: number, more: object = {}) =>
-    told.add({
+  const answer = (file: ReturnType<typeof writer>, tokens: number, minute: number, more: object = {}) =>
+    file.add({
       type: "assistant",
       message: message(tokens),
       requestId: `r${tokens}`,
@@ -58,7 +63,7 @@ test("Claude Code: a resumed file, a fork's file, a subagent's own file, and one
   const main = writer({ sessionId: id(1) }, "a")
   main.prompt("Begin", { timestamp: time(0) })
   answer(main, 1, 1)
-  answer(main, 1, 1) // each block of an answer is a record of its own, with the same count
+  answer(main, 1, 1) // each block of an answer is a separate record, with the same count
   main.add({
     type: "assistant",
     message: {
@@ -97,12 +102,12 @@ test("Claude Code: a resumed file, a fork's file, a subagent's own file, and one
     answer(copy, tokens, 10 * n + 1)
     put(home, `.claude/projects/-home-dev-proj/${id(n)}.jsonl`, copy.records)
   }
-  const { rolled, apart, total, subagents } = await sums(home)
+  const { rolled, separate, total, subagents } = await sums(home)
   expect([total, subagents]).toEqual([127, 24])
   expect(rolled).toEqual({ 1: 1 + 2 + 4 + 8 + 16, 2: 32, 3: 64 })
-  expect(Object.values(apart).sort((a, b) => a - b)).toEqual([7, 8, 16, 32, 64])
+  expect(Object.values(separate).sort((a, b) => a - b)).toEqual([7, 8, 16, 32, 64])
 
-  // The same where the forks are read before their original, each by a sync of its own.
+  // The same if the forks are read before their original, each by its own sync.
   const late = tempDir()
   const fileOf = (at: string, n: number) => join(at, `.claude/projects/-home-dev-proj/${id(n)}.jsonl`)
   for (const n of [3, 2, 1]) {
@@ -123,7 +128,7 @@ test("Codex: repeated counts, a resumed file, a fork, and a subagent that replay
     "response_item",
     { type: "message", role, content: [{ type: role === "user" ? "input_text" : "output_text", text: words }] },
   ]
-  /** Ids begin with the time: what a thread copies is of turns that are older than itself. */
+  /** Ids begin with the time: a thread copies only turns that are older than itself. */
   const thread = (n: number) => `019d${n}000-0000-7000-8000-000000000000`
   let spent = 0
   const turn = (n: string, tokens: number) => {
@@ -163,10 +168,10 @@ test("Codex: repeated counts, a resumed file, a fork, and a subagent that replay
   spent = 3
   const spawned = { source: { subagent: { thread_spawn: { parent_thread_id: thread(1), depth: 1 } } } }
   rollout(3, [meta(3, spawned), meta(1), ...first, ...turn("3001", 16)])
-  const { rolled, apart, total, subagents } = await sums(home)
+  const { rolled, separate, total, subagents } = await sums(home)
   expect([total, subagents]).toEqual([31, 16])
   expect(rolled).toEqual({ [thread(1)]: 1 + 2 + 4 + 16, [thread(2)]: 8 })
-  expect(apart).toEqual({ [thread(1)]: 7, [thread(2)]: 8, [thread(3)]: 16 })
+  expect(separate).toEqual({ [thread(1)]: 7, [thread(2)]: 8, [thread(3)]: 16 })
 })
 
 test("OpenCode: several steps of one message, a fork that copies under new names, and a subagent", async () => {
@@ -250,7 +255,7 @@ test("Gemini CLI: a session that was resumed, and its subagent", async () => {
   expect([rolled, total, subagents]).toEqual([{ 1: 7 }, 7, 4])
 })
 
-test("Pi: a session, the branch that was left in it, and a fork of it", async () => {
+test("Pi: a session, an abandoned branch in it, and a fork of it", async () => {
   const home = tempDir()
   const usage = (input: number) => ({ input, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: input })
   const entry = (n: number, parent: number | null, message: object) => ({

@@ -29,13 +29,13 @@ const MILLION = 1_000_000
 const dollars = (more: Partial<Spending>) => totalMoney(moneyFor(spending(more), book).money)
 
 describe("the list of prices", () => {
-  test("is what the script makes of the package that is pinned", () => {
+  test("is what the script makes of the pinned package", () => {
     const fast = PRICE_LIST.filter(({ prices }) => prices === undefined)
     const committed = readFileSync(new URL("../../src/usage/price-list.json", import.meta.url), "utf8")
     expect(committed).toBe(priceListText([listedPrices(), ...fast]))
   })
 
-  test("names for each row the package and version that it comes from, and a date only where that gives one", () => {
+  test("names for each row the package and version that it comes from, and a date only if the package has one", () => {
     expect(book("claude-opus-4-5", AT)).toMatchObject({ from: "@pydantic/genai-prices 0.1.8", rates: { input: 5 } })
     expect(book("claude-opus-4-5", AT)).not.toHaveProperty("since")
     expect(book("claude-opus-4-6", AT)).toMatchObject({ since: "2026-03-13" })
@@ -49,7 +49,7 @@ describe("the list of prices", () => {
     expect(lost.map(({ model }) => model)).toEqual([])
   })
 
-  test("prices change with the length of a request only where what is spent is kept apart", () => {
+  test("prices change with the length of a request only at the steps by which spending is separated", () => {
     const steps = PRICE_LIST.flatMap(({ prices = [] }) => prices).flatMap(({ long = [] }) =>
       long.map(({ over }) => over),
     )
@@ -63,18 +63,18 @@ describe("the list of prices", () => {
     ["gpt-5-codex", "gpt-5"],
     ["gemini-2.5-pro", "gemini-2.5-pro"],
     ["openrouter/qwen/qwen3-coder", "qwen/qwen3-coder"],
-  ])("%s costs what %s costs", (asked, model) => {
-    expect(book(asked, AT)?.model).toBe(model)
+  ])("%s costs what %s costs", (name, model) => {
+    expect(book(name, AT)?.model).toBe(model)
   })
 
-  test("a name that only looks like a model's has no price", () => {
+  test("a name that only resembles a model's has no price", () => {
     expect(book("gpt-5-codex-of-next-year", AT)).toBeUndefined()
     expect(book("<synthetic>", AT)).toBeUndefined()
     expect(plainName("My/Own-Model")).toBe("own-model")
   })
 })
 
-describe("what something costs", () => {
+describe("the cost", () => {
   test("input, output, cache reads, and writes for five minutes and for an hour, each at its own price", () => {
     const all = {
       input: MILLION,
@@ -87,7 +87,7 @@ describe("what something costs", () => {
       input: 5,
       output: 25,
       cache_read: 0.5,
-      cache_write_5m: 12.5, // what no agent dates is written for five minutes
+      cache_write_5m: 12.5, // a write without a lifetime counts as five minutes
       cache_write_1h: 10,
       web_searches: 10,
       recorded: 0,
@@ -108,7 +108,7 @@ describe("what something costs", () => {
     expect(at("04:00")).toBeLessThan(1.32)
   })
 
-  test("the fast mode costs the multiple that a source gives; where none does, it is said and costs the usual", () => {
+  test("the fast mode costs the multiple that a source gives; if none does, this is reported and it costs the usual price", () => {
     expect(dollars({ model: "claude-opus-4-6", speed: "fast", input: MILLION })).toBe(30)
     const unknown = moneyFor(spending({ speed: "fast", input: MILLION }), book)
     expect([totalMoney(unknown.money), unknown.unknown]).toEqual([5, "speed fast"])
@@ -116,7 +116,7 @@ describe("what something costs", () => {
     expect(moneyFor(spending({ service_tier: "standard", input: 1 }), book).unknown).toBeUndefined()
   })
 
-  test("a model without a price costs nothing known: it is marked, or what its agent recorded counts", () => {
+  test("a model without a price has no known cost: it is marked, or the agent's own figure counts", () => {
     expect(moneyFor(spending({ model: "own-model", input: MILLION }), book)).toMatchObject({ unpriced: "tokens" })
     expect(moneyFor(spending({ model: undefined, input: MILLION }), book)).toMatchObject({ unpriced: "tokens" })
     const recorded = moneyFor(spending({ model: "own-model", input: MILLION, recorded: 0.25 }), book)
@@ -125,9 +125,9 @@ describe("what something costs", () => {
 })
 
 describe("the user's own prices", () => {
-  const own = (said: object) => ownPrices(JSON.stringify(said), "/p.json")
+  const own = (prices: object) => ownPrices(JSON.stringify(prices), "/p.json")
 
-  test("count before the list's, for a name or for all that begin so", () => {
+  test("take precedence over the list's, for a name or for all with a prefix", () => {
     const { source, problems } = own({
       "claude-opus-4-5-20251101": { input: 1, output: 2, fast: 3 },
       "My-*": { input: 4, output: 5, long: [{ over: 200_000, input: 8 }] },
@@ -144,7 +144,7 @@ describe("the user's own prices", () => {
     expect(totalMoney(moneyFor(long, mine).money)).toBe(13)
   })
 
-  test("what is not understood is said and ignored", () => {
+  test("entries that are not understood are reported and ignored", () => {
     expect(ownPrices("{", "/p.json").problems).toEqual(["/p.json is not a JSON object of models and their prices."])
     const { source, problems } = own({
       a: { input: 1 },

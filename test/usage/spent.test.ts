@@ -15,7 +15,7 @@ import { warmDex } from "../support/warm.ts"
 const FIXTURES = join(import.meta.dirname, "../fixtures")
 const SOURCES = ["claude_code", "codex", "opencode", "gemini_cli", "pi", "cursor"]
 
-/** Of those that keep a database, each recording needs a home of its own. */
+/** These agents have a database, so each recording needs its own home. */
 const HAVE_DATABASES = ["opencode", "cursor"]
 
 async function homesOf(source: string): Promise<string[]> {
@@ -29,7 +29,7 @@ async function homesOf(source: string): Promise<string[]> {
   return homes
 }
 
-/** By conversation: what the history says it spent, and what the sync has written down. */
+/** By conversation: the spending according to the history, and according to what the sync stored. */
 async function bothCounts(home: string) {
   expect((await warmDex(home, ["sync"])).code).toBe(0)
   const store = openStore(join(home, ".dex", "history.db"))
@@ -57,7 +57,7 @@ async function bothCounts(home: string) {
   }
 }
 
-describe("what was learned of what was spent", () => {
+describe("stored spending", () => {
   test.each(SOURCES)("is what the history counts, conversation by conversation: %s", async (source) => {
     let conversations = 0
     for (const home of await homesOf(source)) {
@@ -80,7 +80,7 @@ const message = (number: number, minute: number, more: object = {}) => ({
   ...more,
 })
 
-describe("what a conversation spent", () => {
+describe("the spending of a conversation", () => {
   test("answers of one quarter of an hour and one price are one part; a commit, a long request and a tier end it", () => {
     const commit = { type: "commit" as const, hash: "abc1234", subject: "s" }
     const { spent, made } = spentIn([
@@ -103,7 +103,7 @@ describe("what a conversation spent", () => {
     expect(made).toEqual([{ number: 2, at: message(2, 14).at, type: "commit", name: "abc1234", subject: "s" }])
   })
 
-  test("copies were paid elsewhere, what was superseded is apart, and an undated answer has the time before it", () => {
+  test("copies were paid elsewhere, superseded messages are separate, and an undated answer has the time before it", () => {
     const { spent } = spentIn(
       [
         message(1, 0, { usage: usage(1), copied: true }),
@@ -119,7 +119,7 @@ describe("what a conversation spent", () => {
     expect(spentIn([message(1, 0, { usage: usage(1), at: undefined })], 5).spent[0]!.at).toBe(5)
   })
 
-  test("a search that a tool made belongs to the model before it; cache writes are whole, dated or not", () => {
+  test("a search by a tool belongs to the model before it; cache writes are complete, dated or not", () => {
     const { spent } = spentIn([
       message(1, 0, { usage: usage(0, { cache_write: 10, cache_write_5m: 3, cache_write_1h: 2 }) }),
       message(2, 1, { model: undefined, usage: { ...usage(0), output: 0, web_searches: 4 } }),
@@ -137,7 +137,7 @@ describe("what a conversation spent", () => {
 })
 
 describe("when and for what", () => {
-  test("a week begins on Monday, in a week that changes its clocks too", () => {
+  test("a week begins on Monday, also in a week in which the clocks change", () => {
     expect([localWeek(Date.UTC(2026, 10, 1, 12)), localWeek(Date.UTC(2026, 10, 2, 12))]).toEqual([
       "2026-10-26",
       "2026-11-02",
@@ -152,7 +152,7 @@ describe("when and for what", () => {
     expect(times.map((time) => new Date(starts.get(time)!).getUTCHours())).toEqual([14, 9, 9, 14, 23])
   })
 
-  test("what was spent before a commit was spent for it; after the last one for none, or, of a pull request, for that", () => {
+  test("spending before a commit counts for it; after the last one for none, or, with a pull request, for that", () => {
     const rows = [1, 5, 9].map((at) => ({ conversation: 1, at }))
     const made = [
       { name: "second", conversation: 1, at: 6 },

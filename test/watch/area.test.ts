@@ -4,15 +4,15 @@ import { expect, onTestFinished, test } from "vitest"
 import { type AreaSpec, watchArea } from "../../src/watch/area.ts"
 import { tempDir } from "../support/temp.ts"
 
-/** Watches, and gives a wait for a path to be told of. */
+/** Starts a watch, and returns a function that waits for a path to be reported. */
 function watching(spec: Partial<AreaSpec> & { folder: string }) {
-  const told: (string | undefined)[] = []
+  const reported: (string | undefined)[] = []
   let heard = () => {}
   const area = watchArea(
     { depth: Infinity, skips: () => false, ...spec },
     {
       changed: (path) => {
-        told.push(path)
+        reported.push(path)
         heard()
       },
       problem: (problem) => {
@@ -28,14 +28,14 @@ function watching(spec: Partial<AreaSpec> & { folder: string }) {
       }
       heard()
     })
-  return { area, told, until, toldOf: (path: string | undefined) => until(() => told.includes(path)) }
+  return { area, reported, until, reportOf: (path: string | undefined) => until(() => reported.includes(path)) }
 }
 
-test("tells of a file that is made, appended to, replaced and removed", async () => {
+test("reports a file that is created, appended to, replaced and removed", async () => {
   const folder = tempDir()
-  const { told, toldOf } = watching({ folder })
+  const { reported, reportOf } = watching({ folder })
   writeFileSync(join(folder, "a"), "1")
-  await toldOf("a")
+  await reportOf("a")
   for (const change of [
     () => appendFileSync(join(folder, "a"), "2"),
     () => {
@@ -44,23 +44,23 @@ test("tells of a file that is made, appended to, replaced and removed", async ()
     },
     () => rmSync(join(folder, "a")),
   ]) {
-    told.length = 0
+    reported.length = 0
     change()
-    await toldOf("a")
+    await reportOf("a")
   }
 })
 
-test("tells of files in folders that are made later, at any depth, though they were there before the watch", async () => {
+test("reports files in folders that appear later, at any depth, even if they existed before the watch", async () => {
   const folder = tempDir()
-  const { toldOf, until, area } = watching({ folder })
+  const { reportOf, until, area } = watching({ folder })
   for (let i = 0; i < 50; i++) {
     mkdirSync(join(folder, `n${i}`, "deeper", "deepest"), { recursive: true })
     writeFileSync(join(folder, `n${i}`, "deeper", "deepest", "file"), "1")
   }
-  for (let i = 0; i < 50; i++) await toldOf(`n${i}/deeper/deepest/file`)
+  for (let i = 0; i < 50; i++) await reportOf(`n${i}/deeper/deepest/file`)
   mkdirSync(join(folder, "moved-in-from"))
   renameSync(join(folder, "n7"), join(folder, "moved-in-from", "n7"))
-  await toldOf("moved-in-from/n7/deeper/deepest/file")
+  await reportOf("moved-in-from/n7/deeper/deepest/file")
   appendFileSync(join(folder, "n8", "deeper", "deepest", "file"), "2")
   if (process.platform === "linux") await until(() => area.state().folders === 152)
 })
@@ -68,84 +68,84 @@ test("tells of files in folders that are made later, at any depth, though they w
 test("enters no folder below the depth, and none that is skipped", async () => {
   const folder = tempDir()
   for (const path of ["a/b/c", "skipped/x"]) mkdirSync(join(folder, path), { recursive: true })
-  const { told, toldOf, area } = watching({ folder, depth: 1, skips: (path) => basename(path) === "skipped" })
+  const { reported, reportOf, area } = watching({ folder, depth: 1, skips: (path) => basename(path) === "skipped" })
   if (process.platform === "linux") expect(area.state().folders).toBe(2)
   writeFileSync(join(folder, "a/b/c/too-deep"), "")
   writeFileSync(join(folder, "skipped/no"), "")
   mkdirSync(join(folder, "later/skipped"), { recursive: true })
   writeFileSync(join(folder, "later/skipped/no"), "")
   writeFileSync(join(folder, "a/yes"), "")
-  await toldOf("a/yes")
-  expect(told.filter((path) => /too-deep|no$/.test(path ?? ""))).toEqual([])
+  await reportOf("a/yes")
+  expect(reported.filter((path) => /too-deep|no$/.test(path ?? ""))).toEqual([])
 })
 
-test("tells only of files that were asked for", async () => {
+test("reports only matching files", async () => {
   const folder = tempDir()
-  const { told, toldOf } = watching({ folder, depth: 0, files: /^db(-wal)?$/ })
+  const { reported, reportOf } = watching({ folder, depth: 0, files: /^db(-wal)?$/ })
   for (const name of ["db-shm", "log", "other"]) writeFileSync(join(folder, name), "")
   writeFileSync(join(folder, "db-wal"), "")
-  await toldOf("db-wal")
-  expect(new Set(told)).toEqual(new Set(["db-wal"]))
+  await reportOf("db-wal")
+  expect(new Set(reported)).toEqual(new Set(["db-wal"]))
 })
 
-test("a folder that comes later is seen, however many of those above it are missing", async () => {
+test("a folder that appears later is seen, however many of its parents are missing", async () => {
   const home = tempDir()
-  const { toldOf, area, told } = watching({ folder: join(home, "one", "two", "three") })
+  const { reportOf, area, reported } = watching({ folder: join(home, "one", "two", "three") })
   expect(area.state().how).toBe("waiting")
   mkdirSync(join(home, "one"))
   mkdirSync(join(home, "one", "two", "three"), { recursive: true })
-  await toldOf(undefined)
+  await reportOf(undefined)
   expect(area.state().how).toBe("watching")
   writeFileSync(join(home, "one", "two", "three", "file"), "")
-  await toldOf("file")
-  told.length = 0
+  await reportOf("file")
+  reported.length = 0
 })
 
-test("a folder that is removed and made again is watched again", async () => {
+test("a folder that is removed and recreated is watched again", async () => {
   const home = tempDir()
   const folder = join(home, "watched")
   mkdirSync(join(folder, "below"), { recursive: true })
-  const { toldOf, told, until, area } = watching({ folder })
+  const { reportOf, reported, until, area } = watching({ folder })
   rmSync(folder, { recursive: true })
   await until(() => area.state().how === "waiting")
   mkdirSync(join(folder, "below"), { recursive: true })
   await until(() => area.state().how === "watching")
-  told.length = 0
+  reported.length = 0
   writeFileSync(join(folder, "below", "file"), "")
-  await toldOf("below/file")
-  // And one below it, made again at once.
+  await reportOf("below/file")
+  // And one below it, recreated immediately.
   rmSync(join(folder, "below"), { recursive: true })
   mkdirSync(join(folder, "below"))
   writeFileSync(join(folder, "below", "again"), "")
-  await toldOf("below/again")
-  told.length = 0
+  await reportOf("below/again")
+  reported.length = 0
   appendFileSync(join(folder, "below", "again"), "1")
-  await toldOf("below/again")
+  await reportOf("below/again")
 })
 
-test("a folder that becomes a file, and a link that leads to itself, stop nothing", async () => {
+test("a folder that becomes a file, and a link that points to itself, stop nothing", async () => {
   const folder = tempDir()
   mkdirSync(join(folder, "thing", "below"), { recursive: true })
-  const { toldOf, told } = watching({ folder })
+  const { reportOf, reported } = watching({ folder })
   writeFileSync(join(folder, "thing", "below", "file"), "")
   rmSync(join(folder, "thing"), { recursive: true })
   writeFileSync(join(folder, "thing"), "a file now")
   symlinkSync("loop", join(folder, "loop"))
-  await toldOf("loop")
-  told.length = 0
+  await reportOf("loop")
+  reported.length = 0
   appendFileSync(join(folder, "thing"), "!")
-  await toldOf("thing")
+  await reportOf("thing")
 })
 
-test("a link to a folder is followed where it is the folder itself, and nowhere below", async () => {
+test("a link is followed if it is the folder itself, but not below it", async () => {
   const home = tempDir()
   mkdirSync(join(home, "real"))
   mkdirSync(join(home, "elsewhere"))
   symlinkSync(join(home, "real"), join(home, "link"))
   symlinkSync(join(home, "elsewhere"), join(home, "real", "out"))
-  const { told, toldOf } = watching({ folder: join(home, "link") })
+  const { reported, reportOf } = watching({ folder: join(home, "link") })
   writeFileSync(join(home, "elsewhere", "no"), "")
   writeFileSync(join(home, "real", "yes"), "")
-  await toldOf("yes")
-  expect(told).not.toContain("out/no")
+  await reportOf("yes")
+  expect(reported).not.toContain("out/no")
 })

@@ -12,35 +12,35 @@ import { tempDir } from "../support/temp.ts"
 function reading(home: string) {
   const dex = createDex({ env: { HOME: home }, cwd: home, version: "0" })
   onTestFinished(() => dex.close())
-  const told: string[][] = []
+  const refsSeen: string[][] = []
   const changes: ProjectChange[] = []
   const heard: Listeners = {
-    messages: [async (_, refs) => void told.push(refs.map((ref) => formatRef(ref)))],
+    messages: [async (_, refs) => void refsSeen.push(refs.map((ref) => formatRef(ref)))],
     project: [async (_, change) => void changes.push(change)],
   }
-  return { dex, told, changes, heard }
+  return { dex, refsSeen, changes, heard }
 }
 
-test("listeners hear of every conversation that changed, whoever read it, and once", async () => {
+test("listeners get every conversation that changed, whichever process read it, once", async () => {
   const home = tempDir()
   smallHome(home)
-  const { dex, told, heard } = reading(home)
+  const { dex, refsSeen, heard } = reading(home)
   const first = await carryOutOrder({ type: "sync" }, dex, heard)
   expect(first).toMatchObject({ busy: false, conversations: 3, problems: [] })
-  expect(told[0]!.length).toBe(3)
+  expect(refsSeen[0]!.length).toBe(3)
   const file = claudeSession(home, { id: "4".repeat(8), start: "2026-11-12T09:00:00Z", turns: [{ user: "one" }] })
   await runDex(home, ["sync"])
   const second = await carryOutOrder({ type: "sync", source: "claude_code", after: first.seen! }, dex, heard)
   expect(second.messages).toBe(0)
-  expect(told[1]).toEqual(["claude_code:44444444"])
+  expect(refsSeen[1]).toEqual(["claude_code:44444444"])
   const third = await carryOutOrder({ type: "sync", source: "claude_code", after: second.seen! }, dex, heard)
-  expect(told.length).toBe(2)
+  expect(refsSeen.length).toBe(2)
   appendFileSync(file, "{}\n")
   await carryOutOrder({ type: "sync", source: "codex", after: third.seen! }, dex, heard)
-  expect(told.length).toBe(2)
+  expect(refsSeen.length).toBe(2)
 })
 
-test("what conversations know is kept current, where it was asked for once", async () => {
+test("learned facts are kept current, if they were ever requested", async () => {
   const home = tempDir()
   smallHome(home)
   const { dex } = reading(home)
@@ -67,17 +67,17 @@ test("a project's commits are known after its git history changed", async () => 
   expect((await dex.knowledge()).git.gitProject(home)?.head).toMatch(/^[0-9a-f]{40}$/)
 })
 
-test("a listener that fails is told of, and hinders no other", async () => {
+test("a listener that fails is reported, and does not affect the others", async () => {
   const home = tempDir()
   smallHome(home)
-  const { dex, told, changes, heard } = reading(home)
+  const { dex, refsSeen, changes, heard } = reading(home)
   const failing = async () => {
     throw new Error("no room")
   }
   heard.messages.unshift(failing)
   heard.project.unshift(failing)
   expect((await carryOutOrder({ type: "sync" }, dex, heard)).problems).toEqual(["no room"])
-  expect(told.length).toBe(1)
+  expect(refsSeen.length).toBe(1)
   const change = { project: "/code/app", files: ["a.ts"], git: true }
   expect((await carryOutOrder({ type: "project", ...change }, dex, heard)).problems).toEqual(["no room"])
   expect(changes).toEqual([change])

@@ -8,7 +8,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** Looks that take so long, on a clock that only the test moves. */
+/** Looks that take this long, on a clock that only the test moves. */
 function pace(takesMs: number, outcomes: LookOutcome[] = []) {
   const looks: { key: string; at: number }[] = []
   const began = Date.now()
@@ -22,7 +22,7 @@ function pace(takesMs: number, outcomes: LookOutcome[] = []) {
   return { ...made, looks, times }
 }
 
-test("a first change is looked at a tenth of a second later, and with what came in that time", async () => {
+test("a first change is looked at a tenth of a second later, together with others from that time", async () => {
   const { touch, times } = pace(10)
   touch("a")
   await vi.advanceTimersByTimeAsync(60)
@@ -31,7 +31,7 @@ test("a first change is looked at a tenth of a second later, and with what came 
   expect(times()).toEqual([100])
 })
 
-test("what changes all the time is looked at once a second, and the last change is never left out", async () => {
+test("what changes all the time is looked at once a second, and the last change is never missed", async () => {
   const { touch, times } = pace(20)
   for (let i = 0; i < 1_000; i++) {
     touch("a")
@@ -41,7 +41,7 @@ test("what changes all the time is looked at once a second, and the last change 
   expect(times()).toEqual([100, 1_100, 2_100, 3_100, 4_100, 5_100])
 })
 
-test("a look that takes long is done at most a fifth of the time, and never less than once a minute", async () => {
+test("a long look takes at most a fifth of the time, but happens at least once a minute", async () => {
   const slow = pace(2_000)
   const slowest = pace(50_000)
   for (let i = 0; i < 300; i++) {
@@ -54,7 +54,7 @@ test("a look that takes long is done at most a fifth of the time, and never less
   expect(slowest.looks.length).toBeGreaterThanOrEqual(5)
 })
 
-test("starting what reads does not count as reading", async () => {
+test("starting the reading process does not count as reading", async () => {
   const { touch, times } = pace(900, [{ tookMs: 50 }])
   touch("a")
   await vi.advanceTimersByTimeAsync(2_000)
@@ -63,7 +63,7 @@ test("starting what reads does not count as reading", async () => {
   expect(times()).toEqual([100, 2_100])
 })
 
-test("what fails is tried again by itself, ever more seldom, and at once on the usual pace when it works again", async () => {
+test("a failed look is retried, less and less often, and returns to the usual pace when it works again", async () => {
   const { touch, times } = pace(0, ["failed", "failed", "failed", "done"])
   touch("a")
   await vi.advanceTimersByTimeAsync(100_000)
@@ -81,14 +81,14 @@ test("failing for a day means a try every five minutes", async () => {
   expect(looks.length).toBeGreaterThan(280)
 })
 
-test("where somebody else is at it, it is tried again after a second", async () => {
+test("if another process is doing it, it is retried after a second", async () => {
   const { touch, times } = pace(0, ["busy", "busy", "done"])
   touch("a")
   await vi.advanceTimersByTimeAsync(60_000)
   expect(times()).toEqual([100, 1_100, 2_100])
 })
 
-test("one look at a time, and a slow one does not hold up the pace of another", async () => {
+test("one look at a time, and a slow one does not slow down another key", async () => {
   const { touch, looks } = pace(300)
   touch("a")
   touch("b")
@@ -99,7 +99,7 @@ test("one look at a time, and a slow one does not hold up the pace of another", 
   ])
 })
 
-test("after stop nothing begins, and it waits for what was under way", async () => {
+test("after stop nothing begins, and it waits for the current look", async () => {
   const { touch, stop, looks } = pace(500)
   touch("a")
   await vi.advanceTimersByTimeAsync(150)

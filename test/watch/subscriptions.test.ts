@@ -12,13 +12,13 @@ import { syncHome, warmDex } from "../support/warm.ts"
 import { projectWithPast } from "./project-with-past.ts"
 import { startWatch } from "./watching.ts"
 
-test("a file that is changed while dex watch runs tells a webhook what was done to it before", async () => {
+test("when a file changes while dex watch runs, a webhook gets what was done to it before", async () => {
   const { home, project, run: inProject } = projectWithPast()
   const file = join(project, "src", "token.ts")
   writeFileSync(file, "export const a = 1\n")
   await syncHome(home)
   let heard = (_: string) => {}
-  const told = new Promise<string>((resolve) => {
+  const delivered = new Promise<string>((resolve) => {
     heard = resolve
   })
   const { url, host } = await receiver(({ body }, response) => {
@@ -31,12 +31,12 @@ test("a file that is changed while dex watch runs tells a webhook what was done 
   ).toMatchObject({ code: 0 })
   await startWatch(home, { cwd: project })
   writeFileSync(file, "export const a = 3\n")
-  const { data } = JSON.parse(await told)
+  const { data } = JSON.parse(await delivered)
   expect(data).toMatchObject({ event: "watch", project: "api", file: "src/token.ts" })
   expect(data.items.length).toBeGreaterThan(0)
 })
 
-test("a changed file tells who asked for what it defines, by symbol or as an entity; and nobody where dex is to be silent", async () => {
+test("a changed file notifies subscribers to what it defines, by symbol or as an entity; and nobody if dex should be silent", async () => {
   const { home, project, run } = projectWithPast()
   const git = (...args: string[]) => execFileSync("git", ["-C", project, ...args], { stdio: "ignore" })
   const files = {
@@ -66,12 +66,13 @@ test("a changed file tells who asked for what it defines, by symbol or as an ent
   const without = { DEX_PROACTIVE_ENABLE_RELATED_CODE: "false", DEX_PROACTIVE_ENABLE_CONVERSATIONS: "false" }
   expect(await tellOfFiles(local(without), project, changed)).toBe(0)
   expect(await tellOfFiles(local(), project, changed)).toBe(3)
-  const told = async (of: string) => JSON.parse((await run(["suggestions", "--subscription", of, "--json"])).stdout)
-  const counts = await Promise.all(ids.map(async (id) => (await told(id)).suggestions.length))
+  const suggestionsOf = async (of: string) =>
+    JSON.parse((await run(["suggestions", "--subscription", of, "--json"])).stdout)
+  const counts = await Promise.all(ids.map(async (id) => (await suggestionsOf(id)).suggestions.length))
   expect(counts).toEqual([1, 1, 1, 0])
 })
 
-test("what a person says on a topic tells those who asked for it of the file at hand, and nobody else", async () => {
+test("a person's words on a topic notify its subscribers about the current file, and nobody else", async () => {
   const { home, project, edit, run } = projectWithPast()
   const id = "99999999-1111-4111-8111-111111111111"
   const start = new Date(Date.now() - 240_000).toISOString()
@@ -84,7 +85,8 @@ test("what a person says on a topic tells those who asked for it of the file at 
   onTestFinished(() => local.close())
   expect(await tellOfMessages(local, [{ source: "claude_code", id }])).toBe(1)
   expect(await tellOfMessages(local, [{ source: "claude_code", id: "11111111-1111-4111-8111-111111111111" }])).toBe(0)
-  const told = async (of: string) => JSON.parse((await run(["suggestions", "--subscription", of, "--json"])).stdout)
-  expect((await told(wanted)).suggestions[0].items.length).toBeGreaterThan(0)
-  expect((await told(other)).suggestions).toEqual([])
+  const suggestionsOf = async (of: string) =>
+    JSON.parse((await run(["suggestions", "--subscription", of, "--json"])).stdout)
+  expect((await suggestionsOf(wanted)).suggestions[0].items.length).toBeGreaterThan(0)
+  expect((await suggestionsOf(other)).suggestions).toEqual([])
 })

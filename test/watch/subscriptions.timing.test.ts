@@ -7,11 +7,11 @@ import { suggestionOf } from "../support/suggestions.ts"
 import { projectWithPast } from "./project-with-past.ts"
 import { startWatch } from "./watching.ts"
 
-test("dex watch ends at once while a receiver does not answer, and what was on its way is sent the next time", async () => {
+test("dex watch ends immediately while a receiver does not answer, and the pending delivery is sent the next time", async () => {
   const { home, project, run: inProject } = projectWithPast()
   const ids: string[] = []
   let heard = () => {}
-  const asked = new Promise<void>((resolve) => {
+  const requested = new Promise<void>((resolve) => {
     heard = resolve
   })
   let answers = false
@@ -28,7 +28,7 @@ test("dex watch ends at once while a receiver does not answer, and what was on i
     subscription: id,
   })
   const watch = await startWatch(home, { cwd: project })
-  await asked
+  await requested
   const began = performance.now()
   watch.child.kill("SIGTERM")
   expect(await watch.exited).toEqual({ code: 0, signal: null })

@@ -19,7 +19,7 @@ function repository(home: string, name: string): string {
   return folder
 }
 
-/** With a message that just came: everything is closed, nobody is left. */
+/** With a message that has just arrived: everything is closed, no process is left. */
 async function endsBy(signal: "SIGINT" | "SIGTERM" | "SIGHUP", watch: RunningWatch, file: string): Promise<void> {
   const children = childrenOf(watch.child.pid!)
   appendFileSync(file, line("just before the end"))
@@ -44,7 +44,7 @@ test("a message is found by another process soon after it was written, and SIGIN
   await endsBy("SIGINT", watch, file)
 })
 
-test("an agent whose folder comes later is seen, and a session in a new project of it; SIGHUP ends it", async () => {
+test("an agent whose folder appears later is seen, and a session in a new project of it; SIGHUP ends it", async () => {
   const home = tempDir()
   const watch = await startWatch(home)
   expect(watch.all("looked")[0]!.messages).toBe(0)
@@ -61,7 +61,7 @@ test("an agent whose folder comes later is seen, and a session in a new project 
   await endsBy("SIGHUP", watch, file)
 })
 
-test("its own files never wake it, though they lie in a project that is watched", async () => {
+test("its own files never wake it, even inside a project that is watched", async () => {
   const home = tempDir()
   const project = repository(home, "app")
   const env = { DEX_HOME: join(project, "memory") }
@@ -79,7 +79,7 @@ test("its own files never wake it, though they lie in a project that is watched"
   expect(watch.all("looked").length).toBe(2)
 })
 
-test("a project tells of its files and commits, not of what git ignores or programs make", async () => {
+test("a project reports its files and commits, but not what git ignores or programs generate", async () => {
   const home = tempDir()
   const project = repository(home, "app")
   for (const folder of ["src", "node_modules/lib", "made", "dist"])
@@ -104,7 +104,7 @@ test("a project tells of its files and commits, not of what git ignores or progr
   expect(await watch.next("project")).toMatchObject({ files: 0, git: true })
 })
 
-test("files that git ignores by their name wake nobody and are not told of, until git no longer ignores them", async () => {
+test("files that git ignores by their name wake nobody and are not reported, until git no longer ignores them", async () => {
   const home = tempDir()
   const project = repository(home, "app")
   const at = (name: string) => join(project, name)
@@ -126,7 +126,7 @@ test("files that git ignores by their name wake nobody and are not told of, unti
   appendFileSync(at("app.log"), "x")
   writeFileSync(at("main.ts"), "")
   expect(await watch.next("project")).toMatchObject({ files: 1, git: false })
-  // Git knows this one, whatever its name.
+  // Git tracks this one, whatever its name.
   appendFileSync(at("kept.log"), "x")
   expect(await watch.next("project")).toMatchObject({ files: 1 })
   writeFileSync(at(".gitignore"), ".env\n")
@@ -136,7 +136,7 @@ test("files that git ignores by their name wake nobody and are not told of, unti
   expect(watch.all("problem")).toEqual([])
 })
 
-test("a database is watched by its -wal, and reading it is no change", async () => {
+test("a database is watched by its -wal, and reading it is not a change", async () => {
   const home = tempDir()
   // Codex's is opened at every look.
   const folder = join(home, ".codex")
@@ -157,7 +157,7 @@ test("a database is watched by its -wal, and reading it is no change", async () 
   db.close()
 })
 
-test("a second one says that one runs, ends with 0, and its project is watched by the first", async () => {
+test("a second one reports that one is running, ends with 0, and its project is watched by the first", async () => {
   const home = tempDir()
   const first = repository(home, "first")
   const second = repository(home, "second")
@@ -174,7 +174,7 @@ test("a second one says that one runs, ends with 0, and its project is watched b
   expect((await watch.next("watching")).projects).toEqual([first])
 })
 
-test("status says whether one runs, and what it read, until SIGTERM ends it", async () => {
+test("status says whether one is running, and what it read, until SIGTERM ends it", async () => {
   const home = tempDir()
   const file = session(home)
   expect(await warmDex(home, ["watch", "--status"])).toMatchObject({ code: 1, stdout: "" })
@@ -200,11 +200,11 @@ test("kill -9 leaves no lock and no process", async () => {
   await watch.exited
   const again = await startWatch(home)
   expect(again.child.pid).not.toBe(watch.child.pid)
-  // It sees the end of its parent by itself; by now it had the time of a whole start.
+  // It notices the end of its parent; by now it had the time of a complete start.
   expect(isAlive(reader!)).toBe(false)
 })
 
-test("where the system watches no more folders it says so, and looks every few seconds instead", async () => {
+test("if the system cannot watch more folders it says so, and checks every few seconds instead", async () => {
   const limited = ["unshare", "-Ur", "sh", "-c", 'echo 2 > /proc/sys/user/max_inotify_watches && exec "$@"', "sh"]
   const may = spawnSync(limited[0]!, [...limited.slice(1), "true"])
   if (may.status !== 0) return void console.log("NOT RUN: no namespace of one's own can be made here")
@@ -221,7 +221,7 @@ test("where the system watches no more folders it says so, and looks every few s
   expect((await watch.next("looked", ({ messages }) => messages > 0)).messages).toBe(1)
 })
 
-test("a look that fails is told once, and tried again when the cause is gone", async () => {
+test("a look that fails is reported once, and retried when the cause is gone", async () => {
   const home = tempDir()
   const file = session(home)
   const watch = await startWatch(home)

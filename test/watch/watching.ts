@@ -8,15 +8,15 @@ type Kind<E extends WatchEvent["event"]> = Extract<WatchEvent, { event: E }>
 export type RunningWatch = {
   child: ChildProcess
   events: WatchEvent[]
-  /** All of one kind so far. */
+  /** All events of one kind so far. */
   all<E extends WatchEvent["event"]>(kind: E): Kind<E>[]
-  /** The next of this kind that fits, of those not taken yet. */
+  /** The next matching event of this kind that was not returned yet. */
   next<E extends WatchEvent["event"]>(kind: E, fits?: (event: Kind<E>) => boolean): Promise<Kind<E>>
   exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
   stderr(): string
 }
 
-/** Starts the built `dex watch --json`, and comes back when it watches and, unless told, has looked at everything once. */
+/** Starts the built `dex watch --json`, and resolves when it is watching and, by default, has looked at everything once. */
 export async function startWatch(
   home: string,
   {

@@ -1,6 +1,6 @@
 import type { Node } from "web-tree-sitter"
 import type { Import } from "../../core/code.ts"
-import { type Grammar, holdsMethods, startLine, unquoted } from "./grammar.ts"
+import { canContainMethods, type Grammar, startLine, unquoted } from "./grammar.ts"
 
 // Languages with definitions, imports, comments and marks, but no uses.
 
@@ -25,9 +25,9 @@ export const rust: Grammar = {
     (impl_item type: (_) @name) @scope
     (use_declaration) @import
   `,
-  imports: (node) => whole(node, /^(?:pub(?:\([^)]*\))?\s+)?use\s+([^;]*)/),
+  imports: (node) => importAll(node, /^(?:pub(?:\([^)]*\))?\s+)?use\s+([^;]*)/),
   isExported: (head) => /\bpub\b/.test(head),
-  kindOf: (kind, { container }) => (kind === "function" && holdsMethods(container) ? "method" : kind),
+  kindOf: (kind, { container }) => (kind === "function" && canContainMethods(container) ? "method" : kind),
 }
 
 export const java: Grammar = {
@@ -61,7 +61,7 @@ export const csharp: Grammar = {
     (property_declaration name: (_) @name) @def.variable
     (using_directive) @import
   `,
-  imports: (node) => whole(node, /^(?:global\s+)?using\s+(?:static\s+)?(?:\w+\s*=\s*)?([\w.]+)/),
+  imports: (node) => importAll(node, /^(?:global\s+)?using\s+(?:static\s+)?(?:\w+\s*=\s*)?([\w.]+)/),
   isExported: isPublic,
 }
 
@@ -147,7 +147,7 @@ export const bash: Grammar = {
     (function_definition name: (_) @name) @def.function
     (command name: (command_name (word) @source) (#any-of? @source "source" ".")) @import
   `,
-  imports: (node) => whole(node, /^(?:source|\.)\s+["']?([^\s"';]+)/),
+  imports: (node) => importAll(node, /^(?:source|\.)\s+["']?([^\s"';]+)/),
   isExported: everything,
 }
 
@@ -163,8 +163,8 @@ export const powershell: Grammar = {
   isExported: everything,
 }
 
-/** The whole of what is named, under no name of its own. */
-function whole(node: Node, pattern: RegExp): Import[] {
+/** Imports everything from a module, without a name of its own. */
+function importAll(node: Node, pattern: RegExp): Import[] {
   const module = pattern.exec(node.text)?.[1]?.replace(/\s+/g, " ").trim().slice(0, 500)
   return module ? [{ module, name: "*", as: "*", line: startLine(node) }] : []
 }

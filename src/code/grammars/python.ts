@@ -1,6 +1,6 @@
 import type { Node } from "web-tree-sitter"
 import type { Import } from "../../core/code.ts"
-import { type Grammar, holdsMethods, startLine } from "./grammar.ts"
+import { canContainMethods, type Grammar, startLine } from "./grammar.ts"
 
 export const python: Grammar = {
   query: `
@@ -27,8 +27,8 @@ export const python: Grammar = {
   imports: importsOf,
   isExported: (_head, name) => !name.startsWith("_"),
   kindOf: (kind, { name, container }) => {
-    if (kind === "function") return holdsMethods(container) ? "method" : "function"
-    // Assigned in a function or a class: not what a file defines.
+    if (kind === "function") return canContainMethods(container) ? "method" : "function"
+    // Variables of functions and classes are not definitions of the file.
     if (kind === "variable" && container) return undefined
     return kind === "variable" && /^[A-Z][A-Z0-9_]*$/.test(name) ? "constant" : kind
   },
@@ -38,7 +38,7 @@ function importsOf(node: Node): Import[] {
   const line = startLine(node)
   const named = node.childrenForFieldName("name").filter((child) => child !== null)
   if (node.type === "import_statement") {
-    // `import a.b` makes the name `a`, under which `a.b` is found; `import a.b as c` makes `c`.
+    // `import a.b` creates the name `a`, through which `a.b` is found; `import a.b as c` creates `c`.
     return named.map((child) => {
       const alias = child.childForFieldName("alias")?.text
       const module = child.childForFieldName("name")?.text ?? child.text

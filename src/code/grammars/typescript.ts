@@ -3,12 +3,12 @@ import type { DefinitionKind, Import } from "../../core/code.ts"
 import { type Container, type Grammar, startLine, unquoted } from "./grammar.ts"
 
 const DECLARED = `(variable_declarator name: (identifier) @name) @def.variable`
-/** Variables count where the file, or a namespace in it, declares them: not those of a function. */
+/** Variables count only if the file, or a namespace in it, declares them, not a function. */
 const topLevel = (parent: string) => `
   (${parent} [(lexical_declaration ${DECLARED}) (variable_declaration ${DECLARED})
     (export_statement [(lexical_declaration ${DECLARED}) (variable_declaration ${DECLARED})])])`
 
-// A predicate costs more than everything else that a pattern does, so what is a `require` is asked in importsOf.
+// A predicate costs more than everything else in a pattern, so importsOf checks whether a call is a `require`.
 const JAVASCRIPT_QUERY = `
   (comment) @comment
   (decorator) @mark
@@ -80,7 +80,9 @@ export const javascript: Grammar = {
 export const typescript: Grammar = { ...common, query: TYPESCRIPT_QUERY }
 export const tsx: Grammar = { ...common, query: TYPESCRIPT_QUERY + JSX_QUERY }
 
-/** `exports.f = function`, `A.prototype.m = function`, and `this.m = () =>` in a class; in other functions it is state. */
+/**
+ * `exports.f = function`, `A.prototype.m = function`, and `this.m = () =>` in a class; in other functions the latter is state.
+ */
 function assignedKind(node: Node, container: Container | undefined): DefinitionKind | undefined {
   const object = node.childForFieldName("left")?.childForFieldName("object")?.text ?? ""
   if ((container && object !== "this") || object === "module") return undefined
@@ -97,7 +99,7 @@ function importsOf(node: Node): Import[] {
   const module = unquoted(source.text)
   if (node.type === "export_statement") return reexports(node, module, line)
   const clause = node.namedChildren.find((child) => child.type === "import_clause")
-  // Imported for what it does.
+  // A side-effect import.
   if (!clause) return [{ module, name: "", as: "", line }]
   return clause.namedChildren.flatMap((child): Import[] => {
     if (child.type === "identifier") return [{ module, name: "default", as: child.text, line }]

@@ -1,15 +1,15 @@
 import { readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 
-/** After this nobody wants to hear it; `dex-hook` does not say it either. */
+/** After this the text is no longer useful; `dex-hook` does not print it either. */
 const STALE_MS = 600_000
 
-/** Puts what is to be said where `dex-hook` finds it, whole or not at all, and takes away what nobody has asked for. */
-export function leave(file: string, said: string, now: number): void {
+/** Writes the text atomically to the place where `dex-hook` finds it, and deletes texts that nobody collected. */
+export function leave(file: string, text: string, now: number): void {
   const folder = dirname(file)
-  if (said !== "") {
+  if (text !== "") {
     const unfinished = join(folder, `.${process.pid}`)
-    writeFileSync(unfinished, said, { mode: 0o600 })
+    writeFileSync(unfinished, text, { mode: 0o600 })
     renameSync(unfinished, file)
   }
   for (const name of readdirSync(folder)) {

@@ -22,23 +22,23 @@ import { FLOOR, RELEVANCE_WEIGHTS } from "../../suggest/relevance.ts"
 import { suggestItems } from "../../suggest/suggest.ts"
 import { sessionOf } from "./session.ts"
 
-/** From the start of the process. Longer than this no agent waits for dex, unless its user gives it more. */
+/** From the start of the process. No agent waits longer for dex, unless its user allows more. */
 const HARD_STOP_MS = 250
 /** Agents end a hook after a second. */
 const MOST_MS = 900
-/** Where nobody waits for it. */
+/** If nobody waits for it. */
 const LATE_MS = 10_000
-/** What an agent sends is small, but for a file that it is about to write. */
+/** An agent's input is small, except for a file that it is about to write. */
 const MOST_INPUT = 4 << 20
 
-/** `dex hook <source> <event>`: ends the process, always with 0. Whatever goes wrong, the agent's work goes on. */
+/** `dex hook <source> <event>`: ends the process, always with 0. Whatever goes wrong, the agent can continue. */
 export async function hookCommand([source = "", event = ""]: string[]): Promise<never> {
   const started = Date.now() - performance.now()
   const fail = (problem: string) => {
     try {
       logFailure(dexHome(process.env).dir, `${source} ${event}`, problem, Date.now())
     } catch {
-      // No home is known: there is no place to say so.
+      // No home is known, so there is no place to log this.
     }
     process.exit(0)
   }
@@ -50,7 +50,7 @@ export async function hookCommand([source = "", event = ""]: string[]): Promise<
   try {
     const stdin = await readAll()
     if (stdin === undefined) return fail(`more than ${MOST_INPUT >> 20} MB were sent`)
-    const said = await answerHook({
+    const output = await answerHook({
       source,
       event,
       stdin,
@@ -62,21 +62,21 @@ export async function hookCommand([source = "", event = ""]: string[]): Promise<
     })
     // Work that cannot be interrupted may have taken longer than the timer was set to.
     if (performance.now() > limit) return stop()
-    if (late !== undefined) (await import("./late.ts")).leave(late, said, Date.now())
-    // Node's own stream for it takes longer to make than the text to write.
-    else if (said !== "") writeSync(1, said)
+    if (late !== undefined) (await import("./late.ts")).leave(late, output, Date.now())
+    // Creating Node's own stream takes longer than writing the text.
+    else if (output !== "") writeSync(1, output)
     process.exit(0)
   } catch (error) {
     return fail(messageOf(error))
   }
 }
 
-function limitOf(asked: string | undefined): number {
-  const ms = asked !== undefined && /^\d{1,4}$/.test(asked) ? Number(asked) : HARD_STOP_MS
+function limitOf(value: string | undefined): number {
+  const ms = value !== undefined && /^\d{1,4}$/.test(value) ? Number(value) : HARD_STOP_MS
   return Math.min(ms, MOST_MS)
 }
 
-/** Undefined where it is too much. It is read to its end all the same: an agent must not find its pipe broken. */
+/** Undefined if it is too large. It is read to the end anyway, so that the agent does not find its pipe broken. */
 async function readAll(): Promise<string | undefined> {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -87,11 +87,11 @@ async function readAll(): Promise<string | undefined> {
   return bytes > MOST_INPUT ? undefined : Buffer.concat(chunks).toString("utf8")
 }
 
-/** Twice this is the most that both files take. */
+/** Both files together take at most twice this. */
 const MOST_BYTES = 64 << 10
 const LONGEST = 300
 
-/** A hook says nothing when it fails, so that an agent's work goes on; here it says why. Never throws. */
+/** A hook fails silently, so that the agent can continue; the reason goes into this log. Never throws. */
 function logFailure(dexHome: string, about: string, problem: string, now: number): void {
   try {
     if (!existsSync(dexHome)) return
@@ -100,7 +100,7 @@ function logFailure(dexHome: string, about: string, problem: string, now: number
     const line = `${new Date(now).toISOString()} ${safeLine(about).slice(0, 100)}: ${safeLine(problem).slice(0, LONGEST)}\n`
     appendFileSync(file, line, { mode: 0o600 })
   } catch {
-    // Nobody is there to be told.
+    // There is nobody to report it to.
   }
 }
 
@@ -110,17 +110,17 @@ const LONGEST_TITLE = 200
 const LONGEST_SUMMARY = 600
 const LONGEST_REASON = 300
 
-/** What a model is shown. Whatever the items hold, the tag closes once, at the end. */
+/** The text for the model. Whatever the items contain, the tag closes once, at the end. */
 export function contextText(items: readonly Item[]): string {
   const text = [`<${CONTEXT_TAG}>`, HEAD, ...items.map(line), `</${CONTEXT_TAG}>`].join("\n")
-  // Half a sign, where something was cut: some models' servers refuse every later request that holds it.
+  // Removes half a character where a text was cut: some models' servers refuse every later request that contains one.
   return text.toWellFormed()
 }
 
 function line({ kind, title, summary, reason, ref }: Item): string {
-  const said = [cut(title, LONGEST_TITLE), cut(summary, LONGEST_SUMMARY), cut(reason, LONGEST_REASON)]
-  const whole = said.filter((text, i) => text !== "" && said.indexOf(text) === i).join(" · ")
-  return `- ${kind.replaceAll("_", " ")}: ${whole}${ref === undefined ? "" : ` [${cut(ref, LONGEST_TITLE)}]`}`
+  const texts = [cut(title, LONGEST_TITLE), cut(summary, LONGEST_SUMMARY), cut(reason, LONGEST_REASON)]
+  const sentence = texts.filter((text, i) => text !== "" && texts.indexOf(text) === i).join(" · ")
+  return `- ${kind.replaceAll("_", " ")}: ${sentence}${ref === undefined ? "" : ` [${cut(ref, LONGEST_TITLE)}]`}`
 }
 
 function cut(text: string, longest: number): string {
@@ -128,12 +128,12 @@ function cut(text: string, longest: number): string {
   return plain.length > longest ? `${plain.slice(0, longest)}…` : plain
 }
 
-/** What would read as a tag, of ours or of an agent's own, is text here. What compares stays. */
+/** Text that looks like a tag, of ours or of an agent's, is made plain text. Comparison operators stay. */
 function untagged(text: string): string {
   return text.replace(/<(?!=| [\w(])/g, "‹")
 }
 
-/** Another dex may be writing: it is not waited for longer than an agent can spare. */
+/** How long to wait for another dex that is writing. */
 export const BUSY_MS = 40
 
 type SuggestRequest = {
@@ -143,11 +143,11 @@ type SuggestRequest = {
   moment: Moment
   transcript?: string
   kinds: ReadonlySet<ItemKind>
-  /** Keys of what the session was told. */
+  /** Keys of the items that the session was already shown. */
   seen: ReadonlySet<string>
 }
 
-/** What there is to say at this moment, for this user: nothing where no facts are known yet. */
+/** The items to show at this moment, to this user. None if nothing has been learned yet. */
 function suggestNow({
   knowledge: path,
   suggestions,
@@ -157,7 +157,7 @@ function suggestNow({
   kinds,
   seen,
 }: SuggestRequest): Item[] {
-  // Facts are learned from when somebody first asks for them: that is now, and the next sync does it.
+  // Learning begins when somebody first asks for facts: that is now, and the next sync does it.
   if (!existsSync(path) && !existsSync(olderKnowledge(path))) openKnowledge(path).close()
   const knowledge = readKnowledge(path, BUSY_MS)
   if (!knowledge) return []
@@ -178,35 +178,35 @@ function suggestNow({
 type HookCall = {
   source: string
   event: string
-  /** What the agent wrote, as it came. */
+  /** The agent's input, unparsed. */
   stdin: string
   env: Record<string, string | undefined>
   now: number
-  /** Since when the agent waits. */
+  /** When the agent began to wait. */
   started: number
-  /** How many ms it still waits. */
+  /** How many ms it will still wait. */
   left(): number
-  /** Where `dex-hook` looks for what to say: now, or at the session's next event. Absent: it is printed. */
+  /** Where `dex-hook` looks for the text, now or at the session's next event. If absent, the text is printed. */
   late?: string
 }
 
-/** It takes this long at most to note down what is said. What cannot be noted in time is not said, and may be said later. */
+/** Saving the shown items takes at most this long. Items that cannot be saved in time are not shown, and may be shown later. */
 const SAVING_MS = BUSY_MS + 10
 
-/** What to print: an empty text where there is nothing to say. Throws where something fails. */
+/** The text to print, empty if there is nothing to say. Throws if something fails. */
 async function answerHook({ source, event, stdin, env, now, started, left, late }: HookCall): Promise<string> {
   if (isQuiet(env)) return ""
   const agent = await agentOf(source)?.hooks?.()
-  const told = agent?.moment(event, inputIn(stdin))
-  if (!agent || !told) return ""
-  // A name that somebody put before the session's own.
-  if (late !== undefined && !basename(late).startsWith(`${told.session}.`)) return ""
-  const { cwd, transcript, ...about } = told
+  const described = agent?.moment(event, inputIn(stdin))
+  if (!agent || !described) return ""
+  // The file's name does not belong to this session.
+  if (late !== undefined && !basename(late).startsWith(`${described.session}.`)) return ""
+  const { cwd, transcript, ...about } = described
   const home = dexHome(env)
   if (!existsSync(home.history)) return ""
   const project = createProjectFinder()(cwd)
   const checkout = checkoutAt(cwd)
-  // In a worktree too, a file is known by its place in the project.
+  // In a worktree too, a file is identified by its path within the project.
   const file = about.file && ((checkout && pathBelow(checkout.root, resolve(cwd, about.file))) ?? about.file)
   const moment: Moment = await withRedactedNames({
     ...about,
@@ -224,7 +224,7 @@ async function answerHook({ source, event, stdin, env, now, started, left, late 
     const kinds = spokenKinds(settings, suggestions.mutes(), project)
     if (kinds.size === 0) return ""
     const would = settings["proactive.mode"] !== "speak"
-    const seen = suggestions.seen(source, told.session, would)
+    const seen = suggestions.seen(source, described.session, would)
     const items = suggestNow({
       knowledge: home.knowledge,
       suggestions,
@@ -235,12 +235,12 @@ async function answerHook({ source, event, stdin, env, now, started, left, late 
       seen,
     })
     if (items.length === 0) return ""
-    // Only now: most moments are met with silence.
+    // Loaded only now: most moments end in silence.
     redact = (await import("../../redact/redact.ts")).redactText
     if (left() < SAVING_MS) throw new Error(`no time was left to say ${items.length}`)
-    // What could not be kept would be said again at the next moment: so it is not said. Nor what another hook of this
-    // session, which was asked before and took long, has said meanwhile.
-    const kept = suggestions.save(
+    // If they cannot be saved, they are not shown, because they would be shown again at the next moment. Items that another,
+    // slower hook of this session has shown in the meantime are not shown either.
+    const saved = suggestions.save(
       {
         id: newSuggestionId(),
         moment,
@@ -250,7 +250,7 @@ async function answerHook({ source, event, stdin, env, now, started, left, late 
       },
       { would, once: true },
     )
-    if (!kept.kept) throw new Error(kept.why)
+    if (!saved.kept) throw new Error(saved.why)
     if (would) return ""
     return late === undefined ? agent.answer(event, contextText(items)) : agent.piece(contextText(items))
   } finally {
@@ -262,6 +262,6 @@ function inputIn(stdin: string): HookInput {
   try {
     return fields(JSON.parse(stdin))
   } catch {
-    return {} // not for us to complain about: an agent's work goes on
+    return {} // not for us to complain about: the agent must be able to continue
   }
 }

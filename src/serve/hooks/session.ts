@@ -5,12 +5,12 @@ import type { Moment } from "../../core/suggestion.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import type { Session } from "../../suggest/session.ts"
 
-/** What a session said lately is what it knows; reading a long one whole would take longer than an agent waits. */
+/** The end of a transcript shows what the session knows; reading a long one completely would take longer than an agent waits. */
 const MOST_BYTES = 512 << 10
-/** How agents mark a line of their transcript that holds what a tool printed. */
+/** How agents mark a line of their transcript that contains a tool's output. */
 const PRINTED = new RegExp(`"(?:${agents.flatMap(({ printedMarks = [] }) => printedMarks).join("|")})"`)
 
-/** What the session knows already: from its transcript's end, and from what of it was read into the history by now. */
+/** The session's knowledge: from the end of its transcript, and from its messages that are already in the history. */
 export function sessionOf(
   knowledge: Knowledge,
   moment: Moment,
@@ -18,7 +18,7 @@ export function sessionOf(
   seen: ReadonlySet<string>,
 ): Session {
   const lines = transcript === undefined ? [] : endOf(transcript).split("\n")
-  const [said, printed] = [lines.filter((line) => !PRINTED.test(line)), lines.filter((line) => PRINTED.test(line))]
+  const [spoken, printed] = [lines.filter((line) => !PRINTED.test(line)), lines.filter((line) => PRINTED.test(line))]
   const prompt = moment.prompt ?? ""
   const root = moment.source && moment.session ? [{ source: moment.source, root: moment.session }] : []
   return {
@@ -27,13 +27,13 @@ export function sessionOf(
       .sort((a, b) => a.at - b.at)
       .map(({ path }) => path),
     prompt,
-    named: (name) => prompt.includes(name) || said.some((line) => line.includes(name)),
+    named: (name) => prompt.includes(name) || spoken.some((line) => line.includes(name)),
     listed: (name) => printed.some((line) => line.includes(name)),
     seen,
   }
 }
 
-/** Empty where it cannot be read: an agent writes its transcript when it likes. */
+/** Empty if it cannot be read: agents write their transcripts when they like. */
 function endOf(path: string): string {
   try {
     const { fd, stat } = openFile(path)

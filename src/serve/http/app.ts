@@ -15,17 +15,17 @@ type AppParts = {
   token: string
   /** Makes an MCP server for one request, or for one session. */
   createServer: McpServerFactory
-  /** What is streamed to subscribers. Nothing, where it is left out. */
+  /** The suggestions to stream. If absent, nothing is streamed. */
   stream?: Omit<StreamParts, "log">
   log(line: string): void
   rate?: Rate
   now?: () => number
 }
 
-/** Far above what agents ask, and a bound for one that asks in a loop. */
+/** Far above what agents need; it limits one that calls in a loop. */
 const RATE: Rate = { burst: 300, perSecond: 50 }
 
-/** The routes, and what stands before them. Where a request comes from was looked at before it gets here. */
+/** The routes and their checks. The origin of a request was checked before it gets here. */
 export function createApp({
   token,
   createServer,
@@ -43,7 +43,7 @@ export function createApp({
   app.get("/healthz", (c) => c.text("ok\n"))
   app.all("/healthz", notAllowed("GET, HEAD"))
 
-  // What is declared below is for callers with the token.
+  // The routes below are for callers with the token.
   app.use(async (c, next) => {
     if (!hasToken(c.req.header("authorization"))) return c.body(null, 401, { "WWW-Authenticate": CHALLENGE })
     const wait = waitMs()
@@ -57,7 +57,7 @@ export function createApp({
   app.notFound((c) => c.text("There is nothing here. MCP is at /mcp, a stream of suggestions at /suggestions.\n", 404))
   app.onError((error, c) => {
     log(error.stack ?? String(error))
-    return c.text("An error that should not happen. What dex serve printed says more.\n", 500)
+    return c.text("An error that should not happen. The output of dex serve says more.\n", 500)
   })
   return { app, notify: mcp.notify, close: mcp.close }
 }
@@ -75,12 +75,12 @@ const MOST_STREAMS = 64
 
 type McpOverHttp = {
   fetch(request: Request): Promise<Response>
-  /** Tells clients that listen for it, in the stateless era, what has changed. */
+  /** Notifies clients that listen for changes, in the stateless era. */
   notify: ServerNotifier
   close(): Promise<void>
 }
 
-/** MCP for whichever protocol era a request speaks: with sessions until 2025-11-25, stateless from 2026-07-28 on. */
+/** MCP for the protocol era of each request: with sessions until 2025-11-25, stateless since 2026-07-28. */
 function createMcp(create: McpServerFactory, log: (line: string) => void): McpOverHttp {
   const onerror = (error: Error) => log(error.message)
   const stateless = createMcpHandler(create, { legacy: "reject", onerror, maxSubscriptions: MOST_STREAMS })
@@ -106,8 +106,8 @@ const TOO_LONG = -32000
 export type Body = { json: unknown } | { refused: Response }
 
 /**
- * Reads a request's JSON, up to so many bytes. What comes after them is left unread: to cancel it would close the
- * connection before the client has the answer that says why.
+ * Reads a request's JSON, up to this many bytes. The rest is left unread: cancelling it would close the connection before the
+ * client gets the answer that says why.
  */
 export async function readBody(request: Request, most: number): Promise<Body> {
   let text: string | undefined
@@ -116,7 +116,7 @@ export async function readBody(request: Request, most: number): Promise<Body> {
   } catch {
     return refuse(400, PARSE_ERROR, "The request ended before its body did.") // nobody is there to read it
   }
-  if (text === undefined) return refuse(413, TOO_LONG, `A request may have ${most} bytes at the most.`)
+  if (text === undefined) return refuse(413, TOO_LONG, `A request may have at most ${most} bytes.`)
   try {
     return { json: JSON.parse(text) }
   } catch {
@@ -142,7 +142,7 @@ function refuse(status: number, code: number, message: string): Body {
   return { refused: Response.json({ jsonrpc: "2.0", id: null, error: { code, message } }, { status }) }
 }
 
-/** The one that was asked longest ago makes room; its client is told 404 and begins anew, as the protocol has it. */
+/** The least recently used session makes room; its client gets 404 and starts a new one, as the protocol requires. */
 const MOST_SESSIONS = 200
 const SESSION_NOT_FOUND = -32001
 

@@ -3,22 +3,22 @@ import { closeSync, fstatSync, linkSync, mkdirSync, openSync, readFileSync, rmSy
 import { dirname } from "node:path"
 import { codeOf, DexError, messageOf } from "../../core/error.ts"
 
-/** `publicName`: how clients reach it when TLS ends in front of it, as `dex.example.com` or `dex.example.com:8443`. */
+/** `publicName`: how clients reach it if TLS ends in front of it, such as `dex.example.com` or `dex.example.com:8443`. */
 export type ServerAddress = { host: string; port: number; publicName?: string | undefined }
 
 export function isLoopback(host: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i.test(host)
 }
 
-/** An address as it stands in a URL. */
+/** An address as written in a URL. */
 export function inUrl(host: string): string {
   return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host
 }
 
 /**
- * Says what is foreign about a request, if anything. A page of another site must not reach this server, neither across
- * origins nor by a name of its own that leads here (DNS rebinding). Programs send no Origin; a page without one of its
- * own sends `null`, which is foreign.
+ * Returns the header that shows that a request is foreign, if any. A page of another site must not reach this server, neither
+ * across origins nor through its own name that resolves to this machine (DNS rebinding). Programs send no Origin; a page without
+ * its own origin sends `null`, which is foreign.
  */
 export function foreignTo(
   place: ServerAddress,
@@ -38,7 +38,7 @@ export function foreignTo(
   }
 }
 
-/** Takes as long for a wrong token as for the right one, whatever their lengths. */
+/** Takes equally long for a wrong token and for the right one, whatever their lengths. */
 export function bearerOf(token: string): (authorization: string | undefined) => boolean {
   const wanted = digest(token)
   return (authorization = "") => timingSafeEqual(digest(/^Bearer ([!-~]+)$/i.exec(authorization)?.[1] ?? ""), wanted)
@@ -46,7 +46,7 @@ export function bearerOf(token: string): (authorization: string | undefined) => 
 
 export type Rate = { burst: number; perSecond: number }
 
-/** A token bucket. The answer is how long to wait, in milliseconds; 0: go on. */
+/** A token bucket. Returns how long to wait, in milliseconds; 0 means no wait. */
 export function bucketOf({ burst, perSecond }: Rate, now: () => number): () => number {
   let left = burst
   let at = now()
@@ -65,8 +65,8 @@ function digest(text: string): Buffer {
 }
 
 /**
- * The token that every caller must show, kept in a file that only its owner can read. Made at the first use; two servers
- * that start at once get the same one. Errors name the file, never the token.
+ * The token that every caller must send, stored in a file that only its owner can read. Made at the first use; two servers that
+ * start at the same time get the same one. Errors name the file, never the token.
  */
 export function tokenIn(file: string): string {
   try {
@@ -90,24 +90,27 @@ function readToken(file: string): string {
       throw new DexError("token", `Others can read the token in ${file}, so it is not used. Run: chmod 600 ${file}`)
     const token = stat.isFile() && stat.size <= 4096 ? readFileSync(fd, "utf8").trim() : ""
     if (!/^[!-~]{20,}$/.test(token))
-      throw new DexError("token", `${file} holds no token: one line of 20 or more signs. Remove it, and dex makes one.`)
+      throw new DexError(
+        "token",
+        `${file} contains no token: one line of 20 or more characters. Delete it, and dex makes one.`,
+      )
     return token
   } finally {
     closeSync(fd)
   }
 }
 
-/** Linked into place when it is whole: nobody ever reads half a token, and an existing one stays. */
+/** Linked into place once it is complete: nobody ever reads half a token, and an existing one stays. */
 function makeToken(file: string): void {
-  const whole = `${file}.${process.pid}-${randomBytes(4).toString("hex")}`
+  const temporary = `${file}.${process.pid}-${randomBytes(4).toString("hex")}`
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   try {
-    writeFileSync(whole, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600, flag: "wx", flush: true })
-    linkSync(whole, file)
+    writeFileSync(temporary, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600, flag: "wx", flush: true })
+    linkSync(temporary, file)
   } catch (error) {
     if (codeOf(error) !== "EEXIST") throw error
   } finally {
-    rmSync(whole, { force: true })
+    rmSync(temporary, { force: true })
   }
 }
 

@@ -6,14 +6,14 @@ import { foreignTo, inUrl, type ServerAddress } from "./guard.ts"
 
 type Listening = { url: string; close(): void }
 
-/** A request must be here whole within this time; an answer may stream for as long as it likes. */
+/** A request must be complete within this time; an answer may stream for as long as it likes. */
 const REQUEST_WITHIN_MS = 30_000
 const HEADERS_WITHIN_MS = 5_000
-/** Node looks for those that are late twice a minute, unless told. */
+/** By default, Node checks for late requests twice a minute. */
 const LOOK_EVERY_MS = 1_000
 const MOST_CONNECTIONS = 256
 const MOST_STRANGERS = 64
-const MOST_REFUSALS_SAID = 20
+const MOST_REFUSALS_LOGGED = 20
 
 type ListenParts = {
   fetch(request: Request): Response | Promise<Response>
@@ -24,8 +24,8 @@ type ListenParts = {
 }
 
 /**
- * Gives every request whose Host and Origin are this server's to `fetch`, and refuses all others with 403 and no word,
- * before anything else is looked at. Says on the log what it refused, for the first few.
+ * Passes requests whose Host and Origin are this server's to `fetch`, and refuses all others with 403 and an empty body, before
+ * checking anything else. Logs the first few refusals.
  */
 export async function listen({ fetch, place, isOwner, log }: ListenParts): Promise<Listening> {
   const answer = getRequestListener(fetch, { overrideGlobalObjects: false })
@@ -39,14 +39,14 @@ export async function listen({ fetch, place, isOwner, log }: ListenParts): Promi
       connectionsCheckingInterval: LOOK_EVERY_MS,
     },
     (incoming, outgoing) => {
-      if (isOwner(incoming.headers)) strangers.isKnown(incoming.socket)
+      if (isOwner(incoming.headers)) strangers.admit(incoming.socket)
       outgoing.setHeader("X-Content-Type-Options", "nosniff")
       outgoing.setHeader("Cache-Control", "no-store")
       const what = foreign(incoming.headers)
       if (what === undefined) return void answer(incoming, outgoing)
-      if (refused++ < MOST_REFUSALS_SAID) {
-        const said = incoming.headers[what === "Host" ? "host" : "origin"] ?? ""
-        log(`Refused a request: its ${what} is "${said.slice(0, 100)}", not this server's.`)
+      if (refused++ < MOST_REFUSALS_LOGGED) {
+        const value = incoming.headers[what === "Host" ? "host" : "origin"] ?? ""
+        log(`Refused a request: its ${what} is "${value.slice(0, 100)}", not this server's.`)
       }
       outgoing.writeHead(403, { Connection: "close", "Content-Length": 0 }).end()
     },
@@ -80,15 +80,15 @@ function explained(error: NodeJS.ErrnoException, { host, port }: ServerAddress):
 }
 
 type Strangers = {
-  /** Somebody new is connected. */
+  /** Adds a new connection. */
   add(socket: Socket): void
-  /** This one has shown the token: it no longer makes room for others. */
-  isKnown(socket: Socket): void
+  /** This connection has sent the token: it no longer makes room for others. */
+  admit(socket: Socket): void
 }
 
 /**
- * Keeps those who never showed the token from filling the house. Whoever has waited longest makes room for the next one,
- * so that the owner, who shows it at once, always gets in.
+ * Keeps connections that never sent the token from using up the limit. The oldest of them makes room for the next one, so the
+ * owner, who sends it immediately, always gets in.
  */
 function createStrangers(most: number): Strangers {
   const waiting = new Set<Socket>()
@@ -101,6 +101,6 @@ function createStrangers(most: number): Strangers {
       waiting.delete(longest)
       longest.destroy()
     },
-    isKnown: (socket) => void waiting.delete(socket),
+    admit: (socket) => void waiting.delete(socket),
   }
 }

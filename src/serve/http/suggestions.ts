@@ -4,9 +4,9 @@ import type { KeptSuggestion, Suggestions } from "../../store/suggestions/sugges
 import { webhookBody } from "../../suggest/deliver/body.ts"
 
 export type StreamParts = {
-  /** Undefined while nothing was ever kept. */
+  /** Undefined while nothing was ever stored. */
   suggestions(): Suggestions | undefined
-  /** False for a project that is answered only inside itself. */
+  /** False for a project whose data is shown only inside that project. */
   mayLeave(project: string): Promise<boolean>
   log(line: string): void
 }
@@ -18,9 +18,10 @@ const MOST_STREAMS = 32
 const AT_ONCE = 10
 
 /**
- * Streams what subscriptions with `deliver: sse` are told, as server-sent events. Every event has the suggestion's number
- * as its id: a client that comes back with Last-Event-ID gets all after it, one that comes without gets what waits.
- * `?subscription=a,b` names some of them. Whoever does not read is not read for: it all waits in the database.
+ * Streams the suggestions of subscriptions with `deliver: sse`, as server-sent events. The id of each event is the suggestion's
+ * number: a client that returns with Last-Event-ID gets everything after it, one without gets what is pending.
+ * `?subscription=a,b` selects some subscriptions. Nothing is read ahead for a client that does not read: it waits in the
+ * database.
  */
 export function createStreams(parts: StreamParts) {
   let open = 0
@@ -48,7 +49,7 @@ export function createStreams(parts: StreamParts) {
         start: (controller) => say(controller, `retry: ${AGAIN_AFTER_MS}\n\n`),
         pull: async (controller) => {
           try {
-            // Asking for the next one says that the one before was passed on.
+            // A request for the next one means that the previous one was passed on.
             reader.taken()
             const event = await nextEvent(reader, closed.signal)
             if (event !== undefined) say(controller, event)
@@ -61,13 +62,13 @@ export function createStreams(parts: StreamParts) {
         },
         cancel: end,
       },
-      { highWaterMark: 0 }, // nothing is made before it is asked for
+      { highWaterMark: 0 }, // nothing is made before it is requested
     )
     return new Response(body, { headers })
   }
 }
 
-/** Waits for it, and now and then says a word that means nothing, so that both sides know of each other. */
+/** Waits for the next event. Sends an empty comment now and then, so that both sides notice a broken connection. */
 async function nextEvent(reader: Reader, signal: AbortSignal): Promise<string | undefined> {
   const speakAt = performance.now() + ALIVE_EVERY_MS
   while (!signal.aborted) {
@@ -81,44 +82,46 @@ async function nextEvent(reader: Reader, signal: AbortSignal): Promise<string | 
 }
 
 type Reader = {
-  /** The next event, if there is one by now. */
+  /** The next event, if there already is one. */
   next(): Promise<string | undefined>
-  /** What was last given out counts as shown. */
+  /** Marks the last event as shown. */
   taken(): void
 }
 
-/** Finds what is new since it last looked; looks only where the file has changed. */
+/** Finds what is new since the last call. Reads only if the file has changed. */
 function createReader(
   { suggestions, mayLeave }: StreamParts,
   named: string[] | undefined,
   last: number | undefined,
 ): Reader {
   let after = last
-  /** Up to here, a client that comes for the first time gets only what waits. */
-  let known = 0
+  /** Up to this number, a new client gets only what is pending. */
+  let newestAtStart = 0
   let version: number | undefined
-  /** Only their ids: by the time they are asked for they may be forgotten. */
+  /** Only their ids: they may be forgotten before they are sent. */
   let found: string[] = []
   let given: string | undefined
-  /** False where there is nothing new. */
-  const look = (kept: Suggestions): boolean => {
-    const now = kept.version()
+  /** False if there is nothing new. */
+  const look = (store: Suggestions): boolean => {
+    const now = store.version()
     if (now === version) return false
     if (after === undefined) {
-      known = kept.list({ limit: 1 })[0]?.seq ?? 0
-      const [waiting] = kept.list({ status: "pending", after: 0, limit: 1 })
-      after = waiting ? waiting.seq - 1 : known
+      newestAtStart = store.list({ limit: 1 })[0]?.seq ?? 0
+      const [waiting] = store.list({ status: "pending", after: 0, limit: 1 })
+      after = waiting ? waiting.seq - 1 : newestAtStart
     }
-    const next = kept.list({ after, limit: AT_ONCE })
+    const next = store.list({ after, limit: AT_ONCE })
     after = next.at(-1)?.seq ?? after
     if (next.length < AT_ONCE) version = now
     found = next.filter(isMeant).map(({ id }) => id)
     return next.length > 0
   }
   const isMeant = ({ subscription, seq, status }: KeptSuggestion) =>
-    subscription !== undefined && (named?.includes(subscription) ?? true) && (seq > known || status === "pending")
-  const isStreamed = (kept: Suggestions, { subscription }: KeptSuggestion) =>
-    kept.subscriptions().some(({ id, deliver, enabled }) => id === subscription && deliver === "sse" && enabled)
+    subscription !== undefined &&
+    (named?.includes(subscription) ?? true) &&
+    (seq > newestAtStart || status === "pending")
+  const isStreamed = (store: Suggestions, { subscription }: KeptSuggestion) =>
+    store.subscriptions().some(({ id, deliver, enabled }) => id === subscription && deliver === "sse" && enabled)
   return {
     taken: () => {
       const one = given === undefined ? undefined : suggestions()?.get(given)
@@ -126,14 +129,14 @@ function createReader(
       if (one?.status === "pending") suggestions()?.setStatus(one.id, "shown")
     },
     next: async () => {
-      const kept = suggestions()
-      while (kept && (found.length > 0 || look(kept))) {
-        const one = kept.get(found.shift() ?? "")
-        if (one && isMeant(one) && isStreamed(kept, one) && (await mayLeave(one.moment.project))) {
+      const store = suggestions()
+      while (store && (found.length > 0 || look(store))) {
+        const one = store.get(found.shift() ?? "")
+        if (one && isMeant(one) && isStreamed(store, one) && (await mayLeave(one.moment.project))) {
           given = one.id
           return `id: ${one.seq}\nevent: suggestion\ndata: ${webhookBody(one)}\n\n`
         }
-        await immediate() // thousands that are for others hold up nobody
+        await immediate() // thousands of suggestions for other clients must not block the process
       }
       return undefined
     },

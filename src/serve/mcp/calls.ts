@@ -7,12 +7,12 @@ export function call(name: string, input: object): string {
   return `${name} ${JSON.stringify(input)}`
 }
 
-/** A command line that a tool printed, as a call; as it is where agents have no such tool. */
+/** Turns a command line that a tool printed into a call. Returns the command line if agents have no such tool. */
 export function callForCommand(commandLine: string, offered: readonly Offered[]): string {
   return asCall(commandLine, offered) ?? `in a shell: ${commandLine}`
 }
 
-/** Undefined where agents have no such tool, or are not given one of its fields. */
+/** Undefined if agents have no such tool, or do not get one of its fields. */
 function asCall(commandLine: string, offered: readonly Offered[]): string | undefined {
   const [, name, ...words] = shellWords(commandLine)
   const tool = toolNamed(name, offered)
@@ -44,19 +44,19 @@ function toolNamed(name: string | undefined, offered: readonly Offered[]): Offer
   return offered.find((one) => one.name === name || one.cli.aliases?.includes(name ?? ""))
 }
 
-// A command line ends with its backtick, or where what follows could be no argument: '…', <id>, used|dismissed, --flag.
+// A command line ends with its backtick, or before anything that cannot be an argument: '…', <id>, used|dismissed, --flag.
 const COMMANDS =
   /`(dex [a-z]+(?: [^`]*)?)`|\b(dex [a-z]+\b(?! ?_)(?: (?:'[^']*'|<[\w-]+>|\w+(?:\|\w+)+|--[a-z-]+))*)|--([a-z]+(?:-[a-z]+)*)/g
 
-/** What tools say to people names commands and flags; agents have calls and fields. What they have not is left as it is. */
+/** Texts for people name commands and flags; agents have calls and fields instead. Commands without a tool stay as they are. */
 export function inCalls(text: string, offered: readonly Offered[]): string {
-  return text.replace(COMMANDS, (whole, quoted?: string, bare?: string, flag?: string) => {
+  return text.replace(COMMANDS, (match, quoted?: string, bare?: string, flag?: string) => {
     if (flag !== undefined) return flag.replaceAll("-", "_")
     const line = (quoted ?? bare)!
     const [, name, first] = line.split(" ")
-    const said = first === undefined ? toolNamed(name, offered)?.mcp.name : asCall(line, offered)
-    if (said === undefined) return whole
-    return quoted === undefined ? said : `\`${said}\``
+    const replacement = first === undefined ? toolNamed(name, offered)?.mcp.name : asCall(line, offered)
+    if (replacement === undefined) return match
+    return quoted === undefined ? replacement : `\`${replacement}\``
   })
 }
 
@@ -74,7 +74,7 @@ function put(target: Record<string, unknown>, [first, ...rest]: string[], value:
   }
 }
 
-/** As our own command lines are quoted: words, or '…' with '\'' for a quotation mark. */
+/** Our own command lines quote like this: words, or '…' with '\'' for a quotation mark. */
 function shellWords(line: string): string[] {
   return [...line.matchAll(/(?:'[^']*'|\\'|[^\s'\\]+)+/g)].map(([word]) =>
     word.replace(/'([^']*)'|\\'/g, (_, inside?: string) => inside ?? "'"),

@@ -14,9 +14,9 @@ import { subscribe } from "../../tools/subscriptions/subscriptions.ts"
 import { suggest } from "../../tools/suggest/suggest.ts"
 import { feedback } from "../../tools/suggestions/suggestions.ts"
 
-/** No answer is larger than this, whatever was asked for: clients cut or refuse what is. An estimate, as all sizes are. */
+/** The largest possible answer, whatever was requested: clients cut or refuse larger ones. An estimate, like all sizes. */
 export const MOST_ANSWER_TOKENS = 20_000
-/** What an answer may take when nothing was said: a search, a timeline and a get stay within 5,000 together. */
+/** The default budget of an answer: a search, a timeline and a get stay within 5,000 together. */
 export const USUAL_TOKENS: Record<string, number> = { dex_search: 1_700, dex_timeline: 1_200, dex_get: 2_000 }
 const USUAL = 3_000
 
@@ -24,10 +24,10 @@ export type Offered = Tool<Dex> & { mcp: NonNullable<Tool<Dex>["mcp"]> }
 
 const tools: Tool<Dex>[] = [search, list, show, timeline, suggest, notes, feedback, subscribe, stats, guide, why]
 
-/** The tools that agents get: every command whose declaration has `mcp`, which a test compares with the list of commands. */
+/** The tools that agents get: every command whose declaration has `mcp`. A test compares this with the list of commands. */
 export const offered = tools as readonly Offered[]
 
-/** The tool as it is published: its declaration, with the bounds that hold for agents. */
+/** The tool as it is published: its declaration, with the limits for agents. */
 export function definitionOf(tool: Offered): McpTool {
   return {
     name: tool.mcp.name,
@@ -35,11 +35,11 @@ export function definitionOf(tool: Offered): McpTool {
     description: tool.mcp.description,
     inputSchema: asJson(published(inputOf(tool))),
     outputSchema: asJson(tool.output),
-    // Read-only: nothing changes but dex's own records of it. Closed world: only this machine's history is asked.
+    // Read-only: nothing changes except dex's own records of it. Closed world: it uses only this machine's history.
     annotations: tool.mcp.writes
       ? { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false }
       : { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
-    // Claude Code shows a tool only after a search for it, unless it is told to load it at once.
+    // Claude Code shows a tool only after a search for it, unless this asks it to load the tool immediately.
     _meta: { "anthropic/alwaysLoad": true },
   }
 }
@@ -57,22 +57,22 @@ export function inputOf(tool: Offered): Schema {
   }
 }
 
-/** A schema as JSON has it. Every tool takes and returns an object. */
+/** A schema as JSON. Every tool takes and returns an object. */
 function asJson(schema: Schema): McpTool["inputSchema"] {
   return { ...JSON.parse(JSON.stringify(schema)), type: "object" }
 }
 
-/** Fields whose name says it all: their descriptions are for people. */
+/** Fields with a self-explanatory name: their descriptions are for people. */
 const SELF_EXPLAINING = new Set(["before", "after", "limit", "offset"])
 
-/** What a model needs to call it. What is left out here is checked all the same, and an error says it. */
+/** The parts that a model needs to call the tool. The rest is still checked, and the error explains it. */
 function published(schema: Schema): Schema {
   const { additionalProperties: _, minLength: __, minimum, default: usual, properties, required, ...more } = schema
   return {
     ...more,
     required: required && required.length > 0 ? required : undefined,
     minimum: minimum !== undefined && minimum > 1 ? minimum : undefined,
-    // None and nothing are what everybody expects.
+    // Zero and an empty list are what everybody expects.
     default: usual !== undefined && usual !== 0 && !(Array.isArray(usual) && usual.length === 0) ? usual : undefined,
     ...(properties && {
       properties: Object.fromEntries(

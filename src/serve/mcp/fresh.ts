@@ -12,27 +12,30 @@ export type ThreadAnswer =
   | { type: "learned"; notes: string[] }
 
 export type Freshness = {
-  /** Comes back when what was new is read, or after so long; then the reading goes on behind. Never throws. */
+  /** Resolves when everything new has been read, or after this long; then reading continues in the background. Never throws. */
   pickUp(withinMs: number, signal?: AbortSignal): Promise<void>
-  /** Has the facts brought up to date, and says what is not known yet. After so long it goes on behind. Never throws. */
+  /**
+   * Brings the facts up to date, and returns notes on what is not known yet. After this long it continues in the background.
+   * Never throws.
+   */
   learn(also: AlsoRead, withinMs: number, signal?: AbortSignal): Promise<string[]>
-  /** Everything that was written before this moment is known. Undefined: this server has not read everything yet. */
+  /** Everything that was written before this moment has been read. Undefined: this server has not read everything yet. */
   asOf(): number | undefined
-  /** Lets go of what is being read after the conversation at hand. False: it was still at it after so long. */
+  /** Stops reading after the current conversation. False: it was still reading after this long. */
   stop(withinMs: number): Promise<boolean>
 }
 
-/** What was looked for within this time is new enough: a burst of calls looks once. */
+/** A look is not repeated within this time: a burst of calls looks once. */
 const RECENT_MS = 1_000
-/** There are as many servers as agents at work: what they read must not make them large. */
+/** There are as many servers as running agents, so reading must not make them large. */
 const HEAP = { maxYoungGenerationSizeMb: 6 }
-/** One process makes vectors for at most a minute, so asking for another sooner is of no use. */
+/** One process makes vectors for at most a minute, so starting another sooner is useless. */
 const EMBED_EVERY_MS = 60_000
 export const STILL_LEARNING = "dex is still learning: this is what is known so far. Ask again in a moment."
 
 /**
- * Looks for what is new in a thread of its own, one look at a time, so that answers never wait behind it. Calls `onLearned` each
- * time that it has learned, or failed to.
+ * Looks for new messages in a separate thread, one look at a time, so that answers never wait for it. Calls `onLearned` each time
+ * that it has learned, or failed to.
  */
 export function createFreshness(start: ThreadStart, log: (line: string) => void, onLearned = () => {}): Freshness {
   const lock = createThreadLock()
@@ -60,22 +63,22 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
     return answer
   }
   let embeddedAt = Number.NEGATIVE_INFINITY
-  const embedBehind = async () => {
+  const embedInBackground = async () => {
     if (Math.abs(Date.now() - embeddedAt) < EMBED_EVERY_MS) return
     embeddedAt = Date.now()
-    const { syncBehind } = await import("../../app/apart.ts")
+    const { syncBehind } = await import("../../app/background.ts")
     await syncBehind(dexHome(start.env).dir, start.env, ["--no-wait"])
   }
   const look = () => {
     if (looking) return looking
-    const since = Date.now() // whoever joins a look that is under way gets what it began with
+    const since = Date.now() // callers that join a running look get its start time
     lookedAt = since
     looking = ask({ type: "look" }).then((answer) => {
       looking = undefined
-      if (answer.type === "failed") log(`What is new could not be read: ${answer.problem}`)
+      if (answer.type === "failed") log(`New messages could not be read: ${answer.problem}`)
       else if (answer.type === "looked") {
         if (answer.complete) freshAsOf = since
-        if (answer.lacksVectors) embedBehind()
+        if (answer.lacksVectors) embedInBackground()
       }
     })
     return looking
@@ -84,7 +87,7 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
     learning = ask({ type: "learn", also }).then((answer) => {
       learning = undefined
       onLearned()
-      if (answer.type === "failed") return [`What is new could not be learned: ${answer.problem}`]
+      if (answer.type === "failed") return [`dex could not learn from new messages: ${answer.problem}`]
       return answer.type === "learned" ? answer.notes : []
     })
     return learning
@@ -93,12 +96,12 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
     asOf: () => freshAsOf,
     stop: async (withinMs) => {
       if (lock.close()) return true
-      stopping.abort() // the thread stays: this process is about to end, and must not while a thread does
+      stopping.abort() // the thread stays: this process is about to end, and must not do so while the thread does
       await firstOf(last, withinMs, undefined, undefined)
       return lock.close()
     },
     pickUp: async (withinMs, signal) => {
-      // Either way: a clock that was set back says that it was looked at in an hour from now.
+      // The difference is absolute because the clock may have been set back.
       if (looking === undefined && Math.abs(Date.now() - lookedAt) < RECENT_MS) return
       await firstOf(look(), withinMs, signal, undefined)
     },

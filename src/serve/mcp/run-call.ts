@@ -16,22 +16,22 @@ export type ServerParts = {
   log(line: string): void
 }
 
-/** `client`: as the program that asks calls itself. */
+/** `client`: the name that the calling program gives itself. */
 export type CallContext = { signal: AbortSignal; _meta?: Record<string, unknown>; client?: string }
 
-/** What a tool answered: as data, and as a model reads it. */
+/** A tool's answer: as data, and as text for a model. */
 export type CallResult = { output: unknown; text: string; fresh_as_of?: string }
 
-/** What is new is waited for this long; the rest is read behind. */
+/** How long a call waits for new messages to be read; the rest is read in the background. */
 const FRESH_WITHIN_MS = 100
-/** Where nothing was ever read, an answer at once would be empty. */
+/** If nothing was ever read, an immediate answer would be empty. */
 const FIRST_READ_MS = 3_500
-/** What is learned by then is told; the rest is learned behind. */
+/** How long a call waits for learning; the rest is learned in the background. */
 const LEARN_WITHIN_MS = 1_000
 
 /**
- * Runs a tool for one request, after what is new was picked up. Throws what the tool throws, and a DexError for input that
- * is wrong. Undefined: cancelled before it began.
+ * Runs a tool for one request, after reading what is new. Throws what the tool throws, and a DexError for wrong input. Undefined:
+ * cancelled before it began.
  */
 export async function runCall(
   tool: Offered,
@@ -41,10 +41,11 @@ export async function runCall(
 ): Promise<CallResult | undefined> {
   const checked = readAs(inputOf(tool), withoutNulls(input))
   if ("wrong" in checked) throw new DexError("usage", `${checked.wrong}. ${tool.mcp.name} takes: ${fieldsOf(tool)}.`)
-  // Fields that agents are not given have their defaults.
+  // Fields that agents do not get have their defaults.
   const filled = tool.mcp.omit ? readAs(tool.input, checked.ok) : checked
   if ("wrong" in filled) throw new DexError("usage", filled.wrong)
-  // Before the tool runs, and before its files are opened: what is read behind meanwhile may not be in its answer.
+  // Determined before the tool runs and before its files are opened: what is read in the background meanwhile may not be in its
+  // answer.
   const asOf = await use(async (dex) => {
     if (tool.name === "guide") return undefined
     await fresh.pickUp(dex.hasHistory() ? FRESH_WITHIN_MS : FIRST_READ_MS, signal)
@@ -67,21 +68,22 @@ function callResult(
   input: unknown,
 ): CallResult {
   const fresh_as_of = asOf === undefined ? undefined : new Date(asOf).toISOString()
-  const known =
+  const freshness =
     tool.name === "guide"
       ? ""
       : `\nfresh_as_of: ${fresh_as_of ?? "not everything is read yet; call again later for more"}`
-  // Whoever hid something meant a model to read it.
+  // Hidden characters are meant for a model to read.
   const hidden =
     removed === 0 ? "" : `\nnote: ${removed} invisible ${removed === 1 ? "character was" : "characters were"} removed`
   return {
     output,
-    text: [answerText(tool.mcp.name, output, offered, input) ?? toJson(output), ...notes].join("\n") + hidden + known,
+    text:
+      [answerText(tool.mcp.name, output, offered, input) ?? toJson(output), ...notes].join("\n") + hidden + freshness,
     fresh_as_of,
   }
 }
 
-/** A server belongs to no terminal: it has no last listing. What there is to learn is learned beside its other answers. */
+/** A server has no terminal, so it has no last listing. It learns in the background, while it answers other calls. */
 function forOneCall(dex: Dex, { signal, _meta, client }: CallContext, fresh: Freshness): Dex {
   return Object.create(dex, {
     signal: { value: signal },
@@ -109,7 +111,7 @@ function fieldsOf(tool: Offered): string {
   return names.length === 0 ? "nothing" : names.join(", ")
 }
 
-/** The machine as this call sees it: with the caller's session, where the caller tells it. */
+/** The machine as this call sees it: with the caller's session, if the caller sends it. */
 function machineOf({ machine }: Dex, meta: Record<string, unknown> | undefined): Dex["machine"] {
   for (const { session } of meta ? agents : []) {
     const id = session?.inCall?.(meta!)

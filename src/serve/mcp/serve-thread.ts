@@ -1,5 +1,5 @@
 import { workerData } from "node:worker_threads"
-import { doApart } from "../../app/apart.ts"
+import { runInSubprocess } from "../../app/background.ts"
 import { createDex } from "../../app/dex.ts"
 import { syncHistory } from "../../ingest/sync.ts"
 import { serveOrders } from "../../subprocess/serve.ts"
@@ -9,10 +9,13 @@ import { LEFT_TO_ANOTHER, learnNow } from "../../tools/learned.ts"
 import type { ServeThreadOrder, ThreadAnswer, ThreadStart } from "./fresh.ts"
 import { createThreadLock } from "./thread-lock.ts"
 
-// Reads what is new, and learns from it, while the server answers. Each order opens the databases anew: the index may have
+// Reads what is new, and learns from it, while the server answers. Each order reopens the databases, because the index may have
 // been switched.
 
-/** More than this is read in a process that ends: read here, a few megabytes make the server 50 to 90 MB larger for good. */
+/**
+ * More than this is read in a process that ends: reading a few megabytes here would make the server 50 to 90 MB larger
+ * permanently.
+ */
 const MOST_BYTES_HERE = 256 << 10
 
 const { lock: shared, ...start } = workerData as ThreadStart & { lock: SharedArrayBuffer }
@@ -23,7 +26,7 @@ serveOrders(async (order: ServeThreadOrder, { signal }): Promise<ThreadAnswer> =
   try {
     return await obey(order, signal)
   } finally {
-    // After the databases are closed: a thread that ends inside one takes the process down with it.
+    // After the databases are closed: a thread that ends inside one crashes the process.
     await new Promise(setImmediate)
     lock.finish()
   }
@@ -39,17 +42,17 @@ async function obey(order: ServeThreadOrder, signal: AbortSignal): Promise<Threa
     }
   }
   if (order.type === "learn" && order.also.only === "spending")
-    // A sync writes what was spent. If another one is at it, that one does.
-    return { type: "learned", notes: (await readApart(signal)) ? [] : [LEFT_TO_ANOTHER] }
+    // A sync records spending. If another one is running, that one does.
+    return { type: "learned", notes: (await readInSubprocess(signal)) ? [] : [LEFT_TO_ANOTHER] }
   if (order.type === "learn")
     return withDex(async (dex) => ({ type: "learned", notes: await learnNow(dex, order.also) }))
   const looked = await withDex((dex) => look(dex, signal))
   if (looked) return looked
-  const complete = await readApart(signal)
+  const complete = await readInSubprocess(signal)
   return withDex(async (dex) => ({ type: "looked", complete, lacksVectors: await lacksVectors(dex) }))
 }
 
-/** Undefined: there is too much to be read here. */
+/** Undefined: there is too much to read here. */
 async function look(dex: Dex, signal: AbortSignal): Promise<ThreadAnswer | undefined> {
   const little = { mostBytes: MOST_BYTES_HERE, quick: true, signal }
   const read = await syncHistory(await dex.syncDeps(), little)
@@ -62,9 +65,9 @@ async function look(dex: Dex, signal: AbortSignal): Promise<ThreadAnswer | undef
  * Whether another process has read everything. Meanwhile no database is open here: the server may end at any time, and that
  * process ends with it.
  */
-async function readApart(signal: AbortSignal): Promise<boolean> {
+async function readInSubprocess(signal: AbortSignal): Promise<boolean> {
   lock.finish()
-  const { complete } = await doApart("read", { ...start, signal })
+  const { complete } = await runInSubprocess("read", { ...start, signal })
   if (!lock.begin()) throw serverEnds()
   return complete
 }

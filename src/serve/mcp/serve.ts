@@ -19,20 +19,20 @@ import { createServer } from "./server.ts"
 
 export type ServeOptions = { version: string; env: Record<string, string | undefined>; cwd: string }
 
-/** What is served: everything, unless told. */
+/** Creates the server; by default one with everything. */
 export type Create = (parts: ServerParts) => Server
 
-/** After stdin closed, what was asked before may still be answered for this long, and reading stops in what is left. */
+/** After stdin closes, requests that came before may still be answered for this long; reading stops in the remaining time. */
 const LAST_ANSWERS_MS = 1_000
 const END_WITHIN_MS = 1_200
 const PARENT_EVERY_MS = 1_000
 
 /**
- * Serves MCP on stdin and stdout, in whichever protocol era the client speaks. Ends the process when stdin closes or the
- * parent dies, with anything still running: a sync that is cut off goes on at the next one, and an orphan helps nobody.
+ * Serves MCP on stdin and stdout, in the client's protocol era. Ends the process when stdin closes or the parent dies, even if
+ * something is running: the next sync continues one that was interrupted, and an orphan is of no use.
  */
 export function serve({ version, env, cwd }: ServeOptions, create: Create = createServer): Promise<never> {
-  // There are as many servers as agents at work. Left to itself, V8 lets garbage grow by 50 MB before it looks.
+  // There are as many servers as running agents. By default, V8 lets garbage grow by 50 MB before it collects.
   setFlagsFromString("--optimize-for-size")
   const write = takeStdout()
   const log = (line: string) => void process.stderr.write(`dex: ${safe(line)}\n`)
@@ -64,7 +64,7 @@ export function serve({ version, env, cwd }: ServeOptions, create: Create = crea
   return new Promise<never>(() => {})
 }
 
-/** From here on stdout is for JSON-RPC only: whatever else is printed, by whomever, goes to stderr. */
+/** From here on stdout is for JSON-RPC only: everything else that is printed goes to stderr. */
 export function takeStdout(): (line: string) => void {
   const write = process.stdout.write.bind(process.stdout)
   process.stdout.write = process.stderr.write.bind(process.stderr) as typeof process.stdout.write
@@ -73,15 +73,15 @@ export function takeStdout(): (line: string) => void {
 }
 
 /**
- * Node crashes when it exits while a thread is inside SQLite. Being killed there is safe: every write is a transaction. It
- * happens only if the thread is not done in time with the conversation at hand.
+ * Node crashes if it exits while a thread is inside SQLite. Being killed there is safe: every write is a transaction. It happens
+ * only if the thread does not finish the current conversation in time.
  */
 export function endProcess(isIdle: boolean): void {
   if (isIdle) process.exit(0)
   process.kill(process.pid, "SIGKILL")
 }
 
-/** A parent that is killed may leave stdin open in another child of its own. */
+/** A parent that is killed may leave stdin open in another of its children. */
 function whenParentDies(end: () => void): void {
   const parent = process.ppid
   setInterval(() => {
@@ -89,7 +89,7 @@ function whenParentDies(end: () => void): void {
   }, PARENT_EVERY_MS).unref()
 }
 
-/** On Windows nobody takes over a child whose parent died: its number stays what it was. */
+/** On Windows, a child whose parent died gets no new parent: the parent's number does not change. */
 function isThere(pid: number): boolean {
   if (process.platform !== "win32") return true
   try {
@@ -102,18 +102,18 @@ function isThere(pid: number): boolean {
 
 const PARSE_ERROR = -32700
 const INVALID_REQUEST = -32600
-/** A longer line is refused, not kept: no request of ours needs it. */
+/** A longer line is refused without being stored: no request of ours needs it. */
 const LONGEST_LINE_BYTES = 10 << 20
 const NEWLINE = 10
 
 type LineTransport = Transport & {
   receive(chunk: Buffer): void
-  /** Comes back when every request that came has its answer, or after so long. */
+  /** Resolves when every request has its answer, or after this long. */
   answered(withinMs: number): Promise<void>
 }
 
 /**
- * JSON-RPC, a message a line. The SDK's own transport drops what is not a message; here whoever sent it is told, so that
+ * JSON-RPC, one message per line. The SDK's own transport drops lines that are not messages; this one sends an error, so that
  * each request is answered. `write` is the only way to the client.
  */
 function lineTransport(write: (line: string) => void): LineTransport {
@@ -136,7 +136,7 @@ function lineTransport(write: (line: string) => void): LineTransport {
       open.came(message)
       transport.onmessage?.(message)
     } else if (!isAnswer(value))
-      refuse(idOf(value), INVALID_REQUEST, "This is not a JSON-RPC 2.0 message; batches are not taken.")
+      refuse(idOf(value), INVALID_REQUEST, "This is not a JSON-RPC 2.0 message; batches are not supported.")
   }
   const endLine = () => {
     if (tooLong) refuse(null, INVALID_REQUEST, `This line is longer than ${LONGEST_LINE_BYTES} bytes.`)
@@ -207,7 +207,7 @@ function messageOf(value: unknown): JSONRPCMessage | undefined {
   }
 }
 
-/** A malformed answer must not be answered: two programs could go on for ever. */
+/** A malformed answer must not be answered: two programs could continue forever. */
 function isAnswer(value: unknown): boolean {
   return typeof value === "object" && value !== null && !("method" in value) && ("result" in value || "error" in value)
 }

@@ -20,7 +20,7 @@ import { call, inCalls } from "./calls.ts"
 import { definitionOf, INSTRUCTIONS, MOST_ANSWER_TOKENS, type Offered, offered } from "./definitions.ts"
 import { type CallContext, type CallResult, runCall, type ServerParts } from "./run-call.ts"
 
-/** What dex offers over MCP, for one connection: tools, resources, prompts. Knows nothing of how messages get here. */
+/** Everything dex offers over MCP, for one connection: tools, resources, prompts. Independent of the transport. */
 export function createServer(parts: ServerParts): Server {
   const server = new Server(
     { name: "dex", title: "dex: the memory that your coding agents share", version: parts.version },
@@ -49,35 +49,35 @@ export function offerTools(server: Server, tools: readonly Offered[], parts: Ser
       )
     const { signal, _meta, envelope } = mcpReq
     const client = nameIn(envelope) ?? server.getClientVersion()?.name
-    const asked = { signal, _meta, client }
-    return answer(tool, params.arguments ?? {}, asked, parts)
+    const context = { signal, _meta, client }
+    return answer(tool, params.arguments ?? {}, context, parts)
   })
 }
 
-/** Clients that hold no connection say in each request who they are. */
+/** Clients without a permanent connection send their name in each request. */
 function nameIn(envelope: object | undefined): string | undefined {
   return string(record((envelope as Record<string, unknown> | undefined)?.[CLIENT_INFO_META_KEY])?.name)
 }
 
-/** What goes wrong in a tool is an answer that says what to do, so that the model can. */
+/** A tool's error is an answer that says what to do, so that the model can do it. */
 async function answer(
   tool: Offered,
   input: Record<string, unknown>,
-  asked: CallContext,
+  context: CallContext,
   parts: ServerParts,
 ): Promise<CallToolResult> {
   try {
-    const told = await runCall(tool, input, asked, parts)
-    if (!told) return failure("Cancelled.")
-    const tokens = estimateTokens(toJson(told.output))
+    const result = await runCall(tool, input, context, parts)
+    if (!result) return failure("Cancelled.")
+    const tokens = estimateTokens(toJson(result.output))
     if (tokens > MOST_ANSWER_TOKENS)
       return failure(
         `The answer would take about ${tokens} tokens; at most ${MOST_ANSWER_TOKENS} are given. Ask for less: a smaller limit, fewer ids, or a filter.`,
       )
     return {
-      content: [{ type: "text", text: told.text }],
-      structuredContent: told.output as Record<string, unknown>,
-      _meta: told.fresh_as_of === undefined ? undefined : { "dex/fresh_as_of": told.fresh_as_of },
+      content: [{ type: "text", text: result.text }],
+      structuredContent: result.output as Record<string, unknown>,
+      _meta: result.fresh_as_of === undefined ? undefined : { "dex/fresh_as_of": result.fresh_as_of },
     }
   } catch (error) {
     if (isDexError(error)) return failure(inCalls(error.message, offered))
@@ -98,7 +98,7 @@ type Prompt = {
   title: string
   description: string
   arguments: { name: string; description: string; required: boolean }[]
-  /** What the agent is asked to do. Every required argument is there. */
+  /** The task for the agent. Every required argument is present. */
   text(given: Given): string
 }
 
@@ -134,7 +134,7 @@ const PROMPTS: readonly Prompt[] = [
   },
 ]
 
-/** Our own, and the recipes: those of the package and the user's. */
+/** Our own prompts and the recipes, both the package's and the user's. */
 async function promptsIn(dexDir: string): Promise<readonly Prompt[]> {
   const { recipePrompts } = await import("../../answers/recipes.ts")
   return [...PROMPTS, ...recipePrompts(dexDir)]
@@ -167,10 +167,10 @@ function quoted(words: string): string {
 
 const PREFIX = "dex://conversation/"
 const MIME = "text/plain"
-/** A person chose it, so more than a tool's usual answer; above this, Claude Code warns of an answer's size. */
+/** A person chose it, so it may be larger than a tool's usual answer; above this, Claude Code warns about the size. */
 const READ_TOKENS = 10_000
 const PAGE = 50
-/** Clients that show a menu ask for every page. */
+/** Clients that show a menu request every page. */
 const MOST_LISTED = 500
 
 const TEMPLATES = [
@@ -185,29 +185,29 @@ const TEMPLATES = [
 
 type Listed = OutputOf<typeof list>
 
-/** The newest conversations, as dex_list tells them: private projects stay private. */
+/** The newest conversations, as dex_list returns them: private projects stay private. */
 async function listResources(
   cursor: string | undefined,
-  asked: CallContext,
+  context: CallContext,
   parts: ServerParts,
 ): Promise<ListResourcesResult> {
   const offset = cursor === undefined ? 0 : Number(cursor)
   if (cursor !== undefined && !(/^[1-9]\d{0,3}$/.test(cursor) && offset < MOST_LISTED))
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, "This cursor is not one of ours. List without one.")
   const limit = Math.min(PAGE, MOST_LISTED - offset)
-  const told = await askAs("dex_list", { limit, offset, max_tokens: MOST_ANSWER_TOKENS }, asked, parts)
-  const { conversations, next_offset } = told.output as Listed
+  const result = await askAs("dex_list", { limit, offset, max_tokens: MOST_ANSWER_TOKENS }, context, parts)
+  const { conversations, next_offset } = result.output as Listed
   const more = next_offset !== undefined && next_offset < MOST_LISTED
   return { resources: conversations.map(resourceOf), nextCursor: more ? String(next_offset) : undefined }
 }
 
-/** The same words as dex_get gives of it, capped; what was cut is said with the call that continues. */
-async function readResource(uri: string, asked: CallContext, parts: ServerParts): Promise<ReadResourceResult> {
+/** The same text as dex_get returns, with a size limit; if something was cut, the text ends with the call that continues. */
+async function readResource(uri: string, context: CallContext, parts: ServerParts): Promise<ReadResourceResult> {
   const ref = refOf(uri)
   if (ref === undefined)
     throw new ResourceNotFoundError(uri, `There is no such resource. A conversation is ${PREFIX}{ref}.`)
-  const told = await askAs("dex_get", { ids: [ref], max_tokens: READ_TOKENS }, asked, parts, uri)
-  return { contents: [{ uri, mimeType: MIME, text: told.text }] }
+  const result = await askAs("dex_get", { ids: [ref], max_tokens: READ_TOKENS }, context, parts, uri)
+  return { contents: [{ uri, mimeType: MIME, text: result.text }] }
 }
 
 function resourceOf({
@@ -230,7 +230,7 @@ function resourceOf({
   }
 }
 
-/** Undefined where it names no conversation. The sign before a message's number may stand as it is. */
+/** Undefined if it names no conversation. The `#` before a message's number need not be encoded. */
 function refOf(uri: string): string | undefined {
   if (!uri.startsWith(PREFIX)) return undefined
   try {
@@ -240,17 +240,17 @@ function refOf(uri: string): string | undefined {
   }
 }
 
-/** A resource has no answer that says what went wrong: it is an error of the protocol. */
+/** A resource has no result for failures, so they become protocol errors. */
 async function askAs(
   name: string,
   input: Record<string, unknown>,
-  asked: CallContext,
+  context: CallContext,
   parts: ServerParts,
   uri?: string,
 ): Promise<CallResult> {
   try {
-    const told = await runCall(offered.find((one) => one.mcp.name === name)!, input, asked, parts)
-    if (told) return told
+    const result = await runCall(offered.find((one) => one.mcp.name === name)!, input, context, parts)
+    if (result) return result
   } catch (error) {
     if (isDexError(error)) {
       const message = safeLine(inCalls(error.message, offered))

@@ -18,12 +18,12 @@ import { suggest } from "../../tools/suggest/suggest.ts"
 import { call, callForCommand, inCalls } from "./calls.ts"
 import { type Offered, USUAL_TOKENS } from "./definitions.ts"
 
-// A tool's output as a model reads it best: fewer signs than JSON, and at the end the calls that lead on with what they
-// take. What was once said is indented, so that no text can pass for one of our own lines.
+// A tool's output in the form that suits a model best: shorter than JSON, ending with the next possible calls and their cost.
+// Quoted text is indented, so that it cannot be mistaken for one of our own lines.
 
 type Names = readonly Offered[]
 
-/** The text form of an answer. Undefined: there is none, the JSON says it. */
+/** The text form of an answer. Undefined if there is none and the JSON is enough. */
 export function answerText(name: string, output: unknown, offered: Names, input: unknown): string | undefined {
   const lines = FORMS.get(name)?.(output, offered, input)
   return lines?.filter((line) => line !== undefined).join("\n")
@@ -42,7 +42,7 @@ const FORMS = new Map([
   form(why, whyLines),
 ])
 
-/** A form that does not fit its tool does not compile. */
+/** A form that does not match its tool does not compile. */
 function form<T extends Tool<Dex>>(
   tool: T,
   lines: (output: OutputOf<T>, offered: Names, input: InputOf<T>) => Line[],
@@ -191,14 +191,14 @@ function getLines({ conversations, left_out }: Got, offered: Names, { format }: 
 
 const OUTLINE_FILES_CHARS = 120
 
-/** An outline names the first files; a reader gets the rest with the conversation. */
+/** An outline names only the first files; reading the conversation returns all of them. */
 function filesLine(files: string[], format: Format): string {
   const names = files.map((file) => safeLine(file))
   const line = `  files: ${names.join(", ")}`
   return format === "outline" ? clip(line, OUTLINE_FILES_CHARS) : line
 }
 
-/** Whose words a role usually has. */
+/** Whose words a role usually contains. */
 const USUAL_ORIGINS: Record<string, string> = {
   user: "person",
   assistant: "agent",
@@ -206,7 +206,9 @@ const USUAL_ORIGINS: Record<string, string> = {
   document: "document",
 }
 
-/** One line with what reading the message takes. It begins with our own words, so no text can pass for another line. */
+/**
+ * One line with the cost of reading the message. It begins with our own words, so the text cannot be mistaken for another line.
+ */
 function outlineLine({
   index,
   role,
@@ -216,8 +218,8 @@ function outlineLine({
   content,
 }: Got["conversations"][number]["messages"][number]): string {
   const marks = [...(origin === USUAL_ORIGINS[role] || origin === "" ? [] : [origin]), ...(state ? [state] : [])]
-  const said = marks.length === 0 ? "" : ` (${marks.join("; ")})`
-  return `#${index} ${role}${said} ~${formatCount(tokens)}: ${safeLine(content)}`
+  const suffix = marks.length === 0 ? "" : ` (${marks.join("; ")})`
+  return `#${index} ${role}${suffix} ~${formatCount(tokens)}: ${safeLine(content)}`
 }
 
 function timelineLines(output: Timeline, offered: Names): Line[] {
@@ -239,8 +241,8 @@ function timelineLines(output: Timeline, offered: Names): Line[] {
 
 function suggestLines({ id, suggestions, waiting = [], notes }: Suggested, offered: Names): Line[] {
   const remarks = notes.map((note) => `note: ${safeLine(inCalls(note, offered))}`)
-  const [told] = suggestions.length > 0 ? [{ id, items: suggestions }] : waiting
-  if (!told) return ["No suggestions here.", ...remarks, `next: by words: ${call("dex_search", { query: "…" })}`]
+  const [first] = suggestions.length > 0 ? [{ id, items: suggestions }] : waiting
+  if (!first) return ["No suggestions here.", ...remarks, `next: by words: ${call("dex_search", { query: "…" })}`]
   const refs = [...suggestions, ...waiting.flatMap(({ items }) => items)].map(({ ref }) => ref)
   // A commit is read with git.
   const ref = refs.find((one) => one !== undefined && !one.startsWith("git:"))
@@ -254,7 +256,7 @@ function suggestLines({ id, suggestions, waiting = [], notes }: Suggested, offer
     ]),
     ...remarks,
     ref && `next: read one: ${call("dex_get", { ids: [ref] })}`,
-    `next: used or dismissed: ${call("suggestion_feedback", { id: told.id, verdict: "used", item: 1 })}`,
+    `next: used or dismissed: ${call("suggestion_feedback", { id: first.id, verdict: "used", item: 1 })}`,
   ]
 }
 

@@ -1,6 +1,6 @@
 /**
- * Whether the thread is at work: Node crashes if it exits while a thread is inside SQLite. The thread takes the lock before
- * each order, so a server that ends can keep it from beginning one. A message would come too late: a thread that is still
+ * Says whether the thread is working: Node crashes if it exits while a thread is inside SQLite. The thread takes the lock before
+ * each order, so a server that ends can keep it from starting one. A message would come too late, because a thread that is still
  * loading does not answer.
  */
 export function createThreadLock(shared = new SharedArrayBuffer(4)) {
@@ -10,10 +10,10 @@ export function createThreadLock(shared = new SharedArrayBuffer(4)) {
   const CLOSED = 2
   return {
     shared,
-    /** False: the server ends, and nothing is begun any more. */
+    /** False: the server is ending, and nothing may begin. */
     begin: () => Atomics.compareExchange(state, 0, IDLE, WORKING) !== CLOSED,
     finish: () => void Atomics.compareExchange(state, 0, WORKING, IDLE),
-    /** False: the thread is at work. */
+    /** False: the thread is working. */
     close: () => Atomics.compareExchange(state, 0, IDLE, CLOSED) !== WORKING,
   }
 }

@@ -3,14 +3,14 @@ import type { SyncProgress } from "../ingest/sync-types.ts"
 import { serveOrders } from "../subprocess/serve.ts"
 import type { Dex } from "../tools/context.ts"
 import { learnHere, learnNow } from "../tools/learned.ts"
-import type { ApartWork } from "./apart.ts"
+import type { SubprocessWork } from "./background.ts"
 import { createDex } from "./dex.ts"
 
-// What takes memory, for a process that is to stay small.
+// Does memory-intensive work for a process that must stay small.
 
 const [version = ""] = process.argv.slice(2)
 
-serveOrders<ApartWork, { complete: boolean }, SyncProgress>(
+serveOrders<SubprocessWork, { complete: boolean }, SyncProgress>(
   async (work, { signal, emit: onProgress }) => {
     const dex = createDex({ env: process.env, cwd: process.cwd(), version, signal, onProgress })
     try {

@@ -1,0 +1,38 @@
+import type { SyncProgress } from "../ingest/sync-types.ts"
+import { hasSubprocessEnded, subprocessFile } from "../subprocess/link.ts"
+import { startDetached, startProcess } from "../subprocess/process.ts"
+import type { DexOptions } from "./dex.ts"
+
+/** `learn`: learns from the history, for a caller that has the lock. `read`: reads what is new, and learns from it. */
+export type SubprocessWork = "learn" | "read"
+
+/** By default, V8 lets new garbage grow to 50 MB and more, and a conversation is garbage after dex has learned from it. */
+const HEAP = ["--max-semi-space-size=4"]
+
+/**
+ * Does memory-intensive work in a separate process, so that the memory is freed afterwards: there may be any number of
+ * conversations. That process ends when its parent ends.
+ */
+export async function runInSubprocess(work: SubprocessWork, options: DexOptions): Promise<{ complete: boolean }> {
+  const { env, cwd, version, signal, onProgress } = options
+  const file = subprocessFile("./background-process.ts", import.meta.url)
+  const start = { args: [version], flags: HEAP, cwd, env }
+  const process = startProcess<SubprocessWork, { complete: boolean }, SyncProgress>(file, start)
+  try {
+    return await process.ask(work, { signal, onEvent: onProgress })
+  } catch (error) {
+    if (!hasSubprocessEnded(error) || error.isNotStarted) throw error
+    throw new Error("The background process ended early.", { cause: error })
+  } finally {
+    await process.end()
+  }
+}
+
+/**
+ * Starts `dex sync` as a separate process, which continues after this one has ended and its terminal is closed, prints nothing,
+ * and ends when everything is read. True once it runs.
+ */
+export async function syncBehind(dexDir: string, env: NodeJS.ProcessEnv, flags: string[] = []): Promise<boolean> {
+  const [script] = process.argv.slice(1)
+  return script !== undefined && startDetached([script, "sync", ...flags], { cwd: dexDir, env })
+}
