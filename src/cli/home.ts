@@ -104,7 +104,7 @@ async function readTheRest(dex: Dex, signal: AbortSignal, sayWrapped: (line: str
     `${grouped(total - done)} of ${grouped(total)} transcripts are not read yet. They are now read in the background, newest first, and found as they come; \`dex doctor\` shows how far it is.`,
   )
   const { syncBehind } = await import("../app/background.ts")
-  if (!(await syncBehind(dex.home.dir, process.env))) tell(`It could not be started. ${NOT_ALL_READ}`)
+  if (!(await syncBehind(dex.home.dir, process.env))) sayWrapped(`It could not be started. ${NOT_ALL_READ}`)
 }
 
 /** The newest conversations, and commands to try. Each command works exactly as it is shown. */

@@ -29,8 +29,8 @@ export type Tool<Context, I extends Schema = Schema, O extends Schema = Schema> 
   trace?: { command: TraceCommand; facts?(input: Infer<I>, output: Infer<O>): TraceFacts }
 }
 
-/** The groups of commands, in the order in which help shows them. */
-export const COMMAND_GROUPS = ["Find", "Learn", "Agents", "Keep"] as const
+/** What commands are for, in the order in which help shows them. */
+export const COMMAND_GROUPS = ["Find", "Learn", "Agents", "Keep", "For agents and scripts"] as const
 export type CommandGroup = (typeof COMMAND_GROUPS)[number]
 
 export type CliForm = {
@@ -55,8 +55,21 @@ export type CliForm = {
   example: string
   /** Its other forms, each with a description. */
   forms?: Record<string, string>
-  /** It is a form of another command, selected by an option of that command: `dex show 2 --lines`. */
-  formOf?: { command: string; option: string; example: string }
+  /** It is a form of another command. Its own name works until 0.4. */
+  formOf?: FormOf
+}
+
+/** How a form of a command is chosen: by an option (`dex show 2 --lines`) or a word (`dex doctor gc`). */
+export type FormOf = {
+  command: string
+  option?: string
+  word?: string
+  /** It is chosen as well if nothing but options is typed: `dex subscribe`. */
+  alone?: true
+  paged?: true
+  /** How it is typed, for lists of forms and for who types its old name. */
+  now: string
+  example: string
 }
 
 export function defineTool<Context, I extends Schema, O extends Schema>(

@@ -18,7 +18,7 @@ export async function probeEmbedder(
       return {
         ok: false,
         changed: true,
-        reason: `The model behind ${id} has changed since the vectors were made. Make them again: dex reindex --vectors`,
+        reason: `The model behind ${id} has changed since the vectors were made. Make them again: dex doctor reindex --vectors`,
         ms: ms(),
         vector: vector!,
       }

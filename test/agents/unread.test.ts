@@ -49,7 +49,7 @@ test("searches the folder that a variable names, and the other homes that the us
   ])
 })
 
-test("dex sources reports them, and why encrypted ones cannot be read", async () => {
+test("dex doctor sources reports them, and why encrypted ones cannot be read", async () => {
   const home = tempDir()
   put(home, ".snowflake/cortex/conversations/a.json", ".codeium/windsurf/cascade/b.pb")
   await warmDex(home, ["sync"])

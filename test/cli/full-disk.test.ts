@@ -76,5 +76,5 @@ test.skipIf(process.platform === "win32")("a limit on the size of files", async 
       resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
     )
   })
-  expectSaid(run, /^dex: dex could not read or write \S+ \(disk I\/O error\)\. Check the disk's space/)
+  expectError(run, /^dex: dex could not read or write \S+ \(disk I\/O error\)\. Check the disk's space/)
 })

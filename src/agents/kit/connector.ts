@@ -105,7 +105,7 @@ export type Reading = {
   end(): { cursor: Cursor; skipped: Skipped[]; pending: boolean }
 }
 
-/** Something that could not be read, where, and why. `dex sources` counts and shows it. */
+/** Something that could not be read, where, and why. `dex doctor sources` counts and shows it. */
 export type Skipped = { reason: string; where: string }
 
 export type Parsed = {
