@@ -6,7 +6,7 @@ import { type Flag, flagsOf, hasWords } from "./args.ts"
 import type { Command } from "./command.ts"
 
 // Some tools are forms of another command: `dex show 2 --lines`, `dex doctor gc`, and `dex subscribe` without words. Their own names
-// (`dex scan`, `dex doctor gc`, `dex trace`) work until 0.4, but no list of commands and no completion has them.
+// (`dex scan`, `dex gc`, `dex traces`) work until 0.4, but no list of commands and no completion has them.
 
 type FormTool = Tool<never> & { cli: { formOf: NonNullable<Tool<never>["cli"]["formOf"]> } }
 

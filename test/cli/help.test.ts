@@ -84,7 +84,7 @@ describe("--help", () => {
 
   test("describes a second positional argument once, and not as a flag, although the flag still works", () => {
     const shown = help("feedback")
-    expect(shown).toMatch(/^dex suggest --feedback \[id\] \[verdict\] \[options\]/)
+    expect(shown).toMatch(/^dex feedback \[id\] \[verdict\] \[options\]/)
     expect(shown).toContain("verdict: One of: used, dismissed.")
     expect(shown).not.toContain("--verdict")
     expect(readArguments(named("feedback"), ["3f2a", "--verdict", "used"]).input).toEqual({

@@ -138,7 +138,7 @@ test("invalid patterns are refused before they are stored", () => {
   expect(check("file", "src/**")).not.toThrow()
   expect(check("file", "/etc/**")).toThrow(/below the project/)
   expect(check("topic", " . ")).toThrow(/contains no word/)
-  expect(check("symbol", "x".repeat(201))).toThrow(/200 signs/)
+  expect(check("symbol", "x".repeat(201))).toThrow(/200 characters/)
   expect(() => checkPatterns([])).toThrow(/What should be watched/)
   expect(() => checkPatterns(Array.from({ length: 21 }, () => ({ type: "topic", pattern: "x", priority: 1 })))).toThrow(
     /20 patterns/,
