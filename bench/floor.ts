@@ -152,7 +152,7 @@ async function parseCode(folder = ""): Promise<void> {
   const { Language, Parser } = await import("web-tree-sitter")
   const { languageOf, MAX_CODE_BYTES, whyNotCode } = await import("../src/code/languages.ts")
   const { grammarFile } = await import("../src/code/parse.ts")
-  const { listCodeFiles } = await import("../src/ingest/project-files.ts")
+  const { listCodeFiles } = await import("../src/ingest/project-code.ts")
   await Parser.init()
   const parser = new Parser()
   const languages = new Map<LanguageId, InstanceType<typeof Language>>()

@@ -9,7 +9,7 @@ import { join, relative, resolve, sep } from "node:path"
 import { parseArgs } from "node:util"
 import { languageOf, MAX_CODE_BYTES, whyNotCode } from "../../src/code/languages.ts"
 import { openParser } from "../../src/code/parse.ts"
-import { listCodeFiles } from "../../src/ingest/project-files.ts"
+import { listCodeFiles } from "../../src/ingest/project-code.ts"
 
 /** ctags' letters for the kinds that are compared. Properties, parameters, locals, enumerators, imports and packages are not. */
 const CTAGS = {

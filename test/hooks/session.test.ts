@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
-import { sessionOf } from "../../src/serve/hooks/session.ts"
+import { sessionOf } from "../../src/serve/hooks/main.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { tempDir } from "../support/temp.ts"
 

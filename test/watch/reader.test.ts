@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
-import { createReader } from "../../src/watch/reader.ts"
+import { createReader } from "../../src/watch/watch.ts"
 import { tempDir } from "../support/temp.ts"
 
 test("a reading process that cannot be started is reported each time, stops nothing, and is started as soon as it can be", async () => {

@@ -1,9 +1,12 @@
-import { masterKeyFrom, ownerFrom, SettingsProblem } from "../settings.ts"
+import { appendFileSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { masterKeyFrom, ownerFrom, SettingsProblem, settingsFrom } from "../settings.ts"
 import { LEVELS } from "../store/access.ts"
 import { auditForOperator } from "../store/audit.ts"
-import type { MemberRole, Query } from "../store/connection.ts"
+import { type MemberRole, openDatabase, type Query } from "../store/connection.ts"
 import { addInvitation } from "../store/invitations.ts"
 import { openKeyring } from "../store/keyring.ts"
+import { memberData } from "../store/member-data.ts"
 import { asOwner } from "../store/owner.ts"
 import {
   addMember,
@@ -21,7 +24,6 @@ import {
 } from "../store/people.ts"
 import { revokeToken, tokensForOperator } from "../store/tokens.ts"
 import { type Commands, say } from "./commands.ts"
-import { exportMember } from "./export-member.ts"
 
 /** The operator's commands for tenants, members and their rights. */
 export const peopleCommands: Commands = {
@@ -107,4 +109,30 @@ function tokenFor(role: string, scopes?: string, days?: string): { scopes: Scope
   const unknown = chosen.filter((scope) => !SCOPES.includes(scope))
   if (unknown.length > 0) throw new SettingsProblem(`There is no scope ${unknown.join(", ")}: ${SCOPES.join(", ")}.`)
   return { scopes: chosen, expires_at: days ? new Date(Date.now() + Number(days) * 86_400_000) : undefined }
+}
+
+/** Writes all data of one person as JSON lines into an empty folder that only its owner can read. Returns line counts by file. */
+async function exportMember(name: string, slug = "", folder: string): Promise<Record<string, number>> {
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  if (readdirSync(folder).length > 0) throw new SettingsProblem(`${folder} is not empty. Name another folder.`)
+  const db = openDatabase({ ...settingsFrom(process.env), connections: 1 })
+  try {
+    return await asOwner(ownerFrom(process.env), async (query) => {
+      const tenant = await tenantNamed(query, slug)
+      const { id: member } = await memberNamed(query, tenant, name)
+      const counts: Record<string, number> = {}
+      for (const { name: file, lines } of await memberData(db, query, { tenant, member })) {
+        const path = join(folder, file)
+        writeFileSync(path, "", { mode: 0o600 })
+        counts[file] = 0
+        for await (const line of lines) {
+          appendFileSync(path, `${JSON.stringify(line)}\n`)
+          counts[file]++
+        }
+      }
+      return counts
+    })
+  } finally {
+    await db.close()
+  }
 }

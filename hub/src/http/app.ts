@@ -1,6 +1,7 @@
 import { type Context, Hono, type MiddlewareHandler } from "hono"
 import { bodyLimit } from "hono/body-limit"
 import { codeOf } from "../../../src/core/error.ts"
+import { formatRef, parseWholeRef, wholeOf } from "../../../src/core/ref.ts"
 import { MAX_CHUNK_BYTES, type WireProblem } from "../../../src/hub-client/wire.ts"
 import { type HubLogin, resourceOf } from "../login/login.ts"
 import type { Metrics } from "../metrics.ts"
@@ -8,9 +9,10 @@ import { type ChunkChecker, openChecker } from "../push/checker.ts"
 import { checkName, commitOf, decisionIn, levelIn, planOf, sharedIn } from "../push/incoming.ts"
 import type { Readiness } from "../ready.ts"
 import type { OidcSettings } from "../settings.ts"
+import type { TeamQuestion } from "../shards/answer.ts"
 import { placeOf, type Shards } from "../shards/pool.ts"
 import { type Decider, decideRequest, grantAccess, membersOf, requestsFor } from "../store/access.ts"
-import { auditLines } from "../store/audit.ts"
+import { auditLines, recordAudit } from "../store/audit.ts"
 import { breakGlass, noticesFor } from "../store/break-glass.ts"
 import { type Database, databaseGone, type MemberRole } from "../store/connection.ts"
 import { type Identity, identify } from "../store/identity.ts"
@@ -23,7 +25,6 @@ import { commitPush, forgetPushed, keepChunk, planPush } from "../store/push.ts"
 import { createQuotas } from "../store/quota.ts"
 import { receiptsOf } from "../store/receipts.ts"
 import { ownTokens, revokeOwnToken } from "../store/tokens.ts"
-import { auditedAsk } from "./audited.ts"
 import {
   type LoginLimits,
   limitLogins,
@@ -334,4 +335,30 @@ function challenged({ url, mcpScope }: OidcSettings): MiddlewareHandler {
     const error = c.req.header("authorization") === undefined ? "" : 'error="invalid_token", '
     c.res.headers.set("WWW-Authenticate", `Bearer ${error}${challenge}`)
   }
+}
+
+/** Asks the shards, and records who got which conversations before they get them. The question itself is not recorded. */
+function auditedAsk(db: Database, shards: Pick<Shards, "ask">): (question: TeamQuestion) => Promise<unknown> {
+  return async (question) => {
+    const { viewer, tool } = question
+    if (viewer.role === "auditor")
+      throw new HubProblem(403, "forbidden", "An auditor can read the audit log, but no conversation.")
+    const output = await shards.ask(question)
+    const conversations = [...refsIn(output)]
+    await db.as(viewer, (query) =>
+      recordAudit(query, viewer, { action: "read", target: tool, detail: { conversations } }),
+    )
+    return output
+  }
+}
+
+/** The conversations in an answer. Every tool calls their refs `id`. */
+function refsIn(value: unknown, found = new Set<string>()): Set<string> {
+  if (typeof value !== "object" || value === null) return found
+  for (const [key, inner] of Object.entries(value)) {
+    const ref = key === "id" && typeof inner === "string" ? parseWholeRef(inner) : undefined
+    if (ref) found.add(formatRef(wholeOf(ref)))
+    else refsIn(inner, found)
+  }
+  return found
 }

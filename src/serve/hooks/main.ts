@@ -1,8 +1,8 @@
-import { appendFileSync, existsSync, renameSync, statSync, writeSync } from "node:fs"
+import { appendFileSync, closeSync, existsSync, readSync, renameSync, statSync, writeSync } from "node:fs"
 import { basename, join, resolve } from "node:path"
 import { fields } from "../../agents/hooks.ts"
 import type { HookInput } from "../../agents/kit/agent.ts"
-import { agentOf } from "../../agents/registry.ts"
+import { agentOf, agents } from "../../agents/registry.ts"
 import { dexHome } from "../../config/home.ts"
 import { loadSettings } from "../../config/load.ts"
 import { isQuiet, spokenKinds } from "../../config/proactive.ts"
@@ -10,17 +10,18 @@ import type { Settings } from "../../config/settings.ts"
 import { CONTEXT_TAG } from "../../core/context-tag.ts"
 import { defined } from "../../core/defined.ts"
 import { messageOf } from "../../core/error.ts"
+import { openFile } from "../../core/read-file.ts"
 import { type Item, type ItemKind, type Moment, newSuggestionId } from "../../core/suggestion.ts"
 import { checkoutAt, createProjectFinder } from "../../git/project.ts"
 import { pathBelow } from "../../learn/paths.ts"
 import { safeLine } from "../../render/terminal.ts"
-import { openKnowledge, readKnowledge } from "../../store/knowledge/knowledge.ts"
+import { type Knowledge, openKnowledge, readKnowledge } from "../../store/knowledge/knowledge.ts"
 import { olderKnowledge } from "../../store/sqlite/older-files.ts"
 import { openSuggestions, type Suggestions } from "../../store/suggestions/suggestions.ts"
 import { withRedactedNames } from "../../suggest/redacted-moment.ts"
 import { FLOOR, RELEVANCE_WEIGHTS } from "../../suggest/relevance.ts"
+import type { Session } from "../../suggest/session.ts"
 import { suggestItems } from "../../suggest/suggest.ts"
-import { sessionOf } from "./session.ts"
 
 /** From the start of the process. No agent waits longer for dex, unless its user allows more. */
 const HARD_STOP_MS = 250
@@ -263,5 +264,49 @@ function inputIn(stdin: string): HookInput {
     return fields(JSON.parse(stdin))
   } catch {
     return {} // not for us to complain about: the agent must be able to continue
+  }
+}
+
+/** The end of a transcript shows what the session knows; reading a long one completely would take longer than an agent waits. */
+const MOST_STATE_BYTES = 512 << 10
+/** How agents mark a line of their transcript that contains a tool's output. */
+const PRINTED = new RegExp(`"(?:${agents.flatMap(({ printedMarks = [] }) => printedMarks).join("|")})"`)
+
+/** The session's knowledge: from the end of its transcript, and from its messages that are already in the history. */
+export function sessionOf(
+  knowledge: Knowledge,
+  moment: Moment,
+  transcript: string | undefined,
+  seen: ReadonlySet<string>,
+): Session {
+  const lines = transcript === undefined ? [] : endOf(transcript).split("\n")
+  const [spoken, printed] = [lines.filter((line) => !PRINTED.test(line)), lines.filter((line) => PRINTED.test(line))]
+  const prompt = moment.prompt ?? ""
+  const root = moment.source && moment.session ? [{ source: moment.source, root: moment.session }] : []
+  return {
+    files: knowledge.files
+      .workedIn(moment.project, root)
+      .sort((a, b) => a.at - b.at)
+      .map(({ path }) => path),
+    prompt,
+    named: (name) => prompt.includes(name) || spoken.some((line) => line.includes(name)),
+    listed: (name) => printed.some((line) => line.includes(name)),
+    seen,
+  }
+}
+
+/** Empty if it cannot be read: agents write their transcripts when they like. */
+function endOf(path: string): string {
+  try {
+    const { fd, stat } = openFile(path)
+    try {
+      const buffer = Buffer.alloc(Math.min(stat.size, MOST_STATE_BYTES))
+      const read = readSync(fd, buffer, 0, buffer.length, stat.size - buffer.length)
+      return buffer.toString("utf8", 0, read)
+    } finally {
+      closeSync(fd)
+    }
+  } catch {
+    return ""
   }
 }

@@ -1,0 +1,40 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { basename, join } from "node:path"
+import { expect, test } from "vitest"
+
+// Comments and names are written as one would say them to a colleague. The ceilings are what is left; they only fall.
+
+const ROOT = join(import.meta.dirname, "../..")
+const files = ["src", "hub/src", "packages"].flatMap((folder) =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".ts") && !/node_modules|dist\//.test(file))
+    .map((file) => join(folder, file)),
+)
+
+const TOKEN = /("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`)|(\/\/.*|\/\*[\s\S]*?\*\/)/g
+
+/** Every comment, without its marks, and every identifier that is in no text. */
+function wordsIn(file: string): { comments: string[]; identifiers: string[] } {
+  const comments: string[] = []
+  const code = readFileSync(join(ROOT, file), "utf8").replaceAll(TOKEN, (_, text?: string, comment?: string) => {
+    if (comment) comments.push(comment.replaceAll(/^\s*(?:\/\*\*?|\*\/|\/\/|\*)|\*\/$/gm, "").trim())
+    return text === undefined ? " " : '""'
+  })
+  return { comments, identifiers: code.match(/[A-Za-z_$][\w$]*/g) ?? [] }
+}
+
+const found = files.map(wordsIn)
+const comments = found.flatMap((one) => one.comments)
+const OF_THE_DIALECT = /told|said|(?<!m)asked/i
+
+test("hardly any comment begins with What, or says where for if", () => {
+  expect(comments.length).toBeGreaterThan(3_000)
+  expect(comments.filter((text) => /^What\b/.test(text)).length).toBeLessThanOrEqual(9)
+  expect(comments.filter((text) => /\bwhere\b/i.test(text)).length).toBeLessThanOrEqual(71)
+})
+
+test("hardly any name contains told, said or asked, and no file's does", () => {
+  const names = found.flatMap((one) => one.identifiers).filter((name) => OF_THE_DIALECT.test(name))
+  expect(names.length).toBeLessThanOrEqual(149)
+  expect(files.filter((file) => OF_THE_DIALECT.test(basename(file)))).toEqual([])
+})
