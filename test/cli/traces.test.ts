@@ -199,7 +199,7 @@ describe("dex trace and dex trace", () => {
     await dex(home, ["search", "theme"])
     expect(await dex(home, ["trace", "T-xyz"])).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/No trace "T-xyz" was found. `dex trace` lists them/),
+      stderr: expect.stringMatching(/No trace "T-xyz" was found. `dex trace --list` lists them/),
     })
     expect((await dex(home, ["trace", "T-"])).stderr).toMatch(/matches several: T-[0-9a-f]{16}, T-[0-9a-f]{16}/)
   })
