@@ -21,6 +21,22 @@ const READING = [
 
 const shown = async (home: string, ref = AUTH) => (await dex(home, ["show", ref])).stdout
 
+test("the mark of a forgotten conversation survives a damaged checksum: no sync or repair brings it back", async () => {
+  const home = await synced()
+  expect(await dex(home, ["forget", AUTH, "--yes"])).toMatchObject({ code: 0 })
+  const db = openSqlite(join(home, ".dex", "history.db"))
+  db.prepare("update tombstone set sum = 1").run()
+  db.close()
+  expect((await dex(home, ["doctor"])).stdout).toMatch(/mark of a forgotten conversation/)
+  await dex(home, ["sync"])
+  // Its file is read as one that is new.
+  for (const file of readdirSync(join(home, ".claude"), { recursive: true, encoding: "utf8" }))
+    if (file.endsWith(".jsonl")) utimesSync(join(home, ".claude", file), new Date(), new Date())
+  await dex(home, ["sync"])
+  expect(await dex(home, ["show", AUTH])).toMatchObject({ code: 2, stdout: "" })
+  expect((await dex(home, ["doctor", "--json"])).stdout).not.toMatch(/mark of a forgotten conversation/)
+})
+
 describe("a damaged block of messages", () => {
   test("omits unreadable messages, says so, and stops no command", async () => {
     const home = await synced()

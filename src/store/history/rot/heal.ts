@@ -73,8 +73,13 @@ export function refuseOutOfOrder(db: Db, id: number): void {
 function replaceLost(db: Db, table: Summed, key: HistoryValue[]): void {
   if (table === "tombstone")
     despiteIndexes(db, () => {
-      db.prepare("insert or ignore into tombstone (hash) select hash from tombstone indexed by tombstone_copy").run()
-      db.prepare("delete from tombstone where hash = ?").run(...key)
+      const isInCopy = "select 1 from tombstone indexed by tombstone_copy where hash = ?"
+      // If the copy has this mark, only its checksum is damaged. Deleting it would bring the conversation back.
+      if (db.prepare(isInCopy).get(...key)) db.prepare("update tombstone set sum = null where hash = ?").run(...key)
+      else {
+        db.prepare("insert or ignore into tombstone (hash) select hash from tombstone indexed by tombstone_copy").run()
+        db.prepare("delete from tombstone where hash = ?").run(...key)
+      }
     })
   if (table === "meta")
     despiteIndexes(db, () =>
