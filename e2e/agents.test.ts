@@ -186,8 +186,7 @@ describe("with dex installed", () => {
                 ),
             },
             {
-              call: (scanned) =>
-                agent.shell(`${launcher} show ${messageIn(scanned, wordOf("gemini_cli"))} --messages --json`),
+              call: (scanned) => agent.shell(`${launcher} show ${messageIn(scanned, wordOf("gemini_cli"))} --json`),
             },
             { text: "## Found\n- [result] as it was read" },
           ],
@@ -314,7 +313,7 @@ function conversationIn(listed: string, title: string): string {
 /** What it would read of a scan: the conversation, and the number of the message whose line holds the word. */
 function messageIn(scanned: string, word: string): string {
   const { id, lines }: { id: string; lines: string[] } = JSON.parse(scanned)
-  return `${id} ${lines.find((line) => line.includes(word))?.split("\t")[0]}`
+  return `${id} --messages ${lines.find((line) => line.includes(word))?.split("\t")[0]}`
 }
 
 function contentOf(paths: Iterable<string>): Files {

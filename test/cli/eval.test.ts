@@ -107,7 +107,7 @@ describe("dex eval --mine", () => {
     const { port } = server.address() as AddressInfo
     const env = { DEX_EMBED_PROVIDER: "ollama", DEX_EMBED_URL: `http://127.0.0.1:${port}`, DEX_EMBED_MODEL: "m" }
     const run = await dex(home, ["eval", "--mine", "--json"], { ...ownTemp(home), ...env })
-    expect(JSON.parse(run.stdout).notes.join()).toMatch(/Measured by words alone/)
+    expect(JSON.parse(run.stdout).notes.join()).toMatch(/Measured by words only/)
     expect(requests).toEqual([])
   })
 

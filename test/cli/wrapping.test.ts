@@ -21,7 +21,7 @@ test.each([
   [60, "show 77777777#1 --timeline --no-pager"],
   [60, "show 77777777 --lines --no-pager"],
   [60, "handover 77777777"],
-  [40, "stats"],
+  [40, "doctor stats"],
   [60, "guide"],
 ])("at %i columns dex %s breaks no word, and says the same as in a pipe", async (columns, command) => {
   const args = command.split(" ")

@@ -154,7 +154,7 @@ describe("every failure of an agent is a readable sentence", () => {
 
   test("it is too old", async () => {
     expect(await says("cat >/dev/null; echo \"error: unknown option '--safe-mode'\" >&2; exit 1")).toBe(
-      "llm_too_old: Claude Code is too old to be asked as a model (error: unknown option '--safe-mode'). Update it: npm install -g @anthropic-ai/claude-code@latest",
+      "llm_too_old: Claude Code is too old to be used as a model (error: unknown option '--safe-mode'). Update it: npm install -g @anthropic-ai/claude-code@latest",
     )
     const codex = "cat >/dev/null; echo \"error: unexpected argument '--ephemeral' found\" >&2; exit 2"
     expect(await says(codex, { agent: "codex", program: "codex" })).toMatch(/^llm_too_old: Codex is too old/)

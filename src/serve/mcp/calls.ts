@@ -14,8 +14,8 @@ export function callForCommand(commandLine: string, offered: readonly Offered[])
 
 /** Undefined if agents have no such tool, or do not get one of its fields. */
 function asCall(commandLine: string, offered: readonly Offered[]): string | undefined {
-  const [, name, ...words] = shellWords(commandLine)
-  const tool = toolNamed(name, offered)
+  const [, name, ...typed] = shellWords(commandLine)
+  const { tool, words } = formTyped(name, typed, offered) ?? { tool: toolNamed(name, offered), words: typed }
   if (!tool) return undefined
   const input: Record<string, unknown> = {}
   const loose: string[] = []
@@ -38,6 +38,16 @@ function asCall(commandLine: string, offered: readonly Offered[]): string | unde
   }
   const isGiven = (name: string) => byName(tool.input.properties ?? {}, name) && !tool.mcp.omit?.includes(name)
   return Object.keys(input).every(isGiven) ? call(tool.mcp.name, input) : undefined
+}
+
+/** The tool that is a form of the command, if one of the words chooses it, and the other words. */
+function formTyped(name: string | undefined, words: string[], offered: readonly Offered[]) {
+  for (const tool of offered) {
+    const { command, option, word } = tool.cli.formOf ?? {}
+    const at = words.indexOf(option === undefined ? (word ?? "") : `--${option}`)
+    if (command !== undefined && command === name && at >= 0) return { tool, words: words.toSpliced(at, 1) }
+  }
+  return undefined
 }
 
 function toolNamed(name: string | undefined, offered: readonly Offered[]): Offered | undefined {
