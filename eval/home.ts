@@ -57,7 +57,7 @@ export async function openHome(set: EvalSet): Promise<EvalHome> {
 function fingerprint(set: EvalSet): string {
   const hash = createHash("sha256")
   hash.update(JSON.stringify(Array.isArray(set.chats) ? set.chats : set.chats.transcripts))
-  for (const folder of ["core", "files", "agents", "redact", "git", "ingest", "store"]) {
+  for (const folder of ["core", "agents", "redact", "git", "ingest", "store"]) {
     const path = fileURLToPath(new URL(`../src/${folder}/`, import.meta.url))
     for (const file of readdirSync(path, { recursive: true }).map(String).sort()) {
       if (statSync(path + file).isFile()) hash.update(file).update(readFileSync(path + file))
