@@ -3,15 +3,25 @@ import { join } from "node:path"
 import { messageOf } from "../core/error.ts"
 import { isAbsent } from "../core/look-at.ts"
 import { openFile, RefusedFile, readOpened } from "../core/read-file.ts"
+import { flag, text } from "../core/schema.ts"
+import type { ItemKind } from "../core/suggestion.ts"
 import {
+  fullPath,
   isSetting,
-  readTextValue,
-  readValue,
+  isVariable,
+  type ReadSetting,
+  readSetting,
+  readTextSetting,
   SETTING_NAMES,
   SETTINGS,
+  type Setting,
   type SettingName,
   type Settings,
   type SettingValue,
+  setting,
+  splitNames,
+  url,
+  variableName,
   variableOf,
 } from "./settings.ts"
 
@@ -23,6 +33,8 @@ export type Loaded = {
   origins: Record<SettingName, SettingOrigin>
   /** Which values were ignored and why, in words for a person. dex works without them. */
   problems: string[]
+  /** Which old names were used, and what they are called now. */
+  renamed: string[]
 }
 
 export type LoadOptions = {
@@ -37,63 +49,188 @@ export type LoadOptions = {
 const PROJECT_FILE = ".dex.json"
 const MOST_BYTES = 256 << 10
 
+type OldSetting = {
+  now: SettingName
+  /** The setting as it was: its type, and what a project's file could choose. */
+  was: Setting<unknown>
+  /** The new setting's value, given its value so far. `address` is the last reranking server that was named. */
+  convert(value: SettingValue | undefined, soFar: string, address: string | undefined): string
+}
+
+/**
+ * Settings that were renamed or merged. A name that is still one has an entry here because its values changed: `search.rerank` was a
+ * switch. Old names never change which place wins: they change what weaker places chose, as they did before.
+ */
+export const OLD_SETTINGS: Record<string, OldSetting> = {
+  "proactive.enable_fixes": switchOf("fix"),
+  "proactive.enable_decisions": switchOf("decision"),
+  "proactive.enable_recent_changes": switchOf("change"),
+  "proactive.enable_docs": switchOf("document"),
+  "proactive.enable_related_code": switchOf("related_code"),
+  "proactive.enable_warnings": switchOf("warning"),
+  "proactive.enable_conversations": switchOf("conversation"),
+  "rerank.url": {
+    now: "search.rerank",
+    was: setting(text(), { check: url }),
+    convert: (address, soFar) => (soFar === "off" ? "off" : String(address ?? "off")),
+  },
+  "search.rerank": {
+    now: "search.rerank",
+    was: setting(flag(), { default: false, narrowest: false }),
+    convert: (on, _, address) => (on ? (address ?? "on") : "off"),
+  },
+  "embed.api_key_env": keyVariable("embed.api_key_from"),
+  "embed.api_key_file": keyFile("embed.api_key_from"),
+  "rerank.api_key_env": keyVariable("rerank.api_key_from"),
+  "rerank.api_key_file": keyFile("rerank.api_key_from"),
+  "llm.api_key_env": keyVariable("llm.api_key_from"),
+  "llm.api_key_file": keyFile("llm.api_key_from"),
+}
+
+export function oldSetting(name: string): OldSetting | undefined {
+  return Object.hasOwn(OLD_SETTINGS, name) ? OLD_SETTINGS[name] : undefined
+}
+
+function switchOf(kind: ItemKind): OldSetting {
+  return {
+    now: "proactive.off",
+    was: setting(flag(), { default: true, narrowest: false }),
+    convert: (on, soFar) =>
+      on === false ? kindsIn(soFar, kind) : kindsIn(...splitNames(soFar).filter((one) => one !== kind)),
+  }
+}
+
+/** Of the places of a key, an old name replaces the variables or the files. */
+function keyVariable(now: SettingName): OldSetting {
+  return {
+    now,
+    was: setting(text(), { check: variableName }),
+    convert: (variable, soFar) => joined(variable ?? "", ...splitNames(soFar).filter((place) => !isVariable(place))),
+  }
+}
+
+function keyFile(now: SettingName): OldSetting {
+  return {
+    now,
+    was: setting(text(), { check: (path) => (path.includes(",") ? "must not contain a comma" : fullPath(path)) }),
+    convert: (path, soFar) => joined(...splitNames(soFar).filter(isVariable), path ?? ""),
+  }
+}
+
+function joined(...names: SettingValue[]): string {
+  return names.filter((name) => name !== "").join(",")
+}
+
+/** All kinds in the lists, each once; `none` if there are none. */
+function kindsIn(...lists: SettingValue[]): string {
+  const names = new Set(lists.flatMap((list) => splitNames(String(list))))
+  names.delete("none")
+  return names.size === 0 ? "none" : [...names].join(",")
+}
+
+/** One place that settings come from. */
+type Place = {
+  origin: SettingOrigin
+  given: [name: string, value: unknown][]
+  /** The name of the place in messages about a value. */
+  nameOf: (name: string) => string
+  read: (name: string, setting: Setting<unknown>, value: unknown) => ReadSetting
+}
+
 /** defaults < the user's file < the project's file (narrowing only) < environment < flags. Never throws. */
 export function loadSettings({ file, env, project, flags = {} }: LoadOptions): Loaded {
   const problems: string[] = []
+  const renamed: string[] = []
   const values: Record<string, SettingValue | undefined> = {}
   const origins: Record<string, SettingOrigin> = {}
-  const put = (
-    name: SettingName,
-    read: { ok: SettingValue } | { wrong: string },
-    origin: SettingOrigin,
-    where: string,
-  ) => {
-    if ("wrong" in read) return void problems.push(`${where}: ${read.wrong}. It was ignored.`)
-    values[name] = read.ok
+  let address: string | undefined
+  const put = (name: SettingName, value: SettingValue, origin: SettingOrigin) => {
+    values[name] = value
     origins[name] = origin
+  }
+  const takeFrom = ({ origin, given, nameOf, read }: Place) => {
+    const taken = new Set<string>()
+    const old: [name: string, OldSetting, value: SettingValue][] = []
+    const refuse = (name: string, wrong: string) => problems.push(`${nameOf(name)}: ${wrong}. It was ignored.`)
+    for (const [name, value] of given) {
+      const before = oldSetting(name)
+      const asBefore = before && read(name, before.was, value)
+      if (asBefore && "ok" in asBefore) old.push([name, before, asBefore.ok])
+      else if (isSetting(name)) {
+        const result = read(name, SETTINGS[name], value)
+        if ("wrong" in result) refuse(name, result.wrong)
+        else {
+          const soFar = origin === "project" ? values[name]! : ""
+          put(name, SETTINGS[name].isAddedTo ? kindsIn(soFar, result.ok) : result.ok, origin)
+          taken.add(name)
+          if (name === "search.rerank" && result.ok !== "off") address = String(result.ok)
+        }
+      } else refuse(name, asBefore?.wrong ?? `there is no setting ${printable(name)}`)
+    }
+    // In the order of the table: an address comes before the switch that turns it on.
+    const order = Object.keys(OLD_SETTINGS)
+    old.sort(([one], [other]) => order.indexOf(one) - order.indexOf(other))
+    for (const [name, { now, convert }, value] of old) {
+      if (taken.has(now)) {
+        refuse(name, `${name} is called ${now} now, which is set here too`)
+        continue
+      }
+      if (name === "rerank.url") address = String(value)
+      const converted = convert(value, String(values[now]), address)
+      if (converted !== values[now]) put(now, converted, origin)
+      if (name !== now) renamed.push(`${nameOf(name)}: ${name} is called ${now} now. It still works.`)
+    }
   }
   for (const name of SETTING_NAMES) {
     values[name] = SETTINGS[name].default
     origins[name] = "default"
   }
-  for (const [name, value] of Object.entries(readObject(file, problems))) {
-    if (isSetting(name)) put(name, readValue(name, value), "config", file)
-    else problems.push(`${file}: there is no setting ${printable(name)}. It was ignored.`)
-  }
+  const inFile = Object.entries(readObject(file, problems))
+  takeFrom({ origin: "config", given: inFile, nameOf: () => file, read: readSetting })
   if (project !== undefined) {
     const own = join(project, PROJECT_FILE)
-    for (const [name, value] of Object.entries(readObject(own, problems))) {
-      const narrowest = isSetting(name) ? SETTINGS[name].narrowest : undefined
-      if (isSetting(name) && narrowest !== undefined && value === narrowest)
-        put(name, { ok: narrowest }, "project", own)
-      else problems.push(`${own}: ${printable(name)} ${whyNot(narrowest)}`)
-    }
+    const given = Object.entries(readObject(own, problems))
+    takeFrom({ origin: "project", given, nameOf: () => own, read: readNarrowing })
   }
-  for (const name of SETTING_NAMES) {
-    const value = env[variableOf(name)]
-    if (value && SETTINGS[name].isOwn)
-      problems.push(
-        `${variableOf(name)}: dex runs what ${name} names, so only your own settings may name it: \`dex config set\`.`,
-      )
-    else if (value) put(name, readTextValue(name, value), "environment", variableOf(name))
+  takeFrom({ origin: "environment", given: inEnvironment(env, problems), nameOf: variableOf, read: readVariable })
+  takeFrom({ origin: "flag", given: Object.entries(flags), nameOf: (name) => name, read: readSetting })
+  if (values["search.rerank"] === "on") {
+    problems.push("search.rerank is on, but no server is named: dex config set search.rerank http://…")
+    values["search.rerank"] = "off"
   }
-  for (const [name, value] of Object.entries(flags))
-    if (isSetting(name) && value !== undefined) put(name, readValue(name, value), "flag", name)
   problems.push(...misspelt(env))
-  return { settings: values as Settings, origins: origins as Record<SettingName, SettingOrigin>, problems }
+  return { settings: values as Settings, origins: origins as Record<SettingName, SettingOrigin>, problems, renamed }
+}
+
+function inEnvironment(env: LoadOptions["env"], problems: string[]): [name: string, value: unknown][] {
+  return [...new Set([...SETTING_NAMES, ...Object.keys(OLD_SETTINGS)])].flatMap((name) => {
+    const value = env[variableOf(name)]
+    if (!value) return []
+    if (!isSetting(name) || !SETTINGS[name].isOwn) return [[name, value]]
+    problems.push(
+      `${variableOf(name)}: dex runs what ${name} names, so only your own settings may name it: \`dex config set\`.`,
+    )
+    return []
+  })
+}
+
+function readVariable(name: string, setting: Setting<unknown>, value: unknown): ReadSetting {
+  return readTextSetting(name, setting, String(value))
 }
 
 /** A cloned repository must not be able to send its user's conversations to its own server. */
-function whyNot(narrowest: SettingValue | undefined): string {
-  return narrowest === undefined
-    ? "cannot be set by a project. Set it for yourself with `dex config set`."
-    : `may only be ${narrowest} in a project's file.`
+function readNarrowing(name: string, setting: Setting<unknown>, value: unknown): ReadSetting {
+  const { narrowest, isAddedTo } = setting
+  if (isAddedTo) return readSetting(name, setting, value)
+  if (narrowest === undefined)
+    return { wrong: `${name} cannot be set by a project. Set it for yourself with \`dex config set\`` }
+  return value === narrowest ? { ok: narrowest } : { wrong: `${name} may only be ${narrowest} in a project's file` }
 }
 
 /** Variables that look like settings but are not. Variables that contain keys are exempt. */
 function misspelt(env: LoadOptions["env"]): string[] {
   const known = new Set([
-    ...SETTING_NAMES.map(variableOf),
+    ...[...SETTING_NAMES, ...Object.keys(OLD_SETTINGS)].map(variableOf),
     "DEX_EMBED_API_KEY",
     "DEX_RERANK_API_KEY",
     "DEX_LLM_API_KEY",

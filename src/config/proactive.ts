@@ -1,16 +1,6 @@
 import { isSamePath } from "../core/path-key.ts"
 import { type ItemKind, KINDS } from "../core/suggestion.ts"
-import type { SettingName, Settings } from "./settings.ts"
-
-const SWITCHES = {
-  fix: "proactive.enable_fixes",
-  decision: "proactive.enable_decisions",
-  change: "proactive.enable_recent_changes",
-  document: "proactive.enable_docs",
-  related_code: "proactive.enable_related_code",
-  warning: "proactive.enable_warnings",
-  conversation: "proactive.enable_conversations",
-} as const satisfies Record<ItemKind, SettingName>
+import { type Settings, splitNames } from "./settings.ts"
 
 /** One switch for everything that dex does unasked. */
 export function isQuiet(env: Record<string, string | undefined>): boolean {
@@ -37,8 +27,9 @@ export function wantedKinds(
   platform = process.platform,
 ): Set<ItemKind> {
   if (isMuted(mutes, project, platform)) return new Set()
-  const muted = new Set(mutes.filter(({ type }) => type === "kind").map(({ name }) => name))
-  return new Set(KINDS.filter((kind) => settings[SWITCHES[kind]] && !muted.has(kind)))
+  const muted = mutes.filter(({ type }) => type === "kind").map(({ name }) => name)
+  const off = new Set([...splitNames(settings["proactive.off"]), ...muted])
+  return new Set(KINDS.filter((kind) => !off.has(kind)))
 }
 
 export function isMuted(mutes: Mutes, project: string, platform = process.platform): boolean {

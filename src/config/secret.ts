@@ -1,8 +1,8 @@
-import { closeSync } from "node:fs"
+import { closeSync, existsSync } from "node:fs"
 import { join } from "node:path"
 import { DexError, messageOf } from "../core/error.ts"
 import { openFile, RefusedFile, readOpened } from "../core/read-file.ts"
-import type { Settings } from "./settings.ts"
+import { isVariable, SETTINGS, type Settings, splitNames } from "./settings.ts"
 
 export const KEYS_FOR = ["embed", "rerank", "llm"] as const
 export type KeyFor = (typeof KEYS_FOR)[number]
@@ -13,13 +13,19 @@ export type Where = { env: Record<string, string | undefined>; home: string }
 
 /** Where a server's key is stored, without reading it; undefined if there is none. */
 export function keyPlace(of: KeyFor, settings: Settings, { env, home }: Where): KeyPlace | undefined {
-  const variable = settings[`${of}.api_key_env`]
-  if (env[variable]) return { from: "environment", place: variable }
-  const file = settings[`${of}.api_key_file`]
-  return file === undefined ? undefined : { from: "file", place: inHome(file, home) }
+  const name = `${of}.api_key_from` as const
+  const named = splitNames(settings[name])
+  const places = named.some(isVariable) ? named : [SETTINGS[name].default, ...named]
+  const found = places.map(
+    (place): KeyPlace =>
+      isVariable(place) ? { from: "environment", place } : { from: "file", place: inHome(place, home) },
+  )
+  const hasKey = ({ from, place }: KeyPlace) => (from === "environment" ? Boolean(env[place]) : existsSync(place))
+  // Reading a file that is missing is an error: without its key, a server would only refuse.
+  return found.find(hasKey) ?? found.find(({ from }) => from === "file")
 }
 
-/** The key, from the environment or else from its file. Errors name the place, never the key. */
+/** The key, from the first place that has one. Errors name the place, never the key. */
 export function readKey(of: KeyFor, settings: Settings, where: Where): string | undefined {
   const found = keyPlace(of, settings, where)
   if (!found) return undefined
@@ -52,7 +58,7 @@ function readPrivate(of: KeyFor, file: string): string {
       throw new DexError("key", `${file} is not a file with a key in it: it is ${error.message}.`)
     throw new DexError(
       "key",
-      `The key file ${file} cannot be read (${messageOf(error)}). Make it, or: dex config unset ${of}.api_key_file`,
+      `The key file ${file} cannot be read (${messageOf(error)}). Make it, or: dex config unset ${of}.api_key_from`,
       { cause: error },
     )
   }

@@ -18,12 +18,18 @@ export function embedSettings(settings: Settings, where: Where) {
   }
 }
 
+/** The reranking server's address; undefined if reranking is off. */
+export function rerankUrl(settings: Settings): string | undefined {
+  return settings["search.rerank"] === "off" ? undefined : settings["search.rerank"]
+}
+
 /** Undefined if reranking is off. */
 export function rerankSettings(settings: Settings, where: Where) {
-  if (!settings["search.rerank"]) return undefined
+  const url = rerankUrl(settings)
+  if (url === undefined) return undefined
   const apiKey = readKey("rerank", settings, where)
   return {
-    url: settings["rerank.url"],
+    url,
     model: settings["rerank.model"],
     apiKey,
   }

@@ -1,6 +1,7 @@
 import { isAbsolute } from "node:path"
 import { AGENT_PROVIDERS, isAgentProvider, MODEL_AGENTS } from "../core/model-run.ts"
 import { choice, decimal, flag, type Infer, integer, readAs, type Schema, text } from "../core/schema.ts"
+import { KINDS } from "../core/suggestion.ts"
 
 /**
  * Every setting, declared once: name, type, default and description. Its environment variable is its name in capitals:
@@ -24,14 +25,7 @@ export const SETTINGS = {
   "embed.dims": setting(
     integer("How many numbers a vector has. Default: ask the server once.", { minimum: 16, maximum: 3968 }),
   ),
-  "embed.api_key_env": setting(text("The environment variable that contains the embedding server's key."), {
-    default: "DEX_EMBED_API_KEY",
-    check: variableName,
-  }),
-  "embed.api_key_file": setting(
-    text("A file that contains the embedding server's key, readable only by you (chmod 600)."),
-    { check: fullPath },
-  ),
+  "embed.api_key_from": keyFrom("embed", "embedding"),
   "embed.timeout_ms": setting(
     integer("How long a search waits for its query's vector before it answers by words alone.", {
       minimum: 10,
@@ -43,11 +37,10 @@ export const SETTINGS = {
     default: true,
     narrowest: false,
   }),
-  "search.rerank": setting(flag("Let a reranking model reorder the best 20 results."), {
-    default: false,
-    narrowest: false,
-  }),
-  "rerank.url": setting(text("The reranking server's address: any that speaks /rerank."), { check: url }),
+  "search.rerank": setting(
+    text("The address of a server that reorders the best 20 results: any that speaks /rerank. off: none does."),
+    { default: "off", narrowest: "off", check: urlOrOff },
+  ),
   "rerank.model": setting(text("The reranking model's name, as the server knows it.", { minLength: 1 })),
   "rerank.timeout_ms": setting(
     integer("How long a search waits for the reranking server before it answers in its own order.", {
@@ -56,14 +49,7 @@ export const SETTINGS = {
     }),
     { default: 1_000 },
   ),
-  "rerank.api_key_env": setting(text("The environment variable that contains the reranking server's key."), {
-    default: "DEX_RERANK_API_KEY",
-    check: variableName,
-  }),
-  "rerank.api_key_file": setting(
-    text("A file that contains the reranking server's key, readable only by you (chmod 600)."),
-    { check: fullPath },
-  ),
+  "rerank.api_key_from": keyFrom("rerank", "reranking"),
   "proactive.enabled": setting(flag("Make suggestions unasked: through the agents' hooks, and to subscriptions."), {
     default: true,
     narrowest: false,
@@ -87,13 +73,12 @@ export const SETTINGS = {
     integer("How many days a git change counts as recent.", { minimum: 1, maximum: 365 }),
     { default: 7 },
   ),
-  "proactive.enable_fixes": kind("what fixed this error before"),
-  "proactive.enable_decisions": kind("decisions about what is worked on"),
-  "proactive.enable_recent_changes": kind("what git says was changed lately"),
-  "proactive.enable_docs": kind("sections of documents"),
-  "proactive.enable_related_code": kind("callers, and files that change together"),
-  "proactive.enable_warnings": kind("failing tests, deprecated functions, reversed decisions"),
-  "proactive.enable_conversations": kind("past conversations about the same file"),
+  "proactive.off": setting(
+    text(
+      `The kinds of suggestions that are switched off, separated by commas: ${KINDS.join(", ")}. A project's file can only add to them.`,
+    ),
+    { default: "none", check: kinds, isAddedTo: true },
+  ),
   "llm.provider": setting(
     text(
       `The model that answers: the address of any server that speaks /chat/completions, usually ending in /v1; or an agent that you have: ${MODEL_AGENTS.join(", ")}, or agent for the one that is installed.`,
@@ -114,10 +99,7 @@ export const SETTINGS = {
   "llm.max_tokens": setting(integer("Most tokens in one reply of the model.", { minimum: 16, maximum: 1_000_000 }), {
     default: 4096,
   }),
-  "llm.api_key_env": setting(text("The environment variable that contains the model server's key."), {
-    default: "DEX_LLM_API_KEY",
-    check: variableName,
-  }),
+  "llm.api_key_from": keyFrom("llm", "model"),
   "deliver.allow_hosts": setting(
     text(
       "Hosts that may receive webhooks although they are private or without TLS, separated by commas: localhost:3000,hooks.lan.",
@@ -151,36 +133,44 @@ export const SETTINGS = {
     ),
     { check: homes },
   ),
-  "llm.api_key_file": setting(text("A file that contains the model server's key, readable only by you (chmod 600)."), {
-    check: fullPath,
-  }),
 }
 
 export type SettingName = keyof typeof SETTINGS
 export type Settings = { [N in SettingName]: (typeof SETTINGS)[N]["default"] }
 export type SettingValue = string | number | boolean
 
-type Setting<T> = {
+export type Setting<T> = {
   schema: Schema
   default: T
   /** Returns what is wrong with a value of the right type. Never repeats the value, which may be a key in the wrong place. */
   check?: (value: string) => string | undefined
   /** The one value that a project's own file may choose. */
   narrowest?: SettingValue
+  /** It is a list, and a project's own file may add to it. */
+  isAddedTo?: boolean
   /** Only the user's own file may set it, because dex runs what it names. */
   isOwn?: boolean
 }
 
-type Chosen<S extends Schema> = { default: Infer<S> } & Pick<Setting<unknown>, "check" | "narrowest" | "isOwn">
+type Chosen<S extends Schema> = { default: Infer<S> } & Pick<
+  Setting<unknown>,
+  "check" | "narrowest" | "isAddedTo" | "isOwn"
+>
 
-function setting<S extends Schema>(schema: S, chosen: Chosen<S>): Setting<Infer<S>>
-function setting<S extends Schema>(schema: S, chosen?: Omit<Chosen<S>, "default">): Setting<Infer<S> | undefined>
-function setting(schema: Schema, chosen: Partial<Chosen<Schema>> = {}): Setting<unknown> {
+export function setting<S extends Schema>(schema: S, chosen: Chosen<S>): Setting<Infer<S>>
+export function setting<S extends Schema>(schema: S, chosen?: Omit<Chosen<S>, "default">): Setting<Infer<S> | undefined>
+export function setting(schema: Schema, chosen: Partial<Chosen<Schema>> = {}): Setting<unknown> {
   return { schema, default: undefined, ...chosen }
 }
 
-function kind(what: string) {
-  return setting(flag(`Offer ${what}.`), { default: true, narrowest: false })
+function keyFrom(of: string, server: string) {
+  const variable = `DEX_${of.toUpperCase()}_API_KEY`
+  return setting(
+    text(
+      `Where the ${server} server's key is: names of environment variables, and full paths of files that only you can read (chmod 600), separated by commas. The first that has one counts. If no variable is named, ${variable} comes first.`,
+    ),
+    { default: variable, check: keyPlaces },
+  )
 }
 
 export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[]
@@ -189,25 +179,34 @@ export function isSetting(name: string): name is SettingName {
   return Object.hasOwn(SETTINGS, name)
 }
 
-export function variableOf(name: SettingName): string {
+export function variableOf(name: string): string {
   return `DEX_${name.toUpperCase().replaceAll(".", "_")}`
 }
 
+export type ReadSetting = { ok: SettingValue } | { wrong: string }
+
 /** The checked value, or what is wrong with it. The problem never repeats the value. */
-export function readValue(name: SettingName, value: unknown): { ok: SettingValue } | { wrong: string } {
-  const { schema, check } = SETTINGS[name] as Setting<unknown>
+export function readValue(name: SettingName, value: unknown): ReadSetting {
+  return readSetting(name, SETTINGS[name], value)
+}
+
+/** The same for a value that came as text: from the environment or a command line. */
+export function readTextValue(name: SettingName, value: string): ReadSetting {
+  return readTextSetting(name, SETTINGS[name], value)
+}
+
+export function readSetting(name: string, { schema, check }: Setting<unknown>, value: unknown): ReadSetting {
   const result = readAs(schema, value)
   if ("wrong" in result) return { wrong: result.wrong.replace(/^input /, `${name} `) }
   const problem = check?.(result.ok as string)
   return problem === undefined ? { ok: result.ok as SettingValue } : { wrong: `${name} ${problem}` }
 }
 
-/** The same for a value that came as text: from the environment or a command line. */
-export function readTextValue(name: SettingName, value: string): { ok: SettingValue } | { wrong: string } {
-  const { type } = SETTINGS[name].schema
-  if (type === "integer") return readValue(name, /^-?\d+$/.test(value.trim()) ? Number(value) : value)
-  if (type === "number") return readValue(name, /^-?\d+(\.\d+)?$/.test(value.trim()) ? Number(value) : value)
-  if (type !== "boolean") return readValue(name, value.trim())
+export function readTextSetting(name: string, setting: Setting<unknown>, value: string): ReadSetting {
+  const { type } = setting.schema
+  if (type === "integer") return readSetting(name, setting, /^-?\d+$/.test(value.trim()) ? Number(value) : value)
+  if (type === "number") return readSetting(name, setting, /^-?\d+(\.\d+)?$/.test(value.trim()) ? Number(value) : value)
+  if (type !== "boolean") return readSetting(name, setting, value.trim())
   const word = value.trim().toLowerCase()
   if (["1", "true", "on", "yes"].includes(word)) return { ok: true }
   return ["0", "false", "off", "no"].includes(word) ? { ok: false } : { wrong: `${name} must be on or off` }
@@ -230,7 +229,19 @@ function modelAgents(value: string): string | undefined {
   return splitNames(value).every(isOne) ? undefined : `must be among ${MODEL_AGENTS.join(", ")}, separated by commas`
 }
 
-function url(value: string): string | undefined {
+function urlOrOff(value: string): string | undefined {
+  if (value === "off") return undefined
+  return URL.canParse(value) ? url(value) : "must be the server's address, like http://127.0.0.1:8080/v1, or off"
+}
+
+function kinds(value: string): string | undefined {
+  const names: readonly string[] = ["none", ...KINDS]
+  return splitNames(value).every((name) => names.includes(name))
+    ? undefined
+    : `must be among ${KINDS.join(", ")}, separated by commas, or none`
+}
+
+export function url(value: string): string | undefined {
   if (!URL.canParse(value)) return "must be an address, like http://127.0.0.1:11434"
   const { protocol, username, password, search, hash } = new URL(value)
   if (protocol !== "http:" && protocol !== "https:") return "must begin with http:// or https://"
@@ -251,7 +262,7 @@ function modules(value: string): string | undefined {
     : "must be full paths or names of packages, separated by commas: ~/agents/mine.mjs,dex-agent-other"
 }
 
-function fullPath(value: string): string | undefined {
+export function fullPath(value: string): string | undefined {
   return isAbsolute(value) || value.startsWith("~/") ? undefined : "must be a full path: /… or ~/…"
 }
 
@@ -261,7 +272,22 @@ function homes(value: string): string | undefined {
     : "must be full paths, separated by commas: /mnt/c/Users/you,~/containers/dev/home"
 }
 
-function variableName(value: string): string | undefined {
+/** Each place may be a file that is opened, so there are few. */
+const MOST_KEY_PLACES = 8
+
+function keyPlaces(value: string): string | undefined {
+  const places = splitNames(value)
+  if (places.length > MOST_KEY_PLACES) return `may name at most ${MOST_KEY_PLACES} places`
+  return places.length > 0 && places.every((place) => isVariable(place) || fullPath(place) === undefined)
+    ? undefined
+    : "must be names of environment variables (capitals) or full paths (/… or ~/…), separated by commas, not the key itself"
+}
+
+export function isVariable(place: string): boolean {
+  return variableName(place) === undefined
+}
+
+export function variableName(value: string): string | undefined {
   return /^[A-Z_][A-Z0-9_]{0,63}$/.test(value)
     ? undefined
     : "must be the name of an environment variable (capitals), not the key itself"

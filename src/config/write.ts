@@ -2,21 +2,29 @@ import { closeSync, fsyncSync, mkdirSync, openSync, realpathSync, renameSync, rm
 import { dirname, join } from "node:path"
 import { DexError, messageOf } from "../core/error.ts"
 import type { Home } from "./home.ts"
-import { readObject } from "./load.ts"
+import { loadSettings, oldSetting, readObject } from "./load.ts"
 import { isKey, type KeyFor } from "./secret.ts"
 import { SETTINGS, type SettingName, type SettingValue } from "./settings.ts"
 
 /**
- * Stores one setting in the user's file, or removes it (undefined, or the default). Keeps the rest of the file. The file is
- * complete at every moment, and only its owner can read it.
+ * Stores one setting in the user's file, or removes it (undefined, or the default), and removes its old names. Keeps the rest of the
+ * file. The file is complete at every moment, and only its owner can read it.
  */
 export function writeSetting(file: string, name: SettingName, value: SettingValue | undefined): void {
   const problems: string[] = []
-  const { [name]: _, ...others } = readObject(file, problems)
+  const given = Object.entries(readObject(file, problems))
   if (problems.length > 0)
     throw new DexError("config", `${problems[0]!.replace(" All of it was ignored.", "")} Fix or remove it first.`)
-  const chosen = value === undefined || value === SETTINGS[name].default ? others : { ...others, [name]: value }
-  replaceFile(file, `${JSON.stringify(chosen, undefined, 2)}\n`)
+  const others = given.filter(([one]) => one !== name && oldSetting(one)?.now !== name)
+  const chosen: typeof given = value === undefined || value === SETTINGS[name].default ? [] : [[name, value]]
+  replaceFile(file, `${JSON.stringify(Object.fromEntries([...others, ...chosen]), undefined, 2)}\n`)
+}
+
+/** The new setting's value in the user's file after an old name gets this value, or is removed. */
+export function convertedSetting(file: string, old: string, value: SettingValue | undefined): SettingValue | undefined {
+  const { now, convert } = oldSetting(old)!
+  const soFar = String(loadSettings({ file, env: {} }).settings[now])
+  return convert(value, soFar, soFar === "off" ? undefined : soFar) || undefined
 }
 
 /** Stores a server's key in its own file, which only its owner can read. Returns that file. */
@@ -28,7 +36,7 @@ export function writeKey(home: Pick<Home, "dir" | "config">, of: KeyFor, key: st
     )
   const file = join(home.dir, `${of}.key`)
   replaceFile(file, `${key}\n`)
-  writeSetting(home.config, `${of}.api_key_file`, file)
+  writeSetting(home.config, `${of}.api_key_from`, convertedSetting(home.config, `${of}.api_key_file`, file))
   return file
 }
 

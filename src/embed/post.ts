@@ -60,7 +60,7 @@ function parse(text: string, request: Request): unknown {
 export function embedWrongAnswer({ url, of = "embed" }: Pick<Request, "url" | "of">, what: string): DexError {
   return new DexError(
     "embed_wrong_answer",
-    `${placeOf(url)} ${what}. Check ${of}.url and ${of}.model (\`dex config list\`).`,
+    `${placeOf(url)} ${what}. Check ${ADDRESS_SETTING[of]} and ${of}.model (\`dex config list\`).`,
   )
 }
 
@@ -76,10 +76,13 @@ function refused({ url, apiKey, of = "embed" }: Request, status: number, text: s
   if (status === 404)
     return new DexError(
       "embed_failed",
-      `${placeOf(url)} has no such address or model (404${message}). Check ${of}.url and ${of}.model.`,
+      `${placeOf(url)} has no such address or model (404${message}). Check ${ADDRESS_SETTING[of]} and ${of}.model.`,
     )
   if (status < 400)
-    return new DexError("embed_failed", `${placeOf(url)} points to another address (${status}). Set ${of}.url to that.`)
+    return new DexError(
+      "embed_failed",
+      `${placeOf(url)} points to another address (${status}). Set ${ADDRESS_SETTING[of]} to that.`,
+    )
   const again = status === 429 || status >= 500 ? ", also after a retry" : ""
   return new DexError(
     "embed_failed",
@@ -96,9 +99,10 @@ function messageIn(text: string, apiKey: string | undefined): string {
   return clean.trim() === "" ? "" : `: ${clean.trim()}`
 }
 
+const ADDRESS_SETTING = { embed: "embed.url", rerank: "search.rerank" }
 const TURN_OFF = {
   embed: "turn vectors off: dex config set embed.provider none",
-  rerank: "turn reranking off: dex config set search.rerank false",
+  rerank: "turn reranking off: dex config set search.rerank off",
 }
 
 function explained(error: unknown, { url, signal, of = "embed" }: Request, timedOut: boolean): Error {
@@ -112,7 +116,7 @@ function explained(error: unknown, { url, signal, of = "embed" }: Request, timed
   const what = why === "ECONNREFUSED" ? "Nothing answers at" : "No connection to"
   return new DexError(
     "embed_unreachable",
-    `${what} ${placeOf(url)} (${why}). Start the server, fix ${of}.url, or ${TURN_OFF[of]}`,
+    `${what} ${placeOf(url)} (${why}). Start the server, fix ${ADDRESS_SETTING[of]}, or ${TURN_OFF[of]}`,
     { cause: error },
   )
 }

@@ -9,7 +9,7 @@ export function openReranker({ url, model, apiKey }: RerankSettings): Reranker {
   if (!url || !model)
     throw new DexError(
       "embed_settings",
-      "Reranking needs a server and a model: dex config set rerank.url … and dex config set rerank.model …",
+      "Reranking needs a server and a model: dex config set search.rerank http://… and dex config set rerank.model …",
     )
   const base = url.replace(/\/+$/, "")
   const place = base.endsWith("/rerank") ? base : `${base}/rerank`

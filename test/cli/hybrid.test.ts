@@ -205,7 +205,7 @@ describe("a server that fails during a search", () => {
 
   test("a key that others can read is a reason, not an error", async () => {
     const { home, env } = await synced()
-    const found = await find(home, { ...env, DEX_EMBED_API_KEY_FILE: join(home, "no-such-key") }, "invoice export")
+    const found = await find(home, { ...env, DEX_EMBED_API_KEY_FROM: join(home, "no-such-key") }, "invoice export")
     expect(found).toMatchObject({ mode: "lexical", degraded: [expect.stringMatching(/no-such-key cannot be read/)] })
     expect(found.results).toHaveLength(1)
   })
@@ -372,8 +372,7 @@ describe("dex doctor reindex and dex doctor gc", () => {
 
 describe("reranking", () => {
   const rerank = (server: EmbeddingServer): Settings => ({
-    DEX_SEARCH_RERANK: "on",
-    DEX_RERANK_URL: server.url,
+    DEX_SEARCH_RERANK: server.url,
     DEX_RERANK_MODEL: "judge",
   })
 
@@ -400,7 +399,7 @@ describe("reranking", () => {
     const late = await find(home, env, "backup export")
     expect(late.results).toEqual(plain.results)
     expect(late.degraded).toEqual([expect.stringMatching(/within 500 ms \(rerank\.timeout_ms\)/)])
-    const gone = await find(home, { ...env, DEX_RERANK_URL: await closedUrl() }, "backup export")
+    const gone = await find(home, { ...env, DEX_SEARCH_RERANK: await closedUrl() }, "backup export")
     expect(gone.results).toEqual(plain.results)
     expect(gone.degraded).toEqual([expect.stringMatching(/Nothing answers at/)])
   })

@@ -143,7 +143,7 @@ test("suggests sections of documents that name the file, unless they are turned 
       ({ kind, ref }: { kind: string; ref?: string }) => `${kind} ${ref}`,
     )
   expect(await kinds()).toContain("document docs:docs/guide.md§Tokens")
-  expect(await dex(home, ["config", "set", "proactive.enable_docs", "false"])).toMatchObject({ code: 0 })
+  expect(await dex(home, ["config", "set", "proactive.off", "document"])).toMatchObject({ code: 0 })
   expect((await kinds()).join()).not.toContain("document")
 })
 

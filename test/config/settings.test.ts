@@ -31,7 +31,7 @@ describe("where a value comes from", () => {
       expect(settings[name]).toBe(SETTINGS[name].default)
       expect(origins[name]).toBe("default")
     }
-    expect(settings).toMatchObject({ "embed.provider": "none", "embed.timeout_ms": 150, "search.rerank": false })
+    expect(settings).toMatchObject({ "embed.provider": "none", "embed.timeout_ms": 150, "search.rerank": "off" })
   })
 
   test("a flag beats the environment, the environment the file, the file the default", () => {
@@ -93,10 +93,10 @@ describe("a project's own file", () => {
 
   test("may turn things off", () => {
     const { settings, origins, problems } = load({
-      config: { "embed.provider": "ollama", "search.rerank": true },
-      project: { "embed.provider": "none", "search.rerank": false },
+      config: { "embed.provider": "ollama", "search.rerank": "http://127.0.0.1:8080" },
+      project: { "embed.provider": "none", "search.rerank": "off" },
     })
-    expect(settings).toMatchObject({ "embed.provider": "none", "search.rerank": false })
+    expect(settings).toMatchObject({ "embed.provider": "none", "search.rerank": "off" })
     expect(origins).toMatchObject({ "embed.provider": "project", "search.rerank": "project" })
     expect(problems).toEqual([])
   })
@@ -107,21 +107,17 @@ describe("a project's own file", () => {
       "embed.url": "https://evil.example/v1",
       "embed.model": "x",
       "embed.dims": 64,
-      "embed.api_key_env": "AWS_SECRET_ACCESS_KEY",
-      "embed.api_key_file": "/etc/passwd",
+      "embed.api_key_from": "AWS_SECRET_ACCESS_KEY,/etc/passwd",
       "embed.timeout_ms": 60000,
-      "search.rerank": true,
+      "search.rerank": "https://evil.example/v1",
       "rerank.timeout_ms": 60000,
-      "rerank.url": "https://evil.example/v1",
       "rerank.model": "x",
-      "rerank.api_key_env": "AWS_SECRET_ACCESS_KEY",
-      "rerank.api_key_file": "/etc/passwd",
+      "rerank.api_key_from": "AWS_SECRET_ACCESS_KEY,/etc/passwd",
       "llm.provider": "https://evil.example/v1",
       "llm.model": "x",
       "llm.temperature": 2,
       "llm.max_tokens": 1000000,
-      "llm.api_key_env": "AWS_SECRET_ACCESS_KEY",
-      "llm.api_key_file": "/etc/passwd",
+      "llm.api_key_from": "AWS_SECRET_ACCESS_KEY,/etc/passwd",
     }
     const { settings, origins, problems } = load({ project: wanted })
     expect(settings).toEqual(load({}).settings)
@@ -155,11 +151,11 @@ test.each([
   ["embed.url", "nonsense", /address/],
   ["embed.url", "https://user:hunter2@x.example", /not contain a password/],
   ["embed.url", "https://x.example/v1?key=hunter2", /not contain a password/],
-  ["embed.api_key_env", "sk-hunter2", /not the key itself/],
-  ["embed.api_key_file", "embed.key", /full path/],
+  ["embed.api_key_from", "sk-hunter2", /not the key itself/],
+  ["embed.api_key_from", "MY_KEY,embed.key", /full path/],
   ["embed.dims", "hunter2", /whole number/],
   ["embed.dims", "1e3", /whole number/],
-  ["search.rerank", "hunter2", /on or off/],
+  ["search.rerank", "hunter2", /address.*or off/],
   ["llm.provider", "https://user:hunter2@x.example", /not contain a password/],
   ["llm.provider", "sk-hunter2", /address/],
   ["llm.temperature", "hunter2", /must be a number/],
@@ -213,7 +209,7 @@ describe("keys", () => {
   test("come from the named variable, otherwise from the file", () => {
     const home = tempDir()
     writeFileSync(join(home, "key"), "  from-the-file\n", { mode: 0o600 })
-    const settings = settingsWith({ "embed.api_key_env": "MY_KEY", "embed.api_key_file": "~/key" })
+    const settings = settingsWith({ "embed.api_key_from": "MY_KEY, ~/key" })
     expect(readKey("embed", settings, { env: { MY_KEY: "from-env" }, home })).toBe("from-env")
     expect(readKey("embed", settings, { env: {}, home })).toBe("from-the-file")
     expect(keyPlace("embed", settings, { env: {}, home })).toEqual({ from: "file", place: join(home, "key") })
@@ -224,7 +220,7 @@ describe("keys", () => {
     const home = tempDir()
     writeFileSync(join(home, "key"), "hunter2", { mode: 0o600 })
     chmodSync(join(home, "key"), mode)
-    const settings = settingsWith({ "embed.api_key_file": "~/key" })
+    const settings = settingsWith({ "embed.api_key_from": "~/key" })
     expect(() => readKey("embed", settings, { env: {}, home })).toThrow(/Others can read.*chmod 600/)
   })
 
@@ -235,7 +231,7 @@ describe("keys", () => {
 
   test("are not read if nothing needs them", () => {
     const where = { env: {}, home: tempDir() }
-    const settings = settingsWith({ "embed.api_key_file": "~/missing", "rerank.api_key_file": "~/missing" })
+    const settings = settingsWith({ "embed.api_key_from": "~/missing", "rerank.api_key_from": "~/missing" })
     expect(embedSettings(settings, where)).toEqual({ provider: "none" })
     expect(rerankSettings(settings, where)).toBeUndefined()
   })
@@ -257,7 +253,7 @@ describe("a model", () => {
     expect(set({ "llm.model": "gpt-5", "llm.temperature": 1, "llm.max_tokens": 100 })).toBeUndefined()
     expect(set({}, { OPENAI_API_KEY: "sk-of-somebody-else" })).toBeUndefined()
     expect(set({}, { DEX_LLM_API_KEY: "sk-mine" })).toEqual({ ...usual, apiKey: "sk-mine" })
-    expect(set({ "llm.api_key_env": "OPENAI_API_KEY" }, { OPENAI_API_KEY: "sk-mine" })).toMatchObject({
+    expect(set({ "llm.api_key_from": "OPENAI_API_KEY" }, { OPENAI_API_KEY: "sk-mine" })).toMatchObject({
       apiKey: "sk-mine",
     })
     const local = { "llm.provider": "http://127.0.0.1:11434/v1", "llm.model": "qwen3", "llm.temperature": 0.5 }
@@ -297,8 +293,8 @@ describe("a model", () => {
   })
 
   test("whose key file is gone or readable by others reports that, and is not used without it", () => {
-    const settings = load({ config: { "llm.api_key_file": "~/missing" } }).settings
-    expect(() => llmSettings(settings, where())).toThrow(/cannot be read.*dex config unset llm\.api_key_file/)
+    const settings = load({ config: { "llm.api_key_from": "~/missing" } }).settings
+    expect(() => llmSettings(settings, where())).toThrow(/cannot be read.*dex config unset llm\.api_key_from/)
   })
 
   test("has its key in a file that only its owner can read, whatever was there before", () => {
@@ -388,7 +384,7 @@ describe("dex config", () => {
     mkdirSync(join(home, ".dex"))
     writeFileSync(join(home, ".dex", "embed.key"), "sk-in-the-file", { mode: 0o600 })
     const env = { DEX_RERANK_API_KEY: "sk-in-the-env" }
-    await warmDex(home, ["config", "set", "embed.api_key_file", "~/.dex/embed.key"], env)
+    await warmDex(home, ["config", "set", "embed.api_key_from", "~/.dex/embed.key"], env)
     const plain = await warmDex(home, ["config"], env)
     const json = await warmDex(home, ["config", "--json"], env)
     const typed = await warmDex(home, ["config", "set", "embed.api_key", "sk-typed"], env)
@@ -397,6 +393,46 @@ describe("dex config", () => {
     expect(typed).toMatchObject({ code: 2, stderr: expect.stringMatching(/never read from the command line/) })
     expect(JSON.stringify([plain, json, typed])).not.toMatch(/sk-(in|typed)/)
     expect(readFileSync(join(home, ".dex", "config.json"), "utf8")).not.toContain("sk-")
+  })
+
+  test("accepts old names, and stores and shows the new ones", async () => {
+    const home = tempDir()
+    const run = async (...words: string[]) => (await warmDex(home, ["config", ...words])).stdout
+    expect(await run("set", "proactive.enable_docs", "false")).toBe("proactive.off is document.\n")
+    expect(await run("set", "proactive.enable_fixes", "off")).toBe("proactive.off is document,fix.\n")
+    expect(await run("unset", "proactive.enable_docs")).toBe("proactive.off is fix.\n")
+    expect(await run("set", "llm.api_key_env", "MINE")).toBe("llm.api_key_from is MINE.\n")
+    expect(await run("set", "llm.api_key_file", "/k")).toBe("llm.api_key_from is MINE,/k.\n")
+    expect(await run("unset", "llm.api_key_env")).toBe("llm.api_key_from is /k.\n")
+    expect(await run("get", "llm.api_key_file")).toBe("/k\n")
+    await run("set", "search.rerank", "http://127.0.0.1:1")
+    expect(await run("set", "rerank.url", "http://127.0.0.1:2")).toBe("search.rerank is http://127.0.0.1:2.\n")
+    expect(await run("set", "search.rerank", "on")).toBe("search.rerank is http://127.0.0.1:2.\n")
+    expect(JSON.parse(readFileSync(join(home, ".dex", "config.json"), "utf8"))).toEqual({
+      "proactive.off": "fix",
+      "llm.api_key_from": "/k",
+      "search.rerank": "http://127.0.0.1:2",
+    })
+    expect(await run("unset", "rerank.url")).toBe("search.rerank is off (default).\n")
+    for (const words of [
+      ["rerank.url", "http://127.0.0.1:2"],
+      ["search.rerank", "on"],
+    ])
+      expect(await warmDex(home, ["config", "set", ...words])).toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(/search\.rerank is the reranking server's address now.*Nothing was changed/),
+      })
+  })
+
+  test("says what an old name in the file is called now", async () => {
+    const home = tempDir()
+    mkdirSync(join(home, ".dex"))
+    writeFileSync(join(home, ".dex", "config.json"), '{"proactive.enable_docs":false}', { mode: 0o600 })
+    const { stdout, stderr } = await warmDex(home, ["config"], { DEX_LLM_API_KEY_ENV: "MINE" })
+    expect(stdout).toMatch(/^proactive\.off +document {2}\(config\.json\)$/m)
+    expect(stderr).toMatch(/config\.json: proactive\.enable_docs is called proactive\.off now/)
+    expect(stderr).toMatch(/DEX_LLM_API_KEY_ENV: llm\.api_key_env is called llm\.api_key_from now/)
+    expect(stdout).not.toMatch(/enable_|api_key_(env|file)/)
   })
 
   test.each([

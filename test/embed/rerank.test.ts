@@ -30,9 +30,9 @@ test("says which settings are missing", () => {
 test("if it is down or wrong, the message names the reranker's address and settings, not the embedder's", async () => {
   const down = openReranker({ url: "http://127.0.0.1:9/v1", model: "judge" })
   const error = await down.rerank("why", ["a", "b"]).catch((reason: Error) => reason.message)
-  expect(error).toMatch(/127\.0\.0\.1:9.*fix rerank\.url, or turn reranking off: dex config set search\.rerank false/)
+  expect(error).toMatch(/127\.0\.0\.1:9.*fix search\.rerank, or turn reranking off: dex config set search\.rerank off/)
   const server = await embeddingServer()
   server.next.push({ status: 404, json: {} })
   const wrong = openReranker({ url: server.url, model: "judge" })
-  await expect(wrong.rerank("why", ["a", "b"])).rejects.toThrow(/Check rerank\.url and rerank\.model/)
+  await expect(wrong.rerank("why", ["a", "b"])).rejects.toThrow(/Check search\.rerank and rerank\.model/)
 })

@@ -63,7 +63,7 @@ test("a changed file notifies subscribers to what it defines, by symbol or as an
   const changed = ["src/token.ts"]
   expect(await tellOfFiles(local({ DEX_QUIET: "true" }), project, changed)).toBe(0)
   expect(await tellOfFiles(local({ DEX_PROACTIVE_ENABLED: "false" }), project, changed)).toBe(0)
-  const without = { DEX_PROACTIVE_ENABLE_RELATED_CODE: "false", DEX_PROACTIVE_ENABLE_CONVERSATIONS: "false" }
+  const without = { DEX_PROACTIVE_OFF: "related_code,conversation" }
   expect(await tellOfFiles(local(without), project, changed)).toBe(0)
   expect(await tellOfFiles(local(), project, changed)).toBe(3)
   const suggestionsOf = async (of: string) =>

@@ -1,8 +1,9 @@
-import { type Loaded, loadSettings } from "../../config/load.ts"
+import { type Loaded, loadSettings, oldSetting } from "../../config/load.ts"
 import { KEYS_FOR, keyPlace } from "../../config/secret.ts"
-import { hasLlm } from "../../config/servers.ts"
+import { hasLlm, rerankUrl } from "../../config/servers.ts"
 import {
   isSetting,
+  readTextSetting,
   readTextValue,
   SETTING_NAMES,
   SETTINGS,
@@ -10,7 +11,7 @@ import {
   type SettingValue,
   variableOf,
 } from "../../config/settings.ts"
-import { writeSetting } from "../../config/write.ts"
+import { convertedSetting, writeSetting } from "../../config/write.ts"
 import { DexError } from "../../core/error.ts"
 import { isAgentProvider } from "../../core/model-run.ts"
 import { localPackage } from "../../embed/local-package.ts"
@@ -29,13 +30,13 @@ export async function run(dex: Dex, input: ConfigInput) {
       if (rest.length > 0) throw usage()
       return report(dex, [settingNamed(name)])
     case "set": {
-      const value = valueFrom(settingNamed(name), rest.join(" "))
+      const value = valueFrom(dex, name, rest.join(" "))
       if (name === "embed.provider" && value === "local") return chooseLocal(dex, input.yes === true)
       return change(dex, settingNamed(name), value)
     }
     case "unset":
       if (rest.length > 0) throw usage()
-      return change(dex, settingNamed(name), undefined)
+      return change(dex, settingNamed(name), renamedTo(name) && convertedSetting(dex.home.config, name!, undefined))
     default:
       throw usage()
   }
@@ -66,7 +67,7 @@ function report(dex: Dex, names: SettingName[]) {
     provider: settings["embed.provider"],
     url: settings["embed.url"],
   })
-  const away = [url, settings["search.rerank"] ? settings["rerank.url"] : undefined].filter(
+  const away = [url, rerankUrl(settings)].filter(
     (place): place is string => place !== undefined && !isThisMachine(new URL(place).hostname),
   )
   const chosen = settings["llm.provider"]
@@ -91,7 +92,7 @@ function report(dex: Dex, names: SettingName[]) {
       const found = keyPlace(server, settings, where)
       return found ? [{ server, ...found }] : []
     }),
-    problems: [...loaded.problems, ...unfinished(loaded, dex.home.dir)],
+    problems: [...loaded.problems, ...loaded.renamed, ...unfinished(loaded, dex.home.dir)],
   }
 }
 
@@ -105,19 +106,20 @@ function unfinished({ settings }: Loaded, dexDir: string): string[] {
     problems.push(
       `embed.provider is ${provider}, but no model is chosen: dex config set embed.model ${provider === "openai" ? "text-embedding-3-small" : "nomic-embed-text"}`,
     )
-  for (const name of ["rerank.url", "rerank.model"] as const)
-    if (settings["search.rerank"] && settings[name] === undefined)
-      problems.push(`search.rerank is on, but ${name} is not set: dex config set ${name} …`)
+  if (rerankUrl(settings) !== undefined && settings["rerank.model"] === undefined)
+    problems.push("search.rerank is set, but rerank.model is not: dex config set rerank.model …")
   return problems
 }
 
 function settingNamed(name: string | undefined): SettingName {
   if (name === undefined) throw usage()
   if (isSetting(name)) return name
+  const now = renamedTo(name)
+  if (now) return now
   if (/key|token|secret|password/i.test(name))
     throw new DexError(
       "usage",
-      "Keys are never read from the command line, where they would stay in the shell's history. `dex config set llm.api_key` (or embed.api_key, rerank.api_key), without the key, asks for it and stores it in a file that only you can read. Or use the variable that llm.api_key_env names.",
+      "Keys are never read from the command line, where they would stay in the shell's history. `dex config set llm.api_key` (or embed.api_key, rerank.api_key), without the key, asks for it and stores it in a file that only you can read. Or name a variable that contains it: `dex config set llm.api_key_from MY_VARIABLE`.",
     )
   const end = name.split(".").at(-1)!
   const close = SETTING_NAMES.filter((one) => one.endsWith(end) || one.startsWith(name))
@@ -125,13 +127,33 @@ function settingNamed(name: string | undefined): SettingName {
   throw new DexError("usage", `There is no setting "${name}". ${hint}`)
 }
 
+/** The setting that replaced this one; undefined if it has the name that it always had. */
+function renamedTo(name: string | undefined): SettingName | undefined {
+  return name === undefined || isSetting(name) ? undefined : oldSetting(name)?.now
+}
+
 /** The message does not repeat the value: someone may have typed a key in the wrong place. */
-function valueFrom(name: SettingName, text: string): SettingValue {
+function valueFrom(dex: Dex, typed: string | undefined, text: string): SettingValue | undefined {
+  const name = settingNamed(typed)
   if (text.trim() === "")
     throw new DexError("usage", `What should ${name} be? dex config set ${name} … (or: dex config unset ${name})`)
-  const result = readTextValue(name, text)
+  const old = oldSetting(typed!)
+  const asBefore = old && readTextSetting(typed!, old.was, text)
+  if (asBefore && "ok" in asBefore) return convertedValue(dex, typed!, asBefore.ok)
+  const result = asBefore && !isSetting(typed!) ? asBefore : readTextValue(name, text)
   if ("wrong" in result) throw new DexError("usage", `${result.wrong}. Nothing was changed.`)
   return result.ok
+}
+
+/** Reranking needs an address to be switched on, and an address alone never switched it on. */
+function convertedValue(dex: Dex, old: string, value: SettingValue): SettingValue | undefined {
+  const converted = convertedSetting(dex.home.config, old, value)
+  if (oldSetting(old)!.now === "search.rerank" && (converted === "on" || (converted === "off" && value !== false)))
+    throw new DexError(
+      "usage",
+      "search.rerank is the reranking server's address now: dex config set search.rerank http://… Nothing was changed.",
+    )
+  return converted
 }
 
 function asText(value: SettingValue): string {

@@ -155,7 +155,7 @@ async function limitsOf(dex: Dex, searched: { conversations: number; of_conversa
     "Most subjects were written by the agent that did the work, so they share its words: questions in your own words find less.",
     searched.conversations < searched.of_conversations &&
       `Only the newest ${grouped(searched.conversations)} of ${grouped(searched.of_conversations)} conversations were searched (about ${grouped(MOST_MESSAGES)} messages), and only for their commits.`,
-    (settings["embed.provider"] !== "none" || settings["search.rerank"]) &&
+    (settings["embed.provider"] !== "none" || settings["search.rerank"] !== "off") &&
       "Measured by words only: no text was sent to the servers that your searches also use.",
     hidden > 0 && `Private projects and their commits were left out (${grouped(hidden)}).`,
   ].filter((note) => note !== false)

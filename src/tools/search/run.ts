@@ -186,7 +186,7 @@ async function modelsFor(
   queryText: string,
 ): Promise<Pick<SearchInput, "meaning" | "rerank">> {
   const byMeaning = settings["embed.provider"] !== "none"
-  const rerank = settings["search.rerank"]
+  const rerank = settings["search.rerank"] !== "off"
   if (!byMeaning && !rerank) return {}
   const { embedSettings, rerankSettings } = await import("../../config/servers.ts")
   const { redactRecord } = await import("../../redact/redact.ts")
