@@ -270,7 +270,7 @@ async function play(agent: Agent, ...scripts: Script[]): Promise<Asked[]> {
 
 /** With what dex itself wrote down meanwhile. */
 async function playTraced(agent: Agent, ...scripts: Script[]): Promise<{ asked: Asked[]; traces: Trace[] }> {
-  const traces = async (): Promise<Trace[]> => (await machine.json("traces", "--tail", "1000")).traces
+  const traces = async (): Promise<Trace[]> => (await machine.json("traces", "--limit", "1000")).traces
   const earlier = await traces()
   const asked = await play(agent, ...scripts)
   return { asked, traces: (await traces()).slice(earlier.length) }

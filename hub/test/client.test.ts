@@ -57,7 +57,7 @@ describe.skipIf(!hasPostgres)("a laptop and a hub", () => {
     session(2, ["penguin"])
     await json(["sync"])
     expect(await json(["hub", "login", hub.url, "--token-stdin"], token)).toMatchObject({ member: "ann" })
-    expect(await json(["hub", "share", "--as", KEY, "--yes"])).toMatchObject({ pushed: { sent: 2, refused: 0 } })
+    expect(await json(["hub", "share", "--name", KEY, "--yes"])).toMatchObject({ pushed: { sent: 2, refused: 0 } })
     expect(await prompts(1)).toEqual(["walrus [REDACTED:github-token]", "and more"])
     const all = JSON.stringify(await history.messages({ owner: "ann", source: "claude_code", id: idOf(1) }))
     expect(all).toContain("~/code/api/src/a.ts")
@@ -95,7 +95,7 @@ describe.skipIf(!hasPostgres)("a laptop and a hub", () => {
     want.set(0, ["first"])
     await json(["sync"])
     await json(["hub", "login", hub.url, "--token-stdin"], token)
-    await json(["hub", "share", "--as", KEY, "--yes"])
+    await json(["hub", "share", "--name", KEY, "--yes"])
     let killed = 0
     // A fast machine ends a push before many of these moments, so more are tried.
     for (let round = 1; round <= (TORTURE ? 100 : 8) || (killed <= 2 && round <= 40); round++) {

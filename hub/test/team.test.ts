@@ -32,7 +32,7 @@ describe.skipIf(!hasPostgres)("a second person", () => {
     expect((await asBob(["search", "refresh", "--team"])).stderr).toMatch(/not logged in to a hub.*dex hub login/)
     expect((await asAnn(["sync"])).code).toBe(0)
     expect((await asAnn(["hub", "login", hub.url, "--token-stdin"], await tokenFor(team, ann))).code).toBe(0)
-    expect((await asAnn(["hub", "share", "--as", KEY, "--yes"])).code).toBe(0)
+    expect((await asAnn(["hub", "share", "--name", KEY, "--yes"])).code).toBe(0)
     expect((await asBob(["hub", "login", hub.url, "--token-stdin"], await tokenFor(team, bob))).code).toBe(0)
     const nothing = await asBob(["search", "refresh token race", "--team"])
     expect([nothing.code, nothing.stdout + nothing.stderr]).toEqual([

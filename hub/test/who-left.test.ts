@@ -33,7 +33,7 @@ describe.skipIf(!hasPostgres)("the knowledge of a member who left", () => {
     const nothing = await ask(cy)
     expect([nothing.code, nothing.stdout]).toEqual([1, ""])
     expect(nothing.stderr).not.toMatch(/ann|queue is/)
-    const documents = await bob.run(["ask", QUESTION, "--team", "--scope", "docs"])
+    const documents = await bob.run(["ask", QUESTION, "--team", "--in", "docs"])
     expect([documents.code, documents.stderr]).toEqual([2, expect.stringContaining("no documents")])
     await hub.kill()
     const alone = await ask(bob)

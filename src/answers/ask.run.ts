@@ -20,7 +20,7 @@ export type AskInput = {
   use_case?: string
   collections?: string[]
   no_global?: boolean
-  scope: "all" | "history" | "docs"
+  in: "all" | "history" | "docs"
   model?: string
   max_tokens: number
   where?: "team"
@@ -38,9 +38,9 @@ const NOT_FOUND = "No answer was found."
 const MOST_OLDER = 1
 
 export async function run(dex: Dex, input: AskInput, hooks: AskHooks = {}): Promise<AskAnswer> {
-  const scope = { among: input.scope, collections: input.collections, noGlobal: input.no_global }
+  const scope = { among: input.in, collections: input.collections, noGlobal: input.no_global }
   if (input.where !== "team") return runWith(dex, input, hooks, await openLibrary(dex, scope))
-  if (input.scope === "docs" || input.collections)
+  if (input.in === "docs" || input.collections)
     throw new DexError("usage", "A team shares conversations, and no documents. Ask for documents without --team.")
   const { withTeam } = await import("../tools/hub/ask-team.ts")
   return withTeam(dex, async (hub) => runWith(dex, input, hooks, await openLibrary(dex, scope, teamHistory(hub))))

@@ -49,10 +49,7 @@ export const askOutput = object({
   ),
 })
 
-export const scopeField = withDefault(
-  choice(["all", "history", "docs"], "What to look at: conversations, documents, or both."),
-  "all",
-)
+export const inField = withDefault(choice(["history", "docs", "all"], "Conversations, documents, or both."), "all")
 
 export const ask = defineTool({
   name: "ask",
@@ -62,11 +59,12 @@ export const ask = defineTool({
     use_case: optional(text("What the answer is for.")),
     collections: optional(listOf(text(), "Only documents of these collections.")),
     no_global: optional(flag("Leave out documents that belong to no project.")),
-    scope: scopeField,
+    in: inField,
     model: optional(text("Use this model instead of llm.model.")),
     max_tokens: withDefault(integer("At most about this many tokens.", { minimum: 200, maximum: 8000 }), ANSWER_TOKENS),
     where: whereField,
   }),
+  renamed: { scope: "in" },
   output: askOutput,
   cli: {
     group: "Learn",

@@ -53,7 +53,7 @@ export function readArguments(tool: Tool<never>, argv: string[]): Typed {
   const { values, positionals } = parse(tool, argv, options)
   const input: Record<string, unknown> = {}
   for (const flag of flags) {
-    const value = namesOf(flag)
+    const value = [...namesOf(flag), ...formerNames(tool, flag)]
       .map((name) => values[name])
       .find((one) => one !== undefined)
     if (value !== undefined) put(input, flag.path, flag.choice ?? convert(flag, value))
@@ -82,14 +82,23 @@ function optionsOf(tool: Tool<never>, flags: readonly Flag[]): Options {
     help: { type: "boolean", short: "h" },
     ...(tool.cli.paged && { "no-pager": { type: "boolean" } }),
   }
-  for (const flag of flags)
+  for (const flag of flags) {
+    const kind = {
+      type: flag.schema.type === "boolean" ? ("boolean" as const) : ("string" as const),
+      ...(flag.schema.type === "array" && { multiple: true }),
+    }
     for (const [i, name] of namesOf(flag).entries())
-      options[name] = {
-        type: flag.schema.type === "boolean" ? "boolean" : "string",
-        ...(flag.schema.type === "array" && { multiple: true }),
-        ...(flag.shorts[i] !== undefined && { short: flag.shorts[i] }),
-      }
+      options[name] = { ...kind, ...(flag.shorts[i] !== undefined && { short: flag.shorts[i] }) }
+    for (const name of formerNames(tool, flag)) options[name] = { ...kind, isFormer: true }
+  }
   return options
+}
+
+/** Names that the option had before. They are accepted, but nothing lists them. */
+function formerNames({ renamed = {} }: Pick<Tool<never>, "renamed">, { path }: Flag): string[] {
+  return Object.entries(renamed)
+    .filter(([, now]) => path.length === 1 && path[0] === now)
+    .map(([old]) => old.replaceAll("_", "-"))
 }
 
 /** Node gives an option one letter. For each further one there is an option more, whose name nobody can type. */
@@ -97,7 +106,7 @@ function namesOf({ name, shorts }: Flag): string[] {
   return [name, ...shorts.slice(1).map((letter) => `${name}=${letter}`)]
 }
 
-type Options = Record<string, { type: "string" | "boolean"; short?: string; multiple?: boolean }>
+type Options = Record<string, { type: "string" | "boolean"; short?: string; multiple?: boolean; isFormer?: true }>
 
 function parse(tool: Tool<never>, argv: string[], options: Options) {
   try {
@@ -108,11 +117,11 @@ function parse(tool: Tool<never>, argv: string[], options: Options) {
 }
 
 /** Node's complaint about a command line, shortened to one sentence, with a hint what to type. */
-export function usageError(command: string, error: Error, argv: readonly string[], options: object): DexError {
+export function usageError(command: string, error: Error, argv: readonly string[], options: Options): DexError {
   const see = `See: dex ${command} --help`
   const unknown = /^Unknown option '(-[^' ]+)/.exec(error.message)?.[1]
   if (unknown === undefined) return new DexError("usage", `${sayParse(error, argv)}. ${see}`, { cause: error })
-  const names = Object.keys(options).filter((name) => !name.includes("="))
+  const names = Object.keys(options).filter((name) => !name.includes("=") && !options[name]!.isFormer)
   const meant = unknown.startsWith("--") ? optionMeant(unknown.slice(2), names) : undefined
   const takes = unknown.slice(2) in OTHER_NAMES ? ` It takes ${DATE_EXAMPLES}.` : ""
   const hint = meant === undefined ? see : `Did you mean --${meant}?${takes}`

@@ -21,7 +21,7 @@ export async function watchCommand(json: boolean): Promise<number> {
   try {
     const project = projectToWatch(dex)
     if (project !== undefined && optIn(dex.home, project))
-      say(`${shortPath(project, dex.machine.home)} is now watched. To stop: run \`dex watch --remove\` there.`)
+      say(`${shortPath(project, dex.machine.home)} is now watched. To stop: run \`dex watch --off\` there.`)
     const instance = await takeInstance(dex.home)
     if (!instance) {
       const state = readState(dex.home)

@@ -1,4 +1,4 @@
-import type { Infer, Schema } from "./schema.ts"
+import { type Infer, readAs, type Schema } from "./schema.ts"
 import type { TraceCommand, TraceFacts } from "./trace.ts"
 
 /**
@@ -11,6 +11,8 @@ export type Tool<Context, I extends Schema = Schema, O extends Schema = Schema> 
   /** One line that begins with a verb, for lists of commands. */
   summary: string
   input: I
+  /** Former names of input fields, which are still accepted, with their names now. Nothing lists them. */
+  renamed?: Record<string, string>
   output: O
   cli: CliForm
   /** Named `dex_…` if agents get it; absent if only a person should do it. */
@@ -76,6 +78,27 @@ export function defineTool<Context, I extends Schema, O extends Schema>(
   tool: Tool<Context, I, O>,
 ): Tool<Context, I, O> {
   return tool
+}
+
+/** Reads the input of a tool like `readAs`. Fields may have their former names; a field that has both has the value of the new one. */
+export function readInput<S extends Schema>(
+  schema: S,
+  { renamed = {} }: Pick<Tool<never>, "renamed">,
+  given: unknown,
+): { ok: Infer<S> } | { wrong: string } {
+  const isObject = typeof given === "object" && given !== null && !Array.isArray(given)
+  if (!isObject) return readAs(schema, given) as { wrong: string }
+  const input: Record<string, unknown> = { ...given }
+  for (const [old, now] of Object.entries(renamed)) {
+    const value = input[old]
+    delete input[old]
+    if (value !== undefined) input[now] ??= isListOf(schema, now) && !Array.isArray(value) ? [value] : value
+  }
+  return readAs(schema, input) as { ok: Infer<S> } | { wrong: string }
+}
+
+function isListOf(schema: Schema, field: string): boolean {
+  return schema.properties?.[field]?.type === "array"
 }
 
 /** The input of a tool, with its defaults filled in. */

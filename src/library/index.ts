@@ -2,8 +2,7 @@ import { createDex } from "../app/dex.ts"
 import { runTool } from "../app/run.ts"
 import { VERSION } from "../app/version.ts"
 import { DexError } from "../core/error.ts"
-import { readAs } from "../core/schema.ts"
-import type { OutputOf, Tool } from "../core/tool.ts"
+import { type OutputOf, readInput, type Tool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 import { OFFERED } from "./offered.ts"
 
@@ -25,7 +24,7 @@ export function openDex({ home, cwd = process.cwd() }: LibraryOptions = {}): Lib
   const env = home === undefined ? process.env : { ...process.env, HOME: home, USERPROFILE: home, DEX_HOME: undefined }
   const dex = createDex({ env, cwd, version: VERSION })
   const ask = async (tool: Tool<Dex>, input: object): Promise<unknown> => {
-    const checked = readAs(tool.input, input)
+    const checked = readInput(tool.input, tool, input)
     if ("wrong" in checked) throw new DexError("bad_input", checked.wrong)
     const { output, record } = await runTool(tool, dex, checked.ok)
     await record()

@@ -89,7 +89,7 @@ function notFound(dex: Dex, typed: string): DexError {
 function noDocument(typed: string): DexError {
   return new DexError(
     "not_found",
-    `No document "${typed}" was found. \`dex list --in docs\` lists the collections; \`dex list --collection NAME\` lists the documents of one.`,
+    `No document "${typed}" was found. \`dex list --in docs\` lists the collections; \`dex list --collections NAME\` lists the documents of one.`,
   )
 }
 

@@ -71,7 +71,7 @@ async function ask(input: Partial<AskInput>, script?: Script, caps?: Caps) {
   onTestFinished(() => opened.close())
   const output = await run(
     opened,
-    { query: "why is the flaky hook test flaky", scope: "all", max_tokens: 600, ...input },
+    { query: "why is the flaky hook test flaky", in: "all", max_tokens: 600, ...input },
     caps ? { caps } : {},
   )
   return { output, asked: server?.asked ?? [] }
@@ -244,7 +244,7 @@ test("whatever a model asks for, nothing outside of the scope is read", async ()
 test("collections and scope are enforced in code", async () => {
   expect(await dex(home, ["docs", "add", "./guide", "--global"])).toMatchObject({ code: 0 })
   const only = await ask(
-    { scope: "docs", query: "free port hook test" },
+    { in: "docs", query: "free port hook test" },
     inTurn(
       calls({ name: "read", arguments: { ref: `${PORT}#2` } }, { name: "search", arguments: { query: "flaky" } }),
       [{ text: "Port 0 [1]." }],
@@ -253,7 +253,7 @@ test("collections and scope are enforced in code", async () => {
   expect(only.output.sources.map(({ ref }) => ref)).toEqual(["docs:guide/hooks.md§Ports"])
   expect(JSON.stringify(only.asked)).not.toContain("8080")
   const history = await ask(
-    { scope: "history" },
+    { in: "history" },
     inTurn(calls({ name: "read", arguments: { ref: "docs:guide/hooks.md§Ports" } }), [{ text: "NOT FOUND" }]),
   )
   expect(JSON.stringify(history.asked)).toContain("outside of what this question may look at")

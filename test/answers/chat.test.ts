@@ -311,7 +311,7 @@ describe("the stored chat", () => {
     expect(JSON.stringify(listed.conversations ?? listed)).not.toContain('"dex_chat:')
 
     const opened = open({}, at)
-    const again = await runAsk(opened, { query: `${QUESTION}, zeppelin`, scope: "all", max_tokens: 600 })
+    const again = await runAsk(opened, { query: `${QUESTION}, zeppelin`, in: "all", max_tokens: 600 })
     expect(again.sources.length).toBeGreaterThan(0)
     expect(JSON.stringify(again.sources)).not.toContain("dex_chat")
     const { openLibrary } = await import("../../src/answers/library.ts")

@@ -101,7 +101,7 @@ test("with 200 passages that give orders and a model that obeys them, nothing ou
   let carriedOut = 0
   for (const { order, word } of ORDERS) {
     const before = server.asked.length
-    const output = await run(opened, { query: word, scope: "all", no_global: true, max_tokens: 600 })
+    const output = await run(opened, { query: word, in: "all", no_global: true, max_tokens: 600 })
     const asked = server.asked.slice(before)
     const results = asked.flatMap(({ body }) => body.messages.filter(({ role }) => role === "tool"))
     if (order.startsWith("call")) {

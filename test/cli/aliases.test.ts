@@ -111,8 +111,8 @@ describe("-n", () => {
     }
   })
 
-  test("stays what it was in dex trace", () => {
+  test("limits dex trace --list too", () => {
     const { tool } = commands.find(({ tool: { name } }) => name === "traces")!
-    expect(readArguments(tool, ["-n", "3"]).input).toMatchObject({ tail: 3 })
+    expect(readArguments(tool, ["-n", "3"]).input).toEqual({ limit: 3 })
   })
 })

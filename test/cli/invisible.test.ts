@@ -132,7 +132,7 @@ const CASES: Record<string, string[][]> = {
     [SESSION, "--print"],
     [SESSION, "--print", "--format", "markdown"],
   ],
-  hub: [["status"], ["hold"], ["share", "--preview", "--as", "acme/shop"]],
+  hub: [["status"], ["hold"], ["share", "--dry-run", "--name", "acme/shop"]],
   backup: [[join(home, "copy.db")]],
   import: [], // it merges other histories only
   restore: [[join(home, "copy.db"), "--replace"]],

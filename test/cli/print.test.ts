@@ -216,15 +216,15 @@ describe("dex suggest --mute", () => {
   test("names the mute in the command that undoes it", () => {
     expect(printMute({ changed: true, name: "related_code", mutes: [kind, project] }, context)).toEqual({
       lines: ["related_code is now muted."],
-      notes: ["To turn it on again: dex suggest --mute related_code --undo"],
+      notes: ["To turn it on again: dex suggest --mute related_code --off"],
     })
     expect(notes(printMute({ changed: true, name: project.name, mutes: [project] }, context))).toBe(
-      "To turn it on again: dex suggest --mute '~/my api' --undo",
+      "To turn it on again: dex suggest --mute '~/my api' --off",
     )
     expect(notes(printMute({ mutes: [kind] }, context))).toBe(
-      "To turn it on again: dex suggest --mute related_code --undo",
+      "To turn it on again: dex suggest --mute related_code --off",
     )
-    expect(notes(printMute({ mutes: [kind, project] }, context))).toContain("dex suggest --mute <name> --undo")
+    expect(notes(printMute({ mutes: [kind, project] }, context))).toContain("dex suggest --mute <name> --off")
   })
 
   test("says that something is on again", () => {

@@ -24,8 +24,8 @@ const CALLS: Record<string, [old: string[], now: string[]]> = {
     ["show", REF, "--timeline"],
   ],
   traces: [
-    ["traces", "--tail", "1"],
-    ["trace", "--list", "--tail", "1"],
+    ["traces", "--limit", "1"],
+    ["trace", "--list", "--limit", "1"],
   ],
   subscriptions: [
     ["subscriptions", "--all"],

@@ -75,13 +75,13 @@ test("muted suggestions are omitted even on request, and the answer says so", as
   await mute("related_code")
   const without = await suggest()
   expect(without.suggestions).toMatchObject([{ kind: "conversation" }])
-  expect(without.notes).toContain("Muted: related_code. `dex suggest --mute related_code --undo` turns it on again.")
-  await mute("related_code", "--undo")
+  expect(without.notes).toContain("Muted: related_code. `dex suggest --mute related_code --off` turns it on again.")
+  await mute("related_code", "--off")
   await mute(".")
   const muted = await suggest()
   expect([muted.suggestions, muted.notes]).toEqual([
     [],
-    ["This project is muted. `dex suggest --mute . --undo` turns suggestions on again."],
+    ["This project is muted. `dex suggest --mute . --off` turns suggestions on again."],
   ])
 })
 

@@ -169,7 +169,7 @@ describe("dex trace and dex trace", () => {
   test("list the last ones, newest last, and explain one as a sum", async () => {
     const home = await synced()
     for (const word of ["token", "theme", "mutex"]) await dex(home, ["search", word])
-    const run = await dex(home, ["traces", "--tail", "2"])
+    const run = await dex(home, ["traces", "--limit", "2"])
     expect(run.stdout.trimEnd().split("\n")).toEqual([
       expect.stringMatching(/^T-[0-9a-f]{16} {2}\d{4}-\d\d-\d\d \d\d:\d\d {2}search +theme +1 hit +\d+ ms$/),
       expect.stringMatching(/^T-[0-9a-f]{16} .* search +mutex +1 hit +\d+ ms$/),

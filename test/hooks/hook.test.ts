@@ -146,7 +146,7 @@ test("every switch turns it off", async () => {
   for (const what of ["fix", "/home/dev/proj"]) {
     await mute(what)
     expect(await hook(home, failed(`muted ${what}`)), what).toEqual(SILENT)
-    await mute(what, "--undo")
+    await mute(what, "--off")
     await heard(home, `heard ${what}`)
   }
   expect(kept(home).some(({ moment }) => /^q|^muted/.test(moment.session!))).toBe(false)

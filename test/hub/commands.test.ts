@@ -100,7 +100,7 @@ test("from login to deletion, only what is shared is ever on the hub", async () 
 test("the preview shows the exact bytes that are sent, and sends nothing", async () => {
   const hub = await standInHub()
   const { json, run, home } = await laptop()
-  const { preview } = await json(["hub", "share", "--preview"]) // before the first login
+  const { preview } = await json(["hub", "share", "--dry-run"]) // before the first login
   await json(["hub", "login", hub.url, "--token-stdin"], TOKEN)
   // In each answer, and in the title that was made from it.
   expect(preview.taken_out).toEqual([{ what: "your home folder's path", count: 4 }])
@@ -111,7 +111,7 @@ test("the preview shows the exact bytes that are sent, and sends nothing", async
     const sent = hub.messagesOf(id).map((message) => JSON.stringify(message))
     expect(sent.join("\n")).toBe(lines)
   }
-  const { stdout, stderr } = await run(["hub", "share", "--preview"])
+  const { stdout, stderr } = await run(["hub", "share", "--dry-run"])
   expect(stdout).toContain("~/code/api/src/a.ts")
   expect(stdout + stderr).not.toContain(home)
   expect(stderr).toContain("Nothing was sent")
@@ -195,12 +195,12 @@ test("a project without a remote needs a name, and a name is not a path", async 
   const { project, run, json } = await laptop()
   await json(["hub", "login", hub.url, "--token-stdin"], TOKEN)
   execFileSync("git", ["remote", "remove", "origin"], { cwd: project })
-  expect((await run(["hub", "share", "--yes"])).stderr).toContain("--as acme/api")
-  expect((await run(["hub", "share", "--yes", "--as", "../x"])).code).toBe(2)
-  expect((await run(["hub", "share", "--as", "acme/api", "--without", "everything"])).stderr).toContain(
+  expect((await run(["hub", "share", "--yes"])).stderr).toContain("--name acme/api")
+  expect((await run(["hub", "share", "--yes", "--name", "../x"])).code).toBe(2)
+  expect((await run(["hub", "share", "--name", "acme/api", "--without", "everything"])).stderr).toContain(
     'no "everything"',
   )
-  expect(await json(["hub", "share", "--yes", "--as", "acme/api", "--since", "2026-10-03"])).toMatchObject({
+  expect(await json(["hub", "share", "--yes", "--name", "acme/api", "--from", "2026-10-03"])).toMatchObject({
     summary: { key: "acme/api", conversations: 0, staying: { older: 2 } },
   })
   expect(hub.kept.size).toBe(0)
@@ -241,12 +241,12 @@ test("a project can be shared by a folder that no longer exists; a folder withou
   const inHome = (args: string[]) => run([...args, "--json"], "", home)
   const unnamed = await inHome(["hub", "share", project, "--yes"])
   expect([unnamed.code, unnamed.stderr]).toEqual([2, expect.stringContaining("Name the project as your team does")])
-  const shared = await inHome(["hub", "share", project, "--as", KEY, "--yes"])
+  const shared = await inHome(["hub", "share", project, "--name", KEY, "--yes"])
   expect(JSON.parse(shared.stdout)).toMatchObject({
     summary: { project, key: KEY, conversations: 2 },
     pushed: { sent: 2 },
   })
   expect([...hub.kept.keys()].sort()).toEqual([`claude_code:${A}`, `claude_code:${B}`])
-  const unknown = await inHome(["hub", "share", join(home, "code", "nope"), "--as", KEY, "--yes"])
+  const unknown = await inHome(["hub", "share", join(home, "code", "nope"), "--name", KEY, "--yes"])
   expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining("There is no folder")])
 })

@@ -33,7 +33,7 @@ test("dex watch sends new conversations if they are shared, and is quiet if the 
   expect(hub.calls).toEqual([])
   await logIn({ dir: join(home, ".dex") }, hub.url, TOKEN)
   const dex = createDex({ env: environment(home, {}), cwd, version: "0" })
-  await runHub(dex, { words: ["share"], as: "acme/api", yes: true })
+  await runHub(dex, { words: ["share"], name: "acme/api", yes: true })
   dex.close()
   say("one", "two")
   expect(await look()).toMatchObject({ problems: [], messages: 1 })

@@ -185,7 +185,7 @@ test("git and code facts of a project that is no longer watched are in no byte; 
   await run("sync")
   await run("suggest")
   for (const word of ["numbat", "bandicoot", "quollword", "wombat"]) expect(bytesIn(at)).toContain(word)
-  expect(await run("watch", "--remove")).toMatchObject({ code: 0 })
+  expect(await run("watch", "--off")).toMatchObject({ code: 0 })
   await run("sync")
   for (const word of ["numbat", "bandicoot", "quollword"]) expect(bytesIn(at)).not.toContain(word)
   expect(bytesIn(at)).toContain("wombat")

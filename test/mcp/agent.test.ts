@@ -74,6 +74,7 @@ test("a model's answer is returned with its sources, and without the steps in be
     ),
   )
   const client = await connect(home, { args: ["mcp", "agent"], env: { DEX_LLM_PROVIDER: server.url } })
+  // The field was called scope.
   const { structuredContent } = await client.call("ask_documents", { ...question, scope: "history" })
   expect(structuredContent).toMatchObject({ answer: "Port 8080 is taken [1].", extractive: false })
   expect(JSON.stringify(structuredContent)).not.toContain("free port")
@@ -85,9 +86,10 @@ test("collections, documents, outlines and sections are also available to agents
   expect(await text("dex_list", { in: "docs" })).toMatch(
     /2 collections of documents\.\nguide · \.\/guide · .* · 1 documents, 1 sections/,
   )
-  expect(await text("dex_list", { collection: "guide" })).toMatch(
-    /^1 of 1 documents, newest first\.\ndocs:guide\/hooks\.md .*\n {2}1 section, ~\d+ tokens\n/,
-  )
+  for (const input of [{ collections: ["guide"] }, { collection: "guide" }])
+    expect(await text("dex_list", input)).toMatch(
+      /^1 of 1 documents, newest first\.\ndocs:guide\/hooks\.md .*\n {2}1 section, ~\d+ tokens\n/,
+    )
   expect(await text("dex_get", { ids: ["docs:guide/hooks.md"], format: "outline" })).toContain("# Hooks")
   expect(await text("dex_get", { ids: ["docs:guide/hooks.md§Hooks"] })).toContain("The guide says")
   const found = await text("dex_search", { query: "flaky hook", in: "docs" })

@@ -126,7 +126,9 @@ describe("a history in memory answers like SQLite", () => {
         history.list({ ...page, project: "WEB" }),
         history.list({ ...page, among: [ref("first"), ref("sidebar", "codex"), ref("nowhere")] }),
         history.list({ ...page, among: [] }),
-        history.list({ ...page, collection: "handbook" }),
+        history.list({ ...page, collections: ["handbook"] }),
+        history.list({ ...page, collections: ["hand", "handbook", "handbook/"] }),
+        history.list({ ...page, collections: [] }),
         history.list({ ...page, from: START + 10 * MINUTE, to: START + 35 * MINUTE, limit: 1 }),
       ]),
     spans: (history) =>

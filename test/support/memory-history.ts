@@ -1,7 +1,7 @@
 import { isAbsolute, relative } from "node:path"
 import type { Effect } from "../../src/core/conversation.ts"
 import { messageText } from "../../src/core/format.ts"
-import { formatRef, isSameConversation, type Ref, sourceWithOwner } from "../../src/core/ref.ts"
+import { collectionOf, formatRef, isSameConversation, type Ref, sourceWithOwner } from "../../src/core/ref.ts"
 import { estimateTokens } from "../../src/core/tokens.ts"
 import { totalUsage } from "../../src/core/usage.ts"
 import type {
@@ -399,7 +399,7 @@ function toStored({ number, message }: Numbered, copied: boolean): StoredMessage
 }
 
 function isListed(row: ConversationRow, filter: Omit<ListFilter, "limit" | "offset">): boolean {
-  const { conversation, collection, from, to } = filter
+  const { conversation, collections, from, to } = filter
   return (
     (filter.source === undefined || row.ref.source === filter.source) &&
     (filter.project === undefined || row.project?.toLowerCase().includes(filter.project.toLowerCase()) === true) &&
@@ -409,8 +409,8 @@ function isListed(row: ConversationRow, filter: Omit<ListFilter, "limit" | "offs
     (filter.among === undefined || filter.among.some((ref) => isSameConversation(ref, row.ref))) &&
     (from === undefined || (row.ended_at !== undefined && row.ended_at >= from)) &&
     (to === undefined || (row.started_at !== undefined && row.started_at <= to)) &&
-    (row.kind === "document") === (collection !== undefined) &&
-    (collection === undefined || row.ref.id.startsWith(`${collection}/`))
+    (row.kind === "document") === (collections !== undefined) &&
+    (collections === undefined || collections.includes(collectionOf(row.ref.id)))
   )
 }
 

@@ -169,7 +169,7 @@ test("a second one reports that one is running, ends with 0, and its project is 
   await watch.next("project", ({ project }) => project === second)
   writeFileSync(join(second, "file"), "")
   await watch.next("project", ({ project }) => project === second)
-  const removed = await warmDex(home, ["watch", "--remove"], {}, second)
+  const removed = await warmDex(home, ["watch", "--off"], {}, second)
   expect(removed).toMatchObject({ code: 0, stdout: "~/code/second is no longer watched.\n" })
   expect((await watch.next("watching")).projects).toEqual([first])
 })

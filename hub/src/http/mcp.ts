@@ -1,6 +1,6 @@
 import { type CallToolResult, createMcpHandler, Server } from "@modelcontextprotocol/server"
-import { readAs } from "../../../src/core/schema.ts"
 import { estimateTokens } from "../../../src/core/tokens.ts"
+import { readInput } from "../../../src/core/tool.ts"
 import { toJson } from "../../../src/render/json.ts"
 import { safeLine } from "../../../src/render/terminal.ts"
 import { definitionOf, inputOf, MOST_ANSWER_TOKENS, type Offered, offered } from "../../../src/serve/mcp/definitions.ts"
@@ -25,7 +25,7 @@ export type TeamMcpParts = {
 
 export function createTeamMcp({ ask, version, log }: TeamMcpParts) {
   const answer = async (viewer: Viewer, tool: Offered, given: Record<string, unknown>): Promise<CallToolResult> => {
-    const read = readAs(inputOf(tool), given)
+    const read = readInput(inputOf(tool), tool, given)
     if ("wrong" in read) return failure(`${read.wrong}.`)
     const output = await ask({ viewer, tool: tool.name, input: read.ok })
     const tokens = estimateTokens(toJson(output))

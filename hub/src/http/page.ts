@@ -28,7 +28,7 @@ export function frontPage(address = "ADDRESS"): string {
 <h1>dex hub</h1>
 <p>This is a team's memory: the conversations with coding agents that its members chose to share. Log in from a terminal:</p>
 <pre>dex hub login ${address}</pre>
-<p>Nothing is shared by logging in. Run <code>dex hub share --preview</code> inside a project to see what would be sent.</p>
+<p>Nothing is shared by logging in. Run <code>dex hub share --dry-run</code> inside a project to see what would be sent.</p>
 </body>
 </html>
 `.html

@@ -2,8 +2,7 @@ import { answerQuestions } from "../../../src/answers/team-questions.ts"
 import { createDex } from "../../../src/app/dex.ts"
 import { isDexError } from "../../../src/core/error.ts"
 import { formatRef } from "../../../src/core/ref.ts"
-import { readAs } from "../../../src/core/schema.ts"
-import type { Tool } from "../../../src/core/tool.ts"
+import { readInput, type Tool } from "../../../src/core/tool.ts"
 import { visibleIn } from "../../../src/render/visible.ts"
 import { parseQuery } from "../../../src/search/query.ts"
 import type { HistoryReader } from "../../../src/store/history/store.ts"
@@ -127,7 +126,7 @@ export function createAnswers({ db, data, folder, version, walls = {}, others }:
   const answer = async ({ viewer, tool: name, input }: TeamQuestion): Promise<TeamAnswer> => {
     const tool = teamQuestions.find((one) => one.name === name)
     if (!tool) return { problem: { status: 404, code: "not_found", message: `A hub has no tool ${name}.` } }
-    const read = readAs(tool.input, input)
+    const read = readInput(tool.input, tool, input)
     if ("wrong" in read) return { problem: { status: 400, code: "invalid", message: `${read.wrong}.` } }
     const names = read.ok as SearchNames
     const node = name === "lines" ? await linesElsewhere(viewer, names.project ?? "") : undefined

@@ -44,7 +44,7 @@ export function sharingLines(summary: NonNullable<Output["summary"]>, address: s
     `  what: ${what.join(", ")}${never.length > 0 ? ` (not ${never.join(" or ")})` : ""}`,
     ...(stay.length > 0 ? [`  not sent: ${stay.join(", ")}`] : []),
     "  redacted again by the newest rules; paths relative to the project; your home folder and name masked",
-    "To see exactly what would be sent: dex hub share --preview",
+    "To see exactly what would be sent: dex hub share --dry-run",
   ].map((line) => clip(line, columns))
 }
 

@@ -290,7 +290,7 @@ type MuteOutput = OutputOf<typeof mute>
 
 export function printMute({ changed, name, mutes }: MuteOutput, { home }: PrintContext): Printed {
   const shown = (path: string) => safeLine(shortPath(path, home))
-  const undo = (of: string) => `To turn ${of === "<name>" ? "one" : "it"} on again: dex suggest --mute ${of} --undo`
+  const undo = (of: string) => `To turn ${of === "<name>" ? "one" : "it"} on again: dex suggest --mute ${of} --off`
   if (name === undefined) {
     const [first, second] = mutes
     if (!first)

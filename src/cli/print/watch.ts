@@ -11,14 +11,14 @@ type Service = NonNullable<WatchOutput["service"]>
 export function printWatch(
   output: WatchOutput,
   { home }: PrintContext,
-  input: { remove?: boolean; install?: boolean },
+  input: { off?: boolean; install?: boolean },
 ): Printed {
   if (output.service)
     return {
       lines: [changed(output.service, home, input.install === true)],
       ...(input.install && noteOf(output.service)),
     }
-  if (input.remove)
+  if (input.off)
     return output.removed === undefined
       ? { lines: [], notes: ["This folder's project was not watched."] }
       : { lines: [`${shortPath(output.removed, home)} is no longer watched.`] }

@@ -11,15 +11,16 @@ export const watch = defineTool({
   summary: "Keep the history up to date while you work",
   input: object({
     status: optional(flag("Show whether it is running, since when, and what it last read.")),
-    remove: optional(flag("Stop watching the project of this folder.")),
+    off: optional(flag("Stop watching the project of this folder.")),
     install: optional(flag("Install it as a user service (systemd or launchd) that starts when you log in.")),
     uninstall: optional(flag("Remove that service.")),
     yes: optional(flag("With install and uninstall: do not ask.")),
   }),
+  renamed: { remove: "off" },
   output: object({
     running: flag(),
     state: optional(stateShape),
-    removed: optional(text("With remove: the project.")),
+    removed: optional(text("With off: the project.")),
     service: optional(
       object({
         change: choice(["none", "create", "edit", "remove"]),
@@ -44,7 +45,7 @@ export const watch = defineTool({
       )
       return { ...(await stateOf(dex)), ...changed }
     }
-    if (input.remove) {
+    if (input.off) {
       const { optOut } = await import("../../config/projects.ts")
       return { ...(await stateOf(dex)), removed: optOut(dex.home, dex.project) ? dex.project : undefined }
     }
@@ -62,6 +63,6 @@ async function stateOf(dex: Dex) {
 }
 
 /** True for the form that keeps running. */
-export function isLong(input: { status?: boolean; remove?: boolean; install?: boolean; uninstall?: boolean }): boolean {
-  return !input.status && !input.remove && !input.install && !input.uninstall
+export function isLong(input: { status?: boolean; off?: boolean; install?: boolean; uninstall?: boolean }): boolean {
+  return !input.status && !input.off && !input.install && !input.uninstall
 }

@@ -1,5 +1,5 @@
 import { Server } from "@modelcontextprotocol/server"
-import { ANSWER_TOKENS, askOutput, scopeField, traced } from "../../answers/ask.ts"
+import { ANSWER_TOKENS, askOutput, inField, traced } from "../../answers/ask.ts"
 import { DexError } from "../../core/error.ts"
 import { listOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
@@ -34,9 +34,10 @@ function askDocuments({ collections, noGlobal, model }: AgentBounds) {
       query: text("What you need to know. Be specific.", { minLength: 1 }),
       use_case: text("Why you need it and what you will do with it: it says when enough is found."),
       collections: optional(listOf(text(), "Only documents of these collections.")),
-      scope: scopeField,
+      in: inField,
       where: whereField,
     }),
+    renamed: { scope: "in" },
     output: askOutput,
     cli: { group: "Learn", positional: "query", example: "" },
     mcp: {

@@ -3,6 +3,7 @@ import { runTool } from "../../app/run.ts"
 import { callerName } from "../../core/caller-name.ts"
 import { DexError } from "../../core/error.ts"
 import { readAs } from "../../core/schema.ts"
+import { readInput } from "../../core/tool.ts"
 import { toJson } from "../../render/json.ts"
 import type { AlsoRead, Dex } from "../../tools/context.ts"
 import { inputOf, type Offered, offered } from "./definitions.ts"
@@ -39,7 +40,7 @@ export async function runCall(
   { signal, _meta, client }: CallContext,
   { use, fresh }: ServerParts,
 ): Promise<CallResult | undefined> {
-  const checked = readAs(inputOf(tool), withoutNulls(input))
+  const checked = readInput(inputOf(tool), tool, withoutNulls(input))
   if ("wrong" in checked) throw new DexError("usage", `${checked.wrong}. ${tool.mcp.name} takes: ${fieldsOf(tool)}.`)
   // Fields that agents do not get have their defaults.
   const filled = tool.mcp.omit ? readAs(tool.input, checked.ok) : checked

@@ -353,8 +353,8 @@ export type ListFilter = {
   conversation?: Ref
   /** Only these. */
   among?: Ref[]
-  /** Lists the documents of this collection instead of conversations. */
-  collection?: string
+  /** Lists the documents of these collections instead of conversations. */
+  collections?: string[]
   limit: number
   offset: number
   /** The project in which the question is asked: its private conversations may be shown there. */

@@ -47,6 +47,6 @@ async function keyOf(dex: Dex, project: string): Promise<string> {
   if (key !== undefined) return key
   throw new DexError(
     "no_key",
-    `git knows no remote of ${project}, so its name on the hub is not known. \`dex hub share --as acme/api\` gives it one.`,
+    `git knows no remote of ${project}, so its name on the hub is not known. \`dex hub share --name acme/api\` gives it one.`,
   )
 }

@@ -109,8 +109,8 @@ async function remove(dex: Dex, name: string) {
 
 async function listDocuments(dex: Dex, name: string) {
   const store = await dex.store()
-  const [collection] = await knownCollections(dex, [name])
-  const { rows } = await store.list({ collection: collection!, inside: dex.project, limit: MOST_LISTED, offset: 0 })
+  const collections = await knownCollections(dex, [name])
+  const { rows } = await store.list({ collections, inside: dex.project, limit: MOST_LISTED, offset: 0 })
   const documents = rows.map(({ ref, title, ended_at, message_count, estimated_tokens }) => ({
     id: formatRef(ref),
     title: title?.text ?? "",

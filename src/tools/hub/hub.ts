@@ -31,12 +31,12 @@ const input = object({
   ),
   token_stdin: optional(flag("login: read the token from standard input.")),
   paste: optional(flag("login: ask for a token or an invitation, also if the hub has an identity provider.")),
-  as: optional(
+  name: optional(
     text("share: the project's name on the hub. Without it: its git remote, for example github.com/acme/api."),
   ),
   with: optional(listOf(text(), "share: also send thinking or images.")),
   without: optional(listOf(text(), "share: do not send said, called or returned.")),
-  since: optional(text("share: only conversations that began on this day or later.")),
+  from: optional(text("share: only conversations that began on this day or later.")),
   visibility: optional(
     choice(VISIBILITIES, "share: who can read it on the hub: only you, the project's members, or everyone."),
   ),
@@ -46,8 +46,8 @@ const input = object({
       "grant: what the member may do: read, also push (the default), also decide who gets access, or nothing.",
     ),
   ),
-  preview: optional(flag("share: show exactly what would be sent, and send nothing.")),
-  conversation: optional(text("share --preview: only this conversation.")),
+  dry_run: optional(flag("share: show exactly what would be sent, and send nothing.")),
+  session: optional(text("share --dry-run: only this conversation: current, or a ref.")),
   forget: optional(flag("unshare, hold: also delete on the hub what was sent. It cannot be sent again.")),
   off: optional(flag("hold: no longer hold it back.")),
   quiet: optional(flag("push: print nothing, and do nothing if the next attempt is not due yet.")),
@@ -59,6 +59,7 @@ export const hub = defineTool({
   name: "hub",
   summary: "Share chosen projects with your team",
   input,
+  renamed: { as: "name", since: "from", preview: "dry_run", conversation: "session" },
   output: object({
     address: optional(text("The hub.")),
     tenant: optional(text()),
@@ -189,11 +190,11 @@ export const hub = defineTool({
     group: "Keep",
     positional: "words",
     short: { y: "yes" },
-    example: "dex hub share --preview",
+    example: "dex hub share --dry-run",
     forms: {
       "dex hub login ADDRESS": "Log in, in a browser or with a token",
       "dex hub share": "Share this project; asks first",
-      "dex hub share --preview": "Show what would be sent",
+      "dex hub share --dry-run": "Show what would be sent",
       "dex hub hold 3": "Never send one conversation",
       "dex hub requests": "List who asks to share your projects; approve NAME gives access",
       "dex hub grant bob": "Give someone access to this project",

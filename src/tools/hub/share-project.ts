@@ -14,7 +14,7 @@ import { chunksOf } from "../../hub-client/wire.ts"
 import type { ConversationRow, HistoryReader } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { conversationOf } from "../fields.ts"
-import { folderNamed, projectNamed, resolveRef } from "../resolve.ts"
+import { folderNamed, projectNamed, resolveConversation } from "../resolve.ts"
 import type { HubInput } from "./hub.ts"
 import { tryPush } from "./push-now.ts"
 import { isAllowed, pushedOf, type SharingParts, sharingOf } from "./sharing.ts"
@@ -33,7 +33,7 @@ export async function shareProject(dex: Dex, named: string | undefined, input: H
   try {
     const parts = await sharingOf(dex, () => agreed, pushed)
     const { leaving, staying } = await conversationsOf(parts, project)
-    if (input.preview) return { preview: await previewOf(dex, parts, consent, leaving, input.conversation) }
+    if (input.dry_run) return { preview: await previewOf(dex, parts, consent, leaving, input.session) }
     const summary = {
       project,
       key: consent.key,
@@ -95,13 +95,13 @@ async function refuseUnshareable(dex: Dex, project: string): Promise<void> {
 }
 
 async function consentOf(dex: Dex, project: string, before: Consent | undefined, input: HubInput): Promise<Consent> {
-  const key = input.as === undefined ? (before?.key ?? (await keyOfProject(project))) : checkedKey(input.as)
+  const key = input.name === undefined ? (before?.key ?? (await keyOfProject(project))) : checkedKey(input.name)
   if (key === undefined)
     throw new DexError(
       "no_key",
-      `git knows no remote of ${project}. Name the project as your team does: dex hub share --as acme/api`,
+      `git knows no remote of ${project}. Name the project as your team does: dex hub share --name acme/api`,
     )
-  const since = input.since === undefined ? before?.since : parseDate(input.since, "from", dex.now())
+  const since = input.from === undefined ? before?.since : parseDate(input.from, "from", dex.now())
   return {
     project,
     key,
@@ -186,13 +186,13 @@ async function previewOf(
     taken_out: addedUp(conversations.map(({ taken_out }) => taken_out)),
     truncated:
       hidden > 0
-        ? `${hidden} conversations are counted, but their text is not shown. To see one of them: dex hub share --preview --conversation REF`
+        ? `${hidden} conversations are counted, but their text is not shown. To see one of them: dex hub share --dry-run --session REF`
         : undefined,
   }
 }
 
 async function oneOf(dex: Dex, leaving: ConversationRow[], typed: string): Promise<ConversationRow[]> {
-  const { row } = await resolveRef(dex, typed)
+  const { row } = await resolveConversation(dex, { id: typed })
   const name = formatRef(row.ref)
   const found = leaving.filter(({ ref }) => formatRef(ref) === name)
   if (found.length === 0)

@@ -1,5 +1,6 @@
 import { formatRef, refFrom } from "../../core/ref.ts"
 import { type Infer, integer, listOf, object, type Schema, text } from "../../core/schema.ts"
+import type { Tool } from "../../core/tool.ts"
 import type { LineRows } from "../../learn/blame/facts.ts"
 import { type LinesQuestion, linesAbout, type SentLines } from "../../learn/blame/lines-about.ts"
 import type { LineWorker } from "../../store/knowledge/lines.ts"
@@ -12,6 +13,7 @@ import type { Dex } from "../context.ts"
 export type TeamQuestionKind<I extends Schema = Schema, O = unknown> = {
   name: string
   input: I
+  renamed?: Tool<never>["renamed"]
   /** `lines`: the rows that the person may see. */
   run(dex: Dex, input: Infer<I>, lines: () => Promise<LineRows>): Promise<O>
 }

@@ -25,7 +25,7 @@ const input = object({
   file: optional(text("Only conversations that touched this file.")),
   all: optional(flag("Also subagents and automated runs.")),
   in: withDefault(choice(["history", "docs"], "Conversations or documents."), "history"),
-  collection: optional(text("List this collection's documents.")),
+  collections: optional(listOf(text(), "List their documents.")),
   session: optional(text("current, or a ref: only that conversation and its subagents.")),
   limit: withDefault(integer("At most.", { minimum: 1, maximum: 1000 }), 20),
   offset: withDefault(integer("Skip this many.", { minimum: 0 }), 0),
@@ -38,6 +38,7 @@ export const list = defineTool({
   name: "list",
   summary: "List conversations, newest first",
   input,
+  renamed: { collection: "collections" },
   output: object({
     conversations: listOf(
       object({

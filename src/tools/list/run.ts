@@ -10,7 +10,7 @@ import { commandLine } from "../view.ts"
 import type { ListInput } from "./list.ts"
 
 export async function run(dex: Dex, input: ListInput) {
-  if (input.in === "docs" && input.collection === undefined) return listCollections(dex, input)
+  if (input.in === "docs" && input.collections === undefined) return listCollections(dex, input)
   const store = await dex.store()
   const conversation = await resolveSession(dex, input.session)
   const isAll = input.all || conversation !== undefined
@@ -18,8 +18,8 @@ export async function run(dex: Dex, input: ListInput) {
     project: input.project,
     source: input.source,
     ...dateRange(input, dex.now()),
-    kinds: !isAll && input.collection === undefined ? PERSONS_KINDS : undefined,
-    collection: input.collection === undefined ? undefined : (await knownCollections(dex, [input.collection]))[0]!,
+    kinds: !isAll && input.collections === undefined ? PERSONS_KINDS : undefined,
+    collections: input.collections && (await knownCollections(dex, input.collections)),
     conversation,
     among: input.file === undefined ? undefined : await store.touching(input.file),
     inside: dex.project,
@@ -27,7 +27,7 @@ export async function run(dex: Dex, input: ListInput) {
     offset: input.offset,
   }
   const { rows, total, left_out } = await store.list(filter)
-  const kinds = isAll && input.collection === undefined ? await kindsOf(store, filter) : undefined
+  const kinds = isAll && input.collections === undefined ? await kindsOf(store, filter) : undefined
   const work = await store.work(rows.map((row) => row.ref))
   const conversations = rows.map((row, i) => ({ ...conversationOf(row), ...work[i]! }))
   const note = total === 0 && Object.keys(left_out).length === 0 ? await nothingNote(dex, store, input) : undefined

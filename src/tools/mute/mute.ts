@@ -10,7 +10,7 @@ const input = object({
       "A kind (fix, decision, change, document, related_code, warning, conversation) or a project's folder; the current one for a dot.",
     ),
   ),
-  undo: optional(flag("Turn it on again.")),
+  off: optional(flag("Turn it on again.")),
   list: optional(flag("Only list what is muted.")),
 })
 export type MuteInput = Infer<typeof input>
@@ -19,6 +19,7 @@ export const mute = defineTool({
   name: "mute",
   summary: "Turn off suggestions by kind or project",
   input,
+  renamed: { undo: "off" },
   output: object({
     changed: optional(flag("Absent if nothing was requested.")),
     name: optional(text()),

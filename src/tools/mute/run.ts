@@ -9,15 +9,15 @@ import { folderNamed } from "../resolve.ts"
 import type { MuteInput } from "./mute.ts"
 
 export async function run(dex: Dex, input: MuteInput) {
-  if (input.what === undefined && input.undo)
+  if (input.what === undefined && input.off)
     throw new DexError(
       "usage",
-      "What should be turned on again? dex suggest --mute <kind|folder> --undo. `dex suggest --mute --list` lists what is muted.",
+      "What should be turned on again? dex suggest --mute <kind|folder> --off. `dex suggest --mute --list` lists what is muted.",
     )
   const suggestions = await dex.suggestions()
   const named = input.what === undefined || input.list ? undefined : await meant(dex, suggestions, input.what)
   const before = suggestions.mutes()
-  if (named && input.undo) suggestions.unmute(named.type, named.name)
+  if (named && input.off) suggestions.unmute(named.type, named.name)
   else if (named) suggestions.mute(named.type, named.name, dex.now())
   const after = suggestions.mutes()
   return {

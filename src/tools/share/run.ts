@@ -41,12 +41,12 @@ export async function run(dex: Dex, input: ShareInput) {
   }
 }
 
-function writeTo(dex: Dex, { file, format }: ShareInput, title: string, text: string): string {
+function writeTo(dex: Dex, { output: file, format }: ShareInput, title: string, text: string): string {
   const path = file === undefined ? freeName(dex.cwd, title, ENDINGS[format]) : resolve(dex.cwd, file)
   try {
     writeFileSync(path, text, { flag: file === undefined ? "wx" : "w", mode: 0o600 })
   } catch (error) {
-    throw new DexError("write", `${path} could not be written (${messageOf(error)}). Name another place with --file.`)
+    throw new DexError("write", `${path} could not be written (${messageOf(error)}). Name another place with --output.`)
   }
   return path
 }

@@ -8,7 +8,7 @@ export type ShareFormat = (typeof SHARE_FORMATS)[number]
 const input = object({
   id: text("A ref, a unique prefix, or a row number of the last listing.", { minLength: 1 }),
   format: withDefault(choice(SHARE_FORMATS, "One self-contained HTML file, or Markdown."), "html"),
-  file: optional(text("Where to write it. Without it: a file in this folder, named after the conversation.")),
+  output: optional(text("The file to write. Without it: a file in this folder, named after the conversation.")),
   no_tools: optional(flag("Leave out tool calls, their outputs and thinking: only text.")),
   print: optional(flag("Print it instead of writing a file.")),
 })
@@ -18,6 +18,7 @@ export const share = defineTool({
   name: "share",
   summary: "Write one conversation to a file for others, redacted again",
   input,
+  renamed: { file: "output" },
   output: object({
     id: text(),
     title: text(),

@@ -81,9 +81,9 @@ export async function run(dex: Dex, input: SuggestInput) {
 
 function muteNotes(mutes: readonly Mute[], project: string): string[] {
   if (isMuted(mutes, project))
-    return ["This project is muted. `dex suggest --mute . --undo` turns suggestions on again."]
+    return ["This project is muted. `dex suggest --mute . --off` turns suggestions on again."]
   return mutes.flatMap(({ type, name }) =>
-    type === "kind" ? [`Muted: ${name}. \`dex suggest --mute ${name} --undo\` turns it on again.`] : [],
+    type === "kind" ? [`Muted: ${name}. \`dex suggest --mute ${name} --off\` turns it on again.`] : [],
   )
 }
 

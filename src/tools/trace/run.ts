@@ -1,8 +1,7 @@
 import { DexError, isDexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import { parseWholeRef, wholeOf } from "../../core/ref.ts"
-import { readAs } from "../../core/schema.ts"
-import type { Tool } from "../../core/tool.ts"
+import { readInput, type Tool } from "../../core/tool.ts"
 import { addsUp, type Trace, type TraceRow } from "../../core/trace.ts"
 import { findTrace, readTraces } from "../../trace/read.ts"
 import type { Dex } from "../context.ts"
@@ -93,7 +92,7 @@ async function runAgain(dex: Dex, trace: Trace, notes: string[]): Promise<Replay
     notes.push("The query was redacted when it was recorded, so this replay is not exact.")
   if (trace.truncation?.query_characters !== undefined)
     notes.push("The query was too long to be recorded completely, so this replay is not exact.")
-  const input = readAs(tool.input, request)
+  const input = readInput(tool.input, tool, request)
   if ("wrong" in input) throw new DexError("no_replay", `This dex no longer accepts that input: ${input.wrong}.`)
   const then: Dex = Object.create(dex, {
     now: { value: () => Date.parse(trace.ts) || dex.now() },

@@ -6,7 +6,7 @@ import type { Dex } from "../context.ts"
 import type { TracesInput } from "./traces.ts"
 
 export async function run(dex: Dex, input: TracesInput) {
-  const { traces, unreadable } = readTraces(dex.home.traces, { tail: input.tail })
+  const { traces, unreadable } = readTraces(dex.home.traces, { tail: input.limit })
   const isHidden = await privateElsewhere(dex)
   const shown = traces.filter((trace) => !isHidden(trace.project))
   return { traces: shown.map(lineOf), hidden_private: traces.length - shown.length, unreadable }

@@ -4,7 +4,7 @@ import { TRACE_COMMANDS } from "../../core/trace.ts"
 import type { Dex } from "../context.ts"
 
 const input = object({
-  tail: withDefault(integer("Most to show.", { minimum: 1, maximum: 100_000 }), 20),
+  limit: withDefault(integer("Most to show.", { minimum: 1, maximum: 100_000 }), 20),
 })
 export type TracesInput = Infer<typeof input>
 
@@ -12,6 +12,7 @@ export const traces = defineTool({
   name: "traces",
   summary: "List recent questions and their results",
   input,
+  renamed: { tail: "limit" },
   output: object({
     traces: listOf(
       object({
@@ -31,9 +32,8 @@ export const traces = defineTool({
   }),
   cli: {
     group: "Find",
-    short: { n: "tail" },
-    example: "dex traces --tail 5",
-    formOf: { command: "trace", option: "list", now: "dex trace --list", example: "dex trace --list --tail 5" },
+    example: "dex traces --limit 5",
+    formOf: { command: "trace", option: "list", now: "dex trace --list", example: "dex trace --list --limit 5" },
   },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
   found: (output) => output.traces.length > 0,

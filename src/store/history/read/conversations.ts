@@ -16,8 +16,8 @@ const LISTED = `where (@source is null or c.source = @source)
   and (@of_source is null or (c.source = @of_source and (c.native_id = @of_id or c.parent_id = @of_id)))
   and (@among is null or c.source || ':' || c.native_id in (select value from json_each(@among)))
   and (@from is null or c.ended_at >= @from) and (@to is null or c.started_at <= @to)
-  and (c.kind = 'document') = (@collection is not null)
-  and (@collection is null or substr(c.native_id, 1, length(@collection) + 1) = @collection || '/')
+  and (c.kind = 'document') = (@collections is not null)
+  and (@collections is null or substr(c.native_id, 1, instr(c.native_id, '/') - 1) in (select value from json_each(@collections)))
   and (ifnull(p.private, 0) = 0 or p.path in (select value from json_each(@inside))) and ${NOT_DAMAGED}`
 
 const OF_KINDS = "(@kinds is null or instr(@kinds, ',' || c.kind || ',') > 0)"
@@ -115,7 +115,7 @@ function valuesOf(db: Db, filter: Omit<ListFilter, "limit" | "offset">, platform
     of_source: filter.conversation ? sourceWithOwner(filter.conversation) : null,
     of_id: filter.conversation?.id ?? null,
     among: filter.among ? JSON.stringify(filter.among.map((ref) => formatRef(wholeOf(ref)))) : null,
-    collection: filter.collection ?? null,
+    collections: filter.collections ? JSON.stringify(filter.collections) : null,
     damaged: "[]", // only the rows shown are checked; checking all rows would take longer than listing some
   }
 }
