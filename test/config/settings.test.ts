@@ -424,6 +424,17 @@ describe("dex config", () => {
       })
   })
 
+  test("says so if the project's file adds to what was set", async () => {
+    const home = tempDir()
+    const project = join(home, "p")
+    mkdirSync(project)
+    writeFileSync(join(project, ".dex.json"), '{"proactive.off":"warning"}')
+    expect(await warmDex(home, ["config", "set", "proactive.off", "fix"], {}, project)).toMatchObject({
+      stdout: "proactive.off is fix,warning.\n",
+      stderr: expect.stringContaining("This project's .dex.json switches off more here."),
+    })
+  })
+
   test("says what an old name in the file is called now", async () => {
     const home = tempDir()
     mkdirSync(join(home, ".dex"))

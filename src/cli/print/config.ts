@@ -86,7 +86,9 @@ function from({ origin, variable }: Setting, terminal: Terminal): string {
   return paint(terminal, "dim", `  (${places[origin] ?? origin})`)
 }
 
-function overruled({ origin, variable }: Setting, file: string): string {
+function overruled({ name, origin, variable }: Setting, file: string): string {
+  if (origin === "project" && name === "proactive.off")
+    return `${file} was changed. This project's .dex.json switches off more here.`
   return origin === "environment"
     ? `${file} was changed, but $${variable} is set and wins.`
     : `${file} was changed, but this project's .dex.json wins here.`
