@@ -21,7 +21,11 @@ const CAMPAIGNS = {
   disk: { file: "test/torture/disk.test.ts", env: {} },
   mcp: {
     file: "test/mcp/lifecycle.timing.test.ts",
-    env: { DEX_MCP_CALLS: "20000", DEX_MCP_CLOSES: "200", DEX_MCP_CONNECTS: "500" },
+    env: { DEX_MCP_CLOSES: "200" },
+  },
+  server: {
+    file: "test/torture/server-memory.test.ts",
+    env: { DEX_MCP_CALLS: "20000", DEX_MCP_CONNECTS: "500" },
   },
   stdout: { file: "test/torture/stdout.test.ts", env: { DEX_MCP_NOISY_CALLS: "100000" } },
   protocol: {

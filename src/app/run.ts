@@ -20,6 +20,21 @@ export type ToolRun = {
   record(): Promise<void>
 }
 
+const recording = new Set<Promise<void>>()
+
+/** Writes the trace after the answer was sent. The process awaits `tracesWritten` before it ends. */
+export function recordLater({ record }: ToolRun): void {
+  const done = new Promise<void>((resolve) => setImmediate(resolve)).then(record).then(() => {
+    recording.delete(done)
+  })
+  recording.add(done)
+}
+
+/** Resolves when every trace that is still to be written is written. */
+export async function tracesWritten(): Promise<void> {
+  await Promise.all(recording)
+}
+
 /**
  * Runs a tool for a face. This is the only place where traces are recorded, and where invisible characters are removed from other
  * people's text. Throws what the tool throws, after recording it.

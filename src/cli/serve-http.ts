@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { createDex } from "../app/dex.ts"
+import { tracesWritten } from "../app/run.ts"
 import { dexHome } from "../config/home.ts"
 import { DexError } from "../core/error.ts"
 import { safe } from "../render/terminal.ts"
@@ -47,7 +48,8 @@ export async function serveHttp({ version, env, cwd, ...place }: ServeOptions & 
   const end = () => {
     void close()
     listening.close()
-    void Promise.all([fresh.stop(LAST_LOOK_MS), stopDelivering()]).then(([isIdle]) => endProcess(isIdle))
+    const stopped = [fresh.stop(LAST_LOOK_MS), stopDelivering(), tracesWritten()] as const
+    void Promise.all(stopped).then(([isIdle]) => endProcess(isIdle))
   }
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, end)
   log(`Serving MCP at ${listening.url}/mcp. Ctrl-C stops it.`)

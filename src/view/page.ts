@@ -1,4 +1,4 @@
-import { runTool } from "../app/run.ts"
+import { recordLater, runTool } from "../app/run.ts"
 import { DexError } from "../core/error.ts"
 import { readAs } from "../core/schema.ts"
 import type { InputOf, OutputOf, Tool } from "../core/tool.ts"
@@ -46,7 +46,7 @@ export async function askTool<T extends Tool<Dex>>(dex: Dex, tool: T, input: Too
   const given = readAs(tool.input, input)
   if ("wrong" in given) throw new DexError("usage", given.wrong)
   const ran = await runTool(tool, dex, given.ok)
-  setImmediate(() => void ran.record())
+  recordLater(ran)
   return ran.output as OutputOf<T>
 }
 

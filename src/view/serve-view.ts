@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto"
 import { rmSync } from "node:fs"
 import { createDex } from "../app/dex.ts"
+import { tracesWritten } from "../app/run.ts"
 import { dexHome } from "../config/home.ts"
 import { messageText } from "../core/format.ts"
 import { formatRef } from "../core/ref.ts"
@@ -108,7 +109,7 @@ export async function serveView(options: ViewOptions): Promise<ServedView> {
     changes.stop()
     door?.close()
     listening.close()
-    await Promise.all([watching.set(false), fresh.stop(600)])
+    await Promise.all([watching.set(false), fresh.stop(600), tracesWritten()])
     idle.end(why)
   }
   idle.onIdle(() => void stop("idle"))

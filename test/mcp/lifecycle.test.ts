@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
+import { generateCorpus } from "../../bench/corpus.ts"
 import { DEX, dex } from "../support/dex.ts"
 import { smallHome } from "../support/home.ts"
 import { synced } from "../support/synced.ts"
@@ -20,6 +21,36 @@ test("a cancelled call is not answered, and the next one is", async () => {
   client.child.stdin!.end()
   await client.exited
   expect(client.lines.filter((line) => JSON.parse(line).id === 41)).toEqual([])
+})
+
+test("requests from before stdin closed are still answered, and each has its trace", async () => {
+  const home = tempDir()
+  smallHome(home)
+  await dex(home, ["sync"])
+  const client = await connect(home)
+  client.send(call(7, "dex_search", { query: "mutex" }))
+  client.child.stdin!.end()
+  expect(await client.exited).toBe(0)
+  const answers = client.lines.map((line) => JSON.parse(line))
+  expect(answers.find(({ id }) => id === 7)?.result.structuredContent.total).toBe(1)
+  expect(readFileSync(join(home, ".dex", "traces", "000001.ndjson"), "utf8")).toContain('"query":"mutex"')
+})
+
+test("a call that is cancelled during the first read never runs", async () => {
+  const home = tempDir()
+  generateCorpus(join(home, ".claude"), { messages: 12_000, seed: 3 })
+  const client = await connect(home)
+  for (let id = 50; id < 59; id++) {
+    const cancel = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id } }
+    client.send(`${call(id, "dex_search", { query: "zeppelin" })}\n${JSON.stringify(cancel)}`)
+  }
+  await client.call("dex_search", { query: "balloon" })
+  client.child.stdin!.end()
+  await client.exited
+  expect(client.lines.filter((line) => typeof JSON.parse(line).id === "number")).toEqual([])
+  const traces = readFileSync(join(home, ".dex", "traces", "000001.ndjson"), "utf8")
+  expect(traces).toContain("balloon")
+  expect(traces).not.toContain("zeppelin")
 })
 
 test.each([

@@ -1,5 +1,5 @@
 import { agents } from "../../agents/registry.ts"
-import { runTool } from "../../app/run.ts"
+import { recordLater, runTool } from "../../app/run.ts"
 import { callerName } from "../../core/caller-name.ts"
 import { DexError } from "../../core/error.ts"
 import { readAs } from "../../core/schema.ts"
@@ -55,7 +55,7 @@ export async function runCall(
   if (signal.aborted) return undefined
   return use(async (dex) => {
     const ran = await runTool(tool, forOneCall(dex, { signal, _meta, client }, fresh), filled.ok)
-    setImmediate(() => void ran.record())
+    recordLater(ran)
     return callResult(tool, ran, asOf, filled.ok)
   })
 }

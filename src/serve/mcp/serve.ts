@@ -9,6 +9,7 @@ import {
 } from "@modelcontextprotocol/server"
 import { serveStdio } from "@modelcontextprotocol/server/stdio"
 import { createDex } from "../../app/dex.ts"
+import { tracesWritten } from "../../app/run.ts"
 import { codeOf } from "../../core/error.ts"
 import { toJson } from "../../render/json.ts"
 import { safe } from "../../render/terminal.ts"
@@ -52,7 +53,7 @@ export function serve({ version, env, cwd }: ServeOptions, create: Create = crea
   process.stdin.on("data", wire.receive)
   const end = (since: number) => {
     const left = since + END_WITHIN_MS - performance.now()
-    void fresh.stop(Math.max(0, left)).then(endProcess)
+    void Promise.all([fresh.stop(Math.max(0, left)), tracesWritten()]).then(([isIdle]) => endProcess(isIdle))
   }
   const endNow = () => end(performance.now())
   process.stdin.on("error", endNow)
