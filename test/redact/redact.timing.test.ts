@@ -5,6 +5,25 @@ import { random } from "./secrets.ts"
 
 const WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
+/**
+ * The promise is 1 MB/s on a processor that does nothing else. The speed of a machine changes from minute to minute, so the test
+ * compares with a pattern that is tried just before, four times on ordinary text: it runs at 9 to 18 MB/s.
+ */
+const MOST_TIMES = 16
+const PLAIN = /\b(?:[a-z]{3,9}[_-]?(?:key|word|token)|[A-Za-z0-9+/]{40,}={0,2}|\d{4}-\d{2}-\d{2})\b/gi
+const PROSE = fill(
+  "The brown fox sets password_key on 2026-11-18 and jumps over https://example.org/a/b lazily. ",
+  1 << 16,
+)
+
+/** How long the plain pattern takes on ordinary text of this length. */
+function plainSeconds(length: number): number {
+  const seconds = cpuSeconds(() => {
+    for (let i = 0; i < 4; i++) for (const _ of PROSE.matchAll(PLAIN));
+  })
+  return (seconds * length) / PROSE.length
+}
+
 describe("texts made to be slow", () => {
   const floods: [name: string, piece: string][] = [
     ...["<private>", "<private></private>", '<private a="', "<private      ", "</private>"].map(
@@ -113,15 +132,29 @@ describe("texts made to be slow", () => {
     ["lone surrogates", "\ud800"],
   ]
 
-  test("each is redacted at 1 MB/s or faster, and redacting twice changes nothing", () => {
+  test(`each takes at most ${MOST_TIMES} times as long as a plain pattern, and redacting twice changes nothing`, () => {
+    const slowest = { times: 0, speed: 0, name: "" }
     for (const [name, piece] of floods) {
       for (const text of [fill(piece, 1 << 18), `https://a:password='${fill(piece, 1 << 16)}`]) {
         let once = text
-        const speed = bestOf(4, () => text.length / 1e6 / cpuSeconds(() => (once = redactText(text))), 1)
-        expect(speed, `${name}: MB/s`).toBeGreaterThanOrEqual(1)
+        let speed = 0
+        const redact = () => (once = redactText(text))
+        const times = -bestOf(
+          6,
+          () => {
+            const seconds = cpuSeconds(redact)
+            speed = Math.max(speed, text.length / 1e6 / seconds)
+            return -seconds / plainSeconds(text.length)
+          },
+          -MOST_TIMES,
+        )
+        expect(times, `${name}: times the plain pattern`).toBeLessThanOrEqual(MOST_TIMES)
+        if (times > slowest.times) Object.assign(slowest, { times, speed, name })
         expect(redactText(once) === once, `${name}: redacted twice`).toBe(true)
       }
     }
+    const { times, speed, name } = slowest
+    console.log(`slowest: ${name}, ${times.toFixed(1)} times the plain pattern, ${speed.toFixed(2)} MB/s`)
   })
 
   test("the time of every rule grows no faster than the text", () => {
@@ -156,22 +189,21 @@ function attacksOn({ keys }: { keys: string }): string[] {
 /** Shorter times cannot be compared. */
 const TOO_SHORT_MS = 16
 
-/** Milliseconds of the fastest of several runs. Complete pieces only: a cut last one may be a token and cost a second pass. */
+/** Milliseconds of processor time of the fastest of several runs. Complete pieces only: a cut last one may be a token and cost a second pass. */
 function fastest(piece: string, length: number): number {
   const text = piece.repeat(Math.ceil(length / piece.length))
   let best = Number.POSITIVE_INFINITY
   for (let i = 0; i < 5 && best > TOO_SHORT_MS; i++) {
-    const before = performance.now()
-    redactText(text)
-    best = Math.min(best, performance.now() - before)
+    best = Math.min(best, 1000 * cpuSeconds(() => redactText(text)))
   }
   return best
 }
 
 function cpuSeconds(run: () => unknown): number {
-  const before = process.cpuUsage().user
+  const before = process.cpuUsage()
   run()
-  return Math.max((process.cpuUsage().user - before) / 1e6, 1e-6)
+  const { user, system } = process.cpuUsage(before)
+  return Math.max((user + system) / 1e6, 1e-6)
 }
 
 /** The highest of several measurements, since the machine may be busy; stops as soon as one is good enough. */
