@@ -19,6 +19,7 @@ export type TestDatabase = {
 }
 
 let started: Promise<StartedPostgres> | undefined
+let template: Promise<string> | undefined
 
 /** Without PostgreSQL, the tests are skipped with a warning. */
 export const hasPostgres = process.env.DEX_TEST_DATABASE_URL !== undefined || postgresPrograms() !== undefined
@@ -30,14 +31,24 @@ export async function newDatabase({ migrated = true } = {}): Promise<TestDatabas
   started ??= process.env.DEX_TEST_DATABASE_URL === undefined ? startPostgres() : namedServer()
   const { url, files } = await started
   const name = `hub_${randomBytes(6).toString("hex")}`
-  await run(url("postgres", "postgres"), `create database ${name}`)
+  // A server of our own has a database with the tables, to copy: making the tables takes three times as long.
+  if (migrated && files !== undefined) template ??= newTemplate(url)
+  const copied = migrated && files !== undefined ? ` template ${await template}` : ""
+  await run(url("postgres", "postgres"), `create database ${name}${copied}`)
   onTestFinished(async () => void (await run(url("postgres", "postgres"), `drop database ${name} with (force)`)))
   const owner = url("postgres", name)
-  if (migrated) await migrate({ owner })
+  if (migrated && copied === "") await migrate({ owner })
   const [app, index, keys] = ["dex_hub_app", "dex_hub_index", "dex_hub_keys"].map((role) => url(role, name)) as [
     ...[string, string, string],
   ]
   return { owner, app, index, keys, masterKey: randomBytes(32), ...(files !== undefined && { files }) }
+}
+
+async function newTemplate(url: StartedPostgres["url"]): Promise<string> {
+  const name = "hub_template"
+  await run(url("postgres", "postgres"), `create database ${name}`)
+  await migrate({ owner: url("postgres", name) })
+  return name
 }
 
 export function openTest(database: TestDatabase): Database {

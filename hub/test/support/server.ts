@@ -1,6 +1,7 @@
-import { type ChildProcess, spawn } from "node:child_process"
+import { type ChildProcess, execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
-import { writeFileSync } from "node:fs"
+import { existsSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { expect, onTestFinished } from "vitest"
@@ -19,6 +20,7 @@ export function hubEnv(team: Team, more: Record<string, string> = {}): Record<st
   writeFileSync(key, team.masterKey.toString("hex"), { mode: 0o600 })
   return {
     PATH: process.env.PATH ?? "",
+    NODE_COMPILE_CACHE: compiled(),
     DEX_HUB_DATABASE_URL: team.app,
     DEX_HUB_INDEX_URL: team.index,
     DEX_HUB_OWNER_URL: team.owner,
@@ -30,6 +32,18 @@ export function hubEnv(team: Team, more: Record<string, string> = {}): Record<st
     DEX_HUB_READS_PER_MINUTE: "0",
     ...more,
   }
+}
+
+/**
+ * The folder in which Node keeps the hub's compiled sources: a hub that finds them starts in half the processor time. A hub that is
+ * killed leaves none, so the first are made by a command that ends by itself.
+ */
+function compiled(): string {
+  const folder = join(tmpdir(), "dex-hub-compiled")
+  if (existsSync(folder)) return folder
+  const env = { PATH: process.env.PATH ?? "", NODE_COMPILE_CACHE: folder }
+  execFileSync(process.execPath, [MAIN, "help"], { env, stdio: "ignore" })
+  return folder
 }
 
 /** Runs `dex-hub serve` as a process until the end of the test. */
