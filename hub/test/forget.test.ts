@@ -54,13 +54,13 @@ describe.skipIf(!hasFiles)("forgetting", () => {
     const kept = await pushed(team, ann, "b", "something else")
     const found = async () =>
       JSON.stringify(await ask("POST", "/v1/tools/search", { query: CANARY })).includes(`"ann/claude_code:a`)
-    await expect.poll(found, { timeout: 90_000 }).toBe(true)
+    await expect.poll(found).toBe(true)
     await run(team.owner, "checkpoint")
     const [base, wal] = [join(team.files!, "base"), join(team.files!, "pg_wal")]
     // Before the forget, the search for bytes finds them.
     expect(filesWith(base, wrapped)).toHaveLength(1)
     const isIn = (file: string) => filesWith(data, IN_SHARD).some((path) => path.includes(file))
-    await expect.poll(() => isIn("index.db") && isIn("lines.db"), { timeout: 90_000 }).toBe(true)
+    await expect.poll(() => isIn("index.db") && isIn("lines.db")).toBe(true)
     expect(filesWith(team.files!, CANARY)).toEqual([])
     const folder = tempDir()
     const [old, oldKeys, newKeys] = ["old.sql", "old-keys.sql", "new-keys.sql"].map((name) => join(folder, name)) as [
@@ -79,7 +79,7 @@ describe.skipIf(!hasFiles)("forgetting", () => {
     await expect
       .poll(async () => (await receipts()).receipts[0]?.key_gone_at, { timeout: 150_000, interval: 250 })
       .toBeDefined()
-    await expect.poll(() => filesWith(data, IN_SHARD), { timeout: 90_000, interval: 250 }).toEqual([])
+    await expect.poll(() => filesWith(data, IN_SHARD), { interval: 250 }).toEqual([])
 
     await run(team.owner, "checkpoint")
     expect(filesWith(base, wrapped)).toEqual([])
@@ -97,7 +97,7 @@ describe.skipIf(!hasFiles)("forgetting", () => {
       await run(team.owner, "checkpoint")
       return filesWith(wal, wrapped)
     }
-    await expect.poll(nextSegment, { timeout: 90_000 }).toEqual([])
+    await expect.poll(nextSegment).toEqual([])
     expect(filesWith(team.files!, wrapped)).toEqual([])
 
     dump(team.owner, ["--schema=hub_key"], newKeys)

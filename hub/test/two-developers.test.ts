@@ -49,8 +49,8 @@ describe.skipIf(!hasPostgres)("two developers of one repository", () => {
     const shared = await asBob(["hub", "share", "--yes"])
     expect([shared.code, shared.stdout]).toEqual([0, expect.stringContaining("1 conversation sent")])
     const finds = (run: typeof asAnn, query: string) => async () => (await run(["search", query, "--team"])).stdout
-    await expect.poll(finds(asBob, "refresh token race"), { timeout: 30_000 }).toContain("ann/claude_code:1111")
-    await expect.poll(finds(asAnn, "quokka queue"), { timeout: 30_000 }).toContain("bob/claude_code:2222")
+    await expect.poll(finds(asBob, "refresh token race")).toContain("ann/claude_code:1111")
+    await expect.poll(finds(asAnn, "quokka queue")).toContain("bob/claude_code:2222")
 
     const members = await asAnn(["hub", "members"])
     expect(members.stdout).toBe("ann  own\nbob  write\n")

@@ -88,7 +88,7 @@ function startLoad(token: string, urls: string[]) {
   const more = async (pushes: number) => {
     const from = { ...done }
     const isEnough = () => done.pushes >= from.pushes + pushes && done.searches > from.searches
-    await expect.poll(() => isEnough() || errors.length > 0, { timeout: 60_000 }).toBe(true)
+    await expect.poll(() => isEnough() || errors.length > 0).toBe(true)
   }
   const end = async () => {
     isOver = true
@@ -150,8 +150,8 @@ describe.skipIf(!hasPostgres)("upgrading", () => {
         const migrated = Promise.all([1, 2].map(() => migrate({ owner: team.owner, steps: NEXT })))
         const waiting = "select from pg_locks where not granted and mode = 'AccessExclusiveLock'"
         const isWaiting = async () => (await team.asOwner(waiting)).length
-        await expect.poll(isWaiting, { timeout: 20_000, interval: 20 }).toBe(1)
-        await expect.poll(isWaiting, { timeout: 20_000, interval: 20 }).toBe(0)
+        await expect.poll(isWaiting, { interval: 20 }).toBe(1)
+        await expect.poll(isWaiting, { interval: 20 }).toBe(0)
         await dump.end()
         expect((await migrated).map(({ from }) => from).sort((a, b) => a - b)).toEqual([MIGRATIONS.length, NEXT.length])
       }
@@ -212,7 +212,7 @@ describe.skipIf(!hasPostgres)("upgrading", () => {
     await migrate({ owner: team.owner, steps: MIGRATIONS.slice(0, 1) })
     expect(await ask("/readyz")).toEqual([503, expect.stringContaining("needs")])
     await migrate(team)
-    await expect.poll(async () => (await ask("/v1/me"))[0], { timeout: 20_000 }).toBe(401)
+    await expect.poll(async () => (await ask("/v1/me"))[0]).toBe(401)
     expect(await ask("/readyz")).toEqual([200, "ready\n"])
   })
 

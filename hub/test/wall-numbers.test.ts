@@ -87,7 +87,6 @@ describe.skipIf(!hasPostgres)("what a member may not read", () => {
   const WALLS = ["both walls", "row-level security alone", "the scope alone"] as const
   test.each([1, 2].flatMap((shards) => WALLS.map((walls) => ({ shards, walls }))))(
     "changes no number in their answers, with $shards shard(s) and $walls",
-    { timeout: 120_000 },
     async ({ shards, walls }) => {
       const team = await newTeam()
       const tenant = await newTenant(team)

@@ -245,5 +245,5 @@ describe("import", () => {
       if (ended) expect([shown.length, kept.length]).toEqual([4, 12])
     }
     expect(midway).toBeGreaterThan(1)
-  }, 120_000)
+  })
 })

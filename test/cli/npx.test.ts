@@ -45,43 +45,39 @@ function npx(home: string, project: string, args: string[]): Promise<Run> {
   })
 }
 
-test.skipIf(process.platform === "win32")(
-  "commands that dex suggests under npx begin with npx",
-  { timeout: 60_000 },
-  async () => {
-    const home = tempDir()
-    const project = projectWithDex()
-    smallHome(home)
-    claudeSession(home, {
-      id: "44444444-4444-4444-8444-444444444444",
-      start: "2026-11-12T09:00:00Z",
-      title: "Why does dex search find nothing",
-      turns: [{ user: "Why does dex search find nothing?" }, { assistant: "Nothing was read yet." }],
-    })
-    const first = await npx(home, project, ["dexctx"])
-    expect(first.stdout).toMatch(/^ {2}npx dexctx show \S+$/m)
-    expect(first.stdout).toMatch(/^ {2}npx dexctx list$/m)
-    expect(first.stdout).toContain("Why does dex search find nothing")
-    const [, ref] = /^ {2}npx dexctx show (\S+)$/m.exec(first.stdout)!
-    expect((await npx(home, project, ["dexctx", "show", ref!])).stdout).toContain("Nothing was read yet.")
+test.skipIf(process.platform === "win32")("commands that dex suggests under npx begin with npx", async () => {
+  const home = tempDir()
+  const project = projectWithDex()
+  smallHome(home)
+  claudeSession(home, {
+    id: "44444444-4444-4444-8444-444444444444",
+    start: "2026-11-12T09:00:00Z",
+    title: "Why does dex search find nothing",
+    turns: [{ user: "Why does dex search find nothing?" }, { assistant: "Nothing was read yet." }],
+  })
+  const first = await npx(home, project, ["dexctx"])
+  expect(first.stdout).toMatch(/^ {2}npx dexctx show \S+$/m)
+  expect(first.stdout).toMatch(/^ {2}npx dexctx list$/m)
+  expect(first.stdout).toContain("Why does dex search find nothing")
+  const [, ref] = /^ {2}npx dexctx show (\S+)$/m.exec(first.stdout)!
+  expect((await npx(home, project, ["dexctx", "show", ref!])).stdout).toContain("Nothing was read yet.")
 
-    // npx takes four times as long as dex, so the other commands are started directly, with the environment that npx sets.
-    const { stdout } = await npx(home, project, ["-c", "node -p 'JSON.stringify(process.env)'"])
-    const script = join(project, "node_modules", ".bin", "dex")
-    const started = (args: string[]) => dex(home, args, JSON.parse(stdout), script, "", project)
-    const list = await started(["list"])
-    expect(list.stdout).toContain("Why does dex search find nothing")
-    expect(list.stderr).toContain("Read one: npx dexctx show ")
-    expect((await started(["show", "nosuch"])).stderr).toContain("`npx dexctx list` shows what there is")
-    expect((await started(["help"])).stdout).toMatch(/^npx dexctx help all /m)
-    expect((await started(["search", "--help"])).stdout).toContain("Example: npx dexctx search")
-    const index = readdirSync(join(home, ".dex")).filter((name) => name.startsWith("index-"))
-    for (const name of index) rmSync(join(home, ".dex", name))
-    expect((await started(["doctor"])).stdout).toContain("→ npx dexctx sync")
-    const json = await started(["doctor", "--json"])
-    expect(json.stdout).toContain('"mend":"dex sync"')
-  },
-)
+  // npx takes four times as long as dex, so the other commands are started directly, with the environment that npx sets.
+  const { stdout } = await npx(home, project, ["-c", "node -p 'JSON.stringify(process.env)'"])
+  const script = join(project, "node_modules", ".bin", "dex")
+  const started = (args: string[]) => dex(home, args, JSON.parse(stdout), script, "", project)
+  const list = await started(["list"])
+  expect(list.stdout).toContain("Why does dex search find nothing")
+  expect(list.stderr).toContain("Read one: npx dexctx show ")
+  expect((await started(["show", "nosuch"])).stderr).toContain("`npx dexctx list` shows what there is")
+  expect((await started(["help"])).stdout).toMatch(/^npx dexctx help all /m)
+  expect((await started(["search", "--help"])).stdout).toContain("Example: npx dexctx search")
+  const index = readdirSync(join(home, ".dex")).filter((name) => name.startsWith("index-"))
+  for (const name of index) rmSync(join(home, ".dex", name))
+  expect((await started(["doctor"])).stdout).toContain("→ npx dexctx sync")
+  const json = await started(["doctor", "--json"])
+  expect(json.stdout).toContain('"mend":"dex sync"')
+})
 
 test.skipIf(process.platform === "win32")("if this dex is on the PATH, commands begin with dex", () => {
   const project = projectWithDex()

@@ -141,7 +141,7 @@ test("a restore that is killed at any step leaves a complete history, and the ne
   }
   expect(kept).toBeGreaterThan(0)
   expect(await dex(home, ["doctor"])).toMatchObject({ code: 0 })
-}, 120_000)
+})
 
 test("a damaged history can be replaced by a backup", async () => {
   const home = await synced()

@@ -115,9 +115,7 @@ describe("the folder an agent works in", () => {
 })
 
 describe("a file that is too large", () => {
-  test("a tool call with a million values is read without them, and the other calls are read", {
-    timeout: 120_000,
-  }, async () => {
+  test("a tool call with a million values is read without them, and the other calls are read", async () => {
     const home = tempDir()
     const path = claudeSession(home, {
       id: SESSION,
@@ -144,9 +142,7 @@ describe("a file that is too large", () => {
     expect(await found(home, "walrus")).toBe(11)
   })
 
-  test("a thread that dies of one file continues with the others, and reports the file", {
-    timeout: 120_000,
-  }, async () => {
+  test("a thread that dies of one file continues with the others, and reports the file", async () => {
     const home = tempDir()
     const dir = join(home, ".dex")
     mkdirSync(dir)

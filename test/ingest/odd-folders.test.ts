@@ -14,7 +14,7 @@ function dexAs(home: string, args: string[], cwd = home) {
     env,
     cwd,
     encoding: "utf8",
-    timeout: 50_000,
+    timeout: 100_000,
     ...PLAIN_USER,
   })
   return { code: run.status, stdout: run.stdout, stderr: run.stderr }

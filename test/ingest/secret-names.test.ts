@@ -9,7 +9,7 @@ import { openSqlite } from "../../src/store/sqlite/engine.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { filePath } from "../../src/trace/files.ts"
 import { random } from "../redact/secrets.ts"
-import { dex } from "../support/dex.ts"
+import { dex, PATIENT } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
 import { makeRepository } from "../support/repository.ts"
 import { tempDir } from "../support/temp.ts"
@@ -213,7 +213,7 @@ async function hook(event: string): Promise<void> {
   await dex(
     home,
     ["hook", "claude_code", event],
-    { DEX_HOOK_MS: "5000", DEX_PROACTIVE_MODE: "speak" },
+    { ...PATIENT, DEX_PROACTIVE_MODE: "speak" },
     undefined,
     JSON.stringify(input),
     project,
