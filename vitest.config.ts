@@ -3,10 +3,10 @@ import { defineConfig } from "vitest/config"
 import { programTests } from "./test/support/kinds.ts"
 import { LongestFirst } from "./test/support/longest-first.ts"
 
-/** What measures time or memory: one file at a time, on a machine that does nothing else. */
-const TIMING = ["{test,hub/test}/**/*.timing.test.ts", "test/torture/{hooks,load,memory,sync-hooks}.test.ts"]
-/** The campaigns, each a few minutes of work: two at a time. */
-const TORTURE = "test/torture/*.test.ts"
+/** What measures time on a clock: one file at a time, on a machine that does nothing else. */
+const TIMING = ["{test,hub/test}/**/*.timing.test.ts", "test/torture/{hooks,load}.test.ts"]
+/** The campaigns, and what measures processor time or memory, which other programs hardly change: two files at a time. */
+const TORTURE = ["test/torture/*.test.ts", "test/**/*.cost.test.ts"]
 /** What starts processes. */
 const PROGRAM = programTests()
 
@@ -46,21 +46,21 @@ export default defineConfig({
           ...shared,
           name: "unit",
           include: ["test/**/*.test.ts"],
-          exclude: [...TIMING, TORTURE, ...PROGRAM],
+          exclude: [...TIMING, ...TORTURE, ...PROGRAM],
           globalSetup: [IN_MEMORY],
           setupFiles: [CHECK_ROWS, NO_PROCESS],
           maxWorkers: availableParallelism(),
           sequence: { groupOrder: 0 },
         },
       },
-      { test: { ...waiting, name: "program", include: PROGRAM, exclude: [...TIMING, TORTURE] } },
+      { test: { ...waiting, name: "program", include: PROGRAM, exclude: [...TIMING, ...TORTURE] } },
       // Each file starts a PostgreSQL and hubs of its own.
       { test: { ...waiting, name: "hub", include: ["hub/test/**/*.test.ts"], exclude: TIMING } },
       {
         test: {
           ...common,
           name: "torture",
-          include: [TORTURE],
+          include: TORTURE,
           exclude: TIMING,
           globalSetup: [BUILD],
           maxWorkers: 2,

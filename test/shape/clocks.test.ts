@@ -20,7 +20,7 @@ test("no test that shares the processors with others gives up after less than 10
 function linesWith(pattern: RegExp, glob: string): string[] {
   const files = globSync(glob, { cwd: ROOT }).map((file) => file.replaceAll("\\", "/"))
   const shared = files.filter(
-    (file) => !/\.timing\.test\.ts$|^test\/(?:torture|windows)\/|\/clocks\.test\.ts$/.test(file),
+    (file) => !/\.(?:timing|cost)\.test\.ts$|^test\/(?:torture|windows)\/|\/clocks\.test\.ts$/.test(file),
   )
   expect(shared.length).toBeGreaterThan(100)
   return shared.flatMap((file) =>

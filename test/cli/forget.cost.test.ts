@@ -37,7 +37,7 @@ test.each([
     })
     expect(await new Promise((resolve) => child.on("close", resolve))).toBe(0)
     const took = performance.now() - started
-    expect(took).toBeLessThan(25_000)
+    expect(took - waitedAfter).toBeLessThan(25_000)
     expect(took - waitedAfter).toBeGreaterThan(8_000) // it is said when the waiting begins, not when it ends
     if (form.length > 0) expect(JSON.parse(printed.stdout)).toMatchObject({ count: 1, pinned: names })
     else
@@ -57,11 +57,14 @@ test.each([
 test("a sync does not wait for a process that reads", async () => {
   const home = tempDir()
   longSession(home, SESSION, "lost")
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  const syncs = async () => {
+    const started = performance.now()
+    expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+    return performance.now() - started
+  }
+  const alone = await syncs()
   await holdOpen([join(home, ".dex", "history.db"), join(home, ".dex", INDEX_FILE)], { reading: true })
   longSession(home, OTHER, "kept")
-  const started = performance.now()
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
-  expect(performance.now() - started).toBeLessThan(20_000)
+  expect(await syncs()).toBeLessThan(Math.max(20_000, 3 * alone))
   expect((await dex(home, ["search", canary("kept", 5)])).code).toBe(0)
 })

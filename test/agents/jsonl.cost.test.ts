@@ -2,6 +2,7 @@ import { appendFileSync, closeSync, ftruncateSync, openSync, writeFileSync } fro
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { readJsonl, recoverRecords } from "../../src/agents/kit/jsonl.ts"
+import { processorMs } from "../support/hostile.ts"
 import { tempDir } from "../support/temp.ts"
 
 const one = { id: "one", text: "first" }
@@ -27,8 +28,7 @@ test("a line of 300 MB is counted and skipped without being in memory", () => {
 test("recovering records takes linear time for a hostile line", () => {
   const hostile = ['{"', '{"a":', '{"a":1,"b":{', '{"a":"', '[{"a":1},', '{"a":1,"b":2}:', '{"a":1,"b":2} ', '\0{"']
   for (const piece of hostile) {
-    const start = performance.now()
-    recoverRecords(piece.repeat(Math.ceil(2_000_000 / piece.length)))
-    expect(performance.now() - start, JSON.stringify(piece)).toBeLessThan(5_000)
+    const took = processorMs(() => void recoverRecords(piece.repeat(Math.ceil(2_000_000 / piece.length))))
+    expect(took, JSON.stringify(piece)).toBeLessThan(5_000)
   }
 })

@@ -2,6 +2,7 @@ import { expect, test } from "vitest"
 import { briefOf } from "../../src/render/brief.ts"
 import { type BriefHead, briefText } from "../../src/render/brief-text.ts"
 import type { BriefMessage } from "../../src/render/brief-work.ts"
+import { processorMs } from "../support/hostile.ts"
 
 const HEAD: BriefHead = {
   id: "claude_code:1f3c",
@@ -35,10 +36,11 @@ test("a brief of hostile text is built quickly", () => {
       },
     ]
   })
-  const start = performance.now()
-  for (const message of nasty) written(numbered([said("The task", "person"), message]))
-  written(numbered(nasty))
-  expect(performance.now() - start).toBeLessThan(30_000)
+  const took = processorMs(() => {
+    for (const message of nasty) written(numbered([said("The task", "person"), message]))
+    written(numbered(nasty))
+  })
+  expect(took).toBeLessThan(30_000)
 })
 
 function written(messages: BriefMessage[]): void {

@@ -29,23 +29,24 @@ test("any error is parsed quickly", () => {
 })
 
 test("a long line with an unclosed quote is parsed quickly", () => {
-  const started = performance.now()
   const parts = ["a/", "'", "a.", "1:", "[a] ", "test ", "(a", "● › ", "a.b:1: ", "make: *** [a: ", 'script "a']
-  for (const text of parts.map((part) => part.repeat(50_000))) {
-    normaliseError(text)
-    errorLines(text)
-    errorText(text)
-    isTelling(text)
-    fixesIn([
-      {
-        ...NOTHING,
-        number: 1,
-        effects: [{ type: "command", command: "make fmt && make lint", failed: true, exit_status: 1, error: text }],
-      },
-      { ...NOTHING, number: 2, effects: [{ type: "file", path: "a.ts", action: "edited", added: 1, removed: 1 }] },
-    ])
-  }
-  expect(performance.now() - started).toBeLessThan(5_000)
+  const took = processorMs(() => {
+    for (const text of parts.map((part) => part.repeat(50_000))) {
+      normaliseError(text)
+      errorLines(text)
+      errorText(text)
+      isTelling(text)
+      fixesIn([
+        {
+          ...NOTHING,
+          number: 1,
+          effects: [{ type: "command", command: "make fmt && make lint", failed: true, exit_status: 1, error: text }],
+        },
+        { ...NOTHING, number: 2, effects: [{ type: "file", path: "a.ts", action: "edited", added: 1, removed: 1 }] },
+      ])
+    }
+  })
+  expect(took).toBeLessThan(5_000)
 })
 
 test("only the stored lines of a long edit are formatted", () => {
