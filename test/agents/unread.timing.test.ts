@@ -7,7 +7,11 @@ test("checking for a program that is not installed takes at most a millisecond",
   const home = tempDir()
   const look = () => unreadOn({ home, env: {}, platform: "linux" })
   expect(look()).toEqual([])
-  const started = performance.now()
-  for (let i = 0; i < 10; i++) look()
-  expect((performance.now() - started) / 10 / UNREAD_STORES.length).toBeLessThan(1)
+  const times = Array.from({ length: 11 }, () => {
+    const started = performance.now()
+    look()
+    return (performance.now() - started) / UNREAD_STORES.length
+  })
+  // The median: other work on the machine may delay any single try.
+  expect(times.sort((a, b) => a - b)[5]).toBeLessThan(1)
 })
