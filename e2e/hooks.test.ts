@@ -6,6 +6,7 @@ import { CLAUDE_CODE_HOOKS } from "../src/agents/claude-code/wiring.ts"
 import { CODEX_HOOKS } from "../src/agents/codex/wiring.ts"
 import { GEMINI_CLI_HOOKS } from "../src/agents/gemini-cli/wiring.ts"
 import { HOOKED_AGENTS, type HookedAgent } from "./agents.ts"
+import type { Ran } from "./children.ts"
 import { setUpMachine } from "./machine.ts"
 import type { Asked, Call, Step } from "./model.ts"
 import { trustCodexHooks } from "./trust-codex.ts"
@@ -46,14 +47,13 @@ afterAll(async () => {
   console.log(report.join("\n"))
 })
 
-test.each(HOOKED_AGENTS)("$title solves an error before there are any hooks", async (agent) => {
-  const fails = agent.shell(`cat fixed 2>/dev/null || { echo '${ERROR}'; exit 3; }`)
-  await play(agent, "Make the check pass", [
-    { call: fails },
-    { call: agent.write(join(machine.projectOf(agent), "fixed"), "gallowayword\n") },
-    { call: fails },
-    { text: "It passes." },
-  ])
+test("the agents solve an error before there are any hooks", async () => {
+  for (const { agent, ran } of await playAll("Make the check pass", (agent) => {
+    const fails = agent.shell(`cat fixed 2>/dev/null || { echo '${ERROR}'; exit 3; }`)
+    const fixes = agent.write(join(machine.projectOf(agent), "fixed"), "gallowayword\n")
+    return [{ call: fails }, { call: fixes }, { call: fails }, { text: "It passes." }]
+  }))
+    expect(ran.code, `${agent.title}: ${outputOf(ran)}`).toBe(0)
 })
 
 describe("with the hooks wired", () => {
@@ -81,10 +81,13 @@ describe("with the hooks wired", () => {
     },
   )
 
-  test.each(HOOKED_AGENTS)("$title hears nothing with DEX_QUIET=1", async (agent) => {
-    const steps = [{ call: agent.shell(`echo '${ERROR}'; exit 3`) }, { text: "It fails." }]
-    const asked = await play(agent, "Run the check quietly", steps, { DEX_QUIET: "1" })
-    expect(contextIn(asked)).toBe("")
+  test("no agent hears anything with DEX_QUIET=1", async () => {
+    const steps = (agent: HookedAgent) => [{ call: agent.shell(`echo '${ERROR}'; exit 3`) }, { text: "It fails." }]
+    for (const { agent, ran, asked } of await playAll("Run the check quietly", steps, { DEX_QUIET: "1" })) {
+      expect(ran.code, `${agent.title}: ${outputOf(ran)}`).toBe(0)
+      expect(asked.length, agent.title).toBeGreaterThan(1)
+      expect(contextIn(asked), agent.title).toBe("")
+    }
   })
 
   test.each(HOOKED_AGENTS)(
@@ -115,23 +118,30 @@ describe("with the hooks wired", () => {
     },
   )
 
-  test.each(HOOKED_AGENTS)("a dex that hangs, or breaks, neither stops $title nor keeps it waiting", async (agent) => {
-    const steps = [{ call: agent.shell(`echo '${ERROR}'; exit 3`) }, { text: "Went on." }]
-    const time = async (prompt: string, script: string) => {
+  test("a dex that hangs, or breaks, neither stops an agent nor keeps it waiting", async () => {
+    const times = async (prompt: string, script: string) => {
       writeFileSync(program(), script, { mode: 0o755 })
-      const { ran, asked } = await machine.play(agent, { prompt, steps })
+      const played = await playAll(prompt, (agent) => [
+        { call: agent.shell(`echo '${ERROR}'; exit 3`) },
+        { text: "Went on." },
+      ])
       restore()
-      expect(ran.code, `${ran.stdout.slice(-2000)}\n${ran.stderr.slice(-2000)}`).toBe(0)
-      expect(asked.some(({ turns }) => turns.some(({ role, text }) => role === "tool" && text.includes(ERROR)))).toBe(
-        true,
-      )
-      return ran.ms
+      return played.map(({ agent, ran, asked }) => {
+        expect(ran.code, `${agent.title}: ${outputOf(ran)}`).toBe(0)
+        const told = asked.flatMap(({ turns }) => turns.filter(({ role }) => role === "tool"))
+        expect(told.some(({ text }) => text.includes(ERROR))).toBe(true)
+        return ran.ms
+      })
     }
-    const free = await time("Run it with a dex that says nothing", "#!/bin/sh\ncat >/dev/null\n")
-    const hung = await time("Run it with a dex that hangs", `#!/bin/sh\nexec sleep ${HANGS_MS / 1000}\n`)
-    const broken = await time("Run it with a broken dex", "#!/bin/sh\necho '{\"half'\necho no >&2\nexit 1\n")
-    report.push(`${agent.title}: ${free} ms with a silent dex, ${hung} ms with one that hangs, ${broken} ms broken`)
-    expect(hung - free).toBeLessThan(HANGS_MS / 2)
+    const free = await times("Run it with a dex that says nothing", "#!/bin/sh\ncat >/dev/null\n")
+    const hung = await times("Run it with a dex that hangs", `#!/bin/sh\nexec sleep ${HANGS_MS / 1000}\n`)
+    const broken = await times("Run it with a broken dex", "#!/bin/sh\necho '{\"half'\necho no >&2\nexit 1\n")
+    for (const [i, { title }] of HOOKED_AGENTS.entries()) {
+      report.push(
+        `${title}: ${free[i]} ms with a silent dex, ${hung[i]} ms with one that hangs, ${broken[i]} ms broken`,
+      )
+      expect(hung[i]! - free[i]!, title).toBeLessThan(HANGS_MS / 2)
+    }
   })
 })
 
@@ -187,9 +197,33 @@ async function play(
   const subtask = { prompt: "SUBTASK", steps: [{ text: "Nothing to see." }] }
   const { ran, asked } = await machine.playWith(agent, env, { prompt, steps }, subtask)
   report.push(`${agent.title}, ${(ran.ms / 1000).toFixed(1)} s: ${prompt}`)
-  expect(ran.code, `${ran.stdout.slice(-2000)}\n${ran.stderr.slice(-2000)}`).toBe(0)
+  expect(ran.code, outputOf(ran)).toBe(0)
   return asked
 }
+
+type Played = { agent: HookedAgent; ran: Ran; asked: Asked[] }
+
+/** All agents at the same time, where it does not matter how late a hook is. */
+async function playAll(
+  task: string,
+  steps: (agent: HookedAgent) => Step[],
+  env: Record<string, string> = {},
+): Promise<Played[]> {
+  const promptOf = ({ title }: HookedAgent) => `${task}, ${title}`
+  machine.model.play(...HOOKED_AGENTS.map((agent) => ({ prompt: promptOf(agent), steps: steps(agent) })))
+  const first = machine.model.asked.length
+  const runs = await Promise.all(
+    HOOKED_AGENTS.map((agent) => machine.runAgent(agent, agent.args(promptOf(agent)), env)),
+  )
+  const asked = machine.model.asked.slice(first)
+  return HOOKED_AGENTS.map((agent, i) => {
+    report.push(`${agent.title}, ${(runs[i]!.ms / 1000).toFixed(1)} s: ${task}`)
+    const isOurs = ({ turns }: Asked) => turns.some(({ text }) => text.includes(promptOf(agent)))
+    return { agent, ran: runs[i]!, asked: asked.filter(isOurs) }
+  })
+}
+
+const outputOf = ({ stdout, stderr }: Ran) => `${stdout.slice(-2000)}\n${stderr.slice(-2000)}`
 
 /** Everything between dex's marks that the model was sent, each once. */
 function contextIn(asked: Asked[]): string {
