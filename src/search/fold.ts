@@ -2,15 +2,18 @@ import { besideOf, formatRef, type Ref } from "../core/ref.ts"
 import type { ConversationRow, HistoryReader } from "../store/history/store.ts"
 import { type Scope, withoutHidden } from "./scope.ts"
 
-/** The row in which a conversation is shown. `name` is the same for all that share a row. `parent` is set for a subagent. */
+/**
+ * The row in which a conversation is shown. All conversations that share a row have the same `name`. `parent` is set for a
+ * subagent.
+ */
 export type RowPlace = { name: string; parent?: ConversationRow }
 
-/** An imported history may contain longer chains, or circular ones. */
+/** The most ancestors to follow. An imported history may contain longer chains, or circular ones. */
 const MOST_PARENTS = 10
 
 /**
- * Finds the conversation in whose row a subagent is shown: the one that a person or a script started. If that one is
- * unknown, deleted, private or excluded by the filters, the subagent has a row of its own.
+ * Finds the conversation in whose row a subagent is shown: the one that a person or a script started. If that conversation is
+ * unknown, deleted, private or excluded by the filters, the subagent has its own row.
  */
 export function folding(store: HistoryReader, filters: Scope["filters"]) {
   const open = withoutHidden(store, filters)

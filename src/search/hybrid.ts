@@ -9,41 +9,40 @@ import type { VectorStats } from "../store/index/vectors.ts"
 import { byDistance, byRank, type Fused, fuse, givePlaces, type Spread, standsOutFrom } from "./fuse.ts"
 import type { Ranking } from "./rank.ts"
 
-/** The settings for searching by meaning, in addition to words. */
+/** The settings for searching by meaning in addition to words. */
 export type Meaning = {
   /** Throws a DexError if the settings are incomplete. */
   settings: () => EmbedSettings
   timeoutMs: number
-  /** The question, without filters and redacted, because it may leave the machine. */
+  /** The question without filters, redacted because it may leave the machine. */
   text: string
 }
 
 export type Hybrid = {
-  /** Undefined if there was nothing to fuse; `degraded` has the reason. */
+  /** Undefined if there was nothing to fuse; then `degraded` contains the reason. */
   fused?: Fused
   /** True if the nearest message stands out from unrelated ones. */
   isNear: boolean
   degraded: string[]
 }
 
-/** How many messages the vectors contribute. */
+/** The number of messages that vectors contribute. */
 const NEAREST = 100
 /**
- * A model whose distances were measured: nearness counts by how far a message stands out. If a weak model counted as much
- * as words, search would get worse. So a model that nobody has measured counts like the weakest measured one: by rank. See
- * docs/embeddings.md.
+ * The models whose distances were measured. For these, nearness counts by how far a message stands out. Any other model counts by
+ * rank, like the weakest measured one: if a weak model counted as much as words, search would get worse. See docs/embeddings.md.
  */
 const MEASURED = /all-minilm-l6-v2/i
-/** If even the best rows by words contain less of the question than this, words are not enough. */
+/** The share of the question that the best rows by words must contain; below it, words are not enough. */
 const LITTLE = 0.5
 
-/** With fewer messages, the distribution is unknown. A smaller deviation is not believable. */
+/** The fewest messages from which a distribution can be estimated, and the smallest deviation that is plausible. */
 const LEAST_SAMPLE = 20
 const LEAST_DEVIATION = 0.02
 
 /**
- * Combines words and vectors in one ranking. `covered` returns how much of the question the best rows by words contain,
- * from 0 to 1; it is called only if needed. Problems with a server or a setting do not throw; `degraded` has the reason.
+ * Combines words and vectors in one ranking. `covered` returns how much of the question the best rows by words contain, from 0 to
+ * 1; it is called only if needed. Problems with a server or a setting do not throw; `degraded` contains the reason.
  */
 export async function addMeaning(
   index: SearchIndex,
@@ -103,9 +102,9 @@ function whyNone(settings: EmbedSettings, known: string[]): string {
 }
 
 /**
- * A message is near if it is nearer than the nearest of this many unrelated messages would be by chance: the greatest of n
- * normally distributed values is almost always below √(2 ln n) deviations. This works for every model, although 0.4 is a
- * high cosine for some and 0.8 is a low one for others.
+ * The cosine from which a message is near: it exceeds the largest of this many unrelated cosines. The largest of n normally
+ * distributed values is almost always below √(2 ln n) deviations. This works for every model, although 0.4 is a high cosine for
+ * some and 0.8 is a low one for others.
  */
 function nearFrom({ centre, deviation }: Spread, count: number): number {
   return centre + Math.sqrt(2 * Math.log(count)) * deviation

@@ -3,9 +3,9 @@ import type { Term } from "../store/index/terms.ts"
 
 /** A parsed query. Any text is valid: everything that is not a filter, phrase or exclusion is a word. */
 export type Query = {
-  /** Any of these may match. More and rarer matches are better. Each term occurs once. */
+  /** A message matches if it contains any of these. More and rarer matches are better. Each term occurs once. */
   terms: Term[]
-  /** Adjacent words of the query as phrases. Text with these phrases matches better. */
+  /** Adjacent words of the query, as phrases. Text with these phrases ranks higher. */
   pairs: Term[]
   /** Phrases in quotation marks. All of them must occur. */
   required: Term[]
@@ -28,7 +28,7 @@ const TOKEN = /(-?)(?:([a-z]+):)?"([^"]*)"?|(\S+)/gi
 const FILTER = new RegExp(`^(${FILTERS.join("|")}):(.+)$`, "i")
 const WORD = /[\p{L}\p{N}\p{Co}\p{M}]+/gu
 const HASH = /^(?=.*\d)[0-9a-f]{7,40}$/i
-/** More than anybody types. The beginning of a pasted log is still searched. */
+/** The most terms of a query, more than anybody types. The beginning of a pasted log is still searched. */
 const MOST_TERMS = 40
 const LONGEST_QUERY = 4_000
 
@@ -87,7 +87,7 @@ function addTerms(query: Query, plain: string[]): void {
   const keepAll = contentWords.length === 0
   for (const text of plain) {
     const parts = text.match(WORD) ?? []
-    // A path, a flag or a snake_case name says more as a phrase than its parts do.
+    // A path, a flag or a snake_case name is more specific as a phrase than its parts are.
     if (parts.length > 1 && parts.length <= 12) add(parts.join(" "))
     for (const part of parts) {
       if (!keepAll && isStopword(part)) continue
@@ -115,7 +115,7 @@ function termOf(text: string): Term {
   return { words: text.toLowerCase() }
 }
 
-/** False for several words: a count of the messages with any of them would be useless. */
+/** Returns false for several words: a count of the messages with any of them would be useless. */
 export function isOneTerm({ words, required }: Query): boolean {
   const inPhrases = required.flatMap((phrase) => phrase.words.split(/\s+/)).length
   return words.length <= 1 || words.length <= inPhrases

@@ -14,13 +14,13 @@ export type Rerank = {
 
 export type Reranked<Row> = { rows: Row[]; reranked: boolean; degraded?: string }
 
-/** How many of the best rows a model orders again. */
+/** The number of best rows that a model reorders. */
 const TOP = 20
 const MOST_CHARS = 2_000
 
 /**
- * Lets a model order the best rows again. Each row takes the score of its new place, so that the other rows stay below and
- * the parts still add up. Problems with a server or a setting do not throw: the order stays, and `degraded` has the reason.
+ * Lets a model reorder the best rows. Each row takes the score of its new place, so that the other rows stay below and the parts
+ * still add up. Problems with a server or a setting do not throw: the order stays, and `degraded` contains the reason.
  */
 export async function rerankTop<Row extends RankedConversation>(
   store: HistoryReader,
@@ -35,7 +35,7 @@ export async function rerankTop<Row extends RankedConversation>(
     const texts: string[] = []
     for (const row of top) texts.push(await bestMessageText(store, row))
     const judged = await reranker.rerank(text, texts, { signal: stop })
-    // Rows with equal judgements keep their order.
+    // Sorting is stable: rows with equal judgements keep their order.
     const order = top.map((row, i) => ({ row, judged: judged[i]! })).sort((a, b) => b.judged - a.judged)
     const placed = order.map(({ row }, place) => withScore(row, top[place]!.score))
     return { rows: [...placed, ...rows.slice(TOP)], reranked: true }

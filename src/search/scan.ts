@@ -8,11 +8,11 @@ import type { Query } from "./query.ts"
 import type { Scope } from "./scope.ts"
 import type { SearchHit, SearchInput, SearchOutcome } from "./search.ts"
 
-/** The longest time a person waits for an answer without an index. The answer says how much was read. */
+/** The longest time that a search without an index may take, in milliseconds. The answer says how much was read. */
 const TIME_MS = 3_000
 const PAGE = 50
 
-/** Reads the history itself, newest first, if there is no index. This is slower, and the outcome says so. */
+/** Reads the history, newest first, if there is no index. This is slower, and the outcome says so. */
 export async function scanHistory(
   store: HistoryReader,
   query: Query,
@@ -94,7 +94,7 @@ export async function scanHistory(
 
 type ScannedHit = Omit<SearchHit, "snippet"> & { text: string }
 
-/** Only as many rows as requested. A conversation and its subagents share a row, which shows the newest. */
+/** Returns only as many rows as requested. A conversation and its subagents share a row, which shows the newest. */
 async function foldedRows(
   store: HistoryReader,
   hits: ScannedHit[],

@@ -4,7 +4,7 @@ import { formatRef, type Ref } from "../core/ref.ts"
 import type { Collection, HistoryReader, ProjectRow } from "../store/history/store.ts"
 import type { IndexFilter } from "../store/index/query.ts"
 
-/** Restrict a search. A result must match all filters. */
+/** The filters of a search. A result must match all of them. */
 export type Filters = {
   sources?: SourceId[]
   project?: string
@@ -17,11 +17,11 @@ export type Filters = {
   conversation?: Ref
   excludedConversations?: Ref[]
   kinds?: Kind[]
-  /** Conversations, documents, or both (the default). */
+  /** Where to search: in conversations, in documents, or in both (the default). */
   among?: "history" | "docs" | "all"
-  /** Only documents of these collections. */
+  /** Searches only documents of these collections. */
   collections?: string[]
-  /** Leave out documents that belong to no project. */
+  /** Excludes documents that belong to no project. */
   noGlobal?: boolean
   /** The project in which the search runs. */
   inside?: string
@@ -33,7 +33,7 @@ export type Scope = {
   hiddenProjects: string[]
 }
 
-/** The filters for the index. Undefined if one of them can match nothing. */
+/** Builds the filters for the index. Returns undefined if one of them can match nothing. */
 export async function scopeOf(
   store: HistoryReader,
   input: Filters,
@@ -69,7 +69,7 @@ export async function scopeOf(
   return { filters, hiddenProjects: shown }
 }
 
-/** Hides excluded projects again: the index may not know yet that a conversation belongs to a private project. */
+/** Hides excluded projects again, because the index may not know yet that a conversation belongs to a private project. */
 export function withoutHidden(store: HistoryReader, { excludedProjects }: Scope["filters"]): HistoryReader {
   if (!excludedProjects) return store
   const hidden = new Set(excludedProjects)
@@ -89,8 +89,8 @@ export function hiddenFrom(projects: readonly ProjectRow[], inside: string | und
 }
 
 /**
- * Selects documents. Those of other projects are left out unless their collection is named. If there are no documents, no
- * filter is added.
+ * Selects documents. Those of other projects are excluded unless their collection is named. If there are no documents, no filter
+ * is added.
  */
 function documentsOf(known: Collection[], { among, collections, noGlobal, inside }: Filters): Partial<IndexFilter> {
   if (among === "history") return known.length > 0 ? { excludedKinds: ["document"] } : {}
@@ -100,7 +100,7 @@ function documentsOf(known: Collection[], { among, collections, noGlobal, inside
   return { ...only, ...(elsewhere.length > 0 && { excludedCollections: elsewhere.map(({ name }) => name) }) }
 }
 
-/** True if this collection is searched without being named. */
+/** Whether this collection is searched without being named. */
 export function isReachable(
   { project }: Pick<Collection, "project">,
   { noGlobal, inside }: { noGlobal: boolean | undefined; inside: string | undefined },

@@ -22,15 +22,15 @@ export type SearchInput = Filters & {
   query: Query
   /** One row per conversation, ranked by its best messages, or one row per message. */
   by: "conversation" | "message"
-  /** Set to search by vectors too. */
+  /** If set, the search also uses vectors. */
   meaning?: Meaning
-  /** Set to let a model order the best rows again. */
+  /** If set, a model reorders the best rows. */
   rerank?: Rerank
   limit: number
   offset: number
   /**
-   * For people who read the rows: each shows a passage that a person or an agent wrote if there is one, else the best
-   * message. A conversation and its subagents share a row.
+   * True for output that people read: each row shows a passage that a person or an agent wrote, if there is one, otherwise the
+   * best message. A conversation and its subagents share a row.
    */
   prose?: boolean
 }
@@ -40,15 +40,15 @@ export type SearchHit = {
   row: ConversationRow
   /** Set for a subagent that is shown in the row of the conversation that started it. */
   parent?: ConversationRow
-  /** The best message and its number. The message is missing if the conversation has none. */
+  /** The number of the best message. The message is missing if the conversation has none. */
   number: number
   message?: StoredMessage
   score: number
-  /** The parts of the score; they add up to it. */
+  /** The parts of the score, which add up to it. */
   parts: ScorePart[]
   evidence: RankEvidence
   snippet: string
-  /** How many more of the best messages are in this conversation and in those that share its row. */
+  /** The number of other good messages in this conversation and in those that share its row. */
   more: number
 }
 
@@ -57,10 +57,10 @@ export type SkipReason = "filter" | "floor" | "duplicate" | "folded" | "not_top_
 
 export type SearchOutcome = {
   hits: SearchHit[]
-  /** Candidates that are not among the hits, best first, with the reason. */
+  /** Candidates that are not among the hits, best first, with the reason for each. */
   skipped: SkippedHit[]
   candidates: number
-  /** How many messages match. */
+  /** The number of matching messages. */
   total: number
   total_is_at_least: boolean
   /** The number of conversations by kind, if the query is one word or phrase. */
@@ -68,26 +68,26 @@ export type SearchOutcome = {
   /** `some` if none of the best messages contains all the words. */
   matched: "all" | "some"
   /**
-   * How the search was done. `hybrid`: by words and by vectors. `scan`: there was no index, so the history itself was read,
-   * newest first, until the time was up.
+   * How the search was done. `hybrid`: by words and by vectors. `scan`: without an index, by reading the history, newest first,
+   * until the time was up.
    */
   mode: "lexical" | "hybrid" | "scan"
-  /** True if a model ordered the best rows again. */
+  /** True if a model reordered the best rows. */
   reranked: boolean
-  /** Why less was used than is configured; empty if everything was. */
+  /** Why the search used less than what is configured. Empty if it used everything. */
   degraded: string[]
   /** False while the index lacks some of the history. */
   index_is_current: boolean
-  /** True if the index is damaged, so that the history itself was read. */
+  /** True if the index is damaged, so that the history was read instead. */
   index_is_damaged: boolean
-  /** For a scan: how many conversations were read, and how many there are. */
+  /** Set for a scan: how many conversations were read, and how many exist. */
   scanned?: { conversations: number; of: number }
   hidden_private: number
   /** Set if the index has several shards and some did not answer. */
   shards?: { searched: number; of: number }
-  /** How much of the query, or of a long query's rarest words, the best message contains: from 0 to 1. */
+  /** The share of the query, or of a long query's rarest words, that the best message contains, from 0 to 1. */
   coverage?: number
-  /** How the work was limited, if the words are very common. */
+  /** How the work was limited if the words are very common. */
   plan?: Plan
 }
 
@@ -166,7 +166,7 @@ async function withIndex(
   }
 }
 
-/** Call it after all other calls to the index. */
+/** How many shards were left out. Call this after all other calls to the index. */
 export function leftOut(index: SearchIndex): Pick<SearchOutcome, "shards"> {
   const shards = index.shards?.()
   return shards && shards.searched < shards.of ? { shards } : {}
@@ -203,10 +203,10 @@ async function allRows(
   return { hybrid, rows: again.rows, reranked: again.reranked, degraded }
 }
 
-/** How many of the best rows are read. */
+/** The number of best rows to read. */
 const COVERED_BY = 10
 
-/** How much of the query the best conversations contain, from 0 to 1. */
+/** The share of the query that the best conversations contain, from 0 to 1. */
 export async function coveredBy(
   store: HistoryReader,
   index: SearchIndex,
@@ -246,8 +246,8 @@ async function hiddenOf(
 }
 
 /**
- * Reads the best rows and their snippets. If even the best contain too little of the query, only rows that vectors found
- * remain, provided that something was near; else none.
+ * Reads the best rows and their snippets. If even the best contain too little of the query, only rows that vectors found remain,
+ * provided that something was near; otherwise none.
  */
 async function present(
   store: HistoryReader,
@@ -263,7 +263,7 @@ async function present(
   const { looks, read, skipped } = shown
   const bestOf = (some: Look[]) => some.reduce((most, { holds }) => Math.max(most, coverageOfRarest(weights, holds)), 0)
   let best = bestOf(looks)
-  // A shared row shows only its best message, but all of them count for whether anything was found.
+  // A shared row shows only its best message, but all of its messages count in deciding whether anything was found.
   if (isBelowFloor(input.query, best)) best = Math.max(best, bestOf(await shown.looksOfFolded()))
   const matched = looks.some(({ holds }) => holds.every(Boolean)) ? ("all" as const) : ("some" as const)
   const done = { silent: false, matched, coverage: best }
@@ -295,11 +295,11 @@ async function hitsOf(
   const hits: SearchHit[] = []
   for (const [i, { hit, matches }] of read.entries()) {
     if (i < offset) continue
-    // For a document, the section itself was found. A conversation may show any of its messages.
+    // A document shows the section that was found. A conversation may show any of its messages.
     const numbers = hit.row.kind === "document" ? [] : matches
     const { snippet, holds } = looks[i]!
     const all = { ref: hit.row.ref, numbers, worth: coverage(weights, holds) }
-    // A filter by tool shows the tool's call.
+    // With a filter by tool, show the tool's call.
     const isProse = prose && tools === undefined
     const passage = isProse && hit.message && (await passageIn(store, index, hit.message, all, { query, weights }))
     hits.push({ ...hit, snippet, ...(passage && shownAs(passage)) })
@@ -396,7 +396,7 @@ async function readBest(store: HistoryReader, row: Row, conversation: Conversati
   return { hit, text, matches: others.map((other) => other.number) }
 }
 
-/** If the title was found, the first message is shown. */
+/** If the title matched, show the first message. */
 function numberOf({ number }: RankedConversation["best"]): number {
   return Math.max(1, number)
 }

@@ -4,17 +4,17 @@ import { coverage } from "./floor.ts"
 import type { Query } from "./query.ts"
 import type { RankedConversation } from "./rank.ts"
 
-// The worth of a title. Most titles consist of words that also occur in messages, where they count like any others. But
-// people who type words of a title mean the conversation about them, not one in which a tool printed them.
+// Scores titles. Most titles consist of words that also occur in messages, where they count like any others. But people who type
+// words of a title mean the conversation about them, not one in which a tool printed them.
 
-/** How many of the best conversations are considered. */
+/** The number of best conversations to consider. */
 const MOST_TITLED = 60
-/** A title that contains less of the query than this is about something else. */
+/** The share of the query that a title must contain; with less, it is about something else. */
 const LEAST_COVERAGE = 0.8
-/** The worth of a title that contains the complete query, relative to the best conversation's score. See docs/retrieval.md. */
+/** The score of a title that contains the complete query, relative to the best conversation's score. See docs/retrieval.md. */
 const WORTH = 0.5
 
-/** Adds the worth of the titles and orders the rows again. The parts of a score still add up to it. */
+/** Adds the scores of titles and reorders the rows. The parts of a score still add up to it. */
 export async function addTitles<Row extends RankedConversation>(
   store: HistoryReader,
   rows: Row[],
