@@ -2,9 +2,9 @@ import { createHash } from "node:crypto"
 
 /** Facts in a commit's message that are not in its diff. */
 export type CommitMarks = {
-  /** The breaking change, in the message's words. */
+  /** The description of the breaking change in the message. */
   breaking?: string
-  /** The subject of the commit that it reverts, and its hash if the message names it. */
+  /** The subject of the commit that this one reverts, and its hash if the message names it. */
   reverts?: { subject: string; hash?: string }
 }
 
@@ -15,12 +15,12 @@ const REVERT = /^Revert(?:ed)?:? "(?<subject>.+)"$|^revert(?:\([^()\n]*\))?!?:[ 
 const REVERTED_HASH = /\bThis reverts commit (?<hash>[0-9a-f]{7,64})\b|^Refs?: (?<ref>[0-9a-f]{7,64})\b/im
 const LONGEST = 500
 
-/** Identifies a commit by its subject, which a rebase keeps and a revert quotes. */
+/** Identifies a commit by its subject, which survives a rebase and which a revert quotes. */
 export function subjectMark(subject: string): string {
   return createHash("sha1").update(subject.trim()).digest("hex").slice(0, 16)
 }
 
-/** Pure: footers and marks of Conventional Commits, and the text of `git revert`. A revert of a revert does not count. */
+/** Parses the footers and marks of Conventional Commits and the text of `git revert`. Ignores a revert of a revert. */
 export function commitMarks(subject: string, body: string): CommitMarks {
   const breaking = FOOTER.exec(body)?.groups?.what ?? BANG.exec(subject)?.groups?.what
   const reverts = revertOf(subject, body)

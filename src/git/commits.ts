@@ -13,25 +13,25 @@ export type Commit = {
   hash: string
   /** The author date, in milliseconds. */
   at: number
-  /** The commit date, which git orders by: a rebase gives an old commit a new one. */
+  /** The commit date, by which git orders. A rebase changes it. */
   committed_at: number
   subject: string
   body: string
   files: TouchedFile[]
-  /** How many there were; `files` may contain only the first of them. */
+  /** The number of files that the commit touched; `files` may contain only the first of them. */
   file_count: number
 }
 
 export type ReadCommits = {
-  /** Absent if there is no repository, or nothing was committed yet. */
+  /** Absent if there is no repository, or if it has no commits. */
   head?: string
-  /** Identifies where a shallow history is cut off; empty if the history is complete. */
+  /** Identifies where a shallow history ends; empty if the history is complete. */
   shallow?: string
   /** Newest first, without merges. */
   commits: Commit[]
-  /** The stored commits are from another history, or too far back to connect to these. */
+  /** True if the stored commits are from another history, or too old to connect to these. */
   replaces: boolean
-  /** In words for a person. */
+  /** What was left out, as sentences for a person. */
   left_out: string[]
 }
 
@@ -40,15 +40,18 @@ export const COMMIT_LIMITS: CommitLimits = { commits: 2_000, days: 365, timeoutM
 
 export type CommitOptions = {
   now: number
-  /** The head when it was last read: only commits after it are read. */
+  /** The head at the last read. Only later commits are read. */
   known?: string | undefined
-  /** Where the history was cut off then. If that has changed, everything is read again. */
+  /** Where the shallow history ended at the last read. If that has changed, everything is read again. */
   knownShallow?: string | undefined
   limits?: Partial<CommitLimits>
   signal?: AbortSignal | undefined
 }
 
-/** The commits of the project's current branch, within the limits. Runs and changes nothing in the repository. */
+/**
+ * Reads the commits of the project's current branch, within the limits. Runs no program of the repository and changes nothing in
+ * it.
+ */
 export async function readCommits(project: string, options: CommitOptions): Promise<ReadCommits> {
   const limits = { ...COMMIT_LIMITS, ...options.limits }
   const until = Date.now() + limits.timeoutMs
@@ -59,7 +62,7 @@ export async function readCommits(project: string, options: CommitOptions): Prom
   const found = await git(["rev-parse", ...args])
   if (found.stopped) throw notRead(project, found)
   const [prefix, isShallow, head] = found.output.split("\n")
-  // The project has no repository, but a folder above it does.
+  // The project has no repository of its own, but a folder above it does.
   if (prefix !== "" && found.errors === "") return nothing
   if (!isHash(head)) {
     if (found.errors !== "") throw notRead(project, found)
@@ -90,7 +93,7 @@ export async function readCommits(project: string, options: CommitOptions): Prom
   }
 }
 
-/** Deepening rewrites the file. */
+/** Identifies where a shallow history ends. Deepening it rewrites this file. */
 async function shallowMark(project: string, git: ReturnType<typeof gitIn>): Promise<string> {
   const { output } = await git(["rev-parse", "--git-path", "shallow"])
   const file = await lstat(resolve(project, output.trimEnd())).catch(() => undefined)
@@ -115,8 +118,8 @@ async function readLog(project: string, wanted: Wanted): Promise<Log> {
   let end = await runLog(project, wanted, "-M", parser.take)
   const left_out: string[] = []
   if (end.code !== 0 && !end.stopped) {
-    // A partial clone lacks the contents by which git recognises renames; unchanged renamed files can still be recognised by
-    // their hashes.
+    // A partial clone lacks the contents by which git recognises renames, but unchanged renamed files can be recognised by their
+    // hashes.
     parser = commitParser(isShallow)
     end = await runLog(project, wanted, "-M100%", parser.take)
     left_out.push("Only files renamed without a change are followed: this repository lacks contents.")
@@ -162,9 +165,9 @@ const FORMAT = "%H%x00%P%x00%at%x00%ct%x00%s%x00%b%x00"
 const FIELDS = 6
 const LONGEST_SUBJECT = 2_000
 const LONGEST_BODY = 20_000
-/** The beginning of a message of several megabytes is enough. */
+/** The longest field that is read. The beginning of a message of several megabytes is enough. */
 const LONGEST_TOKEN = 1 << 20
-/** A commit that moves a complete tree names each of its files. */
+/** The most files of one commit that are read. A commit that moves a complete tree names each of its files. */
 const MOST_FILES = 5_000
 
 /**
@@ -185,7 +188,7 @@ function commitParser(isShallow: boolean) {
   }
   const takeHead = (token: Buffer) => {
     head.push(token.toString("utf8"))
-    // The format itself is one more entry, which also ends with a NUL.
+    // The format adds an entry of its own, which also ends with a NUL.
     if (head.length <= FIELDS) return
     const [hash, parents, at, committedAt, subject, body] = head as [string, string, string, string, string, string]
     lastParents = parents
@@ -202,7 +205,7 @@ function commitParser(isShallow: boolean) {
   }
   const takeFile = (file: TouchedFile) => {
     pending = undefined
-    // In a shallow copy, the oldest commit seems to have added everything.
+    // In a shallow copy, the oldest commit appears to have added everything.
     if (!current || (isShallow && lastParents === "")) return
     current.file_count++
     if (current.files.length < MOST_FILES) current.files.push(file)
@@ -235,7 +238,7 @@ function commitParser(isShallow: boolean) {
       }
       if (from < bytes.length && rest.length < LONGEST_TOKEN) rest = Buffer.concat([rest, bytes.subarray(from)])
     },
-    /** The current commit counts only if git finished. */
+    /** Includes the current commit only if git finished. */
     commits(isFinished: boolean): Commit[] {
       if (isFinished) finish()
       return done

@@ -3,7 +3,7 @@ import { runGit } from "./run.ts"
 const LIMITS = { timeoutMs: 20_000, mostBytes: 4 << 20, readsOnly: true }
 const CHANGES_MS = 5_000
 
-/** The hash of a commit, named in any way that git accepts; undefined if there is none. */
+/** Returns the hash of a commit that is named in any way that git accepts, or undefined if there is none. */
 export async function commitNamed(folder: string, name: string, signal?: AbortSignal): Promise<string | undefined> {
   const hashes = await hashesIn(
     folder,
