@@ -2,7 +2,7 @@ import type { Node } from "web-tree-sitter"
 import type { Import } from "../../core/code.ts"
 import { type Grammar, startLine, unquoted } from "./grammar.ts"
 
-// The field `name` of a specification matches only its first name.
+// The query for Go. The field `name` of a specification matches only its first name.
 export const go: Grammar = {
   query: `
     (comment) @comment
@@ -32,7 +32,7 @@ export const go: Grammar = {
   },
 }
 
-/** A package is named after the last part of its path that is not a version. */
+/** Without an alias, a package is named after the last part of its path that is not a version. */
 function importsOf(node: Node): Import[] {
   const module = unquoted(node.childForFieldName("path")?.text ?? "")
   const parts = module.split("/")

@@ -2,7 +2,7 @@ import type { Node } from "web-tree-sitter"
 import type { Import } from "../../core/code.ts"
 import { canContainMethods, type Grammar, startLine, unquoted } from "./grammar.ts"
 
-// Languages with definitions, imports, comments and marks, but no uses.
+// These languages have definitions, imports, comments and marks, but no uses.
 
 const everything = () => true
 const isPublic = (head: string) => /\bpublic\b/.test(head)
@@ -163,7 +163,7 @@ export const powershell: Grammar = {
   isExported: everything,
 }
 
-/** Imports everything from a module, without a name of its own. */
+/** An import of everything from a module, without a local name. */
 function importAll(node: Node, pattern: RegExp): Import[] {
   const module = pattern.exec(node.text)?.[1]?.replace(/\s+/g, " ").trim().slice(0, 500)
   return module ? [{ module, name: "*", as: "*", line: startLine(node) }] : []

@@ -3,12 +3,12 @@ import type { DefinitionKind, Import } from "../../core/code.ts"
 import { type Container, type Grammar, startLine, unquoted } from "./grammar.ts"
 
 const DECLARED = `(variable_declarator name: (identifier) @name) @def.variable`
-/** Variables count only if the file, or a namespace in it, declares them, not a function. */
+/** Matches variables only if the file, or a namespace in it, declares them. */
 const topLevel = (parent: string) => `
   (${parent} [(lexical_declaration ${DECLARED}) (variable_declaration ${DECLARED})
     (export_statement [(lexical_declaration ${DECLARED}) (variable_declaration ${DECLARED})])])`
 
-// A predicate costs more than everything else in a pattern, so importsOf checks whether a call is a `require`.
+// A predicate costs more than the rest of a pattern, so importsOf checks whether a call is a `require`.
 const JAVASCRIPT_QUERY = `
   (comment) @comment
   (decorator) @mark
@@ -81,7 +81,8 @@ export const typescript: Grammar = { ...common, query: TYPESCRIPT_QUERY }
 export const tsx: Grammar = { ...common, query: TYPESCRIPT_QUERY + JSX_QUERY }
 
 /**
- * `exports.f = function`, `A.prototype.m = function`, and `this.m = () =>` in a class; in other functions the latter is state.
+ * The kind of `exports.f = function`, `A.prototype.m = function`, and `this.m = () =>` in a class. In other functions, `this.m`
+ * is state.
  */
 function assignedKind(node: Node, container: Container | undefined): DefinitionKind | undefined {
   const object = node.childForFieldName("left")?.childForFieldName("object")?.text ?? ""
