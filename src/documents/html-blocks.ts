@@ -2,7 +2,7 @@ import { attribute, CODE, type Element, inlineText, isLineNumber, preformattedTe
 import type { DocumentBlock, Heading } from "./sections.ts"
 import { headingText } from "./sections.ts"
 
-/** The readable text of elements, in blocks that are never cut, each with its lines in the file. */
+/** Returns the readable text of elements, in blocks that are never cut, each with its lines in the file. */
 export function blocksOf(
   roots: Element[],
   { isFullPage, lineAt }: { isFullPage: boolean; lineAt: (offset: number) => number },
@@ -167,7 +167,7 @@ const NEVER_TEXT = new Set(
 )
 const AROUND_CONTENT = new Set(["header", "aside"])
 
-/** A header or aside is a part of the main content if it is inside; outside, it belongs to the site. */
+/** A header or aside inside the main content is part of it; outside, it belongs to the site. */
 export function isSkipped(node: Element, isFullPage: boolean): boolean {
   return (
     NEVER_TEXT.has(node.tagName) ||
@@ -177,7 +177,7 @@ export function isSkipped(node: Element, isFullPage: boolean): boolean {
   )
 }
 
-/** Tables that contain code, headings or tables are only for layout. */
+/** Finds tables that are only used for layout: they contain code, headings or other tables. */
 function layoutTables(roots: Element[]): Set<Element> {
   const layout = new Set<Element>()
   const tables: Element[] = []
@@ -198,7 +198,7 @@ function layoutTables(roots: Element[]): Set<Element> {
 
 const countLines = (space: string): number => space.split("\n").length - 1
 
-/** Its own id, that of a link inside it, or that of the section that it opens. */
+/** The id of a heading, of a link inside it, or of the section that it opens. */
 function anchorOf(node: Element): string | undefined {
   const inside = node.childNodes.find(
     (child) => "tagName" in child && (attribute(child, "id") || attribute(child, "name")),

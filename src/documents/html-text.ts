@@ -6,7 +6,7 @@ export type Child = DefaultTreeAdapterTypes.ChildNode
 export const attribute = (node: Element, name: string): string | undefined =>
   node.attrs.find((attribute) => attribute.name === name)?.value
 
-/** The words of an element on one line, with white space collapsed. With `code`, code is in backticks. */
+/** The text of an element on one line, with white space collapsed. With `code`, code is in backticks. */
 export function inlineText(node: Element, options: { code?: boolean; skip?: (node: Element) => boolean } = {}): string {
   const words: string[] = []
   walk(node.childNodes, {
@@ -29,7 +29,7 @@ export function inlineText(node: Element, options: { code?: boolean; skip?: (nod
     .trim()
 }
 
-/** The text of `pre` as it is shown: without line numbers, with a line for each `br` and `div`. */
+/** The text of a `pre` as a browser shows it: without line numbers, with a line for each `br` and `div`. */
 export function preformattedText(node: Element): string {
   const parts: string[] = []
   const endLine = () => {
@@ -64,12 +64,12 @@ const INLINE_CODE_OR_STYLE = new Set(
 
 type Visitor = {
   text: (value: string, node: Extract<Child, { nodeName: "#text" }>) => void
-  /** false: its children are skipped, and `leave` is not called. */
+  /** If this returns false, the children are skipped and `leave` is not called. */
   enter: (node: Element) => boolean
   leave: (node: Element) => void
 }
 
-/** In document order, without recursion: pages may nest deeper than the stack. */
+/** Walks in document order, without recursion, because pages may nest deeper than the stack. */
 export function walk(nodes: Child[], visitor: Visitor): void {
   const open: { nodes: Child[]; next: number; of?: Element }[] = [{ nodes, next: 0 }]
   for (let frame = open.at(-1); frame; frame = open.at(-1)) {
