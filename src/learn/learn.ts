@@ -47,7 +47,7 @@ export async function learn(
     const isOnlyLines = options.only === "lines"
     for (const change of isOnlyLines ? feed.changes : await withParents(store, knowledge, feed.changes)) {
       facts.push(await (isOnlyLines ? lineFacts(store, change) : factsOf(store, change)))
-      await setImmediate() // lets an abort signal through
+      await setImmediate() // lets an abort signal arrive
     }
     if (feed.token !== token && !knowledge.conversations.saveLearned(facts, token, feed.token)) continue
     learned += feed.changes.length
@@ -60,7 +60,10 @@ export async function learn(
   }
 }
 
-/** A subagent's work is part of its parent's facts until it is forgotten. An unknown parent is in the feed itself. */
+/**
+ * Adds the parents of subagents, because a subagent's work is part of its parent's facts until it is forgotten. An unknown parent
+ * is in the feed itself.
+ */
 async function withParents(store: HistoryReader, knowledge: Knowledge, changes: Change[]): Promise<Change[]> {
   const all = new Map(changes.map((change) => [change.conversation, change]))
   const add = (name: string, ref: Ref) => {
@@ -77,7 +80,7 @@ async function withParents(store: HistoryReader, knowledge: Knowledge, changes: 
   return [...all.values()]
 }
 
-/** Learns one conversation only, to reproduce what was known at some time. */
+/** Learns a single conversation, to reproduce what was known at some time. */
 export async function learnConversation(
   store: HistoryReader,
   knowledge: Knowledge,
@@ -123,7 +126,7 @@ async function lineFacts(store: HistoryReader, { conversation: name, ref }: Chan
   return { name, gone: false, ref: row.ref, row, ...nothing, lines: linesOf(row, found.project, messages) }
 }
 
-/** From a document, only its decisions are learned. */
+/** Learns only decisions from a document. */
 async function documentFacts(store: HistoryReader, name: string, row: ConversationRow): Promise<LearnedFacts> {
   const decisions = mayDecide(row.ref.id) ? decisionsIn(row, await store.messages(row.ref)) : []
   return decisions.length === 0
@@ -131,7 +134,7 @@ async function documentFacts(store: HistoryReader, name: string, row: Conversati
     : { name, gone: false, ref: row.ref, row, worked: [], fixes: [], test_runs: [], decisions }
 }
 
-/** Nothing is learned from an agent's note until the person confirms it, so it is not suggested to anybody unasked. */
+/** Learns nothing from an agent's note until the person confirms it, so that it is never suggested unasked. */
 async function noteFacts(store: HistoryReader, name: string, row: ConversationRow): Promise<LearnedFacts> {
   const decisions = decisionInNote(row, await store.messages(row.ref))
   return decisions.length === 0
@@ -139,7 +142,9 @@ async function noteFacts(store: HistoryReader, name: string, row: ConversationRo
     : { name, gone: false, ref: row.ref, row, worked: [], fixes: [], test_runs: [], decisions }
 }
 
-/** Only subagents in the same project: another project may become private at any time, but what was learned stays. */
+/**
+ * Returns only subagents in the same project. Another project may become private at any time, but what was learned would stay.
+ */
 async function subagentsOf(store: HistoryReader, { ref, kind, project }: ConversationRow): Promise<Subagent[]> {
   if (kind === "subagent") return []
   const { rows } = await store.list({
@@ -190,14 +195,14 @@ function workedFiles(messages: StoredMessage[], project: string): WorkedFile[] {
   return [...files.values()]
 }
 
-/** A worktree may be anywhere. Its files count as the project's. */
+/** Maps a path into any of these folders. A worktree may be anywhere, and its files count as the project's. */
 function belowAny(folders: string[]): (path: string) => string | undefined {
   return (path) => folders.reduce<string | undefined>((found, folder) => found ?? pathBelow(folder, path), undefined)
 }
 
-// The time from which a conversation may contain words of a stranger.
+// Finds the time from which a conversation may contain a stranger's words.
 
-/** When text from the web or a remote tool first occurs. A message without a time counts as the start. */
+/** The time at which text from the web or a remote tool first occurs. A message without a time counts as the start. */
 function webAt(messages: readonly StoredMessage[]): number | undefined {
   const times = messages.flatMap((message) => (readsElsewhere(message) ? [message.at ?? 0] : []))
   return times.length === 0 ? undefined : Math.min(...times)
@@ -210,17 +215,17 @@ function readsElsewhere({ parts, effects }: StoredMessage): boolean {
   )
 }
 
-/** Programs that print other people's text. They match anywhere in the command line. */
+/** Programs that print other people's text, anywhere in the command line. */
 const FETCHES = /(?<![\w.-])(?:curl|wget|aria2c|xh|httpie|lynx|w3m|e?links|ssh|nc|ncat|telnet|glab|hub)(?![\w.-])/
 const HTTPIE = /(?:^|[;&|(`]|\$\()\s*https?\s+[^|;&\n]/
 const ASKS_REGISTRY = /(?<![\w.-])(?:npm|pnpm|yarn|bun|pip3?|cargo|gem)\s+(?:view|info|show|search|v)\s/
-/** `gh` prints issues, reviews and logs, except for the subcommands that only change something. */
+/** Calls of `gh` that print issues, reviews and logs. Subcommands that only change something do not match. */
 const GH =
   /(?<![\w./-])gh\s+(?!(?:auth|config|alias|extension|completion|version)\b|\w+\s+(?:create|checkout|merge|ready|close|reopen|delete|edit|comment|lock|develop|clone|fork|rerun|cancel|upload)\b)/
 const URL_HOST = /\bhttps?:\/\/(?:[^\s/"'@]*@)?(\[[^\]\s]*\]|[^\s/:"'?#]+)/g
 const LOCAL = /^(?:localhost|127(?:\.\d{1,3}){3}|0\.0\.0\.0|\[::1?\]|[\w-]+\.localhost)$/i
 
-/** True if a command may print a stranger's words. A server on the same machine belongs to the project. */
+/** Whether a command may print a stranger's words. A server on the same machine belongs to the project. */
 export function isRemote(command: string): boolean {
   if (ASKS_REGISTRY.test(command) || GH.test(command)) return true
   if (!FETCHES.test(command) && !HTTPIE.test(command)) return false
@@ -228,7 +233,7 @@ export function isRemote(command: string): boolean {
   return hosts.length === 0 || !hosts.every((host) => LOCAL.test(host))
 }
 
-// The stored form of a fix, so that it can be found and shown without reading its conversation again.
+// Converts a fix to its stored form, so that it can be found and shown without reading its conversation again.
 
 const MOST_LINES = 10
 const LONGEST_LINE = 300
@@ -267,12 +272,12 @@ function firstLines(hunks: Hunk[]): string[] {
   return patchText(first).split("\n").slice(0, MOST_EDIT_LINES)
 }
 
-/** Counts the lines that `patchText` would write. */
+/** The number of lines that `patchText` would write. */
 function lineCount(hunks: Hunk[]): number {
   return hunks.reduce((sum, { path, lines }, i) => sum + (path === hunks[i - 1]?.path ? 1 : 3) + lines.length, 0)
 }
 
-/** The search words: the error's words and names, and the command. */
+/** The search words of a fix: the words and names of the error, and the command. */
 function wordsOf(lines: string[], command: string): string[] {
   const found = lines.flatMap((line) => {
     const { words, particulars } = errorText(line)
@@ -281,7 +286,7 @@ function wordsOf(lines: string[], command: string): string[] {
   return [...new Set([...found, ...command.slice(0, LONGEST_LINE).split(/\s+/)])]
 }
 
-/** Makes its paths relative to the project. */
+/** Makes an edit's paths relative to the project. */
 function below(edit: FixEdit, project: string | undefined): FixEdit {
   const short = (path: string) => (project === undefined ? path : (pathBelow(project, path) ?? path))
   return { ...edit, path: short(edit.path), hunks: edit.hunks.map((hunk) => ({ ...hunk, path: short(hunk.path) })) }
@@ -296,7 +301,7 @@ function filesOf(edits: FixEdit[]): FixedFile[] {
   return [...sums.values()]
 }
 
-/** Groups changes by file, in the order of the first edit. Changes at the place of an error come first. */
+/** Groups changes by file, in the order of the first edit. Changes at the position of an error come first. */
 function inOrder(edits: FixEdit[], lines: string[]): Hunk[] {
   const places = lines.flatMap((line) => placeInError(line) ?? [])
   const isAtPlace = ({ path, old_start, old_lines }: Hunk) =>

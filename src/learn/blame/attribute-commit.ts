@@ -4,12 +4,12 @@ import type { BlameFacts, KnownEdit, Worker } from "./facts.ts"
 import { lineKey } from "./line-key.ts"
 
 export type Level = "proved" | "likely" | "unknown"
-/** The reason for an answer, strongest first. */
+/** Why a commit or a line is attributed to a conversation, strongest reason first. */
 export type Reason = "ran_commit" | "wrote_line" | "wrote_near" | "files_and_time"
 
 type RankedWorker = CommitCandidate & { order: number; trust: number }
 
-/** `key` represents the line's text. */
+/** `key` is the key of the line's text. */
 export type AttributedLine = { line: number; key: number } & (
   | { level: "unknown" }
   | {
@@ -24,7 +24,7 @@ export type AttributedLine = { line: number; key: number } & (
 export type AttributedFile = { path: string; lines: AttributedLine[] }
 
 export type AttributedCommit = {
-  /** Likeliest first. */
+  /** The candidates, likeliest first. */
   ranked: RankedWorker[]
   /** The first candidate, if it is certain enough to report. */
   told?: RankedWorker & { level: "proved" | "likely" }
@@ -110,7 +110,10 @@ function likeliest(writers: Writer[]): Likeliest | undefined {
     .reduce<Likeliest | undefined>((best, one) => (best && best.trust >= one.trust ? best : one), undefined)
 }
 
-/** If one conversation wrote the lines above and below, it wrote this one too: it was changed since, or is too short. */
+/**
+ * The author of a line between two lines of one conversation: that conversation wrote it too, but the line was changed since or
+ * is too short.
+ */
 function neighbour(
   added: CommitDiff["files"][number]["added"],
   written: (Likeliest | undefined)[],
@@ -128,16 +131,16 @@ function neighbour(
   return above && below && above.worker === below.worker ? above : undefined
 }
 
-/** The greatest distance to a line with a known author. */
+/** The greatest distance, in lines, to a line with a known author. */
 const FARTHEST = 3
 
-// The weight of each piece of evidence. `npm run eval:blame -- --fit` fits them on the earlier half of 428 commits that a
-// public project linked to its conversations, both as they are and squash merged. The later half is only for measuring. No
+// The weight of each piece of evidence. `npm run eval:blame -- --fit` fits the weights on the earlier half of 428 commits that a
+// public project linked to its conversations, both as they are and squash merged. The later half is only used to measure. No
 // weight is set by hand.
 
 export type Weights<F> = Record<keyof F | "bias", number>
 
-/** Orders the known conversations by who made a commit. Fitted on commits that one of them made. */
+/** Weights that order the known conversations by how likely each made a commit. Fitted on commits that one of them made. */
 export const ORDER: Weights<CommitFeatures> = {
   bias: -0.586,
   wrote: 1.646,
@@ -152,7 +155,10 @@ export const ORDER: Weights<CommitFeatures> = {
   went_on: -1.22,
 }
 
-/** The chance that this conversation made it. Fitted on the same commits, with and without their authors in the history. */
+/**
+ * Weights for the probability that a conversation made a commit. Fitted on the same commits, with and without their authors in
+ * the history.
+ */
 export const TRUST: Weights<CommitFeatures> = {
   bias: -0.494,
   wrote: 0.655,
@@ -167,7 +173,7 @@ export const TRUST: Weights<CommitFeatures> = {
   went_on: -1.1,
 }
 
-/** The chance that this conversation wrote a line. Fitted in the same way. */
+/** Weights for the probability that a conversation wrote a line. Fitted in the same way. */
 export const WROTE: Weights<LineFeatures> = {
   bias: -1.154,
   wrote: 1.866,
@@ -178,16 +184,16 @@ export const WROTE: Weights<LineFeatures> = {
   last: 0.791,
 }
 
-// The trust from which on an answer is given. There is a margin, because the values drift over time.
+// The probabilities from which an answer is reported. They include a margin, because the values drift over time.
 
-/** For a commit. */
+/** The least probability for attributing a commit. */
 export const REPORTS_COMMIT = 0.65
-/** For a line that the conversation is known to have written. */
+/** The least probability for a line that the conversation is known to have written. */
 export const PROVES_LINE = 0.95
 export const LIKELY_LINE = 0.6
-/** For a line without a known author, in a commit that the conversation made … */
+/** The least probability for a line without a known author, in a commit that the conversation made … */
 const LIKELY_COMMIT = 0.7
-/** … if it wrote at least this share of the lines with a known author. */
+/** … if the conversation wrote at least this share of the lines with a known author. */
 export const ALONE = 0.9
-/** The trust if git printed this very commit in the conversation, and the conversation had edited its files. */
+/** The probability if git printed this very commit in the conversation, which had edited the commit's files. */
 const RAN = 0.97

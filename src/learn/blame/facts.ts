@@ -22,12 +22,12 @@ export type KnownEdit = {
 
 export type RanBy = { worker: Worker; ref: Ref & { number: number }; hash: string; subject: string; at: number }
 
-/** Everything known about the authors of one project's lines. */
+/** Everything that is known about the authors of one project's lines. */
 export type BlameFacts = {
   workers: Worker[]
   /**
-   * The edits of a file, oldest first, including later ones. If this path had no edit by then, the edits of every file with
-   * the same name, because folders are renamed.
+   * Returns the edits of a file, oldest first, including later ones. If this path had no edit by then, returns the edits of every
+   * file with the same name, because folders are renamed.
    */
   editsOf(path: string, until: number): KnownEdit[]
   ran: RanBy[]
@@ -70,7 +70,7 @@ export function blameFacts({ lines }: { lines: LineRows }, project: string): Bla
   }
 }
 
-/** Deeper nesting of subagents has never been seen. */
+/** The deepest nesting of subagents that is followed. Deeper nesting has never been seen. */
 const DEEPEST = 5
 
 function editsFinder(
@@ -101,12 +101,12 @@ function merged(all: Uint32Array[]): Uint32Array {
   return Uint32Array.from([...new Set(all.flatMap((one) => [...one]))]).sort()
 }
 
-/** An index of a file's edits, built once per list of edits. */
+/** An index of a file's edits, built once for each list of edits. */
 export type FileIndex = {
-  /** The edits that wrote a line, by the line's key, oldest first. */
+  /** Maps a line's key to the edits that wrote the line, oldest first. */
   added: Map<number, KnownEdit[]>
   removed: Map<number, KnownEdit[]>
-  /** How many different lines each conversation had written after each of its edits. */
+  /** Maps each conversation to the number of different lines that it had written after each of its edits. */
   written: Map<Worker, { at: number; lines: number }[]>
 }
 
@@ -139,13 +139,13 @@ function put(index: Map<number, KnownEdit[]>, keys: Uint32Array, edit: KnownEdit
   }
 }
 
-/** The edits up to a time. Edits are oldest first. */
+/** Returns the edits up to a time. Edits are oldest first. */
 export function madeBy(edits: KnownEdit[] | undefined, until: number): KnownEdit[] {
   if (!edits || edits.length === 0) return []
   return edits.at(-1)!.at <= until ? edits : edits.filter(({ at }) => at <= until)
 }
 
-/** Each conversation's last edit up to a time, and how many different lines it had written. */
+/** Returns each conversation's last edit up to a time, and the number of different lines that it had written. */
 export function writtenBy(index: FileIndex, until: number): Map<Worker, { at: number; lines: number }> {
   const found = new Map<Worker, { at: number; lines: number }>()
   for (const [worker, steps] of index.written) {

@@ -3,33 +3,33 @@ import type { LineEdit, LineWorker, RanCommit } from "../../store/knowledge/line
 import { LONG_AGO_SECONDS, lastMomentFor, mayBeSame } from "./evidence.ts"
 import { type LineRows, lastNameOf } from "./facts.ts"
 
-// A laptop's question to a team's hub about lines, and the answer: only the rows that matter for these commits. The code
+// A laptop's question to a team's hub about lines. The answer contains only the rows that matter for these commits. The code
 // stays on the laptop; only commits, times and paths are sent.
 
 export type LinesQuestion = {
-  /** The hub's name of the project. */
+  /** The project's name on the hub. */
   project: string
   commits: { hash: string; at: number; subject: string }[]
-  /** Files that the commits touched, each with the earliest time in question. */
+  /** Files that the commits touched, each with the earliest relevant time. */
   paths: { path: string; until: number }[]
   /** Sessions that the repository itself names. */
   sessions: string[]
 }
 
-/** Line keys and seconds are four-byte numbers in base64. */
+/** The hub's answer. Line keys and seconds are four-byte numbers in base64. */
 export type SentLines = {
   workers: (Omit<LineWorker, "said" | "id" | "name"> & { id: string; native_id: string; said: string })[]
   files: { file: number; path: string }[]
   edits: (Omit<LineEdit, "added" | "removed"> & { added: string; removed: string })[]
   ran: RanCommit[]
-  /** True if there is more than could be sent. */
+  /** True if some rows did not fit. */
   is_cut: boolean
 }
 
-/** The size of the keys before base64. */
+/** The most bytes of line keys, before base64. */
 const MOST_BYTES = 8 << 20
 
-/** `titlesOf` returns the conversations that may be shown, each with its title if it has one. */
+/** Answers a question about lines. `titlesOf` returns the conversations that may be shown, each with its title if it has one. */
 export async function linesAbout(
   lines: LineRows,
   question: LinesQuestion,
@@ -69,7 +69,7 @@ export async function linesAbout(
   }
 }
 
-/** The edits of the same path. If it had none by then, also those of files with the same name elsewhere. */
+/** Returns the edits of the same path. If there were none by then, also returns those of files with the same name elsewhere. */
 function editsAbout(lines: LineRows, { project, paths }: LinesQuestion) {
   const files = lines.lineFiles(project)
   const byPath = Map.groupBy(files, ({ path }) => path)
@@ -87,14 +87,14 @@ function editsAbout(lines: LineRows, { project, paths }: LinesQuestion) {
   return { files: [...wanted.values()], edits: lines.editsOfFiles([...wanted.keys()]) }
 }
 
-/** True if it had a message shortly before one of these times. */
+/** Whether the conversation had a message shortly before one of these times. */
 function wasActiveBefore({ said }: LineWorker, seconds: readonly number[]): boolean {
   const [first, last] = [said[0], said.at(-1)]
   if (first === undefined || last === undefined) return false
   return seconds.some((second) => first <= second && second - LONG_AGO_SECONDS <= last)
 }
 
-/** Entire writes a date before the id. */
+/** Whether this is the session. Entire writes a date before the id. */
 function isSession({ id }: LineWorker, session: string): boolean {
   return session === id || session.endsWith(`-${id}`)
 }
@@ -113,7 +113,7 @@ function matesIn(rows: LineWorker[]): (row: LineWorker) => LineWorker[] {
   }
 }
 
-/** Keeps the newest edits if there are too many. */
+/** Keeps only the newest edits if there are too many. */
 function withinLimit(edits: LineEdit[]): { edits: LineEdit[]; isCut: boolean } {
   let bytes = 0
   const from = edits.findLastIndex(({ added, removed }) => {
@@ -135,8 +135,8 @@ export function keysSent(text: string): Uint32Array {
 }
 
 /**
- * Combines this machine's lines with a team's. Conversations on this machine count as its own; their copies on the hub are
- * ignored. The hub's numbers are made negative to keep them distinct.
+ * Combines this machine's lines with a team's. A conversation of this machine takes precedence over its copy on the hub. The
+ * hub's numbers are made negative to keep them distinct.
  */
 export function linesOfBoth(own: LineRows, project: string, team: SentLines): LineRows {
   const here = new Set(own.lineWorkers(project).map(({ source, id }) => `${source}\n${id}`))

@@ -41,7 +41,7 @@ export function ownersOf<Commit extends CommitHead>(
     if (!commit) return UNKNOWN_OWNER
     const { files, recorded } = find(commit)
     const lines = files.get(path)
-    // git blame may split a change differently from git log. Then the line's text identifies it.
+    // git blame may split a change differently from git log. In that case the line's text identifies it.
     const own = lines?.byNumber.get(line) ?? lines?.byKey.get(lineKey(text))
     return withRecorded(own, recordedFor(recorded, path, line), facts)
   }
@@ -68,7 +68,7 @@ function linesByPlace(lines: readonly AttributedLine[]): LinesByPlace {
   }
 }
 
-/** A record from the time is stronger evidence than a guess, and weaker than the text itself. */
+/** A record made at the time is stronger evidence than a guess, and weaker than the text itself. */
 function withRecorded(line: AttributedLine | undefined, recorded: Recorded | undefined, facts: BlameFacts): LineOwner {
   const own: LineOwner = line === undefined || line.level === "unknown" ? UNKNOWN_OWNER : ownerOf(line)
   if (!recorded || own.level === "proved") return own
@@ -83,7 +83,7 @@ function ownerOf(line: Extract<AttributedLine, { level: "proved" | "likely" }>):
   return { level, reason, worker, number: ref && { id: ref.id, number: ref.number } }
 }
 
-/** Entire writes a date before the id. */
+/** Finds a conversation by its session. Entire writes a date before the id. */
 function workerCalled(facts: BlameFacts, session: string): Worker | undefined {
   return facts.workers.find(({ ref }) => session === ref.id || session.endsWith(`-${ref.id}`))
 }

@@ -1,9 +1,9 @@
 import { array, isRecord, number, record, records, string } from "../../core/record.ts"
 import type { CommitDiff } from "../../git/commit-diffs.ts"
 
-// Authors that the repository itself records: git-ai notes, Entire trailers, Agent Trace files, co-authors.
+// Reads authors that the repository itself records: git-ai notes, Entire trailers, Agent Trace files, co-authors.
 
-/** `session` is the agent's own id. `lines` is set if the record is only about some lines. */
+/** A recorded author. `session` is the agent's own id. `lines` is set if the record covers only some lines. */
 export type Recorded = {
   by: "git-ai" | "Entire" | "Agent Trace" | "Co-Authored-By"
   agent?: string
@@ -12,7 +12,7 @@ export type Recorded = {
   lines?: [first: number, last: number][]
 }
 
-/** Strongest first: records of lines, then of sessions, then of an agent only. */
+/** Returns the records, strongest first: records of lines, then of sessions, then of an agent only. */
 export function recordedIn(
   commit: Pick<CommitDiff, "hash" | "body" | "note">,
   traces: readonly AgentTrace[],
@@ -25,7 +25,7 @@ export function recordedIn(
   ]
 }
 
-/** The first record about a line. */
+/** Returns the first record about a line. */
 export function recordedFor(all: readonly Recorded[], path: string, line: number): Recorded | undefined {
   return all.find(
     (one) =>
@@ -34,7 +34,7 @@ export function recordedFor(all: readonly Recorded[], path: string, line: number
   )
 }
 
-/** Format authorship/3.0.0: each file with the lines of each session, then three dashes, then the sessions as JSON. */
+/** Parses the format authorship/3.0.0: each file with the lines of each session, then three dashes, then the sessions as JSON. */
 function gitAiNote(note: string): Recorded[] {
   const cut = note.search(/^---$/m)
   if (cut === -1) return []
@@ -93,7 +93,7 @@ function coAuthors(body: string): Recorded[] {
 
 export type AgentTrace = Recorded & { revision: string }
 
-/** Agent Trace records, one per line. Records without a revision, and lines that a person wrote, are ignored. */
+/** Parses Agent Trace records, one per line. Ignores records without a revision, and lines that a person wrote. */
 export function agentTraces(text: string): AgentTrace[] {
   return text.split("\n").flatMap((line) => {
     const trace = parsed(line)
@@ -135,6 +135,6 @@ function parsed(text: string): Record<string, unknown> | undefined {
     const value: unknown = JSON.parse(text)
     return isRecord(value) ? value : undefined
   } catch {
-    return undefined // it is another program's file: what cannot be read is ignored
+    return undefined // another program's file; what cannot be parsed is ignored
   }
 }

@@ -1,26 +1,26 @@
 import { subjectOf } from "./subject.ts"
 import { sentencesOf } from "./typed.ts"
 
-// Tests if a sentence is clear on its own; if it is not, finds the question or proposal that it answers.
+// Checks whether a sentence is clear on its own. If it is not, finds the question or proposal that it answers.
 
-/** Begins an answer, if little follows. */
+/** A word that begins an answer. It counts if few words follow. */
 const AGREES = /^(?:yes|yeah|yep|yup|sure|ok|okay|alright)\b/i
 const SHORT_ANSWER = 10
 const POINTS = new Set(["this", "that", "these", "those", "it", "they", "them"])
 const POINTS_BACK =
   /^(?:[([]|its|instead|same|including|then|that way|like (?:this|that)|also it|but it)\b|\b(?:(?:the|this|that) (?:latter|former|first|second|third|other|one)(?: one| option)?|options? #?(?:\d+|[a-f])|(?:address|do|number|item|point|finding) #?\d+|in \d{2,3}|the (?:others|two|rest|same)|find out why)\b(?! (?:ms|seconds|minutes|days|lines|files|places|cases))|:\s*\d+\.?$/i
-/** "that" is a conjunction before these words. */
+/** Words before which "that" is a conjunction. */
 const JOINED = /^(?:we|i|you|the|they|he|once|if|when|there|all|any|every|each|our|my|your|an?|no|some|it)$/i
-/** Things of which there is only one here. */
+/** Things of which a project has only one, so that "the app" is clear. */
 const ONLY_ONE = /^(?:app|application|project|repo|repository|codebase|class|tool|program|package|library)\b|[`_A-Z/]/
 const CLAUSE = /^(?:and|but|so|because|since|when|if|which|we|i|it's|let's|lets|then|where|while|otherwise|once|or)$/i
-/** With fewer words of its own, a sentence names neither the thing nor the choice. */
+/** The fewest content words of a clear sentence. With fewer, it names neither the thing nor the choice. */
 const LEAST_SUBJECT = 2
 const [SMALL_SUBJECT, SHORT] = [3, 6]
-/** "it" refers to an earlier clause if the clauses before it contain at least this many words of content. */
+/** The fewest content words in earlier clauses to which "it" can refer. */
 const LEAST_BEFORE = 2
 
-/** True if a reader understands the sentence without the text before it. */
+/** Whether a reader understands the sentence without the text before it. */
 export function standsAlone(sentence: string): boolean {
   if (POINTS_BACK.test(sentence)) return false
   const words = sentence.split(/\s+/)
@@ -53,9 +53,10 @@ const MOST_CHARS = 20_000
 const LONGEST = 300
 
 /**
- * The agent's question or proposal that this sentence answers: the option that it names; else the last question, together
- * with the sentence before it if it only asks "shall I?"; else the agent's last sentence on the same subject. Undefined if
- * none of these is clear on its own, or if the sentence is more than a "yes, do" and shares no word with them.
+ * Finds the agent's question or proposal that this sentence answers: the option that it names; otherwise the last question,
+ * together with the sentence before it if it only asks "shall I?"; otherwise the agent's last sentence on the same subject.
+ * Returns undefined if none of these is clear on its own, or if the sentence is more than a "yes, do" and shares no word with
+ * them.
  */
 export function questionBefore(agentsText: string, sentence: string): string | undefined {
   const lines = agentsText

@@ -3,11 +3,11 @@ import { anyPhrase, STATES, SUPPORTS, TASKS } from "./cues.ts"
 import { subjectOf } from "./subject.ts"
 import { isPasted, LONGEST_SENTENCE, OWN_VOICE, ownLines, sentencesOf } from "./typed.ts"
 
-// Which of a person's sentences state a lasting choice, and which only ask, report or give a task.
+// Separates sentences that state a lasting choice from those that ask, report or give a task.
 
 const MOST_CHARS = 20_000
 
-/** Text that agents write in the person's name around what was typed. */
+/** Text that agents write in the person's name around what the person typed. */
 const WRAPPERS = [
   "Operation stopped by hook",
   "The user wants to clarify these questions.",
@@ -17,19 +17,19 @@ const WRAPPERS = [
 
 export type Decided = { quote: string; origin: "person" | "agent" }
 
-/** A longer message was pasted, whatever it begins with. */
+/** The longest message that a person types, in characters. A longer one was pasted. */
 const LONGEST_MESSAGE = 5_000
 
 /**
- * The decisions in a person's message, quoted. A sentence that is not clear on its own is quoted together with the one
- * before it, or with the agent's question or proposal (`question → sentence`, which then contains the agent's words too),
- * or not at all.
+ * Finds and quotes the decisions in a person's message. A sentence that is not clear on its own is quoted together with the one
+ * before it, or with the agent's question or proposal (`question → sentence`, which then contains the agent's words too), or not
+ * at all.
  */
 export function decidedIn(text: string, agentsText = ""): Decided[] {
   const beginning = text
     .slice(0, MOST_CHARS)
     .trimStart()
-    .replace(/^\/[\w:-]+\s+/, "") // the text after a slash command is typed
+    .replace(/^\/[\w:-]+\s+/, "") // the person typed the text after a slash command
   if (/^[/!]/.test(beginning) || WRAPPERS.some((words) => beginning.startsWith(words))) return []
   if (beginning.length > LONGEST_MESSAGE) return []
   const lines = ownLines(beginning)
@@ -72,7 +72,7 @@ function add(
 const RETREAT =
   /^(?:(?:ok|okay|no|yeah|hmm|actually)[,\s]+){0,2}(?:let's |lets |we |please |i'd )?(?:go|switch|change|roll)(?:ing)? (?:it |that )?back(?: to (?:what|how) (?:we|it) (?:had|was))?[.!]?$|^(?:(?:ok|okay|no|yeah|hmm|actually)[,\s]+){0,2}(?:let's |lets |please )?(?:revert|undo|scrap|drop) (?:that|this|it|those|these)(?: changes?)?[.!]?$/i
 
-/** Sentences that withdraw an earlier decision without naming it. */
+/** Finds sentences that withdraw an earlier decision without naming it. */
 export function retreatsIn(text: string): string[] {
   return ownLines(text.slice(0, MOST_CHARS))
     .flatMap(sentencesOf)
@@ -85,7 +85,10 @@ export function isRetreat(sentence: string): boolean {
 
 const LONGEST_SHOWN = 300
 
-/** "I want it to behave like:" says nothing without the next lines. If these decide something themselves, it is not quoted. */
+/**
+ * "I want it to behave like:" means nothing without the next lines. If those lines decide something themselves, this sentence is
+ * not quoted.
+ */
 function withWhatFollows(sentence: string, after: string[], decides: (sentence: string) => boolean): string[] {
   if (sentencesOf(after[0] ?? "").some(decides)) return []
   let shown = sentence
@@ -105,19 +108,19 @@ const CUES = {
   tasks: anyPhrase(TASKS),
 }
 
-/** "No, …" and "yes, …" take a side if something follows. */
+/** "No, …" and "yes, …" decide something if more text follows. */
 const ANSWERS = [
   /^(?:no,|nope|nah|yes|yeah|ok|okay|sure)[,\s-]+(?=\S+\s+\S+\s+\S+)/i,
   /^(?:no|nope|nah)(?:,| (?:i|we|it|this|that|let's|don't|need|revert|just|not)\b)/i,
 ]
 
 const ENOUGH = 2
-/** "Let's do that" decides something, but does not say what. */
+/** The fewest content words of a decision. "Let's do that" decides something, but does not say what. */
 const LEAST_SUBJECT = 2
 const PLAIN = 3
 const OPTION = /\S\s+(?:\S+\s+)?options? (?:\d|[A-F]\b)/i
 
-/** True for a question, with or without a question mark. */
+/** Whether the text is a question, with or without a question mark. */
 export function isQuestion(text: string): boolean {
   return ASKS.test(text)
 }

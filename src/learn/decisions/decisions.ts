@@ -15,7 +15,7 @@ import { plannedIn } from "./planned.ts"
 import { subjectOf } from "./subject.ts"
 import { supersede } from "./supersede.ts"
 
-// The lasting choices in a conversation, in a project's documents and in its commits.
+// Finds the lasting choices in a conversation, in a project's documents and in its commits.
 
 export type Decision = KeptDecision
 
@@ -26,7 +26,7 @@ const LONGEST_BEFORE = 200
 
 type Stated = Pick<Decision, "kind" | "quote" | "origin"> & { text: string }
 
-/** Every decision of a conversation, once and in order. Abandoned, copied and superseded messages do not count. */
+/** Returns every decision of a conversation once, in order. Ignores abandoned, copied and superseded messages. */
 export function decisionsIn(
   row: Pick<ConversationRow, "ref" | "kind" | "project">,
   messages: StoredMessage[],
@@ -57,7 +57,7 @@ export function decisionsIn(
   return [...found.values()].map((decision) => withCommit(decision, live))
 }
 
-/** A decision's edits are in the next commit. Without edits, nothing connects the commit with the decision. */
+/** Adds the next commit after the decision's edits. Without edits, nothing connects a commit with the decision. */
 function withCommit(decision: Decision, live: StoredMessage[]): Decision {
   if (decision.files.length === 0 || decision.kind === "breaking" || decision.kind === "revert") return decision
   const next = live
@@ -71,7 +71,7 @@ function agentsTextIn({ role, parts }: StoredMessage): string | undefined {
   return role === "assistant" && texts.length > 0 ? texts.join("\n") : undefined
 }
 
-/** The opposite may have been decided in between, so the newest statement counts. */
+/** Combines two statements of one decision. The newest counts, because the opposite may have been decided in between. */
 function restated(before: Decision, now: Decision): Decision {
   return { ...now, files: [...new Set([...now.files, ...before.files])].slice(0, MOST_FILES) }
 }
@@ -94,7 +94,7 @@ function statedIn(message: StoredMessage, { calls, agentsText, last }: Before): 
   })
 }
 
-/** "Let's go back" is quoted together with the decision that it withdraws. */
+/** Quotes "let's go back" together with the decision that it withdraws. */
 function takingBack({ quote: before, origin }: Decision, quote: string, text: string): Stated {
   const [first = ""] = before.split("\n")
   return { kind: "said", quote: `${first.slice(0, LONGEST_BEFORE)} → ${quote}`, origin, text }
@@ -109,7 +109,7 @@ function commitsOf({ effects }: StoredMessage): Stated[] {
   return effects.flatMap((effect) => (effect.type === "commit" ? statedByCommit({ ...effect, body: "" }) : []))
 }
 
-/** A note that the person wrote or confirmed counts as a decision, whatever it says. */
+/** A note that the person wrote or confirmed always counts as a decision. */
 export function decisionInNote(row: Pick<ConversationRow, "ref" | "project">, messages: StoredMessage[]): Decision[] {
   const note = noteIn(messages)
   if (!note?.confirmed) return []
@@ -121,7 +121,7 @@ export function decisionInNote(row: Pick<ConversationRow, "ref" | "project">, me
 
 type Commit = { hash: string; subject: string; body: string; files: string[]; at?: number }
 
-/** Breaking changes and reverts, also from commits that are in no conversation. */
+/** Finds breaking changes and reverts, including those of commits outside any conversation. */
 export function decisionsInCommits(commits: Commit[]): CommitDecision[] {
   return commits.flatMap((commit) =>
     statedByCommit(commit).map(({ kind, quote }) => ({
@@ -138,7 +138,7 @@ export function decisionsInCommits(commits: Commit[]): CommitDecision[] {
   )
 }
 
-/** Only the newest breaking or reverting commits. */
+/** The most breaking or reverting commits, newest first. */
 const MOST_COMMITS = 500
 
 /** Updates the decisions of a project's commits after its git history was read. */
@@ -171,12 +171,12 @@ const DECISION_HEADING = /^(?:\d[\d.]*\s+)?(?:decision(?: outcome)?|decided|we d
 const IN_FORCE = /\bstatus\b[\s:*_#-]{0,10}(?:accepted|approved|adopted|implemented)\b/i
 const NOT_IN_FORCE = /\bstatus\b[\s:*_#-]{0,10}(?:proposed|draft|rejected|declined|deprecated)\b/i
 
-/** Tests by its path if a document may be a decision record. Other documents are not read. */
+/** Whether a document may be a decision record, judged by its path. Other documents are not read. */
 export function mayDecide(path: string): boolean {
   return /(?:^|[/_-])(?:adrs?|decisions?|rfcs?|architecture)(?:[/_.-]|$)|(?:^|\/)\d{3,5}-[^/]+$/i.test(path)
 }
 
-/** A project's architecture decision record: its title, and the first paragraph below the heading "Decision". */
+/** Reads an architecture decision record: its title, and the first paragraph below the heading "Decision". */
 function inDocument(row: Pick<ConversationRow, "ref" | "kind" | "project">, sections: StoredMessage[]): Decision[] {
   const all = sections.flatMap((message) =>
     message.parts.flatMap((part) => (part.type === "text" ? [{ message, part, mark: part.section }] : [])),
@@ -252,7 +252,7 @@ function symbolsIn(text: string): string[] {
   return [...new Set(found)].slice(0, MOST_SYMBOLS)
 }
 
-/** For each message, the files that were edited from then on until the person wrote again. */
+/** For each message, returns the files that were edited after it until the person wrote again. */
 function editedAfter(messages: StoredMessage[]): string[][] {
   const after: string[][] = new Array(messages.length)
   let edited: string[] = []

@@ -7,16 +7,16 @@ export type NoteFound = {
   quote: string
   /** The text without that name. */
   text: string
-  /** The agent that wrote it. Undefined if the person did. */
+  /** The agent that wrote the note. Undefined if the person did. */
   agent?: string
-  /** True if the person wrote it, or confirmed what an agent wrote. */
+  /** True if the person wrote the note or confirmed it. */
   confirmed: boolean
   /** Absolute paths. */
   files: string[]
   rejects?: string
 }
 
-/** The current wording of a note. Undefined if the note is empty. */
+/** Returns the current wording of a note, or undefined if the note is empty. */
 export function noteIn(messages: StoredMessage[]): NoteFound | undefined {
   const live = messages.filter(({ abandoned, superseded }) => !abandoned && !superseded)
   const [message, ...after] = live

@@ -1,19 +1,19 @@
 import { subjectOf } from "./subject.ts"
 import { sentencesOf } from "./typed.ts"
 
-// The decision of an approved plan: its title, and what it says will be done.
+// Finds the decision of an approved plan: its title, and what will be done.
 
 const MOST_CHARS = 50_000
 const LONGEST = 300
 const LEAST_SUBJECT = 3
-/** Sections that say what will be done, then those that summarize it. Sections with reasons are not used. */
+/** Headings of sections that say what will be done, then of those that summarize it. Sections with reasons are not used. */
 const SAYS_WHAT =
   /\b(?:decisions?|approach|solution|design|fix|proposed|proposal|strategy|changes?|implementation|what)\b/i
 const IN_SHORT = /\b(?:summary|overview|goals?|objective|plan)\b/i
 
 type Section = { heading: string; lines: string[] }
 
-/** Undefined if the plan has only a title. */
+/** Returns undefined if the plan has only a title. */
 export function plannedIn(plan: string): string | undefined {
   const [title, ...sections] = sectionsOf(plan.slice(0, MOST_CHARS))
   if (!title || /^review\b/i.test(title.heading)) return undefined
@@ -29,7 +29,7 @@ export function plannedIn(plan: string): string | undefined {
   return undefined
 }
 
-/** The first section is the title with the text below it. */
+/** Splits a plan into sections. The first is the title with the text below it. */
 function sectionsOf(plan: string): Section[] {
   const sections: Section[] = []
   let fenced = false
@@ -55,7 +55,7 @@ function firstSentence({ lines }: Section): string | undefined {
 
 const LEAST_WORDS = 5
 
-/** True for a sentence in words. A file name, a call or an introduction to a list is not one. */
+/** Whether the text is a sentence in words. A file name, a call or an introduction to a list is not one. */
 function isSentence(sentence: string): boolean {
   if (/[:?]$/.test(sentence)) return false
   const words = sentence.replaceAll(/`[^`]*`/g, " ").match(/[A-Za-z']{2,}/g) ?? []

@@ -1,8 +1,8 @@
 import { isStopword, splitIdentifier } from "../../core/words.ts"
 
-// The subject of a decision: the words that distinguish it from others.
+// Finds the subject of a decision: the words that distinguish it from others.
 
-/** Words for deciding itself, whatever the subject. */
+/** Words about deciding, which say nothing about the subject. */
 const SPEAKING = new Set(
   (
     "able actually add adjust agree ahead all already also always another any anymore approach because being best better both call case " +
@@ -17,7 +17,7 @@ const SPEAKING = new Set(
 const MOST_WORDS = 40
 const MOST_CHARS = 2_000
 
-/** The words in order, each once. */
+/** Returns the words in order, each once. */
 export function subjectOf(text: string): string[] {
   const found = new Set<string>()
   for (const token of text.slice(0, MOST_CHARS).match(/[\p{L}\p{N}_]+/gu) ?? []) {
@@ -38,7 +38,7 @@ export function subjectOf(text: string): string[] {
   return [...found]
 }
 
-/** "sessions" and "session" are the same word. Stemming more would merge different words. */
+/** Removes a plural ending: "sessions" and "session" are the same word. Stemming more would merge different words. */
 export function stem(word: string): string {
   if (word.length > 4 && word.endsWith("ies")) return `${word.slice(0, -3)}y`
   if (word.length > 3 && word.endsWith("s") && !/(?:ss|us|is)$/.test(word)) return word.slice(0, -1)

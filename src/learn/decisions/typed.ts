@@ -1,6 +1,6 @@
 // Separates the lines that a person typed from those that they pasted.
 
-/** A longer sentence was pasted. */
+/** The longest sentence that a person types, in characters. A longer one was pasted. */
 export const LONGEST_SENTENCE = 500
 const FENCE = /^\s*(?:```|"""|~~~)/
 
@@ -18,7 +18,7 @@ export function ownLines(text: string): string[] {
 const OUTPUT =
   /^\s*(?:[>❯$|⎿⏺✓✗+●└├─╭│╰=]|\d{4}-\d\d-\d\d[T ]|\{"|at \S+ \(|(?:---|===) |(?:FAIL|PASS|Error|fatal|warning|remote)\b:|ok\s{2}|[\w./-]+\.\w{1,5}:\d+)/
 
-/** A comment, a JSON field, an import, or the end of a block. */
+/** A line of code: a comment, a JSON field, an import, or the end of a block. */
 const CODE =
   /^\s*(?:\/\/|\/\*|\*\s|#(?!#|\s*\w+\s*$)\s|"[\w-]+"\s*:|(?:import|const|var|func|def|return|class|export)\s|[\])}]+[;,]?\s*$)|[{;]\s*$/
 
@@ -38,16 +38,16 @@ export function sentencesOf(line: string): string[] {
 
 const REVIEW =
   /^(?:low|medium|high|critical) severity\b|\bconsider (?:adding|using|extracting|removing|checking|caching|exposing|either|whether|clarifying|updating)\b/i
-/** In text pasted from a log or a review, only sentences in the first person are the person's own. */
+/** Words of the first person. In text pasted from a log or a review, only sentences with them are the person's own. */
 export const OWN_VOICE = /\b(?:I|I'd|I'm|let's|lets|we (?:should|want|need|don't|had|explicitly|are changing))\b/i
-/** Markup that agents write, and hardly anybody types. */
+/** Markup that agents write and that hardly anybody types. */
 const MARKED_UP = /\s—\s|\*\*\S/
 const VOICE = /\b(?:I|we|us|our|my|let's|can you|could you)\b/i
-/** People who type this much use "I" or "we" somewhere. */
+/** The number of characters from which a typed message contains "I" or "we". */
 const LONG = 250
 const MOST_OUTPUT = 1
 
-/** True for the words of a reviewer or a program. Nobody has decided these yet. */
+/** Whether the text is the words of a reviewer or a program. Nobody has decided these yet. */
 export function isPasted(text: string, lines: string[]): boolean {
   if (lines.some((line) => REVIEW.test(line))) return true
   if (text.length > LONG && !VOICE.test(lines.join("\n"))) return true

@@ -10,32 +10,32 @@ export type FoundFix = KnownFix & { error: string; likeness: number }
 export type FixQuestion = {
   /** An error's text, or the command that failed. */
   asked: string
-  /** The command that printed it. If omitted, a single line may be a command. */
+  /** The command that printed the error. If omitted, a single line may be a command. */
   ran?: string
   /** The current project. Fixes from here rank above equally good fixes from elsewhere. */
   inside: string
   project?: string
-  /** Search only `inside`. */
+  /** Searches only `inside`. */
   here?: boolean
-  /** Projects that are excluded. */
+  /** Projects to exclude. */
   except?: string[]
 }
 
 export type FoundFixes = {
-  /** Best first. */
+  /** The fixes, best first. */
   solved: FoundFix[]
   unsolved: FoundFix[]
 }
 
-/** Only the fixes with the best matching words are compared line by line. */
+/** The most fixes that are compared line by line: those with the best matching words. */
 const MOST_COMPARED = 200
 const MOST_QUERY_LINES = 10
-/** Below this, two errors share little more than common words. */
+/** The least similarity of a result. Below it, two errors share little more than common words. */
 const LEAST_LIKENESS = 0.6
-/** The most informative line of the question counts fully; the other lines count for less. */
+/** The factor for further lines of the question. The most informative line counts fully. */
 const FURTHER_LINE = 0.9
 const HERE = 0.1
-/** If there was one edit, it was the fix. Of forty edits, any may have been. */
+/** The deduction for each edit after the first. A single edit was the fix; of forty, any may have been. */
 const EACH_EDIT = 0.01
 
 /** Finds what fixed an error, or made a command pass. */
@@ -61,7 +61,7 @@ export function findFixes(knowledge: Knowledge, wanted: FixQuestion): FoundFixes
 
 type Question = {
   lines: ErrorText[]
-  /** The query, if it may be a command. */
+  /** The query as a command, if it may be one. */
   command?: string
   words: string[]
 }
@@ -95,7 +95,7 @@ function matched(fix: KnownFix, question: Question): FoundFix[] {
   return best.likeness < LEAST_LIKENESS ? [] : [{ ...fix, ...best }]
 }
 
-/** 1 for the same command on the same files, less for other files, or for `npm` instead of `npm test`. */
+/** Returns 1 for the same command on the same files, and less for other files, or for `npm` instead of `npm test`. */
 function commandLikeness(query: string, ran: string): number {
   const [a, b] = [commandParts(query).parts, commandParts(ran).parts]
   if (a.length === 0) return 0

@@ -8,8 +8,8 @@ import { type FailedTest, testOutput } from "./output.ts"
 const LONGEST_COMMAND = 300
 
 /**
- * The test runs of a conversation with a known outcome, oldest first. Paths below the project are relative to it.
- * `complete`: every test that ran and is not among the failures has passed. Pure.
+ * Finds the test runs of a conversation with a known outcome, oldest first. Paths inside the project are relative to it.
+ * `complete` means that every test that ran and is not among the failures has passed. Pure.
  */
 export function testRunsIn(messages: StoredMessage[], project: string): TestRunWrite[] {
   const live = messages.filter(({ superseded, copied, abandoned }) => !superseded && !copied && !abandoned)
@@ -33,7 +33,7 @@ export function testRunsIn(messages: StoredMessage[], project: string): TestRunW
   )
 }
 
-/** Programs that remove lines from the middle or the end. `tail` keeps the counts. */
+/** Programs that remove lines from the middle or the end of an output. `tail` keeps the counts. */
 const CUTS = /^(?:grep|egrep|rg|sed|awk|cut|less|jq|sort|uniq|wc)$/
 
 function isCut(through: string, output: string): boolean {
@@ -55,9 +55,9 @@ function runOf(
   const cut = test.through !== undefined && isCut(test.through, output)
   const byStatus = test.through === undefined && (!failed || test.alone) ? failed : undefined
   const hasFailed = parsed === undefined ? byStatus : parsed.failed > 0
-  // Without counts, the end of a cut output says nothing about the rest. A failure in it still counts.
+  // Without counts, the end of a truncated output says nothing about the rest. A failure in it still counts.
   if (hasFailed === undefined || (!hasFailed && cut && parsed?.counted !== true)) return undefined
-  // A silent run that succeeds may have found no tests.
+  // A successful run without results may have found no tests.
   if (parsed === undefined && !hasFailed && output.trim() !== "" && /no tests?\b/i.test(output)) return undefined
   const failures = (parsed?.failures ?? []).map((failure) => inProject(failure, test, project))
   const namesAll =
