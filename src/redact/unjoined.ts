@@ -6,17 +6,14 @@ import { ruleFor, type SecretKind, secretKind } from "./secret-names.ts"
 import { findColumn } from "./tables.ts"
 import { isGenerated, isPassword } from "./values.ts"
 
-// Secrets whose name and value are not joined by a colon or an equals sign: `name: DB_PASSWORD` above `value: …`,
+// Finds secrets whose name and value are not joined by a colon or an equals sign: `name: DB_PASSWORD` above `value: …`,
 // `<password>…</password>`, `.setPassword("…")`, `define('DB_PASSWORD', '…')`, a cell next to its name, `ENV API_TOKEN …`.
 
-/** The longest text before a name that a form needs. */
+/** The most characters before a name that a form needs. */
 const MAX_BEFORE = 300
 const MAX_NAME = 60
 
-/**
- * Looks for the value of a name that begins at `at` without a sign between them. Returns the end of the value, or 0 if there is
- * none.
- */
+/** Finds the value of the name that begins at `at`. Returns the end of the value, or 0 if there is none. */
 export function findUnjoined(text: string, at: number, spans: Span[], rereads: Rereads): number {
   let end = at
   while (end < at + MAX_NAME && isNameCode(text.charCodeAt(end))) end++
@@ -49,14 +46,16 @@ export function findUnjoined(text: string, at: number, spans: Span[], rereads: R
   return 0
 }
 
-/** A word of a sentence: one space and a letter follow it. A cheap check, since most names are such words. */
+/**
+ * Whether the name is a word in a sentence: one space and a letter follow. This check is cheap, and most names are such words.
+ */
 function isProse(text: string, at: number, end: number): boolean {
   const next = text.charCodeAt(end + 1) | 32
   if (text.charCodeAt(end) !== 32 || next < 97 || next > 122 || text.charCodeAt(at) < 97) return false
   return !TAKES_WORD.test(text.slice(at, end))
 }
 
-/** Names, or their ends, whose value follows after a single space. */
+/** Names, or ends of names, whose value follows after a single space. */
 const TAKES_WORD = /^(?:pass(?:word|wd|phrase)?|keygen|ied|pass)$/
 
 function isSecret(value: string, kind: SecretKind, sure: boolean): boolean {
