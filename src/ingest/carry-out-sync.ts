@@ -8,18 +8,21 @@ import type { SyncSpending } from "./sync-spending.ts"
 import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync-types.ts"
 import { type NamedUnit, storedPath } from "./unit-names.ts"
 
-/** How often new messages become searchable during a long sync. */
+/** The interval at which new messages become searchable during a long sync, in milliseconds. */
 const INDEX_EVERY_MS = 1_500
-/** Also after this many characters: they wait in a thread with a bounded heap, and a fast machine reads many. */
+/**
+ * The number of characters after which the index is also updated. They wait in a thread with a bounded heap, and a fast machine
+ * reads many.
+ */
 const INDEX_EVERY_CHARS = 6_000_000
 const SAVE_PROGRESS_EVERY_MS = 500
 const SAVE_AGAIN_MS = 3_600_000
-/** A remainder up to this size is small: about as much as is read in a second. */
+/** The largest remainder that is finished before a pause, about as much as is read in a second. */
 const LITTLE = { bytes: 4 << 20, units: 100 }
-/** A sync never pauses before it has read this many units: people look for the newest ones first. */
+/** The number of units that a sync reads before it may pause, because people look for the newest ones first. */
 const READ_FIRST = 5
 
-/** Reads and stores the planned units, and updates the index now and then, so that new messages can be found meanwhile. */
+/** Reads and stores the planned units, and updates the index from time to time, so that new messages can be found meanwhile. */
 export async function carryOutSync(
   deps: SyncDeps,
   plan: SyncPlan,
@@ -39,7 +42,10 @@ export async function carryOutSync(
   let unread = plan.jobs.filter(({ isUnread }) => isUnread).length
   const hadUnread = unread > 0
   const waiting = new Set(plan.jobs.map(({ unit }) => unit))
-  /** Complete only once everything can also be found. Units that were read before and are checked again are not unread. */
+  /**
+   * The history is complete only once everything can also be found. Units that were read before and are checked again do not
+   * count as unread.
+   */
   const saveSoFar = async () => {
     if (hadUnread)
       await store.saveProgress({ done: Math.max(0, Math.min(total - unread, total - 1)), total, at: plan.asOf })
@@ -80,7 +86,7 @@ export async function carryOutSync(
         recent.clear()
         indexedAt = Date.now()
       }
-      // Results that were read ahead arrive without a pause, so this gives the abort signal a chance to be delivered.
+      // Results that were read ahead arrive without a pause, so give the abort signal a chance to arrive.
       if (options.signal) await new Promise((resolve) => setImmediate(resolve))
       const isPaused =
         isAfter(options.pauseAt) && report.read >= READ_FIRST && isMuch(bytesTotal - report.bytes, remaining)
@@ -110,7 +116,7 @@ function isAfter(moment: number | undefined): boolean {
   return moment !== undefined && Date.now() > moment
 }
 
-/** Adds units to the current jobs, except those that are still to be read anyway. Returns how many were added. */
+/** Adds units to the current jobs, unless they are waiting to be read anyway. Returns the number added. */
 function readAgain(plan: SyncPlan, waiting: Set<NamedUnit>, { connector }: UnitJob, keys: string[]): number {
   const units = keys.flatMap((key) => plan.units.get(connector.source)?.get(key) ?? [])
   const done = units.filter((unit) => !waiting.has(unit))
@@ -121,7 +127,9 @@ function readAgain(plan: SyncPlan, waiting: Set<NamedUnit>, { connector }: UnitJ
   return done.length
 }
 
-/** Heals damaged data in the history first. If that does not help, the sync continues without this unit. */
+/**
+ * Stores a unit; if the history is damaged, repairs it and retries. If that does not help, the sync continues without this unit.
+ */
 async function writeOrHeal(store: HistoryWriter, write: UnitWrite): Promise<WriteResult | Error> {
   try {
     return await store.writeUnit(write)
@@ -137,14 +145,14 @@ async function writeOrHeal(store: HistoryWriter, write: UnitWrite): Promise<Writ
   }
 }
 
-/** Prevents the warning that the history is old. Not at every sync: one without work should write nothing. */
+/** Prevents the warning that the history is old. A sync without work should write nothing, so this is not saved at every sync. */
 async function saveThatAllIsRead(store: HistoryWriter, total: number, asOf: number): Promise<void> {
   const last = await store.progress()
   const isOld = last === undefined || last.done < last.total || Date.now() - last.at > SAVE_AGAIN_MS
   if (isOld) await store.saveProgress({ done: total, total, at: asOf })
 }
 
-/** Messages written since the index was last updated. The last write of a message counts. */
+/** Collects the messages written since the last update of the index. The last write of a message counts. */
 function recentMessages() {
   const byRef = new Map<string, Map<number, StoredMessage>>()
   let chars = 0
@@ -169,7 +177,7 @@ function recentMessages() {
   }
 }
 
-/** Results in the order of the jobs. Some units are read ahead while the caller stores the previous one. */
+/** Yields results in the order of the jobs. Some units are read ahead while the caller stores the previous one. */
 async function* readAll(
   reader: UnitReader,
   jobs: UnitJob[],

@@ -5,24 +5,27 @@ import { hasSubprocessEnded, type Subprocess, subprocessFile } from "../subproce
 import { startProcess } from "../subprocess/process.ts"
 import { type CodeOrder, type ReadCode, readCode } from "./read-code.ts"
 
-/** Reads code files: in this process if there are few, otherwise in a subprocess while this one stores. */
+/** Reads code files: in this process if there are few, otherwise in a subprocess while this process stores. */
 export type CodeReader = {
-  /** All files must be of one sort: see `sortOf`. */
+  /** All files must have the same `CodeSort`; see `sortOf`. */
   read(files: CodeOrder[]): Promise<ReadCode[]>
   close(): Promise<void>
 }
 
 export type CodeReaderOptions = {
-  /** The amount to read, and its sorts. */
+  /** The number of bytes to read; the sorts of files follow. */
   bytes: number
   sorts: ReadonlySet<CodeSort>
-  /** Keeps this process small: nothing is read in it. */
+  /** Reads nothing in this process, to keep it small. */
   inSubprocess?: boolean
   /** A parser that is already open. */
   open?: CodeParser
 }
 
-/** Starting a process costs as much as reading about this many bytes, and its end frees the parser's memory. */
+/**
+ * The number of bytes from which a subprocess pays off. Starting one costs as much as reading about this much, and its end frees
+ * the parser's memory.
+ */
 const SUBPROCESS_FROM_BYTES = 128 << 10
 
 export function openCodeReader(project: string, { bytes, sorts, inSubprocess, open }: CodeReaderOptions): CodeReader {
@@ -30,7 +33,7 @@ export function openCodeReader(project: string, { bytes, sorts, inSubprocess, op
   return open || isLittle ? inlineReader(project, open) : processReader(project)
 }
 
-/** Each sort needs a process with different flags. */
+/** The kinds of files that need a process with different flags. */
 export type CodeSort = "optimized" | "plain"
 export const sortOf = (path: string): CodeSort => (isUnoptimized(languageOf(path)!) ? "plain" : "optimized")
 
@@ -51,16 +54,16 @@ function inlineReader(project: string, open?: CodeParser): CodeReader {
   }
 }
 
-/** By default, V8 lets garbage grow to hundreds of megabytes before it collects. */
+/** V8 flags that limit the heap. By default, V8 lets garbage grow to hundreds of megabytes before it collects. */
 const HEAP = ["--max-semi-space-size=4", "--max-old-space-size=128"]
 const FLAGS: Record<CodeSort, string[]> = { optimized: HEAP, plain: [...HEAP, "--liftoff-only"] }
 const CODE_PROCESS = subprocessFile("./code-process.ts", import.meta.url)
-/** The parser frees little of what a large file needed: a process that has grown to this is replaced. */
+/** The memory, in bytes, at which a process is replaced. The parser frees little of what a large file needed. */
 const ENOUGH_MEMORY = 150e6
 
 /**
- * A file can break the process by exhausting its memory or through a fault in a grammar. The process is then replaced,
- * and the current files are read one by one: only a file that breaks it again is skipped.
+ * A file can break the process by exhausting its memory or through a fault in a grammar. The process is then replaced, and the
+ * current files are read one by one: only a file that breaks it again is skipped.
  */
 function processReader(project: string): CodeReader {
   let current: { sort: CodeSort; reading: Subprocess<CodeOrder[], ReadCode[]> } | undefined
@@ -69,9 +72,9 @@ function processReader(project: string): CodeReader {
   const stop = async () => {
     const stopping = current
     current = undefined
-    await stopping?.reading.kill() // it only reads
+    await stopping?.reading.kill() // the process only reads, so killing it is safe
   }
-  /** True if the error was not caused by the files. */
+  /** Whether the error was caused by something other than the files. */
   const isOurs = (error: unknown) => closed || (hasSubprocessEnded(error) && error.isNotStarted)
   const readIn = async (sort: CodeSort, files: CodeOrder[]) => {
     if (closed) throw new Error("The code reader is closed")

@@ -17,7 +17,7 @@ import {
 export type CollectionReport = {
   name: string
   documents: number
-  /** New or different since last time. */
+  /** The number of documents that are new or different since the last sync. */
   changed: number
   removed: number
   skipped: { path: string; reason: string }[]
@@ -52,8 +52,7 @@ export async function syncCollection(
     skipped,
     complete: true,
   }
-  // Removed first: an older version stored a document under its name with the secret in it, and it is stored again
-  // below.
+  // Removals come first: an older version stored a document under a name that contains a secret, and it is stored again below.
   const present = new Set(files.map(({ path }) => documentKey(collection, path)))
   const prefix = `${collection.name}/`
   const gone = [...known.keys()].filter((key) => key.startsWith(prefix) && !present.has(key))
@@ -62,7 +61,7 @@ export async function syncCollection(
   const reader = openDocumentReader(orders.reduce((sum, { file }) => sum + file.size, 0))
   const read = (order: DocumentOrder | undefined) => {
     const reading = order && reader.read(order)
-    reading?.catch(() => {}) // awaited in the next round
+    reading?.catch(() => {}) // the next round awaits it
     return reading
   }
   try {
@@ -89,13 +88,13 @@ export async function syncCollection(
   return report
 }
 
-/** A folder that cannot be read now may come back, so nothing is removed. */
+/** Reports a folder that cannot be read. It may come back, so nothing is removed. */
 async function notThere(store: HistoryWriter, { name, root }: Collection, reason: string): Promise<CollectionReport> {
   const { documents } = await store.documentsIn(name)
   return { name, documents, changed: 0, removed: 0, skipped: [{ path: redactName(root), reason }], complete: false }
 }
 
-/** Empty if nothing can have changed. */
+/** Returns an order to read the file, or an empty list if the file cannot have changed. */
 function orderFor(collection: Collection, file: DocumentOrder["file"], before: UnitMark | undefined): DocumentOrder[] {
   if (before?.connector_version !== DOCUMENTS_VERSION || before.redaction_version !== REDACTION_VERSION)
     return [{ collection, file }]
@@ -103,15 +102,18 @@ function orderFor(collection: Collection, file: DocumentOrder["file"], before: U
   return stamp === documentStampOf(file) ? [] : [{ collection, file, hash }]
 }
 
-/** Reads documents: in this process if there are few, otherwise in a subprocess while this one stores. */
+/** Reads documents: in this process if there are few, otherwise in a subprocess while this process stores. */
 type DocumentReader = { read(order: DocumentOrder): Promise<ReadDocument>; close(): Promise<void> }
 
-/** Starting a process costs as much as reading about this many bytes. */
+/** The number of bytes from which a subprocess pays off: starting one costs as much as reading about this much. */
 const SUBPROCESS_FROM_BYTES = 256 << 10
-/** By default, V8 lets garbage grow to hundreds of megabytes before it collects. A document that needs more gets more. */
+/**
+ * V8 flags that limit the heap. By default, V8 lets garbage grow to hundreds of megabytes before it collects. A document that
+ * needs more gets more.
+ */
 const HEAP = ["--max-semi-space-size=16", "--max-old-space-size=96"]
 const LARGE_HEAP = ["--max-semi-space-size=16", "--max-old-space-size=1024"]
-/** A process that has grown to this is replaced. */
+/** The memory, in bytes, at which a process is replaced. */
 const ENOUGH_MEMORY = 200e6
 
 function openDocumentReader(bytes: number): DocumentReader {
@@ -125,13 +127,13 @@ function inlineReader(): DocumentReader {
   }
 }
 
-/** A document that breaks the process is tried once more, with a larger heap. */
+/** Retries a document that breaks the process once, with a larger heap. */
 function processReader(): DocumentReader {
   let current: Subprocess<DocumentOrder, ReadDocument> | undefined
   const stop = async () => {
     const stopping = current
     current = undefined
-    await stopping?.kill() // it only reads
+    await stopping?.kill() // the process only reads, so killing it is safe
   }
   const readIn = async (heap: string[], order: DocumentOrder) => {
     current ??= startProcess(subprocessFile("./document-process.ts", import.meta.url), { flags: heap })

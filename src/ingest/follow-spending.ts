@@ -11,7 +11,7 @@ const BATCH = 64
 export type KnownSpent = { change: number; spent: SpentPart[]; made: MadeThing[] }
 
 export type FollowSpendingOptions = {
-  /** Known spending, so that the conversation need not be read. */
+  /** Returns known spending, so that the conversation need not be read. */
   atHand?: (ref: Ref) => KnownSpent | undefined
   /** Stops if more conversations than this would have to be read. */
   mostRead?: number
@@ -19,7 +19,7 @@ export type FollowSpendingOptions = {
   onProgress?: (read: number) => Promise<void>
 }
 
-/** Updates the spending from the history. `read` counts the conversations whose messages had to be read. */
+/** Updates the spending from the history. `read` is the number of conversations whose messages had to be read. */
 export async function followSpending(
   store: HistoryReader,
   file: SpendingFile,
@@ -38,7 +38,7 @@ export async function followSpending(
     const spending: ConversationSpending[] = []
     for (const change of feed.changes) {
       spending.push(await spendingIn(store, change, atHand))
-      if (unknown.includes(change)) await setImmediate() // so that an abort signal is noticed
+      if (unknown.includes(change)) await setImmediate() // lets an abort signal arrive
     }
     if (feed.token !== from && !file.save(spending, from, feed.token)) continue
     read += unknown.length
@@ -50,13 +50,13 @@ export async function followSpending(
   return { read, complete: true }
 }
 
-/** True if the history has changes that are not counted yet. */
+/** Whether the history has changes that are not counted yet. */
 export async function isSpendingBehind(store: HistoryReader, file: SpendingFile): Promise<boolean> {
   const { changes, rebuild } = await store.changes(file.followed(), 1)
   return rebuild || changes.length > 0
 }
 
-/** Reports the progress to a person. Only a history that an older dex filled has anything to read. */
+/** Reports progress to the user. Only a history that an older dex filled has anything to read. */
 export function learningProgress(
   store: HistoryReader,
   show: (progress: SyncProgress) => void,
@@ -69,7 +69,7 @@ export function learningProgress(
   }
 }
 
-/** Documents and notes cost nothing. */
+/** Skips documents and notes, which cost nothing. */
 function isToRead({ ref, deleted }: Change): boolean {
   return !deleted && ref !== undefined && ref.source !== "docs" && ref.source !== "dex_note"
 }

@@ -11,10 +11,10 @@ import { type NamedUnit, named, storedPath, twinOf } from "./unit-names.ts"
 
 const TRY_AGAIN_MS = 24 * 3_600_000
 
-/** `isUnread`: nothing of it is stored yet. Other units were read before, and are checked again. */
+/** A unit to read. `isUnread` is true if nothing of it is stored yet. Other units were read before and are checked again. */
 export type UnitJob = { connector: Connector; unit: NamedUnit; replay: boolean; isUnread: boolean }
 export type SyncPlan = {
-  /** Everything written before this time is included. */
+  /** The time up to which everything written is included. */
   asOf: number
   jobs: UnitJob[]
   found: number
@@ -22,7 +22,7 @@ export type SyncPlan = {
   units: Map<SourceId, Map<string, NamedUnit>>
 }
 
-/** Plans the work: new and grown units, units whose connector has a new version. Also marks units that are gone. */
+/** Plans the work: new and grown units, and units whose connector has a new version. Also marks units that are gone. */
 export async function planSync(deps: SyncDeps, options: SyncOptions, report: SyncReport): Promise<SyncPlan> {
   const plan: SyncPlan = { asOf: Date.now(), jobs: [], found: 0, containers: [], units: new Map() }
   for (const connector of deps.connectors) {
@@ -73,7 +73,7 @@ export async function planSync(deps: SyncDeps, options: SyncOptions, report: Syn
   return plan
 }
 
-/** The existing units, by key. A file with the same name as another in a different root gets its own key. */
+/** Finds the existing units, by key. A file with the same name as another in a different root gets its own key. */
 function discoverUnits(
   connector: Connector,
   deps: SyncDeps,
@@ -95,7 +95,7 @@ function discoverUnits(
     if (present.has(unit.key) || (before && before.path !== storedPath(unit))) elsewhere.push(unit)
     else present.set(unit.key, unit)
   }
-  // Only now is it known whether the previous file with this key still exists, or has moved.
+  // Only now is it clear whether the previous file with this key still exists or has moved.
   for (const found of elsewhere) {
     const holder = present.get(found.key)
     if (holder?.path === found.path) continue
@@ -108,7 +108,7 @@ function discoverUnits(
   return { present, unreadable }
 }
 
-/** Redacts names that were stored before there was a rule for their content. */
+/** Redacts stored names that are older than the rule for their content. */
 async function redactNames(store: HistoryWriter, source: SourceId): Promise<void> {
   for (const [key, { path }] of await store.knownUnits(source)) {
     const unit = named({ key, path })
@@ -120,7 +120,7 @@ function isBelow(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
 }
 
-/** Files that needed more memory than allowed, by path. Each attempt costs seconds, so they are tried once a day. */
+/** Files that needed more memory than allowed, by path. Each attempt costs seconds, so they are retried only once a day. */
 async function recentlyTooLarge(store: HistoryWriter, source: SourceId): Promise<Map<string, UnreadableFile>> {
   const files = await store.unreadable(source)
   return new Map(
@@ -153,7 +153,7 @@ function needsReplay(unit: UnitMark, connector: Connector, options: SyncOptions)
   )
 }
 
-/** A unit whose source is gone, to be parsed again; undefined if its records are not stored, or not completely. */
+/** Returns a unit whose source is gone, to be parsed again. Returns undefined if its records are not stored completely. */
 async function storedUnit(store: HistoryWriter, source: SourceId, key: string): Promise<Unit | undefined> {
   const known = await store.knownUnit(source, key)
   if (!known || known.raw_withheld || !(await store.hasWholeRecords(source, key))) return undefined

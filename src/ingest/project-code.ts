@@ -14,13 +14,13 @@ import { openCodeReader, sortOf } from "./code-reader.ts"
 import { type CodeOrder, codeStampOf, isSameStamp, type ReadCode, smallFile } from "./read-code.ts"
 
 type CodeSync = {
-  /** The project's code files, including those that were skipped. */
+  /** The number of code files of the project, including those that were skipped. */
   files: number
   read: number
   removed: number
-  /** Skipped in this run, by reason: huge, minified, generated, binary, slow, broken, unreadable. */
+  /** The files skipped in this run, by reason: huge, minified, generated, binary, slow, broken, unreadable. */
   skipped: Record<string, number>
-  /** Files beyond the limit per project. */
+  /** The number of files beyond the limit per project. */
   not_listed: number
 }
 
@@ -28,11 +28,11 @@ type CodeSyncOptions = {
   signal?: AbortSignal
   limit?: number
   onProgress?: (done: number, total: number) => void
-  /** Nothing is parsed in this process. */
+  /** Parses nothing in this process. */
   inSubprocess?: boolean
 }
 
-/** The size of a batch: large enough for a transaction to pay off, small enough for memory. */
+/** The most files and bytes of a batch: large enough for a transaction to pay off, small enough for memory. */
 const BATCH = { files: 50, bytes: 256 << 10 }
 
 /** Updates the knowledge about a project's code: reads changed files, removes those that are gone. */
@@ -56,7 +56,7 @@ export async function syncProjectCode(
       const read = await next
       options.signal?.throwIfAborted()
       next = batches[i + 1] && reader.read(batches[i + 1]!)
-      next?.catch(() => {}) // awaited in the next round, unless storing fails first
+      next?.catch(() => {}) // the next round awaits it, unless storing fails first
       count(result, read)
       store(knowledge, project, read, here)
       done += read.length
@@ -76,7 +76,7 @@ export async function syncProjectCode(
 }
 
 /**
- * The same for one file that was just changed, created or removed. `same` if there was nothing to do, or if it is not
+ * Updates one file that was just changed, created or removed. Returns `same` if there was nothing to do, or if the file is not
  * code of the project; the caller must check whether git ignores it. Pass an open parser to avoid opening one.
  */
 export async function updateCodeFile(
@@ -161,7 +161,7 @@ function linked(file: CodeFile, here: ProjectPaths): CodeFile {
   return { ...file, imports }
 }
 
-/** Also completes the work of an interrupted sync. */
+/** Links imports again if files were added or removed. Also completes the work of an interrupted sync. */
 function relinkIfDue(knowledge: Knowledge, project: string, here: CompleteProject): void {
   if (knowledge.code.linkedBy(project) === here.modules) return
   knowledge.code.relinkImports(project, here.modules, (importer, language, wanted) =>
@@ -170,7 +170,7 @@ function relinkIfDue(knowledge: Knowledge, project: string, here: CompleteProjec
 }
 
 type CompleteProject = ProjectPaths & {
-  /** The modules that its go.mod files name, as one text. */
+  /** The names of the modules in the project's go.mod files, as one text. */
   modules: string
 }
 
@@ -191,7 +191,7 @@ function storedProject(knowledge: Knowledge, project: string): CompleteProject {
   return projectPaths(project, [...knowledge.code.codeStamps(project).keys()])
 }
 
-/** For one file: looks up only what is needed. */
+/** Looks up only the paths that one file needs. */
 function storedPaths(knowledge: Knowledge, project: string): ProjectPaths {
   return {
     hasFile: (path) => knowledge.code.hasCodeFile(project, path),
@@ -228,12 +228,15 @@ function goFolders(paths: string[]): string[] {
   return [...new Set([...own].flatMap(withAbove))].sort()
 }
 
-/** The folder and its parents, up to the project's own, which is ".". */
+/** Returns the folder and its parents, up to the project's own folder, which is ".". */
 function withAbove(folder: string): string[] {
   return folder === "." ? [folder] : [folder, ...withAbove(posix.dirname(folder))]
 }
 
-/** Further files are counted, but not read. Linux has 60,000 C files; a single team's project has a tenth of that. */
+/**
+ * The most code files of a project that are read. Further files are only counted. Linux has 60,000 C files; a single team's
+ * project has a tenth of that.
+ */
 const MAX_CODE_FILES = 50_000
 const MAX_DEPTH = 40
 const PASSED_OVER =
@@ -254,7 +257,9 @@ export async function listCodeFiles(
   return { paths: all.slice(0, limit), not_listed: Math.max(0, all.length - limit) }
 }
 
-/** Without git: skips hidden folders, folders with installed or built files, and links. Stops beyond twice the limit. */
+/**
+ * Lists files without git. Skips hidden folders, folders with installed or built files, and links. Stops beyond twice the limit.
+ */
 function walk(project: string, limit: number): string[] {
   const found: string[] = []
   const folders = [""]
@@ -272,6 +277,6 @@ function entriesOf(folder: string) {
   try {
     return readdirSync(folder, { withFileTypes: true })
   } catch {
-    return [] // gone or not readable; the next sync looks again
+    return [] // gone or not readable; the next sync retries
   }
 }

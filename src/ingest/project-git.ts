@@ -7,9 +7,9 @@ import type { CommitWrite } from "../store/knowledge/git.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 
 export type GitReport = {
-  /** New since last time. */
+  /** The number of commits that are new since the last sync. */
   added: number
-  /** The history was rewritten, or another branch is checked out, so everything was read again. */
+  /** True if everything was read again, because the history was rewritten or another branch is checked out. */
   read_anew: boolean
   left_out: string[]
 }
@@ -49,7 +49,7 @@ const LONGEST_SUBJECT = 300
 const LONGEST_BODY = 4_000
 
 /**
- * Commit messages and file names can contain passwords. They are cut after the redaction, because half a secret is not
+ * Commit messages and file names can contain passwords. They are cut after the redaction, because half a secret would not be
  * recognised.
  */
 function written(commits: Commit[]): CommitWrite[] {

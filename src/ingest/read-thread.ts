@@ -7,10 +7,10 @@ import { serveOrders } from "../subprocess/serve.ts"
 import { takeUnit } from "./read-unit.ts"
 import type { UnitOrder } from "./reader.ts"
 
-// The thread that reads during a sync: files in, redacted records and parsed conversations out. It never writes.
+// The thread that reads during a sync. It receives units and returns redacted records and parsed conversations. It never writes.
 
 const { dexDir, history, outside } = workerData as { dexDir: string; history: string; outside: readonly string[] }
-// Small, because it looks up only one row per unit.
+// The cache is small, because only one row per unit is looked up.
 const store = openStore(history, { cacheKb: 1_000 })
 const projectOf = createProjectFinder()
 
@@ -20,7 +20,7 @@ serveOrders(async ({ source, unit, replay }: UnitOrder) =>
   takeUnit((await connectorOf(source))!, unit, replay, { projectOf, dexDir, store }),
 )
 
-/** Loaded once, with the first of its files. */
+/** Loads a connector once, with the first of its units. */
 function connectorOf(source: SourceId): ReturnType<typeof loadConnector> {
   const known = loaded.get(source)
   if (known) return known

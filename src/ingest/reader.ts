@@ -7,18 +7,18 @@ import { takeUnit } from "./read-unit.ts"
 import type { SyncDeps } from "./sync-types.ts"
 import type { NamedUnit } from "./unit-names.ts"
 
-/** Starting threads costs as much as reading about this many bytes. */
+/** The number of bytes from which threads pay off: starting them costs as much as reading about this much. */
 export const THREADS_PAY_FROM_BYTES = 4 << 20
 
 /** Reads units: in this thread if there is little to do, otherwise in a worker while this thread stores. */
 export type UnitReader = {
-  /** How much may be read before the first of it is stored. */
+  /** The most that may be read before the first of it is stored. */
   ahead: { units: number; bytes: number }
   read(source: SourceId, unit: NamedUnit, replay: boolean): Promise<UnitWrite>
   close(): Promise<void>
 }
 
-/** Enough to keep reading while the index catches up, small enough for memory. */
+/** The limits for reading ahead: enough to keep reading while the index catches up, small enough for memory. */
 const AHEAD = { units: 256, bytes: 6 << 20 }
 
 export function openReader(deps: SyncDeps, bytes: number, largestUnitBytes: number): UnitReader {
@@ -46,10 +46,10 @@ function inlineReader(deps: SyncDeps): Omit<UnitReader, "close"> {
 
 export type UnitOrder = { source: SourceId; unit: NamedUnit; replay: boolean }
 
-/** A unit that the reading thread died of, despite all the memory allowed. */
+/** Thrown for a unit that crashed the reading thread despite all the memory allowed. */
 export class TooLarge extends Error {}
 
-/** A unit that the thread died of is tried once more, with this many times the memory. */
+/** The factor for the memory limit when a unit that crashed the thread is retried. */
 export const SECOND_TRY = 4
 
 type PendingRead = {
@@ -60,8 +60,8 @@ type PendingRead = {
 }
 
 /**
- * The thread reads units in the order of the requests. So if it dies, the first waiting unit is the cause. That unit is
- * tried once more; in either case another thread continues with the rest.
+ * The thread reads units in the order of the requests, so if it crashes, the first waiting unit is the cause. That unit is
+ * retried once; in either case another thread continues with the rest.
  */
 function threadReader(deps: SyncDeps, largestUnitBytes: number): UnitReader {
   const waiting = new Set<PendingRead>()
@@ -122,8 +122,8 @@ function tooLarge(unit: NamedUnit, cause: string): string {
 }
 
 /**
- * A thread's heap limits. By default, V8 lets garbage grow to hundreds of megabytes before it collects. The heap needs
- * room for the largest unit, which is in memory several times over while it is read, parsed and stored.
+ * The heap limits of a thread. By default, V8 lets garbage grow to hundreds of megabytes before it collects. The heap needs room
+ * for the largest unit, which is in memory several times over while it is read, parsed and stored.
  */
 export function heapLimits(largestUnitBytes: number): {
   maxYoungGenerationSizeMb: number

@@ -17,9 +17,8 @@ export type SyncThreadOrder = {
 }
 
 /**
- * A sync that adapts to the amount of work: a little is done in this thread; for more, one thread reads and another
- * stores, and this one stays free to show progress. The threads' heaps are small, so memory stays bounded for any
- * amount.
+ * Runs a sync that adapts to the amount of work: a little is done in this thread; for more, one thread reads and another stores,
+ * and this one stays free to show progress. The threads' heaps are small, so memory stays bounded for any amount.
  */
 export async function syncWithThreads(
   deps: SyncDeps,
@@ -33,7 +32,7 @@ export async function syncWithThreads(
     report = await readAndStore(deps, indexPath, options)
   }
   if (!options.embed || report.busy) return report
-  // After the lock is released: others may sync while a server takes its time.
+  // Embed after the lock is released: others may sync while a server takes its time.
   const embedding = await embed(deps, options, options.embed)
   return embedding ? { ...report, embedding } : report
 }
@@ -42,7 +41,7 @@ function isOver({ signal, deadline }: SyncOptions): boolean {
   return signal?.aborted === true || (deadline !== undefined && Date.now() >= deadline)
 }
 
-/** Shows the progress of the other sync, whose results are for everyone. */
+/** Shows the progress of the other sync, which reads for all processes. */
 async function reportWaiting({ store }: SyncDeps, { onProgress }: SyncOptions): Promise<void> {
   if (!onProgress) return
   const { done, total } = (await store.progress()) ?? { done: 0, total: 0 }

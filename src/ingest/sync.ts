@@ -9,12 +9,12 @@ import { largestPlanned, plannedBytes, planSync, type SyncPlan } from "./plan-sy
 import { spendingOfSync } from "./sync-spending.ts"
 import type { SyncDeps, SyncOptions, SyncReport, TooMuch } from "./sync-types.ts"
 
-/** A history written by an older dex gets its checksums over several syncs, this long each. */
+/** How long each sync spends adding checksums to a history of an older dex, in milliseconds. */
 const SEAL_MS = 2_000
 
 /**
- * Brings everything new that the agents have written into the history and the index, newest first. Only one sync runs
- * at a time; a second one reports that and returns. It can be stopped at any moment and continues there next time.
+ * Reads everything new that the agents have written into the history and the index, newest first. Only one sync runs at a time; a
+ * second one reports that and returns. A sync can be stopped at any moment; the next one continues.
  */
 export async function syncHistory(
   deps: SyncDeps,
@@ -70,7 +70,7 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
       deps.index.checkpoint()
     }
   } finally {
-    // The thread that continues with a large plan need not copy databases again.
+    // The thread that continues with a large plan reuses the copied databases.
     if (!isHandedOn) removeSyncScratch(deps.home.dir)
     spending.close()
     lock.release()
@@ -79,14 +79,17 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
   return report
 }
 
-/** Restores what commands found damaged, or marks it so that this sync reads it again. */
+/** Restores damaged conversations that commands noted, or marks them so that this sync reads them again. */
 async function healNoted({ store, home }: SyncDeps): Promise<Ref[]> {
   const noted = notedDamage(damageFile(home.dir))
   await orIfCorrupt(store.heal(noted), undefined)
   return noted
 }
 
-/** If SQLite's own pages are damaged, a separate command repairs them (doctor names it), and this sync does what it can. */
+/**
+ * If SQLite's own pages are damaged, only a separate command can repair them (`dex doctor` names it), and this sync does what it
+ * can.
+ */
 async function orIfCorrupt<T, O>(work: Promise<T>, otherwise: O): Promise<T | O> {
   try {
     return await work
@@ -97,8 +100,7 @@ async function orIfCorrupt<T, O>(work: Promise<T>, otherwise: O): Promise<T | O>
 }
 
 /**
- * Removes the conversations that were tried from the list; if one is still damaged, the next command that notices adds
- * it again.
+ * Removes the conversations that were tried from the list. If one is still damaged, the next command that notices adds it again.
  */
 async function reportHealed({ store, home }: SyncDeps, noted: Ref[], report: SyncReport): Promise<void> {
   if (noted.length === 0 || !report.complete) return
