@@ -4,16 +4,16 @@ import { localPackage } from "./local-package.ts"
 import { askServer, embedWrongAnswer } from "./post.ts"
 import { probeEmbedder } from "./probe.ts"
 
-/** The address that text is sent to; undefined if it stays here. */
+/** The URL to which text is sent. Undefined if text stays on this machine. */
 export function embedUrl({ provider, url }: Pick<EmbedSettings, "provider" | "url">): string | undefined {
   if (provider === "none" || provider === "local") return undefined
   return url ?? (provider === "openai" ? OPENAI_URL : OLLAMA_URL)
 }
 
 /**
- * The configured embedder; undefined if there is none. `storedIds`: ids of the vectors that are already stored. If one of them is
- * of the same model, no request to the server is needed, which makes a search faster. Omit it to embed documents, so that a model
- * that changed under the same name gets a new id.
+ * Opens the configured embedder; returns undefined if there is none. `storedIds` are the ids of the vectors that are already
+ * stored. If one of them is of the same model, no request to the server is needed, which makes a search faster. Omit them to
+ * embed documents, so that a model that changed under the same name gets a new id.
  */
 export async function openEmbedder(
   settings: EmbedSettings,
@@ -48,7 +48,7 @@ export async function openEmbedder(
   return remoteEmbedder({ wire, id: `${named}${revision}:${dims}:${family.prompts}`, dims, family, ...apiKey })
 }
 
-/** The newest of the stored ids that belongs to the configured embedder. Sends no request. */
+/** The newest stored id that belongs to the configured embedder. Sends no request. */
 export function keptId({ provider, model, dims, dexDir }: EmbedSettings, storedIds: string[]): string | undefined {
   if (provider === "local") {
     const local = localPackage(dexDir ?? "")
@@ -73,7 +73,7 @@ function fits(before: Before | undefined, dims: number | undefined): boolean {
 
 const OPENAI_URL = "https://api.openai.com/v1"
 
-/** Any server that speaks `/v1/embeddings`. `url` may end with or without `/embeddings`. */
+/** The format of any server with `/v1/embeddings`. `url` may end with or without `/embeddings`. */
 function openaiWire(url: string, model: string, dims: number | undefined): Wire {
   const base = url.replace(/\/+$/, "")
   return {
@@ -124,22 +124,23 @@ async function ollamaRevision(
     )
     return typeof named?.digest === "string" ? named.digest.replace(/^sha256:|[^0-9a-f]/g, "").slice(0, 12) : undefined
   } catch (error) {
-    if (isDexError(error) && !["embed_unreachable", "embed_stopped"].includes(error.code)) return undefined // an older or partial server
+    // an older or partial server
+    if (isDexError(error) && !["embed_unreachable", "embed_stopped"].includes(error.code)) return undefined
     throw error
   }
 }
 
-/** The format of requests and answers of one kind of server. */
+/** The format of requests and replies of one kind of server. */
 type Wire = {
   url: string
   body(texts: string[]): object
-  /** The raw vectors, one for each text in the same order; undefined if the answer has another shape. */
+  /** Returns the raw vectors, one for each text in the same order, or undefined if the reply has another shape. */
   vectors(answer: unknown): unknown[] | undefined
 }
 
 type Remote = { wire: Wire; id: string; dims: number; family: Family; apiKey?: string }
 
-/** Servers on a laptop handle 32 texts at once without trouble; more is hardly faster. */
+/** The number of texts per request. Servers on a laptop handle 32 at once without trouble; more is hardly faster. */
 const BATCH = 32
 const SHORTEST = 64
 
@@ -166,7 +167,7 @@ function remoteEmbedder({ wire, id, dims, family, apiKey }: Remote): Embedder {
 type Ask = { dims?: number; apiKey?: string; signal?: AbortSignal }
 
 /**
- * Finds a text that is too long for the server by halving the batch, and then halves the text: one such text must not stop the
+ * Finds a text that is too long for the server by halving the batch, and then halves the text, so that it does not stop the
  * others.
  */
 async function askForVectors(wire: Wire, texts: string[], { dims, ...how }: Ask): Promise<Float32Array[]> {
@@ -204,13 +205,13 @@ function readVector(wire: Wire, value: unknown, dims: number | undefined): Float
   return Float32Array.from(value as number[], (number) => number / length)
 }
 
-/** A family of models: the prompts it was trained with, and how much it reads. */
+/** A family of models: the prompts with which it was trained, and how much it reads. */
 type Family = {
-  /** Part of the embedder's id: raised when the prompts change. */
+  /** Part of the embedder's id. Increase it when the prompts change. */
   prompts: string
   before: Record<EmbedRole, string>
   maxTokens: number
-  /** Can return fewer dimensions on request. */
+  /** True if the model can return fewer dimensions on request. */
   shortens: boolean
 }
 
@@ -219,7 +220,7 @@ const DEFAULT: Family = { prompts: "p0", before: { query: "", document: "" }, ma
 const SENTENCE = { query: "Represent this sentence for searching relevant passages: ", document: "" }
 const PASSAGE = { query: "query: ", document: "passage: " }
 
-/** The first match for the model's name. The prompts are those that each family was trained with. */
+/** The families, by the model's name; the first match counts. The prompts are those with which each family was trained. */
 const FAMILIES: [RegExp, Partial<Family>][] = [
   [/text-embedding-3/, { maxTokens: 8191, shortens: true }],
   [/text-embedding-ada/, { maxTokens: 8191 }],
@@ -237,10 +238,10 @@ export function familyOf(model: string): Family {
   return { ...DEFAULT, ...family }
 }
 
-/** Roughly the most tokens that a character takes: dense code has 2.5 characters per token, Chinese has one. */
+/** An upper estimate of tokens per character: dense code has 2.5 characters per token, Chinese has one. */
 const ASCII_TOKENS = 0.4
 
-/** The input for the model: the prompt, and as much of the text as certainly fits. */
+/** Builds the input for the model: the prompt, and as much of the text as certainly fits. */
 function preparedText(text: string, role: EmbedRole, family: Family): string {
   const before = family.before[role]
   return (

@@ -8,22 +8,22 @@ export type Request = {
   apiKey?: string
   signal?: AbortSignal
   timeoutMs?: number
-  /** Whose settings name this server, so that errors can say what to check. Default: the embedder's. */
+  /** The settings that name this server, so that errors can say what to check. Defaults to the embedder's. */
   of?: "embed" | "rerank"
 }
 
 const TIMEOUT_MS = 60_000
 const RETRY_MS = 500
 const LONGEST_RETRY_MS = 30_000
-/** The wording of OpenAI, Ollama, llama.cpp, vLLM and text-embeddings-inference. */
+/** The messages of OpenAI, Ollama, llama.cpp, vLLM and text-embeddings-inference for a text that is too long. */
 const TOO_LONG =
   /too (long|large)|(exceed|maximum|less than|limit).{0,60}(tokens|length|context)|(tokens|length|context).{0,60}(exceed|maximum|limit)/i
-/** 32 vectors of 4,096 numbers are 3 MB. */
+/** The largest reply in bytes. 32 vectors of 4,096 numbers are 3 MB. */
 const MOST_BYTES = 64 << 20
 
 /**
- * Sends a request to a model server and returns its JSON answer. Retries once if the server is busy or failing (429, 5xx). Every
- * other failure is a DexError that says what to do; only `embed_too_long` can be handled by the caller.
+ * Sends a request to a model server and returns its JSON. Retries once if the server is busy or failing (429, 5xx). Every other
+ * failure is a DexError that says what to do; only `embed_too_long` can be handled by the caller.
  */
 export async function askServer(request: Request): Promise<unknown> {
   const timeUp = AbortSignal.timeout(request.timeoutMs ?? TIMEOUT_MS)
@@ -90,7 +90,7 @@ function refused({ url, apiKey, of = "embed" }: Request, status: number, text: s
   )
 }
 
-/** The server's own message, short, and without the key, which some servers repeat. */
+/** Shortens the server's own message and removes the key, which some servers repeat. */
 function messageIn(text: string, apiKey: string | undefined): string {
   const found = /"(?:message|error|detail)"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(text)?.[1] ?? ""
   const clean = withoutKey(found, apiKey)

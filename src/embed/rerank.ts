@@ -4,7 +4,7 @@ import { askServer, embedWrongAnswer } from "./post.ts"
 
 export type RerankSettings = { url?: string; model?: string; apiKey?: string }
 
-/** Any server that speaks `/rerank` like Cohere, Jina, vLLM and llama.cpp. `url` may end with or without `/rerank`. */
+/** Opens any server with `/rerank` like Cohere, Jina, vLLM and llama.cpp. `url` may end with or without `/rerank`. */
 export function openReranker({ url, model, apiKey }: RerankSettings): Reranker {
   if (!url || !model)
     throw new DexError(

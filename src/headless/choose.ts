@@ -44,13 +44,13 @@ export function agentName({ agent }: ChosenAgent): string {
   return agent.name
 }
 
-/** Tells the user where their text would be sent; shown before the first question is sent. */
+/** Describes where the user's text would be sent. Shown before the first question is sent. */
 export function whatIsSent(chosen: ChosenAgent): string {
   const name = agentName(chosen)
   return `dex would have its answers written by ${name}. For each of them, your question and the passages that dex found for it (redacted parts of your conversations and documents) go to ${chosen.headless.sendsTo}. It counts towards your own plan or account there. ${name} is started without tools: its model cannot read or change your files.`
 }
 
-/** Throws if the user has not agreed to this agent. */
+/** Throws if the user has not agreed to use this agent. */
 export function mustBeAllowed(chosen: ChosenAgent, allowed: readonly string[]): void {
   const { source } = chosen.agent
   if (allowed.includes(source)) return

@@ -20,21 +20,24 @@ import { readCalls } from "./reply.ts"
 import { bodyFor, type Dialect, learnFromRefusal } from "./request.ts"
 import { addCall, type Heard, hear, piecesOf, StreamProblem } from "./stream.ts"
 
-/** `again`: the server rejected the form of the request; it is sent again in another form, which does not count as a retry. */
+/**
+ * The outcome of one request. `again` means that the server rejected its form: it is sent again in another form, which does not
+ * count as a retry.
+ */
 export type AttemptOutcome =
   | { type: "reply"; reply: ModelReply; usage: ModelUsage }
   | { type: "again"; usage?: undefined; sawText: false }
   | { type: "failed"; failure: Failure; usage?: ModelUsage; sawText: boolean }
 
-/** Not every server respects max_tokens: a reply is cut off at this many times the expected number of characters. */
+/** A reply is cut off at this many times the expected number of characters, because not every server respects max_tokens. */
 const FLOOD = 4
-/** Calls without any text would never exceed the number of characters. */
+/** The most calls of a reply. Calls without text would never exceed the limit of characters. */
 const MOST_CALLS = 500
 const MOST_BYTES = 64 << 20
-/** How much of a refusal to read. */
+/** The most bytes of a refusal that are read. */
 const MOST_WORDS = 16 << 10
 
-/** One request and its outcome. Closes the connection before it returns, unless the answer was read to its end. */
+/** Sends one request. Closes the connection before it returns, unless the reply was read to its end. */
 export async function attempt(
   settings: LlmSettings,
   request: ModelRequest,
@@ -94,7 +97,7 @@ export async function attempt(
   return { type: "reply", reply: { ...replyOf(heard, request), usage }, usage }
 }
 
-/** Rethrows errors that are bugs of ours. */
+/** Converts an error to a failure. Rethrows errors that are bugs in dex. */
 function failureOf(error: unknown, settings: LlmSettings): Failure {
   if (error instanceof StreamProblem)
     return error.reported === undefined
@@ -106,7 +109,7 @@ function failureOf(error: unknown, settings: LlmSettings): Failure {
   return failedToConnect(error.code, settings)
 }
 
-/** Never throws: a refusal counts even if its text does not arrive completely. */
+/** Reads the beginning of a reply. Never throws: a refusal counts even if its text does not arrive completely. */
 async function beginningOf(reply: NetReply): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -138,7 +141,7 @@ function replyOf(heard: Heard, { tools = [] }: ModelRequest): Omit<ModelReply, "
   return { text: heard.text, calls: readCalls(heard.calls, tools, finish), finish }
 }
 
-/** The server's numbers. A number that is missing, or zero although there was text, is estimated. */
+/** The server's token counts. A count that is missing, or zero although there was text, is estimated. */
 function replyUsage({ text, others, usage }: Heard, promptTokens: number): ModelUsage {
   const estimate = tokensOf(text.length + others)
   const count = (value: unknown) =>

@@ -3,23 +3,23 @@ import { DexError } from "../core/error.ts"
 import { withoutKey } from "../net/client.ts"
 import type { LlmSettings } from "./model.ts"
 
-/** If a server asks for a longer pause, dex gives up. */
+/** The longest pause before a retry, in milliseconds. If a server asks for more, dex gives up. */
 export const LONGEST_WAIT_MS = 30_000
-/** A local model may read a long prompt for minutes before its first word. */
+/** How long a server may be silent, in milliseconds. A local model may read a long prompt for minutes before its first word. */
 export const SILENCE_MS = 600_000
 
 export type Failure = {
   retry: boolean
-  /** The answer's headers, which may say when to retry. */
+  /** The reply's headers, which may say when to retry. */
   headers?: IncomingHttpHeaders
-  /** The error to throw after this many retries, if the next retry would have to wait this long. */
+  /** Builds the error after this many retries, if the next one would have to wait this long. */
   error(retries: number, waitMs: number): DexError
 }
 
 type Server = Pick<LlmSettings, "provider" | "apiKey" | "model">
 
 const LOST = new Set(["ECONNRESET", "EPIPE", "ETIMEDOUT", "ECONNABORTED"])
-/** The wording of OpenAI, Ollama, llama.cpp and vLLM. */
+/** The messages of OpenAI, Ollama, llama.cpp and vLLM for a prompt that is too long. */
 const TOO_LONG =
   /(exceed|maximum|too (long|large|many)|limit).{0,60}(tokens|context|prompt|length)|(tokens|context|prompt|length).{0,60}(exceed|maximum|limit|too (long|large))/i
 const NO_MODEL =
@@ -36,7 +36,7 @@ export function failedToConnect(code: string, server: Server): Failure {
   return { retry: lost, error: (retries) => new DexError("llm_unreachable", lost ? broken(retries) : unreachable) }
 }
 
-/** A failure that came as a status, or inside a stream with its own code. */
+/** A failure that the server reports as a status, or inside a stream with its own code. */
 export function refused(status: number, words: string, server: Server, headers?: IncomingHttpHeaders): Failure {
   const place = placeOf(server)
   const shown = clean(words, server)
@@ -98,7 +98,7 @@ export function failedInStream(error: unknown, server: Server): Failure {
   )
 }
 
-/** The stream ended before the reply did. */
+/** A failure because the stream ended before the reply did. */
 export function cutShort(server: Server): Failure {
   return {
     retry: true,
@@ -138,7 +138,7 @@ export function final(error: DexError): Failure {
   return { retry: false, error: () => error }
 }
 
-/** The message and code in an error's body; empty if the body has another form. */
+/** The message and code in an error's body. Empty if the body has another form. */
 export function errorTextIn(body: string): string {
   try {
     const answer = JSON.parse(body) as Record<string, unknown> | null
@@ -151,7 +151,7 @@ export function errorTextIn(body: string): string {
   }
 }
 
-/** Foreign text made safe to show: printable, short, and without any part of the key. */
+/** Makes foreign text safe to show: printable, short, and without any part of the key. */
 function clean(words: string, { apiKey }: Server): string {
   const printable = withoutKey(words.replace(/[^ -~]+/g, " "), apiKey)
   return printable.replace(/ +/g, " ").trim().slice(0, 200).trimEnd()

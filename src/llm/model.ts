@@ -5,7 +5,7 @@ import { LONGEST_WAIT_MS, SILENCE_MS, stopped } from "./failure.ts"
 import { addModelUsage, type ModelUsage } from "./reply.ts"
 import type { Dialect } from "./request.ts"
 
-/** `provider`: the base URL of any server that speaks OpenAI's chat completions. The key is sent only to it. */
+/** `provider` is the base URL of any server with OpenAI's chat completions. The key is sent only to that server. */
 export type LlmSettings = { provider: string; model: string; temperature: number; maxTokens: number; apiKey?: string }
 
 export type ModelTool = { name: string; description: string; input_schema: object }
@@ -15,9 +15,9 @@ export type ToolCall = {
   name: string
   /** Always a JSON object, or undefined if `invalid` is set. */
   input: unknown
-  /** Why this call cannot be run, in words for the model, and the original text. Answer it like a failed call. */
+  /** Why this call cannot be run, in words for the model, and the original text. Respond to it like a failed call. */
   invalid?: { reason: string; raw: string }
-  /** Some servers need this back with the call, unchanged; nobody else reads it. */
+  /** Data that some servers need back with the call, unchanged. dex does not read it. */
   extra?: Record<string, unknown>
 }
 
@@ -32,14 +32,14 @@ export type ModelRequest = {
   tools?: ModelTool[]
   max_tokens?: number
   temperature?: number
-  /** A hint for servers that support it, omitted for the others: describe the format in the prompt too. */
+  /** A hint for servers that support it; others do not receive it, so describe the format in the prompt too. */
   json_schema?: object
   signal?: AbortSignal
-  /** Gets every piece of the text as it arrives. */
+  /** Receives every piece of the text as it arrives. */
   onText?: (piece: string) => void
-  /** The stream broke and the request is sent again: discard what `onText` received. */
+  /** Called when the stream broke and the request is sent again: discard what `onText` received. */
   onReset?: () => void
-  /** It failed and will be retried after this long. */
+  /** Called before a failed request is retried after this wait. */
   onRetry?: (why: string, waitMs: number) => void
 }
 
@@ -47,21 +47,21 @@ export type ModelReply = {
   text: string
   calls: ToolCall[]
   finish: "stop" | "tool_calls" | "length" | "content_filter" | "other"
-  /** Usage of the successful request; `used` also includes those that failed. */
+  /** The usage of the successful request; `used` also includes those that failed. */
   usage: ModelUsage
 }
 
 export type Model = {
-  /** Host and model, for people, caches and traces. */
+  /** The host and model, for people, caches and traces. */
   id: string
   /**
-   * One request, streamed. A busy or failing server (429, 5xx) and a broken connection are retried three times. Throws a DexError
-   * that says what to do if there is no answer; `llm_stopped` if the signal was aborted.
+   * Sends one request and streams the reply. Retries a busy or failing server (429, 5xx) and a broken connection three times.
+   * Throws a DexError that says what to do if there is no answer; `llm_stopped` if the signal was aborted.
    */
   reply(request: ModelRequest): Promise<ModelReply>
   /**
-   * Tokens of all requests so far. An answer that broke off or was stopped counts too, as an estimate if the server had not
-   * reported its usage: the provider counts it as well.
+   * The tokens of all requests so far. An answer that broke off or was stopped counts too, because the provider counts it. It is
+   * estimated if the server had not reported its usage.
    */
   used(): ModelUsage & { requests: number }
 }
@@ -73,7 +73,10 @@ export type ModelDeps = {
   silence: (onSilent: () => void) => Silence
 }
 
-/** Call `touch` at every sign of life, the first time when the request is sent. Nothing is called after `end`. */
+/**
+ * A timer for a silent server. Call `touch` at every sign of life, the first time when the request is sent. Nothing is called
+ * after `end`.
+ */
 export type Silence = { touch(): void; end(): void }
 
 const RETRIES = 3

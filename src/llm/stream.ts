@@ -6,16 +6,16 @@ import type { NetReply } from "../net/client.ts"
 /** The reply so far. */
 export type Heard = {
   text: string
-  /** Characters of reasoning and of calls. */
+  /** The number of characters of reasoning and of calls. */
   others: number
   calls: StreamedCall[]
-  /** The server's word for it. Absent until the reply is complete. */
+  /** The server's reason for finishing. Absent until the reply is complete. */
   finish?: string
   refused: boolean
   usage?: Record<string, unknown>
 }
 
-/** `given`: the server's own id and number of the call, if it sends any. */
+/** `given` is the server's own id and number of the call, if it sends any. */
 export type StreamedCall = {
   id: string
   name: string
@@ -24,7 +24,7 @@ export type StreamedCall = {
   given: { id?: string; index?: number }
 }
 
-/** Something that no chat-completions server sends, or an error that the server reports in the stream. */
+/** Thrown for something that no chat-completions server sends, or for an error that the server reports in the stream. */
 export class StreamProblem extends Error {
   readonly reported: unknown
   constructor(what: string, reported?: unknown) {
@@ -33,7 +33,10 @@ export class StreamProblem extends Error {
   }
 }
 
-/** The pieces of a reply as they arrive, whether the server streams them or sends one document. Throws the errors of `reply`. */
+/**
+ * Yields the pieces of a reply as they arrive, whether the server streams them or sends one document. Throws the errors of
+ * `reply`.
+ */
 export async function* piecesOf(reply: NetReply, onBytes: () => void): AsyncGenerator<unknown> {
   const kind = (reply.headers["content-type"] ?? "").split(";")[0]!.trim().toLowerCase()
   if (kind === "text/html") throw new StreamProblem("answered with a web page")
@@ -59,7 +62,7 @@ function parsedPiece(data: string): unknown {
   }
 }
 
-/** Turns a complete answer into a piece of a stream. */
+/** Converts a complete reply to a piece of a stream. */
 function asPiece(text: string): unknown {
   try {
     const answer = JSON.parse(text) as { error?: unknown; choices?: { message?: unknown }[] } | null
@@ -70,7 +73,7 @@ function asPiece(text: string): unknown {
   }
 }
 
-/** Adds a piece to the reply so far, and passes its text on. */
+/** Adds a piece to the reply so far and passes its text to `onText`. */
 export function hear(piece: unknown, heard: Heard, onText: ((text: string) => void) | undefined): void {
   if (!isRecord(piece)) throw oddForm()
   if (piece.error) throw new StreamProblem("stopped in the middle of its answer", piece.error)
@@ -100,7 +103,7 @@ export function hear(piece: unknown, heard: Heard, onText: ((text: string) => vo
   for (const call of calls) hearCall(isRecord(call) ? call : {}, heard)
 }
 
-/** A text, or a list of parts, some of which are thoughts. */
+/** Returns the parts of a content, which is a text or a list of parts, some of which are thoughts. */
 function partsIn(content: unknown): Record<string, unknown>[] {
   if (content === undefined || content === null) return []
   if (typeof content === "string") return [{ type: "text", text: content }]
@@ -129,7 +132,7 @@ function hearCall(delta: Record<string, unknown>, heard: Heard): void {
   if (isRecord(extra) && isRecord(extra.google) && extra.google.thought_signature) call.extra ??= extra
 }
 
-/** If the server says nothing more, the call has no name and no arguments. */
+/** Begins a call. If the server sends nothing more, it has no name and no arguments. */
 export function addCall(heard: Heard, given: StreamedCall["given"] = {}): StreamedCall {
   const isTaken = given.id === undefined || heard.calls.some(({ id }) => id === given.id)
   const id = isTaken ? `call_${heard.calls.length + 1}_${crypto.randomUUID().slice(0, 8)}` : given.id!
@@ -139,8 +142,8 @@ export function addCall(heard: Heard, given: StreamedCall["given"] = {}): Stream
 }
 
 /**
- * The call that a piece continues. Most servers number their calls. Some number none of them, some give all of them the same
- * number or the same id, and some repeat the name with every piece.
+ * Finds the call that a piece continues. Most servers number their calls. Some number none of them, some give all of them the
+ * same number or the same id, and some repeat the name with every piece.
  */
 function callBegun(
   calls: StreamedCall[],

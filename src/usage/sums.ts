@@ -9,15 +9,15 @@ export type Payment<Who> = Spending & { who: Who; isSubagent: boolean; priced: P
 export type Sum = SpentCounts & {
   tokens: number
   money: Money
-  /** Dollars. */
+  /** The cost in dollars. */
   cost: number
-  /** Tokens without a known price: they are in `tokens` but not in `cost`. */
+  /** Tokens without a known price. They are in `tokens` but not in `cost`. */
   unpriced_tokens: number
   subagent_tokens: number
   subagent_cost: number
 }
 
-/** One sum for each group, in the order in which the groups first appeared. */
+/** Returns one sum for each group, in the order in which the groups first appeared. */
 export function summed<Who>(payments: Payment<Who>[], groupOf: (payment: Payment<Who>) => string): Map<string, Sum> {
   const groups = new Map<string, Sum>()
   for (const payment of payments) {
@@ -45,7 +45,7 @@ function nothing(): Sum {
   return { ...counts, tokens: 0, money, cost: 0, unpriced_tokens: 0, subagent_tokens: 0, subagent_cost: 0 }
 }
 
-/** In place and field by field: there may be a hundred thousand of them. */
+/** Adds in place and field by field, because there may be a hundred thousand payments. */
 function add(sum: Sum, payment: Payment<unknown>): void {
   const { priced, isSubagent } = payment
   addCounts(sum, payment)
@@ -73,7 +73,7 @@ function addCounts(sum: SpentCounts, more: SpentCounts): void {
   sum.recorded += more.recorded
 }
 
-/** Returns the total. */
+/** Adds in place and returns the total. */
 function addMoney(sum: Money, more: Money): number {
   sum.input += more.input
   sum.output += more.output
@@ -85,13 +85,13 @@ function addMoney(sum: Money, more: Money): number {
   return totalMoney(more)
 }
 
-/** A commit or a pull request, one conversation that it came from, and when that conversation had made it. */
+/** A commit or a pull request, one conversation from which it came, and the time at which that conversation had made it. */
 type Origination = { name: string; conversation: number; at: number }
 
 /**
- * For which commit or pull request each row was spent: the next one that its conversation made. With `afterwards`, spending after
- * the last one counts for that one too, as with a pull request; otherwise for none. The caller decides which conversations a
- * thing came from: those that ran the commit, or those that wrote its lines.
+ * Assigns each row to the commit or pull request for which it was spent: the next one that its conversation made. With
+ * `afterwards`, spending after the last one also counts for it, as with a pull request; otherwise it counts for none. The caller
+ * decides which conversations a commit came from: those that ran it, or those that wrote its lines.
  */
 export function attributed<Row extends { conversation: number; at: number }>(
   rows: Row[],
